@@ -28,7 +28,7 @@ from datasets.files.tff_database import clean_unpacked
 from launch.command_line import parse_flags, run_command
 from launch.runs.columns import WORKER_LOG
 from launch.runtimes.device import DeviceError, use_device
-from launch.runtimes.registry import RuntimeOptions, open_runtime
+from launch.runtimes.registry import open_runtime
 from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow
 from launch.runtimes.time_limit import limit_time
 from launch.settings.flags import FlagError, define_own_flags
@@ -168,7 +168,7 @@ def time_answer(name: str, device: str, log_path: str, timeout_s: float) -> floa
     """Seconds until the runtime has computed. Raises WorkerError or TimeoutError."""
     start_s = time.monotonic()
     with (
-        open_runtime(name, RuntimeOptions(log_path, device, ready_timeout_s=timeout_s)),
+        open_runtime(name, log_path, device, ready_timeout_s=timeout_s),
         limit_time(max(start_s + timeout_s - time.monotonic(), 0.1)),
     ):
         if compute_at_client() != 2:

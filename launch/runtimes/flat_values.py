@@ -1,7 +1,7 @@
 """Values of TFF types as flat lists of arrays, and back. Imports TFF: import this module lazily."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,33 +66,24 @@ def encode_text(value: Any) -> Any:
 
 def unflatten(arrays: Iterator[Any], type_spec: tff.Type) -> Any:
     """A value of the type, with the Python containers that it names, from the next of these tensors."""
-    if isinstance(type_spec, tff.StructType):
-        parts = [(name, unflatten(arrays, spec)) for name, spec in tff.structure.iter_elements(type_spec)]
-        return tff.types.type_to_py_container(tff.structure.Struct(parts), type_spec)
-    return next(arrays)
+    return _fill(type_spec, lambda _: next(arrays))
 
 
 def unflatten_clients(clients: Sequence[Sequence[Any]], type_spec: tff.Type) -> Any:
     """A value whose every placed part is a list with an item for each client, from each client's tensors."""
     iterators = [iter(arrays) for arrays in clients]
-
-    def fill(spec: tff.Type) -> Any:
-        if isinstance(spec, tff.StructType):
-            parts = [(name, fill(part)) for name, part in tff.structure.iter_elements(spec)]
-            return tff.types.type_to_py_container(tff.structure.Struct(parts), spec)
-        return [unflatten(arrays, spec.member) for arrays in iterators]
-
-    return fill(type_spec)
+    return _fill(type_spec, lambda placed: [unflatten(arrays, placed.member) for arrays in iterators])
 
 
 def unflatten_server(arrays: Sequence[Any], type_spec: tff.Type) -> Any:
     """A value of the server, placed as a whole or part by part."""
     iterator = iter(arrays)
+    return _fill(type_spec, lambda placed: unflatten(iterator, placed.member))
 
-    def fill(spec: tff.Type) -> Any:
-        if isinstance(spec, tff.StructType):
-            parts = [(name, fill(part)) for name, part in tff.structure.iter_elements(spec)]
-            return tff.types.type_to_py_container(tff.structure.Struct(parts), spec)
-        return unflatten(iterator, spec.member)
 
-    return fill(type_spec)
+def _fill(type_spec: tff.Type, make: Callable[[tff.Type], Any]) -> Any:
+    """A value of the type, whose parts that are no structures `make` makes, one after the other."""
+    if not isinstance(type_spec, tff.StructType):
+        return make(type_spec)
+    parts = [(name, _fill(spec, make)) for name, spec in tff.structure.iter_elements(type_spec)]
+    return tff.types.type_to_py_container(tff.structure.Struct(parts), type_spec)

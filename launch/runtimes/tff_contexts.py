@@ -51,7 +51,7 @@ class WorkerStub:
         return call
 
     def _explain(self, error: Exception) -> WorkerError:
-        if not isinstance(error, grpc.RpcError) or error.code() == grpc.StatusCode.CANCELLED:
+        if not isinstance(error, grpc.RpcError):
             return WorkerError("the connection to the TFF worker was closed")
         if error.code() == grpc.StatusCode.UNAVAILABLE:
             return self._find_death(2.0) or WorkerError("the TFF worker does not answer any more")

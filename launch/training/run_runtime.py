@@ -5,7 +5,7 @@ import dataclasses
 
 from launch.runtimes.device import DeviceError, give_sessions_own_threads, use_device
 from launch.runtimes.ray_cluster import INSTALL, is_ray_installed
-from launch.runtimes.registry import RuntimeOptions, open_runtime
+from launch.runtimes.registry import open_runtime
 from launch.runtimes.runtime import Runtime
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig
@@ -49,4 +49,4 @@ def keep_to_this_machine(config: RunConfig) -> RunConfig:
 
 def open_run_runtime(config: RunConfig, log_path: str) -> contextlib.AbstractContextManager[Runtime]:
     """The runtime of a run whose device is settled; see `open_runtime`."""
-    return open_runtime(config.runtime, RuntimeOptions(log_path, config.device, config.ray_address, config.ray_shares))
+    return open_runtime(config.runtime, log_path, config.device, config.ray_address, config.ray_shares)

@@ -42,8 +42,8 @@ def test_a_worker_that_hangs_is_given_up(monkeypatch):
     open_runtime = doctor.open_runtime
 
     @contextlib.contextmanager
-    def open_stopped_runtime(name, options):
-        with open_runtime(name, options) as runtime:
+    def open_stopped_runtime(*arguments, **further):
+        with open_runtime(*arguments, **further) as runtime:
             os.kill(runtime.worker_pid, signal.SIGSTOP)
             yield runtime
 

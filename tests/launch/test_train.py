@@ -253,6 +253,7 @@ def test_a_smoke_run_that_is_asked_to_end_leaves_no_folder(tmp_path):
     assert not run_dir.exists()
 
 
+@pytest.mark.usefixtures("can_close")
 @pytest.mark.slow
 def test_a_killed_worker_ends_the_run_in_one_line(tmp_path):
     process = start_train(tmp_path, *ARGUMENTS, "--runtime=tff", "--rounds=1000", f"--run_dir={tmp_path / 'run'}")

@@ -10,19 +10,24 @@ from launch.runtimes.device import DeviceError, use_device
 from launch.settings import runtimes
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
-from launch.training.run_runtime import open_run_runtime, settle_device, settle_device_again
+from launch.training import run_runtime
+from launch.training.run_runtime import settle_device, settle_device_again
 
 
-def test_every_name_has_a_row():
-    assert tuple(registry.RUNTIMES) == runtimes.RUNTIMES
+def test_every_name_opens_a_runtime(tmp_path):
+    for name in runtimes.RUNTIMES:
+        assert registry.open_runtime(name, str(tmp_path / "log"))  # it starts when it is entered
+    with pytest.raises(ValueError, match="no runtime is called spark"):
+        registry.open_runtime("spark", str(tmp_path / "log"))
 
 
 def test_a_config_opens_its_runtime_with_its_options(monkeypatch):
     opened = []
-    monkeypatch.setattr(registry, "RUNTIMES", {"in_process": lambda _: None, "ray": opened.append})
-    open_run_runtime(build_run_config({"algo": "fedavg"}), "x.log")
-    open_run_runtime(build_run_config({"algo": "fedavg", "runtime": "ray", "ray_address": "a:1"}), "x.log")
-    assert opened == [registry.RuntimeOptions("x.log", "cpu", "a:1", ray_shares=16)]
+    monkeypatch.setattr(run_runtime, "open_runtime", lambda *arguments: opened.append(arguments))
+    run_runtime.open_run_runtime(build_run_config({"algo": "fedavg"}), "x.log")
+    config = build_run_config({"algo": "fedavg", "runtime": "ray", "ray_address": "a:1"})
+    run_runtime.open_run_runtime(config, "x.log")
+    assert opened == [("in_process", "x.log", "cpu", "", 16), ("ray", "x.log", "cpu", "a:1", 16)]
 
 
 class FakeTensorFlow:

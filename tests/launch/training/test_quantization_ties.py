@@ -97,6 +97,7 @@ def find_first_difference(ours: list[Quantized], theirs: list[Quantized]) -> tup
     )
 
 
+@pytest.mark.usefixtures("can_close")
 @pytest.mark.slow
 def test_the_first_decision_that_differs_is_a_tie_to_the_last_bit(tmp_path, request):
     states = [run_two_rounds(runtime, tmp_path) for runtime in ("tff", "in_process")]

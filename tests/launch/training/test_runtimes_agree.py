@@ -218,12 +218,14 @@ def check_case(case: str, own: dict[str, Any], folder) -> str:
     return f"{case}: {difference:.1e}, of one bit {of_one_bit:.1e}"
 
 
+@pytest.mark.usefixtures("can_close")
 @pytest.mark.parametrize("case", QUICK)
 def test_a_small_one_agrees(case, tmp_path):
     check_case(case, QUICK[case], tmp_path)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("can_close")
 @pytest.mark.parametrize("case", CASES)
 def test_every_algorithm_agrees(case, tmp_path, record_property):
     found = check_case(case, CASES[case], tmp_path)

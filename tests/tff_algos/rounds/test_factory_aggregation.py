@@ -19,6 +19,7 @@ NUM_WEIGHTS = 10
 def context(request, tff_runtime, tmp_path):
     """Each way to run computations, as TFF's default context."""
     if request.param == "worker":
+        request.getfixturevalue("can_close")
         yield
     else:
         with run_in_process(str(tmp_path / "tensorflow.log"), num_threads=2):
