@@ -26,6 +26,7 @@ from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime, WorkerError, quiet
 from launch.runtimes.tff_worker_main import NO_NETWORK, PORT
 
 ROOT = pathlib.Path(__file__).parents[2]
+PROGRAM = [sys.executable, "-P", "-m", "launch.runtimes.tff_worker_main"]
 TAIL_LINES = 20
 MAX_FOLDER_BYTES, SHORT_FOLDER = 60, "/tmp"  # the whole path of a socket may have 107
 
@@ -107,15 +108,28 @@ class Worker:
 @contextlib.contextmanager
 def _run_worker(log_path: str, socket_path: str) -> Iterator[Worker]:
     """Starts the worker, and kills it at the end: it holds nothing worth saving. Does not wait until it listens."""
+    num_cores = len(os.sched_getaffinity(0))
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+        "TF_CPP_MIN_LOG_LEVEL": "1",
+        # One thread an operation makes results repeatable bit for bit.
+        **dict.fromkeys(("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"), "1"),
+        "TF_NUM_INTEROP_THREADS": str(num_cores),
+    }
+    package = pathlib.Path(importlib.util.find_spec("tensorflow_federated").origin).parent  # found, not imported
+    # Two clients for each core at a time: the fastest measured on small models.
+    binary = [str(package / "data" / "worker_binary"), f"--port={PORT}"]
+    binary.append(f"--max_concurrent_computation_calls={2 * num_cores}")
     with socket.socket(socket.AF_UNIX) as listener, open(log_path, "ab") as log:
         listener.bind(socket_path)
         listener.listen(1)
         process = subprocess.Popen(
-            _make_command(listener.fileno()),
+            [*PROGRAM, str(os.getpid()), str(listener.fileno()), *binary],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env=_make_environment(),
+            env=environment,
             start_new_session=True,
             pass_fds=[listener.fileno()],
         )
@@ -125,32 +139,3 @@ def _run_worker(log_path: str, socket_path: str) -> Iterator[Worker]:
     finally:
         process.kill()
         process.wait()
-
-
-def _make_command(listener: int) -> list[str]:
-    program = [sys.executable, "-P", "-m", "launch.runtimes.tff_worker_main", str(os.getpid())]
-    # Two clients for each core at a time: the fastest measured on small models.
-    limit = f"--max_concurrent_computation_calls={2 * len(os.sched_getaffinity(0))}"
-    return [*program, str(listener), find_worker_binary(), f"--port={PORT}", limit]
-
-
-def _make_environment() -> dict[str, str]:
-    """One thread an operation makes results repeatable bit for bit; an operation for each core at a time."""
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    threads = {
-        "TF_NUM_INTRAOP_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-        "TF_NUM_INTEROP_THREADS": str(len(os.sched_getaffinity(0))),
-    }
-    return {**os.environ, **threads, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "1"}
-
-
-def find_worker_binary() -> str:
-    """The worker's path inside the TFF package, found without importing TFF. Raises WorkerError if it is not there."""
-    spec = importlib.util.find_spec("tensorflow_federated")
-    if spec is None or spec.origin is None:
-        raise WorkerError("tensorflow_federated is not installed; run `make setup`")
-    binary = os.path.join(os.path.dirname(spec.origin), "data", "worker_binary")
-    if not os.access(binary, os.X_OK):
-        raise WorkerError(f"no TFF worker at {binary}; run `make setup` again")
-    return binary

@@ -22,7 +22,7 @@ from tff_algos.settings.config_fields import Setting
 
 MAX_JOBS = 1000
 
-# Measured: a process of the sweep and its worker on small models, at their largest (0.78 and 0.29 GB).
+# Measured on small models, at their largest: a process of the sweep and TFF's worker (0.78 and 0.29 GB).
 BASE_BYTES = 1.2 * 2**30
 # Copies of the weights: of a client that trains, of the server with what is sent and evaluated, and of each client in
 # algorithms that keep its model.
@@ -91,7 +91,7 @@ def share_cores(cores: Sequence[int], jobs: int) -> list[list[int]]:
 
 
 def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
-    """What a run on so many cores and its worker may take, roughly and rather too much than too little."""
+    """What a run on so many cores may take, roughly and rather too much than too little."""
     row, options = find_dataset(config.dataset), choose_options(config)
     form = None if row.format is None else row.find_format(options)
     model = config.model if config.model != "auto" else row.find_model(options) or choose_student(form)
