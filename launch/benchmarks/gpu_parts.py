@@ -68,8 +68,15 @@ def _make_pfl(machine: Machine) -> Peer:
 
 
 def _see_gpu(machine: Machine) -> dict[str, str]:
-    # nvidia-smi numbers by bus, CUDA by speed unless it is told.
-    return {} if machine.is_smoke else {"CUDA_VISIBLE_DEVICES": machine.gpu, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    """The variables of a peer on the GPU."""
+    if machine.is_smoke:
+        return {"OMP_NUM_THREADS": "1"}  # PyTorch's threads wait for one another where others work
+    return {
+        "CUDA_VISIBLE_DEVICES": machine.gpu,
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # as nvidia-smi counts
+        # A card newer than TensorFlow's kernels has these compiled by the driver, once: they must fit its cache.
+        "CUDA_CACHE_MAXSIZE": str(4 * 2**30),
+    }
 
 
 def _make_lstm() -> Workload:

@@ -120,7 +120,8 @@ def test_a_miniature_asks_for_no_gpu(tmp_path):
     for part in list_parts(Machine("0", is_smoke=True), [1], 5, 30).values():
         assert part.workload.build_config(str(tmp_path)).smoke
         for peer in part.peers.values():
-            assert peer.options.get("device", "cpu") == "cpu" and not peer.environment
+            assert peer.options.get("device", "cpu") == "cpu"
+            assert "CUDA_VISIBLE_DEVICES" not in peer.environment
             assert peer.options.get("settings", {}).get("device", "cpu") == "cpu"
 
 
