@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import flags as absl_flags
@@ -41,6 +41,7 @@ GPU_LOCK, GPU_LIBRARY = "requirements-gpu.lock", "nvidia-cudnn-cu11"
 LEAST_S = 20.0  # a part is not begun with less
 DEFAULT_REPEATS, DEFAULT_PFL_ROUNDS, DEFAULT_BUDGET_S = 5, 30, 840
 FAILED, SKIPPED = "failed", "skipped"
+LOG_LINES = 40  # of each log of a part that failed
 
 Report = Callable[[str], None]
 
@@ -92,21 +93,27 @@ def run_part(part: Part, gpu: str, deadline_s: float, end_s: float, report: Repo
       report: gets lines of progress.
 
     Returns:
-      Its `compute_results`, and by peer what `summarize` says.
-
-    Raises:
-      PeerError: a peer could not start or finish a round.
+      Its `compute_results`, and by peer what `summarize` says. If it failed: why, the end of each log, and the seconds
+      of the rounds until then, the first included.
     """
     spans: dict[str, list[Span]] = {}
+    with tempfile.TemporaryDirectory(prefix="bench_gpu_") as folder:
+        try:
+            build_data(part.workload, folder)
+            with _start_peers(part, folder, end_s, report) as peers, GpuSampler(gpu) as sampler:
+                runs = {peer.name: functools.partial(_run_round, peer, spans) for peer in peers}
+                times = time_in_turns(runs, part.repeats, report, deadline_s)
+        except (PeerError, DatasetError) as error:
+            logs = {path.name: _read_end(path) for path in sorted(pathlib.Path(folder).glob("*.log"))}
+            rounds_s = {name: [span.end_s - span.start_s for span in taken] for name, taken in spans.items()}
+            return {FAILED: str(error), "rounds_until_then_s": rounds_s, "logs": logs}
+    use = {name: summarize(sampler.samples, taken) for name, taken in spans.items()}
+    return {**compute_results(times, base=next(iter(times))), "gpu": use}
 
-    def run_round(peer: PeerProcess) -> Seconds:
-        started = time.monotonic()
-        taken = peer.run_round()
-        spans.setdefault(peer.name, []).append(Span(started, time.monotonic()))
-        return taken
 
-    with tempfile.TemporaryDirectory(prefix="bench_gpu_") as folder, contextlib.ExitStack() as stack:
-        build_data(part.workload, folder)
+@contextlib.contextmanager
+def _start_peers(part: Part, folder: str, end_s: float, report: Report) -> Iterator[list[PeerProcess]]:
+    with contextlib.ExitStack() as stack:
         peers = []
         for name, peer in part.peers.items():
             if reason := peer.explain_absence():
@@ -115,11 +122,18 @@ def run_part(part: Part, gpu: str, deadline_s: float, end_s: float, report: Repo
                 peers.append(stack.enter_context(PeerProcess(name, peer, part.workload, folder, end_s)))
         for peer in peers:
             peer.wait_until_ready()
-        with GpuSampler(gpu) as sampler:
-            runs = {peer.name: functools.partial(run_round, peer) for peer in peers}
-            times = time_in_turns(runs, part.repeats, report, deadline_s)
-        gpu_use = {name: summarize(sampler.samples, spans[name]) for name in times}
-    return {**compute_results(times, base=next(iter(times))), "gpu": gpu_use}
+        yield peers
+
+
+def _run_round(peer: PeerProcess, spans: dict[str, list[Span]]) -> Seconds:
+    start_s = time.monotonic()
+    taken = peer.run_round()
+    spans.setdefault(peer.name, []).append(Span(start_s, time.monotonic()))
+    return taken
+
+
+def _read_end(path: pathlib.Path) -> list[str]:
+    return path.read_text("utf-8", "replace").splitlines()[-LOG_LINES:]
 
 
 def format_table(part: Part, results: Mapping[str, Any]) -> str:
@@ -176,11 +190,10 @@ def _try_part(part: Part, gpu: str, deadline_s: float, end_s: float, report: Rep
     if end_s - time.monotonic() < LEAST_S:
         report(f"{part.name}: skipped, the budget is spent")
         return {SKIPPED: "the budget was spent"}
-    try:
-        results = run_part(part, gpu, deadline_s, end_s, report)
-    except (PeerError, DatasetError) as error:
-        report(f"{part.name}: failed: {error}")
-        return {FAILED: str(error)}
+    results = run_part(part, gpu, deadline_s, end_s, report)
+    if FAILED in results:
+        report(f"{part.name}: failed: {results[FAILED]}")
+        return results
     print(f"\n{format_table(part, results)}\n", flush=True)
     return results
 

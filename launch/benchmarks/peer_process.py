@@ -125,7 +125,7 @@ def _set_environment(peer: Peer) -> Iterator[None]:
     inherited = dict(os.environ)
     for variable in THREAD_VARIABLES:
         os.environ.pop(variable, None)
-    os.environ.update(TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1", **peer.environment)
+    os.environ.update({"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1", **peer.environment})
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import pathlib
 import time
 
 import pytest
@@ -47,6 +48,7 @@ def peers(monkeypatch):
             super().__init__(self)
             self.name, self.workload = name, workload
             self.wait_until_ready = lambda: None
+            pathlib.Path(folder, f"{name}.log").write_text("a line\nlast words\n")
 
         def run_round(self):
             if self.workload.name in Peer.failing:
@@ -153,7 +155,8 @@ def test_parts_are_written_one_after_another_and_not_measured_again(peers, witho
     assert gpu.main(command) == 1
     parts = json.loads(output.read_text())["parts"]
     assert parts["fed_avg"]["rounds_s"] == {"gpu": [1.0], "host": [1.0]}
-    assert parts["char_lstm"] == {"failed": "gpu: no luck"}
+    logs = {f"{name}.log": ["a line", "last words"] for name in ("gpu", "host")}
+    assert parts["char_lstm"] == {"failed": "gpu: no luck", "rounds_until_then_s": {}, "logs": logs}
     peers.failing.clear()
     peers.rounds.clear()
     assert gpu.main(command) == 0

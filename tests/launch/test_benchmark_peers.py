@@ -135,6 +135,16 @@ def test_threads_of_the_user_reach_no_peer(monkeypatch):
     assert os.environ["TF_NUM_INTRAOP_THREADS"] == "7"
 
 
+def test_a_peer_sees_a_gpu_only_if_it_is_given_one(monkeypatch):
+    from launch.benchmarks.peer_process import _set_environment
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    with _set_environment(PEERS["ours"]):
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "-1"
+    with _set_environment(Peer("", "", {"CUDA_VISIBLE_DEVICES": "3"})):
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"
+
+
 def test_data_are_the_workloads_in_every_process(tmp_path):
     first, second = build_data(TINY, str(tmp_path)), build_data(TINY, str(tmp_path))
     assert first.num_train.tolist() == [10, 10, 10]
