@@ -91,7 +91,7 @@ class FactoryAggregator(ListAggregator):
         except ConfigError:
             raise
         except (Exception, SystemExit) as error:
-            raise self._complain("cannot be run in this runtime", error) from error
+            raise self._complain("cannot be run in this runtime (--runtime=tff may)", error) from error
         return states
 
     def combine(self, updates, weights, state):
