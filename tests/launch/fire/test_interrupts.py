@@ -15,8 +15,10 @@ DEADLINE_S = 60
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runtime", ["in_process", pytest.param("tff", marks=pytest.mark.usefixtures("can_close"))])
-def test_ctrl_c_ends_a_run_that_is_being_loaded(tmp_path, runtime):
+@pytest.mark.parametrize("runtime", ["in_process", "tff"])
+def test_ctrl_c_ends_a_run_that_is_being_loaded(tmp_path, runtime, request):
+    if runtime == "tff":
+        request.getfixturevalue("can_close")
     for i, delay_s in enumerate(DELAYS_S):
         run_dir, errors, output = tmp_path / f"run_{i}", tmp_path / "err.txt", tmp_path / "out.txt"
         flags = ["--algo=fedavg", f"--runtime={runtime}", "--rounds=1000", "--num_clients=4"]
