@@ -9,7 +9,10 @@ import importlib.util
 import os
 import signal
 import sys
+import time
 from types import FrameType
+
+IMPORTED_S = time.time()  # before the modules: what was edited later is not what this process runs
 
 
 def end_at_once(number: int, frame: FrameType | None) -> None:

@@ -2,9 +2,9 @@
 
 It prints versions, cores, memory, disk, whether the runtime starts and answers, and where the data sets lie; one that
 lies nowhere yet is marked with --, not ok.
-`--clean` empties the caches of client files and of users' own files instead. As every command, it removes what killed
-ones left in the temporary folder. Exit codes: 0 all is well, 1 something must be fixed, 2 the request was wrong, 130
-stopped by Ctrl-C.
+`--clean` empties the caches of client files, of users' own files and of graphs instead. As every command, it removes
+what killed ones left in the temporary folder. Exit codes: 0 all is well, 1 something must be fixed, 2 the request was
+wrong, 130 stopped by Ctrl-C.
 """
 
 import importlib.metadata
@@ -28,6 +28,7 @@ from datasets.files.tff_database import clean_unpacked
 from launch.command_line import parse_flags, run_command
 from launch.runs.columns import WORKER_LOG
 from launch.runtimes.device import DeviceError, use_device
+from launch.runtimes.kept_graphs import clean_graph_dir
 from launch.runtimes.registry import open_runtime
 from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow
 from launch.runtimes.time_limit import limit_time
@@ -221,7 +222,7 @@ def define_flags() -> absl_flags.FlagValues:
         client_dir=(default_client_dir(), "Cache folder of client files."),
         runtime=(RUNTIMES, "Runtime to try, as in training."),
         device=(DEVICES, "What it computes on."),
-        clean=(False, "Empty the caches of client files and of examples of files, and do nothing else."),
+        clean=(False, "Empty the caches of client files, of examples of files and of graphs, and do nothing else."),
     )
 
 
@@ -256,6 +257,8 @@ def _run(arguments: Sequence[str]) -> int:
         print(f"freed {clean_client_dir(client_dir) / 1e6:.1f} MB in {client_dir}")
         if freed_bytes := clean_store_dir() + clean_unpacked():
             print(f"freed {freed_bytes / 1e6:.1f} MB of the examples of files, in the cache folder")
+        if freed_bytes := clean_graph_dir():
+            print(f"freed {freed_bytes / 1e6:.1f} MB of traced graphs, in the cache folder")
         return 0
     findings = diagnose(values.data_dir or None, client_dir, values.runtime, values.device)
     all_well = [print_finding(finding) for finding in findings]

@@ -15,6 +15,8 @@ from datasets.federated_data import ClientFiles, DeviceProfiles, FederatedData, 
 
 # As a run in this process has it, which must say so before TensorFlow's first device (see `launch.runtimes.device`).
 os.environ["TF_OVERRIDE_GLOBAL_THREADPOOL"] = "1"
+# No test runs what another has traced: some replace functions that graphs are made of.
+os.environ["FL_KEEP_GRAPHS"] = "0"
 
 ROOT = pathlib.Path(__file__).parents[1]
 NUM_CLASSES = 3

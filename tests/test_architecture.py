@@ -40,7 +40,7 @@ KNOWN_TO_ALGORITHMS = {
     "models.training_terms",
 }
 # What each part of `tff_algos` may import of the package; the folders of algorithms import any of these.
-STAND_ALONE = {"protocol", "weights", "seeds"}
+STAND_ALONE = {"protocol", "weights", "seeds", "late_computation"}
 ALGORITHM_PARTS = {
     **dict.fromkeys(STAND_ALONE, STAND_ALONE),
     "settings": set(),

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def run_in_process(log_path: str, device: str = "cpu", num_threads: int | None = None) -> Iterator[Runtime]:
+def run_in_process(
+    log_path: str, device: str = "cpu", num_threads: int | None = None, graph_dir: str = ""
+) -> Iterator[Runtime]:
     """Makes TensorFlow of this process TFF's default context; frees its sessions at the end.
 
     Args:
       log_path: the file that TensorFlow's start-up is appended to.
       device: "cpu" or "gpu".
       num_threads: how many clients run at a time; None for as many as suit the device.
+      graph_dir: the folder where graphs are kept for later runs; "" for none.
 
     Yields:
       A runtime without workers.
@@ -46,5 +49,5 @@ def run_in_process(log_path: str, device: str = "cpu", num_threads: int | None =
         with contextlib.closing(ShareRunner(form, num_threads, device)) as runner:
             yield runner.run_share
 
-    with contextlib.closing(RoundContext(open_clients)) as context, use_context(context):
+    with contextlib.closing(RoundContext(open_clients, graph_dir, device)) as context, use_context(context):
         yield Runtime()

@@ -32,7 +32,11 @@ MAX_RETRIES = 20  # of a share whose process or node died; one that kills its pr
 
 @contextlib.contextmanager
 def run_ray(
-    log_path: str, address: str = "", num_shares: int = 1, ready_timeout_s: float = READY_TIMEOUT_S
+    log_path: str,
+    address: str = "",
+    num_shares: int = 1,
+    ready_timeout_s: float = READY_TIMEOUT_S,
+    graph_dir: str = "",
 ) -> Iterator[Runtime]:
     """Makes a Ray cluster TFF's default context; leaves it at the end.
 
@@ -41,6 +45,7 @@ def run_ray(
       address: which cluster; see `join_ray`.
       num_shares: into how many shares the clients of a call are cut, evenly by count and in order.
       ready_timeout_s: the longest wait for the cluster.
+      graph_dir: the folder where graphs are kept for later runs; "" for none.
 
     Yields:
       A runtime without workers of ours.
@@ -59,7 +64,7 @@ def run_ray(
             with contextlib.closing(ClientShares(ray, form, num_shares, shipment)) as shares:
                 yield shares.run_clients
 
-        with contextlib.closing(RoundContext(open_clients)) as context, use_context(context):
+        with contextlib.closing(RoundContext(open_clients, graph_dir)) as context, use_context(context):
             yield Runtime()
 
 

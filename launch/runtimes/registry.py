@@ -15,6 +15,7 @@ def open_runtime(
     ray_address: str = "",
     ray_shares: int = 1,
     ready_timeout_s: float = READY_TIMEOUT_S,
+    graph_dir: str = "",
 ) -> contextlib.AbstractContextManager[Runtime]:
     """The runtime of that name, to be entered in the main thread, where the computations are called, too.
 
@@ -25,6 +26,7 @@ def open_runtime(
       ray_address: the Ray cluster: "host:port", "ray://host:port", "auto", or "" for one of our own.
       ray_shares: into how many shares Ray's clients are cut.
       ready_timeout_s: the longest wait for what the runtime starts or joins.
+      graph_dir: the folder where graphs are kept for later runs, but for "tff"; "" for none.
 
     Raises:
       WorkerError: on entering, it does not start; inside the block, it died or a computation failed.
@@ -34,7 +36,7 @@ def open_runtime(
         case "in_process":
             from launch.runtimes.in_process import run_in_process
 
-            return run_in_process(log_path, device)
+            return run_in_process(log_path, device, graph_dir=graph_dir)
         case "tff":
             from launch.runtimes.tff_worker import run_tff
 
@@ -42,5 +44,5 @@ def open_runtime(
         case "ray":
             from launch.runtimes.ray_runtime import run_ray
 
-            return run_ray(log_path, ray_address, ray_shares, ready_timeout_s)
+            return run_ray(log_path, ray_address, ray_shares, ready_timeout_s, graph_dir)
     raise ValueError(f"no runtime is called {name}")

@@ -11,7 +11,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from launch.runtimes import flat_values
+from launch.runtimes.content_digest import UnknownContent, describe_surroundings, digest_content
 from launch.runtimes.graph_sessions import GraphFunction, RoundForm, Tensors, explain_failure
+from launch.runtimes.kept_graphs import GraphFolder, KeptRound
 from launch.runtimes.round_form import (
     export_graph,
     export_round,
@@ -21,6 +23,7 @@ from launch.runtimes.round_form import (
     type_of_values,
 )
 from launch.runtimes.runtime import WorkerError
+from launch.runtimes.type_forms import describe_type, read_type
 
 MAX_COMPUTATIONS = 32  # kept at a time; an algorithm has a few
 
@@ -46,12 +49,11 @@ class _GraphCall:
 class _RoundCall:
     """A federated computation: the server's parts run here, the clients' where `open_clients` says."""
 
-    def __init__(self, comp: Any, open_clients: OpenClients):
-        self._type = comp.type_signature
+    def __init__(self, form: RoundForm, type_spec: tff.FunctionType, open_clients: OpenClients):
+        self._type = type_spec
         placed = list_placed(self._type.parameter)
         self._server_types = [each for each in placed if not is_at_clients(each)]
         self._client_types = [each for each in placed if is_at_clients(each)]
-        form = export_round(comp)
         self._returns_client_values = form.returns_client_values
         self._prepare = GraphFunction(form.prepare)
         self._stack = contextlib.ExitStack()
@@ -94,11 +96,45 @@ def _list_values(value: Any, type_spec: tff.Type) -> Iterator[tuple[Any, tff.Fed
         yield from _list_values(part, spec)
 
 
-class RoundContext(tff.framework.SyncContext):
-    """Runs each computation as graphs. What it needs for one is made at its first call and kept for the others."""
+class _RoundMaker:
+    """Takes computations apart, or finds those that an earlier run has taken apart."""
 
-    def __init__(self, open_clients: OpenClients):
-        self._open_clients = open_clients
+    def __init__(self, graph_dir: str, device: str):
+        self._folder = GraphFolder(graph_dir)
+        self._surroundings = describe_surroundings(device) if graph_dir else None
+
+    def make(self, comp: Any) -> tuple[RoundForm, tff.FunctionType]:
+        """The parts of a computation, and its type."""
+        return export_round(comp), comp.type_signature
+
+    def find_or_make(self, late: Any) -> tuple[RoundForm, tff.FunctionType]:
+        """The same of a late computation, which is traced only if it was not kept."""
+        try:
+            digest = self._surroundings and digest_content(self._surroundings, late.build, late.arguments)
+        except UnknownContent:
+            digest = None
+        if not digest:
+            return self.make(late.made)
+        if kept := self._folder.find(digest):
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, ImportError):
+                return kept.form, read_type(kept.type_form)
+        form, type_spec = self.make(late.made)
+        with contextlib.suppress(ValueError):  # a type that cannot be kept
+            self._folder.keep(digest, KeptRound(form, describe_type(type_spec)))
+        return form, type_spec
+
+
+class RoundContext(tff.framework.SyncContext):
+    """Runs each computation as graphs. What it needs for one is made at its first call and kept for the others.
+
+    Args:
+      open_clients: who runs the clients.
+      graph_dir: the folder where graphs are kept for later runs; "" for none.
+      device: what the clients compute on.
+    """
+
+    def __init__(self, open_clients: OpenClients, graph_dir: str = "", device: str = "cpu"):
+        self._open_clients, self._maker = open_clients, _RoundMaker(graph_dir, device)
         self._calls: dict[int, tuple[Any, _GraphCall | _RoundCall]] = {}  # the one used last comes last
 
     def invoke(self, comp: Any, arg: Any) -> Any:
@@ -107,8 +143,15 @@ class RoundContext(tff.framework.SyncContext):
         Raises:
           WorkerError: an operation of a graph failed.
         """
+        return self._call(comp, arg, self._load)
+
+    def call_late(self, late: Any, values: Sequence[Any]) -> Any:
+        """The same of a `LateComputation` of clients, called with these values."""
+        return self._call(late, values[0] if len(values) == 1 else values, self._load_late)
+
+    def _call(self, comp: Any, arg: Any, load: Callable[[Any], _GraphCall | _RoundCall]) -> Any:
         key = id(comp)  # stands for the computation as long as the entry holds it
-        _, call = entry = self._calls.pop(key, None) or (comp, self._load(comp))
+        _, call = entry = self._calls.pop(key, None) or (comp, load(comp))
         self._calls[key] = entry
         if len(self._calls) > MAX_COMPUTATIONS:
             self._calls.pop(next(iter(self._calls)))[1].close()
@@ -122,7 +165,10 @@ class RoundContext(tff.framework.SyncContext):
             raise
 
     def _load(self, comp: Any) -> _GraphCall | _RoundCall:
-        return _GraphCall(comp) if is_graph(comp) else _RoundCall(comp, self._open_clients)
+        return _GraphCall(comp) if is_graph(comp) else _RoundCall(*self._maker.make(comp), self._open_clients)
+
+    def _load_late(self, late: Any) -> _RoundCall:
+        return _RoundCall(*self._maker.find_or_make(late), self._open_clients)
 
     def _forget(self, key: int) -> None:
         self._calls.pop(key)[1].close()

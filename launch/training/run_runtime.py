@@ -3,13 +3,16 @@
 import contextlib
 import dataclasses
 
+import launch
 from launch.runtimes.device import DeviceError, give_sessions_own_threads, use_device
+from launch.runtimes.kept_graphs import default_graph_dir
 from launch.runtimes.ray_cluster import INSTALL, is_ray_installed
 from launch.runtimes.registry import open_runtime
 from launch.runtimes.runtime import Runtime
 from launch.settings.flags import FlagError
-from launch.settings.run_config import RunConfig
+from launch.settings.run_config import RunConfig, flag_values
 from launch.settings.runtimes import AUTO, CPU, IN_PROCESS, RAY
+from launch.settings.trusted_modules import list_modules
 
 
 def settle_device(config: RunConfig) -> RunConfig:
@@ -48,5 +51,11 @@ def keep_to_this_machine(config: RunConfig) -> RunConfig:
 
 
 def open_run_runtime(config: RunConfig, log_path: str) -> contextlib.AbstractContextManager[Runtime]:
-    """The runtime of a run whose device is settled; see `open_runtime`."""
-    return open_runtime(config.runtime, log_path, config.device, config.ray_address, config.ray_shares)
+    """The runtime of a run whose device is settled; see `open_runtime`.
+
+    Graphs are kept for later runs by commands alone, and if all of the run's code is this project's: a program or a
+    notebook may have replaced parts of it.
+    """
+    graph_dir = default_graph_dir() if launch.IS_COMMAND and not list_modules(flag_values(config)) else ""
+    ray = config.ray_address, config.ray_shares
+    return open_runtime(config.runtime, log_path, config.device, *ray, graph_dir=graph_dir)

@@ -4,8 +4,10 @@ A gradient through the inner steps needs weights that are functions of the start
 the model is called through TFF's functional form of it, which supports neither BatchNorm nor quantization.
 """
 
+import dataclasses
+import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -40,33 +42,54 @@ class MetaGradient(NamedTuple):
     query_loss: tf.Tensor
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class FunctionalModel:
+    """The model as a function of weights in the order of `keras_model.weights`, and examples as stored."""
+
+    model_spec: ModelSpec
+
+    @functools.cached_property
+    def _functional(self) -> Any:
+        """TFF's form of the model; first asked for while no graph is traced."""
+        spec = self.model_spec
+        x = tf.TensorSpec((None, *spec.model_input_shape), spec.model_input_dtype)
+        labels = tf.TensorSpec((None, *spec.task.label_shape), spec.task.label_dtype)
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)  # TFF asks for one, and nothing calls it
+        return tff.learning.models.functional_model_from_keras(spec.build, loss, (x, labels))
+
+    @functools.cached_property
+    def _order(self) -> list[int]:
+        """The places in `keras_model.weights` in the order in which TFF takes them."""
+        return _find_order_of_creation(self.model_spec)
+
+    def __call__(self, weights: WeightTensors, x: tf.Tensor) -> tf.Tensor:
+        ordered = tuple(weights[place] for place in self._order)
+        return self._functional.predict_on_batch((ordered, ()), self.model_spec.preprocess(x), training=True)
+
+    def try_out(self) -> None:
+        """Calls the model, since a user's layers may do to a variable what a tensor lacks; raises what they raise."""
+        spec, functional, order = self.model_spec, self._functional, self._order
+        with tf.Graph().as_default():
+            tensors = tuple(tf.zeros(spec.weight_shapes[place]) for place in order)
+            x = tf.zeros(spec.model_input_shape, spec.model_input_dtype)[tf.newaxis]
+            functional.predict_on_batch((tensors, ()), x, training=True)
+
+
 def build_predict(model_spec: ModelSpec) -> Predict:
     """The model as a function of weights in the order of `keras_model.weights`; call it while no graph is traced.
 
     Raises:
       ConfigError: the model cannot be called so, for example since it has BatchNorm or assigns to its weights.
     """
-    dtype, task = model_spec.model_input_dtype, model_spec.task
-    x = tf.TensorSpec((None, *model_spec.model_input_shape), dtype)
-    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)  # TFF asks for one, and nothing calls it
+    predict = FunctionalModel(model_spec)
     try:
-        order = _find_order_of_creation(model_spec)
-        labels = tf.TensorSpec((None, *task.label_shape), task.label_dtype)
-        functional = tff.learning.models.functional_model_from_keras(model_spec.build, loss, (x, labels))
-        with tf.Graph().as_default():  # a trial, since a user's layers may do to a variable what a tensor lacks
-            tensors = tuple(tf.zeros(model_spec.weight_shapes[place]) for place in order)
-            functional.predict_on_batch((tensors, ()), tf.zeros(x.shape[1:], dtype)[tf.newaxis], training=True)
+        predict.try_out()
     except Exception as error:  # the user's code may raise anything
         name = type(error).__name__
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = next((line for line in lines if line.startswith(f"{name}: ")), ": ".join([name, *lines[:1]]))
         expected = f"a model that can be called with tensors as weights, which fails with {reason}"
         raise ConfigError("--model", model_spec.name, expected) from error
-
-    def predict(weights: WeightTensors, x: tf.Tensor) -> tf.Tensor:
-        ordered = tuple(weights[place] for place in order)
-        return functional.predict_on_batch((ordered, ()), model_spec.preprocess(x), training=True)
-
     return predict
 
 

@@ -14,6 +14,7 @@ from datasets.federated_data import ClientFiles
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import pad_cohort
+from tff_algos.late_computation import LateComputation
 from tff_algos.protocol import Weights
 from tff_algos.weights import build_stacked_type
 
@@ -42,7 +43,18 @@ def build_client_evaluation(
       num_models: how many are stacked.
       split: "train", "validation" or "test".
     """
-    models_type = build_stacked_type(template_weights, num_models)
+    run = LateComputation(_build, model_spec, build_stacked_type(template_weights, num_models), num_models, split)
+
+    def evaluate(models: Weights, clients: Sequence[ClientFiles], is_asked: np.ndarray) -> np.ndarray:
+        inputs = [EvaluationInput(client.path, asked) for client, asked in zip(clients, is_asked, strict=True)]
+        padded = pad_cohort(inputs, padding=EvaluationInput("", np.zeros(num_models, bool)))
+        return np.array(run(models, padded)[: len(inputs)], get_sum_dtype(model_spec))
+
+    return evaluate
+
+
+def _build(model_spec: ModelSpec, models_type: tff.Type, num_models: int, split: str) -> Callable:
+    """(models@SERVER, {EvaluationInput}@CLIENTS) -> {sums of scores by model}@CLIENTS."""
     members = [("path", np.str_), ("is_asked", tff.TensorType(np.bool_, (num_models,)))]
     input_type = tff.StructWithPythonType(members, EvaluationInput)
 
@@ -55,12 +67,7 @@ def build_client_evaluation(
     def run(models, clients):
         return tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
 
-    def evaluate(models: Weights, clients: Sequence[ClientFiles], is_asked: np.ndarray) -> np.ndarray:
-        inputs = [EvaluationInput(client.path, asked) for client, asked in zip(clients, is_asked, strict=True)]
-        padded = pad_cohort(inputs, padding=EvaluationInput("", np.zeros(num_models, bool)))
-        return np.array(run(models, padded)[: len(inputs)], get_sum_dtype(model_spec))
-
-    return evaluate
+    return run
 
 
 def get_sum_dtype(model_spec: ModelSpec) -> type:

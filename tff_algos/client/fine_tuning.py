@@ -3,7 +3,6 @@
 Functional type of the computation: (weights@SERVER, {FineTuningInput}@CLIENTS) -> {weights}@CLIENTS
 """
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import pad_cohort
 from tff_algos.client.local_training import train_locally
+from tff_algos.late_computation import LateComputation
 from tff_algos.protocol import CLIENT_STEPS, RESOURCE, ClientWork, Weights
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.fine_tuning import FineTuningConfig
@@ -82,27 +82,9 @@ def build_fine_tuning(
       seed: the run's; the order of each client's examples is derived from it.
     """
     model_type = build_stacked_type(template_weights, 1)
-
-    @functools.cache  # traced when it is first needed, after the last round
-    def build_computation():
-        train = build_fine_tuning_steps(model_spec, config)
-
-        @tff.tensorflow.computation(model_type, FINE_TUNING_INPUT_TYPE)
-        def client_work(model, client):
-            x, y = read_split(client.path, "train", model_spec)
-            start = tuple(array[0] for array in model)
-            return train(start, x, y, client.seed, client.learning_rate, client.num_steps)
-
-        @tff.federated_computation(
-            tff.FederatedType(model_type, tff.SERVER), tff.FederatedType(FINE_TUNING_INPUT_TYPE, tff.CLIENTS)
-        )
-        def tune(model, clients):
-            return tff.federated_map(client_work, (tff.federated_broadcast(model), clients))
-
-        return tune
+    tune = LateComputation(_build_tuning, build_fine_tuning_steps(model_spec, config), model_spec, model_type)
 
     def fine_tune(weights, clients, plan, most_steps=None):
-        tune = build_computation()
         model = stack_models([weights])
         indices = np.array([client.index for client in clients], int)
         num_steps, learning_rates = plan.num_steps[indices], plan.learning_rates[indices]
@@ -122,6 +104,22 @@ def build_fine_tuning(
                 yield client, tuple(map(np.asarray, tuned))
 
     return fine_tune
+
+
+def _build_tuning(train: Callable, model_spec: ModelSpec, model_type: tff.Type) -> Callable:
+    @tff.tensorflow.computation(model_type, FINE_TUNING_INPUT_TYPE)
+    def client_work(model, client):
+        x, y = read_split(client.path, "train", model_spec)
+        start = tuple(array[0] for array in model)
+        return train(start, x, y, client.seed, client.learning_rate, client.num_steps)
+
+    @tff.federated_computation(
+        tff.FederatedType(model_type, tff.SERVER), tff.FederatedType(FINE_TUNING_INPUT_TYPE, tff.CLIENTS)
+    )
+    def tune(model, clients):
+        return tff.federated_map(client_work, (tff.federated_broadcast(model), clients))
+
+    return tune
 
 
 def list_plan(resources: np.ndarray, plan: FineTuningPlan) -> dict[str, list]:

@@ -25,6 +25,7 @@ from tff_algos.fed_sikd.statistics import (
     count_examples,
     statistics_from_moments,
 )
+from tff_algos.late_computation import LateComputation
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.config_fields import ConfigError
 
@@ -76,7 +77,7 @@ def build_statistics_sharing(
             del noise_seed
             return compute_statistics(_preprocess(model_spec, x), kind)
 
-        compute = _build_client_computation(compute_exact, model_spec)
+        compute = LateComputation(_build_client_computation, compute_exact, model_spec)
         return StatisticsSharing(lambda: _run(compute, clients, seed), bytes_of_column * num_columns, None)
     feature_range = clients.preprocessing.feature_range
     if feature_range is None:
@@ -92,7 +93,7 @@ def build_statistics_sharing(
         normalized = privacy.normalize_features(_preprocess(model_spec, x), feature_range)
         return privacy.add_noise(compute_moment_sums(normalized, kind), deviation, noise_seed)
 
-    compute = _build_client_computation(compute_noisy_moments, model_spec)
+    compute = LateComputation(_build_client_computation, compute_noisy_moments, model_spec)
 
     def collect():
         moments = _run(compute, clients, seed)

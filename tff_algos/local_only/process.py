@@ -19,6 +19,7 @@ from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import CLIENT_INPUT_TYPE, pad_cohort, tell_clients
 from tff_algos.client.local_training import count_examples_trained, train_locally
+from tff_algos.late_computation import LateComputation
 from tff_algos.local_only.config import LocalOnlyConfig
 from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.aggregation import RoundTotals
@@ -48,7 +49,10 @@ class ServerState(NamedTuple):
 def build_local_round(model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights) -> Callable:
     """{model, ClientInput}@CLIENTS -> {model, loss sum, examples trained, is finite}@CLIENTS."""
     input_type = tff.StructWithPythonType([build_model_type(template_weights), CLIENT_INPUT_TYPE], tuple)
+    return LateComputation(_build_round, model_spec, training, input_type)
 
+
+def _build_round(model_spec: ModelSpec, training: LocalTrainingConfig, input_type: tff.Type) -> Callable:
     @tff.tensorflow.computation(input_type)
     def client_work(given):
         start, client = tuple(given[0]), given[1]

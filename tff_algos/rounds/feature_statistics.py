@@ -19,6 +19,7 @@ from datasets.federated_data import ClientFiles, FederatedData
 from models.model_spec import ModelSpec
 from models.standardization import LEAST_DEVIATION, count_scaled
 from tff_algos.client.client_data import read_split
+from tff_algos.late_computation import LateComputation
 from tff_algos.seeds import derive_generator
 
 MOST_CLIENTS = 2000  # that are asked; of more, so many are drawn by the seed
@@ -46,7 +47,7 @@ def choose_clients(clients: FederatedData, seed: int) -> list[ClientFiles]:
 def compute_feature_statistics(model_spec: ModelSpec, clients: FederatedData, seed: int) -> FeatureStatistics:
     """The statistics of the model's inputs before they are standardized; needs a TFF context."""
     chosen = choose_clients(clients, seed)
-    add_up = _build_sums(model_spec.with_standardization(None))
+    add_up = LateComputation(_build_sums, model_spec.with_standardization(None))
     paths = [client.path for client in chosen]
     means = np.zeros(count_scaled(model_spec.model_input_shape))
     means, _ = divide_moments(*_ask(add_up, means, paths), means)

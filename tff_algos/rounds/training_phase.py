@@ -24,6 +24,7 @@ from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import NOBODY, ClientInput, pad_cohort
 from tff_algos.client.local_training import train_locally
+from tff_algos.late_computation import LateComputation
 from tff_algos.rounds.aggregation import (
     ClientUpdate,
     RoundTotals,
@@ -179,10 +180,10 @@ class TrainingPhase:
 
     def _call(self, build, models, inputs, state, min_places, blank, *arguments) -> Any:
         server, placed = (models, self.aggregator.tell(state)), pad_cohort(inputs, min_places, blank)
-        # TFF's own caches go by identity, so the same computation must serve every round.
+        # The caches of TFF and of the runtimes go by identity, so the same computation must serve every round.
         key = build, build_type(server), build_type(blank), *arguments
         if key not in self._computations:
-            self._computations[key] = build(self, key[1], blank, *arguments)
+            self._computations[key] = LateComputation(build, self, key[1], blank, *arguments)
         # Flat, since the worker makes every structure in an input of a client apart: with 100 clients, a fifth of the
         # time of a round of AMFL-P.
         return self._computations[key](server, [tuple(tf.nest.flatten(each)) for each in placed])

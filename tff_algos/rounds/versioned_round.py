@@ -21,6 +21,7 @@ from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import CLIENT_INPUT_TYPE, NOBODY, ClientInput, pad_cohort
 from tff_algos.client.local_training import LocalResult, train_locally
+from tff_algos.late_computation import LateComputation
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregation import (
     ClientUpdate,
@@ -85,8 +86,12 @@ def build_versioned_round(
       template_weights: one model's weights, for their shapes and dtypes.
       num_places: clients of a call, empty places included.
     """
-    input_type = _build_input_type(template_weights)
+    return LateComputation(_build_round, model_spec, training, _build_input_type(template_weights), num_places)
 
+
+def _build_round(
+    model_spec: ModelSpec, training: LocalTrainingConfig, input_type: tff.Type, num_places: int
+) -> Callable:
     @tff.tensorflow.computation(input_type)
     def client_work(given):
         result = _train(model_spec, training, given)
@@ -151,8 +156,10 @@ def build_versioned_updates(
     model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights
 ) -> Callable:
     """Each client trains from its own start weights; all results come back, in the order of the clients."""
-    input_type = _build_input_type(template_weights)
+    return LateComputation(_build_updates, model_spec, training, _build_input_type(template_weights))
 
+
+def _build_updates(model_spec: ModelSpec, training: LocalTrainingConfig, input_type: tff.Type) -> Callable:
     @tff.tensorflow.computation(input_type)
     def client_work(given):
         return _train(model_spec, training, given)

@@ -1,0 +1,141 @@
+"""The graphs of earlier runs, in the cache folder: a run of the same settings need not trace them again.
+
+A file holds what one computation was made into, under a digest of all that it was made of (`content_digest`). The
+folder belongs to the user alone, since whoever writes a graph decides what it does. A file that is damaged, foreign or
+of another version counts as none. Nothing that fails here stops a run: it traces, as the first one did.
+
+Imports neither TensorFlow nor TFF.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import stat
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from datasets.cache_folder import default_cache_dir
+from datasets.client_files import write_whole
+
+if TYPE_CHECKING:
+    from launch.runtimes.graph_sessions import RoundForm
+
+MAX_BYTES = 10**9  # of all files; above it, those that were used longest ago go
+KEPT_SHARE = 0.8  # of these bytes, what then stays
+FORMAT = b"federated-suite graphs 1\n"
+VARIABLE = "FL_KEEP_GRAPHS"
+_NAME = re.compile(r"[0-9a-f]{64}\.graphs|\.writing-\w+")  # the latter are left by a process that was killed
+
+
+class KeptRound(NamedTuple):
+    """A federated computation taken apart, and its type as `describe_type` describes it."""
+
+    form: "RoundForm"
+    type_form: Any
+
+
+def default_graph_dir() -> str:
+    """Where graphs are kept, in the user's cache folder; "" if the variable FL_KEEP_GRAPHS says 0."""
+    return "" if os.environ.get(VARIABLE, "1") == "0" else default_cache_dir("graphs")
+
+
+class GraphFolder:
+    """A folder of kept graphs."""
+
+    def __init__(self, path: str):
+        self._path = path
+
+    def find(self, digest: str) -> KeptRound | None:
+        """The graphs under a digest; None if there are none, or they cannot be trusted or read."""
+        path = self._name(digest)
+        try:
+            if not self._is_ours():
+                return None
+            with open(path, "rb") as file:
+                content = file.read()
+            kept = _read(content, digest)
+            os.utime(path)  # used last
+        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+            return None
+        return kept
+
+    def keep(self, digest: str, kept: KeptRound) -> None:
+        """Keeps graphs for later runs, if the folder can be written and is the user's own."""
+        with contextlib.suppress(OSError):
+            os.makedirs(self._path, mode=0o700, exist_ok=True)
+            if self._is_ours():
+                write_whole(self._name(digest), _write(kept, digest))
+                self._make_room()
+
+    def _name(self, digest: str) -> str:
+        return os.path.join(self._path, f"{digest}.graphs")
+
+    def _is_ours(self) -> bool:
+        """Whether nobody else can put a file there."""
+        found = os.lstat(self._path)
+        is_open = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not is_open
+
+    def _make_room(self) -> None:
+        files = sorted(_list_files(self._path), key=lambda item: item.stat().st_mtime)
+        num_bytes = sum(item.stat().st_size for item in files)
+        if num_bytes <= MAX_BYTES:
+            return
+        for item in files:
+            if num_bytes > KEPT_SHARE * MAX_BYTES:
+                num_bytes -= item.stat().st_size
+                os.unlink(item.path)
+
+
+def clean_graph_dir() -> int:
+    """Deletes the kept graphs, and nothing else. Returns the bytes freed. Raises OSError."""
+    freed_bytes = 0
+    for item in list(_list_files(default_cache_dir("graphs"))):
+        freed_bytes += item.stat().st_size
+        os.unlink(item.path)
+    return freed_bytes
+
+
+def _list_files(folder: str) -> Iterator[os.DirEntry]:
+    """What this module has written."""
+    if os.path.isdir(folder):
+        yield from (
+            item for item in os.scandir(folder) if _NAME.fullmatch(item.name) and item.is_file(follow_symlinks=False)
+        )
+
+
+def _write(kept: KeptRound, digest: str) -> bytes:
+    """A line of format, one with the digest of the rest, one of JSON, and the compressed graphs one after another."""
+    form = kept.form
+    names = [name for name, value in vars(form).items() if name != "returns_client_values"]
+    parts, graphs = {}, []
+    for name in names:
+        part = getattr(form, name)
+        graphs.append(part.graph_def)
+        parts[name] = [len(part.graph_def), part.inputs, part.outputs, part.initialize]
+    head = {"digest": digest, "type": kept.type_form, "parts": parts, "lists": form.returns_client_values}
+    rest = json.dumps(head).encode() + b"\n" + zlib.compress(b"".join(graphs), 1)
+    return FORMAT + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
+
+
+def _read(content: bytes, digest: str) -> KeptRound:
+    """What `_write` wrote under that digest. Raises ValueError and others if it is not that."""
+    from launch.runtimes.graph_sessions import GraphPart, RoundForm
+
+    if not content.startswith(FORMAT):
+        raise ValueError("not of this format")
+    told, _, rest = content.removeprefix(FORMAT).partition(b"\n")
+    if told.decode() != hashlib.sha256(rest).hexdigest():
+        raise ValueError("damaged")
+    line, _, packed = rest.partition(b"\n")
+    head = json.loads(line)
+    if head["digest"] != digest:
+        raise ValueError("of another name")
+    graphs, start, parts = zlib.decompress(packed), 0, {}
+    for name, (size, inputs, outputs, initialize) in head["parts"].items():
+        parts[name] = GraphPart(graphs[start : start + size], tuple(inputs), tuple(outputs), initialize)
+        start += size
+    return KeptRound(RoundForm(**parts, returns_client_values=head["lists"]), head["type"])

@@ -1,0 +1,143 @@
+"""Graphs that lie in the cache folder: what is read again, what is not, and that a run's bytes do not depend on it."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from launch.runtimes import kept_graphs
+from launch.runtimes.graph_sessions import GraphPart, RoundForm
+from launch.runtimes.in_process import run_in_process
+from launch.runtimes.kept_graphs import GraphFolder, KeptRound, clean_graph_dir, default_graph_dir
+
+DIGEST, OTHER = "a" * 64, "b" * 64
+NAMES = ("prepare", "work", "zero", "accumulate", "merge", "report", "update")
+
+
+def make_round(size=10):
+    """A form whose graphs are `size` bytes that cannot be compressed."""
+    graphs = {name: np.random.default_rng(place).bytes(size) for place, name in enumerate(NAMES)}
+    parts = {name: GraphPart(graph, (f"{name}:0",), ("out:0", "out:1"), "init") for name, graph in graphs.items()}
+    return KeptRound(RoundForm(**parts, returns_client_values=False), {"dtype": "float32", "shape": [2, None]})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "graphs"
+
+
+def test_what_was_kept_is_found_under_its_digest_alone(folder):
+    graphs, kept = GraphFolder(str(folder)), make_round()
+    assert graphs.find(DIGEST) is None
+    graphs.keep(DIGEST, kept)
+    assert GraphFolder(str(folder)).find(DIGEST) == kept and graphs.find(OTHER) is None
+    assert folder.stat().st_mode & 0o777 == 0o700 and [path.stat().st_mode & 0o77 for path in folder.iterdir()] == [0]
+
+
+def test_damaged_and_foreign_files_count_as_none(folder):
+    graphs = GraphFolder(str(folder))
+    graphs.keep(DIGEST, make_round())
+    (path,) = folder.iterdir()
+    content = path.read_bytes()
+    places = [*range(0, len(content), 37), len(content) - 1]
+    damaged = [content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :] for place in places]
+    for wrong in (*damaged, content[:-1], content[:50], b"", b"\n\n{}", content.replace(b"graphs 1", b"graphs 0", 1)):
+        path.write_bytes(wrong)
+        assert graphs.find(DIGEST) is None
+    path.write_bytes(content)
+    path.rename(folder / f"{OTHER}.graphs")
+    assert graphs.find(OTHER) is None
+
+
+def test_a_folder_that_others_can_write_is_not_used(folder):
+    graphs = GraphFolder(str(folder))
+    graphs.keep(DIGEST, make_round())
+    folder.chmod(0o770)
+    graphs.keep(OTHER, make_round())
+    assert graphs.find(DIGEST) is None and len(list(folder.iterdir())) == 1
+    folder.chmod(0o700)
+    assert graphs.find(DIGEST) is not None
+    moved = folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to(moved)
+    assert graphs.find(DIGEST) is None
+
+
+def test_a_folder_that_cannot_be_made_stops_nothing(folder):
+    folder.write_text("a file")
+    graphs = GraphFolder(str(folder))
+    graphs.keep(DIGEST, make_round())
+    assert graphs.find(DIGEST) is None and folder.read_text() == "a file"
+
+
+def test_what_was_used_longest_ago_goes_first(folder, monkeypatch):
+    monkeypatch.setattr(kept_graphs, "MAX_BYTES", 40_000)
+    graphs, digests = GraphFolder(str(folder)), [f"{number:064x}" for number in range(5)]
+    for age, digest in enumerate(digests):
+        graphs.keep(digest, make_round(1500))
+        if (folder / f"{digest}.graphs").exists():
+            os.utime(folder / f"{digest}.graphs", (1000 + age, 1000 + age))
+        if age == 2:
+            assert graphs.find(digests[0])
+    assert [digest for digest in digests if graphs.find(digest)] == [digests[0], digests[3], digests[4]]
+
+
+def test_cleaning_removes_graphs_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_graph_dir() == "" and clean_graph_dir() == 0  # no test keeps graphs unasked
+    monkeypatch.delenv("FL_KEEP_GRAPHS")
+    folder = tmp_path / "federated_suite" / "graphs"
+    assert default_graph_dir() == str(folder)
+    GraphFolder(str(folder)).keep(DIGEST, make_round())
+    (folder / ".writing-abc").write_text("left by a process that was killed")
+    (folder / "mine.txt").write_text("mine")
+    assert clean_graph_dir() > 100 and [path.name for path in folder.iterdir()] == ["mine.txt"]
+
+
+def train(graph_dir, build, log_path):
+    """The arrays of the state after two rounds of a new process."""
+    import tree
+
+    with run_in_process(log_path, num_threads=2, graph_dir=graph_dir):
+        process = build()
+        state = process.initialize()
+        for _ in range(2):
+            state, _ = process.next(state)
+    return [np.asarray(array).tobytes() for array in tree.flatten(state)]
+
+
+@pytest.fixture
+def build_process(make_federation):
+    """A function (name of an algorithm) -> a function () -> its process over a model of the package."""
+    data = make_federation([8, 5, 3])
+
+    def choose(name):
+        from models.catalog import build_model_spec
+        from tff_algos.fed_avg.process import FedAvgConfig, build_fed_avg_process
+        from tff_algos.local_only.process import LocalOnlyConfig, build_local_only_process
+
+        builders = {
+            "fedavg": (build_fed_avg_process, FedAvgConfig),  # a sum
+            "local_only": (build_local_only_process, LocalOnlyConfig),  # values of clients
+        }
+        build, config = builders[name]
+        spec = build_model_spec("logistic_regression", data.input_shape, data.input_dtype, 3)
+        return lambda: build(spec, data, config(), 1)
+
+    return choose
+
+
+@pytest.mark.parametrize("name", ["fedavg", "local_only"])
+def test_a_second_run_traces_nothing_and_has_the_same_bytes(name, build_process, folder, tmp_path, monkeypatch):
+    log_path, build = str(tmp_path / "log"), build_process(name)
+    without = train("", build, log_path)
+    first = train(str(folder), build, log_path)
+    assert len(list(folder.iterdir())) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr("tff_algos.late_computation.LateComputation.made", property(lambda late: pytest.fail("traced")))
+        second = train(str(folder), build, log_path)
+    (path,) = folder.iterdir()
+    head = json.loads(path.read_bytes().split(b"\n")[2])
+    path.write_bytes(path.read_bytes()[:-1])
+    assert without == first == second == train(str(folder), build, log_path)
+    assert head["lists"] == (name == "local_only")
