@@ -6,9 +6,13 @@ from what the computation would be made of that they are the same (see `launch.r
 
 import functools
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import tensorflow_federated as tff
+
+# Of a field of a dataclass whose value no graph is made of: a run with another one may use the same graphs.
+OUTSIDE_GRAPHS = MappingProxyType({"outside_graphs": True})
 
 
 class LateComputation:

@@ -165,8 +165,11 @@ class _Describer:
         self._say("object", _name_class(kind))
         if not hasattr(value, "__dict__") or kind.__module__.startswith(FOREIGN):
             raise UnknownContent(f"a {kind.__qualname__}")
+        fields = getattr(kind, "__dataclass_fields__", {})
         for name in sorted(vars(value)):
-            if not isinstance(_find_in_class(kind, name), functools.cached_property):  # which follows from the others
+            is_outside = name in fields and fields[name].metadata.get("outside_graphs", False)
+            # A cached property follows from the others.
+            if not (is_outside or isinstance(_find_in_class(kind, name), functools.cached_property)):
                 self._say(name)
                 self.describe(vars(value)[name])
 

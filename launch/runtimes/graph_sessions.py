@@ -116,6 +116,15 @@ def _make_callable(
     return lambda *values: call(*map(np.asarray, values, dtypes))
 
 
+def _name_apart(graph: tf.Graph, part: GraphPart) -> list[str]:
+    """The names of the outputs, each once and none an input's, as a handle wants them: copies where needed."""
+    taken, names = set(part.inputs), []
+    for name in part.outputs:
+        names.append(tf.identity(graph.get_tensor_by_name(name)).name if name in taken else name)
+        taken.add(name)
+    return names
+
+
 class GraphFunction:
     """A part as a function that several threads may call: as many calls at a time as it has sessions."""
 
@@ -124,8 +133,7 @@ class GraphFunction:
         graph = tf.Graph()
         with graph.as_default():
             tf.compat.v1.import_graph_def(graph_def, name="")
-            # An output may be an input or be there twice, which a handle refuses.
-            outputs = [tf.identity(graph.get_tensor_by_name(name)).name for name in part.outputs]
+            outputs = _name_apart(graph, part)
         feeds = [graph.get_tensor_by_name(name) for name in part.inputs]
         start = [part.initialize] if part.initialize else []
         needed = _find_needed(map(graph.get_operation_by_name, start))

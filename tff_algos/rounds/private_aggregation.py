@@ -26,6 +26,7 @@ import numpy as np
 import tensorflow as tf
 
 from models.model_spec import ModelSpec
+from tff_algos.late_computation import OUTSIDE_GRAPHS
 from tff_algos.protocol import EPSILON_SPENT, Weights
 from tff_algos.rounds.aggregation import ClientUpdate, GroupTotals
 from tff_algos.rounds.aggregators import Aggregate, SumAggregator
@@ -131,13 +132,13 @@ class PrivateSum:
     Attributes:
       config: settings.
       accounting: what the rounds cost.
-      seed: the run's.
+      seed: the run's, of the noise, which the host adds.
       noise_multiplier: of a new run.
     """
 
     config: UpdatePrivacyConfig
     accounting: Accounting
-    seed: int
+    seed: int = dataclasses.field(metadata=OUTSIDE_GRAPHS)
     noise_multiplier: float
 
     @property

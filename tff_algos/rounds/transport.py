@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from models.model_spec import ModelSpec
 from tff_algos.client.compression import compress, compress_models, compute_sent_bytes, find_compressed
+from tff_algos.late_computation import OUTSIDE_GRAPHS
 from tff_algos.protocol import Weights
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.compression import CompressionConfig
@@ -20,14 +21,14 @@ class Transport:
     Attributes:
       config: bits and rounding.
       is_compressed: see `compression.find_compressed`; empty where nothing is rounded.
-      seed: the run's.
+      seed: the run's, of what the host rounds.
       model_bytes: bytes of a model or an update on the wire.
       is_update_compressed: one a tensor of an update, which has the floating-point weights only.
     """
 
     config: CompressionConfig
     is_compressed: tuple[bool, ...]
-    seed: int
+    seed: int = dataclasses.field(metadata=OUTSIDE_GRAPHS)
     model_bytes: int
     is_update_compressed: tuple[bool, ...]
 

@@ -26,8 +26,8 @@ SPEC = build_model_spec("perceptron", (4,), "float32", 3)
 TRAINING = LocalTrainingConfig()
 
 
-def make_phase(spec=SPEC, training=TRAINING, bits=32, work=None):
-    transport = Transport(CompressionConfig(bits), (bits < 32,) * 2, 1, 100, (bits < 32,) * 2)
+def make_phase(spec=SPEC, training=TRAINING, bits=32, work=None, seed=1):
+    transport = Transport(CompressionConfig(bits), (bits < 32,) * 2, seed, 100, (bits < 32,) * 2)
     return TrainingPhase(work or build_group_training(spec, training), transport, SumAggregator(), ((4, 3), (3,)))
 
 
@@ -38,6 +38,7 @@ def digest(phase, build=_build_summed, num_groups=1, surroundings=""):
 def test_the_same_content_has_the_same_digest():
     again = build_model_spec("perceptron", (4,), "float32", 3)
     assert digest(make_phase()) == digest(make_phase(again, LocalTrainingConfig()))
+    assert digest(make_phase(seed=2)) == digest(make_phase())  # the run's, which no graph holds
     used = make_phase()
     assert SPEC.weight_shapes and used._computations == {}  # what is kept for later is no content
     assert digest(used) == digest(make_phase(again))
