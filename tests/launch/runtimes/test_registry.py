@@ -1,10 +1,12 @@
 """The rows of the runtimes, and the devices that they compute on."""
 
+import dataclasses
 import sys
 from types import SimpleNamespace
 
 import pytest
 
+import launch
 from launch.runtimes import registry
 from launch.runtimes.device import DeviceError, use_device
 from launch.settings import runtimes
@@ -23,11 +25,22 @@ def test_every_name_opens_a_runtime(tmp_path):
 
 def test_a_config_opens_its_runtime_with_its_options(monkeypatch):
     opened = []
-    monkeypatch.setattr(run_runtime, "open_runtime", lambda *arguments: opened.append(arguments))
+    monkeypatch.setattr(run_runtime, "open_runtime", lambda *arguments, **graphs: opened.append(arguments))
     run_runtime.open_run_runtime(build_run_config({"algo": "fedavg"}), "x.log")
     config = build_run_config({"algo": "fedavg", "runtime": "ray", "ray_address": "a:1"})
     run_runtime.open_run_runtime(config, "x.log")
     assert opened == [("in_process", "x.log", "cpu", "", 16), ("ray", "x.log", "cpu", "a:1", 16)]
+
+
+def test_graphs_are_kept_by_commands_and_of_our_own_code_alone(monkeypatch):
+    opened = []
+    monkeypatch.setattr(run_runtime, "open_runtime", lambda *arguments, graph_dir: opened.append(graph_dir))
+    monkeypatch.setattr(run_runtime, "default_graph_dir", lambda: "graphs")
+    config = build_run_config({"algo": "fedavg"})
+    for is_command, own in ((False, {}), (True, {}), (True, {"model": "nets:build"}), (True, {"dataset": "mine:DATA"})):
+        monkeypatch.setattr(launch, "IS_COMMAND", is_command)
+        run_runtime.open_run_runtime(dataclasses.replace(config, **own), "x.log")
+    assert opened == ["", "graphs", "", ""]
 
 
 class FakeTensorFlow:
