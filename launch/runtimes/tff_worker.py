@@ -89,20 +89,16 @@ class Worker:
             returncode = self.process.wait(grace_s)
         except subprocess.TimeoutExpired:
             return None
-        tail = self._read_log_tail()
-        if returncode == NO_NETWORK:
-            return WorkerError(
-                f"TFF's worker cannot be closed off from others here ({tail.splitlines()[-1]}); "
-                "--runtime=in_process needs no worker"
-            )
-        message = f"the TFF worker (process {self.process.pid}) {explain_exit(returncode)}; its log: {self.log_path}"
-        return WorkerError(message, tail)
-
-    def _read_log_tail(self) -> str:
         with open(self.log_path, "rb") as log:
             log.seek(self.log_start_bytes)
             lines = log.read().decode("utf-8", "replace").splitlines()
-        return "\n".join(lines[-TAIL_LINES:])
+        for line in lines:  # among others: TensorFlow's start-up in our own process goes there, too
+            if line.startswith(NO_NETWORK):
+                reason = line.removeprefix(NO_NETWORK)
+                message = f"TFF's worker cannot be closed off from others here ({reason})"
+                return WorkerError(f"{message}; --runtime=in_process needs no worker")
+        message = f"the TFF worker (process {self.process.pid}) {explain_exit(returncode)}; its log: {self.log_path}"
+        return WorkerError(message, "\n".join(lines[-TAIL_LINES:]))
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@
 The worker's port cannot be reached from outside of its network (Linux calls it a network namespace), in which there is
 nothing but a loopback device. LISTENER, the number of an open file, is a Unix socket that listens already: its first
 connection is carried to the port. The kernel ends the worker with the process PARENT_PID, and the relay with the
-worker. Where no such network can be had, the last line of stdout says why, and the exit code is `NO_NETWORK`.
+worker. Where no such network can be had, a line of stdout that begins with `NO_NETWORK` says why.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ import time
 from launch.runtimes.child_process import become, die_with
 
 PORT = 8000  # in a network of its own any port is free
-NO_NETWORK = 77  # sysexits.h: EX_NOPERM
+NO_NETWORK = "no network of its own: "
 BUFFER_BYTES = 2**18
 POLL_S = 0.01
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000  # linux/sched.h
@@ -94,8 +94,8 @@ def main(parent_pid: int, listener: socket.socket, command: list[str]) -> None:
     try:
         enter_own_network()
     except OSError as error:
-        print(error.strerror or error, flush=True)
-        sys.exit(NO_NETWORK)
+        print(f"{NO_NETWORK}{error.strerror or error}", flush=True)
+        sys.exit(1)
     worker_pid = os.getpid()
     if os.fork() == 0:
         die_with(worker_pid)
