@@ -36,6 +36,7 @@ class ModelSpec:
       has_channel_axis: False if the last axis of a stored example is that of its one channel, and the model does not
         want it: features stored as (features, 1) reach it as (features,).
       standardization: by which numbers its inputs are scaled; None leaves them as they are.
+      compiled: whether XLA compiles its training and evaluation; see `models.compilation`.
     """
 
     name: str
@@ -53,6 +54,7 @@ class ModelSpec:
     takes_tokens: bool = False
     has_channel_axis: bool = True
     standardization: Standardization | None = None
+    compiled: bool = False
 
     def __post_init__(self):
         if self.task is None:

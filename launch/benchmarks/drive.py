@@ -7,6 +7,7 @@ It reads "go" lines and answers each with a line, "done", once a round is over; 
 wrong instead. The first round makes the process as well, tracing included. The end of the input is its end.
 """
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -17,6 +18,7 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 RANDOM_EXAMPLES = "launch.benchmarks.random_examples"
+MANY_ROUNDS = 10**6  # of the run that a round is one of, which may be compiled if it is long
 
 
 def lend_random_examples() -> None:
@@ -53,6 +55,12 @@ def run_rounds(given: dict[str, Any], orders: Iterable[str], answers: TextIO) ->
     data = load_federated_data(config)
     config = settle_device(config)
     spec = build_spec(config, describe_data(data))
+    if hasattr(config, "compile"):
+        from launch.training.compilation import settle_compilation
+
+        long = dataclasses.replace(config, rounds=MANY_ROUNDS)
+        config = dataclasses.replace(config, compile=settle_compilation(long, spec, data).compile)
+        spec = build_spec(config, describe_data(data))
     with open_runtime():
         print("ready", file=answers, flush=True)
         process = state = None

@@ -287,8 +287,9 @@ def parse_config(argv: Sequence[str], base: Sequence[str] = ()) -> RunConfig:
     given = parse_given([*base, *argv])
     trusted = read_trusted(given.get(TRUST_FLAG, ""), given)
     stored = read_stored_flags(given["run_dir"], trusted) if given.get("resume") and given.get("run_dir") else {}
-    if stored and given.get("device") == AUTO:  # it was settled when the run began
-        given.pop("device")
+    for name in {"device", "compile"} & given.keys():
+        if stored and given[name] == AUTO:  # it was settled when the run began
+            given.pop(name)
     name = given.get("algo") or stored.get("algo")
     if name is None:
         if given.get("resume"):

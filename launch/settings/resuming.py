@@ -11,4 +11,4 @@ INTERVALS = frozenset({"rounds_per_checkpoint", "rounds_per_shared_evaluation"})
 CHANGEABLE_ON_RESUME = PLACES | REQUESTS | INTERVALS | {"rounds", "target_accuracy", "target_metric", "patience"}
 
 # What computes a run, and where: its numbers agree to rounding, but only the same gives the same bytes.
-MEANS_OF_COMPUTING = frozenset({"runtime", "device", "ray_shares"})
+MEANS_OF_COMPUTING = frozenset({"runtime", "device", "compile", "ray_shares"})

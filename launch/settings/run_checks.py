@@ -8,7 +8,7 @@ from datasets.catalog import DATASET_NAMES, check_dataset_name
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO, BYTES, NO_SCALE, SCALE_FORM, parse_factor
 from launch.settings.data_flags import CLIENT, FEDERATED
-from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, RAY_CLIENT, RAY_PLACES
+from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, OFF, ON, RAY_CLIENT, RAY_PLACES, TFF
 from launch.settings.suggestions import suggest_value
 from models.model_names import MODEL_NAMES, WIDTH_MODELS, ModelError, check_model_name
 from tff_algos.settings.config_fields import ConfigError
@@ -137,6 +137,9 @@ def _check_runtime(config: Any) -> None:
     if config.device != CPU and config.runtime in CPU_ONLY:
         expected = f"{CPU} with --runtime={config.runtime}, which has no GPU; for one, give --runtime={IN_PROCESS}"
         raise ConfigError("device", config.device, expected)
+    if config.compile == ON and config.runtime == TFF:
+        expected = f"{OFF} with --runtime={TFF}, whose worker has no XLA; to compile, give --runtime={IN_PROCESS}"
+        raise ConfigError("compile", config.compile, expected)
     check_ray_address(config.ray_address)
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from launch.settings.runtimes import CPU, DEVICES, IN_PROCESS, RAY, RAY_SHARES, RUNTIMES, TFF
+from launch.settings.runtimes import AUTO, COMPILATIONS, CPU, DEVICES, IN_PROCESS, OFF, RAY, RAY_SHARES, RUNTIMES, TFF
 from launch.settings.trackers import NO_TRACKER, TRACKER_CHOICES
 from models.model_names import (
     ACTIVATIONS,
@@ -109,6 +109,12 @@ class DeviceFlags:
         of_old_runs=TFF,
     )
     device: str = setting(CPU, "What TensorFlow computes on; auto: a GPU if it sees one.", choices=DEVICES)
+    compile: str = setting(
+        AUTO,
+        "Compile training by XLA; auto: that of small dense models, where the run is long enough to gain.",
+        choices=COMPILATIONS,
+        of_old_runs=OFF,
+    )
     ray_address: str = setting(
         "",
         "Ray cluster: host:port, ray://host:port, or auto for the one of this machine; empty: one of this run's own.",

@@ -11,3 +11,6 @@ CPU_ONLY = (TFF, RAY)  # TFF's worker is built without a GPU, and on Ray none wa
 RAY_SHARES = 16
 RAY_PLACES = ("", "local", "auto")  # beside addresses; the first two mean one of the run's own
 RAY_CLIENT = "ray://"  # before an address: through Ray's client server
+
+ON, OFF = "on", "off"
+COMPILATIONS = (AUTO, ON, OFF)

@@ -97,6 +97,8 @@ def announce_model(config: RunConfig, spec: "ModelSpec") -> None:
     if spec.teacher is not None and config.algorithm.trains_teacher:
         models.append(f"its teacher {spec.teacher.name} ({_count_parameters(spec.teacher):,})")
     say(f"model    {', '.join(models)}" + (f", in {spec.precision}" if spec.precision != "float32" else ""))
+    if spec.compiled:
+        say("compile  training by XLA, which takes a few seconds of the first round; --compile=off leaves it out")
     if is_own_model(spec.name):
         say_if_statistics_are_slow(float_spec)
     if spec.quantization is not None:

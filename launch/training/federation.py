@@ -21,6 +21,7 @@ from launch.progress import say_while_waiting
 from launch.runs.stored_data import ARE_FEATURES, FEATURE_DEVIATIONS, FEATURE_MEANS, TAKES_TOKENS, read_label_format
 from launch.settings.data_flags import CLIENT, NONE
 from launch.settings.run_config import FILES, RunConfig
+from launch.settings.runtimes import ON
 
 MOST_NOTED_CLIENTS = 20
 
@@ -111,6 +112,7 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
       ModelError: the model does not exist, cannot be built, or does not fit the data.
     """
     from models.catalog import build_model_spec
+    from models.compilation import compile_spec
     from models.standardization import Standardization
 
     task = build_run_task(config, data)
@@ -132,6 +134,7 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
         bool(data.get(TAKES_TOKENS)),
         config.channel_axis or not data.get(ARE_FEATURES),
     )
+    spec = compile_spec(spec) if config.compile == ON else spec
     means = tuple(data.get(FEATURE_MEANS, ()))
     return spec.with_standardization(Standardization(means, tuple(data[FEATURE_DEVIATIONS]))) if means else spec
 

@@ -1,6 +1,7 @@
 """One training run from its config to its run folder; knows no algorithm by name."""
 
 import contextlib
+import dataclasses
 import pathlib
 import tempfile
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
+from launch.settings.runtimes import OFF, ON
 from launch.stop_signals import as_stop_after_signal, get_stop_code
 from launch.training.announcements import (
     advise_on_rejected,
@@ -37,6 +39,7 @@ from launch.training.announcements import (
     was_all_rejected,
 )
 from launch.training.checked_process import build_checked_process
+from launch.training.compilation import settle_compilation
 from launch.training.feature_scaling import check_can_be_scaled, scale_features
 from launch.training.federation import build_spec, load_federated_data
 from launch.training.round_loop import RoundLoop
@@ -80,7 +83,9 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         announce_data(config, folder, data)
         with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
             config = settle_device(config)
-            spec = build_spec(config, describe_data(data))
+            spec = build_spec(dataclasses.replace(config, compile=OFF), describe_data(data))
+            config = settle_compilation(config, spec, data)
+            spec = build_spec(config, describe_data(data)) if config.compile == ON else spec
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log)))
         data, spec = scale_features(config, folder, data, spec)
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)

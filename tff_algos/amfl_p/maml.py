@@ -14,7 +14,7 @@ import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
 from models.task import CLASSIFICATION, Task
-from tff_algos.client.local_training import make_dense
+from tff_algos.client.training_steps import make_dense
 from tff_algos.settings.config_fields import ConfigError
 
 WeightTensors = tuple[tf.Tensor, ...]

@@ -6,40 +6,15 @@ result is a pure function of (weights, anchor, examples, seed, learning rate), b
 thread an operation.
 """
 
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
-from models.stateless_dropout import dropout_seed
-from models.task import Task
-from models.training_terms import add_own_losses
-from tff_algos.client.joined_optimizer import JoinedOptimizer, as_written
+from tff_algos.client.joined_optimizer import as_written
+from tff_algos.client.training_steps import Examples, LossFn, TrainingSteps, divide_up
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import is_float
-
-
-class Batch(NamedTuple):
-    """What a loss sees in a step.
-
-    Attributes:
-      labels: in the task's dtype, shape (batch, *label_shape); int32, (batch,), in classification.
-      logits: the model's outputs, float32, shape (batch, *output_shape); (batch, classes) in classification.
-      targets: the batch's rows of what the loss needs beside the labels, shape (batch, ...); None without such.
-      trained: the trainable weights as they are in this step.
-      anchor: the weights that a pull goes to, one for each of `trained`.
-    """
-
-    labels: tf.Tensor
-    logits: tf.Tensor
-    targets: tf.Tensor | None
-    trained: tuple[tf.Tensor, ...]
-    anchor: tuple[tf.Tensor, ...]
-
-
-LossFn = Callable[[Batch], tf.Tensor]  # a scalar, the mean over the batch
 
 
 class LocalResult(NamedTuple):
@@ -60,48 +35,6 @@ class LocalResult(NamedTuple):
     loss_sum: tf.Tensor
     num_trained: tf.Tensor
     is_finite: tf.Tensor
-
-
-def compute_proximal_term(batch: Batch, proximal_weight: float) -> tf.Tensor:
-    """mu / 2 * |trained - anchor|^2 (Li et al. 2020, "Federated Optimization in Heterogeneous Networks", Eq. 2)."""
-    pulls = zip(batch.trained, batch.anchor, strict=True)
-    return proximal_weight * tf.add_n([tf.nn.l2_loss(variable - point) for variable, point in pulls])
-
-
-@as_written
-def correct_gradients(gradients: Sequence[tf.Tensor], corrections: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
-    """The gradients, each with its correction added; as they are if there are none."""
-    return (
-        [gradient + added for gradient, added in zip(gradients, corrections, strict=True)] if corrections else gradients
-    )
-
-
-def decay_weights(
-    gradients: Sequence[tf.Tensor], trained: Sequence[tf.Variable], weight_decay: float
-) -> Sequence[tf.Tensor]:
-    """The gradients with that of weight_decay / 2 * |kernel|^2, which is weight_decay * kernel, added to each kernel's.
-
-    Kernels are the trained weights of two or more axes; biases and BatchNorm's scales and offsets do not decay. The
-    term comes before momentum, as in PyTorch's SGD, and is in no loss that is reported.
-    """
-    if not weight_decay:  # decided while the graph is made: plain training has no such term
-        return gradients
-    return [
-        gradient + weight_decay * variable.read_value() if variable.shape.rank >= 2 else gradient
-        for gradient, variable in zip(gradients, trained, strict=True)
-    ]
-
-
-def make_dense(gradients: Sequence[tf.Tensor | tf.IndexedSlices]) -> list[tf.Tensor]:
-    """The gradients as tensors; that of an embedding comes as the rows that were looked up."""
-    return [tf.convert_to_tensor(each) if isinstance(each, tf.IndexedSlices) else each for each in gradients]
-
-
-def build_optimizer(config: LocalTrainingConfig, learning_rate: float | tf.Tensor) -> tff.learning.optimizers.Optimizer:
-    """The local optimizer of `config` at the learning rate of the round."""
-    if config.optimizer == "adam":
-        return tff.learning.optimizers.build_adam(learning_rate)
-    return tff.learning.optimizers.build_sgdm(learning_rate, momentum=config.momentum or None)
 
 
 def count_examples_trained(config: LocalTrainingConfig, num_examples: int) -> int:
@@ -146,14 +79,13 @@ def train_locally(
       anchor: the weights that the proximal term pulls to, in the order of `model.weights`; None: the start weights.
       correction: what is added to every gradient, one for each floating-point weight; None for nothing.
     """
-    model, task = model_spec.build(), model_spec.task
+    model = model_spec.build()
     trained = model.trainable_variables
     start_of = _key_by_variable(model.weights, weights)
     pulled_to = _order_as(trained, model.weights, weights if anchor is None else anchor)
-    optimizer = JoinedOptimizer(build_optimizer(config, learning_rate), trained)
     sent = [variable for variable in model.weights if is_float(variable)]
     corrections = () if correction is None else _order_as(trained, sent, correction)
-    batch_size = config.batch_size
+    steps = TrainingSteps(model_spec, model, config, learning_rate, loss_fn, pulled_to, corrections)
 
     # `tf.function` turns the Python loops into loops of the graph, and keeps reads and assignments of the Keras
     # variables in the order in which they stand here.
@@ -161,39 +93,9 @@ def train_locally(
     def train(x, y, targets, num_steps):
         for variable in model.weights:
             variable.assign(start_of[variable.ref()])
-        num_examples = tf.shape(y)[0]
-        steps_per_epoch = (num_examples + batch_size - 1) // batch_size
-        num_steps = _count_steps(config, num_examples, steps_per_epoch, num_steps)
-        num_epochs = -(-num_steps // tf.maximum(steps_per_epoch, 1))
-        carried = optimizer.start()
-        loss_sum, num_trained = tf.constant(0.0), tf.constant(0.0)
-        for epoch in tf.range(num_epochs):
-            epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
-            # Only indices are shuffled. A batch is gathered when its turn comes, so that no second copy of the examples
-            # is made, and only a batch at a time is turned into floats.
-            order = tf.random.experimental.stateless_shuffle(tf.range(num_examples), epoch_seed)
-            for step in tf.range(tf.minimum(steps_per_epoch, num_steps - epoch * steps_per_epoch)):
-                batch = order[step * batch_size : (step + 1) * batch_size]
-                batch_targets = None if targets is None else tf.gather(targets, batch)
-                step_seed = tf.random.experimental.stateless_fold_in(epoch_seed, step)
-                with tf.GradientTape() as tape:
-                    with dropout_seed(step_seed):
-                        logits = model(model_spec.preprocess_to_train(tf.gather(x, batch), step_seed), training=True)
-                    seen = Batch(tf.gather(y, batch), logits, batch_targets, tuple(trained), pulled_to)
-                    loss = add_own_losses(
-                        task.mean_loss(seen.labels, logits) if loss_fn is None else loss_fn(seen), model
-                    )
-                    if config.proximal_weight:  # decided while the graph is made: plain training has no such term
-                        loss += compute_proximal_term(seen, config.proximal_weight)
-                gradients = tape.gradient(loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-                corrected = correct_gradients(make_dense(gradients), corrections)
-                carried = optimizer.step(carried, decay_weights(corrected, trained, config.weight_decay))
-                # The loss is a mean over the batch, and the last batch may be smaller.
-                size = _weigh(task, seen.labels)
-                loss_sum += loss * size
-                num_trained += size
+        progress = steps.take(Examples(x, y, targets), _count_steps(config, tf.shape(y)[0], num_steps), seed)
         # All float weights, not only the trained ones: BatchNorm's statistics and quantization ranges travel, too.
-        return [v - start_of[v.ref()] for v in sent], loss_sum, num_trained
+        return [v - start_of[v.ref()] for v in sent], progress.loss_sum, progress.num_trained
 
     return reject_if_not_finite(*train(x, y, targets, num_steps))
 
@@ -211,23 +113,15 @@ def _order_as(trained, variables, values) -> tuple[tf.Tensor, ...]:
 
 def count_steps(config: LocalTrainingConfig, num_examples: tf.Tensor) -> tf.Tensor:
     """Steps that a client with so many examples takes in a round, int32, in any graph; none without examples."""
-    return _count_steps(config, num_examples, (num_examples + config.batch_size - 1) // config.batch_size, None)
+    return _count_steps(config, num_examples, None)
 
 
 @as_written
-def _count_steps(config: LocalTrainingConfig, num_examples, steps_per_epoch, num_steps) -> tf.Tensor:
+def _count_steps(config: LocalTrainingConfig, num_examples, num_steps) -> tf.Tensor:
     """`num_steps` if it is given, else what the config says; none without examples."""
     if num_steps is None:
-        num_steps = config.steps or config.epochs * steps_per_epoch
+        num_steps = config.steps or config.epochs * divide_up(num_examples, config.batch_size)
     return tf.where(num_examples > 0, num_steps, 0)
-
-
-@as_written
-def _weigh(task: Task, labels: tf.Tensor) -> tf.Tensor:
-    """How much a batch counts: its examples, or what the task weighs them by, float32."""
-    if not task.kind.weighs_examples:  # decided while the graph is made
-        return tf.cast(tf.shape(labels)[0], tf.float32)
-    return tf.reduce_sum(task.compute_weights(labels))
 
 
 def reject_if_not_finite(deltas, loss_sum, num_trained) -> LocalResult:

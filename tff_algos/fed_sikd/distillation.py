@@ -10,7 +10,7 @@ import tensorflow as tf
 from models.task import CLASSIFICATION, Task
 
 
-def distillation_loss(
+def compute_distillation_losses(
     labels: tf.Tensor,
     student_logits: tf.Tensor,
     teacher_logits: tf.Tensor,
@@ -20,7 +20,7 @@ def distillation_loss(
     distillation_inputs: str,
     task: Task = CLASSIFICATION,
 ) -> tf.Tensor:
-    """`w * loss(labels, student) + (1 - w) * KL(teacher || student) [* T^2]`, mean over the batch, in any graph.
+    """`w * loss(labels, student) + (1 - w) * KL(teacher || student) [* T^2]` of each example, in any graph.
 
     The distributions in the KL term are softmax(logits / T), or softmax(softmax(logits) / T) with
     `distillation_inputs='probabilities'`, as in the authors' published code; the paper's text does not say. The loss of
@@ -37,7 +37,7 @@ def distillation_loss(
       task: what the labels are.
 
     Returns:
-      float32 scalar.
+      float32, shape (batch,).
     """
     student_logits = tf.cast(student_logits, tf.float32)
     losses = task.compute_losses(labels, student_logits)
@@ -47,7 +47,7 @@ def distillation_loss(
     )
     has_temperature = task.kind.activation != "identity"
     divergence_factor = temperature**2 if temperature_squared and has_temperature else 1.0
-    return task.average(label_weight * losses + (1 - label_weight) * divergence_factor * divergence, labels)
+    return label_weight * losses + (1 - label_weight) * divergence_factor * divergence
 
 
 def _compute_task_divergence(task: Task, labels, student, teacher, temperature, distillation_inputs) -> tf.Tensor:

@@ -12,7 +12,7 @@ from tff_algos.client.client_data import read_split
 from tff_algos.client.joined_optimizer import as_written
 from tff_algos.client.local_training import predict_logits, train_locally
 from tff_algos.fed_sikd.config import FedSiKDConfig
-from tff_algos.fed_sikd.distillation import distillation_loss
+from tff_algos.fed_sikd.distillation import compute_distillation_losses
 from tff_algos.rounds.aggregation import ClientUpdate, GroupTotals, compute_group_means
 from tff_algos.rounds.aggregators import Aggregate, SumAggregator
 from tff_algos.rounds.training_phase import LocalWork, Sent, Told
@@ -40,9 +40,9 @@ def build_distillation(model_spec: ModelSpec, config: FedSiKDConfig) -> LocalWor
     options = {name: getattr(config, name) for name in names}
 
     @as_written
-    def compute_loss(batch):
+    def compute_losses(batch):
         # The targets are the teacher's logits.
-        return distillation_loss(batch.labels, batch.logits, batch.targets, task=model_spec.task, **options)
+        return compute_distillation_losses(batch.labels, batch.logits, batch.targets, task=model_spec.task, **options)
 
     def work(told: Told) -> Sent:
         client, (student, teachers) = told.client, told.models
@@ -51,7 +51,7 @@ def build_distillation(model_spec: ModelSpec, config: FedSiKDConfig) -> LocalWor
         if trains_teacher:
             # The teacher's logits are computed once a round: it does not change while the student trains.
             own_teacher = tuple(stacked[client.group] for stacked in teachers)
-            loss_fn, teacher_logits = compute_loss, predict_logits(model_spec.teacher, own_teacher, x)
+            loss_fn, teacher_logits = compute_losses, predict_logits(model_spec.teacher, own_teacher, x)
             num_correct = tf.reduce_sum(tf.cast(model_spec.task.compute_scores(y, teacher_logits), tf.float32))
         result = train_locally(
             model_spec,

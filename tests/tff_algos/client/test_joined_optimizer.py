@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tff_algos.client import joined_optimizer
 from tff_algos.client.joined_optimizer import FlatLayout, JoinedOptimizer
-from tff_algos.client.local_training import build_optimizer
+from tff_algos.client.training_steps import build_optimizer
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 SHAPES = ((5, 7), (7,), (7, 3), (3,))

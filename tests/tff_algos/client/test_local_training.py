@@ -10,7 +10,7 @@ import tensorflow as tf
 from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
 from models.stateless_dropout import StatelessDropout
-from tff_algos.client import local_training
+from tff_algos.client import training_steps
 from tff_algos.client.local_training import count_examples_trained, predict_logits, train_locally
 from tff_algos.settings.local_training import LocalTrainingConfig
 
@@ -32,8 +32,8 @@ DROPPING = ModelSpec("dropping", build_dropping, (16,), "float32", 16)
 
 
 def square_loss(batch):
-    """Mean of (a x - y)^2 / 2, so that gradients are easy by hand."""
-    return tf.reduce_mean(tf.square(batch.logits[:, 0] - tf.cast(batch.labels, tf.float32)) / 2)
+    """(a x - y)^2 / 2, so that gradients are easy by hand."""
+    return tf.square(batch.logits[:, 0] - tf.cast(batch.labels, tf.float32)) / 2
 
 
 MODELS, ROWS = ("weights", "anchor"), ("x", "y", "targets")  # of `train_locally`: lists of weights; rows of examples
@@ -104,7 +104,7 @@ def test_autograph_rewrites_the_loop_and_the_users_layers_and_no_more(monkeypatc
             note("optimizer")
             return state, weights
 
-    monkeypatch.setattr(local_training, "build_optimizer", lambda *_: OwnOptimizer())
+    monkeypatch.setattr(training_steps, "build_optimizer", lambda *_: OwnOptimizer())
     spec = ModelSpec("own", build, (1,), "float32", 2)
     config = LocalTrainingConfig(epochs=1, batch_size=2)
     train(spec, config, (np.ones((1, 2), np.float32),), [[2.0], [1.0]], [0, 1])
@@ -150,7 +150,7 @@ def test_kernels_decay_and_biases_and_scales_do_not():
     config = LocalTrainingConfig(optimizer="sgd", epochs=1, batch_size=4, weight_decay=0.25)
 
     def flat_loss(batch):
-        return 0.0 * tf.reduce_sum(batch.logits)
+        return 0.0 * tf.reduce_sum(batch.logits, axis=1)
 
     result = train(spec, config, start, np.ones((4, 2), np.float32), np.zeros(4), loss_fn=flat_loss)
     changes = dict(zip(names, (np.abs(delta).max() for delta in result.weights_delta), strict=True))
@@ -371,7 +371,7 @@ def test_targets_follow_their_examples():
     """The target of an example is its own input: any mismatch of rows would make the loss positive."""
 
     def mismatch(batch):
-        return tf.reduce_mean(tf.square(batch.logits[:, 0] - batch.targets[:, 0]))
+        return tf.square(batch.logits[:, 0] - batch.targets[:, 0])
 
     x = np.arange(7.0, dtype=np.float32)[:, np.newaxis]
     config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=3)

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from models.model_spec import ModelSpec
 from models.training_terms import find_training_terms
-from tff_algos.client import joined_optimizer, local_training
+from tff_algos.client import joined_optimizer, training_steps
 from tff_algos.client.local_training import train_locally
 from tff_algos.settings.local_training import LocalTrainingConfig
 
@@ -90,7 +90,7 @@ TERMS = {
 
 
 def square_loss(batch):
-    return tf.reduce_mean(tf.square(batch.logits[:, 0] - tf.cast(batch.labels, tf.float32)) / 2)
+    return tf.square(batch.logits[:, 0] - tf.cast(batch.labels, tf.float32)) / 2
 
 
 def train(build, weights, x, y, epochs=1, shape=(1,), rate=0.1, **options):
@@ -184,7 +184,7 @@ def test_a_model_without_any_is_trained_by_the_same_graph(monkeypatch):
         return sorted(node.op for function in graph.as_graph_def().library.function for node in function.node_def)
 
     before = trace()
-    monkeypatch.setattr(local_training, "add_own_losses", lambda loss, model: loss)
+    monkeypatch.setattr(training_steps, "add_own_losses", lambda loss, model: loss)
     monkeypatch.setattr(joined_optimizer, "has_constraints", lambda variables: False)
     assert before == trace() and before
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from models.task import build_task
-from tff_algos.fed_sikd.distillation import compute_divergence, distillation_loss
+from tff_algos.fed_sikd.distillation import compute_distillation_losses, compute_divergence
 
 LOG_2, LOG_3 = math.log(2), math.log(3)
 # KL of (3/4, 1/4) from the uniform (1/2, 1/2).
@@ -18,9 +18,11 @@ def compute_loss(student, teacher, label_weight=0.5, temperature=2.0, temperatur
     """The loss with all labels 0."""
     labels = tf.zeros(len(student), tf.int32)
     student, teacher = tf.constant(student, tf.float32), tf.constant(teacher, tf.float32)
-    loss = distillation_loss(labels, student, teacher, label_weight, temperature, temperature_squared, inputs)
-    assert loss.shape == () and loss.dtype == tf.float32
-    return float(loss)
+    losses = compute_distillation_losses(
+        labels, student, teacher, label_weight, temperature, temperature_squared, inputs
+    )
+    assert losses.shape == labels.shape and losses.dtype == tf.float32
+    return float(tf.reduce_mean(losses))
 
 
 @pytest.mark.parametrize(("temperature_squared", "factor"), [(False, 1), (True, 4)])
@@ -68,13 +70,13 @@ def test_extreme_logits_are_finite():
     """Teacher sure of class 1, student of class 0, 20,000 apart: KL = 20,000 / T; the gradient is finite, too."""
     student = tf.Variable([[1e4, -1e4]])
     with tf.GradientTape() as tape:
-        loss = distillation_loss([0], student, tf.constant([[-1e4, 1e4]]), 0.5, 2.0, False, "logits")
+        loss = compute_distillation_losses([0], student, tf.constant([[-1e4, 1e4]]), 0.5, 2.0, False, "logits")
     assert float(loss) == pytest.approx(0.5 * 1e4)
     assert np.all(np.isfinite(tape.gradient(loss, student)))
 
 
 def test_half_precision_logits_are_computed_in_float32():
-    loss = distillation_loss(
+    loss = compute_distillation_losses(
         [0], tf.zeros((1, 2), tf.bfloat16), tf.zeros((1, 2), tf.float32), 0.5, 2.0, False, "logits"
     )
     assert loss.dtype == tf.float32 and float(loss) == pytest.approx(0.5 * LOG_2)
@@ -83,9 +85,9 @@ def test_half_precision_logits_are_computed_in_float32():
 def compute_task_loss(task, labels, student, teacher, **options):
     options = {"label_weight": 0.25, "temperature": 2.0, "temperature_squared": True, **options}
     student, teacher = tf.constant(student, tf.float32), tf.constant(teacher, tf.float32)
-    return float(
-        distillation_loss(tf.constant(labels), student, teacher, distillation_inputs="logits", task=task, **options)
-    )
+    options |= {"distillation_inputs": "logits", "task": task}
+    losses = compute_distillation_losses(tf.constant(labels), student, teacher, **options)
+    return float(task.average(losses, tf.constant(labels)))
 
 
 def test_switches_are_distilled_as_coins():

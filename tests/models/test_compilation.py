@@ -1,0 +1,60 @@
+"""Which models XLA may compile, and for which that pays."""
+
+import dataclasses
+
+import pytest
+import tensorflow as tf
+
+from models.catalog import build_model_spec
+from models.compilation import compile_spec, find_obstacle, pays
+from models.model_spec import ModelSpec
+from models.stateless_dropout import StatelessDropout
+from models.task import build_task
+
+LAYERS = tf.keras.layers
+
+
+def make_spec(*layers, shape=(6,)):
+    return ModelSpec("own", lambda: tf.keras.Sequential([tf.keras.Input(shape), *layers]), shape, "float32", 3)
+
+
+def test_small_dense_models_gain():
+    assert pays(build_model_spec("perceptron", (8,), "float32", 4))
+    assert pays(build_model_spec("logistic_regression", (28, 28, 1), "uint8", 10))
+    assert not pays(build_model_spec("perceptron_2nn", (28, 28, 1), "uint8", 10))  # 199,210 weights
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        build_model_spec("sensor_student", (32, 3), "float32", 4),
+        build_model_spec("char_gru", (4,), "int32", 9, task=build_task("next_token", 9, (4,)), takes_tokens=True),
+        make_spec(StatelessDropout(0.5), LAYERS.Dense(3)),  # XLA draws other masks
+        build_model_spec("perceptron", (8,), "float32", 4, precision="bfloat16"),
+    ],
+    ids=["convolutions", "recurrent", "dropout", "bfloat16"],
+)
+def test_others_may_be_compiled_but_do_not_gain(spec):
+    assert not pays(spec) and not find_obstacle(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        (make_spec(LAYERS.Dense(3), LAYERS.BatchNormalization()), "not trained"),
+        (make_spec(LAYERS.Dense(3, activity_regularizer="l2")), "losses of its own"),
+        (build_model_spec("image_student", (8, 8, 1), "uint8", 3, augment="crop_flip"), "augmented"),
+        (build_model_spec("perceptron", (8,), "float32", 4, quantize="qat"), "quantization"),
+    ],
+    ids=["batch norm", "activity", "augmented", "quantized"],
+)
+def test_what_depends_on_whole_batches_is_not_compiled(spec, reason):
+    assert reason in find_obstacle(spec) and not pays(spec)
+
+
+def test_a_teacher_is_compiled_where_that_pays():
+    student = build_model_spec("perceptron", (8,), "float32", 4)
+    small, large = (dataclasses.replace(student, teacher=each) for each in (student, student.teacher))
+    assert compile_spec(small).compiled and compile_spec(small).teacher.compiled
+    assert compile_spec(large).compiled and not compile_spec(large).teacher.compiled
+    assert not student.compiled
