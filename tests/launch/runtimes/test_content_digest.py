@@ -51,6 +51,7 @@ def test_whatever_differs_makes_another_digest():
         make_phase(build_model_spec("perceptron_2nn", (4,), "float32", 3)),
         make_phase(build_model_spec("perceptron", (4,), "float32", 2)),
         make_phase(build_model_spec("perceptron", (4,), "float32", 3, precision="bfloat16")),
+        make_phase(dataclasses.replace(SPEC, compiled=True)),
         make_phase(scaled),
         make_phase(scaled.with_standardization(Standardization((0.0,) * 4, (2.0, 2.0, 2.0, np.nextafter(2.0, 3.0))))),
         *(make_phase(training=dataclasses.replace(TRAINING, **{name: 3})) for name in ("epochs", "batch_size")),
@@ -61,7 +62,7 @@ def test_whatever_differs_makes_another_digest():
     digests = [digest(phase) for phase in phases]
     digests += [digest(make_phase(), _build_listed), digest(make_phase(), num_groups=2)]
     digests += [digest(make_phase(), surroundings="another")]
-    assert len(set(digests)) == len(digests) == 14
+    assert len(set(digests)) == len(digests) == 15
 
 
 def own_function():
