@@ -12,7 +12,7 @@ import tensorflow as tf
 from models.model_spec import ModelSpec
 from models.training_terms import find_training_terms
 
-MOST_WEIGHTS = 50_000  # above, the arithmetic takes longer than starting operations, and XLA's is no quicker
+MOST_WEIGHTS = 10_000  # above, the arithmetic takes longer than starting operations, and XLA's is slower
 _LAYERS = tf.keras.layers
 _SMALL_PARTS = frozenset(
     {

@@ -21,7 +21,7 @@ def make_spec(*layers, shape=(6,)):
 def test_small_dense_models_gain():
     assert pays(build_model_spec("perceptron", (8,), "float32", 4))
     assert pays(build_model_spec("logistic_regression", (28, 28, 1), "uint8", 10))
-    assert not pays(build_model_spec("perceptron_2nn", (28, 28, 1), "uint8", 10))  # 199,210 weights
+    assert not pays(build_model_spec("perceptron", (561,), "float32", 6))  # 40,518 weights
 
 
 @pytest.mark.parametrize(
