@@ -18,6 +18,9 @@ os.environ["TF_OVERRIDE_GLOBAL_THREADPOOL"] = "1"
 # No test runs what another has traced: some replace functions that graphs are made of.
 os.environ["FL_KEEP_GRAPHS"] = "0"
 
+# JAX, which TFF imports, would set 1, and a program that a test starts would print more than a user's.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
 ROOT = pathlib.Path(__file__).parents[1]
 NUM_CLASSES = 3
 INPUT_SHAPE = (4,)
