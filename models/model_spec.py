@@ -36,7 +36,7 @@ class ModelSpec:
       has_channel_axis: False if the last axis of a stored example is that of its one channel, and the model does not
         want it: features stored as (features, 1) reach it as (features,).
       standardization: by which numbers its inputs are scaled; None leaves them as they are.
-      compiled: whether XLA compiles its training and evaluation; see `models.compilation`.
+      compiled: whether XLA compiles its training; see `models.compilation`.
     """
 
     name: str

@@ -58,9 +58,7 @@ def run_rounds(given: dict[str, Any], orders: Iterable[str], answers: TextIO) ->
     if hasattr(config, "compile"):
         from launch.training.compilation import settle_compilation
 
-        long = dataclasses.replace(config, rounds=MANY_ROUNDS)
-        config = dataclasses.replace(config, compile=settle_compilation(long, spec, data).compile)
-        spec = build_spec(config, describe_data(data))
+        _, spec = settle_compilation(dataclasses.replace(config, rounds=MANY_ROUNDS), spec, data)
     with open_runtime():
         print("ready", file=answers, flush=True)
         process = state = None

@@ -13,24 +13,26 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
-# A step gains about 0.1 ms or more, and a process compiles for some seconds: once for each core and size of a chunk.
+# A step gains about 0.05 ms, and each core compiles for about a second for each size of a chunk that it needs.
 LEAST_STEPS = 30_000
 
 
-def settle_compilation(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> RunConfig:
-    """The config with "on" or "off"; `spec` is the model that is not compiled.
+def settle_compilation(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> tuple[RunConfig, "ModelSpec"]:
+    """The config with "on" or "off", and its model; `spec` is as `build_spec` made it.
 
     Raises:
       FlagError: it is to be compiled, and cannot be.
     """
-    from models.compilation import find_obstacle, pays
+    from models.compilation import compile_spec, find_obstacle, pays
 
     if config.compile == ON and (reason := find_obstacle(spec)):
         raise FlagError(f"--compile={ON}: {spec.name} cannot be compiled, since {reason}; leave it out")
     if config.compile != AUTO:
-        return config
+        return config, spec
     may = config.runtime != TFF and config.device == CPU and count_steps(config, data) >= LEAST_STEPS
-    return dataclasses.replace(config, compile=ON if may and pays(spec) else OFF)
+    if may and pays(spec):
+        return dataclasses.replace(config, compile=ON), compile_spec(spec)
+    return dataclasses.replace(config, compile=OFF), spec
 
 
 def count_steps(config: RunConfig, data: FederatedData) -> int:

@@ -1,7 +1,6 @@
 """One training run from its config to its run folder; knows no algorithm by name."""
 
 import contextlib
-import dataclasses
 import pathlib
 import tempfile
 from collections.abc import Callable, Iterator
@@ -25,7 +24,6 @@ from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
-from launch.settings.runtimes import OFF, ON
 from launch.stop_signals import as_stop_after_signal, get_stop_code
 from launch.training.announcements import (
     advise_on_rejected,
@@ -83,9 +81,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         announce_data(config, folder, data)
         with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
             config = settle_device(config)
-            spec = build_spec(dataclasses.replace(config, compile=OFF), describe_data(data))
-            config = settle_compilation(config, spec, data)
-            spec = build_spec(config, describe_data(data)) if config.compile == ON else spec
+            config, spec = settle_compilation(config, build_spec(config, describe_data(data)), data)
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log)))
         data, spec = scale_features(config, folder, data, spec)
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)

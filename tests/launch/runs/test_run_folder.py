@@ -10,10 +10,9 @@ import shutil
 
 import pytest
 
-from datasets.federated_data import Archetypes
 from launch.runs.errors import RunFolderError
 from launch.runs.round_table import RoundTable
-from launch.runs.run_description import check_same_data, describe_data, find_git_revision, write_config
+from launch.runs.run_description import find_git_revision, write_config
 from launch.runs.run_folder import open_run_folder
 from launch.runs.tables import format_cell, replace_whole, write_json, write_table, write_text
 from launch.settings.run_config import build_run_config, flag_values
@@ -319,37 +318,6 @@ def test_what_was_dropped_is_told_and_the_csv_file_not_asked_for_again(tmp_path,
     content = json.loads(folder.config.read_text())
     assert content["data"]["num_dropped"] == 7
     assert (content["flags"]["dataset"], content["flags"]["building_csv"]) == ("building", "")
-    folder.close()
-
-
-def test_archetypes_read_back_are_the_same(make_federation):
-    kinds = Archetypes(("x", "y"), (0, 1), (0, 1))
-    data = dataclasses.replace(make_federation([3, 4]), archetypes=kinds)
-    assert json.loads(json.dumps(describe_data(data))) == describe_data(data)
-
-
-def test_resume_on_other_data_is_refused(make_federation):
-    folder = open_run_folder(ask(run_dir="run"))
-    write_config(folder, ask(), make_federation([3, 5]))
-    check_same_data(folder, make_federation([3, 5]))
-    # Another version may find other words for the same data.
-    check_same_data(folder, dataclasses.replace(make_federation([3, 5]), reading="numbers", notes=("see there",)))
-    with pytest.raises(RunFolderError, match="the data changed since it began"):
-        check_same_data(folder, make_federation([3, 6]))
-    for content in ("{}", "[]", "", '{"data": 3}'):
-        folder.config.write_text(content)
-        with pytest.raises(RunFolderError, match="damaged"):
-            check_same_data(folder, make_federation([3, 5]))
-    folder.close()
-
-
-def test_resume_of_a_run_that_workers_elsewhere_shared_is_refused(make_federation):
-    folder, data = open_run_folder(ask(run_dir="run")), make_federation([3, 5])
-    folder.config.write_text(json.dumps({"data": describe_data(data), "num_shares": 1}))
-    check_same_data(folder, data)
-    folder.config.write_text(json.dumps({"data": describe_data(data), "num_shares": 2}))
-    with pytest.raises(RunFolderError, match="was begun on 2 TFF workers, which are gone; start a new run"):
-        check_same_data(folder, data)
     folder.close()
 
 

@@ -5,7 +5,10 @@ import pathlib
 import shutil
 import tempfile
 
+import numpy as np
 import pytest
+
+from launch.runtimes.runtime import quiet_tensorflow
 
 ORDINARY_USER = 12345
 
@@ -36,3 +39,21 @@ def open_folder():
         folder = pathlib.Path(name)
         folder.chmod(0o777)
         yield folder
+
+
+@pytest.fixture(scope="session")
+def run_for_ever(tmp_path_factory):
+    """A federated computation of numbers that does not end."""
+    with quiet_tensorflow(str(tmp_path_factory.mktemp("log") / "tensorflow.log")):
+        import tensorflow as tf
+        import tensorflow_federated as tff
+
+    @tff.tensorflow.computation(np.float32)
+    def never_end(x):
+        return tf.while_loop(lambda x: x < 2.0, lambda x: (tf.sin(x),), (x,))[0]
+
+    @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
+    def run(values):
+        return tff.federated_sum(tff.federated_map(never_end, values))
+
+    return run

@@ -143,23 +143,6 @@ def test_without_clients_there_are_no_values_of_clients(computations, in_process
     assert computation(*arguments) == []
 
 
-@pytest.fixture(scope="module")
-def run_for_ever(computations):
-    """A computation that does not end."""
-    import tensorflow as tf
-    import tensorflow_federated as tff
-
-    @tff.tensorflow.computation(np.float32)
-    def never_end(x):
-        return tf.while_loop(lambda x: x < 2.0, lambda x: (tf.sin(x),), (x,))[0]
-
-    @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
-    def run(values):
-        return tff.federated_sum(tff.federated_map(never_end, values))
-
-    return run
-
-
 def clients_compute() -> bool:
     return any(thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate())
 

@@ -80,7 +80,7 @@ def wait_until_gone(*pids, timeout_s=10.0):
 
 @pytest.fixture(scope="module")
 def computations(tmp_path_factory):
-    """(federated round: clients first, then the server's vector; per-client values; an endless computation)."""
+    """(federated round: clients first, then the server's vector; per-client values)."""
     with quiet_tensorflow(str(tmp_path_factory.mktemp("log") / "tensorflow.log")):
         import tensorflow as tf
         import tensorflow_federated as tff
@@ -101,15 +101,7 @@ def computations(tmp_path_factory):
     def map_clients(values, weights):
         return tff.federated_map(work, (values, tff.federated_broadcast(weights)))
 
-    @tff.tensorflow.computation(np.float32)
-    def never_end(x):
-        return tf.while_loop(lambda x: x < 2.0, lambda x: (tf.sin(x),), (x,))[0]
-
-    @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
-    def run_for_ever(values):
-        return tff.federated_sum(tff.federated_map(never_end, values))
-
-    return run_round, map_clients, run_for_ever
+    return run_round, map_clients
 
 
 @pytest.fixture
@@ -132,7 +124,7 @@ def make_arguments(num_clients: int) -> tuple[list[np.ndarray], np.ndarray]:
 
 def assert_expected_results(computations, num_clients: int) -> None:
     """Compares with NumPy; the values of clients are all different, so their order counts."""
-    run_round, map_clients, _ = computations
+    run_round, map_clients = computations
     values, weights = make_arguments(num_clients)
     deltas, sizes = np.sin(values) * weights, np.abs(values).sum(axis=1)
     mean, total = run_round(values, weights)
@@ -161,8 +153,10 @@ def test_the_end_of_an_inner_runtime_gives_the_outer_one_back(computations, tmp_
 
 
 @needs_network
-def test_a_worker_that_is_killed_ends_the_running_and_the_next_computation_at_once(computations, tmp_path):
-    run_round, _, run_for_ever = computations
+def test_a_worker_that_is_killed_ends_the_running_and_the_next_computation_at_once(
+    computations, run_for_ever, tmp_path
+):
+    run_round, _ = computations
     with run_tff(str(tmp_path / "worker.log")) as runtime:
         threading.Timer(1.0, os.kill, (runtime.worker_pid, signal.SIGKILL)).start()
         start_s = time.monotonic()
@@ -175,11 +169,11 @@ def test_a_worker_that_is_killed_ends_the_running_and_the_next_computation_at_on
 
 
 @needs_network
-def test_ctrl_c_interrupts_a_computation(computations, tmp_path):
+def test_ctrl_c_interrupts_a_computation(run_for_ever, tmp_path):
     start_s = time.monotonic()
     with pytest.raises(KeyboardInterrupt), run_tff(str(tmp_path / "worker.log")):
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
-        computations[2]([0.5, 0.5])
+        run_for_ever([0.5, 0.5])
     assert time.monotonic() - start_s < 10.0
 
 

@@ -18,7 +18,9 @@ DATA = types.SimpleNamespace(num_train=np.array([10, 30, 50]), clients=[None] * 
 
 def settle(spec=SMALL, **values):
     config = build_run_config({"algo": "fedavg", "fedavg_epochs": 5, "batch_size": 16, **values})
-    return settle_compilation(config, spec, DATA).compile
+    settled, of_run = settle_compilation(config, spec, DATA)
+    assert of_run.compiled == (settled.compile == "on" and config.compile == "auto")  # `build_spec` does what is "on"
+    return settled.compile
 
 
 def test_steps_of_full_cohorts():

@@ -1,0 +1,52 @@
+"""What `config.json` says of a run's data, and which data a run goes on with."""
+
+import dataclasses
+import json
+
+import pytest
+
+from datasets.federated_data import Archetypes
+from launch.runs.errors import RunFolderError
+from launch.runs.run_description import check_same_data, describe_data, write_config
+from launch.runs.run_folder import open_run_folder
+from launch.settings.run_config import build_run_config
+
+
+@pytest.fixture
+def config(tmp_path):
+    return build_run_config({"algo": "fedavg", "run_dir": str(tmp_path / "run")})
+
+
+@pytest.fixture
+def folder(config):
+    opened = open_run_folder(config)
+    yield opened
+    opened.close()
+
+
+def test_archetypes_read_back_are_the_same(make_federation):
+    kinds = Archetypes(("x", "y"), (0, 1), (0, 1))
+    data = dataclasses.replace(make_federation([3, 4]), archetypes=kinds)
+    assert json.loads(json.dumps(describe_data(data))) == describe_data(data)
+
+
+def test_resume_on_other_data_is_refused(make_federation, config, folder):
+    write_config(folder, config, make_federation([3, 5]))
+    check_same_data(folder, make_federation([3, 5]))
+    # Another version may find other words for the same data.
+    check_same_data(folder, dataclasses.replace(make_federation([3, 5]), reading="numbers", notes=("see there",)))
+    with pytest.raises(RunFolderError, match="the data changed since it began"):
+        check_same_data(folder, make_federation([3, 6]))
+    for content in ("{}", "[]", "", '{"data": 3}'):
+        folder.config.write_text(content)
+        with pytest.raises(RunFolderError, match="damaged"):
+            check_same_data(folder, make_federation([3, 5]))
+
+
+def test_resume_of_a_run_that_workers_elsewhere_shared_is_refused(make_federation, folder):
+    data = make_federation([3, 5])
+    folder.config.write_text(json.dumps({"data": describe_data(data), "num_shares": 1}))
+    check_same_data(folder, data)
+    folder.config.write_text(json.dumps({"data": describe_data(data), "num_shares": 2}))
+    with pytest.raises(RunFolderError, match="was begun on 2 TFF workers, which are gone; start a new run"):
+        check_same_data(folder, data)
