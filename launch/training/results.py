@@ -1,12 +1,12 @@
 """What a finished run leaves behind: the tables, `summary.json` and the saved models."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from datasets.federated_data import ClientFiles, FederatedData
+from datasets.federated_data import FederatedData
 from datasets.label_format import NEXT_TOKEN
+from datasets.majority_class import compute_majority_accuracies
 from datasets.token_baselines import compute_token_baselines
 from launch.runs import columns
 from launch.runs.checksums import write_checksums
@@ -67,7 +67,7 @@ def write_results(
             summary[key] = compute_client_statistics(results.metric[part], task)
             if task.is_classification:
                 summary[key][columns.MAJORITY_ACCURACY] = compute_known_mean(
-                    compute_majority_accuracy(data, asked)[part]
+                    compute_majority_accuracies(data, asked).own[part]
                 )
     if 0 < config.evaluated_clients < len(data.clients):  # the tables have that of a sample
         summary["final"][task.client_test] = summary["clients"][task.statistics[0]]
@@ -103,20 +103,6 @@ def _describe_end(
         value = metrics.column(task.client_validation)[best - 1]
         ended[columns.KEPT_BEST] = {columns.ROUND: best, task.client_validation: value}
     return ended
-
-
-def compute_majority_accuracy(data: FederatedData, clients: Sequence[ClientFiles] | None = None) -> np.ndarray:
-    """Of each client, new ones last: the share of its test split that has the most frequent label of its train split.
-
-    What a model must exceed to have learned anything; float64, shape (clients,), NaN without a test split and for those
-    that are not among `clients`; None is everyone.
-    """
-    accuracy = np.full(len(data.everyone), np.nan)
-    for client in data.everyone if clients is None else clients:
-        if client.num_test:
-            majority = np.bincount(data.read_labels(client, "train")).argmax()
-            accuracy[client.index] = np.mean(data.read_labels(client, "test") == majority)
-    return accuracy
 
 
 def _evaluate_teachers(data: FederatedData, spec: ModelSpec, teachers: dict) -> dict[str, float]:

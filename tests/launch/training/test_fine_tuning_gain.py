@@ -12,7 +12,6 @@ from launch.settings.run_config import build_run_config
 from launch.training.announcements import say_start
 from launch.training.evaluation import build_evaluator, evaluate_clients
 from launch.training.fine_tuning_gain import compute_relative_change, measure_curve, measure_start
-from launch.training.results import compute_majority_accuracy
 from launch.training.training_run import build_process
 from tff_algos.fed_avg.config import FineTunedConfig
 from tff_algos.fed_avg.process import build_fine_tuned_process
@@ -105,16 +104,6 @@ def test_an_algorithm_without_a_shared_model_takes_no_new_clients(tff_runtime, f
     config = build_run_config({"algo": "local_only", "new_clients": 1})
     with pytest.raises(ConfigError, match="--new_clients=1: expected 0 with --algo=local_only"):
         build_process(config, linear_spec, federation)
-
-
-def test_majority_by_hand(make_federation):
-    """Train labels 0 0 1 make 0 the answer, right for one of two."""
-    data = make_federation([3])
-    client = dataclasses.replace(data.clients[0], num_test=2)
-    np.array([0, 0, 1], np.int32).tofile(f"{client.path}.train.y")
-    np.array([0, 2], np.int32).tofile(f"{client.path}.test.y")
-    assert compute_majority_accuracy(dataclasses.replace(data, clients=(client,))).tolist() == [0.5]
-    assert np.isnan(compute_majority_accuracy(data)).all()
 
 
 @pytest.mark.parametrize(("change", "is_said"), [(0.0099, True), (0.01, False)])
