@@ -102,7 +102,7 @@ def build_federated_data(
         profiles=draw_device_profiles(len(everyone), settings.seed),
         digest=digest,
         num_dropped=arrays.num_dropped,
-        archetypes=_describe_archetypes(arrays, settings, num_clients),
+        archetypes=_describe_archetypes(arrays, settings, len(everyone)),
         new_clients=everyone[num_clients:],
         num_clients_left_out=arrays.num_clients_left_out if settings.partition == "natural" else 0,
         reading=arrays.reading or describe_examples(arrays.train_x.shape[1:], arrays.preprocessing),
@@ -123,7 +123,7 @@ def _federate_source(
         return build_source_federation(source, settings, client_dir, num_new_clients, most_test_examples)
     varied = vary_source(source, settings.variant, settings.seed)
     data = build_source_federation(varied, settings, client_dir, num_new_clients, most_test_examples)
-    groups = assign_natural(len(data.clients), settings.variant)
+    groups = assign_natural(len(data.everyone), settings.variant)
     return dataclasses.replace(data, archetypes=describe_groups(settings.variant, groups))
 
 
@@ -197,15 +197,10 @@ def _make_test_set(arrays: ArrayDataset, settings: PartitionSettings) -> tuple[n
 
 
 def _describe_archetypes(arrays: ArrayDataset, settings: PartitionSettings, num_clients: int) -> Archetypes | None:
-    """The kinds of the first clients, which are those that train."""
+    """The kinds of all clients, also of those that come when training is over."""
     if settings.variant.is_active:
-        is_natural = settings.partition == "natural"
-        groups = (
-            assign_natural(num_clients, settings.variant)
-            if is_natural
-            else assign_dealt(settings.num_clients, settings.variant)[:num_clients]
-        )
-        return describe_groups(settings.variant, groups)
+        assign = assign_natural if settings.partition == "natural" else assign_dealt
+        return describe_groups(settings.variant, assign(num_clients, settings.variant))
     if settings.partition not in ARCHETYPE_PARTITIONS:
         return None
     return describe_archetypes(settings.partition, arrays.class_names, settings.archetypes)

@@ -86,17 +86,22 @@ class DeviceProfiles:
 
 @dataclasses.dataclass(frozen=True)
 class Archetypes:
-    """Which kind of client each one is, where the partition makes clients of a few kinds.
+    """Which kind of client each one is, where the partition or the variant makes clients of a few kinds.
 
     Attributes:
       names: one for each archetype, for example "cat" or "K=45".
       meta_archetypes: the group of similar archetypes that each archetype belongs to, 0-based; all 0 without groups.
-      of_clients: the archetype of each client, 0-based.
+      of_clients: the archetype of each client, 0-based, those that come when training is over included.
     """
 
     names: tuple[str, ...]
     meta_archetypes: tuple[int, ...]
     of_clients: tuple[int, ...]
+
+    @property
+    def meta_of_clients(self) -> tuple[int, ...]:
+        """The meta-archetype of each client."""
+        return tuple(self.meta_archetypes[archetype] for archetype in self.of_clients)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -147,9 +152,10 @@ class FederatedData:
       profiles: the simulated devices.
       digest: of the source data, the partition and the splits; names the folder of the client files.
       num_dropped: examples that the loader left out because a reading was missing.
-      archetypes: the kinds of clients, if the partition is by archetype; else None.
+      archetypes: the kinds of `everyone`, if the data know any; else None.
       new_clients: clients that take no part in training and come when it is over; their indices go on after those of
-        `clients`. `profiles` has their devices, too; nothing else here counts them.
+        `clients`. `profiles` has their devices and `archetypes` their kinds, too; nothing else here
+        counts them.
       num_clients_left_out: natural clients that are not here, since they have no example to train on.
       reading: how the examples were understood, in words.
       notes: what may have been meant otherwise, a line each.

@@ -31,23 +31,23 @@ def compute_archetype_metrics(
     more than one meta-archetype use it. An archetype's accuracy is the mean over its clients.
 
     Args:
-      archetypes: which client is of which.
+      archetypes: which client is of which; what is here of clients that took no part is left out.
       models: the name of each client's model.
       accuracy: of each client on its own test split, NaN without one, shape (clients,).
       previous: the same after the round before; None if that was not evaluated, and then the change is None, too.
     """
-    of_clients = np.array(archetypes.of_clients)
+    of_clients = np.array(archetypes.of_clients)[: len(accuracy)]
     change = None if previous is None else _mean(np.abs(accuracy - previous))
     means = [_mean(accuracy[of_clients == number]) for number in range(len(archetypes.names))]
-    values = [change, count_mixed(archetypes, models), *means]
+    values = [change, count_mixed(archetypes, models[: len(accuracy)]), *means]
     return dict(zip(name_archetype_metrics(archetypes), values, strict=True))
 
 
 def count_mixed(archetypes: Archetypes, models: Sequence[str]) -> int:
-    """How many models have clients of more than one meta-archetype."""
+    """How many models have clients of more than one meta-archetype; `models` are those of the first clients."""
     users: dict[str, set[int]] = {}
-    for name, archetype in zip(models, archetypes.of_clients, strict=True):
-        users.setdefault(name, set()).add(archetypes.meta_archetypes[archetype])
+    for name, meta_archetype in zip(models, archetypes.meta_of_clients, strict=False):
+        users.setdefault(name, set()).add(meta_archetype)
     return sum(len(meta_archetypes) > 1 for meta_archetypes in users.values())
 
 

@@ -19,6 +19,7 @@ from tff_algos.fed_nova.config import FedNovaConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.local_only.config import LocalOnlyConfig
+from tff_algos.oracle.config import OracleConfig
 from tff_algos.scaffold.config import ScaffoldConfig
 from tff_algos.settings.config_fields import AlgorithmConfig
 from tff_algos.settings.server_step import ServerStepConfig
@@ -224,6 +225,16 @@ ROWS = (
         summary="FedNova (Wang et al. 2020): a mean fair to unequal steps.",
         config_class=FedNovaConfig,
         builder="tff_algos.fed_nova.process:build_fed_nova_process",
+        unused=("privacy",),
+    ),
+    Algorithm(
+        name="oracle",
+        title="Oracle",
+        color="#000000",
+        summary="Oracle: FedAvg inside the groups that the data know.",
+        config_class=OracleConfig,
+        builder="tff_algos.oracle.process:build_oracle_process",
+        shared_defaults={"partition": "hierarchical"},
         unused=("privacy",),
     ),
     Algorithm(

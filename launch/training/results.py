@@ -154,7 +154,7 @@ def _list_archetypes(data: FederatedData) -> dict[str, list]:
     return {
         columns.ARCHETYPE: list(of_clients),
         columns.ARCHETYPE_NAME: [data.archetypes.names[archetype] for archetype in of_clients],
-        columns.META_ARCHETYPE: [data.archetypes.meta_archetypes[archetype] for archetype in of_clients],
+        columns.META_ARCHETYPE: list(data.archetypes.meta_of_clients),
     }
 
 

@@ -69,6 +69,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
             config.algorithm.check_clients(len(data.clients))
         config.algorithm.check_examples(int(data.num_train.min()))
         config.algorithm.check_devices(data.profiles, len(data.clients))
+        config.algorithm.check_archetypes(data.archetypes)
     check_best_can_be_told(config, data)
     check_task(config, data)
     check_can_be_scaled(config, data)

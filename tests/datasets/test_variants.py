@@ -144,10 +144,11 @@ def test_without_a_variant_nothing_changes(tmp_path):
     assert data.digest != build(arrays, tmp_path).digest
 
 
-def test_new_clients_have_no_archetype(tmp_path):
+def test_new_clients_have_archetypes_too(tmp_path):
     settings = PartitionSettings("iid", 8, variant=VariantSettings("rotated", 4))
     data = build_federated_data(make_images(), settings, str(tmp_path), num_new_clients=3)
-    assert data.archetypes.of_clients == (0, 0, 1, 1, 2)
+    assert len(data.clients) == 5
+    assert data.archetypes.of_clients == data.archetypes.meta_of_clients == (0, 0, 1, 1, 2, 2, 3, 3)
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,9 @@ _FL_HC = {
     "fl_hc_sgd": _fl_hc(*SGD),
     "fl_hc_qat_later": _fl_hc(QAT, LATER),
     "fl_hc_batch_norm": _fl_hc(*CNN10, ".proximal_weight=0.1"),
+    "oracle": _train(
+        "oracle", IN_PROCESS, "--clients_per_archetype=1", ".cohort_size=4", ".participation=stratified", steps=4
+    ),
 }
 _FED_CD = {
     "fedcd": _fed_cd(),

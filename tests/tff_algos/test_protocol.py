@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from datasets.federated_data import EnergyRates, Windows
+from datasets.federated_data import Archetypes, EnergyRates, Windows
 from launch.runs.checkpoints import Checkpoints
 from launch.settings.algorithms import ALGORITHMS
 from models.quantization import build_quantized_spec
@@ -75,7 +75,8 @@ def data(build_federation, tmp_path_factory):
         resources=np.array([0.25, 0.5, 0.75, 1.0]),
     )
     clients = tuple(dataclasses.replace(client, num_validation=client.num_train) for client in made.clients)
-    return dataclasses.replace(made, clients=clients, profiles=profiles)
+    archetypes = Archetypes(("even", "odd"), (0, 1), (0, 1, 0, 1))
+    return dataclasses.replace(made, clients=clients, profiles=profiles, archetypes=archetypes)
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow_federated as tff
 
-from datasets.federated_data import DeviceProfiles, FederatedData
+from datasets.federated_data import FederatedData
 from tff_algos.seeds import derive_generator, derive_seed
+from tff_algos.settings.config_fields import STRATIFIED
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.availability import find_available
 
@@ -47,20 +48,31 @@ NOBODY = ClientInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0.0), np
 
 
 def sample_cohort(
-    num_clients: int, cohort_size: int, participation: str, seed: int, round_num: int, may_be_empty: bool = False
+    num_clients: int,
+    cohort_size: int,
+    participation: str,
+    seed: int,
+    round_num: int,
+    may_be_empty: bool = False,
+    kinds: np.ndarray | None = None,
 ) -> np.ndarray:
     """Indices of the clients of a round, ascending; never empty unless it may be. A function of its arguments.
 
     Args:
       num_clients: of the federation.
       cohort_size: clients asked; 0, or more than there are, means all.
-      participation: "fixed": exactly so many; "bernoulli": each client by chance, so many on average.
+      participation: "fixed": exactly so many; "bernoulli": each client by chance, so many on average; "stratified": so
+        many, of each kind as many as of the others.
       seed: the run's.
       round_num: 1-based.
       may_be_empty: whether bernoulli may draw nobody; what is known of private sums needs that it does.
+      kinds: the archetype of each client and its meta-archetype, which only "stratified" needs, shape (clients, 2).
     """
     cohort_size = min(cohort_size or num_clients, num_clients)
     generator = derive_generator(seed, "cohort", round_num)
+    if participation == STRATIFIED:
+        order = generator.permutation(num_clients)
+        return np.sort(order[order_by_kind(kinds[order])[:cohort_size]])
     if participation == "bernoulli":
         # An empty cohort would be a round without a mean, so one client is drawn in that case.
         drawn = np.flatnonzero(generator.random(num_clients) < cohort_size / num_clients)
@@ -70,24 +82,54 @@ def sample_cohort(
     return np.sort(generator.choice(num_clients, cohort_size, replace=False))
 
 
+def order_by_kind(kinds: np.ndarray) -> np.ndarray:
+    """An order of clients of which every beginning has as many of each kind as of the others, or nearly so.
+
+    First comes the first client of each archetype, then the second of each, and so on. Of the firsts come the first of
+    each meta-archetype, then the second of each, and so on. Else the clients stay in the order in which they are given.
+
+    Args:
+      kinds: the archetype of each client and its meta-archetype, shape (clients, 2).
+
+    Returns:
+      Positions, int64, shape (clients,). Among the first so many, the numbers of clients of two archetypes differ by at
+      most one, those of meta-archetypes of equal size too, unless an archetype has no more clients.
+    """
+    archetypes, meta_archetypes = kinds.T
+    turns = _count_earlier(archetypes)
+    places = _count_earlier(turns * (meta_archetypes.max(initial=0) + 1) + meta_archetypes)
+    return np.lexsort((places, turns))
+
+
+def _count_earlier(labels: np.ndarray) -> np.ndarray:
+    """How often the label of each position stands at earlier ones, int64, shape of `labels`."""
+    order = np.argsort(labels, kind="stable")
+    ordered, counts = labels[order], np.empty(len(labels), np.int64)
+    counts[order] = np.arange(len(labels)) - np.searchsorted(ordered, ordered)
+    return counts
+
+
 def choose_cohort(
-    config: Any, profiles: DeviceProfiles, able: np.ndarray, time_s: float, seed: int, round_num: int
+    config: Any, data: FederatedData, able: np.ndarray, time_s: float, seed: int, round_num: int
 ) -> tuple[float, np.ndarray]:
     """The cohort of a round, ascending, after the virtual seconds until enough devices are available.
 
     Args:
       config: an algorithm's, with `cohort_size`, `participation` and `privacy`.
-      profiles: the simulated devices.
+      data: the federation.
       able: indices of the devices that may be asked, ascending; of none the cohort is empty.
       time_s: virtual time at which the round begins.
       seed: the run's.
       round_num: 1-based.
     """
     size, participation, is_private = config.cohort_size, config.participation, config.privacy.is_active
-    wait_s, available = find_available(profiles, able, size, time_s, seed, round_num)
+    wait_s, available = find_available(data.profiles, able, size, time_s, seed, round_num)
     if not available.size:
         return wait_s, available
-    places = sample_cohort(len(available), size, participation, seed, round_num, may_be_empty=is_private)
+    kinds = None
+    if participation == STRATIFIED:
+        kinds = np.array([data.archetypes.of_clients, data.archetypes.meta_of_clients]).T[available]
+    places = sample_cohort(len(available), size, participation, seed, round_num, is_private, kinds)
     return wait_s, available[places]
 
 

@@ -145,7 +145,7 @@ class SynchronousProcess(FederatedProcess):
         """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""
         now_s, round_num = float(state.virtual_time_s), int(state.round_num) + 1
         able = self.find_able(state)
-        return choose_cohort(self.config, self.clients.profiles, able, now_s, self.seed, round_num)
+        return choose_cohort(self.config, self.clients, able, now_s, self.seed, round_num)
 
     def find_able(self, state: State) -> np.ndarray:
         """Indices of the clients that may be asked, ascending; by default all."""

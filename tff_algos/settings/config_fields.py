@@ -142,12 +142,17 @@ def setting(default: Any, help_text: str, *, needs: Needs | tuple[Needs, ...] = 
     return dataclasses.field(default=default, metadata={"setting": declared})
 
 
+STRATIFIED = "stratified"
+NO_ARCHETYPES = "since the data know no groups of clients, as with --partition=hierarchical or --variant=rotated"
+
+
 def participation_setting() -> Any:
     """How a cohort is drawn, beside a setting `cohort_size`; the same for all algorithms that draw one."""
     return setting(
         "fixed",
-        "fixed: exactly cohort_size clients a round; bernoulli: each client by chance, cohort_size on average.",
-        choices=("fixed", "bernoulli"),
+        "fixed: exactly cohort_size clients a round; bernoulli: each client by chance, cohort_size on average; "
+        "stratified: cohort_size clients, as many of each archetype.",
+        choices=("fixed", "bernoulli", STRATIFIED),
     )
 
 
@@ -278,6 +283,12 @@ class AlgorithmConfig:
 
     def check_devices(self, profiles: Any, num_clients: int) -> None:
         """Raises ConfigError if a setting does not fit these device profiles of so many clients. By default, all do."""
+
+    def check_archetypes(self, archetypes: Any) -> None:
+        """Raises ConfigError if a setting does not fit these `Archetypes`, None where the data know none."""
+        participation = getattr(self, "participation", "")
+        if participation == STRATIFIED and archetypes is None:
+            raise ConfigError("participation", participation, f"fixed or bernoulli, {NO_ARCHETYPES}")
 
     def shrink_to_smoke(self) -> Self:
         """The settings for a smoke run: by default, each at most what it declares as `smoke`."""

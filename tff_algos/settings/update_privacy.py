@@ -7,7 +7,15 @@ import dataclasses
 from typing import Self
 
 from datasets.federated_data import DeviceProfiles
-from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Needs, check, needs_value, setting
+from tff_algos.settings.config_fields import (
+    STRATIFIED,
+    AlgorithmConfig,
+    ConfigError,
+    Needs,
+    check,
+    needs_value,
+    setting,
+)
 
 FIXED, ADAPTIVE = CLIPPINGS = ("fixed", "adaptive")
 IF_PRIVATE = Needs("epsilon", lambda epsilon: epsilon > 0, "--{flag}=<budget>")
@@ -111,6 +119,12 @@ class PrivateAlgorithmConfig(AlgorithmConfig):
     """
 
     privacy: UpdatePrivacyConfig
+
+    def __post_init__(self):
+        super().__post_init__()
+        participation = getattr(self, "participation", "")
+        if self.privacy.is_active and participation == STRATIFIED:
+            raise ConfigError("participation", participation, "fixed or bernoulli, whose part in the budget is known")
 
     def plan_rounds(self, rounds: int) -> Self:
         """The settings with a budget that is to last for so many rounds; as they are without privacy."""
