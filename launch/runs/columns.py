@@ -73,6 +73,7 @@ ACCURACY_STD, ACCURACY_P10, ACCURACY_WORST_TENTH = "accuracy_std", "accuracy_p10
 TOKEN_BASELINES = "token_baselines"  # only of text: what tables of the most frequent tokens reach
 STOPPED_EARLY = "stopped_early"  # only if --patience has ended the run: its value, and the best round
 PATIENCE, BEST_ROUND = "patience", "best_round"
+REACHED_LIMITS = "reached_limits"  # only if a limit of cost has ended the run: both limits, by the names of their flags
 KEPT_BEST = "kept_best"  # only with --keep_best: the round whose models are kept, and what it was chosen by
 IS_PERSONAL = "is_personal"  # whether the clients' models are their own
 

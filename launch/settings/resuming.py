@@ -7,8 +7,11 @@ REQUESTS = frozenset({"resume", "overwrite", "trust_module", "track", "run_page"
 # How often a run is kept and its shared models are measured.
 INTERVALS = frozenset({"rounds_per_checkpoint", "rounds_per_shared_evaluation"})
 
+# What ends a run.
+LIMITS = frozenset({"rounds", "target_accuracy", "target_metric", "patience", "most_bytes", "most_virtual_s"})
+
 # What a resumed run may change: how long it goes on and where things lie, never what a round computes.
-CHANGEABLE_ON_RESUME = PLACES | REQUESTS | INTERVALS | {"rounds", "target_accuracy", "target_metric", "patience"}
+CHANGEABLE_ON_RESUME = PLACES | REQUESTS | INTERVALS | LIMITS
 
 # What computes a run, and where: its numbers agree to rounding, but only the same gives the same bytes.
 MEANS_OF_COMPUTING = frozenset({"runtime", "device", "compile", "ray_shares"})

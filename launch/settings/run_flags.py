@@ -55,6 +55,12 @@ class RoundFlags:
         "Stop after so many evaluations without a better client_validation_accuracy, or the task's own; 0 means never.",
         minimum=0,
     )
+    most_bytes: float = setting(
+        0.0, "Stop before the round with which all bytes so far, both ways, would pass this; 0 means never.", minimum=0
+    )
+    most_virtual_s: float = setting(
+        0.0, "Stop before the round with which the virtual time would pass so many seconds; 0 means never.", minimum=0
+    )
 
 
 @dataclasses.dataclass(frozen=True)

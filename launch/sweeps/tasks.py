@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 
-from launch.runs.columns import BUDGET_SPENT, CONFIG_FILE, PATIENCE, STOPPED_EARLY, SUMMARY_FILE
+from launch.runs.columns import BUDGET_SPENT, CONFIG_FILE, PATIENCE, REACHED_LIMITS, STOPPED_EARLY, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import RunPath, RunRecordError, list_other_settings, read_config, read_json
 from launch.runs.task_columns import read_task_columns
@@ -78,7 +78,7 @@ def _find_other_settings(run_dir: RunPath, config: RunConfig) -> list[str]:
 
 
 def _has_finished(run_dir: RunPath, config: RunConfig) -> bool:
-    """Whether a run has all its rounds, target, budget or patience behind it; false if its records cannot be read."""
+    """Whether a run has its rounds, target, budget, limits or patience behind it; false if none can be read."""
     try:
         read_json(run_dir / CONFIG_FILE)
         summary = read_json(run_dir / SUMMARY_FILE)
@@ -86,7 +86,9 @@ def _has_finished(run_dir: RunPath, config: RunConfig) -> bool:
         return False
     is_over = summary.get("rounds", 0) >= config.rounds or bool(summary.get(BUDGET_SPENT))
     has_lost_patience = summary.get(STOPPED_EARLY, {}).get(PATIENCE, 0) >= config.patience > 0
-    return is_over or has_lost_patience or _has_reached_target(summary, config)
+    limits = {"most_bytes": config.most_bytes, "most_virtual_s": config.most_virtual_s}
+    has_reached_limits = summary.get(REACHED_LIMITS) == limits
+    return is_over or has_lost_patience or has_reached_limits or _has_reached_target(summary, config)
 
 
 def _has_reached_target(summary: dict, config: RunConfig) -> bool:

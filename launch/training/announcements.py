@@ -19,6 +19,7 @@ from launch.runs.columns import (
     NEW_CLIENTS,
     NUM_CLIENTS,
     NUM_REJECTED,
+    REACHED_LIMITS,
     RELATIVE_CHANGE,
     ROUND,
     RUN_PAGE,
@@ -234,6 +235,8 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
     say(f"         python -m launch.export --run_dir={path}{trust}")
     if not summary.get(BUDGET_SPENT):
         further = f"--patience={2 * config.patience}" if STOPPED_EARLY in summary else f"--rounds={2 * config.rounds}"
+        if limits := summary.get(REACHED_LIMITS):
+            further = " ".join(f"--{flag}={2 * limit:g}" for flag, limit in limits.items() if limit)
         say(f"         {resume_command(folder, config)} {further}")
     say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
 

@@ -99,6 +99,10 @@ def _describe_end(
             columns.PATIENCE: config.patience,
             columns.BEST_ROUND: find_best_validated(metrics, task),
         }
+    limits = {"most_bytes": config.most_bytes, "most_virtual_s": config.most_virtual_s}
+    has_reached_target = task.has_reached_target(config, metrics.column(task.test)[-1])
+    if any(limits.values()) and len(metrics.rows) < config.rounds and not ended and not has_reached_target:
+        ended[columns.REACHED_LIMITS] = limits
     if config.keep_best and (best := find_best_validated(metrics, task)) is not None:
         value = metrics.column(task.client_validation)[best - 1]
         ended[columns.KEPT_BEST] = {columns.ROUND: best, task.client_validation: value}

@@ -16,6 +16,7 @@ from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.task_columns import TaskColumns, format_value
 from launch.settings.run_config import RunConfig
+from launch.training.cost_limits import CostLimits
 from launch.training.kept_files import KeptFiles
 from launch.training.validated_rounds import find_best_validated, has_lost_patience, has_stopped_early
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
@@ -64,6 +65,7 @@ class RoundLoop:
         self.metrics = RoundTable(folder.metrics, self.round_num)
         self.timing = RoundTable(folder.timing, self.round_num)
         self._events = EventLog(folder.events, self.round_num)
+        self._limits = CostLimits(config, process, self.metrics)
         self._digests = self._list_digests()  # as they are after `round_num`, also while the next round is written
         if self.round_num:
             check_record(checkpoints.read_record(self.round_num), folder, config, self._digests)
@@ -74,6 +76,8 @@ class RoundLoop:
         """Runs the rounds that are left, calls `after_round` after each, and returns the last state, which is saved."""
         for line in self._process.get_notes(self._state):
             say(line)
+        if not self.round_num:
+            self._limits.check_first(self._state)
         progress = Progress(self._config.rounds, self.round_num, self._task.title, format_value)
         try:
             while not self._is_done():
@@ -92,6 +96,8 @@ class RoundLoop:
                 self._save()
         if self.round_num < self._config.rounds and self._process.is_spent(self._state):
             say(f"spent    after round {self.round_num}: a further one would exceed the budget")
+        elif self.round_num < self._config.rounds and self._limits.are_reached(self._state):
+            say(f"stopped  after round {self.round_num}: a further one would pass {self._limits.spell()}")
         elif has_stopped_early(self._config, self.metrics, self._task):
             best = find_best_validated(self.metrics, self._task)
             say(f"stopped  after round {self.round_num} by --patience={self._config.patience}: the clients' own "
@@ -110,6 +116,8 @@ class RoundLoop:
     def _is_done(self) -> bool:
         if self.round_num >= self._config.rounds or self._process.is_spent(self._state):
             return True
+        if self.round_num and self._limits.are_reached(self._state):
+            return True
         reached = self.metrics.column(self._task.test)[-1] if self.round_num else None
         return self._task.has_reached_target(self._config, reached) or has_lost_patience(
             self._config, self.metrics, self._task
@@ -123,10 +131,11 @@ class RoundLoop:
         """
         round_num = self.round_num + 1
         start_s = time.perf_counter()
-        output = self._process.next(self._state)
+        output = self._limits.next(self._state)
         trained_s = time.perf_counter()
         every, shared_every = self._config.rounds_per_evaluation, self._config.rounds_per_shared_evaluation
         is_last = round_num == self._config.rounds or self._process.is_spent(output.state)
+        is_last = is_last or self._limits.are_reached(output.state, output.metrics)
         is_evaluated = round_num % every == 0 or is_last
         # Changes are measured only against a round that was evaluated, so that a resumed run measures the same ones.
         previous = self._state if round_num > 1 and (round_num - 1) % every == 0 else None

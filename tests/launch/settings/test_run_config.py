@@ -62,6 +62,7 @@ def flag_sets(draw):
         "width",
         "precision",
         "device",
+        "compile",
         "standardize",
         "target_metric",
         "amfl_p_first_order",

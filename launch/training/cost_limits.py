@@ -1,0 +1,64 @@
+"""What a run may cost: `--most_bytes` and `--most_virtual_s` end it before the round that would pass one of them."""
+
+from collections.abc import Mapping
+
+from launch.runs.round_table import RoundTable
+from launch.settings.flags import FlagError
+from launch.settings.run_config import RunConfig
+from tff_algos.protocol import BYTES_DOWN, BYTES_UP, VIRTUAL_TIME_S, FederatedProcess, RoundOutput, State
+
+
+class CostLimits:
+    """Says whether a run has reached its limits.
+
+    What a round costs is known once it was made. So where there is a limit, the next round is made before the current
+    one counts as the last or not; it is kept, and only that after the last was made for nothing. The answer depends on
+    the state and on `metrics.csv` alone, so a resumed run ends in the same round.
+    """
+
+    def __init__(self, config: RunConfig, process: FederatedProcess, metrics: RoundTable):
+        self._process, self._metrics = process, metrics
+        self.most_bytes, self.most_virtual_s = config.most_bytes, config.most_virtual_s
+        self._ahead: tuple[State, RoundOutput] | None = None
+
+    def next(self, state: State) -> RoundOutput:
+        """The round after this state, as `FederatedProcess.next` gives it."""
+        if self._ahead is None or self._ahead[0] is not state:
+            return self._process.next(state)
+        output, self._ahead = self._ahead[1], None
+        return output
+
+    def are_reached(self, state: State, latest: Mapping[str, float] | None = None) -> bool:
+        """Whether the round after this state would pass a limit.
+
+        Args:
+          state: after a round.
+          latest: the metrics of that round, if the table does not have them yet.
+        """
+        return bool(self._find_passed(state, latest))
+
+    def check_first(self, state: State) -> None:
+        """Raises FlagError if not even the first round, after this state, is within the limits."""
+        for flag, value, limit in self._find_passed(state, None):
+            raise FlagError(f"--{flag}={limit:g}: expected 0 or at least {value:g}, which the first round takes")
+
+    def spell(self) -> str:
+        """The limits as they were given."""
+        given = {"most_bytes": self.most_bytes, "most_virtual_s": self.most_virtual_s}
+        return " or ".join(f"--{flag}={limit:g}" for flag, limit in given.items() if limit)
+
+    def _find_passed(self, state: State, latest: Mapping[str, float] | None) -> list[tuple[str, float, float]]:
+        if not self.most_bytes and not self.most_virtual_s:
+            return []
+        if self._ahead is None or self._ahead[0] is not state:
+            self._ahead = state, self._process.next(state)
+        ahead = self._ahead[1].metrics
+        rounds = [ahead] if latest is None else [latest, ahead]
+        sent = sum(each[name] for each in rounds for name in (BYTES_DOWN, BYTES_UP))
+        if self._metrics.rows:
+            sent += sum(sum(self._metrics.column(name)) for name in (BYTES_DOWN, BYTES_UP))
+        costs = (
+            ("most_bytes", float(sent), self.most_bytes),
+            ("most_virtual_s", float(ahead[VIRTUAL_TIME_S]), self.most_virtual_s),
+        )
+        return [(flag, value, limit) for flag, value, limit in costs if 0 < limit < value]

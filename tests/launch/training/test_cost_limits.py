@@ -1,0 +1,155 @@
+"""--most_bytes and --most_virtual_s: in which round they end a run, what a resumed one does."""
+
+import json
+
+import numpy as np
+import pytest
+
+from launch import train
+from launch.runs.checkpoints import Checkpoints
+from launch.runs.columns import REACHED_LIMITS
+from launch.runs.run_folder import RunFolder
+from launch.runs.run_records import read_rounds
+from launch.runs.tables import write_json
+from launch.runs.task_columns import find_task_columns
+from launch.settings.flags import FlagError
+from launch.settings.run_config import build_run_config
+from launch.sweeps import tasks
+from launch.training.round_loop import RoundLoop
+from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
+
+TASK = find_task_columns("classification")
+
+
+class Costly(FederatedProcess):
+    """Round r sends 10 r bytes down and 5 r up and takes r seconds: 15, 45, 90, 150 bytes and 1, 3, 6, 10 s in all."""
+
+    def __init__(self):
+        self.rounds_made = []
+
+    def initialize(self):
+        return np.array([0])
+
+    def next(self, state):
+        round_num = int(state[0]) + 1
+        self.rounds_made.append(round_num)
+        costs = {"bytes_down": 10 * round_num, "bytes_up": 5 * round_num}
+        costs["virtual_time_s"] = round_num * (round_num + 1) / 2
+        return RoundOutput(state + 1, {**dict.fromkeys(COMMON_METRICS, 1.0), **costs})
+
+    def get_models(self, state):
+        return {"global": (state,)}
+
+    def client_model(self, state):
+        return ["global"]
+
+
+def evaluate_state(state, previous, with_shared):
+    del state, previous, with_shared
+    return {**dict.fromkeys(TASK.evaluation, 0.5), "client_test_accuracy": 0.5, "client_validation_accuracy": 0.5}
+
+
+@pytest.fixture
+def make_loop(tmp_path):
+    folders = []
+
+    def make(name="run", evaluate=evaluate_state, **values):
+        (tmp_path / name).mkdir(exist_ok=True)
+        for folder in folders:
+            folder.close()
+        folders.append(RunFolder(tmp_path / name, is_new=False))
+        config = build_run_config({"algo": "fedavg", "rounds": 6, **values})
+        checkpoints = Checkpoints(folders[-1].checkpoints)
+        return RoundLoop(config, folders[-1], Costly(), checkpoints, evaluate, lambda: 7, TASK)
+
+    yield make
+    for folder in folders:
+        folder.close()
+
+
+@pytest.mark.parametrize(
+    ("limits", "last"),
+    [
+        ({"most_bytes": 15}, 1),
+        ({"most_bytes": 89}, 2),
+        ({"most_bytes": 90}, 3),
+        ({"most_virtual_s": 9.9}, 3),
+        ({"most_virtual_s": 10}, 4),
+        ({"most_bytes": 50, "most_virtual_s": 10}, 2),
+        ({"most_bytes": 1e6, "most_virtual_s": 1}, 1),
+        ({"most_bytes": 1e6}, 6),
+    ],
+)
+def test_it_ends_before_the_round_that_would_pass_a_limit(make_loop, capsys, limits, last):
+    loop = make_loop(rounds_per_evaluation=4, **limits)
+    loop.run()
+    assert loop.round_num == last
+    assert loop.metrics.column(TASK.test)[-1] == 0.5  # the last round is evaluated, whatever the interval
+    assert (f"stopped  after round {last}: a further one would pass --most_" in capsys.readouterr().out) == (last < 6)
+
+
+def test_each_round_is_made_once_but_for_that_after_the_last(make_loop):
+    loop = make_loop(most_bytes=90)
+    loop.run()
+    assert loop._process.rounds_made == [1, 2, 3, 4]
+
+
+def test_without_a_limit_no_round_is_made_ahead(make_loop):
+    loop = make_loop()
+    loop.run()
+    assert loop._process.rounds_made == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("fatal_round", [1, 3])
+@pytest.mark.parametrize("rounds_per_checkpoint", [1, 2])
+def test_a_resumed_run_has_the_bytes_of_a_straight_one(make_loop, fatal_round, rounds_per_checkpoint):
+    straight = make_loop("straight", most_bytes=90)
+    straight.run()
+
+    def die(state, previous, with_shared):
+        if state[0] == fatal_round:
+            raise KeyboardInterrupt
+        return evaluate_state(state, previous, with_shared)
+
+    values = {"most_bytes": 90, "rounds_per_checkpoint": rounds_per_checkpoint}
+    with pytest.raises(KeyboardInterrupt):
+        make_loop(evaluate=die, **values).run()
+    resumed = make_loop(**values)
+    resumed.run()
+    assert resumed.metrics.path.read_bytes() == straight.metrics.path.read_bytes()
+    again = make_loop(**values)
+    again.run()
+    assert again.round_num == 3
+    longer = make_loop(most_bytes=150)  # what ended may go on, with a higher limit
+    longer.run()
+    assert longer.round_num == 4
+
+
+def test_a_limit_below_the_first_round_is_refused(make_loop):
+    with pytest.raises(FlagError, match="--most_bytes=14: expected 0 or at least 15, which the first round takes"):
+        make_loop(most_bytes=14).run()
+    with pytest.raises(FlagError, match=r"--most_virtual_s=0.5: expected 0 or at least 1"):
+        make_loop("other", most_virtual_s=0.5).run()
+
+
+@pytest.mark.parametrize(("most_bytes", "is_over"), [(90, True), (200, False), (0, False)])
+def test_a_sweep_goes_on_with_a_stopped_run_only_under_another_limit(tmp_path, most_bytes, is_over):
+    write_json(tmp_path / "config.json", {"flags": {}})
+    limits = {"most_bytes": 90.0, "most_virtual_s": 0.0}
+    write_json(tmp_path / "summary.json", {"rounds": 3, REACHED_LIMITS: limits})
+    config = build_run_config({"algo": "fedavg", "rounds": 7, "most_bytes": most_bytes})
+    assert tasks._has_finished(tmp_path, config) == is_over
+
+
+def test_a_run_ends_at_its_limit_and_says_so(tmp_path, capsys):
+    run_dir = tmp_path / "run"
+    flags = ["--algo=fedavg", "--smoke", f"--run_dir={run_dir}", "--norun_page"]
+    assert train.main([*flags, "--most_bytes=1"]) == 2
+    refused = capsys.readouterr().err.strip()
+    needed = float(refused.rsplit("at least ", 1)[1].split(",")[0])
+    assert refused.startswith("error: --most_bytes=1: expected 0 or at least ") and not run_dir.exists()
+    assert train.main([*flags, f"--most_bytes={1.5 * needed}"]) == 0
+    assert list(read_rounds(run_dir / "metrics.csv")) == [1]
+    summary = json.loads((run_dir / "summary.json").read_text())
+    assert summary[REACHED_LIMITS] == {"most_bytes": 1.5 * needed, "most_virtual_s": 0.0}
+    assert "stopped  after round 1: a further one would pass --most_bytes=" in capsys.readouterr().out
