@@ -18,6 +18,7 @@ from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_nova.config import FedNovaConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fl_hc.config import FLHCConfig
+from tff_algos.ifca.config import IFCAConfig
 from tff_algos.local_only.config import LocalOnlyConfig
 from tff_algos.oracle.config import OracleConfig
 from tff_algos.scaffold.config import ScaffoldConfig
@@ -148,6 +149,15 @@ ROWS = (
         summary="FL+HC (Briggs et al. 2020): FedAvg inside clusters of updates.",
         config_class=FLHCConfig,
         builder="tff_algos.fl_hc.process:build_fl_hc_process",
+    ),
+    Algorithm(
+        name="ifca",
+        title="IFCA",
+        color="#56B4E9",
+        summary="IFCA (Ghosh et al. 2020): clients train the best of k models.",
+        config_class=IFCAConfig,
+        builder="tff_algos.ifca.process:build_ifca_process",
+        unused=("privacy",),
     ),
     Algorithm(
         name="fedcd",

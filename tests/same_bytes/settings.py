@@ -178,6 +178,12 @@ _FL_HC = {
         "oracle", IN_PROCESS, "--clients_per_archetype=1", ".cohort_size=4", ".participation=stratified", steps=4
     ),
 }
+_IFCA = {
+    "ifca": _train("ifca", IN_PROCESS, *DIGITS, ".cohort_size=4", "--new_clients=2"),
+    "ifca_worker": _train("ifca", TFF, *DIGITS, EQUAL, ".dealt_rounds=1"),
+    "ifca_gradients": _train("ifca", IN_PROCESS, *DIGITS, ".averaging=gradients", *SGD[:1], ".num_models=2", steps=1),
+    "ifca_stochastic": _train("ifca", IN_PROCESS, *DIGITS, *STOCHASTIC, QAT, LATER),
+}
 _FED_CD = {
     "fedcd": _fed_cd(),
     "fedcd_worker": _train("fedcd", TFF, "--clients_per_archetype=1", ".cohort_size=4", ".milestones=1", steps=3),
@@ -277,5 +283,5 @@ _PERSONAL = {
 }
 SETTINGS = {
     name: (*flags, *SHARED)
-    for name, flags in {**_FED_AVG, **_FED_SIKD, **_FL_HC, **_FED_CD, **_TIMED, **_PERSONAL}.items()
+    for name, flags in {**_FED_AVG, **_FED_SIKD, **_FL_HC, **_IFCA, **_FED_CD, **_TIMED, **_PERSONAL}.items()
 }

@@ -1,6 +1,6 @@
 """How well each client's models do on a split of its own: many models and many clients in one computation.
 
-Functional type: (models@SERVER, {EvaluationInput}@CLIENTS) -> {sums of scores by model}@CLIENTS
+Functional type: (models@SERVER, {EvaluationInput}@CLIENTS) -> {sums over examples by model}@CLIENTS
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +19,7 @@ from tff_algos.protocol import Weights
 from tff_algos.weights import build_stacked_type
 
 _BATCH_SIZE = 500  # bounds the memory of the activations
+SCORES, LOSSES = "scores", "losses"  # what is summed
 
 
 class EvaluationInput(NamedTuple):
@@ -29,39 +30,43 @@ class EvaluationInput(NamedTuple):
 
 
 def build_client_evaluation(
-    model_spec: ModelSpec, template_weights: Weights, num_models: int, split: str
+    model_spec: ModelSpec, template_weights: Weights, num_models: int, split: str, what: str = SCORES
 ) -> Callable[[Weights, Sequence[ClientFiles], np.ndarray], np.ndarray]:
     """Returns `evaluate(models, clients, is_asked) -> scores`, for models stacked along axis 0.
 
     `is_asked`, bool, shape (clients, models), says which client evaluates which model; the other pairs cost nothing.
     `scores`, of that shape, sums `Task.compute_scores` over the examples, 0 where it was not asked. Where examples are
-    right or wrong, it is the number of correct ones, int64; for other tasks it is float64, at most their number.
+    right or wrong, it is the number of correct ones, int64; for other tasks it is float64, at most their number. Of
+    `LOSSES` it sums the examples' losses by their weights in place of that, float64.
 
     Args:
       model_spec: the models.
       template_weights: one model's weights, for their shapes and dtypes.
       num_models: how many are stacked.
       split: "train", "validation" or "test".
+      what: `SCORES` or `LOSSES`.
     """
-    run = LateComputation(_build, model_spec, build_stacked_type(template_weights, num_models), num_models, split)
+    models_type = build_stacked_type(template_weights, num_models)
+    run = LateComputation(_build, model_spec, models_type, num_models, split, what)
+    dtype = get_sum_dtype(model_spec) if what == SCORES else np.float64
 
     def evaluate(models: Weights, clients: Sequence[ClientFiles], is_asked: np.ndarray) -> np.ndarray:
         inputs = [EvaluationInput(client.path, asked) for client, asked in zip(clients, is_asked, strict=True)]
         padded = pad_cohort(inputs, padding=EvaluationInput("", np.zeros(num_models, bool)))
-        return np.array(run(models, padded)[: len(inputs)], get_sum_dtype(model_spec))
+        return np.array(run(models, padded)[: len(inputs)], dtype)
 
     return evaluate
 
 
-def _build(model_spec: ModelSpec, models_type: tff.Type, num_models: int, split: str) -> Callable:
-    """(models@SERVER, {EvaluationInput}@CLIENTS) -> {sums of scores by model}@CLIENTS."""
+def _build(model_spec: ModelSpec, models_type: tff.Type, num_models: int, split: str, what: str) -> Callable:
+    """(models@SERVER, {EvaluationInput}@CLIENTS) -> {sums by model}@CLIENTS."""
     members = [("path", np.str_), ("is_asked", tff.TensorType(np.bool_, (num_models,)))]
     input_type = tff.StructWithPythonType(members, EvaluationInput)
 
     @tff.tensorflow.computation(models_type, input_type)
     def client_work(models, client):
         x, y = read_split(client.path, split, model_spec)
-        return sum_scores(model_spec, models, client.is_asked, x, y)
+        return sum_over_examples(model_spec, models, client.is_asked, x, y, what)
 
     @tff.federated_computation(tff.FederatedType(models_type, tff.SERVER), tff.FederatedType(input_type, tff.CLIENTS))
     def run(models, clients):
@@ -75,10 +80,10 @@ def get_sum_dtype(model_spec: ModelSpec) -> type:
     return np.int64 if model_spec.task.score_dtype == "int32" else np.float64
 
 
-def sum_scores(
-    model_spec: ModelSpec, models: Sequence[tf.Tensor], is_asked: tf.Tensor, x: tf.Tensor, y: tf.Tensor
+def sum_over_examples(
+    model_spec: ModelSpec, models: Sequence[tf.Tensor], is_asked: tf.Tensor, x: tf.Tensor, y: tf.Tensor, what: str
 ) -> tf.Tensor:
-    """The sum of the examples' scores by model, shape (models,), in the task's `score_dtype`.
+    """The sum of the examples' scores by model, shape (models,), in the task's `score_dtype`; or of losses, float32.
 
     Call it while a graph is traced.
 
@@ -88,14 +93,20 @@ def sum_scores(
       is_asked: the models to evaluate, bool, shape (models,); 0 for the others.
       x: examples as stored, shape (examples, *input_shape).
       y: labels, shape (examples, *label_shape), in the task's dtype.
+      what: `SCORES` or `LOSSES`.
     """
     model, task = model_spec.build(), model_spec.task
     num_models = is_asked.shape[0]
 
+    def measure(labels, outputs):
+        if what == SCORES:
+            return task.compute_scores(labels, outputs)
+        return task.compute_losses(labels, outputs) * task.compute_weights(labels)
+
     @tf.function
     def add_up(x, y):
         num_examples = tf.shape(y)[0]
-        sums = tf.zeros(num_models, task.score_dtype)
+        sums = tf.zeros(num_models, task.score_dtype if what == SCORES else tf.float32)
         # One Keras model serves all: its variables take the weights of one row after another.
         for index in tf.range(num_models):
             if is_asked[index]:
@@ -104,8 +115,8 @@ def sum_scores(
                 for start in tf.range(0, num_examples, _BATCH_SIZE):
                     end = start + _BATCH_SIZE
                     outputs = tf.cast(model(model_spec.preprocess(x[start:end]), training=False), tf.float32)
-                    scores = tf.reduce_sum(task.compute_scores(y[start:end], outputs))
-                    sums = tf.tensor_scatter_nd_add(sums, [[index]], [scores])
+                    total = tf.reduce_sum(measure(y[start:end], outputs))
+                    sums = tf.tensor_scatter_nd_add(sums, [[index]], [total])
         return sums
 
     return add_up(x, y)

@@ -45,7 +45,7 @@ def test_the_modules_that_flags_name():
     assert list_modules({"algo": "fedavg", "fedavg_aggregator": "median"}) == []
     assert list_modules({"algo": "fedavg", "my_algorithm_aggregator": "their_sums:F"}) == ["their_sums"]
     assert spell_trust(OWN) == " --trust_module=numpy.their,wave"
-    assert spell_trust({"algo": "examples.ifca:ALGORITHM", "model": "perceptron"}) == ""
+    assert spell_trust({"algo": "examples.fed_dyn:ALGORITHM", "model": "perceptron"}) == ""
 
 
 def test_what_the_user_names_is_trusted(monkeypatch):
@@ -54,7 +54,7 @@ def test_what_the_user_names_is_trusted(monkeypatch):
     monkeypatch.delenv(VARIABLE)
     assert read_trusted("x,y") == {"x", "y"} and read_trusted("") == frozenset()
     check_trusted(OWN, "run", {"numpy.their", "wave"})
-    check_trusted({"algo": "examples.ifca:ALGORITHM"}, "run", ())
+    check_trusted({"algo": "examples.fed_dyn:ALGORITHM"}, "run", ())
 
 
 @pytest.mark.parametrize("flag", ["algo", "dataset", "model", "teacher_model"])

@@ -11,7 +11,7 @@ from datasets.label_format import LabelFormat
 from models.model_spec import ModelSpec
 from models.task import build_task
 from tff_algos.client.client_data import read_split
-from tff_algos.client.client_evaluation import build_client_evaluation
+from tff_algos.client.client_evaluation import LOSSES, build_client_evaluation
 from tff_algos.client.fine_tuning import build_fine_tuning_steps
 from tff_algos.client.local_training import predict_logits, train_locally
 from tff_algos.fed_avg.config import FedAvgConfig
@@ -176,6 +176,18 @@ def test_models_are_scored_by_the_task(tff_runtime, make_data, name):
         x, y = data.read_split(data.clients[client], "validation")
         scores = spec.task.compute_scores(y, predict_logits(spec, models[model], tf.constant(x)))
         assert len(y) and found[client, model] == pytest.approx(float(tf.reduce_sum(scores)), rel=1e-5)
+
+
+def test_losses_are_summed_by_their_weights(tff_runtime, make_data):
+    """Of a text by its tokens, so that the sum has its least where the mean that training steps down has it."""
+    spec, data = make_data("next_token")
+    model = tuple(weight.numpy() for weight in draw_weights(spec))
+    evaluate = build_client_evaluation(spec, model, 1, "validation", LOSSES)
+    found = evaluate(tuple(array[np.newaxis] for array in model), data.clients[:1], np.ones((1, 1), bool))
+    x, y = data.read_split(data.clients[0], "validation")
+    outputs = predict_logits(spec, model, tf.constant(x))
+    expected = spec.task.mean_loss(y, outputs) * tf.reduce_sum(spec.task.compute_weights(y))
+    assert found.dtype == np.float64 and found[0, 0] == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_fine_tuning_takes_the_task(make_data):

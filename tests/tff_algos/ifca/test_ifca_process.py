@@ -1,0 +1,125 @@
+"""IFCA: both options by hand, its reduction, who finds which model, and who does not count."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fed_avg.process import build_fed_avg_process
+from tff_algos.ifca.config import IFCAConfig
+from tff_algos.ifca.process import build_ifca_process
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.local_training import LocalTrainingConfig
+
+pytestmark = pytest.mark.usefixtures("trace_once")
+
+RATE = 0.5
+ONE_STEP = LocalTrainingConfig(epochs=1, steps=1, optimizer="sgd", learning_rate=RATE, batch_size=8)
+SEVERAL_STEPS = LocalTrainingConfig(epochs=3, optimizer="sgd", learning_rate=0.3, batch_size=8)
+OPPOSITE = (np.array([[[1.0]], [[-1.0]]], np.float32),)  # the weights 1 and -1, stacked
+# (x, y, number of such examples): the first and the last are right with a weight above 0, the second with one below.
+CLIENTS = [(1, 1, 2), (1, 0, 4), (2, 1, 6)]
+
+
+def run(process, num_rounds, state=None):
+    states, rows = [process.initialize() if state is None else state], []
+    for _ in range(num_rounds):
+        state, metrics = process.next(states[-1])
+        states.append(state)
+        rows.append(metrics)
+    return states, rows
+
+
+def step(weight, x, y):
+    """What one step on the cross-entropy of the logits (0, w x) adds to w."""
+    return -RATE * (1 / (1 + np.exp(-weight * x)) - y) * x
+
+
+@pytest.mark.parametrize(("averaging", "divisors"), [("models", (2 + 6, 4)), ("gradients", (2 + 4 + 6, 2 + 4 + 6))])
+def test_a_round_by_hand(tff_runtime, scalar_spec, make_scalar_federation, averaging, divisors):
+    """Clients 0 and 2 choose the weight 1, client 1 chooses -1; option I divides by the weight of all."""
+    config = IFCAConfig(ONE_STEP, num_models=2, averaging=averaging)
+    process = build_ifca_process(scalar_spec, make_scalar_federation(CLIENTS), config, seed=1)
+    (_, state), (metrics,) = run(process, 1, process.initialize()._replace(models=OPPOSITE))
+    moves = [n * step(weight, x, y) for (x, y, n), weight in zip(CLIENTS, (1, -1, 1), strict=True)]
+    expected = [1 + (moves[0] + moves[2]) / divisors[0], -1 + moves[1] / divisors[1]]
+    np.testing.assert_allclose(state.models[0].ravel(), expected, rtol=1e-6)
+    assert state.own.tolist() == [0, 1, 0]
+    assert (metrics["bytes_down"], metrics["bytes_up"]) == (3 * 2 * 4, 3 * 4)
+    assert (metrics["num_clusters"], metrics["num_changed"]) == (2, 0)
+
+
+def test_who_changes_its_model_is_counted_and_a_broken_model_is_nobodys_choice(
+    tff_runtime, scalar_spec, make_scalar_federation
+):
+    """Client 1 had chosen what is now the weight 1, client 2 had not taken part; then the other weight is NaN."""
+    config = IFCAConfig(ONE_STEP, num_models=2)
+    process = build_ifca_process(scalar_spec, make_scalar_federation(CLIENTS), config, seed=1)
+    before = process.initialize()._replace(models=OPPOSITE, own=np.array([0, 0, -1], np.int32))
+    assert process.client_model(before) == ["model_0", "model_1", "model_0"]  # by their loss, whatever they had
+    assert process.summarize(before) == {"cluster_sizes": [2, 1]}
+    (_, state), (metrics,) = run(process, 1, before)
+    assert metrics["num_changed"] == 1 and before.own.tolist() == [0, 0, -1]
+    broken = state._replace(models=(np.array([[[np.nan]], [[-1.0]]], np.float32),))
+    assert process.client_columns(broken) == {"cluster": [1, 1, 1]}
+    (_, state), (metrics,) = run(process, 1, broken)
+    assert (metrics["num_clusters"], metrics["num_changed"], metrics["num_rejected"]) == (1, 2, 0)
+    assert np.isfinite(state.models[0][1]).all()
+
+
+def test_one_model_is_fed_avg(tff_runtime, make_federation, linear_spec):
+    """Bit for bit, of cohorts too; k = 1 sends one model."""
+    data, fields = make_federation([9, 12, 30, 3, 17]), {"cohort_size": 3, "client_weighting": "equal"}
+    ifca = build_ifca_process(linear_spec, data, IFCAConfig(SEVERAL_STEPS, num_models=1, **fields), seed=2)
+    fed_avg = build_fed_avg_process(linear_spec, data, FedAvgConfig(SEVERAL_STEPS, **fields), seed=2)
+    (*_, state), rows = run(ifca, 2)
+    (*_, expected), other_rows = run(fed_avg, 2)
+    assert [array.tobytes() for array in state.models] == [np.asarray(array).tobytes() for array in expected.models]
+    for row, other in zip(rows, other_rows, strict=True):
+        assert {name: row[name] for name in other} == other
+
+
+@pytest.mark.parametrize("dealt_rounds", [0, 1])
+def test_clients_with_contradicting_labels_find_models_of_their_own(
+    tff_runtime, make_federation, linear_spec, relabel, dealt_rounds
+):
+    """So do clients that were in no cohort yet, and the last two, which take no part in training."""
+    data = make_federation([40] * 9)
+    relabel(data, [1, 4, 8])
+    data = dataclasses.replace(data, clients=data.clients[:7], new_clients=data.clients[7:])
+    config = IFCAConfig(SEVERAL_STEPS, num_models=2, cohort_size=6, dealt_rounds=dealt_rounds)
+    process = build_ifca_process(linear_spec, data, config, seed=2)
+    states, rows = run(process, 5)
+    trained = states[1].own[states[1].own >= 0]
+    assert len(trained) == 6 and (not dealt_rounds or sorted(trained) == [0, 0, 0, 1, 1, 1])
+    names = process.client_model(states[-1])
+    own, others = names[1], names[0]
+    assert own != others and [name == own for name in names] == [index in (1, 4, 8) for index in range(9)]
+    assert rows[-1]["num_clusters"] == 2 and rows[-1]["num_changed"] == 0
+    assert process.takes_new_clients and len(list(process.personalize(states[-1], data.new_clients))) == 2
+    model = linear_spec.build()
+    for name, shift in ((own, 1), (others, 0)):
+        model.set_weights(process.get_models(states[-1])[name])
+        assert np.mean(np.argmax(model(data.test_x), axis=1) == (data.test_y + shift) % 3) > 0.9
+
+
+def test_a_client_that_breaks_is_rejected_and_one_client_is_enough(
+    tff_runtime, make_federation, linear_spec, break_client
+):
+    data = make_federation([5])
+    break_client(data, 0)
+    process = build_ifca_process(linear_spec, data, IFCAConfig(SEVERAL_STEPS, num_models=2), seed=2)
+    (first, state), (metrics,) = run(process, 1)
+    assert metrics["num_rejected"] == 1 and state.own.tolist() == [0]
+    for array, before in zip(state.models, first.models, strict=True):
+        np.testing.assert_array_equal(array, before)
+
+
+@pytest.mark.parametrize(
+    ("training", "named"),
+    [({"optimizer": "adam"}, "optimizer=adam"), ({"momentum": 0.5}, "optimizer=sgd"), ({"steps": 0}, "steps=0")],
+)
+def test_gradients_are_those_of_one_plain_step(training, named):
+    with pytest.raises(ConfigError, match=named):
+        IFCAConfig(dataclasses.replace(ONE_STEP, **training), averaging="gradients")

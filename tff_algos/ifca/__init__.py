@@ -1,0 +1,1 @@
+"""IFCA and HypCluster: several models, of which each client trains the one that fits it best."""
