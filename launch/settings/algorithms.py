@@ -21,6 +21,7 @@ from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.ifca.config import IFCAConfig
 from tff_algos.local_only.config import LocalOnlyConfig
 from tff_algos.oracle.config import OracleConfig
+from tff_algos.partial.config import PartialConfig
 from tff_algos.scaffold.config import ScaffoldConfig
 from tff_algos.settings.config_fields import AlgorithmConfig
 from tff_algos.settings.server_step import ServerStepConfig
@@ -218,6 +219,14 @@ ROWS = (
         summary="Ditto (Li et al. 2021): FedAvg, plus a model for each client.",
         config_class=DittoConfig,
         builder="tff_algos.ditto.process:build_ditto_process",
+    ),
+    Algorithm(
+        name="partial",
+        title="Partial",
+        color="#CC79A7",
+        summary="FedPer, FedRep, FedBN, LG-FedAvg: some layers are personal.",
+        config_class=PartialConfig,
+        builder="tff_algos.partial.process:build_partial_process",
     ),
     Algorithm(
         name="scaffold",

@@ -26,7 +26,18 @@ from tff_algos.weights import initialize_weights
 NUM_ROUNDS = 3  # FL+HC clusters in the second
 # Second-order gradients need weights as tensors; asynchronous devices train models of before and after a switch; what
 # an optimizer or a client keeps has the shapes of the model before it.
-FIXED = ("amfl_p", "async_periodic", "fed_async", "buffered", "fedadam", "fedyogi", "fedavgm", "ditto", "scaffold")
+FIXED = (
+    "amfl_p",
+    "async_periodic",
+    "fed_async",
+    "buffered",
+    "fedadam",
+    "fedyogi",
+    "fedavgm",
+    "ditto",
+    "partial",
+    "scaffold",
+)
 SWITCHING = [name for name in ALGORITHMS if name not in FIXED]
 SWITCHING_FAST = ("fedavg", "fedcd", "fedsikd")  # the others switch by the same code
 # These have no rounds that all wait for, or no server.
@@ -34,6 +45,7 @@ NOT_SYNCHRONOUS = ("async_periodic", "fed_async", "buffered", "local_only")
 # What fits four clients of a few examples; devices drop out where they can.
 SMALL = {
     "num_clusters": 2,
+    "personal": "*/bias",  # of one dense layer
     "support_size": 1,
     "query_size": 2,
     "cohort_size": 3,

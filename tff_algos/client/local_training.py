@@ -6,6 +6,7 @@ result is a pure function of (weights, anchor, examples, seed, learning rate), b
 thread an operation.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -58,6 +59,7 @@ def train_locally(
     num_steps: tf.Tensor | None = None,
     anchor: tuple[tf.Tensor, ...] | None = None,
     correction: tuple[tf.Tensor, ...] | None = None,
+    chosen: Sequence[bool] | None = None,
 ) -> LocalResult:
     """Trains the model from `weights` on a client's examples; call it while a graph is traced.
 
@@ -78,14 +80,17 @@ def train_locally(
       num_steps: int32 scalar, the steps to take in place of the config's epochs or steps.
       anchor: the weights that the proximal term pulls to, in the order of `model.weights`; None: the start weights.
       correction: what is added to every gradient, one for each floating-point weight; None for nothing.
+      chosen: whether each weight, in the order of `model.weights`, is trained if it can be; None for all. The others
+        are fixed, but for what is not trained anyway: BatchNorm's statistics move in every layer.
     """
     model = model_spec.build()
-    trained = model.trainable_variables
+    is_chosen = _key_by_variable(model.weights, [True] * len(weights) if chosen is None else chosen)
+    trained = [variable for variable in model.trainable_variables if is_chosen[variable.ref()]]
     start_of = _key_by_variable(model.weights, weights)
     pulled_to = _order_as(trained, model.weights, weights if anchor is None else anchor)
     sent = [variable for variable in model.weights if is_float(variable)]
     corrections = () if correction is None else _order_as(trained, sent, correction)
-    steps = TrainingSteps(model_spec, model, config, learning_rate, loss_fn, pulled_to, corrections)
+    steps = TrainingSteps(model_spec, model, config, trained, learning_rate, loss_fn, pulled_to, corrections)
 
     # `tf.function` turns the Python loops into loops of the graph, and keeps reads and assignments of the Keras
     # variables in the order in which they stand here.

@@ -131,10 +131,11 @@ class TrainingSteps:
       model_spec: says what to do with stored examples and labels, and whether steps are compiled.
       model: whose variables are trained.
       config: batch size, optimizer, weight decay, proximal weight.
+      trained: the variables that are trained, in the order of `trainable_variables`; the others are fixed.
       learning_rate: float32 scalar.
       loss_fn: the loss of each example; None is the task's.
-      anchor: the weights that the proximal term pulls to, one for each trainable variable.
-      corrections: what is added to the gradients, one for each trainable variable, or nothing.
+      anchor: the weights that the proximal term pulls to, one for each trained variable.
+      corrections: what is added to the gradients, one for each trained variable, or nothing.
     """
 
     def __init__(
@@ -142,13 +143,14 @@ class TrainingSteps:
         model_spec: ModelSpec,
         model: tf.keras.Model,
         config: LocalTrainingConfig,
+        trained: Sequence[tf.Variable],
         learning_rate: tf.Tensor,
         loss_fn: LossFn | None,
         anchor: tuple[tf.Tensor, ...],
         corrections: tuple[tf.Tensor, ...],
     ):
-        self._spec, self._model, self._config = model_spec, model, config
-        self._optimizer = JoinedOptimizer(build_optimizer(config, learning_rate), model.trainable_variables)
+        self._spec, self._model, self._config, self._trained = model_spec, model, config, trained
+        self._optimizer = JoinedOptimizer(build_optimizer(config, learning_rate), trained)
         self._loss_fn, self._anchor, self._corrections = loss_fn, anchor, corrections
         self._take_compiled = tf.function(self._take_of_chunk, jit_compile=True)
 
@@ -206,8 +208,7 @@ class TrainingSteps:
 
     def _take_step(self, progress: Progress, batch: Examples, is_there: tf.Tensor | None, seed: tf.Tensor) -> Progress:
         """One step; `is_there`, bool, shape (batch,), says which rows are examples, None that all are."""
-        model, config = self._model, self._config
-        trained = model.trainable_variables
+        model, config, trained = self._model, self._config, self._trained
         with tf.GradientTape() as tape:
             with dropout_seed(seed):
                 logits = model(self._spec.preprocess_to_train(batch.x, seed), training=True)

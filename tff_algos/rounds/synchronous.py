@@ -7,6 +7,7 @@ say what differs; `next` is the same for all.
 
 import dataclasses
 import functools
+import itertools
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -312,6 +313,7 @@ def build_parts(
     aggregator: Aggregator | None = None,
     kept: Callable[[Weights], Weights] | None = None,
     always_by_optimizer: bool = False,
+    travels: Sequence[bool] | None = None,
 ) -> dict[str, Any]:
     """The fields of a `SynchronousProcess`, each part by its settings.
 
@@ -324,13 +326,16 @@ def build_parts(
       aggregator: None: by the settings.
       kept: (first weights) -> what a client keeps before its first round; None: clients keep nothing.
       always_by_optimizer: see `build_server_step`.
+      travels: which weights the server and the clients send each other, in the order of `keras_model.weights`, so that
+        the server's models have these alone; None: all.
 
     Raises:
       ConfigError: updates are to be private, and the model or the budget does not allow it; or single updates are to be
         seen, and the memory for them is not there.
     """
-    weights = initialize_weights(model_spec, seed)
-    transport = build_transport(model_spec, weights, seed, getattr(config, "compression", None))
+    first = initialize_weights(model_spec, seed)
+    weights = first if travels is None else tuple(itertools.compress(first, travels))
+    transport = build_transport(model_spec, weights, seed, getattr(config, "compression", None), travels)
     aggregator = aggregator or build_aggregator(model_spec, weights, clients, config, seed)
     shapes = tuple(array.shape for array in weights if is_float(array))
     work = work or build_group_training(model_spec, config.training)
@@ -341,5 +346,5 @@ def build_parts(
         "initial_weights": weights,
         "phase": TrainingPhase(work, transport, aggregator, shapes),
         "server_step": build_server_step(config.server, weights, always_by_optimizer),
-        "store": ClientStore(kept(weights), len(clients.clients)) if kept else None,
+        "store": ClientStore(kept(first), len(clients.clients)) if kept else None,
     }

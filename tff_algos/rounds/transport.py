@@ -1,6 +1,7 @@
 """How models and updates travel: rounded to fewer bits, both ways, or as they are."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -43,11 +44,21 @@ class Transport:
 
 
 def build_transport(
-    model_spec: ModelSpec, weights: Weights, seed: int, config: CompressionConfig | None = None
+    model_spec: ModelSpec,
+    weights: Weights,
+    seed: int,
+    config: CompressionConfig | None = None,
+    travels: Sequence[bool] | None = None,
 ) -> Transport:
-    """The transport of a model of these weights; without a config, nothing is rounded."""
+    """The transport of a model of these weights; without a config, nothing is rounded.
+
+    `travels` says which of the model's weights these are; None: all.
+    """
     config = config or CompressionConfig()
-    is_compressed = find_compressed(model_spec) if config.is_active else (False,) * len(weights)
+    is_compressed = (False,) * len(weights)
+    if config.is_active:
+        is_compressed = find_compressed(model_spec)
+        is_compressed = is_compressed if travels is None else tuple(itertools.compress(is_compressed, travels))
     pairs = zip(weights, is_compressed, strict=True)
     of_update = tuple(is_rounded for array, is_rounded in pairs if is_float(array))
     return Transport(config, is_compressed, seed, compute_sent_bytes(weights, is_compressed, config), of_update)

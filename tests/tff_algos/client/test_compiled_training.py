@@ -53,6 +53,7 @@ def trace(spec, config, with_options):
             options = {
                 "anchor": tuple(value + 1 for value in start),
                 "correction": tuple(0.1 * tf.ones_like(value) for value in start),
+                "chosen": [place > 0 for place in range(len(start))],
                 "targets": tf.cast(y, tf.float32) + 1,
                 "loss_fn": lambda batch: batch.targets * spec.task.compute_losses(batch.labels, batch.logits),
             }

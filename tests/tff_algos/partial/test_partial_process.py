@@ -1,0 +1,206 @@
+"""Partial personalization: both schedules by hand, its limit cases, what travels, and who keeps which layers."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.model_spec import ModelSpec
+from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fed_avg.process import build_fed_avg_process
+from tff_algos.partial.config import PartialConfig
+from tff_algos.partial.process import build_partial_process, build_partial_training
+from tff_algos.protocol import COMMON_METRICS
+from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
+from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
+
+SEVERAL_BATCHES = LocalTrainingConfig(epochs=2, batch_size=4, learning_rate=0.01)
+ONE_STEP = LocalTrainingConfig(epochs=1, batch_size=100, optimizer="sgd", learning_rate=0.1)
+RATE = 0.1
+SIZES = [9, 4, 14]
+BIAS = "*/bias"  # of the linear model, whose kernel is shared: 12 and 3 weights
+
+
+@pytest.fixture
+def data(tff_runtime, make_federation):
+    return make_federation(SIZES)
+
+
+@pytest.fixture
+def build(data, linear_spec, share_graphs):
+    """A function (training, fields of the config) -> process of the linear model, of which the bias is personal."""
+
+    def build(training, **fields):
+        config = PartialConfig(training, **{"personal": BIAS, **fields})
+        process = build_partial_process(linear_spec, data, config, seed=2)
+        return share_graphs(process, training, config.personal, config.schedule, config.head_epochs)
+
+    return build
+
+
+def run(process, rounds=3):
+    states, rows = [process.initialize()], []
+    for _ in range(rounds):
+        state, metrics = process.next(states[-1])
+        states.append(state)
+        rows.append(metrics)
+    return states, rows
+
+
+def get_personal(process, state):
+    return [weights for _, weights in process.personalize(state, process.clients.clients)]
+
+
+def get_bytes(weights):
+    return [np.asarray(array).tobytes() for array in weights]
+
+
+def test_together_by_hand(build, data, linear_spec, descend):
+    """One step each: the kernel becomes the mean over 27 examples, a bias stays with its client."""
+    process = build(ONE_STEP)
+    (_, first, second), rows = run(process, 2)
+    kernel, biases = process.initial_weights[0], [process.store.initial[0]] * 3
+    for state in (first, second):
+        stepped = [
+            descend(linear_spec, (kernel, bias), *data.read_split(client, "train"), RATE)
+            for client, bias in zip(data.clients, biases, strict=True)
+        ]
+        kernel = np.average([weights[0] for weights in stepped], axis=0, weights=SIZES)
+        biases = [weights[1] for weights in stepped]
+        np.testing.assert_allclose(state.models[0][0], kernel, atol=1e-6)
+        for own, bias in zip(get_personal(process, state), biases, strict=True):
+            np.testing.assert_allclose(own[0], kernel, atol=1e-6)
+            np.testing.assert_allclose(own[1], bias, atol=1e-6)
+    assert np.ptp(biases, axis=0).max() > 1e-3, "the clients' biases are alike"
+    assert len(second.models) == 1 and rows[0]["train_loss"] > rows[1]["train_loss"]
+
+
+def test_head_first_by_hand(build, data, linear_spec, descend):
+    """Two steps of the bias, the kernel fixed, then one of the kernel, the bias fixed."""
+    process = build(ONE_STEP, schedule="head_first", head_epochs=2)
+    (_, state), (row,) = run(process, 1)
+    kernel, bias = process.initial_weights[0], process.store.initial[0]
+    kernels = []
+    for client, own in zip(data.clients, get_personal(process, state), strict=True):
+        examples = data.read_split(client, "train")
+        head = descend(linear_spec, (kernel, bias), *examples, RATE)[1]
+        head = descend(linear_spec, (kernel, head), *examples, RATE)[1]
+        kernels.append(descend(linear_spec, (kernel, head), *examples, RATE)[0])
+        np.testing.assert_allclose(own[1], head, atol=1e-6)
+    np.testing.assert_allclose(state.models[0][0], np.average(kernels, axis=0, weights=SIZES), atol=1e-6)
+    assert row["bytes_up"] == row["bytes_down"] == 3 * 12 * 4
+    # Each example is trained on three times, and the loss is the mean over all of them.
+    (work,) = process.list_phases(state, np.arange(3))
+    assert work.num_examples.tolist() == [3 * 9, 3 * 4, 3 * 14]
+    assert row["train_loss"] < run(build(ONE_STEP), 1)[1][0]["train_loss"]
+
+
+def test_without_personal_layers_it_is_fed_avg_to_the_byte(data, linear_spec, share_graphs):
+    """A pattern cannot say so."""
+    settings = {"training": SEVERAL_BATCHES, "cohort_size": 2}
+    work = build_partial_training(linear_spec, PartialConfig(**settings), (False, False))
+    config = FedAvgConfig(**settings)
+    process = SynchronousProcess(**build_parts(linear_spec, data, config, 2, work, travels=(True, True)))
+    fed_avg = build_fed_avg_process(linear_spec, data, config, seed=2)
+    (*_, state), rows = run(process)
+    (*_, expected), expected_rows = run(share_graphs(fed_avg, "fedavg"))
+    assert get_bytes(state.models) == get_bytes(expected.models) and rows == expected_rows
+
+
+@pytest.mark.slow
+def test_one_client_alone_has_the_model_of_fed_avg(build, data, linear_spec, share_graphs):
+    """Its layers are joined again as they were when they came apart."""
+    alone = dataclasses.replace(data, clients=data.clients[:1])
+    process = dataclasses.replace(build(SEVERAL_BATCHES), clients=alone)
+    (*_, state), _ = run(process, 2)
+    fed_avg = share_graphs(build_fed_avg_process(linear_spec, alone, FedAvgConfig(SEVERAL_BATCHES), seed=2), "fedavg")
+    (*_, expected), _ = run(fed_avg, 2)
+    for own, shared in zip(get_personal(process, state)[0], fed_avg.get_models(expected)["global"], strict=True):
+        np.testing.assert_allclose(own, shared, atol=1e-6)
+
+
+def test_who_has_not_taken_part_has_the_first_personal_layers(build):
+    process = build(ONE_STEP, cohort_size=1)
+    (before, after), (row,) = run(process, 1)
+    (chosen,) = after.kept.clients.tolist()
+    first, shared = process.store.initial[0], after.models[0][0]
+    for client, own in enumerate(get_personal(process, after)):
+        assert get_bytes(own[:1]) == get_bytes([shared]) != get_bytes(before.models[0])
+        assert (get_bytes(own[1:]) == get_bytes([first])) == (client != chosen)
+    assert get_bytes(process.get_models(after)["global"]) == get_bytes([shared, first])
+    assert row["num_clients"] == 1 and [array.shape for array in after.kept.arrays] == [(1, 3)]
+
+
+def test_a_client_with_broken_data_keeps_its_layers(build, data, break_client):
+    for schedule in ("together", "head_first"):
+        process = build(ONE_STEP, schedule=schedule, head_epochs=2)
+        (_, first), _ = run(process, 1)
+        break_client(data, 1)
+        second, row = process.next(first)
+        assert row["num_rejected"] == 1 and np.isfinite(row["train_loss"])
+        kept = [get_bytes(row) for state in (first, second) for row in process.store.read(state.kept, range(3))]
+        assert [kept[client] == kept[client + 3] for client in range(3)] == [False, True, False]
+    for client in (0, 2):
+        break_client(data, client)
+    third, row = process.next(second)
+    assert row["num_rejected"] == 3 and np.isnan(row["train_loss"])
+    assert get_bytes(third.models) == get_bytes(second.models)
+    assert get_bytes(third.kept.arrays) == get_bytes(second.kept.arrays)
+
+
+def test_it_meets_the_protocol(build):
+    process = build(ONE_STEP)
+    (first, second), (row,) = run(process, 1)
+    # Only the kernel travels. Client 0, the slowest: 48 bytes at 1000 a second, 9 examples at 100, 48 bytes at 500.
+    assert set(COMMON_METRICS) <= set(row) and row["bytes_up"] == row["bytes_down"] == 3 * 12 * 4
+    assert row["virtual_time_s"] == pytest.approx(0.048 + 0.09 + 0.096)
+    assert process.is_personal and not process.takes_new_clients and process.map_models is None
+    assert set(process.client_model(second)) == set(process.get_models(second)) == {"global"}
+    again, same_row = process.next(first)
+    assert same_row == row and first.round_num == 0
+    assert list(map(get_bytes, get_personal(process, again))) == list(map(get_bytes, get_personal(process, second)))
+
+
+def test_what_is_rounded_and_stepped_are_the_shared_layers(data, linear_spec):
+    config = PartialConfig(
+        ONE_STEP, personal="*/kernel", compression=CompressionConfig(bits=8), server=ServerStepConfig(momentum=0.5)
+    )
+    process = build_partial_process(linear_spec, data, config, seed=2)
+    assert process.transport.is_compressed == process.transport.is_update_compressed == (True,)
+    assert process.transport.model_bytes == 3 + 8  # a byte a weight, and the range
+    assert [leaf.shape for leaf in process.initialize().server if leaf.ndim > 1] == [(1, 3)]
+
+
+def build_normed():
+    layers = tf.keras.layers
+    hidden = [layers.Dense(2, name="body"), layers.BatchNormalization(momentum=0.5, name="norm")]
+    return tf.keras.Sequential([tf.keras.Input((4,)), *hidden, layers.Dense(3, name="head")])
+
+
+@pytest.mark.parametrize(
+    ("fields", "shared"),
+    [
+        ({"personal": "batch_norm"}, 10 + 9),
+        ({"personal": "last"}, 10 + 8),
+        pytest.param({"personal": "*/moving_*"}, 10 + 4 + 9, marks=pytest.mark.slow),
+        pytest.param({"personal": "batch_norm", "schedule": "head_first"}, 10 + 9, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_statistics_go_where_their_layer_goes(data, fields, shared):
+    """FedBN's stay with the client and are its own; otherwise they travel and are averaged."""
+    spec = ModelSpec("normed", build_normed, (4,), "float32", 3)
+    process = build_partial_process(spec, data, PartialConfig(ONE_STEP, **fields, head_epochs=1), seed=2)
+    (_, state), (row,) = run(process, 1)
+    assert row["bytes_up"] == row["bytes_down"] == 3 * shared * 4
+    assert sum(array.size for array in state.models) == shared
+    means = [own[4] for own in get_personal(process, state)]
+    body = process.initial_weights[:2]
+    for client, mean in zip(data.clients, means, strict=True):
+        x, _ = data.read_split(client, "train")
+        if fields["personal"] != "last":  # half the first mean, which is 0, and half that of its examples
+            np.testing.assert_allclose(mean, 0.5 * (x @ body[0] + body[1]).mean(axis=0), atol=1e-5)
+    assert (np.ptp(means, axis=0).max() > 1e-3) == (fields["personal"] != "last")

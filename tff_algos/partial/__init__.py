@@ -1,0 +1,1 @@
+"""Partial personalization: some layers are shared, the others stay with the client."""
