@@ -5,6 +5,7 @@ Tables of the file that rows share:
 - `[at]`: fields of every cell, unless the row or the comparison says otherwise.
 - `[names.<field>]`: the known values of a field, and what words call them. A field without such a table takes any.
 - `[axes]`: lists that axes name.
+- `[seeds]`: by data set, the seeds that decide ("5-19"), where some had been looked at before; all, if it says nothing.
 - `[words]`: texts that the rows' texts use as `$name`.
 - `[texts]`: what stands for a comparison, with `{0}`, `{1}` for its results as they are written, and `{0.algo}` for the
   name of a field. A comparison without `text` takes the one whose name is the number of its results.
@@ -14,6 +15,7 @@ and
 
 - `compare`: a comparison, or several that must all hold; one is a string or a table of `that`, `text`, `at` and `all`,
 - `text`, `at`, `all`: of its comparisons that have none of their own,
+- `seeds`: that decide it, in place of those of its data,
 - `each`: axes, of which each combination makes a claim; those of `all` make a comparison of the same claim.
 
 Axes are a table of lists, all combinations, the first outermost; or a list of tables. `$axis` is its value in a
@@ -32,11 +34,13 @@ from typing import Any
 from launch.papers.engine.claims import Claim
 from launch.papers.engine.comparisons import FIELDS, ComparisonError, parse_comparison, spell_value
 from launch.papers.engine.conditions import Condition
+from launch.settings.errors import FlagError
+from launch.settings.seeds import read_seeds
 
 TEXT_KEYS = ("section", "words", "rule", "by_construction", "not_comparable")
-ROW_KEYS = (*TEXT_KEYS, "constructed_in", "compare", "text", "at", "all", "each")
+ROW_KEYS = (*TEXT_KEYS, "constructed_in", "compare", "text", "at", "all", "seeds", "each")
 COMPARISON_KEYS = ("that", "text", "at", "all")
-SHARED_KEYS = ("at", "names", "axes", "words", "texts")
+SHARED_KEYS = ("at", "names", "axes", "words", "texts", "seeds")
 _PLACE = re.compile(r"\{(\d+)(?:\.(\w+))?\}")
 
 Row = Mapping[str, Any]
@@ -90,9 +94,12 @@ class _Book:
         self._names: Mapping[str, Mapping[str, str]] = content.get("names", {})
         self._axes: Mapping[str, Sequence[Any]] = content.get("axes", {})
         self._texts: Mapping[str, str] = content.get("texts", {})
+        self._seeds: Mapping[str, str] = content.get("seeds", {})
         self.words: dict[str, str] = {}
         for name, text in content.get("words", {}).items():
             self.words[name] = _fill(text, self.words)
+        for dataset in self._seeds:
+            self._check("dataset", dataset)
 
     def read_row(self, row: Row) -> Iterator[Claim]:
         """The claims of a row, one for each combination of its axes `each`."""
@@ -130,7 +137,19 @@ class _Book:
             text = _fill(self._texts.get(text, text), self._name(values))
             if text.isdigit():
                 raise ComparisonError(f"no text for a comparison of {text} results; expected text or {text} in [texts]")
-            yield dataclasses.replace(condition, text=self._name_fields(text, cells))
+            seeds = self._find_seeds(row, condition)
+            yield dataclasses.replace(condition, text=self._name_fields(text, cells), seeds=seeds)
+
+    def _find_seeds(self, row: Row, condition: Condition) -> frozenset[int]:
+        """The seeds that decide: the row's, else those of its data; none, which means all, if neither says any."""
+        of_data = {self._seeds[cell.dataset] for cell in condition.cells if cell.dataset in self._seeds}
+        said = [row["seeds"]] if "seeds" in row else sorted(of_data)
+        if len(said) > 1:
+            raise ComparisonError(f"data with other seeds each, {' and '.join(said)}; expected seeds in the row")
+        try:
+            return frozenset(int(seed) for text in said for seed in read_seeds(text.split(","), "seeds"))
+        except FlagError as error:
+            raise ComparisonError(str(error)) from None
 
     def _expand(self, axes: Any) -> list[Axes]:
         """Every combination of the axes."""

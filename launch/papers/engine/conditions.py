@@ -21,6 +21,7 @@ class Condition:
       text: what is compared; `{0}`, `{1}`, ... stand for the results in the order of `terms`.
       above, below: the bounds; what lies between them is the side of the claim.
       is_near: whether the bounds are a margin around a single printed number.
+      seeds: whose runs count; empty: all.
     """
 
     terms: tuple[tuple[float, Cell], ...]
@@ -28,6 +29,7 @@ class Condition:
     above: float = -math.inf
     below: float = math.inf
     is_near: bool = False
+    seeds: frozenset[int] = frozenset()
 
     @property
     def cells(self) -> list[Cell]:
@@ -60,9 +62,10 @@ class Condition:
         return None if total is None else min(total - self.above, self.below - total)
 
     def compute_by_seed(self, lookup: LookupSeeds) -> dict[int, float]:
-        """The sum of each seed that has all the results."""
+        """The sum of each seed that counts and has all the results."""
         by_cell = {cell: lookup(cell) for cell in self.cells}
-        seeds = sorted(set.intersection(*(set(values) for values in by_cell.values())))
+        seeds = set.intersection(*(set(values) for values in by_cell.values()))
+        seeds = sorted(seeds & self.seeds if self.seeds else seeds)
         return {seed: self.compute_total(lambda cell, seed=seed: by_cell[cell][seed]) for seed in seeds}
 
     def admits(self, total: float) -> bool:

@@ -116,6 +116,48 @@ compare = [
     assert claim.conditions[3].cells[0] == ("har", "2", "ours", 1, "loss") and claim.conditions[3].is_near
 
 
+SEEDS = """
+[seeds]
+har = "5-7,9"
+
+[[claim]]
+words = "$dataset"
+compare = "ours > other"
+each = { dataset = ["mnist", "har"] }
+
+[[claim]]
+words = "both"
+compare = "ours > other(dataset=har)"
+
+[[claim]]
+words = "the first ones"
+compare = "ours > other"
+at = { dataset = "har" }
+seeds = "0,1"
+"""
+
+
+def test_the_seeds_that_decide_are_those_of_the_data_unless_the_row_has_its_own(load):
+    conditions = [claim.conditions[0] for claim in load(SEEDS)["claim"]]
+    assert [sorted(each.seeds) for each in conditions] == [[], [5, 6, 7, 9], [5, 6, 7, 9], [0, 1]]
+    by_cell = {cell: dict.fromkeys((0, 5, 9, 11), 1.0) for each in conditions for cell in each.cells}
+    assert [list(each.compute_by_seed(by_cell.get)) for each in conditions] == [[0, 5, 9, 11], [5, 9], [5, 9], [0]]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"),
+    [
+        ('minst = "5-7"', "'minst' is no dataset; expected one of mnist, har"),
+        ('mnist = "5to7"', "--seeds=5to7: expected whole numbers"),
+        ('mnist = "5-7"\nhar = "0-4"', "data with other seeds each, 0-4 and 5-7; expected seeds in the row"),
+    ],
+)
+def test_wrong_seeds_are_a_line(load, seeds, words):
+    with pytest.raises(ClaimError) as error:
+        load(f'[seeds]\n{seeds}\n[[claim]]\nwords = "w"\ncompare = "ours > other(dataset=har)"\n')
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
 def test_what_is_not_compared_says_why(load):
     follows, cannot = load("""
 [[claim]]
