@@ -34,7 +34,6 @@ FIRST_ROUNDS = (1, 2, 3, 4, 5)
 BUDGET_ROUNDS = FIRST_ROUNDS[-1]
 FLUCTUATING_ROUNDS = 10
 COMPARED_ALPHAS = ("0.1", "0.5")  # of tuned runs
-BUDGET_SLACK = 0.01  # a share of a budget of bytes that may be missing: the statistics, sent once, cost no whole round
 
 AUTHORS, PRIVACY = "authors", "privacy"
 NO_NOISE = "none"
@@ -75,12 +74,11 @@ def spell_alpha(alpha: str) -> str:
 def count_rounds_within(sums: Sequence[float], budget: float) -> int | None:
     """How many rounds a budget of bytes pays for; None if the run is too short to tell.
 
-    One that exceeds it by a hundredth at most still counts. A run is long enough if another round like its last would
-    not fit. Whether it has reached anything does not count, or only the runs that reach it would be compared.
+    A run is long enough if another round like its last would not fit. Whether it has reached anything does not count,
+    or only the runs that reach it would be compared.
     """
     if not sums:
         return None
-    budget *= 1 + BUDGET_SLACK
     last = sums[-1] - (sums[-2] if len(sums) > 1 else 0)
     return None if sums[-1] + last <= budget else sum(total <= budget for total in sums)
 

@@ -56,8 +56,8 @@ def test_a_budget_pays_for_whole_rounds():
     assert count_rounds_within([30, 60, 90], 100) == 3  # another would make 120
     assert count_rounds_within([30, 60], 100) is None  # another would fit
     assert count_rounds_within([30, 60], 90) is None  # exactly
-    assert count_rounds_within([30.75, 60.75, 90.75, 120.75], 90) == 3  # 0.8 % more, sent once
-    assert count_rounds_within([30, 60, 91], 90) == 2  # 1.1 % more
+    assert count_rounds_within([30, 60, 90, 120], 90) == 3  # all of it
+    assert count_rounds_within([30.1, 60.1, 90.1], 90) == 2  # however little is missing
     assert count_rounds_within([150], 100) == 0
     assert count_rounds_within([], 100) is None
 
