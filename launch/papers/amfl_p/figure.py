@@ -22,9 +22,11 @@ from launch.papers.amfl_p.measures import (
     TABLE_1_LEVEL,
     TRAINED,
     count_mean_steps,
+    counts,
     find,
     find_few_shot,
     find_line,
+    leave_out_seen,
     measure,
 )
 from launch.papers.amfl_p.pooled_reference import read_pooled_accuracies
@@ -64,6 +66,7 @@ LEVEL_STYLE = {"color": GREY, "linestyle": ":"}
 
 def draw_amfl_p_figures(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws the paper's figure and, if they have curves, those of our comparisons; returns the path of the former."""
+    runs = [run for run in runs if counts(run)]
     values = collect(runs, measure)
     finishes = {finish: f"finish: {title}" for finish, title in AXES["finish"].items()}
     degrees = {degree: f"{degree} heterogeneity" for degree in LEVELS} | {"structured": "structured (for no claim)"}
@@ -135,7 +138,9 @@ def draw_amfl_p_figure(runs: Sequence[RunRecord], path: pathlib.Path) -> pathlib
         found = {
             (algo, level): by_place.get(Place(preset, DATASET, level, algo), []) for algo in ALGOS for level in LEVELS
         }
-        panels = _list_panels(found)
+        pooled = [read_pooled_accuracies()[level] for level in LEVELS]
+        pooled = map(leave_out_seen, pooled) if preset == TUNED else pooled
+        panels = _list_panels(found, [list(by_seed.values()) for by_seed in pooled])
         for panel, title, label in zip(panels, PANEL_TITLES, PANEL_LABELS, strict=True):
             panel.axes.update({"xlabel": label} | ({"title": title} if preset == PRINTED else {}))
         panels[0].axes["ylabel"] = f"{preset_title}\naccuracy, clients' own later days"
@@ -143,16 +148,15 @@ def draw_amfl_p_figure(runs: Sequence[RunRecord], path: pathlib.Path) -> pathlib
     return draw_panels(rows, path, TITLE, sharey=True)
 
 
-def _list_panels(found: Runs) -> list[Panel]:
-    """By round, by level, by resources, by steps; of runs by level and algorithm."""
+def _list_panels(found: Runs, pooled: Sequence[Sequence[float]]) -> list[Panel]:
+    """By round, by level, by resources, by steps; of runs by level and algorithm, and of pooled trees by level."""
     ours = found[AMFL_P, TABLE_1_LEVEL]
     medium = {algo: found[algo, TABLE_1_LEVEL] for algo in ALGOS}
     others = {algo: runs for algo, runs in medium.items() if algo in (FINE_TUNING, FEDAVG) and runs}
     ends = {algo: [float(np.mean(_list_final(runs)))] for algo, runs in others.items()}
     steps = {algo: np.mean([count_mean_steps(run) for run in runs]) for algo, runs in others.items()}
-    pooled = read_pooled_accuracies()
     by_level = {algo: [_list_final(found[algo, level]) for level in LEVELS] for algo in ALGOS}
-    reference = compute_curve(range(len(LEVELS)), [[np.mean([*pooled[level].values()])] for level in LEVELS])
+    reference = compute_curve(range(len(LEVELS)), [[np.mean(each)] for each in pooled])
     return [
         Panel([_make_line(algo, compute_curve_by_round(medium[algo], ACCURACY)) for algo in ALGOS], axes={}),
         Panel(

@@ -20,11 +20,15 @@ from launch.papers.amfl_p.measures import (
     OF_SENSORS,
     PLACES,
     STEPS,
+    STRUCTURED,
     TABLE_1_LEVEL,
     TEXTS,
+    TUNED_KINDS,
     TUNED_RUNS,
+    counts,
     find,
     find_few_shot,
+    leave_out_seen,
     make_cell,
     measure,
 )
@@ -56,7 +60,6 @@ WEIGHTINGS = {"adaptive": AMFL_P_TUNED}
 WEIGHTINGS |= {name: f"ablation_weighting_{name}" for name in ("examples", "equal")}
 CLAIMED_STARTS, CLAIMED_READINGS, CLAIMED_STEPS = ("maml1", "fedavg", "random"), ("16", "32", "64"), 5
 PAIRS, CHOICE = TEXTS["pairs"], TEXTS["choice"]
-STRUCTURED = "structured"  # made to have what a start can use, and counted for no claim
 DIFFERENCES = ("factorial_starts", "factorial_rules", "factorial_methods")
 START_COLUMNS = ("AMFL-P's start minus random weights, points", "it moved by at least")
 NOT_RUN = "not run"
@@ -87,8 +90,9 @@ def compute_results(values: Values, pooled: Mapping[str, BySeed], majority: Mapp
 
 def build_amfl_p_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The claims and the tables."""
-    values = collect(runs, measure)
+    values = collect(filter(counts, runs), measure)
     results = compute_results(values, read_pooled_accuracies(), read_pooled_accuracies(column="majority"))
+    results[TUNED] = {cell: leave_out_seen(by_seed) for cell, by_seed in results[TUNED].items()}
     printed = list_printed_values(paper.read_printed_rows())
     tables = {
         "table_1": tabulate_table_1(printed, results),
@@ -170,8 +174,9 @@ def _average(by_seed: BySeed) -> float:
 
 
 def find_majority(values: Values, place: str, number: str = "majority") -> BySeed:
-    """The majority class's accuracy, which is the data's and no algorithm's: what any run on them says."""
-    found = [by_seed for (name, each), by_seed in values.items() if each == number and name.endswith(f"_{place}")]
+    """The majority class's accuracy, which is the data's and no algorithm's: what any tuned run on them says."""
+    runs = [(name, by_seed) for (name, each), by_seed in values.items() if each == number]
+    found = [by_seed for name, by_seed in runs if name.startswith(TUNED_KINDS) and name.endswith(f"_{place}")]
     return {seed: value for by_seed in found for seed, value in by_seed.items()}
 
 

@@ -1,11 +1,21 @@
 """What is measured in a run, from run folders with numbers that are easy by hand."""
 
+import dataclasses
 import math
 
 import pytest
 
 from launch.papers.amfl_p import measures
-from launch.papers.amfl_p.measures import ACCURACY, LAST_ROUND, NEW_SENSORS, PLACES, find_few_shot, measure
+from launch.papers.amfl_p.measures import (
+    ACCURACY,
+    LAST_ROUND,
+    NEW_SENSORS,
+    PLACES,
+    counts,
+    find_few_shot,
+    leave_out_seen,
+    measure,
+)
 from launch.papers.engine.tables import collect
 from launch.report import collect_runs
 from launch.runs.run_records import resolve_experiment
@@ -58,6 +68,25 @@ def test_a_run_that_ended_early_does_not_count_nor_do_rounds_after_the_last(make
     assert measure(make_run("fedavg_alone_building_high", 0.60, rounds=10)) == {}
     found = measure(make_run("fedavg_building_medium", 0.80, rounds=60))
     assert found["rounds_to_target"] == math.inf and found[ACCURACY] == pytest.approx(0.8 * LAST_ROUND / 60)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "seen", "unseen"),
+    [
+        ("start_maml_resources_building_medium", False, True),
+        ("fedavg_alone_building_high", False, True),
+        ("ablation_dynamic_building_medium", False, True),
+        ("few_shot_local_building_16", False, True),
+        ("local_training_building_structured", True, True),  # which has no other seeds
+        ("fedavg_building_medium", True, True),  # the paper's rates, chosen by no search
+        ("local_only_building_low", True, True),
+        ("defaults_amfl_p_building_low", True, True),
+    ],
+)
+def test_what_is_tuned_counts_on_seeds_that_no_search_saw(make_run, experiment, seen, unseen):
+    run = make_run(experiment, 0.7)
+    assert [counts(dataclasses.replace(run, flags={"seed": seed})) for seed in (4, 5)] == [seen, unseen]
+    assert leave_out_seen({0: 0.1, 4: 0.2, 5: 0.3}) == {5: 0.3}
 
 
 def test_what_the_summary_says(make_run):
