@@ -53,12 +53,13 @@ def results():
 def test_claims_are_decided_by_pairs_of_the_same_seed(results):
     """The seeds lie four points apart, each combination by the same distance from FedAvg."""
     outcomes = {claim.text: decide(claim, results) for claim in PAPER.claims}
-    beats_fedavg = outcomes['"the asynchronous FL scheme generally outperforms FedAvg", IID']
-    assert beats_fedavg.verdict == "reproduced"
-    assert "frequency: equal, fresh, old 60.00, 60.00, 60.00 against FedAvg 18.75" in beats_fedavg.numbers
+    for reading in ("the same policy", "a random cohort"):
+        beats = outcomes[f'"the asynchronous FL scheme generally outperforms FedAvg", IID, FedAvg with {reading}']
+        assert beats.verdict == "reproduced"
+        assert "frequency: equal, fresh, old 60.00, 60.00, 60.00 against FedAvg 18.75" in beats.numbers
     verdicts = [outcome.verdict for text, outcome in outcomes.items() if text.endswith(", IID")]
     # Nothing fluctuates here; of the weightings only the random policy's differ, so "age-aware" is a tie elsewhere.
-    assert verdicts == ["reproduced", "reproduced", "not run", "reproduced", "reproduced", "undecided"]
+    assert verdicts == ["reproduced", "not run", "reproduced", "reproduced", "undecided", "not run", "reproduced"]
     rest = {each.verdict for text, each in outcomes.items() if "non-IID" in text or "older updates" in text}
     assert rest == {"not run"}
 
@@ -116,9 +117,43 @@ def test_favouring_older_updates_has_to_be_above_equal_and_above_fresher(kind, e
     claim = find_claim("older updates", AXES["older"][kind].removeprefix("older favoured"))
     levels = {kind: 60.0, "equal": 60.0 - equal, "fresh": 60.0 - fresh}
     assert {cell.algo for cell in list_cells(claim)} == levels.keys()
-    values = {cell: {seed: levels[cell.algo] + 0.1 * seed * (cell.algo == kind) for seed in (-1, 0, 1)}
+    values = {cell: {6 + i: levels[cell.algo] + 0.1 * i * (cell.algo == kind) for i in (-1, 0, 1)}
               for cell in list_cells(claim)}  # fmt: skip
     assert decide(claim, values).verdict == verdict
+
+
+def test_seeds_that_had_been_looked_at_decide_nothing_on_non_iid_data():
+    """Of IID data there are no others, and what is tuned was run when nobody had looked."""
+    claim = find_claim("age-aware", "non-IID")
+    levels = {"fresh": 81.0, "equal": 80.0}
+    for seeds, verdict in ((range(5), "not run"), (range(4, 8), "reproduced"), (range(3, 7), "undecided")):
+        values = {cell: {seed: levels[cell.algo] + 0.1 * seed * (cell.algo == "fresh") for seed in seeds}
+                  for cell in list_cells(claim)}  # fmt: skip
+        assert decide(claim, values).verdict == verdict
+    for claim in (*PAPER.claims, *PAPER.further):
+        for condition in claim.conditions:
+            cells = condition.cells
+            seen = {cell.dataset for cell in cells} == {"iid"} or any(cell.algo.endswith("_tuned") for cell in cells)
+            first = min(condition.seeds, default=0)
+            assert first == (0 if seen or "especially" in claim.text else 5), claim.text
+
+
+@pytest.mark.parametrize(
+    ("dataset", "fedavg", "verdict"), [("IID", 2.0, "reproduced"), ("IID", -2.0, "not reproduced"),
+                                       ("non-IID", -2.0, "reproduced"), ("non-IID", 2.0, "not reproduced")]
+)  # fmt: skip
+def test_scheduling_differs_from_fedavg_on_the_side_that_the_rule_names(dataset, fedavg, verdict):
+    """Significance gains nothing on random scheduling without waiting; in FedAvg it gains or loses two points."""
+    claim = find_claim("rather different", f", {dataset}")
+    values = {cell: {seed: 80.0 + (fedavg + 0.1 * seed) * (cell.algo == FEDAVG and cell.setting == "significance")
+                     for seed in range(5, 9)} for cell in list_cells(claim)}  # fmt: skip
+    assert decide(claim, values).verdict == verdict
+
+
+def test_a_random_cohort_is_fedavg_with_random_scheduling_whatever_the_policy():
+    claim = find_claim("random cohort", ", non-IID, FedAvg with a random cohort")
+    fedavg = {(cell.setting, cell.algo) for cell in list_cells(claim) if cell.algo == FEDAVG}
+    assert fedavg == {("random", FEDAVG)} and len(claim.conditions) == len(POLICIES)
 
 
 def test_tuned_methods_are_compared_where_they_were_tuned():
