@@ -27,12 +27,14 @@ from datasets.partition_settings import ARCHETYPE_PARTITIONS, PACHINKO, Partitio
 from datasets.partitioners import PARTITIONS, Partition, check_partition, partition_natural
 from datasets.splits import split_client
 from datasets.variants import (
+    Transform,
     assign_dealt,
     assign_natural,
+    count_classes,
     deal_tests,
     describe_groups,
     make_transforms,
-    transform_clients,
+    transform_client,
     transform_test,
     vary_source,
 )
@@ -169,27 +171,33 @@ def _split_by_archetype(arrays: ArrayDataset, settings: PartitionSettings) -> Cl
 
 def _split_by_variant(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
     variant = settings.variant
-    transforms = make_transforms(variant, arrays.train_x.shape[1:], settings.seed)
+    transforms = _make_transforms(arrays, settings)
     if settings.partition == "natural":
         clients = _split_plainly(arrays, settings)
-        return transform_clients(clients, assign_natural(len(clients), variant), transforms)
+        groups = assign_natural(len(clients), variant)
+        return [transform_client(client, transforms[group]) for client, group in zip(clients, groups, strict=True)]
     groups = assign_dealt(settings.num_clients, variant)
     of_group = dataclasses.replace(settings, num_clients=settings.num_clients // variant.groups, test_fraction=0.0)
     parts = [part for group in range(variant.groups) for part in partition_clients(arrays, of_group, group)]
     tests = deal_tests(arrays, settings.num_clients, variant, settings.seed)
     clients = []
-    for client, (part, test) in enumerate(zip(parts, tests, strict=True)):
+    for client, (part, test, group) in enumerate(zip(parts, tests, groups, strict=True)):
         own = split_client(part, client, of_group)
-        clients.append({split: (arrays.train_x[own[split]], arrays.train_y[own[split]]) for split in SPLITS})
-        clients[-1]["test"] = arrays.test_x[test], arrays.test_y[test]
-    return transform_clients(clients, groups, transforms)
+        splits = {split: (arrays.train_x[own[split]], arrays.train_y[own[split]]) for split in SPLITS}
+        splits["test"] = arrays.test_x[test], arrays.test_y[test]
+        clients.append(transform_client(splits, transforms[group]))
+    return clients
+
+
+def _make_transforms(arrays: ArrayDataset, settings: PartitionSettings) -> list[Transform]:
+    return make_transforms(settings.variant, arrays.train_x.shape[1:], count_classes(arrays), settings.seed)
 
 
 def _make_test_set(arrays: ArrayDataset, settings: PartitionSettings) -> tuple[np.ndarray, np.ndarray]:
     """The global test set; with a variant as the groups see it."""
     if not settings.variant.is_active:
         return arrays.test_x, arrays.test_y
-    transforms = make_transforms(settings.variant, arrays.train_x.shape[1:], settings.seed)
+    transforms = _make_transforms(arrays, settings)
     owners = None
     if settings.partition == "natural" and arrays.test_clients is not None:
         owners = assign_natural(len(arrays.client_names), settings.variant)[arrays.test_clients]

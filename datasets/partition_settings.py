@@ -17,8 +17,7 @@ VALIDATION_POOL = 0.2
 LAST_OUTCOMES = MERGE, DROP = ("merge", "drop")
 # Later settings: while they have these values, the client files are those of versions that did not have them.
 LATER = {"hypergeometric_last_outcome": MERGE, "validation_pool": VALIDATION_POOL}
-NO_VARIANT, ROTATED, PERMUTED = "none", "rotated", "permuted"
-VARIANTS = (NO_VARIANT, ROTATED, PERMUTED)
+VARIANTS = NO_VARIANT, ROTATED, PERMUTED, RELABELLED = ("none", "rotated", "permuted", "relabelled")
 TURNS = {1: (0,), 2: (0, 2), 4: (0, 1, 2, 3)}  # quarters, by the number of groups
 
 
@@ -98,7 +97,7 @@ class PachinkoSettings:
 
 @dataclasses.dataclass(frozen=True)
 class VariantSettings:
-    """How the groups of clients see their images.
+    """How the groups of clients see their examples.
 
     Attributes:
       kind: one of `VARIANTS`.
@@ -120,14 +119,15 @@ class VariantSettings:
 
     @property
     def is_active(self) -> bool:
-        """Whether the images are changed at all."""
+        """Whether the examples are changed at all."""
         return self.kind != NO_VARIANT
 
     def name_groups(self) -> tuple[str, ...]:
         """One name a group, such as "90 degrees"."""
         if self.kind == ROTATED:
             return tuple(f"{90 * quarters} degrees" for quarters in TURNS[self.groups])
-        return tuple(f"permutation {group}" for group in range(self.groups))
+        kind = "labels" if self.kind == RELABELLED else "permutation"
+        return tuple(f"{kind} {group}" for group in range(self.groups))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +147,7 @@ class PartitionSettings:
       seed: a non-negative integer; draws the partition and the splits.
       archetypes: number and sizes of the clients of the archetype partitions.
       pachinko: of the partition of that name.
-      variant: whether groups of clients see their images in ways of their own; not with an archetype partition.
+      variant: whether groups of clients see their examples in ways of their own; not with an archetype partition.
 
     Raises:
       DatasetError: a value out of its range.

@@ -1,10 +1,13 @@
-"""Clients of a few groups, each of which sees the same images in its own way: turned, or with their pixels permuted.
+"""Clients of a few groups, each of which sees the same examples in its own way: images turned, or with their pixels
+permuted; or labels with other meanings.
 
 Source of `rotated`: Ghosh, Chung, Yin and Ramchandran, An Efficient Framework for Clustered Federated Learning (IFCA),
 NeurIPS 2020, Rotated MNIST: the train part is turned by 0, 90, 180 and 270 degrees (two groups: 0 and 180), and each
 turned train part is divided over the clients of one of the k groups, so that every image is there k times. The test
 part likewise. `permuted` is the same with permutations of the pixels in place of turns, the first of which leaves all
-where it is (Goodfellow et al., An Empirical Investigation of Catastrophic Forgetting, 2013).
+where it is (Goodfellow et al., An Empirical Investigation of Catastrophic Forgetting, 2013). `relabelled` has
+permutations of the labels, with which no one model can serve two groups, as Sattler, Mueller and Samek have it
+(Clustered Federated Learning, 2020).
 
 Clients of one group stand side by side. A client's own test split is its share of its group's test part, and the global
 test set is the test part in each of the k ways. Natural clients keep their own examples instead: client i belongs to
@@ -17,28 +20,37 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset
+from datasets.arrays import ArrayDataset, ExampleFormat
 from datasets.client_source import TRAIN, ClientSource
 from datasets.errors import DatasetError
 from datasets.federated_data import Archetypes
-from datasets.partition_settings import ROTATED, TURNS, VariantSettings
+from datasets.partition_settings import RELABELLED, ROTATED, TURNS, VariantSettings
 
 Examples = tuple[np.ndarray, np.ndarray]
-Transform = Callable[[np.ndarray], np.ndarray]
+Transform = Callable[[np.ndarray, np.ndarray], Examples]
 
 
-def make_transforms(settings: VariantSettings, input_shape: tuple[int, ...], seed: int) -> list[Transform]:
-    """What each group does to examples, shape (n, height, width, channels); the first group does nothing.
+def make_transforms(
+    settings: VariantSettings, input_shape: tuple[int, ...], num_classes: int, seed: int
+) -> list[Transform]:
+    """What each group does to examples (x, y); the first group does nothing.
 
     Args:
       settings: of an active variant.
       input_shape: of an example.
-      seed: draws the permutations, which move all channels of a pixel alike.
+      num_classes: of which each example has one; 0 where labels are no classes.
+      seed: draws the permutations; those of pixels move all channels of a pixel alike.
 
     Raises:
-      DatasetError: the examples are no images, or not as high as wide where they are turned by a quarter.
+      DatasetError: the examples are no images, or not as high as wide where they are turned by a quarter; or they have
+        no classes to permute.
     """
     where = f"variant={settings.kind}"
+    if settings.kind == RELABELLED:
+        if not num_classes:
+            raise DatasetError(f"{where}: expected examples of one class each; leave it out")
+        orders = _draw_orders(num_classes, settings.groups, seed)
+        return [lambda x, y, order=order: (x, order[y].astype(y.dtype)) for order in orders]
     if len(input_shape) != 3:
         raise DatasetError(f"{where}: expected images, the examples have shape {input_shape}; leave it out")
     if settings.kind == ROTATED:
@@ -48,15 +60,25 @@ def make_transforms(settings: VariantSettings, input_shape: tuple[int, ...], see
                 f"{where}: expected images as high as wide, these are {input_shape[0]} x {input_shape[1]}; take "
                 "--variant_groups=2, which turns them upside down"
             )
-        return [lambda x, quarters=quarters: np.rot90(x, quarters, axes=(1, 2)) for quarters in turns]
+        return [lambda x, y, quarters=quarters: (np.rot90(x, quarters, axes=(1, 2)), y) for quarters in turns]
     num_pixels = input_shape[0] * input_shape[1]
-    orders = [np.arange(num_pixels)]
-    orders += [np.random.default_rng([seed, 11, group]).permutation(num_pixels) for group in range(1, settings.groups)]
 
     def permute(x: np.ndarray, order: np.ndarray) -> np.ndarray:
         return x.reshape(len(x), num_pixels, -1)[:, order].reshape(x.shape)
 
-    return [lambda x, order=order: permute(x, order) for order in orders]
+    orders = _draw_orders(num_pixels, settings.groups, seed)
+    return [lambda x, y, order=order: (permute(x, order), y) for order in orders]
+
+
+def _draw_orders(length: int, groups: int, seed: int) -> list[np.ndarray]:
+    """A permutation of so many numbers for each group; the first leaves all where it is."""
+    drawn = [np.random.default_rng([seed, 11, group]).permutation(length) for group in range(1, groups)]
+    return [np.arange(length), *drawn]
+
+
+def count_classes(data: ArrayDataset | ExampleFormat) -> int:
+    """How many classes there are, if each example has one; else 0."""
+    return len(data.class_names) if data.labels.is_by_class else 0
 
 
 def describe_groups(settings: VariantSettings, groups: np.ndarray) -> Archetypes:
@@ -92,14 +114,10 @@ def deal_tests(arrays: ArrayDataset, num_clients: int, settings: VariantSettings
     return parts
 
 
-def transform_clients(
-    clients: list[Mapping[str, Examples]], groups: np.ndarray, transforms: list[Transform]
-) -> list[dict[str, Examples]]:
-    """The clients' splits, each as its group sees it."""
-    return [
-        {split: (np.ascontiguousarray(transforms[group](x)), y) for split, (x, y) in client.items()}
-        for client, group in zip(clients, groups.tolist(), strict=True)
-    ]
+def transform_client(client: Mapping[str, Examples], transform: Transform) -> dict[str, Examples]:
+    """A client's splits, as its group sees them."""
+    seen = {split: transform(x, y) for split, (x, y) in client.items()}
+    return {split: (np.ascontiguousarray(x), y) for split, (x, y) in seen.items()}
 
 
 def transform_test(arrays: ArrayDataset, transforms: list[Transform], owners: np.ndarray | None) -> Examples:
@@ -110,28 +128,30 @@ def transform_test(arrays: ArrayDataset, transforms: list[Transform], owners: np
       transforms: of the groups.
       owners: the group of each test example's client, where the data say whose it is; None: all examples in each way.
     """
+    x, y = arrays.test_x, arrays.test_y
     if owners is None:
-        x = np.concatenate([transform(arrays.test_x) for transform in transforms])
-        return x, np.tile(arrays.test_y, (len(transforms), *[1] * (arrays.test_y.ndim - 1)))
-    x = arrays.test_x.copy()
+        seen = [transform(x, y) for transform in transforms]
+        return np.concatenate([each for each, _ in seen]), np.concatenate([each for _, each in seen])
+    x, y = x.copy(), y.copy()
     for group, transform in enumerate(transforms):
-        x[owners == group] = transform(arrays.test_x[owners == group])
-    return x, arrays.test_y
+        own = owners == group
+        x[own], y[own] = transform(x[own], y[own])
+    return x, y
 
 
 def vary_source(source: ClientSource, settings: VariantSettings, seed: int) -> ClientSource:
-    """A source whose clients see their images as their groups do.
+    """A source whose clients see their examples as their groups do.
 
     The groups of those who have something to train on are as `assign_natural` says, in their order.
     """
-    transforms = make_transforms(settings, source.format.input_shape, seed)
+    transforms = make_transforms(settings, source.format.input_shape, count_classes(source.format), seed)
     trains = source.num_examples[TRAIN] > 0
     groups = np.arange(len(trains)) % settings.groups
     groups[trains] = assign_natural(int(trains.sum()), settings)
 
     def read(client: int, split: str) -> Examples:
-        x, y = source.read(client, split)
-        return np.ascontiguousarray(transforms[groups[client]](x)), y
+        x, y = transforms[groups[client]](*source.read(client, split))
+        return np.ascontiguousarray(x), y
 
     identity = f"{source.digest} {settings.kind} {settings.groups} {seed}"
     return dataclasses.replace(source, read=read, digest=hashlib.sha256(identity.encode()).hexdigest())

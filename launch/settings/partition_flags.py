@@ -68,7 +68,8 @@ class PartitionFlags:
     )
     variant: str = setting(
         NO_VARIANT,
-        "rotated, permuted: each group of clients sees the images turned or permuted in its own way.",
+        "rotated, permuted: each group of clients sees the images turned or permuted in its own way; relabelled: with "
+        "its own order of the labels.",
         choices=VARIANTS,
         needs=NOT_BY_ARCHETYPE,
     )

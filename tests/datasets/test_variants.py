@@ -1,4 +1,4 @@
-"""Groups of clients that see the same images turned or permuted."""
+"""Groups of clients that see the same images turned or permuted, or the same labels with other meanings."""
 
 import dataclasses
 
@@ -95,6 +95,23 @@ def test_permutations_move_pixels_with_their_channels(tmp_path):
     assert np.array_equal(build(arrays, tmp_path, "permuted", 2, seed=1).test_x, data.test_x) is False
 
 
+def test_labels_of_a_group_have_meanings_of_their_own(tmp_path):
+    x, y = np.arange(60, dtype=np.float32).reshape(60, 1), np.arange(60) % 5
+    arrays = make_array_dataset("numbers", (x, y), (x[:20], y[:20]), tuple("abcde"), Preprocessing())
+    data = build(arrays, tmp_path, "relabelled", 3, num_clients=6)
+    assert data.archetypes.names == ("labels 0", "labels 1", "labels 2")
+    tests = data.test_y.reshape(3, 20)
+    assert tests.dtype == np.int32 and tests[0].tolist() == y[:20].tolist()
+    # A permutation each, and not the same.
+    orders = tests[:, :5].tolist()
+    assert all(sorted(order) == list(range(5)) for order in orders) and len(set(map(tuple, orders))) == 3
+    for client, (own_x, own_y) in enumerate(read_all(data, "train")):
+        order = orders[data.archetypes.of_clients[client]]
+        assert own_y.tolist() == [order[int(value) % 5] for value in own_x[:, 0]]
+    with pytest.raises(DatasetError, match="variant=relabelled: expected examples of one class each"):
+        make_transforms(VariantSettings("relabelled", 2), (1,), 0, 0)
+
+
 def test_natural_clients_keep_their_examples(tmp_path):
     owners, test_owners = np.arange(NUM_TRAIN) % 3, np.arange(NUM_TEST) % 3
     arrays = make_images(owners, test_owners)
@@ -168,4 +185,4 @@ def test_what_cannot_be_is_one_line(tmp_path, change, message):
 
 def test_other_examples_than_images_are_refused():
     with pytest.raises(DatasetError, match=r"expected images, the examples have shape \(5,\)"):
-        make_transforms(VariantSettings("rotated", 2), (5,), 0)
+        make_transforms(VariantSettings("rotated", 2), (5,), 2, 0)
