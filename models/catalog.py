@@ -8,9 +8,15 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from models.augmentation import crop_and_flip
-from models.emnist_cnn import SMALLEST_EMNIST_SIDE, build_emnist_cnn, build_fedavg_cnn
+from models.emnist_cnn import (
+    SMALLEST_EMNIST_SIDE,
+    SMALLEST_LENET_SIDE,
+    build_emnist_cnn,
+    build_fedavg_cnn,
+    build_lenet,
+)
 from models.image_cnn import build_image_student, build_image_teacher
-from models.image_cnn10 import build_image_cnn10
+from models.image_cnn10 import build_image_cnn10, build_image_cnn10_gn
 from models.logistic_regression import build_logistic_regression
 from models.mobilenet import build_mobilenet_v2
 from models.model_names import (
@@ -29,7 +35,12 @@ from models.model_names import (
 )
 from models.model_spec import ModelSpec
 from models.own_model import load_own_model
-from models.perceptron import build_perceptron, build_perceptron_2nn, build_perceptron_teacher
+from models.perceptron import (
+    build_perceptron,
+    build_perceptron_1nn,
+    build_perceptron_2nn,
+    build_perceptron_teacher,
+)
 from models.precision import build_in_precision
 from models.resnet import build_resnet18_gn
 from models.sensor_cnn import build_sensor_student, build_sensor_teacher
@@ -55,14 +66,17 @@ _ARCHITECTURES = {
     "image_student": _Architecture(build_image_student, 3, "image_teacher", has_activation=True),
     "image_teacher": _Architecture(build_image_teacher, 3, "image_teacher", has_activation=True),
     "image_cnn10": _Architecture(build_image_cnn10, 3, "image_cnn10"),
+    "image_cnn10_gn": _Architecture(build_image_cnn10_gn, 3, "image_cnn10_gn"),
     "sensor_student": _Architecture(build_sensor_student, 2, "sensor_teacher"),
     "sensor_teacher": _Architecture(build_sensor_teacher, 2, "sensor_teacher"),
     "perceptron": _Architecture(build_perceptron, None, "perceptron_teacher"),
     "perceptron_teacher": _Architecture(build_perceptron_teacher, None, "perceptron_teacher"),
+    "perceptron_1nn": _Architecture(build_perceptron_1nn, None, "perceptron_teacher"),
     "perceptron_2nn": _Architecture(build_perceptron_2nn, None, "perceptron_teacher"),
     "logistic_regression": _Architecture(build_logistic_regression, None, "perceptron_teacher"),
     "emnist_cnn": _Architecture(build_emnist_cnn, 3, "emnist_cnn", smallest_side=SMALLEST_EMNIST_SIDE),
     "fedavg_cnn": _Architecture(build_fedavg_cnn, 3, "fedavg_cnn"),
+    "lenet": _Architecture(build_lenet, 3, "lenet", smallest_side=SMALLEST_LENET_SIDE),
     "resnet18_gn": _Architecture(build_resnet18_gn, 3, "resnet18_gn"),
     "mobilenet_v2": _Architecture(build_mobilenet_v2, 3, "resnet18_gn"),
     "char_lstm": _Architecture(build_char_lstm, 1, "char_lstm"),

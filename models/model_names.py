@@ -4,14 +4,17 @@ MODEL_NAMES = (
     "image_student",
     "image_teacher",
     "image_cnn10",
+    "image_cnn10_gn",
     "sensor_student",
     "sensor_teacher",
     "perceptron",
     "perceptron_teacher",
+    "perceptron_1nn",
     "perceptron_2nn",
     "logistic_regression",
     "emnist_cnn",
     "fedavg_cnn",
+    "lenet",
     "resnet18_gn",
     "mobilenet_v2",
     "char_lstm",
@@ -19,7 +22,7 @@ MODEL_NAMES = (
     "char_transformer",
     "word_lstm",
 )
-WIDTH_MODELS = ("image_cnn10", "mobilenet_v2")  # models whose numbers of filters can be scaled
+WIDTH_MODELS = ("image_cnn10", "image_cnn10_gn", "mobilenet_v2")  # models whose numbers of filters can be scaled
 STUDENT_OF_RANK = {3: "image_student", 2: "sensor_student", 1: "perceptron"}  # what "auto" is, by an example's axes
 # Weights of a model and its teacher at the largest data set that they are used on, rounded up: of these a sweep tells,
 # before TensorFlow is there, how many runs fit into the memory.
@@ -27,9 +30,12 @@ NUM_WEIGHTS = {
     "image_student": 120_000,
     "image_teacher": 200_000,
     "image_cnn10": 2_500_000,
+    "image_cnn10_gn": 2_500_000,
     "perceptron": 100_000,
     "perceptron_teacher": 200_000,
+    "perceptron_1nn": 400_000,
     "perceptron_2nn": 500_000,
+    "lenet": 130_000,
     "fedavg_cnn": 3_500_000,
     "emnist_cnn": 3_000_000,
     "mobilenet_v2": 14_000_000,
@@ -42,6 +48,7 @@ MOST_WEIGHTS = 10_000_000  # of one that is not among these, such as a user's ow
 TOKEN_MODELS = ("char_lstm", "char_gru", "char_transformer", "word_lstm")  # say after each token what comes next
 # Why TF-MOT cannot quantize a model while it is trained.
 UNQUANTIZED = {
+    "image_cnn10_gn": "GroupNorm",
     "resnet18_gn": "GroupNorm",
     "mobilenet_v2": "GroupNorm",
     "char_lstm": "LSTM",

@@ -2,7 +2,8 @@
 
 Parameters for F features and C classes with two hidden layers of width H: (F + 1) H + (H + 1) H + (H + 1) C. For
 F = 20, C = 3: student (H = 64) 1,344 + 4,160 + 195 = 5,699, teacher (H = 256) 5,376 + 65,792 + 771 = 71,939. McMahan's
-2NN (H = 200) for MNIST, F = 784, C = 10: 157,000 + 40,200 + 2,010 = 199,210.
+2NN (H = 200) for MNIST, F = 784, C = 10: 157,000 + 40,200 + 2,010 = 199,210. With one hidden layer, as IFCA's for
+rotated MNIST: 157,000 + 2,010 = 159,010.
 """
 
 import tensorflow as tf
@@ -12,6 +13,7 @@ from models.precision import build_logits_layer
 _STUDENT_WIDTHS = (64, 64)
 _TEACHER_WIDTHS = (256, 256)
 _MCMAHAN_WIDTHS = (200, 200)
+_IFCA_WIDTHS = (200,)
 
 
 def build_perceptron(input_shape: tuple[int, ...], num_classes: int):
@@ -27,6 +29,11 @@ def build_perceptron_teacher(input_shape: tuple[int, ...], num_classes: int):
 def build_perceptron_2nn(input_shape: tuple[int, ...], num_classes: int):
     """The "2NN" of McMahan et al. 2017, hidden layers 200-200 with ReLU: float32 to logits (batch, num_classes)."""
     return _build_perceptron(input_shape, num_classes, _MCMAHAN_WIDTHS)
+
+
+def build_perceptron_1nn(input_shape: tuple[int, ...], num_classes: int):
+    """The network of Ghosh et al. 2020 for rotated MNIST, a hidden layer of 200 with ReLU: to (batch, num_classes)."""
+    return _build_perceptron(input_shape, num_classes, _IFCA_WIDTHS)
 
 
 def _build_perceptron(input_shape, num_classes, widths) -> tf.keras.Sequential:

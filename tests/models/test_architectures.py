@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from models.emnist_cnn import build_lenet
 from models.image_cnn import build_image_student, build_image_teacher
-from models.image_cnn10 import build_image_cnn10
-from models.perceptron import build_perceptron, build_perceptron_2nn, build_perceptron_teacher
+from models.image_cnn10 import build_image_cnn10, build_image_cnn10_gn
+from models.perceptron import (
+    build_perceptron,
+    build_perceptron_1nn,
+    build_perceptron_2nn,
+    build_perceptron_teacher,
+)
 from models.sensor_cnn import build_sensor_student, build_sensor_teacher
 from models.stateless_dropout import StatelessDropout
 
@@ -26,6 +32,11 @@ from models.stateless_dropout import StatelessDropout
         (build_perceptron_teacher, (20,), 3, 71_939),
         (build_perceptron, (5, 4), 3, 5_699),
         (build_perceptron_2nn, (28, 28, 1), 10, 199_210),
+        (build_perceptron_1nn, (28, 28, 1), 10, 159_010),
+        (build_lenet, (28, 28, 1), 10, 44_426),
+        (build_lenet, (32, 32, 3), 10, 62_006),
+        (build_lenet, (16, 16, 1), 10, 15_626),
+        (build_image_cnn10_gn, (32, 32, 3), 10, 1_212_778),
     ],
 )
 def test_parameters_and_shapes(build, input_shape, num_classes, num_parameters):
@@ -51,6 +62,16 @@ def test_the_ten_layers_and_their_statistics(input_shape, width, num_parameters)
     assert [layer.strides[0] for layer in convolutions] == [1, 1, 2, 1, 1, 2, 1, 1, 1]
     assert convolutions[-1].output_shape[1:3] == (input_shape[0] // 4, input_shape[1] // 4)
     assert model.output_shape == (None, 10) and model.layers[-1].activation is tf.keras.activations.linear
+
+
+def test_group_norm_takes_the_place_of_batch_norm_and_nothing_else():
+    """At a quarter of the width, two parameters a filter and no statistics: 77,346 - 2 * 256."""
+    plain, other = (build((32, 32, 3), 10, 0.25) for build in (build_image_cnn10, build_image_cnn10_gn))
+    assert other.count_params() == 77_346 - 512 and not other.non_trainable_weights
+    assert [layer.name for layer in plain.layers] == [layer.name for layer in other.layers]
+    norms = [layer for layer in other.layers if layer.name.startswith("normalization")]
+    assert [layer.groups for layer in norms] == [1, 1, 2, 2, 2, 4, 4, 8, 8]
+    assert build_image_cnn10_gn((8, 8, 1), 3, 0.1).output_shape == (None, 3)
 
 
 def test_a_narrow_network_keeps_a_filter():

@@ -37,8 +37,8 @@ def test_every_name_builds(name):
         spec = build_model_spec(name, (5,), "int32", 4, task=TEXT, takes_tokens=True)
         assert spec.build().input.dtype == tf.int32
     else:
-        flat = {"sensor": (15, 3), "perceptron": (20,), "logistic": (20,)}
-        spec = build_model_spec(name, flat.get(name.split("_")[0], (8, 8, 1)), "float32", 4)
+        shapes = {"sensor": (15, 3), "perceptron": (20,), "logistic": (20,), "lenet": (16, 16, 1)}
+        spec = build_model_spec(name, shapes.get(name.split("_")[0], (8, 8, 1)), "float32", 4)
     assert (spec.name, spec.build().output_shape) == (name, (None, *spec.task.output_shape))
 
 
@@ -139,7 +139,10 @@ def test_builds_inside_graphs_again_and_again():
         ({"teacher_model": "no_such_module:f"}, "^teacher_model=no_such_module:f: no module named no_such_module"),
         ({"activation": "tanh"}, "activation=tanh: expected one of linear, relu"),
         ({"model": "perceptron", "activation": "relu"}, "only the image models have this choice, not perceptron"),
-        ({"width": 0.5}, "width=0.5: only image_cnn10 and mobilenet_v2 have this choice, not image_student"),
+        (
+            {"width": 0.5},
+            "width=0.5: only image_cnn10 and image_cnn10_gn and mobilenet_v2 have this",
+        ),
         ({"model": "emnist_cnn", "input_shape": (5, 8, 1)}, "^model=emnist_cnn: expected images of at least 6 pixels"),
         ({"model": "char_gru"}, "^model=char_gru: expected examples of tokens with task next_token, these are numbers"),
         ({"teacher_model": "word_lstm"}, "^teacher_model=word_lstm: expected examples of tokens"),

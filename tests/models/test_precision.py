@@ -14,7 +14,7 @@ PAPERS_MODELS = [name for name in MODEL_NAMES if name.split("_")[0] in SHAPES]  
 
 
 def build_spec(name, precision="bfloat16"):
-    width = 0.125 if name == "image_cnn10" else 1.0
+    width = 0.125 if name.startswith("image_cnn10") else 1.0
     return build_model_spec(name, SHAPES[name.split("_")[0]], "float32", 4, width=width, precision=precision)
 
 
@@ -28,6 +28,7 @@ def test_layers_compute_in_bfloat16_and_keep_float32_weights_and_logits(name):
     model = spec.build()
     *hidden, logits = model.layers
     narrow = {"convolution_4"} if name in ("image_student", "image_teacher") else set()  # see models.precision
+    narrow |= {f"normalization_{i}" for i in range(1, 10)} if name == "image_cnn10_gn" else set()
     assert {layer.name for layer in hidden if layer.compute_dtype != "bfloat16"} == narrow
     assert logits.compute_dtype == "float32"
     assert {weight.dtype for weight in model.weights} == {tf.float32}

@@ -39,7 +39,7 @@ MISTAKES = {
     "--algo=fl_hc --fl_hc_num_clusters=4": "--fl_hc_distance_multiple=0",
     "--algo=fedavg --precision=bfloat16 --quantize=qat": "--precision=bfloat16: expected float32 with --quantize=qat",
     "--algo=fedavg --precision=float16": "--precision=float16: expected one of float32, bfloat16",
-    "--algo=fedavg --width=0.5": "--width=0.5: expected 1, or --model=image_cnn10 or mobilenet_v2 beside it",
+    "--algo=fedavg --width=0.5": "--width=0.5: expected 1, or --model=image_cnn10 or image_cnn10_gn or mobilenet_v2",
     "--algo=fedavg --model=nope": "--model=nope: expected auto",
     "--flagfile=/nowhere/x.flags": "cannot read the flagfile /nowhere/x.flags: No such file",
     "--algo=fedavg --resume": "expected --run_dir",
