@@ -192,9 +192,8 @@ def test_a_wrong_name_is_one_line(argument, message, capsys):
 
 def test_the_command_lists_and_shows(capsys):
     assert train.main(["--list_experiments=protocols"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
-        *("protocols/fedavg_mnist_rotated4", "protocols/fedavg_mnist_dirichlet0.5"),
-    ]
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names[0] == "protocols/fedavg_mnist_rotated4" and "protocols/fednova_cifar10_dirichlet0.5" in names
     assert train.main(["--show_experiment=fedavg_mnist_rotated4"]) == 0
     assert "\n--variant=rotated\n" in capsys.readouterr().out
     assert train.main(["--list_experiments", "--seed=1"]) == 2

@@ -1,16 +1,41 @@
 """The experiments of protocols that others published are what these say."""
 
 from launch.runs.run_records import resolve_experiment
-from launch.settings.experiments import Origin, get_experiment
+from launch.settings.experiments import Origin, get_experiment, list_experiments
 from launch.settings.run_config import flag_values
 
 NIID_BENCH = get_experiment("protocols/fedavg_mnist_dirichlet0.5")
 IFCA = get_experiment("protocols/fedavg_mnist_rotated4")
 
 
+ALL = [each for each in list_experiments().values() if each.paper == "protocols"]
+
+
 def test_no_setting_is_called_printed():
-    for each in (NIID_BENCH, IFCA):
+    assert len(ALL) == 16
+    for each in ALL:
         assert {setting.origin for setting in each.settings} == {Origin.AUTHORS_CODE, Origin.OURS}
+
+
+def test_algorithms_of_a_protocol_train_alike():
+    """But SCAFFOLD, which has no momentum; every group of the oracle is one of IFCA's models."""
+    own = ("steps", "epochs", "learning_rate", "momentum", "weight_decay", "optimizer", "client_weighting")
+    for kind in ("mnist_rotated4", "mnist_rotated4_50images", "mnist_dirichlet0.5", "cifar10_dirichlet0.5"):
+        rows = []
+        for each in ALL:
+            algo, _, rest = each.name.partition("_")
+            if rest == kind and algo != "scaffold":
+                values = flag_values(resolve_experiment(each))
+                names = [name for name in values if not name.startswith(f"{algo}_") and name not in ("algo", "run_dir")]
+                rows.append([values[name] for name in names] + [values[f"{algo}_{name}"] for name in own])
+        assert len(rows) > 1 and all(row == rows[0] for row in rows), kind
+
+
+def test_each_size_of_rotated_mnist_has_all_images_in_every_group():
+    for each in ALL:
+        if "rotated4" in each.name:
+            config = resolve_experiment(each)
+            assert config.batch_size * config.num_clients == 4 * 60_000 and config.validation_fraction == 0
 
 
 def test_niid_bench_is_ten_clients_of_ten_epochs():
