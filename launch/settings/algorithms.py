@@ -22,6 +22,7 @@ from tff_algos.ifca.config import IFCAConfig
 from tff_algos.local_only.config import LocalOnlyConfig
 from tff_algos.oracle.config import OracleConfig
 from tff_algos.partial.config import PartialConfig
+from tff_algos.pfedme.config import PFedMeConfig
 from tff_algos.scaffold.config import ScaffoldConfig
 from tff_algos.settings.config_fields import AlgorithmConfig
 from tff_algos.settings.server_step import ServerStepConfig
@@ -227,6 +228,14 @@ ROWS = (
         summary="FedPer, FedRep, FedBN, LG-FedAvg: some layers are personal.",
         config_class=PartialConfig,
         builder="tff_algos.partial.process:build_partial_process",
+    ),
+    Algorithm(
+        name="pfedme",
+        title="pFedMe",
+        color="#009E73",
+        summary="pFedMe (Dinh et al. 2020): personal models are proximal points.",
+        config_class=PFedMeConfig,
+        builder="tff_algos.pfedme.process:build_pfedme_process",
     ),
     Algorithm(
         name="scaffold",

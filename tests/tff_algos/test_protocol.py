@@ -36,6 +36,7 @@ FIXED = (
     "fedavgm",
     "ditto",
     "partial",
+    "pfedme",
     "scaffold",
 )
 SWITCHING = [name for name in ALGORITHMS if name not in FIXED]

@@ -61,13 +61,18 @@ class JoinedOptimizer:
     """Steps of a TFF optimizer, which is a pure function of its state; Keras's would create variables."""
 
     def __init__(self, optimizer: tff.learning.optimizers.Optimizer, variables: Sequence[tf.Variable]):
-        self._optimizer, self._variables, self._layout = optimizer, variables, FlatLayout(variables)
+        self._optimizer, self.variables, self._layout = optimizer, variables, FlatLayout(variables)
 
     @as_written
     def start(self) -> Carried:
         """A new state, and the variables as they are."""
-        values = self._layout.join([variable.read_value() for variable in self._variables])
+        values = self._layout.join([variable.read_value() for variable in self.variables])
         return Carried(self._optimizer.initialize([tf.TensorSpec(v.shape, v.dtype) for v in values]), values)
+
+    @as_written
+    def split(self, carried: Carried) -> list[tf.Tensor]:
+        """The carried values, one for each variable."""
+        return self._layout.split(carried.values)
 
     @as_written
     def step(self, carried: Carried, gradients: Sequence[tf.Tensor]) -> Carried:
@@ -76,10 +81,10 @@ class JoinedOptimizer:
         Variables with a constraint (see `models.training_terms`) keep to it.
         """
         carried = Carried(*self._optimizer.next(carried.state, carried.values, self._layout.join(gradients)))
-        values = self._layout.split(carried.values)
-        if has_constraints(self._variables):  # decided while the graph is made
-            values = constrain(self._variables, values)
+        values = self.split(carried)
+        if has_constraints(self.variables):  # decided while the graph is made
+            values = constrain(self.variables, values)
             carried = carried._replace(values=self._layout.join(values))
-        for variable, value in zip(self._variables, values, strict=True):
+        for variable, value in zip(self.variables, values, strict=True):
             variable.assign(value)
         return carried

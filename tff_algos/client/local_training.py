@@ -6,14 +6,14 @@ result is a pure function of (weights, anchor, examples, seed, learning rate), b
 thread an operation.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from models.model_spec import ModelSpec
-from tff_algos.client.joined_optimizer import as_written
-from tff_algos.client.training_steps import Examples, LossFn, TrainingSteps, divide_up
+from tff_algos.client.joined_optimizer import JoinedOptimizer, as_written
+from tff_algos.client.training_steps import Examples, LossFn, OptimizerRule, StepRule, TrainingSteps, divide_up
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import is_float
 
@@ -83,6 +83,33 @@ def train_locally(
       chosen: whether each weight, in the order of `model.weights`, is trained if it can be; None for all. The others
         are fixed, but for what is not trained anyway: BatchNorm's statistics move in every layer.
     """
+    arguments = model_spec, config, weights, x, y, seed, learning_rate
+    return train_by_rule(
+        *arguments, OptimizerRule, loss_fn, targets, num_steps, anchor=anchor, correction=correction, chosen=chosen
+    )[0]
+
+
+def train_by_rule(
+    model_spec: ModelSpec,
+    config: LocalTrainingConfig,
+    weights: tuple[tf.Tensor, ...],
+    x: tf.Tensor,
+    y: tf.Tensor,
+    seed: tf.Tensor,
+    learning_rate: tf.Tensor,
+    make_rule: Callable[[JoinedOptimizer, tf.keras.Model], StepRule],
+    loss_fn: LossFn | None = None,
+    targets: tf.Tensor | None = None,
+    num_steps: tf.Tensor | None = None,
+    anchor: tuple[tf.Tensor, ...] | None = None,
+    correction: tuple[tf.Tensor, ...] | None = None,
+    chosen: Sequence[bool] | None = None,
+) -> tuple[LocalResult, Any]:
+    """As `train_locally`, but a step is what a rule says; returns what the rule ends with, too.
+
+    The rule is made of the optimizer, whose variables are those that are trained, and of the model. What it ends with
+    is not judged: `reject_if_not_finite` does it.
+    """
     model = model_spec.build()
     is_chosen = _key_by_variable(model.weights, [True] * len(weights) if chosen is None else chosen)
     trained = [variable for variable in model.trainable_variables if is_chosen[variable.ref()]]
@@ -90,7 +117,8 @@ def train_locally(
     pulled_to = _order_as(trained, model.weights, weights if anchor is None else anchor)
     sent = [variable for variable in model.weights if is_float(variable)]
     corrections = () if correction is None else _order_as(trained, sent, correction)
-    steps = TrainingSteps(model_spec, model, config, trained, learning_rate, loss_fn, pulled_to, corrections)
+    options = loss_fn, pulled_to, corrections, make_rule
+    steps = TrainingSteps(model_spec, model, config, trained, learning_rate, *options)
 
     # `tf.function` turns the Python loops into loops of the graph, and keeps reads and assignments of the Keras
     # variables in the order in which they stand here.
@@ -100,9 +128,11 @@ def train_locally(
             variable.assign(start_of[variable.ref()])
         progress = steps.take(Examples(x, y, targets), _count_steps(config, tf.shape(y)[0], num_steps), seed)
         # All float weights, not only the trained ones: BatchNorm's statistics and quantization ranges travel, too.
-        return [v - start_of[v.ref()] for v in sent], progress.loss_sum, progress.num_trained
+        deltas = [v - start_of[v.ref()] for v in sent]
+        return (deltas, progress.loss_sum, progress.num_trained), steps.rule.finish(progress.carried)
 
-    return reject_if_not_finite(*train(x, y, targets, num_steps))
+    result, finished = train(x, y, targets, num_steps)
+    return reject_if_not_finite(*result), finished
 
 
 def _key_by_variable(variables, values) -> dict:
@@ -140,6 +170,14 @@ def reject_if_not_finite(deltas, loss_sum, num_trained) -> LocalResult:
     kept = tuple(tf.where(is_finite, delta, tf.zeros_like(delta)) for delta in deltas)
     scalars = (tf.where(is_finite, value, 0.0) for value in (squared_norm, loss_sum, num_trained))
     return LocalResult(kept, *scalars, is_finite)
+
+
+def reject_unless(is_fine: tf.Tensor, result: LocalResult) -> LocalResult:
+    """The result, or zeros in its place unless `is_fine`, too: what belongs together is rejected together."""
+    *values, is_finite = result
+    is_finite &= is_fine
+    kept = tf.nest.map_structure(lambda value: tf.where(is_finite, value, tf.zeros_like(value)), values)
+    return LocalResult(*kept, is_finite)
 
 
 def predict_logits(model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.Tensor) -> tf.Tensor:

@@ -10,7 +10,7 @@ Its users call what is here from a `tf.function`, which turns the Python loops i
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -72,11 +72,58 @@ class Examples(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a loop carries from step to step: the optimizer's part, and sums as in `local_training.LocalResult`."""
+    """What a loop carries from step to step: the rule's part, and sums as in `local_training.LocalResult`."""
 
-    carried: Carried
+    carried: Any
     loss_sum: tf.Tensor
     num_trained: tf.Tensor
+
+
+# A function of what the proximal term pulls to, None for the anchor of the training, -> the loss of the step's batch at
+# the variables as they are, and a gradient for each that is trained.
+Measure = Callable[[Sequence[tf.Tensor] | None], tuple[tf.Tensor, Sequence[tf.Tensor]]]
+
+
+class StepRule(Protocol):
+    """What a step does with a batch. What it carries from step to step are nested tensors of fixed shapes."""
+
+    def start(self) -> Any:
+        """What is carried into the first step; the variables have their first values."""
+
+    def take(self, carried: Any, measure: Measure) -> tuple[Any, tf.Tensor]:
+        """Takes a step: gives the variables new values, and returns what is carried on, and the loss to report."""
+
+    def finish(self, carried: Any) -> Any:
+        """What the training ends with beside the variables' values, nested tensors."""
+
+
+class OptimizerRule:
+    """The usual rule: a step of the optimizer."""
+
+    def __init__(self, optimizer: JoinedOptimizer, model: tf.keras.Model):
+        del model
+        self._optimizer = optimizer
+
+    @as_written
+    def start(self) -> Carried:
+        return self._optimizer.start()
+
+    def take(self, carried, measure):
+        loss, gradients = measure(None)
+        return self._optimizer.step(carried, gradients), loss
+
+    def finish(self, carried: Carried) -> tuple:
+        del carried
+        return ()
+
+
+@as_written
+def list_values(
+    variables: Sequence[tf.Variable], replaced: Sequence[tf.Variable], values: Sequence[tf.Tensor]
+) -> tuple[tf.Tensor, ...]:
+    """The variables' values, but those in `values` for the variables in `replaced`."""
+    value_of = {variable.ref(): value for variable, value in zip(replaced, values, strict=True)}
+    return tuple(value_of.get(variable.ref(), variable.read_value()) for variable in variables)
 
 
 @as_written
@@ -136,6 +183,7 @@ class TrainingSteps:
       loss_fn: the loss of each example; None is the task's.
       anchor: the weights that the proximal term pulls to, one for each trained variable.
       corrections: what is added to the gradients, one for each trained variable, or nothing.
+      make_rule: what a step does, made of the optimizer and the model.
     """
 
     def __init__(
@@ -148,9 +196,10 @@ class TrainingSteps:
         loss_fn: LossFn | None,
         anchor: tuple[tf.Tensor, ...],
         corrections: tuple[tf.Tensor, ...],
+        make_rule: Callable[[JoinedOptimizer, tf.keras.Model], StepRule],
     ):
         self._spec, self._model, self._config, self._trained = model_spec, model, config, trained
-        self._optimizer = JoinedOptimizer(build_optimizer(config, learning_rate), trained)
+        self.rule = make_rule(JoinedOptimizer(build_optimizer(config, learning_rate), trained), model)
         self._loss_fn, self._anchor, self._corrections = loss_fn, anchor, corrections
         self._take_compiled = tf.function(self._take_of_chunk, jit_compile=True)
 
@@ -160,7 +209,7 @@ class TrainingSteps:
 
     @as_written
     def _start(self) -> Progress:
-        return Progress(self._optimizer.start(), tf.constant(0.0), tf.constant(0.0))
+        return Progress(self.rule.start(), tf.constant(0.0), tf.constant(0.0))
 
     def _take_singly(self, examples: Examples, num_steps: tf.Tensor, seed: tf.Tensor) -> Progress:
         size, num_examples = self._config.batch_size, tf.shape(examples.y)[0]
@@ -209,16 +258,21 @@ class TrainingSteps:
     def _take_step(self, progress: Progress, batch: Examples, is_there: tf.Tensor | None, seed: tf.Tensor) -> Progress:
         """One step; `is_there`, bool, shape (batch,), says which rows are examples, None that all are."""
         model, config, trained = self._model, self._config, self._trained
-        with tf.GradientTape() as tape:
-            with dropout_seed(seed):
-                logits = model(self._spec.preprocess_to_train(batch.x, seed), training=True)
-            seen = Batch(batch.y, logits, batch.targets, tuple(trained), self._anchor)
-            loss = add_own_losses(self._compute_mean_loss(seen, is_there), model)
-            if config.proximal_weight:  # decided while the graph is made: plain training has no such term
-                loss += compute_proximal_term(seen, config.proximal_weight)
-        gradients = tape.gradient(loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        corrected = correct_gradients(make_dense(gradients), self._corrections)
-        carried = self._optimizer.step(progress.carried, decay_weights(corrected, trained, config.weight_decay))
+
+        def measure(anchor):
+            with tf.GradientTape() as tape:
+                with dropout_seed(seed):
+                    logits = model(self._spec.preprocess_to_train(batch.x, seed), training=True)
+                pulled_to = self._anchor if anchor is None else tuple(anchor)
+                seen = Batch(batch.y, logits, batch.targets, tuple(trained), pulled_to)
+                loss = add_own_losses(self._compute_mean_loss(seen, is_there), model)
+                if config.proximal_weight:  # decided while the graph is made: plain training has no such term
+                    loss += compute_proximal_term(seen, config.proximal_weight)
+            gradients = tape.gradient(loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+            corrected = correct_gradients(make_dense(gradients), self._corrections)
+            return loss, decay_weights(corrected, trained, config.weight_decay)
+
+        carried, loss = self.rule.take(progress.carried, measure)
         # The loss is a mean over the batch, and the last batch may be smaller.
         weight = self._weigh(batch.y, is_there)
         return Progress(carried, progress.loss_sum + loss * weight, progress.num_trained + weight)

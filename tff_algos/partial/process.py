@@ -41,7 +41,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tff_algos.client.client_data import read_split
-from tff_algos.client.local_training import LocalResult, train_locally
+from tff_algos.client.local_training import reject_unless, train_locally
 from tff_algos.partial.config import HEAD_FIRST
 from tff_algos.partial.personal_layers import choose_personal, join_layers, take_layers
 from tff_algos.rounds.aggregation import ClientUpdate
@@ -96,7 +96,9 @@ def build_partial_training(model_spec, config, is_personal: Sequence[bool]):
             start = join_layers(is_personal, take_layers(is_shared, start), take_layers(is_personal, trained))
             seed = tf.random.experimental.stateless_fold_in(client.seed, _SHARED_PHASE)
             body, _ = train(config.training, start, seed, is_shared)
-            result, kept = join_phases(head, body), take_layers(is_personal, start)
+            sums = body.loss_sum + head.loss_sum, body.num_trained + head.num_trained
+            result = reject_unless(head.is_finite, body._replace(loss_sum=sums[0], num_trained=sums[1]))
+            kept = take_layers(is_personal, start)
         else:
             result, trained = train(config.training, start, client.seed)
             kept = take_layers(is_personal, trained)
@@ -108,16 +110,6 @@ def build_partial_training(model_spec, config, is_personal: Sequence[bool]):
         return Sent(ClientUpdate(shared, client.group, client.weight), kept=kept)
 
     return work
-
-
-def join_phases(first: LocalResult, last: LocalResult) -> LocalResult:
-    """The last phase's result with the losses of both; zeros unless both are finite."""
-    is_finite = first.is_finite & last.is_finite
-    deltas, *scalars = tf.nest.map_structure(
-        lambda value: tf.where(is_finite, value, tf.zeros_like(value)),
-        (last.weights_delta, last.squared_norm, first.loss_sum + last.loss_sum, first.num_trained + last.num_trained),
-    )
-    return LocalResult(deltas, *scalars, is_finite)
 
 
 def build_partial_process(model_spec, clients, config, seed):

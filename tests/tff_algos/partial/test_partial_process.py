@@ -164,6 +164,16 @@ def test_it_meets_the_protocol(build):
     assert list(map(get_bytes, get_personal(process, again))) == list(map(get_bytes, get_personal(process, second)))
 
 
+@pytest.mark.slow
+def test_compiled_training_is_the_same_but_for_rounding(build, linear_spec):
+    process = build(SEVERAL_BATCHES, schedule="head_first", head_epochs=2)
+    compiled = dataclasses.replace(linear_spec, compiled=True)
+    other = build_partial_process(compiled, process.clients, process.config, seed=2)
+    states = [run(each, 2)[0][-1] for each in (process, other)]
+    for a, b in zip(*([*state.models, *state.kept.arrays] for state in states), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+
+
 def test_what_is_rounded_and_stepped_are_the_shared_layers(data, linear_spec):
     config = PartialConfig(
         ONE_STEP, personal="*/kernel", compression=CompressionConfig(bits=8), server=ServerStepConfig(momentum=0.5)

@@ -1,0 +1,1 @@
+"""pFedMe: personal models that are the proximal points of the clients' losses."""

@@ -1,0 +1,80 @@
+"""pFedMe: Algorithm 1 of Dinh, Tran and Nguyen 2020.
+
+"Personalized Federated Learning with Moreau Envelopes", NeurIPS 2020. A client's model theta minimizes its loss f_i
+plus lambda / 2 |theta - w|^2, and the minimum as a function of w, f_i's Moreau envelope, is what w is trained on. A
+round:
+1. The server sends w, and a client of the cohort starts with w_i = theta_i = w.
+2. On each of R batches it takes K steps of theta_i along the gradient of f_i(theta_i) + lambda / 2 |theta_i - w_i|^2,
+   and then moves w_i to w_i - eta lambda (w_i - theta_i).
+3. It keeps theta_i, its personal model, and sends w_i - w. The server's w becomes (1 - beta) w + beta mean(w_i).
+
+| paper | here |
+|---|---|
+| w, theta_i | `ServerState.models`, what a client keeps |
+| lambda, K, eta | `pull`, `inner_steps`, `outer_rate` |
+| R, |D|, the rate of theta's steps | steps or epochs, batch size and rate of `training` |
+| beta | `server.learning_rate`, 1 by default |
+
+Limit cases: with K = 1 and eta lambda = 1, w_i is always theta_i, which is then FedAvg; with lambda = 0, w stays, and
+theta_i is trained by itself. Deviations from the paper:
+- Only the cohort works. In Algorithm 1 all clients do, and the server takes the mean of some; there are no others whose
+  work would count. Who has not taken part yet has w for a personal model.
+- theta_i goes on from batch to batch, as in the authors' code, and K steps end it, not an accuracy.
+- BatchNorm's statistics are those that theta_i sees, in both models.
+- Clients weigh by their examples by default.
+"""
+
+import dataclasses
+import functools
+
+import tensorflow as tf
+
+from tff_algos.client.client_data import read_split
+from tff_algos.client.local_training import reject_if_not_finite, reject_unless, train_by_rule
+from tff_algos.pfedme.moreau_envelope import EnvelopeRule
+from tff_algos.rounds.aggregation import ClientUpdate
+from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
+from tff_algos.rounds.training_phase import Sent, Told
+from tff_algos.weights import add_deltas, is_float, take_model
+
+
+class PFedMeProcess(SynchronousProcess):
+    """pFedMe."""
+
+    is_personal = True
+
+    def list_phases(self, state, cohort):
+        """Each example is trained on K times."""
+        (work,) = super().list_phases(state, cohort)
+        return [work._replace(num_examples=self.config.inner_steps * work.num_examples)]
+
+    def personalize(self, state, clients):
+        took_part, shared = set(state.kept.clients.tolist()), take_model(self.send(state), 0)
+        rows = self.store.iterate(state.kept, [client.index for client in clients])
+        for client, own in zip(clients, rows, strict=True):
+            yield client, own if client.index in took_part else shared
+
+
+def build_envelope_training(model_spec, config):
+    """A client's work: theta, which it keeps, and w, whose change it sends."""
+    pulled = dataclasses.replace(config.training, proximal_weight=config.pull)
+    make_rule = functools.partial(EnvelopeRule, inner_steps=config.inner_steps, move=config.outer_rate * config.pull)
+
+    def work(told: Told) -> Sent:
+        client = told.client
+        x, y = read_split(client.path, "train", model_spec)
+        start = tuple(model[client.group] for model in told.models)
+        own, w = train_by_rule(model_spec, pulled, start, x, y, client.seed, client.learning_rate, make_rule)
+        deltas = [new - old for new, old in zip(w, start, strict=True) if is_float(old)]
+        sent = reject_unless(own.is_finite, reject_if_not_finite(deltas, own.loss_sum, own.num_trained))
+        theta = add_deltas(start, own.weights_delta)
+        kept = tuple(tf.where(sent.is_finite, new, old) for new, old in zip(theta, told.kept, strict=True))
+        return Sent(ClientUpdate(sent, client.group, client.weight), kept=kept)
+
+    return work
+
+
+def build_pfedme_process(model_spec, clients, config, seed):
+    """pFedMe as a process; the arguments are those of `build_fed_avg_process`."""
+    work = build_envelope_training(model_spec, config)
+    return PFedMeProcess(**build_parts(model_spec, clients, config, seed, work, kept=tuple))
