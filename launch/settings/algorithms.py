@@ -9,6 +9,7 @@ from datasets.own_objects import import_object
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, iterate_fields
 from tff_algos.amfl_p.config import AMFLPConfig
+from tff_algos.apfl.config import APFLConfig
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.buffered.config import BufferedConfig
 from tff_algos.ditto.config import DittoConfig
@@ -220,6 +221,14 @@ ROWS = (
         summary="Ditto (Li et al. 2021): FedAvg, plus a model for each client.",
         config_class=DittoConfig,
         builder="tff_algos.ditto.process:build_ditto_process",
+    ),
+    Algorithm(
+        name="apfl",
+        title="APFL",
+        color="#D55E00",
+        summary="APFL (Deng et al. 2020): clients mix own and global models.",
+        config_class=APFLConfig,
+        builder="tff_algos.apfl.process:build_apfl_process",
     ),
     Algorithm(
         name="partial",

@@ -278,6 +278,7 @@ _PERSONAL = {
     "partial": _train("partial", IN_PROCESS, *DIGITS),
     "partial_head_first": _train("partial", IN_PROCESS, *DIGITS, ".schedule=head_first", ".head_epochs=1"),
     "partial_batch_norm": _train("partial", IN_PROCESS, *DIGITS, *CNN10, ".personal=batch_norm"),
+    "apfl": _train("apfl", IN_PROCESS, *DIGITS),
     "pfedme": _train("pfedme", IN_PROCESS, *DIGITS),
     "local_only": _train("local_only", IN_PROCESS, *BUILDING),
     "local_only_worker": _train("local_only", TFF, *BUILDING),

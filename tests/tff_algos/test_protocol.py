@@ -35,6 +35,7 @@ FIXED = (
     "fedyogi",
     "fedavgm",
     "ditto",
+    "apfl",
     "partial",
     "pfedme",
     "scaffold",

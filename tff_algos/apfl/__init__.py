@@ -1,0 +1,1 @@
+"""APFL: each client mixes a model of its own with the global one."""
