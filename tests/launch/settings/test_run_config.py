@@ -67,6 +67,8 @@ def flag_sets(draw):
         "target_metric",
         "amfl_p_first_order",
         "amfl_p_max_resource",
+        "apfl_proximal_weight",
+        "pfedme_proximal_weight",
     )
     fields = [field for field in (*shared_fields(), *algorithm_fields(name)) if field.name not in dependent]
     fields = [
