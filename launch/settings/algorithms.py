@@ -242,7 +242,7 @@ ROWS = (
         name="pfedme",
         title="pFedMe",
         color="#009E73",
-        summary="pFedMe (Dinh et al. 2020): a personal model near the global one.",
+        summary="pFedMe (Dinh et al. 2020): own models near the global one.",
         config_class=PFedMeConfig,
         builder="tff_algos.pfedme.process:build_pfedme_process",
     ),
