@@ -43,6 +43,18 @@ class Repeats(NamedTuple):
     clients: tuple[int, ...]
 
 
+class MajorityShares(NamedTuple):
+    """How many examples are of the most frequent class, as shares; None where there are none, or no clients.
+
+    Attributes:
+      of_test: of the test examples, those of the class that is most frequent among the train examples.
+      of_client: of a client's train examples, those of its own most frequent class; the mean over the clients.
+    """
+
+    of_test: float | None
+    of_client: float | None
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Measures:
     """What was measured of a sample.
@@ -50,6 +62,7 @@ class Measures:
     Attributes:
       class_counts: examples of each class, int64, shape (classes,), in the train part and in the test part; None where
         labels are no classes.
+      majority: what follows from them; None likewise.
       labels: lowest, highest, mean and deviation of the labels of a regression; None for other tasks.
       features: of each feature or channel; () for tokens.
       largest_token: of tokens; None for numbers.
@@ -58,6 +71,7 @@ class Measures:
     """
 
     class_counts: tuple[np.ndarray, np.ndarray] | None
+    majority: MajorityShares | None
     labels: FeatureRange | None
     features: tuple[FeatureRange, ...]
     largest_token: int | None
@@ -73,6 +87,7 @@ def measure(sample: Sample) -> Measures:
     is_number = labels.task == "regression"
     return Measures(
         _count_classes(sample) if labels.is_by_class else None,
+        find_majority(sample) if labels.is_by_class else None,
         _describe_range("labels", sample.y.reshape(-1).astype(np.float64)) if is_number else None,
         () if takes_tokens else measure_features(sample),
         int(sample.x.max()) if takes_tokens else None,
@@ -85,6 +100,19 @@ def _count_classes(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
     num_classes = len(sample.format.class_names)
     is_test = sample.choose(TEST)
     return tuple(np.bincount(sample.y[chosen], minlength=num_classes) for chosen in (~is_test, is_test))
+
+
+def find_majority(sample: Sample) -> MajorityShares:
+    """The shares of the most frequent classes, of equals the lowest."""
+    train, test = _count_classes(sample)
+    of_test = float(test[train.argmax()] / test.sum()) if test.any() else None
+    is_train = sample.choose(TRAIN)
+    if not (sample.has_clients and is_train.any()):
+        return MajorityShares(of_test, None)
+    counts = np.zeros((len(sample.client_names), len(train)), np.int64)
+    np.add.at(counts, (sample.clients[is_train], sample.y[is_train]), 1)
+    counts = counts[counts.any(axis=1)]
+    return MajorityShares(of_test, float(np.mean(counts.max(axis=1) / counts.sum(axis=1))))
 
 
 def name_features(sample: Sample) -> list[str]:

@@ -120,6 +120,7 @@ def describe(findings: Findings) -> dict[str, Any]:
             "examples": len(sample.y), "clients": sample.num_clients_read, "is_all": sample.is_whole,
         },
         **classes,
+        **({"majority": measures.majority._asdict()} if measures.majority is not None else {}),
         **({"labels": measures.labels._asdict()} if measures.labels is not None else {}),
         **({"largest_token": measures.largest_token} if measures.largest_token is not None else {}),
         "features": [each._asdict() for each in measures.features],

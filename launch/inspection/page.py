@@ -91,6 +91,15 @@ def _list_classes(findings: Findings) -> Iterator[str]:
     if len(names) > MOST_CLASSES:
         rest = np.sort(train)[::-1][MOST_CLASSES:]
         yield f"{INDENT}and {len(rest):,} more, of {rest.min():,} to {rest.max():,} train examples each"
+    of_test, of_client = measures.majority
+    if of_test is not None:
+        yield _line(
+            "trivial", f"always the most frequent class is right for {100 * of_test:.1f} % of the test examples"
+        )
+    if of_client is not None:
+        yield _line(
+            "", f"of a client's train examples, {100 * of_client:.1f} % are of its own most frequent class (mean)"
+        )
 
 
 def _list_features(findings: Findings) -> Iterator[str]:

@@ -68,8 +68,14 @@ TRAINED_START_ACCURACY, RANDOM_START_ACCURACY = "trained_start_accuracy", "rando
 START, RELATIVE_CHANGE, GAIN = "fine_tuning_start", "relative_change", "gain_over_random_start"
 # Of summary.json, too: statistics of the clients, and of new ones, which took no part in training.
 BUDGET_SPENT = "budget_spent"  # only if no further round may come
-NEW_CLIENTS, ACCURACY_MEAN, MAJORITY_ACCURACY = "new_clients", "accuracy_mean", "majority_accuracy"
+NEW_CLIENTS, ACCURACY_MEAN = "new_clients", "accuracy_mean"
 ACCURACY_STD, ACCURACY_P10, ACCURACY_WORST_TENTH = "accuracy_std", "accuracy_p10", "accuracy_worst_tenth"
+# What giving always the most frequent class reaches, each client its own or all the same; only where labels are
+# classes. On the clients' own test splits: mean over them, mean of the worst tenth.
+MAJORITY_ACCURACY, MAJORITY_WORST_TENTH = "majority_accuracy", "majority_accuracy_worst_tenth"
+OVERALL_MAJORITY_ACCURACY = "overall_majority_accuracy"
+OVERALL_MAJORITY_WORST_TENTH = "overall_majority_accuracy_worst_tenth"
+OVERALL_MAJORITY_TEST_ACCURACY = "overall_majority_test_accuracy"  # on the global test set
 TOKEN_BASELINES = "token_baselines"  # only of text: what tables of the most frequent tokens reach
 STOPPED_EARLY = "stopped_early"  # only if --patience has ended the run: its value, and the best round
 PATIENCE, BEST_ROUND = "patience", "best_round"

@@ -45,7 +45,7 @@ class TaskColumns:
 
     @property
     def is_classification(self) -> bool:
-        """Whether every example has one class of several: only then is there a confusion matrix, or a majority."""
+        """Whether every example has one class of several: only then is there a confusion matrix."""
         return self.kind.name == CLASSIFICATION
 
     @property

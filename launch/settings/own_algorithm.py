@@ -16,7 +16,7 @@ SNAKE_CASE = "[a-z][a-z0-9]*(_[a-z0-9]+)*"
 # Keys of summary.json beside those that are flags, too; the algorithm's own object stands there under its name.
 SUMMARY_KEYS = {"final", "best", "clients", "train_seconds", "seconds_per_round", "fine_tuning_start", "is_personal"}
 SUMMARY_KEYS |= {"task", "budget_spent", "stopped_early", "reached_limits", "kept_best", "token_baselines"}
-SUMMARY_KEYS |= {*COMMON_METRICS, JOULES}
+SUMMARY_KEYS |= {*COMMON_METRICS, JOULES, "overall_majority_test_accuracy"}
 # What the attributes of a row must be; the name and the config's class have checks of their own.
 TEXT, MAPPING = (str, "text"), (Mapping, "a mapping of names to values")
 KINDS = {

@@ -16,9 +16,12 @@ from launch.runs.columns import (
     GAIN,
     JOULES,
     KEPT_BEST,
+    MAJORITY_ACCURACY,
     NEW_CLIENTS,
     NUM_CLIENTS,
     NUM_REJECTED,
+    OVERALL_MAJORITY_ACCURACY,
+    OVERALL_MAJORITY_TEST_ACCURACY,
     REACHED_LIMITS,
     RELATIVE_CHANGE,
     ROUND,
@@ -212,6 +215,7 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
         f"clients' own test {task.title} {task.format(final[task.client_test])}")  # fmt: skip
     _say_further(task, final)
     say_text_baselines(summary)
+    say_majority(summary, task)
     mean, deviation, _, worst_tenth = (summary["clients"].get(name) for name in task.statistics)
     if mean is not None:
         many = "accuracies" if task.is_classification else task.title
@@ -264,6 +268,21 @@ def say_text_baselines(summary: Mapping[str, Any]) -> None:
             "more --rounds")  # fmt: skip
     elif reached <= bigram:
         say("note     the model has not learned more than which token follows which: give more --rounds")
+
+
+def say_majority(summary: Mapping[str, Any], task: TaskColumns) -> None:
+    """Says what the majority classes reach, and so if the clients' models do not beat them; nothing where none are."""
+    clients = summary["clients"]
+    if clients.get(MAJORITY_ACCURACY) is None:
+        return
+    own, overall = (task.format(clients[name]) for name in (MAJORITY_ACCURACY, OVERALL_MAJORITY_ACCURACY))
+    on_test_set = task.format(summary[OVERALL_MAJORITY_TEST_ACCURACY])
+    say(f"trivial  without a model, the most frequent class: each client's own {own}, that of all {overall} "
+        f"({on_test_set} on the test set)")  # fmt: skip
+    reached = clients[task.statistics[0]]
+    if not reached > clients[MAJORITY_ACCURACY]:
+        say(f"note     on their own test splits, the clients' models ({task.format(reached)}) do not beat each one's "
+            "most frequent class")  # fmt: skip
 
 
 def say_best(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any], task: TaskColumns) -> None:

@@ -1,12 +1,13 @@
 """What a finished run leaves behind: the tables, `summary.json` and the saved models."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from datasets.federated_data import FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from datasets.label_format import NEXT_TOKEN
-from datasets.majority_class import compute_majority_accuracies
+from datasets.majority_class import MajorityAccuracies, compute_majority_accuracies
 from datasets.token_baselines import compute_token_baselines
 from launch.runs import columns
 from launch.runs.checksums import write_checksums
@@ -62,13 +63,7 @@ def write_results(
     summary = build_summary(config, metrics, timing, task)
     summary["dataset"] = data.dataset  # a subset has a name of its own
     num_members = len(data.clients)
-    for key, part in (("clients", slice(num_members)), (columns.NEW_CLIENTS, slice(num_members, None))):
-        if key != columns.NEW_CLIENTS or data.new_clients:
-            summary[key] = compute_client_statistics(results.metric[part], task)
-            if task.is_classification:
-                summary[key][columns.MAJORITY_ACCURACY] = compute_known_mean(
-                    compute_majority_accuracies(data, asked).own[part]
-                )
+    summary |= _describe_clients(data, asked, results, task)
     if 0 < config.evaluated_clients < len(data.clients):  # the tables have that of a sample
         summary["final"][task.client_test] = summary["clients"][task.statistics[0]]
     if data.labels.task == NEXT_TOKEN:  # what a model should beat: a table of two tokens needs few clients
@@ -87,6 +82,22 @@ def write_results(
     write_json(folder.summary, summary)
     write_checksums(folder)
     return summary
+
+
+def _describe_clients(
+    data: FederatedData, asked: Sequence[ClientFiles], results: ClientResults, task: TaskColumns
+) -> dict[str, Any]:
+    """What the clients reach on their own test splits, new ones apart, and what the majority classes do."""
+    majority = compute_majority_accuracies(data, asked) if task.kind.is_labelled_by_class else None
+    num_members, described = len(data.clients), {}
+    for key, part in (("clients", slice(num_members)), (columns.NEW_CLIENTS, slice(num_members, None))):
+        if key != columns.NEW_CLIENTS or data.new_clients:
+            described[key] = compute_client_statistics(results.metric[part], task)
+            described[key] |= describe_majority(majority, part, task) if majority else {}
+    if majority:
+        is_known = not np.isnan(majority.on_test_set)
+        described[columns.OVERALL_MAJORITY_TEST_ACCURACY] = majority.on_test_set if is_known else None
+    return described
 
 
 def _describe_end(
@@ -178,10 +189,18 @@ def compute_client_statistics(values: np.ndarray, task: TaskColumns) -> dict[str
     return dict(zip(task.statistics, measured, strict=True))
 
 
-def compute_known_mean(values: np.ndarray) -> float | None:
-    """Mean of the values that are not NaN; None without any."""
-    known = values[~np.isnan(values)]
-    return known.mean() if known.size else None
+def describe_majority(majority: MajorityAccuracies, part: slice, task: TaskColumns) -> dict[str, float | None]:
+    """What the majority classes reach on some clients' own test splits: mean and worst tenth; None without any."""
+    described = {}
+    for mean, worst_tenth, values in (
+        (columns.MAJORITY_ACCURACY, columns.MAJORITY_WORST_TENTH, majority.own[part]),
+        (columns.OVERALL_MAJORITY_ACCURACY, columns.OVERALL_MAJORITY_WORST_TENTH, majority.overall[part]),
+    ):
+        known = values[~np.isnan(values)]
+        described |= {mean: None, worst_tenth: None}
+        if known.size:
+            described |= {mean: known.mean(), worst_tenth: task.compute_worst_tenth(known)}
+    return described
 
 
 def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable, task: TaskColumns) -> dict[str, Any]:

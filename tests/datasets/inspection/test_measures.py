@@ -53,6 +53,14 @@ def make_source(sizes=(3, 1)):
     return ClientSource("mine", example_format, tuple(f"c{i}" for i in range(len(sizes))), counts, read, "d" * 64)
 
 
+def test_shares_of_the_most_frequent_classes_by_hand():
+    """Client 0 has classes 0 0 1, client 1 has 1: shares of 2/3 and 1. Of equals, class 0 is that of all."""
+    test = (np.zeros((4, 2), np.float32), np.array([0, 1, 1, 1]))
+    named = measure(draw_sample(make(NOISE[:4], [0, 0, 1, 1], test, clients=[0, 0, 0, 1]))).majority
+    assert named == pytest.approx((0.25, 5 / 6))
+    assert measure(draw_sample(make(NOISE[:4], [0, 0, 1, 1], test))).majority == (0.25, None)
+
+
 def test_features_by_hand():
     found = measure(draw_sample(make([[1, 7], [3, 7], [5, 7]], [0, 1, 0], (np.array([[7, 7]], np.float32), [1]))))
     first, second = found.features

@@ -12,6 +12,7 @@ HOMES = {"launch/runs/columns.py", "launch/runs/archetype_metrics.py", "tff_algo
 OTHER_WORDS = {
     "launch/settings/own_algorithm.py": {
         *(columns.IS_PERSONAL, columns.BUDGET_SPENT, columns.STOPPED_EARLY, columns.KEPT_BEST, columns.TOKEN_BASELINES),
+        columns.OVERALL_MAJORITY_TEST_ACCURACY,
     },
     "launch/settings/run_config.py": {columns.CONFIG_FILE},  # below `runs`, so the name stands there
     "launch/runs/run_description.py": {

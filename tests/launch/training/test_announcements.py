@@ -10,6 +10,7 @@ from launch.comparison.compared_run import describe_data_in_words
 from launch.runs.round_table import RoundTable
 from launch.runs.run_description import describe_data
 from launch.runs.run_folder import RunFolder
+from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import (
     advise_on_rejected,
@@ -18,6 +19,7 @@ from launch.training.announcements import (
     say_if_nobody_took_part,
     say_if_nothing_was_learned,
     say_if_updates_were_rejected,
+    say_majority,
     say_text_baselines,
     was_all_rejected,
 )
@@ -192,4 +194,23 @@ def test_a_model_is_held_against_the_tables(reached, expected, capsys):
 
 def test_nothing_is_said_of_other_runs(capsys):
     say_text_baselines({"final": {"test_accuracy": 0.5}})
+    assert capsys.readouterr().out == ""
+
+
+def describe_clients(reached, own=0.5):
+    clients = {"accuracy_mean": reached, "majority_accuracy": own, "overall_majority_accuracy": 0.25}
+    return {"clients": clients, "overall_majority_test_accuracy": 0.125}
+
+
+@pytest.mark.parametrize(("reached", "is_beaten"), [(0.75, True), (0.5, False), (np.nan, False)])
+def test_the_clients_models_are_held_against_their_majority_classes(reached, is_beaten, capsys):
+    say_majority(describe_clients(reached), find_task_columns("classification"))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("each client's own 0.5000, that of all 0.2500 (0.1250 on the test set)")
+    assert ["do not beat" in line for line in lines[1:]] == ([] if is_beaten else [True])
+
+
+@pytest.mark.parametrize("summary", [{"clients": {"rmse_mean": 1.0}}, describe_clients(None, None)])
+def test_nothing_is_said_of_majorities_where_none_are(summary, capsys):
+    say_majority(summary, find_task_columns("classification"))
     assert capsys.readouterr().out == ""

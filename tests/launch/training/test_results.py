@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from datasets.majority_class import MajorityAccuracies
 from launch.runs.file_names import decode_names, encode_name
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
@@ -16,7 +17,12 @@ from launch.settings.own_algorithm import SUMMARY_KEYS
 from launch.settings.run_config import build_run_config, flag_values, shared_fields
 from launch.training.evaluation import build_evaluator
 from launch.training.finished_run import read_finished_run
-from launch.training.results import build_summary, compute_client_statistics, write_results
+from launch.training.results import (
+    build_summary,
+    compute_client_statistics,
+    describe_majority,
+    write_results,
+)
 from models.saved_models import load_weights
 from tff_algos.protocol import FederatedProcess
 
@@ -73,6 +79,20 @@ def test_client_statistics_pass_over_clients_without_a_test_split():
         {"accuracy_mean": 0.5, "accuracy_std": np.sqrt(1 / 6), "accuracy_p10": 0.1, "accuracy_worst_tenth": 0.0}
     )
     assert set(compute_client_statistics(np.array([np.nan]), TASK).values()) == {None}
+
+
+def test_majority_statistics_by_hand():
+    """Of 11 clients with a test split, the worst tenth are two; the new client, the last one, is a part of its own."""
+    own, overall = np.array([0.0, 0.25, *[0.75] * 9, np.nan, 1.0]), np.array([0.5, 0.5, *[0.5] * 9, np.nan, 0.0])
+    majority = MajorityAccuracies(own, overall, 0.1)
+    assert describe_majority(majority, slice(12), TASK) == {
+        "majority_accuracy": pytest.approx(7 / 11),
+        "majority_accuracy_worst_tenth": 0.125,
+        "overall_majority_accuracy": 0.5,
+        "overall_majority_accuracy_worst_tenth": 0.5,
+    }
+    assert describe_majority(majority, slice(12, None), TASK)["majority_accuracy"] == 1
+    assert set(describe_majority(majority, slice(11, 12), TASK).values()) == {None}
 
 
 @dataclasses.dataclass
@@ -178,5 +198,6 @@ def test_the_end_is_that_of_all_clients_where_rounds_have_a_sample(
     evaluate = build_evaluator(linear_spec)
     summary = write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables, TASK)
     assert summary["clients"]["accuracy_mean"] in (0.0, 0.5) and in_rounds not in (0.0, 0.5)
+    assert summary["clients"]["majority_accuracy"] == 0.5 and summary["overall_majority_test_accuracy"] == 1 / 3
     expected = summary["clients"]["accuracy_mean"] if is_of_all else in_rounds
     assert summary["final"]["client_test_accuracy"] == expected
