@@ -183,6 +183,7 @@ def _run(arguments: Sequence[str]) -> None:
     # NumPy's friends, which --help does without.
     from launch.comparison.collection import collect_runs
     from launch.comparison.page import check_plotly, write_comparison
+    from launch.comparison.references import find_missing
 
     if request.output:
         check_plotly()
@@ -190,6 +191,8 @@ def _run(arguments: Sequence[str]) -> None:
     for reason in collected.left_out:
         print(f"not compared: {reason}", file=sys.stderr)
     rankings = _rank(request, collected) if request.figure or request.table else []
+    for missing in find_missing(collected.runs):
+        print(f"note     {missing.text} {missing.command}", file=sys.stderr)
     count = len(collected.runs)
     runs = f"{count} run{'s' if count > 1 else ''}"
     try:

@@ -3,6 +3,7 @@
 import csv
 import functools
 import pathlib
+import types
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,9 +14,16 @@ from launch.runs.columns import (
     BYTES_UP,
     CLIENT_NAMES,
     CLIENTS_FILE,
+    IS_PERSONAL,
+    MAJORITY_ACCURACY,
+    MAJORITY_WORST_TENTH,
     METRICS_FILE,
+    MODEL,
     NOTES,
     NUM_CLIENTS_LEFT_OUT,
+    OVERALL_MAJORITY_ACCURACY,
+    OVERALL_MAJORITY_TEST_ACCURACY,
+    OVERALL_MAJORITY_WORST_TENTH,
     READING,
     ROUND,
     ROUND_S,
@@ -44,6 +52,9 @@ from tff_algos.settings.config_fields import ConfigError
 
 SEED, EXPERIMENT = "seed", "experiment"
 SEED_FOLDER = "seed_"  # how a sweep begins the name of a run's folder, inside that of the experiment
+# The rows that no model was trained for.
+TRIVIAL = " (trivial)"
+MAJORITY_OF_CLIENT, MAJORITY_OF_ALL = f"majority class a client{TRIVIAL}", f"majority class overall{TRIVIAL}"
 # What is made of the tables: up to the end of a round.
 TOTAL_BYTES, SECONDS = "total_bytes", "seconds"
 
@@ -63,6 +74,9 @@ class ComparedRun(NamedTuple):
       clients: by column of `clients.csv`, one value a client; empty if there is no such table.
       data: sentences on its data: how the examples were read, who was left out, and what was noted.
       task: what its results are called, and which way they are better.
+      trivial: by column of `metrics.csv`, what giving always the most frequent class reaches on its data, {row: value};
+        empty in runs of earlier versions, and where labels are no classes.
+      is_fitted: whether its clients do not all end with the same model.
     """
 
     name: str
@@ -74,6 +88,8 @@ class ComparedRun(NamedTuple):
     data: tuple[str, ...] = ()
     task: TaskColumns = find_task_columns(CLASSIFICATION)
     heading: str = ""
+    trivial: Mapping[str, Mapping[str, float]] = types.MappingProxyType({})
+    is_fitted: bool = False
 
 
 def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
@@ -85,7 +101,7 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     if not (run_dir / SUMMARY_FILE).exists():
         raise RunRecordError(f"{run_dir}: not finished")
     stored, data, _ = read_settings(run_dir)
-    read_json(run_dir / SUMMARY_FILE)  # raises here if it is damaged
+    summary = read_json(run_dir / SUMMARY_FILE)  # raises here if it is damaged
     algo = str(stored.get("algo", ""))
     completed = complete_stored_flags(stored, list_fields(algo))
     # In the order of `config.json`, what old runs lack last.
@@ -101,6 +117,7 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         raise RunRecordError(f"{run_dir}: its tables cannot be read ({error})") from None
     experiment = name_experiment(run_dir)
     flags = {**({EXPERIMENT: experiment} if experiment else {}), **flags}
+    task = read_task_columns(data)
     return ComparedRun(
         escape_hidden(name),
         run_dir,
@@ -109,9 +126,29 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         columns,
         clients,
         describe_data_in_words(data),
-        read_task_columns(data),
+        task,
         _describe(completed, data),
+        read_trivial_results(summary, task),
+        summary.get(IS_PERSONAL) is True or len(set(clients.get(MODEL, ()))) > 1,
     )
+
+
+def read_trivial_results(summary: Mapping[str, Any], task: TaskColumns) -> dict[str, dict[str, float]]:
+    """{column: {row: value}} of a run's `summary.json`, of any version; without what it does not know."""
+    clients = summary.get("clients")
+    clients = clients if isinstance(clients, Mapping) else {}
+    places = (
+        (task.client_test, MAJORITY_OF_CLIENT, clients.get(MAJORITY_ACCURACY)),
+        (task.client_test, MAJORITY_OF_ALL, clients.get(OVERALL_MAJORITY_ACCURACY)),
+        (task.worst_tenth, MAJORITY_OF_CLIENT, clients.get(MAJORITY_WORST_TENTH)),
+        (task.worst_tenth, MAJORITY_OF_ALL, clients.get(OVERALL_MAJORITY_WORST_TENTH)),
+        (task.test, MAJORITY_OF_ALL, summary.get(OVERALL_MAJORITY_TEST_ACCURACY)),
+    )
+    found: dict[str, dict[str, float]] = {}
+    for column, row, value in places:
+        if isinstance(value, float | int) and 0 <= value <= 1:
+            found.setdefault(column, {})[row] = float(value)
+    return found
 
 
 def _name_dataset(flags: Mapping[str, Any], dataset: str) -> str:

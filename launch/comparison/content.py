@@ -25,7 +25,9 @@ from launch.comparison.details import (
 )
 from launch.comparison.estimates import LEVEL, compute_t_quantiles
 from launch.comparison.groups import ALGO, choose_grouping, find_default_flags, find_differing_flags
+from launch.comparison.references import REFERENCES, find_missing
 from launch.comparison.results import bound_columns, list_tasks, name_columns
+from launch.comparison.trivial_rows import find_differing_data
 from launch.plots.style import COLORS
 from launch.runs.column_titles import title_column
 from launch.runs.columns import (
@@ -71,6 +73,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
                 "heading": run.heading,
                 "flags": dict(run.flags),
                 "data": list(run.data),
+                "trivial": {column: dict(rows) for column, rows in run.trivial.items()},
                 "columns": _pack_columns(run.columns, rounds),
                 "ownMetric": run.task.of_client,
                 "clients": {key: to_plain(values) for key, values in run.clients.items()} if fits else None,
@@ -86,6 +89,9 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
         "unset": find_default_flags(runs),
         "grouping": choose_grouping(runs),
         "algorithms": {str(run.flags[ALGO]): run.title for run in runs if ALGO in run.flags},
+        "dataFlags": find_differing_data(runs),
+        "references": [name for name in REFERENCES if name in ALGORITHMS],
+        "missing": [missing._asdict() for missing in find_missing(runs)],
         "leftOut": collected.left_out,
         "titles": {**_title_tables(runs), **name_columns(runs)},
         "main": [name for name in main if any(name in run.columns for run in runs)],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from launch.comparison.compared_run import SECONDS, TOTAL_BYTES
+from launch.comparison.compared_run import SECONDS, TOTAL_BYTES, TRIVIAL
 from launch.comparison.estimates import CurvePoint, compute_curve
 from launch.comparison.results import AXIS_TITLES, GroupResult, Ranking, describe_time
 from launch.plots.style import (
@@ -31,6 +31,7 @@ from launch.plots.style import (
     span_values,
 )
 from launch.runs.columns import ROUND, VIRTUAL_TIME_S
+from launch.runs.task_columns import format_value
 from launch.settings.algorithms import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ MOST_MARKED_POINTS = 12
 LONGEST_NAME = 44  # letters that fit into a column's width
 LONGEST_TICK = 14  # letters of a name beside a row of differences; rows of longer names are known by their marks
 ROW_LETTERS = 44  # of the text below the differences
+LEVEL_COLOR, LEVEL_LINES = "#777777", ("--", ":")  # of trivial rows
 LETTER = 0.065  # inches that a letter of the legend takes on average
 PAPER_STYLE = {
     **STYLE,
@@ -107,14 +109,19 @@ def is_our_figure(path: pathlib.Path) -> bool:
 
 
 def draw_comparison(ranking: Ranking, drawing: Drawing) -> "Figure":
-    """The figure: the best groups' curves, and where there is more than one, their differences to the baseline."""
+    """The figure: the best groups' curves, and where there is more than one, their differences to the baseline.
+
+    Trivial rows, if there are no more than two, are grey levels, with their values in the legend.
+    """
     ranking = keep_best(ranking)
     curves = _list_curves(ranking, drawing.axis)
     others = [result for result in ranking.results if result.difference is not None]
     width = WIDTHS[drawing.width]
-    num_rows = _count_legend_rows(curves, width)
+    levels = _list_levels(ranking)
+    names = [curve.label for curve in curves] + list(levels)
+    num_rows = _count_legend_rows(names, width)
     heights = (2.0, 0.45 + 0.2 * len(others)) if others else (2.0,)
-    legend = 0.18 * num_rows if len(curves) > 1 else 0
+    legend = 0.18 * num_rows if len(names) > 1 else 0
     if drawing.width == PAGE:
         figure = new_figure(width, 2.4 + legend)
         panels = figure.subplots(1, len(heights), width_ratios=(3, 2)[: len(heights)], squeeze=False)[0]
@@ -122,13 +129,15 @@ def draw_comparison(ranking: Ranking, drawing: Drawing) -> "Figure":
         figure = new_figure(width, sum(heights) + legend + 0.1)
         panels = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_curves(panels[0], curves, ranking, drawing)
+    for (label, value), line in zip(levels.items(), LEVEL_LINES, strict=False):
+        panels[0].axhline(value, color=LEVEL_COLOR, linewidth=0.8, linestyle=line, label=label)
     if others:
         _draw_differences(panels[1], others, {curve.label: curve for curve in curves}, ranking)
-    if len(curves) > 1:
+    if len(names) > 1:
         figure.legend(
             *panels[0].get_legend_handles_labels(),
             loc="outside upper center",
-            ncols=-(-len(curves) // num_rows),
+            ncols=-(-len(names) // num_rows),
             handlelength=2.2,
             columnspacing=1.2,
         )
@@ -165,10 +174,18 @@ def _find_color(result: GroupResult) -> str | None:
     return ALGORITHMS[algo].color if algo in ALGORITHMS else None
 
 
-def _count_legend_rows(curves: Sequence[_Curve], width: float) -> int:
+def _list_levels(ranking: Ranking) -> dict[str, float]:
+    """{name with value: value} of the trivial rows; none of many, as of runs with many kinds of data."""
+    if len(ranking.trivial) > len(LEVEL_LINES):
+        return {}
+    means = {row.group.label: row.estimate.mean for row in ranking.trivial}
+    return {f"{name.replace(TRIVIAL, '')}: {format_value(mean)}": mean for name, mean in means.items()}
+
+
+def _count_legend_rows(names: Sequence[str], width: float) -> int:
     """Rows that the legend needs for all names to stand beside each other."""
-    entry = 0.55 + LETTER * max(len(curve.label) for curve in curves)
-    return -(-len(curves) // max(1, int((width - 0.2) // entry)))
+    entry = 0.55 + LETTER * max(map(len, names))
+    return -(-len(names) // max(1, int((width - 0.2) // entry)))
 
 
 def _draw_curves(ax: "Axes", curves: Sequence[_Curve], ranking: Ranking, drawing: Drawing) -> None:

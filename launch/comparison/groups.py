@@ -47,7 +47,7 @@ def _are_same_split(runs: Sequence[ComparedRun], one: str, other: str) -> bool:
 
 def find_default_flags(runs: Sequence[ComparedRun]) -> list[str]:
     """Of the flags that differ, those that nobody has set: each run has what its algorithm and data set bring along."""
-    defaults = [_find_defaults(run.flags) for run in runs]
+    defaults = [find_defaults(run.flags) for run in runs]
     return [
         name
         for name in find_differing_flags(runs)
@@ -59,7 +59,7 @@ def find_default_flags(runs: Sequence[ComparedRun]) -> list[str]:
     ]
 
 
-def _find_defaults(flags: Mapping[str, Any]) -> dict[str, Any]:
+def find_defaults(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The values of the flags that a run has without being told, as far as they are known without a user's code."""
     algo, dataset = flags.get(ALGO), flags.get(DATASET)
     defaults = {field.name: field.default for field in list_fields(str(algo)) if field.name not in (ALGO, DATASET)}

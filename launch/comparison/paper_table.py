@@ -17,6 +17,7 @@ CSV_COLUMNS = (
     *("group", "metric", "at", "seeds", "mean", "low", "high"),
     *("baseline", "pairs", "difference", "difference_low", "difference_high"),
 )
+ON_TRIVIAL = "Trivial rows always answer with the most frequent class, without a model."
 _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -33,6 +34,8 @@ _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
 def write_paper_table(rankings: Sequence[Ranking], path: pathlib.Path) -> None:
     """Writes the table; its ending says in which format. A row a group, in the order of the first metric.
 
+    Trivial rows come last; none of them is the best.
+
     Raises:
       OSError: it cannot be written.
     """
@@ -48,6 +51,8 @@ def format_latex(rankings: Sequence[Ranking]) -> str:
     """A tabular with the lines of booktabs; the best mean of each metric is bold."""
     head, *rows = _list_cells(rankings, escape_latex, lambda text: rf"\textbf{{{text}}}", "$-$", "--")
     body = [f"{' & '.join(cells)} \\\\" for cells in (head, *rows)]
+    if len(rows) > (num_groups := len(rankings[0].results)):
+        body.insert(1 + num_groups, r"\midrule")
     return "\n".join(
         [
             f"% Written by {MAKER}; it needs \\usepackage{{booktabs}}.",
@@ -77,7 +82,7 @@ def format_csv(rankings: Sequence[Ranking]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
     for ranking in rankings:
-        for result in ranking.results:
+        for result in (*ranking.results, *ranking.trivial):
             found, difference = result.estimate, result.difference or Estimate(None, None, None, 0)
             cells = [result.group.label, ranking.metric.column, ranking.at, found.count, *found[:3]]
             cells += [ranking.baseline, difference.count, *difference[:3]]
@@ -100,10 +105,12 @@ def _list_cells(
     for ranking in rankings:
         head += [escape(ranking.metric.title), escape(f"minus {ranking.baseline}")]
     rows = []
-    for first in rankings[0].results:
+    trivial = {row.group.label: row for ranking in rankings for row in ranking.trivial}
+    for first in (*rankings[0].results, *trivial.values()):
         cells = [escape(first.group.label), str(first.estimate.count)]
         for ranking in rankings:
-            result = next((each for each in ranking.results if each.group.label == first.group.label), None)
+            listed = (*ranking.results, *ranking.trivial)
+            result = next((each for each in listed if each.group.label == first.group.label), None)
             if result is None:
                 cells += [none, none]
                 continue
@@ -135,6 +142,7 @@ def _describe(rankings: Sequence[Ranking]) -> list[str]:
     return [
         f"Mean over the seeds {describe_time(first.at)}, in brackets its {100 * LEVEL:.0f} % interval (Student's t).",
         f"Differences are to {escape_hidden(first.baseline)}, by seed.",
+        *([ON_TRIVIAL] if any(ranking.trivial for ranking in rankings) else []),
     ]
 
 

@@ -19,6 +19,7 @@ from launch.comparison.estimates import (
     read_seed_results,
 )
 from launch.comparison.groups import Group, choose_grouping, group_runs
+from launch.comparison.trivial_rows import list_trivial_groups
 from launch.runs.column_titles import TITLES, title_column
 from launch.runs.task_columns import TaskColumns, describe_columns, find_bounds, find_directions
 from launch.settings.errors import FlagError
@@ -56,12 +57,16 @@ class GroupResult(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """The groups with a result of one metric, the best mean first, and the one that all are compared with."""
+    """The groups with a result of one metric, the best mean first, and the one that all are compared with.
+
+    `trivial` are rows that no model was trained for, in an order of their own; they are not ranked.
+    """
 
     metric: MetricWords
     at: str | int
     results: list[GroupResult]
     baseline: str
+    trivial: Sequence[GroupResult] = ()
 
 
 def list_tasks(runs: Sequence[ComparedRun]) -> list[TaskColumns]:
@@ -144,7 +149,12 @@ def rank_groups(
         GroupResult(group, estimate, None if i == chosen else estimate_difference(values, theirs))
         for i, (group, values, estimate) in enumerate(found)
     ]
-    return Ranking(metric, at, results, labels[chosen])
+    trivial = []
+    for group in list_trivial_groups(runs, metric.column):
+        values = read_seed_results(group.runs, metric.column, at, metric.is_low_better)
+        estimate = estimate_mean(list(values.values()), metric.bounds)
+        trivial.append(GroupResult(group, estimate, estimate_difference(values, theirs)))
+    return Ranking(metric, at, results, labels[chosen], trivial)
 
 
 def _describe_round(at: str | int) -> str:

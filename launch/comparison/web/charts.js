@@ -27,6 +27,11 @@ export function chooseStyle(index, colors, own = null) {
   };
 }
 
+// Of a level that stands for no group.
+export function chooseLevelStyle(index) {
+  return { color: "#888888", dash: index % 2 ? "dot" : "dash" };
+}
+
 function fade(color, share) {
   const [red, green, blue] = [1, 3, 5].map((start) => parseInt(color.slice(start, start + 2), 16));
   return `rgba(${red},${green},${blue},${share})`;
@@ -54,13 +59,13 @@ function draw(place, traces, layout) {
   return Plotly.react(place, traces, layout, { ...CONFIG, displayModeBar: isNarrow ? false : "hover" });
 }
 
-// Curves, [{label, style, points, raw, runs}]: `points` with ends of the band; `raw` what they were before they were
+// Curves, [{label, style, points, raw, runs, isLevel}]: `points` with ends of the band; `raw` what they were before they were
 // smoothed, if they were; and under `runs` the curves of single runs in place of the band. The band is {low, high, name}:
 // which ends, and what they are; null for none. `bounds` are those of the values; counts have whole numbers on their axis.
 export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, { bounds = [null, null], areCounts = false } = {}) {
   const bands = [];
   const lines = [];
-  curves.forEach(({ label, style, points, raw, runs }, i) => {
+  curves.forEach(({ label, style, points, raw, runs, isLevel = false }, i) => {
     const group = String(i);
     const inBand = band ? points.filter((point) => point[band.low] !== null) : [];
     if (inBand.length > 1) {
@@ -86,16 +91,16 @@ export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, { bou
         hovertemplate: `%{y:.4g} in round %{customdata}<extra>${escapeText(run.name)}</extra>`,
       });
     }
-    lines.push({
+    (isLevel ? bands : lines).push({
       ...{ x: points.map((point) => point.x), y: points.map((point) => point.mean), type: "scatter" },
       name: escapeText(shorten(label, place)),
-      ...{ mode: points.length > MOST_POINTS_MARKED ? "lines" : "lines+markers", legendgroup: group },
-      ...{ line: { ...style, width: 2 }, marker: { size: 5, color: style.color } },
+      ...{ mode: isLevel || points.length > MOST_POINTS_MARKED ? "lines" : "lines+markers", legendgroup: group },
+      ...{ line: { ...style, width: isLevel ? 1 : 2 }, marker: { size: 5, color: style.color } },
       customdata: points.map((point) => describePoint(point, band, isByRound)),
       hovertemplate: `%{y:.4~g}%{customdata}<extra>${escapeText(label)}</extra>`,
     });
   });
-  const isUnified = isByRound && curves.length <= 8;
+  const isUnified = isByRound && curves.filter((curve) => !curve.isLevel).length <= 8;
   const further = {
     height: place.clientWidth < 640 ? 340 : 440,
     hovermode: isUnified ? "x unified" : "closest",
@@ -106,7 +111,8 @@ export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, { bou
 }
 
 function listPoints(curves) {
-  return curves.flatMap((curve) => [...curve.points, ...(curve.raw ?? []), ...curve.runs.flatMap((run) => run.points)]);
+  const drawn = curves.filter((curve) => !curve.isLevel);
+  return drawn.flatMap((curve) => [...curve.points, ...(curve.raw ?? []), ...curve.runs.flatMap((run) => run.points)]);
 }
 
 // What was measured, with a margin that ends at the bounds: the interval of two seeds can be so wide that nothing else

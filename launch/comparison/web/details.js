@@ -61,13 +61,19 @@ function listResults(content, run) {
   ];
   const main = rows.filter(({ name, last }) => last && content.main.includes(name));
   const others = rows.filter(({ name, last }) => last && !content.main.includes(name));
+  const measured = Object.entries(run.trivial).filter(([column]) => run.columns[column] !== undefined);
+  const trivial = measured.flatMap(([column, values]) =>
+    Object.entries(values).map(([title, value]) => ({
+      ...{ name: `${nameColumn(content, column)}: ${title}`, last: { value }, best: { value: null, round: null } },
+    })),
+  );
   const withoutBest = others.map((row) => ({ ...row, best: { value: null, round: null } }));
   const totals = content.axes.map((name) => ({ name, total: readResult(run, name, "last") })).filter(({ total }) => total);
   const text = totals.map(({ name, total }) => {
     const format = FORMATS[name] ?? formatNumber;
     return `${nameColumn(content, name).replace(/, s$/, "")}: ${format(total.value)}`;
   });
-  return makeBlock("Results", true, makeNote(text.join(" · ")), makeTable(columns, [...main, ...withoutBest]));
+  return makeBlock("Results", true, makeNote(text.join(" · ")), makeTable(columns, [...main, ...trivial, ...withoutBest]));
 }
 
 function listFlags(content, run) {

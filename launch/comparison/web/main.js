@@ -4,7 +4,7 @@ import { fillGrouping, fillSelect, makeFilter } from "./filters.js";
 import { filterRuns, groupRuns, learnColumns } from "./groups.js";
 import { showRun } from "./details.js";
 import { showDifference } from "./differences.js";
-import { rankGroups, showAnswer, showCurves, showGroups, showRuns, styleGroups } from "./sections.js";
+import { rankGroups, showAnswer, showCurves, showGroups, showRuns, styleGroups, summarizeTrivial } from "./sections.js";
 import { makeElement } from "./table.js";
 import { byId, nameColumn } from "./words.js";
 
@@ -38,6 +38,7 @@ async function start() {
   fillSelect(byId("run"), content.runs.map((run, i) => [String(i), run.name]));
   byId("at-round").value = Math.max(...content.runs.map((run) => run.columns.round.at(-1)));
   showLeftOut();
+  showMissing();
   listen();
   reset();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
@@ -157,9 +158,10 @@ function show() {
   const styles = styleGroups(view);
   const ranked = rankGroups(view);
   if (content.runs.length > 1) {
-    showAnswer(view, ranked);
+    const trivial = summarizeTrivial(view);
+    showAnswer(view, ranked, trivial);
     showRuns(view, state.sorts.runs, byId("all-flags").checked, (run) => choose(content.runs.indexOf(run), true));
-    showGroups(view, ranked, styles, state.sorts.groups);
+    showGroups(view, ranked, trivial, styles, state.sorts.groups);
     const [one, other] = choosePair(view, ranked);
     showDifference(view, one, other, styles, state.sorts.pairs);
   }
@@ -181,6 +183,13 @@ function showLeftOut() {
   byId("left-out").hidden = !count;
   byId("left-out").querySelector("summary").textContent = `${count} folder${count === 1 ? " was" : "s were"} left out`;
   byId("left-out").querySelector("ul").replaceChildren(...content.leftOut.map((reason) => makeElement("li", {}, reason)));
+}
+
+// What should be compared with the runs and is not there, with the commands that train it.
+function showMissing() {
+  byId("missing").hidden = !content.missing.length;
+  const blocks = content.missing.map(({ text, command }) => makeElement("p", { class: "note" }, text, makeElement("code", {}, command)));
+  byId("missing").replaceChildren(...blocks);
 }
 
 start().then(

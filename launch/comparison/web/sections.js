@@ -1,22 +1,25 @@
 // The sections on several runs: what is best, the table of runs, the groups, the curves.
 // A `view` is what is shown: {content, runs, groups, grouping, metric, at, axis, spread, smoothing}.
 
-import { chooseStyle, drawCurves, drawResults } from "./charts.js";
+import { chooseLevelStyle, chooseStyle, drawCurves, drawResults } from "./charts.js";
 import { estimatePairs } from "./differences.js";
 import { computeCurve, findBounds, findMixedFlags, isLowBetter, readColumn, readCurve, readResult } from "./groups.js";
 import { isCount, smoothCurve, summarizeGroup } from "./groups.js";
 import { showLegend } from "./legend.js";
 import { formatBytes, formatFlag, formatInterval, formatNumber, formatSeconds } from "./numbers.js";
 import { fillTable, makeElement } from "./table.js";
+import { isReference, listTrivial } from "./trivial.js";
 import { byId, countSeeds, describeTime, formatDifference, nameColumn, nameInSentence } from "./words.js";
 
 const MOST_CURVES = 24;
+const MOST_LEVELS = 4; // of trivial rows in a chart
 const BANDS = {
   interval: { low: "low", high: "high", name: "the 95 % interval of the mean over the seeds (Student's t)" },
   range: { low: "lowest", high: "highest", name: "from the lowest to the highest seed" },
 };
 const PICKED = "It was picked by this very result, so its interval is a little too favourable; other seeds would confirm it.";
 const UNEQUAL = "The two groups do not have equally many seeds; look at the differences by seed, below.";
+const TRIVIAL = "Trivial rows always answer with the most frequent class, without a model.";
 const AVERAGED = "A seed counts once: several runs of a group with the same seed are averaged.";
 
 function summarize(view, group) {
@@ -31,6 +34,11 @@ export function styleGroups(view) {
   return new Map(view.groups.map((group, i) => [group.key, chooseStyle(i, colors, areDifferent ? own[i] : null)]));
 }
 
+// The trivial rows of the metric, with their results.
+export function summarizeTrivial(view) {
+  return listTrivial(view).map((group) => ({ group, summary: summarize(view, group) }));
+}
+
 // The groups with a result, the best first.
 export function rankGroups(view) {
   const sign = isLowBetter(view.metric) ? 1 : -1;
@@ -38,8 +46,8 @@ export function rankGroups(view) {
   return results.filter(({ summary }) => summary).sort((one, other) => sign * (one.summary.mean - other.summary.mean));
 }
 
-// Which group has the best mean, with its interval, and how far ahead of the next it is.
-export function showAnswer(view, ranked) {
+// Which group has the best mean, with its interval, how far ahead of the next it is, and whether trivial rows are beaten.
+export function showAnswer(view, ranked, trivial) {
   const place = byId("answer");
   place.hidden = ranked.length < 2;
   if (place.hidden) return;
@@ -64,8 +72,17 @@ export function showAnswer(view, ranked) {
       makeElement("strong", {}, formatNumber(summary.mean)),
       ` (${interval}, ${countSeeds(summary.count)}). Next: ${next.group.label} with ${formatNumber(next.summary.mean)}.${ahead}`,
     ),
+    ...holdAgainst(trivial, summary.mean),
     makeElement("p", { class: "note" }, summary.count === next.summary.count ? PICKED : `${UNEQUAL} ${PICKED}`),
   );
+}
+
+// A paragraph on the trivial rows, if all runs have the same data.
+function holdAgainst(trivial, best) {
+  if (!trivial.length || new Set(trivial.map(({ group }) => group.title)).size < trivial.length) return [];
+  const listed = trivial.map(({ group, summary }) => `${group.title.replace(" (trivial)", "")} ${formatNumber(summary.mean)}`).join(", ");
+  const isBeaten = trivial.every(({ summary }) => best > summary.mean);
+  return [makeElement("p", {}, `Without a model: ${listed}.`, makeElement("strong", {}, isBeaten ? "" : " No group is better than that."))];
 }
 
 // The table of runs: the flags that differ or all of them, then the results.
@@ -109,15 +126,23 @@ function makeSwatch(color) {
   return makeElement("i", { class: "swatch", style: `background:${color}` });
 }
 
-// A table and a chart of the groups' results.
-export function showGroups(view, ranked, styles, sort) {
+// A name with its colour; a trivial row has none.
+function nameGroup(view, group, styles) {
+  if (group.isTrivial) return makeElement("span", { title: TRIVIAL }, group.label);
+  const isNoted = isReference(view.content, group);
+  const attributes = isNoted ? { class: "reference", title: "what personal and clustered methods are compared with" } : {};
+  return makeElement("span", attributes, makeSwatch(styles.get(group.key).color), group.label);
+}
+
+// A table and a chart of the groups' results; the table has the trivial rows, too.
+export function showGroups(view, ranked, trivial, styles, sort) {
   const best = ranked[0];
   const compare = (row) => (row === best ? null : estimatePairs(view, row.group, best.group));
   const columns = [
     {
       title: view.grouping.join(", ") || "Group",
       read: ({ group }) => (group.values.length === 1 ? group.values[0] : group.label),
-      format: (_, { group }) => makeElement("span", {}, makeSwatch(styles.get(group.key).color), group.label),
+      format: (_, { group }) => nameGroup(view, group, styles),
       isText: true,
     },
     { title: "Mean", read: ({ summary }) => summary.mean, format: (value) => formatNumber(value) },
@@ -130,13 +155,14 @@ export function showGroups(view, ranked, styles, sort) {
       format: (_, row) => formatBehind(compare(row)),
     },
   ];
-  fillTable(byId("groups"), columns, ranked, sort, { isMarked: (row) => row === best && ranked.length > 1 });
+  const classify = (row) => (row.group.isTrivial ? "trivial" : row === best && ranked.length > 1 ? "marked" : null);
+  fillTable(byId("groups"), columns, [...ranked, ...trivial], sort, { classify });
   const results = ranked.slice(0, MOST_CURVES).map(({ group, summary }) => ({ label: group.label, style: styles.get(group.key), summary }));
   const mixed = [...new Set(view.groups.flatMap((group) => findMixedFlags(group, view.content.differing)))].filter(
     (flag) => ![view.content.seed, view.content.experiment, ...view.content.unset].includes(flag),
   );
   const vary = `Inside groups, these flags vary as well: ${mixed.join(", ")}. Group or filter by them to compare like with like.`;
-  const what = `${nameColumn(view.content, view.metric)} ${describeTime(view)}.`;
+  const what = `${nameColumn(view.content, view.metric)} ${describeTime(view)}.${trivial.length ? ` ${TRIVIAL}` : ""}`;
   byId("groups-note").textContent = `${what} ${AVERAGED} ${mixed.length ? vary : ""}`;
   return drawResults(byId("results-chart"), results, nameColumn(view.content, view.metric));
 }
@@ -156,6 +182,7 @@ export function showCurves(view, ranked, styles) {
   if (view.smoothing) {
     curves = curves.map((curve) => ({ ...curve, raw: curve.points, points: smoothCurve(curve.points, view.smoothing) }));
   }
+  curves.push(...listLevels(view, curves));
   const band = content.runs.length > 1 ? (BANDS[view.spread] ?? null) : null;
   const notes = [
     band ? `Line: mean over the seeds. Band: ${band.name}; a double click shows all of it.` : "",
@@ -179,17 +206,38 @@ function findKind(content, metric) {
   return Object.keys(content.kinds).find((kind) => metric.endsWith(kind));
 }
 
-function listOwnCurves(view) {
+// The metrics that are drawn together for a single run, as all accuracies are.
+function listKin(view) {
   const [run] = view.content.runs;
   const kind = findKind(view.content, view.metric);
   const isKin = (name) => name === view.metric || (kind && view.content.main.includes(name) && name.endsWith(kind));
-  return view.content.metrics
-    .filter((name) => isKin(name) && readColumn(run, name))
-    .map((name, i) => ({
-      label: nameColumn(view.content, name),
-      style: chooseStyle(i, view.content.colors),
-      points: readCurve(run, name, view.axis),
-      runs: [],
-    }));
+  return view.content.metrics.filter((name) => isKin(name) && readColumn(run, name));
+}
+
+// The trivial rows as levels across the chart, which do not stretch it; none of many.
+function listLevels(view, curves) {
+  const isSingle = view.content.runs.length === 1;
+  const rows = (isSingle ? listKin(view) : [view.metric]).flatMap((metric) =>
+    summarizeTrivial({ ...view, metric }).map(({ group, summary }) => ({
+      label: `${isSingle ? `${nameColumn(view.content, metric)}: ` : ""}${group.label} ${formatNumber(summary.mean)}`,
+      mean: summary.mean,
+    })),
+  );
+  if (rows.length > MOST_LEVELS) return [];
+  const points = curves.flatMap((curve) => curve.points).sort((one, other) => one.x - other.x);
+  return rows.map(({ label, mean }, i) => ({
+    ...{ label, style: chooseLevelStyle(i), runs: [], isLevel: true },
+    points: points.filter(({ x }, k) => !k || x !== points[k - 1].x).map(({ round, x }) => ({ round, x, mean, low: null, high: null })),
+  }));
+}
+
+function listOwnCurves(view) {
+  const [run] = view.content.runs;
+  return listKin(view).map((name, i) => ({
+    label: nameColumn(view.content, name),
+    style: chooseStyle(i, view.content.colors),
+    points: readCurve(run, name, view.axis),
+    runs: [],
+  }));
 }
 

@@ -14,9 +14,9 @@ export function makeElement(name, attributes = {}, ...children) {
 }
 
 // Fills `table`. A column is {title, read(row) -> value, format(value, row) -> text or node, isText, hint}; `sort` is
-// {column, isDescending}, which a click changes. Rows with equal values keep their order.
-export function fillTable(table, columns, rows, sort, { onRow = null, isMarked = () => false, caption = "" } = {}) {
-  const refill = () => fillTable(table, columns, rows, sort, { onRow, isMarked, caption });
+// {column, isDescending}, which a click changes. Rows with equal values keep their order; `classify` gives a row's class.
+export function fillTable(table, columns, rows, sort, { onRow = null, classify = () => null, caption = "" } = {}) {
+  const refill = () => fillTable(table, columns, rows, sort, { onRow, classify, caption });
   const heads = columns.map((column, i) => {
     const isSorted = sort.column === i;
     const turn = () => {
@@ -36,7 +36,7 @@ export function fillTable(table, columns, rows, sort, { onRow = null, isMarked =
       const content = column.format ? column.format(value, row) : String(value ?? "–");
       return makeElement(i ? "td" : "th", { class: column.isText ? "text" : null, scope: i ? null : "row" }, content);
     });
-    const line = makeElement("tr", { class: isMarked(row) ? "marked" : null }, ...cells);
+    const line = makeElement("tr", { class: classify(row) }, ...cells);
     if (onRow) line.addEventListener("click", () => onRow(row));
     return line;
   });

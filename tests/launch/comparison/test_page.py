@@ -275,7 +275,7 @@ def test_scripts_are_small_and_described():
         assert all(len(line) <= 140 for line in lines), path.name
 
 
-@pytest.mark.parametrize("name", ["groups"])
+@pytest.mark.parametrize("name", ["groups", "trivial"])
 def test_maths_of_the_page(node, name):
     ended = subprocess.run(
         [node, "--test", str(WEB_TESTS / f"{name}.test.mjs")], capture_output=True, text=True, timeout=60

@@ -1,0 +1,55 @@
+"""Rows beside the groups that no model was trained for: what giving always the most frequent class reaches.
+
+They follow from the runs' data alone, so each run has them in its summary.json. They belong to no group and win against
+none. The page does the same in `trivial.js`. Imports no TensorFlow.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from launch.comparison.compared_run import ComparedRun
+from launch.comparison.groups import Group, group_runs
+from launch.runs.columns import ROUND
+from launch.settings.data_flags import DataFlags, OwnDataFlags
+from launch.settings.partition_flags import ArchetypeFlags, PartitionFlags
+
+NO_DATA = {"loss", "huber_delta"}  # they stand among the flags of data
+DATA_FLAGS = {
+    field.name
+    for group in (DataFlags, OwnDataFlags, PartitionFlags, ArchetypeFlags)
+    for field in dataclasses.fields(group)
+} - NO_DATA | {"smoke"}
+
+
+def find_differing_data(runs: Iterable[ComparedRun]) -> list[str]:
+    """The flags of data, the seed aside, that have several values among the runs that have them."""
+    values: dict[str, set] = {}
+    for run in runs:
+        for name in DATA_FLAGS & run.flags.keys():
+            values.setdefault(name, set()).add(run.flags[name])
+    return sorted(name for name, found in values.items() if len(found) > 1)
+
+
+def list_trivial_groups(runs: Sequence[ComparedRun], column: str) -> list[Group]:
+    """The rows of a column, as groups of runs whose every round has the row's result; for each data a row of its own.
+
+    Without them where no run knows such results of this column.
+    """
+    splits = group_runs(runs, find_differing_data(runs))
+    groups = []
+    for split in splits:
+        for title in dict.fromkeys(title for run in split.runs for title in run.trivial.get(column, ())):
+            members = [
+                _hold(run, column, run.trivial[column][title])
+                for run in split.runs
+                if title in run.trivial.get(column, ())
+            ]
+            groups.append(Group(title if len(splits) == 1 else f"{title}, {split.label}", members))
+    return groups
+
+
+def _hold(run: ComparedRun, column: str, value: float) -> ComparedRun:
+    rounds = run.columns[ROUND]
+    return run._replace(columns={ROUND: rounds, column: np.full(len(rounds), value)})
