@@ -38,7 +38,7 @@ from launch.settings.errors import FlagError
 from launch.settings.seeds import read_seeds
 
 TEXT_KEYS = ("section", "words", "rule", "by_construction", "not_comparable")
-ROW_KEYS = (*TEXT_KEYS, "constructed_in", "compare", "text", "at", "all", "seeds", "each")
+ROW_KEYS = (*TEXT_KEYS, "constructed_in", "not_comparable_in", "compare", "text", "at", "all", "seeds", "each")
 COMPARISON_KEYS = ("that", "text", "at", "all")
 SHARED_KEYS = ("at", "names", "axes", "words", "texts", "seeds")
 _PLACE = re.compile(r"\{(\d+)(?:\.(\w+))?\}")
@@ -122,6 +122,7 @@ class _Book:
                 by_construction=texts["by_construction"],
                 constructed_in=frozenset(row.get("constructed_in", ())),
                 not_comparable=texts["not_comparable"],
+                not_comparable_in=frozenset(row.get("not_comparable_in", ())),
             )
 
     def _read_comparison(self, compared: str | Row, row: Row, at: Axes, axes: Axes) -> Iterator[Condition]:

@@ -22,6 +22,7 @@ class Claim:
       by_construction: why it follows from the algorithm itself, whatever the data; "" if it does not.
       constructed_in: the presets whose settings make it follow; empty: all.
       not_comparable: why no run can decide it; "" if runs can.
+      not_comparable_in: the presets whose runs cannot decide it; empty: all.
     """
 
     section: str
@@ -31,10 +32,26 @@ class Claim:
     by_construction: str = ""
     constructed_in: frozenset[str] = frozenset()
     not_comparable: str = ""
+    not_comparable_in: frozenset[str] = frozenset()
+
+    @property
+    def compared(self) -> frozenset:
+        """What is compared, whatever the numbers that it is put beside."""
+        return frozenset(condition.compared for condition in self.conditions)
 
     def follows_in(self, preset: str) -> bool:
         """Whether the settings of a preset alone make it true."""
         return bool(self.by_construction) and (not self.constructed_in or preset in self.constructed_in)
+
+    def is_comparable_in(self, preset: str) -> bool:
+        """Whether the runs of a preset can decide it."""
+        return not self.not_comparable or (bool(self.not_comparable_in) and preset not in self.not_comparable_in)
+
+    def contains(self, other: "Claim") -> bool:
+        """Whether it says all that the other says: each comparison of the other follows from one of its own."""
+        return bool(other.conditions) and all(
+            any(mine.implies(theirs) for mine in self.conditions) for theirs in other.conditions
+        )
 
 
 class Outcome(NamedTuple):

@@ -45,6 +45,15 @@ class Condition:
         """Of the sum in the texts: 100 for shares, which are shown in points."""
         return 100 if all(cell.metric in PERCENT_METRICS for cell in self.cells) else 1
 
+    @property
+    def compared(self) -> tuple[frozenset, frozenset[int]]:
+        """What is compared, whatever the bounds: the results with their weights, and the seeds that decide."""
+        return frozenset(self.terms), self.seeds
+
+    def implies(self, other: "Condition") -> bool:
+        """Whether what meets it meets the other as well: the same sum, within bounds that are as narrow or narrower."""
+        return self.compared == other.compared and self.above >= other.above and self.below <= other.below
+
     def describe(self, lookup: Lookup) -> str:
         """The text with the numbers in it."""
         return self.text.format(*(format_value(cell.metric, lookup(cell)) for cell in self.cells))

@@ -8,6 +8,7 @@
   pairs in which neither gets there, or both in the same round, are ties.
 - Where all seeds give the same number there is no interval: three seeds decide, and just at the bound they are ties,
   which decide nothing.
+- A claim that contains another which is not reproduced is not reproduced, though more comparisons leave it open.
 - A claim that follows from the algorithm is not decided by runs and not counted. Nor is one that no run can decide.
 - Our further comparisons, which no paper claims, are a family for each kind of runs: Holm's correction keeps the chance
   of any false one in it at 5 %.
@@ -156,15 +157,33 @@ def gather(condition: Condition, seed_values: SeedValues) -> Evidence | None:
     return Evidence(condition, tuple(by_seed.values()), centers)
 
 
+def decide_all(claims: Sequence[Claim], seed_values: SeedValues, preset: str = "") -> list[Outcome]:
+    """The verdicts on all claims of a paper by the runs of one preset.
+
+    Of many comparisons, each must lie farther on the other side to count against a claim. So one that says more than
+    another could stay open where that one is not reproduced: it is not reproduced, either.
+    """
+    decided = [(claim, decide(claim, seed_values, preset)) for claim in claims]
+    refuted = [pair for pair in decided if pair[1].verdict == NOT_REPRODUCED]
+    return [_look_at_parts(claim, outcome, refuted) for claim, outcome in decided]
+
+
+def _look_at_parts(claim: Claim, outcome: Outcome, refuted: Iterable[tuple[Claim, Outcome]]) -> Outcome:
+    """The outcome, or that of a claim which is not reproduced and contained in one that is open."""
+    for part, against in refuted if outcome.verdict in (UNDECIDED, NOT_RUN) else ():
+        if claim.contains(part):
+            return Outcome(NOT_REPRODUCED, _join(against.numbers, f"a part of it is not reproduced: {part.text}"))
+    return outcome
+
+
 def decide(claim: Claim, seed_values: SeedValues, preset: str = "") -> Outcome:
-    """The verdict on a claim by the runs of one preset."""
-    if claim.not_comparable:
-        return Outcome(NOT_COMPARABLE, claim.not_comparable)
+    """The verdict on a claim by the runs of one preset, for itself."""
     gathered = [gather(condition, seed_values) for condition in claim.conditions]
     found = [evidence for evidence in gathered if evidence is not None]
+    if not claim.is_comparable_in(preset):
+        return Outcome(NOT_COMPARABLE, _join(claim.not_comparable, _list(found)))
     if claim.follows_in(preset):
-        numbers = list_texts(evidence.describe() for evidence in found)
-        return Outcome(BY_CONSTRUCTION, "; ".join(filter(None, (claim.by_construction, numbers))))
+        return Outcome(BY_CONSTRUCTION, _join(claim.by_construction, _list(found)))
     if not claim.conditions:
         return Outcome(NOT_RUN, "these settings do not make it so, and it is not measured")
     # At this level the chance that any of the m comparisons lies on the other side by accident is 5 %.
@@ -185,6 +204,10 @@ def decide(claim: Claim, seed_values: SeedValues, preset: str = "") -> Outcome:
 
 def _say_share(number: int, what: str, found: Sequence[Evidence]) -> str:
     return f"{number} of {len(found)} comparisons {what}: " if len(found) > 1 else ""
+
+
+def _join(*texts: str) -> str:
+    return "; ".join(filter(None, texts))
 
 
 def _list(found: Iterable[Evidence]) -> str:

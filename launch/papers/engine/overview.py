@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from launch.papers.engine.counts import count_verdicts, list_counted
 from launch.papers.engine.folder import WORDS
 from launch.papers.engine.judge import NOT_COMPARABLE, NOT_RUN, REPRODUCED, VERDICTS
 from launch.papers.engine.markdown import Table, format_table
-from launch.papers.engine.page import count_verdicts, fill
+from launch.papers.engine.page import fill
 from launch.papers.engine.paper import Paper
 
 Tables = Mapping[str, Table]
@@ -20,7 +21,8 @@ def compose_overview(papers: Sequence[tuple[Paper, Tables]]) -> str:
         page = paper.page
         name = f"[{page['title'].partition(':')[0]}](results/{paper.name}.md)"
         if "claims" in tables:
-            counts, number = count_verdicts(tables["claims"], paper.presets).rows, str(len(tables["claims"].rows))
+            counts = count_verdicts(tables["claims"], paper.presets).rows
+            number = str(len(list_counted(tables["claims"], list(paper.presets))))
             verdicts += [[name, label, number, *each] for label, *each in counts]
         else:
             others.append(name)
@@ -46,7 +48,7 @@ def summarize(papers: Sequence[tuple[Paper, Tables]]) -> str:
     for paper, tables in papers:
         if "claims" in tables:
             judged += 1
-            verdicts = [{row[preset] for preset in paper.presets} for row in tables["claims"].records]
+            verdicts = [set(each.values()) for each in list_counted(tables["claims"], list(paper.presets))]
             claims += len(verdicts)
             reproduced += sum(REPRODUCED in each for each in verdicts)
             decided += sum(not each <= {NOT_RUN, NOT_COMPARABLE} for each in verdicts)

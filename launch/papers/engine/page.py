@@ -7,6 +7,7 @@ names in braces, each a cell of one of the tables that are made from the runs:
     figure = "figure.png"         # if there is one
     claim = "What the paper claims, in a line."
     use_it = "Two sentences, with {gain} points."
+    readme = "A sentence of the README, {gain}"  # if there is one
     notes = ["Lines for the folded part."]
     tables = ["targets"]          # shown whole, for pages without claims
     commands = ["python -m ..."]
@@ -21,12 +22,12 @@ names in braces, each a cell of one of the tables that are made from the runs:
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from launch.papers.engine.counts import count_verdicts
 from launch.papers.engine.folder import WORDS
-from launch.papers.engine.judge import BY_CONSTRUCTION, VERDICTS
+from launch.papers.engine.judge import BY_CONSTRUCTION, NOT_COMPARABLE
 from launch.papers.engine.markdown import Table, format_table
 from launch.papers.engine.paper import Paper
 
@@ -72,15 +73,6 @@ def compose_page(paper: Paper, tables: Mapping[str, Table], remarks: Sequence[st
     return "\n\n".join(blocks) + "\n"
 
 
-def count_verdicts(claims: Table, presets: Mapping[str, str]) -> Table:
-    """A row for each kind of runs: how many claims have each verdict."""
-    rows = []
-    for preset, label in presets.items():
-        counts = Counter(row[preset] for row in claims.records)
-        rows.append([label, *(str(counts[verdict]) for verdict in VERDICTS)])
-    return Table([f"of {len(claims.rows)} claims", *VERDICTS], rows)
-
-
 def tabulate_shown(paper: Paper, tables: Mapping[str, Table]) -> Table:
     """The claims that the page shows: the paper's words, its numbers, ours, the interval, the verdict, and why."""
     rows = []
@@ -91,8 +83,8 @@ def tabulate_shown(paper: Paper, tables: Mapping[str, Table]) -> Table:
             raise PageError(f"{PAGE_FILE}: {entry['claim']!r} with {runs}: {len(found)} claims, not one")
         (row,) = found
         numbers = row[f"{runs}_numbers"]
-        # What follows from the algorithm has its reason there, which `why` says in short; measures may follow.
-        if row[runs] == BY_CONSTRUCTION:
+        # What runs do not decide has its reason there, which `why` says in short; measures may follow.
+        if row[runs] in (BY_CONSTRUCTION, NOT_COMPARABLE):
             numbers = numbers.partition("; ")[2] if INTERVAL.search(numbers) else ""
         ours, interval = split_numbers(numbers)
         printed, _ = split_numbers(row["printed_tables_numbers"])

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from launch.papers.engine.claims import Claim, ask_printed_tables
 from launch.papers.engine.collection import PrintedValue, SeedResults
+from launch.papers.engine.counts import COUNTED_WITH, find_first_alike
 from launch.papers.engine.folder import WORDS, read_toml
-from launch.papers.engine.judge import decide, decide_further
+from launch.papers.engine.judge import decide_all, decide_further
 from launch.papers.engine.markdown import Report, Section, Table, tabulate_legend
 from launch.papers.engine.page import compose_page
 from launch.papers.engine.paper import Paper
@@ -54,18 +55,23 @@ def build_verdicts(
 ) -> Table:
     """A row a claim: its rule, its verdict by the printed tables and by each kind of runs, and the numbers that decide.
 
+    A claim that puts a comparison of an earlier one beside another number names that one, with which it is counted.
+
     Args:
       claims: those of a paper.
       printed: the numbers that it prints.
       results: ours, by preset.
       presets: the kinds of runs that have columns.
     """
-    columns = ["section", "claim", "rule", "printed_tables", "printed_tables_numbers"]
+    columns = ["section", "claim", "rule", COUNTED_WITH, "printed_tables", "printed_tables_numbers"]
     columns += [f"{preset}{part}" for preset in presets for part in ("", "_numbers")]
-    paper, rows = {value.cell: value.value for value in printed}, []
-    for claim in claims:
-        verdicts = [text for preset in presets for text in decide(claim, results[preset], preset)]
-        rows.append([claim.section, claim.text, claim.rule, *ask_printed_tables(claim, paper.get), *verdicts])
+    paper = {value.cell: value.value for value in printed}
+    outcomes = [[ask_printed_tables(claim, paper.get) for claim in claims]]
+    outcomes += [decide_all(claims, results[preset], preset) for preset in presets]
+    rows = [
+        [claim.section, claim.text, claim.rule, first, *(text for outcome in of_claim for text in outcome)]
+        for claim, first, *of_claim in zip(claims, find_first_alike(claims), *outcomes, strict=True)
+    ]
     return Table(columns, rows)
 
 

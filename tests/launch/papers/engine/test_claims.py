@@ -1,5 +1,8 @@
 """A claim is put to the numbers that a paper prints: they agree with it, contradict it, or are missing."""
 
+import dataclasses
+import math
+
 import pytest
 
 from launch.papers.engine.claims import AGREE, CONTRADICT, NOT_PRINTED, Claim, ask_printed_tables
@@ -50,3 +53,27 @@ def test_a_claim_follows_from_the_settings_of_the_presets_that_it_names():
     nowhere = Claim("3", "few", "few", (LEAD,), constructed_in=frozenset({"cpu"}))
     assert [claim.follows_in("cpu") for claim in (everywhere, at_cpu, nowhere)] == [True, True, False]
     assert [claim.follows_in("paper") for claim in (everywhere, at_cpu, nowhere)] == [True, False, False]
+
+
+def test_runs_of_the_presets_that_it_names_cannot_decide_a_claim():
+    nowhere = Claim("3", "few", "few", (LEAD,), not_comparable="why")
+    elsewhere = Claim("3", "few", "few", (LEAD,), not_comparable="why", not_comparable_in=frozenset({"cpu"}))
+    everywhere = Claim("3", "few", "few", (LEAD,), not_comparable_in=frozenset({"cpu"}))
+    assert [claim.is_comparable_in("cpu") for claim in (nowhere, elsewhere, everywhere)] == [False, False, True]
+    assert [claim.is_comparable_in("paper") for claim in (nowhere, elsewhere, everywhere)] == [False, True, True]
+
+
+def test_a_claim_contains_what_follows_from_it():
+    lead, both, far, low = (
+        Claim("V", "", "", conditions)
+        for conditions in (
+            (LEAD,),
+            (BETWEEN, LEAD),
+            (dataclasses.replace(LEAD, above=0.1),),
+            (dataclasses.replace(BETWEEN, above=-math.inf),),
+        )
+    )
+    assert both.contains(lead) and both.contains(low) and far.contains(lead) and lead.contains(lead)
+    assert not lead.contains(both) and not lead.contains(far) and not low.contains(both)
+    assert not lead.contains(Claim("V", "", "", ())), "what compares nothing is no part of anything"
+    assert far.compared == lead.compared != both.compared

@@ -12,11 +12,13 @@ from launch.papers.engine.comparisons import SLACK
 from launch.papers.engine.conditions import Condition
 from launch.papers.engine.judge import (
     BY_CONSTRUCTION,
+    NOT_COMPARABLE,
     NOT_REPRODUCED,
     NOT_RUN,
     REPRODUCED,
     UNDECIDED,
     decide,
+    decide_all,
     decide_further,
     gather,
 )
@@ -329,3 +331,30 @@ def test_sides_agree_with_levels_and_with_the_mirrored_claim(values, bound):
     assert evidence.find_side(0.99) in (0, evidence.find_side(0.95)), "a higher level decides less, and nothing else"
     mirrored = gather(bounded(OURS, "{0}", below=bound), {OURS: by_seed(*values)})
     assert evidence.find_side(0.95) == -mirrored.find_side(0.95)
+
+
+def test_a_claim_that_contains_another_cannot_be_open_where_that_one_is_not_reproduced():
+    """-3 points +- 2.48 at 95 % are on the other side; +- 3.58 at 97.5 %, the level of two comparisons, are not."""
+    more = [exceeds(OURS._replace(round_num=r), OTHER, "") for r in range(6, 15)]
+    values = {OURS: by_seed(0.5, 0.49, 0.51), OTHER: by_seed(0.53, 0.53, 0.53)}
+    values |= {OURS._replace(round_num=r): by_seed(0.9, 0.91, 0.92) for r in range(6, 15)}
+    part, whole = claim_of(LEADS), claim_of(LEADS, *more)
+    assert [decide(claim, values).verdict for claim in (part, whole)] == [NOT_REPRODUCED, UNDECIDED]
+    found = decide_all([whole, part], values)
+    assert [outcome.verdict for outcome in found] == [NOT_REPRODUCED] * 2
+    assert found[0].numbers.startswith(found[1].numbers) and found[0].numbers.endswith("not reproduced: we lead")
+    without_runs = claim_of(LEADS, exceeds(LOSS, OTHER_LOSS, ""))
+    assert decide_all([without_runs], values)[0].verdict == NOT_RUN
+    assert decide_all([without_runs, part], values)[0].verdict == NOT_REPRODUCED
+    constructed = claim_of(LEADS, by_construction="so it is")
+    assert decide_all([constructed, part], values)[0].verdict == BY_CONSTRUCTION
+
+
+def test_what_runs_cannot_decide_has_its_reason_and_its_numbers():
+    values = {OURS: by_seed(0.5, 0.6, 0.7)}
+    claim = claim_of(
+        bounded(OURS, "ours {0}", above=0.9), not_comparable="too small", not_comparable_in=frozenset({"cpu"})
+    )
+    verdict, numbers = decide(claim, values, "cpu")
+    assert verdict == NOT_COMPARABLE and numbers == "too small; ours 60.00 %: [35.16, 84.84], n = 3"
+    assert decide(claim, values, "paper").verdict == NOT_REPRODUCED

@@ -7,14 +7,14 @@ from launch.papers.engine.page import ABSENT, PageError, compose_page, look_up, 
 from launch.papers.engine.paper import Paper
 
 PAPER = Paper("mine", lambda *_: None, draw=lambda *_: None)
-COLUMNS = ["section", "claim", "rule", "printed_tables", "printed_tables_numbers"]
+COLUMNS = ["section", "claim", "rule", "counted_with", "printed_tables", "printed_tables_numbers"]
 OPEN = "1 of 2 comparisons open: A 3, B 2: +1.0 [-1, +3], n = 5"
 CONSTRUCTED = ("by construction", "B is at most 4")
 CLAIMS = Table(
     [*COLUMNS, "printed", "printed_numbers", "tuned", "tuned_numbers"],
     [
-        ["1", "A above B", "more", "agree", "A 3, B 2", "undecided", OPEN, "not run", ""],
-        ["2", "B at most 4", "", "not printed", "", *CONSTRUCTED, *CONSTRUCTED],
+        ["1", "A above B", "more", "", "agree", "A 3, B 2", "undecided", OPEN, "not run", ""],
+        ["2", "B at most 4", "", "", "not printed", "", *CONSTRUCTED, *CONSTRUCTED],
     ],
 )
 FURTHER = Table(
@@ -82,7 +82,7 @@ def test_numbers_of_a_claim_are_split(numbers, expected):
     [("B is 4; A is not", "|  |  |"), ("B is 4; models 3.00: [2, 4], n = 3", "| models 3.00 | [2, 4]")],
 )
 def test_a_claim_by_construction_shows_its_measures_alone(monkeypatch, numbers, shown):
-    claims = Table(CLAIMS.columns, [["2", "B at most 4", "", "not printed", "", *["by construction", numbers] * 2]])
+    claims = Table(CLAIMS.columns, [["2", "B at most 4", "", "", "not printed", "", *["by construction", numbers] * 2]])
     wanted = [{"claim": "B at most", "runs": "tuned", "why": "so it is"}]
     monkeypatch.setattr(Paper, "page", {**PAGE, "shown": wanted})
     text = compose_page(PAPER, {**TABLES, "claims": claims})

@@ -1,5 +1,7 @@
 """A report: the tables of a paper, its claims with their verdicts, what the tables mean, and the page of these."""
 
+import dataclasses
+
 import pytest
 
 from launch.papers.engine import report
@@ -91,6 +93,12 @@ def test_a_row_a_claim_with_the_numbers():
     assert rows[0]["tuned_numbers"] == "ours 40.00 %, other 50.00 %: -10.00 [-12.48, -7.52], n = 3"
     assert rows[1]["printed_numbers"] == ""
     assert rows[2]["printed_numbers"].startswith("it cannot be otherwise; other 50.00 %, ours 60.00 %: -10.00")
+
+
+def test_a_claim_that_compares_what_an_earlier_one_does_names_it():
+    far = Claim("VI", "ours leads by far", "", (dataclasses.replace(LEADS.conditions[0], above=0.2),))
+    rows = build_verdicts([LEADS, far, BEST_LEADS], PRINTED, RESULTS, list(LABELS)).records
+    assert [row["counted_with"] for row in rows] == ["", "ours leads other", ""]
 
 
 def test_a_tuned_run_is_compared_with_tuned_runs_only():
