@@ -160,6 +160,21 @@ def compute_client_shares(
     return table[list(archetypes.of_clients)]
 
 
+def count_labels(
+    partition: str, archetypes: Archetypes, num_classes: int, settings: ArchetypeSettings, seed: int
+) -> dict[str, np.ndarray]:
+    """How many examples of each label each client has, whichever they are; arguments of `compute_client_shares`.
+
+    Returns:
+      split -> int64, shape (clients, classes).
+    """
+    shares = compute_client_shares(partition, archetypes, num_classes, settings, seed)
+    return {
+        split: np.array([apportion(getattr(settings, f"{split}_per_client"), row) for row in shares])
+        for split in SPLITS
+    }
+
+
 def draw_clients(
     arrays: ArrayDataset, partition: str, settings: ArchetypeSettings, seed: int
 ) -> list[dict[str, np.ndarray]]:
@@ -176,19 +191,15 @@ def draw_clients(
     """
     num_classes = len(arrays.class_names)
     archetypes = describe_archetypes(partition, arrays.class_names, settings)
-    shares = compute_client_shares(partition, archetypes, num_classes, settings, seed)
+    counts = count_labels(partition, archetypes, num_classes, settings, seed)
     train, validation = hold_out_test_part(arrays.train_y, settings.validation_pool, seed)
     labels = {"train": arrays.train_y[train], "validation": arrays.train_y[validation], "test": arrays.test_y}
     indices = {"train": train, "validation": validation, "test": np.arange(len(arrays.test_y))}
     pools = {split: [indices[split][labels[split] == label] for label in range(num_classes)] for split in SPLITS}
-    counts = {
-        split: np.array([apportion(getattr(settings, f"{split}_per_client"), row) for row in shares])
-        for split in SPLITS
-    }
     for split in SPLITS:
         _check_pool(f"{arrays.name}, partition={partition}", split, counts[split], pools[split], arrays.class_names)
     clients = []
-    for client in range(len(shares)):
+    for client in range(len(archetypes.of_clients)):
         rng = np.random.default_rng([seed, 7, client])
         clients.append({split: _draw(pools[split], counts[split][client], rng) for split in SPLITS})
     return clients

@@ -37,7 +37,9 @@ Deviations from the paper, and what it leaves open:
   was the only one for its model with a score above 0, those sent with a score of 0 are left out as well.
 - Whether a device has a model is a mask, not a score above 0: the first clone's score is 1 - 1 = 0, and all accuracies
   can be 0 in the first rounds, which gives equal scores (as does an empty validation split).
-- Eq. (2) has fewer terms for a younger model (`short_history`); a clone inherits no evaluations.
+- Eq. (2) sums the rounds r - l to r - 1 for the score of round r. So it is for the scores sent in round r. But what is
+  deleted, cloned and best after round r goes by the scores after it, in which round r counts, since Algorithm 1
+  updates them first. Eq. (2) has fewer terms for a younger model (`short_history`); a clone inherits no evaluations.
 - Eq. (4) alone would always delete one of two models, yet the text promises that two stay. So the two best are exempt
   (`protected_models`). With a deviation of 0 nothing is deleted, so a device always has a model.
 - After deletions, a device's scores are normalized again (`normalize_after_deletion`). The caption of the figure on

@@ -9,12 +9,17 @@ import itertools
 import math
 import re
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
 
 from launch.papers.engine.collection import Cell, Place, group_runs, list_bytes
 from launch.papers.engine.folder import read_toml
+from launch.papers.fedcd.majority import measure_majority
+from launch.plots.archetype_plots import read_preferences
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
-from launch.runs.columns import CLIENT_TEST_ACCURACY, EVALUATION_S, ROUND_S, TIMING_FILE
+from launch.runs.columns import CLIENT_TEST_ACCURACY, EVALUATION_S, EVENTS_FILE, ROUND_S, TIMING_FILE
 from launch.runs.run_records import RunRecord, read_columns
 from launch.settings.algorithms import ALGORITHMS
 
@@ -194,11 +199,37 @@ def compute_separation(run: RunRecord, last_round: int) -> float:
     return 100 * statistics.fmean(row["preferred_models"] >= 2 and row[MIXED] == 0 for row in rows)
 
 
+def measure_preferences(run: RunRecord, last_round: int) -> dict[str, float]:
+    """Who prefers what from the first milestone on; nothing without a log of events of all these rounds.
+
+    `agreement` is the share, in per cent, of archetypes and rounds in which all devices of an archetype prefer the same
+    model. `returning` counts the archetypes that come back to a model which they had left; an archetype's is the one
+    that most of its devices prefer, and the last such one where no two agree.
+    """
+    if not (run.path / EVENTS_FILE).exists():
+        return {}
+    number = NUM_ARCHETYPES[HIERARCHICAL]
+    preferred = read_preferences(run.path / EVENTS_FILE)[MILESTONES[0] : last_round]
+    if len(preferred) < last_round - MILESTONES[0]:
+        return {}
+    of_archetypes = preferred.reshape(len(preferred), number, -1)  # devices of an archetype are side by side
+    agree = (of_archetypes == of_archetypes[..., :1]).all(axis=2)
+    returning = sum(_returns(of_archetypes[:, archetype]) for archetype in range(number))
+    return {"agreement": 100 * float(agree.mean()), "returning": returning}
+
+
+def _returns(preferred: np.ndarray) -> bool:
+    """Whether most of some devices come back to a model; shape (rounds, devices)."""
+    most = [Counter(models).most_common(1)[0] for models in preferred.tolist()]
+    ordered = [model for model, _ in itertools.groupby(model for model, count in most if count > 1)]
+    return len(set(ordered)) < len(ordered)
+
+
 def measure(run: RunRecord) -> dict[str, float]:
     """Every measure of a run, by the names of `claims.toml`; those of FedCD's models for FedCD only."""
     place = find_place(run.experiment)
     last, end = COMPARED_ROUNDS[place.dataset], count_rounds(place)
-    values = measure_accuracy(run) | measure_costs(run, last)
+    values = measure_accuracy(run) | measure_costs(run, last) | measure_majority(run.flags)
     values["convergence_or_end"] = min(find_convergence_of(run, end), end + 1)
     values[f"convergence_or_end_{last}"] = min(find_convergence_of(run, last), last + 1)
     for length in (LONG, CAP):
@@ -211,6 +242,7 @@ def measure(run: RunRecord) -> dict[str, float]:
         values["late_swing"] = compute_swing(run, RESTLESS_AFTER + 1, end)
         if place.algo == FEDCD:
             values["separation"] = compute_separation(run, last)
+            values |= measure_preferences(run, last)
     return values
 
 
@@ -251,7 +283,9 @@ def measure_accuracy(run: RunRecord) -> dict[str, float]:
 
 def measure_costs(run: RunRecord, last: int) -> dict[str, float]:
     """What a round moves and lasts up to a round; no seconds without a `timing.csv`."""
-    values = {"mb_per_round": list_megabytes(run)[last - 1] / last}
+    megabytes = list_megabytes(run)
+    values = {"mb_per_round": megabytes[last - 1] / last}
+    values["last_mb_per_round"] = (megabytes[last - 1] - megabytes[last - 1 - LAST_ROUNDS]) / LAST_ROUNDS
     if seconds := list_seconds(run):
         values["s_per_round"] = seconds[last - 1] / last
     if seconds and (evaluations := list_seconds(run, EVALUATION_S)):

@@ -10,10 +10,10 @@ from launch.papers.engine.folder import FOLDER
 from launch.papers.engine.markdown import Report, Section, Table
 from launch.papers.engine.paper import Paper
 from launch.papers.engine.report import compose_report
-from launch.papers.engine.tables import BySeed, collect, describe, locate, show
+from launch.papers.engine.tables import BySeed, collect, describe, locate, show, show_difference
 from launch.papers.fedcd.authors_run import tabulate_authors_run
 from launch.papers.fedcd.causes import tabulate_causes
-from launch.papers.fedcd.costs import CLOCKS, compare_costs, format_costs, format_ratios, pair_runs
+from launch.papers.fedcd.costs import CLOCKS, compare_costs, compute_ratios, format_costs, format_ratios, pair_runs
 from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.papers.fedcd.measures import (
     AXES,
@@ -41,6 +41,7 @@ LATER_EDITION = "fedcd_annotated.txt"
 EDITIONS = {"fedcd.txt": "printed, edition of 8 figures", LATER_EDITION: "printed, edition of 9 figures"}
 VARIANTS = AXES["bits"] | AXES["bias"] | AXES["further"]
 ROUNDS = ("convergence", "level")  # measures that are shown by seed
+MAJORITY = "majority class"
 RATIOS = dict(zip(CLOCKS, ("FedCD's time over FedAvg's, real", "virtual", "bytes"), strict=True))
 COSTS = {"real_s": "s", "megabytes": "MB"}
 
@@ -63,6 +64,8 @@ def compute_findings(runs: Iterable[RunRecord]) -> Findings:
     for pair in (pair for place in by_place if place.algo == FEDCD for pair in pair_runs(by_place, place)):
         for run, clock, amount in compare_costs(pair):
             values[run.experiment, clock][run.flags["seed"]] = amount
+        for name, ratio in compute_ratios(pair, lambda run, name: values[run.experiment, name].get(run.flags["seed"])):
+            values[pair[0].experiment, name][pair[0].flags["seed"]] = ratio
     return Findings(by_place, locate(values, find_place, 0, SIZES))
 
 
@@ -154,15 +157,34 @@ def name_bits(runs: Sequence[RunRecord], algo: str) -> str:
 
 
 def tabulate_archetypes(findings: Findings, size: str) -> Table:
-    """Accuracy of each archetype: a row an experiment and algorithm."""
+    """Accuracy of each archetype: a row an experiment and algorithm, and what its devices' majority class gets."""
     most = max(NUM_ARCHETYPES.values())
     rows = []
     for partition, number in NUM_ARCHETYPES.items():
-        for algo, name in NAMES.items():
-            place = Place(size, partition, BASE, algo)
-            texts = [show(findings.find(place, f"archetype_{archetype}"), "") for archetype in range(number)]
+        places = {algo: Place(size, partition, BASE, algo) for algo in NAMES}
+        lines = [(NAMES[algo], place, "archetype") for algo, place in places.items()]
+        # Runs of a seed have the same split, whatever the algorithm.
+        lines.append(
+            (MAJORITY, max(places.values(), key=lambda place: len(findings.find(place, "majority"))), "majority")
+        )
+        for name, place, metric in lines:
+            texts = [show(findings.find(place, f"{metric}_{archetype}"), "") for archetype in range(number)]
             rows.append([partition, name, *texts, *[""] * (most - number)])
     return Table(["archetypes", "algorithm", *(f"archetype {i}" for i in range(most))], rows)
+
+
+def tabulate_majority(findings: Findings) -> Table:
+    """Accuracy in the last rounds beside that of a device's most frequent class, a row a place."""
+    rows = []
+    for place, runs in findings.runs.items():
+        last, majority = (findings.find(place, metric) for metric in ("mean_of_last", "majority"))
+        shares = ({seed: value / 100 for seed, value in by_seed.items()} for by_seed in (last, majority))
+        ahead, _, verdict = show_difference(*shares)
+        variant = (VARIANTS | AXES["cause"]).get(place.setting) or name_bits(runs, place.algo)
+        names = [SIZES[place.preset], place.dataset, variant, NAMES[place.algo], str(len(last))]
+        rows.append([*names, show(last, ""), show(majority, ""), ahead, verdict])
+    columns = ["runs", "archetypes", "variant", "algorithm", "seeds", "last 10 rounds", MAJORITY, "ahead", "verdict"]
+    return Table(columns, rows)
 
 
 def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
@@ -180,6 +202,8 @@ def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
             f"{size}_{name}": Section(f"{TEXTS[name]['heading']}, {SIZES[size]}", table)
             for name, table in tables.items()
         }
+    if findings.runs:
+        sections |= describe("fedcd", {"majority": tabulate_majority(findings)})
     if (causes := tabulate_causes(findings.runs, findings.find)).rows:
         sections |= describe("fedcd", {"causes": causes})
     words = load_words(FOLDER / "fedcd" / "claims.toml")

@@ -4,6 +4,8 @@ import pytest
 
 from launch.papers.registry import PAPERS
 from launch.report import collect_runs
+from launch.runs.columns import CLIENT, EVENTS_FILE, MODEL, PREFERS, ROUND, WHAT
+from launch.runs.tables import write_table
 
 
 @pytest.fixture
@@ -20,6 +22,21 @@ def write_seeds(tmp_path, write_archetype_run):
             of_seed = {name: value(seed) if callable(value) else value for name, value in of_seed.items()}
             write_archetype_run(tmp_path, experiment, seed=seed, **of_seed)
         return tmp_path
+
+    return write
+
+
+@pytest.fixture
+def write_preferences():
+    """(run folder, each device's model by round) writes the log of what devices prefer."""
+
+    def write(run_dir, models):
+        rows = [
+            [str(number), str(device), PREFERS, str(model)]
+            for number, each in enumerate(models, 1)
+            for device, model in enumerate(each)
+        ]
+        write_table(run_dir / EVENTS_FILE, [ROUND, CLIENT, WHAT, MODEL], rows)
 
     return write
 

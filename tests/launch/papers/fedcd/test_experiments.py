@@ -100,6 +100,7 @@ def test_variants_of_the_authors_training_differ_in_what_they_are_named_after():
     fedavg = resolve_cifar10("fedavg", "hierarchical", "authors")
     assert resolve_cifar10("fedavg", "hierarchical", "authors", "150rounds") == fedavg | {"rounds": 150}
     variants = FEDCD_VARIANTS | {"1milestone": {"fedcd_milestones": "5"}}
+    variants |= {f"scores{number}": {"fedcd_score_rounds": number} for number in (1, 5)}
     for bits in (8, 4):
         variants[f"{bits}bits"] = FEDCD_VARIANTS[f"{bits}bits"] | {"fedcd_compression_rounding": "stochastic"}
     for variant, changes in variants.items():

@@ -213,7 +213,8 @@ def test_claims_are_decided_by_seed(write_seeds, build_report, find_claim):
     assert find_claim(report, "10 out of 16")["cpu"] == "reproduced"
     assert find_claim(report, "segregate")["cpu_numbers"] == "per cent of the rounds 95.00: the same in all 3 seeds"
     assert {verdict for claim, verdict in verdicts.items() if "hypergeometric" in claim or "bias" in claim} == {
-        "not run"
+        "not run",
+        "not comparable",
     }
     assert {row["paper"] for row in report.tables["claims"].records} == {"not run", "by construction"}
 
@@ -244,15 +245,27 @@ def test_hypergeometric_archetypes(tmp_path, write_archetype_run, build_report, 
     assert make_cell("hypergeometric", "fedcd", "separation") not in results
 
 
-def test_every_metric_of_a_claim_is_measured(tmp_path, write_archetype_run, build_report):
+def test_every_metric_of_a_claim_is_measured(tmp_path, write_archetype_run, write_preferences):
     """A claim on a metric that no run has would be "not run" for ever."""
     for partition in ("hierarchical", "hypergeometric"):
-        write_archetype_run(tmp_path, f"fedcd_cifar10_{partition}_cpu", [0.5] * 80, **STEADY)
+        write_preferences(
+            write_archetype_run(tmp_path, f"fedcd_cifar10_{partition}_cpu", [0.5] * 80, **STEADY), [[0] * 30] * 80
+        )
         write_archetype_run(tmp_path, f"fedavg_cifar10_{partition}_cpu_300rounds", [0.4] * 300)
     for variant in ("8bits", "4bits", "bias0.2", "bias0.35", "bias0.5", "bias0.65", "bias0.8"):
-        write_archetype_run(tmp_path, f"{FEDCD_CPU}_{variant}", [0.5] * 45, **STEADY)
+        write_preferences(
+            write_archetype_run(tmp_path, f"{FEDCD_CPU}_{variant}", [0.5] * 45, **STEADY), [[0] * 30] * 45
+        )
     small = "cifar10_hierarchical_authors_small"
-    for stem in ("fedavg", "fedavg_8bits", "fedavg_4bits", "fedcd", "fedcd_1milestone"):
+    for stem in (
+        "fedavg",
+        "fedavg_8bits",
+        "fedavg_4bits",
+        "fedcd",
+        "fedcd_1milestone",
+        "fedcd_scores1",
+        "fedcd_scores5",
+    ):
         algo, _, variant = stem.partition("_")
         models = STEADY if algo == "fedcd" else {}
         write_archetype_run(tmp_path, "_".join(filter(None, (algo, small, variant))), [0.5] * 45, **models)
@@ -319,6 +332,7 @@ def test_the_command_writes_tables_figure_and_an_archive_that_gives_the_same(run
         "fedcd.png",
         "fedcd_claims.csv",
         "fedcd_further.csv",
+        "fedcd_majority.csv",
         "fedcd_authors_run.csv",
         "fedcd_settings.csv",
         "fedcd_legend.csv",
