@@ -19,8 +19,8 @@ from launch.papers.engine.collection import (
     list_bytes,
 )
 from launch.papers.engine.folder import read_toml
-from launch.runs.columns import TEST_ACCURACY, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
-from launch.runs.run_records import RunRecord
+from launch.runs.columns import MAJORITY_ACCURACY, TEST_ACCURACY, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
+from launch.runs.run_records import RunRecord, read_summary
 from launch.settings.algorithms import ALGORITHMS
 
 NAMES = {algo: ALGORITHMS[algo].title for algo in ("fedsikd", "random_cluster", "fl_hc", "fedavg")}
@@ -138,6 +138,19 @@ def find_budgets(by_place: RunsByPlace) -> dict[tuple[str, str, str, int], float
             if len(sums) >= BUDGET_ROUNDS:
                 budgets[(*place[:3], run.flags["seed"])] = sums[BUDGET_ROUNDS - 1]
     return budgets
+
+
+def find_majorities(by_place: RunsByPlace) -> dict[tuple[str, str], dict[int, float]]:
+    """What each client's most frequent class gets on its own test split, a share, by data set and alpha, and by seed.
+
+    Runs of a seed share their split, and most of them have measured it.
+    """
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    for place, runs in by_place.items():
+        for run in runs:
+            if (share := read_summary(run).get("clients", {}).get(MAJORITY_ACCURACY)) is not None:
+                found.setdefault((place.dataset, place.setting), {})[run.flags["seed"]] = share
+    return found
 
 
 def share_baselines(by_place: RunsByPlace) -> dict[Place, Sequence[RunRecord]]:

@@ -24,9 +24,11 @@ from launch.papers.engine.report import compose_report, format_p_value
 from launch.papers.engine.tables import BySeed, describe, show
 from launch.papers.fedsikd.figure import draw_fedsikd_figure
 from launch.papers.fedsikd.measures import (
+    ALPHAS,
     AXES,
     BUDGET_ROUNDS,
     COMPARED_ALPHAS,
+    CONTROL,
     EPSILONS,
     FEDAVG,
     FEDSIKD,
@@ -36,6 +38,7 @@ from launch.papers.fedsikd.measures import (
     NO_NOISE,
     PRIVACY,
     RunsByPlace,
+    find_majorities,
     find_place,
     list_printed_values,
     make_cell,
@@ -47,6 +50,7 @@ from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY, TOTAL_DRIFT
 from launch.runs.run_records import RunRecord, read_summary
 
 PRESETS = AXES["preset"]
+COMPARED_ON_OWN = {**NAMES, CONTROL: AXES["further"][CONTROL]}
 
 
 def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
@@ -57,6 +61,7 @@ def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     tables = {
         "tables": tabulate_values(printed, own),
         "clusters": tabulate_clusters(by_place, own),
+        "own_splits": tabulate_own_splits(by_place, paper.rows["own"], own),
         "tuned": tabulate_tuned(by_place, own[TUNED]),
         "privacy": tabulate_privacy(paper.rows["noise"], own[PRIVACY]),
     }
@@ -71,15 +76,23 @@ def tabulate_values(printed: Sequence[PrintedValue], results: SeedResults) -> Ta
     columns = ["table", "dataset", "dirichlet_alpha", "algo", "round", "metric", "printed"]
     sources = ["ours" if preset == PRINTED else preset for preset in PRESETS]
     columns += [f"{source}_{part}" for source in sources for part in ("mean", "deviation", "seeds")]
+    columns += [f"{source}_own_splits_{part}" for source in sources for part in ("mean", "deviation")]
     rows = []
     for table, cell, value in printed:
         row = [table, cell.dataset, cell.setting, cell.algo, str(cell.round_num), cell.metric, f"{value:g}"]
         for preset in PRESETS:
-            by_seed = results[preset].get(cell)
-            measured = summarize(list(by_seed.values())) if by_seed else (None, None, None)
-            row += ["" if number is None else f"{number:.8g}" for number in measured]
+            row += _spell_measured(results[preset].get(cell))
+        own = cell._replace(metric=CLIENT_TEST_ACCURACY) if cell.metric == TEST_ACCURACY else None
+        for preset in PRESETS:
+            row += _spell_measured(results[preset].get(own))[:2]
         rows.append(row)
     return Table(columns, rows)
+
+
+def _spell_measured(by_seed: BySeed | None) -> list[str]:
+    """Mean, deviation and how many seeds; empty where not run."""
+    measured = summarize(list(by_seed.values())) if by_seed else (None, None, None)
+    return ["" if number is None else f"{number:.8g}" for number in measured]
 
 
 def tabulate_clusters(by_place: RunsByPlace, results: SeedResults) -> Table:
@@ -99,6 +112,43 @@ def tabulate_clusters(by_place: RunsByPlace, results: SeedResults) -> Table:
     return Table([*columns, "FedAvg, clients"], rows)
 
 
+def tabulate_own_splits(by_place: RunsByPlace, claims: Sequence[Claim], results: SeedResults) -> Table:
+    """Every algorithm on the common test set and on the clients' own splits, by how much FedSiKD is ahead on each.
+
+    Args:
+      by_place: the runs.
+      claims: the comparisons on the clients' own splits, a family of tuned runs.
+      results: every measure.
+    """
+    majorities, decided = find_majorities(by_place), decide_further(claims, results[TUNED])
+    p_values = {each.claim.conditions[0].cells[1]: each.p_value for each in decided}  # by FedSiKD's rival
+    columns = ["runs", "data", "alpha", "algorithm", "seeds", "test set", "clients' own"]
+    columns += ["FedSiKD ahead, test set", "FedSiKD ahead, clients' own", "p (Holm)"]
+    rows = []
+    for preset, (dataset, data), alpha in itertools.product((PRINTED, TUNED), AXES["data"].items(), ALPHAS):
+        place = Place(preset, dataset, alpha, FEDSIKD)
+        mine = [_find_after_budget(results, place, metric) for metric in (TEST_ACCURACY, CLIENT_TEST_ACCURACY)]
+        lines = {name: place._replace(algo=algo) for algo, name in COMPARED_ON_OWN.items()}
+        for name, other in lines.items() if mine[1] else ():
+            theirs = [_find_after_budget(results, other, metric) for metric in (TEST_ACCURACY, CLIENT_TEST_ACCURACY)]
+            if theirs[1] and (preset == TUNED or other.algo != CONTROL):
+                leads = ["", ""] if other == place else map(_show_lead, (TEST_ACCURACY,) * 2, mine, theirs)
+                p_value = (
+                    p_values.get(other.make_cell(CLIENT_TEST_ACCURACY, BUDGET_ROUNDS)) if preset == TUNED else None
+                )
+                cells = [*map(show, theirs), *leads, format_p_value(p_value)]
+                rows.append([PRESETS[preset], data, alpha, name, _count_seeds(theirs[1]), *cells])
+        usual = {seed: value for seed, value in majorities.get((dataset, alpha), {}).items() if seed in mine[1]}
+        if usual:
+            cells = ["", show(usual), "", _show_lead(TEST_ACCURACY, mine[1], usual), ""]
+            rows.append([PRESETS[preset], data, alpha, "majority class", _count_seeds(usual), *cells])
+    return Table(columns, rows)
+
+
+def _find_after_budget(results: SeedResults, place: Place, metric: str) -> BySeed:
+    return results[place.preset].get(place.make_cell(metric, BUDGET_ROUNDS), {})
+
+
 def _format_sizes(sizes: Mapping[int, Sequence[int] | None]) -> str:
     """The sizes of each seed, seeds with the same together: "37, 3 x 1 (seeds 0, 2); 40 (seed 1)"."""
     seeds: dict[str, list[str]] = {}
@@ -115,14 +165,15 @@ def _format_sizes(sizes: Mapping[int, Sequence[int] | None]) -> str:
 def tabulate_tuned(by_place: RunsByPlace, values: Mapping[Cell, BySeed]) -> Table:
     """Tuned against tuned, with control and ablations, at equal rounds and at equal bytes."""
     columns = ["algorithm", "alpha", "seeds", f"round {BUDGET_ROUNDS} (%)", "FedSiKD ahead"]
-    columns += ["equal bytes (%)", "FedSiKD ahead", "MB a round", "seconds a round"]
+    columns += ["equal bytes (%)", "FedSiKD ahead", "clients' own (%)", "FedSiKD ahead"]
+    columns += ["MB a round", "seconds a round"]
     rows = []
     for alpha, (algo, name) in itertools.product(COMPARED_ALPHAS, (NAMES | AXES["further"]).items()):
         found = functools.partial(_find, values, alpha)
         if not (accuracies := found(TEST_ACCURACY, algo)):
             continue
         row = [name, alpha, _count_seeds(accuracies)]
-        for metric in (TEST_ACCURACY, "equal_bytes_accuracy"):
+        for metric in (TEST_ACCURACY, "equal_bytes_accuracy", CLIENT_TEST_ACCURACY):
             lead = "" if algo == FEDSIKD else _show_lead(metric, found(metric, FEDSIKD), found(metric, algo))
             row += [show(found(metric, algo), metric, absent=""), lead]
         summaries = [read_summary(run) for run in by_place[Place(TUNED, MNIST, alpha, algo)]]
