@@ -147,7 +147,7 @@ class Run:
             from models.saved_models import load_weights
 
             spec = run.build_spec()
-        spec = spec.teacher if name in run.teachers else spec
+        spec = run.choose_spec(spec, name)
         model = spec.build()
         model.set_weights(load_weights(spec, run.find_model_folders()[name]))
         return spec, model

@@ -145,7 +145,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     if federation is not None:
         asked = choose_finally_evaluated(federation, run.config.finally_evaluated_clients, run.config.seed)
     for name in names:
-        model_spec = spec.teacher if name in run.teachers else spec
+        model_spec = run.choose_spec(spec, name)
         evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, folders[name])
         if examples is not None:
             rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))

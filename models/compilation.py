@@ -46,6 +46,7 @@ def find_obstacle(spec: ModelSpec) -> str:
 
 
 def compile_spec(spec: ModelSpec) -> ModelSpec:
-    """The same with compiled training; its teacher's is compiled where that pays."""
+    """The same with compiled training; its teacher's and its peers' is compiled where that pays."""
     teacher = spec.teacher and dataclasses.replace(spec.teacher, compiled=pays(spec.teacher))
-    return dataclasses.replace(spec, compiled=True, teacher=teacher)
+    peers = tuple(dataclasses.replace(peer, compiled=pays(peer)) for peer in spec.peers)
+    return dataclasses.replace(spec, compiled=True, teacher=teacher, peers=peers)

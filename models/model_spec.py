@@ -37,6 +37,7 @@ class ModelSpec:
         want it: features stored as (features, 1) reach it as (features,).
       standardization: by which numbers its inputs are scaled; None leaves them as they are.
       compiled: whether XLA compiles its training; see `models.compilation`.
+      peers: the other models that clients of the run train, where not all have the same; see `of_weights`.
     """
 
     name: str
@@ -55,6 +56,7 @@ class ModelSpec:
     has_channel_axis: bool = True
     standardization: Standardization | None = None
     compiled: bool = False
+    peers: "tuple[ModelSpec, ...]" = ()
 
     def __post_init__(self):
         if self.task is None:
@@ -100,10 +102,11 @@ class ModelSpec:
         return tuple(tuple(weight.shape) for weight in self.build().weights)
 
     def with_standardization(self, standardization: Standardization | None) -> "ModelSpec":
-        """The same, with this scaling of its inputs, its teacher's and those of the float model inside it."""
+        """The same, with this scaling of its inputs, its teacher's, its peers' and those of the float model inside."""
         if standardization is not None:
             standardization.arrange(self.model_input_shape)  # whether it fits
-        changed = {"standardization": standardization}
+        peers = tuple(peer.with_standardization(standardization) for peer in self.peers)
+        changed = {"standardization": standardization, "peers": peers}
         if self.teacher is not None:
             changed["teacher"] = self.teacher.with_standardization(standardization)
         if self.quantization is not None:
@@ -118,10 +121,17 @@ class ModelSpec:
             return model, model
         return put_before(self.standardization, model, self.model_input_shape), model
 
+    @property
+    def variants(self) -> "tuple[ModelSpec, ...]":
+        """All whose weights a run may have, this one first: the float model inside it, or its peers."""
+        return (self, *self.peers) if self.quantization is None else (self, self.quantization.float_spec)
+
     def of_weights(self, weights: tuple[np.ndarray, ...]) -> "ModelSpec":
-        """The specification that these weights belong to: this one, or that of the float model inside it."""
-        is_float = self.quantization is not None and len(weights) == len(self.quantization.positions)
-        return self.quantization.float_spec if is_float else self
+        """The one of the variants that these weights belong to, by their shapes."""
+        if len(self.variants) == 1:  # whose shapes need not be known
+            return self
+        shapes = tuple(array.shape for array in weights)
+        return next((variant for variant in self.variants if variant.weight_shapes == shapes), self)
 
 
 @dataclasses.dataclass(frozen=True)

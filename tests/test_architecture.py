@@ -29,10 +29,11 @@ FORBIDDEN = {
 # What every package may import: how what a user names is imported, with the same errors for all of it.
 KNOWN_TO_ALL = "datasets.own_objects"
 # What `tff_algos` may know of the other packages: their types, and what the training loop has to do with a model: take
-# the losses from its task, measure what its inputs are scaled by, hand dropout its seed, and heed its own losses and
-# constraints.
+# the losses from its task, measure what its inputs are scaled by, hand dropout its seed, heed its own losses and
+# constraints, and look at what goes into its last layer.
 KNOWN_TO_ALGORITHMS = {
     "datasets.federated_data",
+    "models.embedding",
     "models.model_spec",
     "models.standardization",
     "models.stateless_dropout",

@@ -56,7 +56,8 @@ ACCURACY, LOSS = "accuracy", "loss"
 TOOK_PART = "took_part"  # only in runs with new clients: 0 for those
 DEVICE_NAME = "device_name"  # only in runs with device profiles from a file
 ARCHETYPE, ARCHETYPE_NAME, META_ARCHETYPE = "archetype", "archetype_name", "meta_archetype"
-CLIENT_NAMES = (CLIENT, MODEL, DEVICE_NAME, ARCHETYPE_NAME)  # text, also where a name looks like a number
+ARCHITECTURE = protocol.ARCHITECTURE
+CLIENT_NAMES = (CLIENT, MODEL, DEVICE_NAME, ARCHETYPE_NAME, ARCHITECTURE)  # text, also where a name looks like a number
 CLUSTER, PLANE_X, PLANE_Y = protocol.CLUSTER, protocol.PLANE_X, protocol.PLANE_Y
 RESOURCE, CLIENT_STEPS = protocol.RESOURCE, protocol.CLIENT_STEPS
 

@@ -17,6 +17,7 @@ from tff_algos.fed_async.config import FedAsyncConfig
 from tff_algos.fed_avg.config import FedAvgConfig, FineTunedConfig
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_nova.config import FedNovaConfig
+from tff_algos.fed_proto.config import FedProtoConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.ifca.config import IFCAConfig
@@ -273,6 +274,15 @@ ROWS = (
         builder="tff_algos.oracle.process:build_oracle_process",
         shared_defaults={"partition": "hierarchical"},
         unused=("privacy",),
+    ),
+    Algorithm(
+        name="fedproto",
+        title="FedProto",
+        color="#D55E00",
+        summary="FedProto (Tan et al. 2022): clients of different models.",
+        config_class=FedProtoConfig,
+        builder="tff_algos.fed_proto.process:build_fed_proto_process",
+        unused=("compression", "client_weighting", "aggregation", "server", "privacy"),
     ),
     Algorithm(
         name="local_only",

@@ -133,6 +133,14 @@ def _check_model(field: str, name: str) -> None:
         ) from None
 
 
+def check_client_models(config: Any) -> None:
+    """Raises ConfigError if the algorithm's clients train models of their own that there are not, or --model, too."""
+    for name in (names := config.algorithm.model_names):
+        _check_model("models", name)
+    if names and config.model != AUTO:
+        raise ConfigError("models", ",".join(names), f"no --model={config.model} beside it; give one or the other")
+
+
 def _check_runtime(config: Any) -> None:
     if config.device != CPU and config.runtime in CPU_ONLY:
         expected = f"{CPU} with --runtime={config.runtime}, which has no GPU; for one, give --runtime={IN_PROCESS}"

@@ -24,7 +24,7 @@ from launch.settings.flag_fields import (
 )
 from launch.settings.own_algorithm import load_own_algorithm
 from launch.settings.partition_flags import ArchetypeFlags, PartitionFlags
-from launch.settings.run_checks import check_dataset, check_run_settings
+from launch.settings.run_checks import check_client_models, check_dataset, check_run_settings
 from launch.settings.run_flags import DeviceFlags, FolderFlags, ModelFlags, RoundFlags
 from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Setting, check, setting, shrink
 
@@ -129,6 +129,7 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     config = dataclasses.replace(config, algorithm=config.algorithm.plan_rounds(config.rounds))
     with prefix_errors(algorithm.flag_prefix):
         config.algorithm.check_run(config.rounds)
+        check_client_models(config)
     return config
 
 

@@ -25,12 +25,15 @@ PROJECT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = ("datasets", "models", "tff_algos", "launch", "examples")
 OBJECT_FLAGS = ("algo", "dataset", "model", "teacher_model")
 AGGREGATOR_ENDING = "_aggregator"  # of the flags that may name one, after the algorithm's name
+MODELS_ENDING = "_models"  # of those that may name several models, with commas between
 
 
 def list_modules(flags: Mapping[str, Any]) -> list[str]:
     """The modules that a run's flags name, in order, each once."""
     aggregators = [name for name in flags if name.endswith(AGGREGATOR_ENDING)]
     objects = [flags.get(name) for name in (*OBJECT_FLAGS, *aggregators)]
+    models = [flags[name] for name in flags if name.endswith(MODELS_ENDING) and isinstance(flags[name], str)]
+    objects += [name.strip() for each in models for name in each.split(",")]
     return list(dict.fromkeys(each.partition(":")[0] for each in objects if isinstance(each, str) and is_own(each)))
 
 

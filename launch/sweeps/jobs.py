@@ -94,9 +94,10 @@ def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
     """What a run on so many cores may take, roughly and rather too much than too little."""
     row, options = find_dataset(config.dataset), choose_options(config)
     form = None if row.format is None else row.find_format(options)
-    model = config.model if config.model != "auto" else row.find_model(options) or choose_student(form)
-    width = config.width**2 if model in WIDTH_MODELS else 1
-    weights_bytes = 4 * NUM_WEIGHTS.get(model, MOST_WEIGHTS) * width
+    own = row.find_model(options) or choose_student(form)
+    models = [own if name == "auto" else name for name in config.algorithm.model_names or (config.model,)]
+    width = config.width**2 if set(models) & set(WIDTH_MODELS) else 1
+    weights_bytes = 4 * width * max(NUM_WEIGHTS.get(model, MOST_WEIGHTS) for model in models)
     num_models = getattr(config.algorithm, "capacity", 1)  # FedCD's slots
     copies = COPIES_TRAINING * 2 * num_cores + COPIES_SERVER * num_models + COPIES_CLIENT * config.num_clients
     is_known = form is not None and row.num_examples

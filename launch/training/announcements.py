@@ -98,6 +98,7 @@ def announce_model(config: RunConfig, spec: "ModelSpec") -> None:
     """Says which models are trained, the teacher only if it is, and what quantization does to each layer."""
     float_spec = spec.quantization.float_spec if spec.quantization else spec
     models = [f"{spec.name} ({_count_parameters(float_spec):,} parameters)"]
+    models += [f"{peer.name} ({_count_parameters(peer):,})" for peer in spec.peers]
     if spec.teacher is not None and config.algorithm.trains_teacher:
         models.append(f"its teacher {spec.teacher.name} ({_count_parameters(spec.teacher):,})")
     say(f"model    {', '.join(models)}" + (f", in {spec.precision}" if spec.precision != "float32" else ""))

@@ -124,9 +124,7 @@ class CheckedProcess(ForwardingProcess):
 
     def __init__(self, label: str, process: FederatedProcess, model_spec: "ModelSpec", data: FederatedData):
         self.process = process
-        self._label, self._data = label, data
-        self._shapes, teacher = model_spec.weight_shapes, model_spec.teacher
-        self._teacher_shapes = None if teacher is None else lambda: teacher.weight_shapes
+        self._label, self._data, self._spec = label, data, model_spec
         self._structure: list[tuple] = []  # that of the first state
         self._metrics: list[str] = []  # the names of the first round
         kinds = {columns.IS_PERSONAL: bool, "takes_new_clients": bool, columns.START: str, "curve": tuple}
@@ -163,7 +161,7 @@ class CheckedProcess(ForwardingProcess):
         is_right = isinstance(models, Mapping) and models and all(isinstance(name, str) for name in models)
         self._expect(is_right, "get_models", "a dict of at least one name with its weights", _name(models))
         for name, weights in models.items():
-            self._check_weights(weights, self._shapes, f"get_models, of {name!r}")
+            self._check_weights(weights, self._spec, f"get_models, of {name!r}")
         return models
 
     def client_model(self, state: State) -> list[str]:
@@ -187,10 +185,14 @@ class CheckedProcess(ForwardingProcess):
         teachers = self._call("get_teachers", state)
         self._expect(isinstance(teachers, Mapping), "get_teachers", "a dict", _name(teachers))
         if teachers:
-            has_teacher = self._teacher_shapes is not None
-            self._expect(has_teacher, "get_teachers", "no teachers, since the model has none", ", ".join(teachers))
+            self._expect(
+                self._spec.teacher is not None,
+                "get_teachers",
+                "no teachers, since the model has none",
+                ", ".join(teachers),
+            )
         for name, weights in teachers.items():
-            self._check_weights(weights, self._teacher_shapes(), f"get_teachers, of {name!r}")
+            self._check_weights(weights, self._spec.teacher, f"get_teachers, of {name!r}")
         return teachers
 
     def summarize(self, state: State) -> dict[str, Any]:
@@ -257,11 +259,11 @@ class CheckedProcess(ForwardingProcess):
         same = f"the same metrics every round ({', '.join(self._metrics)})"
         self._expect(list(metrics) == self._metrics, "next", same, ", ".join(metrics))
 
-    def _check_weights(self, weights: Any, shapes: Sequence[tuple[int, ...]], where: str) -> None:
+    def _check_weights(self, weights: Any, spec: "ModelSpec", where: str) -> None:
         is_right = isinstance(weights, tuple | list) and all(isinstance(array, np.ndarray) for array in weights)
         found = _name(weights) if not isinstance(weights, tuple | list) else ", ".join(sorted(set(map(_name, weights))))
         self._expect(is_right, where, "a tuple of NumPy arrays", found)
-        found = [array.shape for array in weights]
+        found, shapes = [array.shape for array in weights], spec.of_weights(weights).weight_shapes
         if found != list(shapes):
             pairs = [(a, b) for a, b in zip(shapes, found, strict=False) if a != b]
             a, b = pairs[0] if pairs else (f"{len(shapes)} arrays", str(len(found)))
@@ -278,7 +280,7 @@ class CheckedProcess(ForwardingProcess):
                 pair = next(pairs, None)
             is_right = isinstance(pair, tuple) and len(pair) == 2 and getattr(pair[0], "index", None) == client.index
             self._expect(is_right, method, expected, f"{_name(pair)} for {client.name}")
-            self._check_weights(pair[1], self._shapes, method)
+            self._check_weights(pair[1], self._spec, method)
             yield pair
 
 

@@ -127,16 +127,17 @@ class Evaluate:
         ]
 
 
-class EvaluateQuantized:
-    """The same for weights of a quantization-aware model or of its float model."""
+class EvaluateVariants:
+    """The same for weights of any variant: a quantization-aware model and its float model, or a model and its peers."""
 
     def __init__(self, spec: ModelSpec, batch_size: int):
         self._spec = spec
-        self._own, self._float = Evaluate(spec, batch_size), Evaluate(spec.quantization.float_spec, batch_size)
-        self.kind = self._own.kind
+        self._evaluates = [(variant, Evaluate(variant, batch_size)) for variant in spec.variants]
+        self.kind = spec.task.kind
 
     def _choose(self, weights: Weights) -> Evaluate:
-        return self._own if self._spec.of_weights(weights) is self._spec else self._float
+        chosen = self._spec.of_weights(weights)
+        return next(evaluate for variant, evaluate in self._evaluates if variant is chosen)
 
     def __call__(self, weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
         """As `Evaluate.__call__`."""
@@ -147,9 +148,9 @@ class EvaluateQuantized:
         return self._choose(weights).split(weights, x, y, sizes)
 
 
-def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate | EvaluateQuantized:
-    """What evaluates weights of this specification, or of the float model inside it: `evaluate(weights, x, y)`."""
-    return (Evaluate if spec.quantization is None else EvaluateQuantized)(spec, batch_size)
+def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate | EvaluateVariants:
+    """What evaluates weights of this specification, or of another of its variants: `evaluate(weights, x, y)`."""
+    return (Evaluate if len(spec.variants) == 1 else EvaluateVariants)(spec, batch_size)
 
 
 def choose_evaluated_clients(data: FederatedData, most: int, seed: int) -> tuple[ClientFiles, ...]:

@@ -116,37 +116,42 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
     from models.standardization import Standardization
 
     task = build_run_task(config, data)
-    spec = build_model_spec(
-        _choose_model(config, data),
-        tuple(data["input_shape"]),
-        data["input_dtype"],
-        task.num_outputs,
-        data["scale"],
-        data["offset"],
-        config.activation,
-        config.teacher_model,
-        config.quantize,
-        config.width,
-        config.precision,
-        config.augment,
-        to_train,
-        task,
-        bool(data.get(TAKES_TOKENS)),
-        config.channel_axis or not data.get(ARE_FEATURES),
-    )
+
+    def build(name: str) -> "ModelSpec":
+        return build_model_spec(
+            _choose_model(name, config, data),
+            tuple(data["input_shape"]),
+            data["input_dtype"],
+            task.num_outputs,
+            data["scale"],
+            data["offset"],
+            config.activation,
+            config.teacher_model,
+            config.quantize,
+            config.width,
+            config.precision,
+            config.augment,
+            to_train,
+            task,
+            bool(data.get(TAKES_TOKENS)),
+            config.channel_axis or not data.get(ARE_FEATURES),
+        )
+
+    first, *others = [build(name) for name in config.algorithm.model_names or (config.model,)]
+    spec = dataclasses.replace(first, peers=tuple(dataclasses.replace(each, teacher=None) for each in others))
     spec = compile_spec(spec) if config.compile == ON else spec
     means = tuple(data.get(FEATURE_MEANS, ()))
     return spec.with_standardization(Standardization(means, tuple(data[FEATURE_DEVIATIONS]))) if means else spec
 
 
-def _choose_model(config: RunConfig, data: Mapping[str, Any]) -> str:
-    """`--model`; "auto" is the data set's own, if it has one, and for a table the perceptron.
+def _choose_model(name: str, config: RunConfig, data: Mapping[str, Any]) -> str:
+    """A model as `--model` takes it; "auto" is the data set's own, if it has one, and for a table the perceptron.
 
     Neighbouring columns of a table are not alike as steps in time are. Other features keep the convolutions over them
     that earlier versions chose.
     """
-    if config.model != AUTO:
-        return config.model
+    if name != AUTO:
+        return name
     if config.dataset == FILES and data.get(ARE_FEATURES):
         return "perceptron"
     own = DATASETS[config.dataset].find_model(choose_options(config)) if config.dataset in DATASETS else ""

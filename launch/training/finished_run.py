@@ -16,6 +16,7 @@ from datasets.federated_data import FederatedData
 from launch.progress import say
 from launch.runs.checksums import check_sums
 from launch.runs.columns import (
+    ARCHITECTURE,
     BEST,
     CHECKSUMS_FILE,
     CLIENT,
@@ -55,6 +56,8 @@ class FinishedRun(NamedTuple):
       rounds: rounds done until then: all of the run, or up to the best one.
       is_best: whether it is what the run has kept of its best round that is asked for, and not its end.
       is_personal: whether each client ended up with a model of its own. These are not saved; an export makes them anew.
+      architectures: the name of the specification of each saved model, by the model's name, where not all have the
+        same.
     """
 
     path: pathlib.Path
@@ -65,6 +68,7 @@ class FinishedRun(NamedTuple):
     rounds: int
     is_personal: bool = False
     is_best: bool = False
+    architectures: Mapping[str, str] = {}
 
     @property
     def task(self) -> TaskColumns:
@@ -89,6 +93,18 @@ class FinishedRun(NamedTuple):
         spec = build_spec(config, self.data, to_train=False)
         is_float = spec.quantization is not None and self.rounds < self.config.qat_start_round
         return spec.quantization.float_spec if is_float else spec
+
+    def choose_spec(self, spec: "ModelSpec", model: str) -> "ModelSpec":
+        """The specification of a saved model: the teacher's, or the one of the variants that it is.
+
+        Args:
+          spec: of the run, as from `build_spec`.
+          model: the model's name.
+        """
+        if model in self.teachers:
+            return spec.teacher
+        name = self.architectures.get(model, spec.name)
+        return next((variant for variant in (spec, *spec.peers) if variant.name == name), spec)
 
     def find_model_folders(self) -> dict[str, pathlib.Path]:
         """The folder of each saved model, by the model's name, in the order of the names."""
@@ -158,6 +174,7 @@ def read_finished_run(
         data = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["data"]
         summary = json.loads((path / SUMMARY_FILE).read_text(encoding="utf-8"))
         client_models = _read_client_models(path / CLIENTS_FILE)
+        architectures = _read_architectures(path / CLIENTS_FILE)
         task = read_task_columns(data)
         teachers = frozenset(summary[find_algorithm(config.algo).name].get(task.teachers, ()))
         rounds = int(summary["rounds"])
@@ -168,7 +185,8 @@ def read_finished_run(
         names = f"{CONFIG_FILE}, {SUMMARY_FILE} or {CLIENTS_FILE}"
         raise RunFolderError(f"--run_dir={path}: its {names} is damaged") from None
     check_data_section(data, path / CONFIG_FILE)
-    run = FinishedRun(path, config, data, client_models, teachers, rounds, bool(summary.get(IS_PERSONAL)))
+    is_personal = bool(summary.get(IS_PERSONAL))
+    run = FinishedRun(path, config, data, client_models, teachers, rounds, is_personal, architectures=architectures)
     return _take_best(run, best) if of_round == BEST else run
 
 
@@ -203,6 +221,12 @@ def _read_client_models(path: pathlib.Path) -> dict[str, str]:
     """The name of each client's model, by the client's name."""
     with open(path, newline="", encoding="utf-8") as file:
         return {row[CLIENT]: row[MODEL] for row in iterate_records(file)}
+
+
+def _read_architectures(path: pathlib.Path) -> dict[str, str]:
+    """The specification of each model, by the model's name; empty where all have the same."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return {row[MODEL]: row[ARCHITECTURE] for row in iterate_records(file) if ARCHITECTURE in row}
 
 
 def choose_models(run: FinishedRun, model_name: str) -> list[str]:

@@ -39,6 +39,7 @@ FIXED = (
     "partial",
     "pfedme",
     "scaffold",
+    "fedproto",
 )
 SWITCHING = [name for name in ALGORITHMS if name not in FIXED]
 SWITCHING_FAST = ("fedavg", "fedcd", "fedsikd")  # the others switch by the same code

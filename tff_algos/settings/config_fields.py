@@ -267,6 +267,11 @@ class AlgorithmConfig:
         """Whether the model's teacher is trained beside it; by default it is not."""
         return False
 
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """The models that clients train in place of --model: those of a setting `models`, else none."""
+        return tuple(name.strip() for name in getattr(self, "models", "").split(",") if name.strip())
+
     def plan_rounds(self, rounds: int) -> Self:
         """The settings for a run of so many rounds; by default the same."""
         del rounds

@@ -16,7 +16,8 @@ from tff_algos.settings.config_fields import ConfigError
 LABEL = "--algo=my_module:ALGORITHM"
 CLIENTS = tuple(types.SimpleNamespace(index=index, name=f"client_{index}") for index in range(3))
 DATA = types.SimpleNamespace(clients=CLIENTS, everyone=CLIENTS)
-SPEC = types.SimpleNamespace(weight_shapes=((4, 3), (3,)), teacher=types.SimpleNamespace(weight_shapes=((2,),)))
+TEACHER = types.SimpleNamespace(weight_shapes=((2,),), of_weights=lambda weights: TEACHER)
+SPEC = types.SimpleNamespace(weight_shapes=((4, 3), (3,)), teacher=TEACHER, of_weights=lambda weights: SPEC)
 WEIGHTS = (np.ones((4, 3), np.float32), np.zeros(3, np.float32))
 METRICS = dict.fromkeys(COMMON_METRICS, 1.0)
 

@@ -1,0 +1,1 @@
+"""FedProto: clients of different models that share the means of their embeddings by class."""

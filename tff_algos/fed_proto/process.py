@@ -1,0 +1,155 @@
+"""FedProto: Algorithm 1 of Tan, Long, Liu, Zhou, Lu, Jiang and Zhang 2022; for clients of different architectures.
+
+"FedProto: Federated Prototype Learning across Heterogeneous Clients", AAAI 2022. Each client has a model of its own,
+of its own architecture. What travels are prototypes: of each class, the mean embedding. A round:
+1. The server sends the global prototypes to a cohort (all clients by default).
+2. Each client trains its model on its examples, and pulls their embeddings to the global prototypes of their classes
+   (Eq. 7). It sends the prototypes of its classes (Eq. 3) and of how many examples they are.
+3. The server averages the prototypes of a class by these numbers (Eq. 6).
+
+The embedding is what goes into the last layer; it has the same width in all models. The nearest prototype predicts
+(Eq. 4), which is a last layer of other weights: so the model that is evaluated and exported has these.
+
+| paper | here |
+|---|---|
+| f_i, g_i | a model without its last layer, and that layer (`models.embedding`) |
+| C^(j) bar, N_j | `ServerState.own` |
+| phi_i, nu_i | what a client keeps |
+| lambda, d | `prototype_weight`, the squared distance divided by the width |
+
+Why not FedDF (Lin et al. 2020), which is for such clients too? It distils on unlabelled data of the server, which no
+data set here has; its clients of one architecture must share a model; and it sends models.
+
+Limit case: a weight of 0 and `prediction` = head are local training. Deviations from the paper:
+- Eq. (8) is a distance between means, which a batch hardly has. Here each example is pulled, as in the paper's analysis
+  (Appendix B) and in the published code, whose division by the width its lambda belongs to.
+- Eq. (6) is printed with a further factor 1 / |N_j|, which would shrink the prototypes; the analysis has none.
+- The paper asks all clients. With a cohort, a class that none of it has keeps its prototype. A client is pulled to, and
+  may predict, any class with a prototype, whether it has examples of it or not.
+- A client's prototypes are those of its trained model. This forward pass takes no virtual time.
+- All clients of an architecture start from the same model. One whose result is not finite keeps its model and sends
+  nothing. The optimizer can be Adam.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from models.embedding import Head
+from tff_algos.client.cohort import NOBODY
+from tff_algos.fed_proto.architectures import assign_models, find_heads
+from tff_algos.fed_proto.config import PROTOTYPES
+from tff_algos.fed_proto.local_work import build_prototype_training
+from tff_algos.fed_proto.prototypes import Prototypes, aggregate_prototypes, build_nearest_head, compute_spread
+from tff_algos.protocol import ARCHITECTURE, ClientWork
+from tff_algos.rounds.aggregation import RoundTotals
+from tff_algos.rounds.aggregators import Aggregate, SumAggregator
+from tff_algos.rounds.grouped_store import GroupedStore
+from tff_algos.rounds.synchronous import ServerState, SynchronousProcess
+from tff_algos.rounds.training_phase import PhaseOutcome, PlacedInput, TrainingPhase
+from tff_algos.rounds.transport import build_transport
+from tff_algos.weights import initialize_weights
+
+NO_MODEL = Aggregate((), np.zeros(1, bool), np.zeros(1, np.float32), 1, (), {})
+_MOST_BYTES = 2**28  # of the models of one call: a message of the worker carries at most 2 GB
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class FedProtoProcess(SynchronousProcess):
+    """FedProto. `names`, `heads` and `phases` are of each architecture; there is no shared model."""
+
+    names: tuple[str, ...]
+    heads: tuple[Head, ...]
+    phases: tuple[TrainingPhase, ...]
+    num_classes: int
+
+    takes_new_clients = False
+
+    def initialize(self):
+        shape = self.num_classes, self.heads[0].width
+        own = Prototypes(np.zeros(shape, np.float32), np.zeros(shape[0], np.float32))
+        return ServerState(np.int32(0), np.float64(0.0), (), kept=self.store.initialize(), own=own)
+
+    def assign_groups(self, state, cohort):
+        return self.store.group_of[cohort].astype(np.int32)
+
+    def train(self, state, invited, round_num):
+        """Step 2, one architecture after another; `PhaseOutcome.sums` are the prototypes of each client."""
+        del round_num
+        rows = self.store.read(state.kept, [each.index for each in invited])
+        inputs = [PlacedInput(each.told, kept=row) for each, row in zip(invited, rows, strict=True)]
+        sent = {}
+        for group, (phase, store) in enumerate(zip(self.phases, self.store.stores, strict=True)):
+            places = [place for place, each in enumerate(inputs) if each.client.group == group]
+            size, blank = max(_MOST_BYTES // store.row_bytes, 1), PlacedInput(NOBODY, kept=store.initial)
+            for part in (places[start : start + size] for start in range(0, len(places), size)):
+                collected = phase.collect(state.own, [inputs[place] for place in part], (), 1, blank)
+                sent.update(zip(part, collected, strict=True))
+        sent = [sent[place] for place in range(len(inputs))]
+        results = [each.update.result for each in sent]
+        loss_sum, num_trained = sum(each.loss_sum for each in results), sum(each.num_trained for each in results)
+        totals = RoundTotals(loss_sum, num_trained, sum(not each.is_finite for each in results), 0.0, 0.0)
+        return PhaseOutcome(NO_MODEL, totals, [each.sums for each in sent], [each.kept for each in sent])
+
+    def apply(self, state, outcome):
+        return state._replace(own=aggregate_prototypes(state.own, outcome.sums))
+
+    def list_phases(self, state, cohort):
+        """Prototypes alone travel, those of classes that have one, and the numbers of examples of all classes."""
+        row_bytes, counts_bytes = 4 * self.heads[0].width, 4 * self.num_classes
+        down = counts_bytes + row_bytes * int(np.sum(state.own.counts > 0))
+        up = counts_bytes + row_bytes * np.array([self.count_own_classes(client) for client in cohort])
+        return [ClientWork(cohort, self.examples_trained[cohort], down, up)]
+
+    def count_own_classes(self, index):
+        """Of how many classes a client has train examples; only of many clients its labels must be read for that."""
+        if self.clients.label_counts.shape[1]:
+            return int(np.sum(self.clients.label_counts[index] > 0))
+        return len(np.unique(self.clients.read_labels(self.clients.clients[index], "train")))
+
+    def describe(self, state, new_state, outcome, cohort):
+        known, spread = int(np.sum(new_state.own.counts > 0)), compute_spread(new_state.own, outcome.sums)
+        return {"num_prototypes": known, "prototype_spread": spread}
+
+    def personalize(self, state, clients):
+        indices, is_nearest = [client.index for client in clients], self.config.prediction == PROTOTYPES
+        nearest = build_nearest_head(state.own) if is_nearest and np.any(state.own.counts > 0) else None
+        for client, row in zip(clients, self.store.iterate(state.kept, indices), strict=True):
+            head = self.heads[self.store.group_of[client.index]]
+            yield client, tuple(row) if nearest is None else head.replace(row, *nearest)
+
+    def get_models(self, state):
+        return {client.name: weights for client, weights in self.personalize(state, self.clients.clients)}
+
+    def client_model(self, state):
+        return [client.name for client in self.clients.clients]
+
+    def client_columns(self, state):
+        return {ARCHITECTURE: [self.names[group] for group in self.store.group_of]}
+
+
+def build_fed_proto_process(model_spec, clients, config, seed):
+    """FedProto as a process, over `model_spec` and its peers; the arguments are those of `build_fed_avg_process`.
+
+    Raises:
+      ConfigError, ModelError: see `find_heads`.
+    """
+    specs = model_spec.variants
+    heads, weights = find_heads(specs, config.models), [initialize_weights(spec, seed) for spec in specs]
+    transport = build_transport(model_spec, (), seed)
+    works = [build_prototype_training(spec, config.training, config.prototype_weight) for spec in specs]
+    phases = tuple(TrainingPhase(work, transport, SumAggregator(), ()) for work in works)
+    group_of = assign_models(len(clients.clients), len(specs), config.assignment, clients.profiles.examples_per_s)
+    return FedProtoProcess(
+        clients,
+        config,
+        seed,
+        initial_weights=(),
+        phase=phases[0],
+        server_step=None,
+        store=GroupedStore(weights, group_of),
+        names=tuple(spec.name for spec in specs),
+        heads=heads,
+        phases=phases,
+        num_classes=model_spec.num_classes,
+    )
