@@ -52,9 +52,11 @@ def test_what_depends_on_whole_batches_is_not_compiled(spec, reason):
     assert reason in find_obstacle(spec) and not pays(spec)
 
 
-def test_a_teacher_is_compiled_where_that_pays():
+def test_teachers_and_peers_are_compiled_where_that_pays():
     student = build_model_spec("perceptron", (8,), "float32", 4)
     small, large = (dataclasses.replace(student, teacher=each) for each in (student, student.teacher))
     assert compile_spec(small).compiled and compile_spec(small).teacher.compiled
     assert compile_spec(large).compiled and not compile_spec(large).teacher.compiled
+    peers = compile_spec(dataclasses.replace(student, peers=(student, student.teacher))).peers
+    assert [peer.compiled for peer in peers] == [True, False]
     assert not student.compiled

@@ -284,6 +284,7 @@ _PERSONAL = {
     "local_only_worker": _train("local_only", TFF, *BUILDING),
     "local_only_digits": _train("local_only", IN_PROCESS, "--dataset=digits", *DIGITS),
     "local_only_sgd": _train("local_only", IN_PROCESS, *BUILDING, *SGD),
+    "fedproto": _train("fedproto", IN_PROCESS, *DIGITS),
     "local_only_batch_norm": _train("local_only", IN_PROCESS, "--dataset=digits", *DIGITS, *CNN10),
 }
 SETTINGS = {

@@ -50,6 +50,16 @@ def test_the_largest_runs_decide():
     assert jobs.choose_jobs([SMALL, SMALL, large], 2, int(1.9 * needed)) == 2
 
 
+def test_the_largest_of_the_clients_models_decides():
+    sizes = [
+        jobs.estimate_memory_bytes(build_run_config({"algo": "fedproto", "fedproto_models": models}), 2)
+        for models in ("perceptron", "perceptron,emnist_cnn", "emnist_cnn", "auto")
+    ]
+    assert sizes[0] < sizes[1] == sizes[2] and sizes[3] == jobs.estimate_memory_bytes(
+        build_run_config({"algo": "fedproto"}), 2
+    )
+
+
 def test_a_gpu_is_not_shared_unasked():
     on_gpu = SimpleNamespace(**{**vars(SMALL), "device": "gpu"})
     assert jobs.choose_jobs([SMALL, on_gpu], 4, 100 * GIGABYTE) == 1

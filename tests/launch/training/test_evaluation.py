@@ -56,6 +56,24 @@ def test_weights_are_assigned_each_time(evaluate):
     assert evaluate(STRAIGHT, X, Y).metric == pytest.approx(2 / 3)
 
 
+def test_weights_are_evaluated_as_the_model_that_they_belong_to(evaluate):
+    """A peer that only adds a layer: its weights have shapes of their own."""
+
+    def build():
+        return tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(2), tf.keras.layers.Dense(2)])
+
+    peer = dataclasses.replace(SPEC, name="two", build=build)
+    evaluate_both = build_evaluator(dataclasses.replace(SPEC, peers=(peer,)))
+    for weights in (STRAIGHT, SWAPPED):
+        expected = evaluate(weights, X, Y)
+        np.testing.assert_array_equal(evaluate_both(weights, X, Y).loss, expected.loss)
+        np.testing.assert_array_equal(evaluate_both((*STRAIGHT, *weights), X, Y).loss, expected.loss)
+        assert (
+            evaluate_both.split((*STRAIGHT, *weights), X, Y, (1, 2))[0].sums.tolist()
+            == evaluate.split(weights, X, Y, (1, 2))[0].sums.tolist()
+        )
+
+
 def test_no_examples(evaluate):
     result = evaluate(STRAIGHT, X[:0], Y[:0])
     assert result.loss.shape == (0,)
