@@ -29,6 +29,7 @@ from launch.settings.data_flags import CLIENT
 from launch.settings.flags import FlagError, define_own_flags
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
 from launch.stop_signals import leave
+from launch.training.attackers import find_attackers
 from launch.training.finished_run import (
     FinishedRun,
     choose_models,
@@ -143,7 +144,8 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     spec = run.build_spec()
     rows, folders, asked = [], run.find_model_folders(), ()
     if federation is not None:
-        asked = choose_finally_evaluated(federation, run.config.finally_evaluated_clients, run.config.seed)
+        attackers = find_attackers(run.config, federation)
+        asked = choose_finally_evaluated(federation, run.config.finally_evaluated_clients, run.config.seed, attackers)
     for name in names:
         model_spec = run.choose_spec(spec, name)
         evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, folders[name])

@@ -18,6 +18,7 @@ VIRTUAL_TIME_S, NUM_CLIENTS, NUM_REJECTED, BYTES_DOWN, BYTES_UP, TRAIN_LOSS = CO
 # Further metrics, and columns of the clients, that an algorithm may give and that are drawn if it does.
 WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT = "within_cluster_drift", "total_drift"
 EPSILON_SPENT = "epsilon_spent"
+NUM_ATTACKERS = "num_attackers"  # of a round; only where somebody attacks
 CLUSTER, PLANE_X, PLANE_Y = "cluster", "plane_x", "plane_y"
 ARCHITECTURE = "architecture"  # the name of a client's model specification, where the run's has peers
 RESOURCE, CLIENT_STEPS = "resource", "fine_tuning_steps"  # R_i and N_i, where devices fine-tune by their resources

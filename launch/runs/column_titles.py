@@ -2,6 +2,7 @@
 
 from launch.runs import columns
 from launch.runs.archetype_metrics import CHANGE, MIXED
+from tff_algos import protocol
 
 # Those that the rule of `title_column` would not name well.
 TITLES = {
@@ -16,6 +17,7 @@ TITLES = {
     columns.TOTAL_DRIFT: "Drift of the updates",
     columns.WITHIN_CLUSTER_DRIFT: "Drift within clusters",
     columns.EPSILON_SPENT: "Epsilon spent",
+    protocol.NUM_ATTACKERS: "Attackers that took part",
     columns.JOULES: "Energy, J",
     columns.JOULES_TOTAL: "Energy since the start, J",
     CHANGE: "Change of a client's accuracy",

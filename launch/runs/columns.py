@@ -54,6 +54,7 @@ EXAMPLES_PER_S, AVAILABILITY = "examples_per_s", "availability"
 DOWNLINK_BYTES_PER_S, UPLINK_BYTES_PER_S = "downlink_bytes_per_s", "uplink_bytes_per_s"
 ACCURACY, LOSS = "accuracy", "loss"
 TOOK_PART = "took_part"  # only in runs with new clients: 0 for those
+ATTACKER = "attacker"  # only in runs with attackers: 1 for those
 DEVICE_NAME = "device_name"  # only in runs with device profiles from a file
 ARCHETYPE, ARCHETYPE_NAME, META_ARCHETYPE = "archetype", "archetype_name", "meta_archetype"
 ARCHITECTURE = protocol.ARCHITECTURE
@@ -82,6 +83,7 @@ STOPPED_EARLY = "stopped_early"  # only if --patience has ended the run: its val
 PATIENCE, BEST_ROUND = "patience", "best_round"
 REACHED_LIMITS = "reached_limits"  # only if a limit of cost has ended the run: both limits, by the names of their flags
 KEPT_BEST = "kept_best"  # only with --keep_best: the round whose models are kept, and what it was chosen by
+ATTACK, ATTACKERS = "attack", "attackers"  # only in runs with attackers: what they do, and their names
 IS_PERSONAL = "is_personal"  # whether the clients' models are their own
 
 # Of config.json: what is said of the data in words, and how many natural clients have no example to train on.

@@ -48,6 +48,7 @@ _DRIVERS_CLIENT_COLUMNS = {
     *(task.of_client for task in _TASKS),
     columns.LOSS,
     columns.TOOK_PART,
+    columns.ATTACKER,
     columns.ARCHETYPE,
     columns.ARCHETYPE_NAME,
     columns.META_ARCHETYPE,

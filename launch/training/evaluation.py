@@ -1,6 +1,6 @@
 """Loss and metrics of an algorithm's models: on the global test set, and on each client's own splits."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -153,23 +153,29 @@ def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate | Evalu
     return (Evaluate if len(spec.variants) == 1 else EvaluateVariants)(spec, batch_size)
 
 
-def choose_evaluated_clients(data: FederatedData, most: int, seed: int) -> tuple[ClientFiles, ...]:
+def choose_evaluated_clients(
+    data: FederatedData, most: int, seed: int, attackers: Collection[int] = ()
+) -> tuple[ClientFiles, ...]:
     """The clients whose own splits are evaluated while a run goes on: the same ones in every round, ascending.
 
     Args:
       data: the federation; new clients are never among them.
       most: how many at most, 0 for all.
       seed: the run's, by which they are drawn if there are more.
+      attackers: indices of those that are never among them.
     """
-    if not 0 < most < len(data.clients):
-        return data.clients
-    drawn = derive_generator(seed, "evaluated clients").choice(len(data.clients), most, replace=False)
-    return tuple(data.clients[place] for place in sorted(drawn.tolist()))
+    honest = tuple(client for client in data.clients if client.index not in attackers)
+    if not 0 < most < len(honest):
+        return honest
+    drawn = derive_generator(seed, "evaluated clients").choice(len(honest), most, replace=False)
+    return tuple(honest[place] for place in sorted(drawn.tolist()))
 
 
-def choose_finally_evaluated(data: FederatedData, most: int, seed: int) -> tuple[ClientFiles, ...]:
+def choose_finally_evaluated(
+    data: FederatedData, most: int, seed: int, attackers: Collection[int] = ()
+) -> tuple[ClientFiles, ...]:
     """The clients that are evaluated when a run is over: all new ones, and as many members as `most`, 0 for all."""
-    return (*choose_evaluated_clients(data, most, seed), *data.new_clients)
+    return (*choose_evaluated_clients(data, most, seed, attackers), *data.new_clients)
 
 
 def build_state_evaluation(

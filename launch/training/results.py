@@ -1,6 +1,6 @@
 """What a finished run leaves behind: the tables, `summary.json` and the saved models."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import TASK, TaskColumns
 from launch.settings.run_config import RunConfig, find_algorithm
+from launch.training.attackers import find_attackers, find_attacks
 from launch.training.best_round import save_models
 from launch.training.evaluation import (
     ClientResults,
@@ -46,7 +47,8 @@ def write_results(
     task: TaskColumns,
 ) -> dict[str, Any]:
     """Writes the clients' table, the models and the summary of a run, and returns the summary."""
-    asked = choose_finally_evaluated(data, config.finally_evaluated_clients, config.seed)
+    attackers = find_attackers(config, data)
+    asked = choose_finally_evaluated(data, config.finally_evaluated_clients, config.seed, attackers)
     members = asked[: len(asked) - len(data.new_clients)]
     results = evaluate_clients(process, state, data, evaluate, clients=asked)["test"]
     curve = measure_curve(process, state, data, members, evaluate, task)
@@ -54,7 +56,7 @@ def write_results(
         write_table(
             folder.fine_tuning_curve, task.fine_tuning_columns, [[format_cell(cell) for cell in row] for row in curve]
         )
-    write_clients(folder, data, results, process, state, task)
+    write_clients(folder, data, results, process, state, task, attackers)
     save_models(folder.models, spec, process, state)
     own = dict(process.summarize(state))
     teachers = process.get_teachers(state)
@@ -72,6 +74,7 @@ def write_results(
         baselines = compute_token_baselines(train, (data.test_x, data.test_y), data.labels)
         summary[columns.TOKEN_BASELINES] = baselines
     summary |= _describe_end(config, process, state, metrics, task)
+    summary |= _describe_attack(config, data, attackers)
     summary[columns.IS_PERSONAL] = process.is_personal
     if columns.JOULES in (table := process.client_columns(state)):
         joules = np.array(table[columns.JOULES])[:num_members]  # spent in training by each client
@@ -120,6 +123,12 @@ def _describe_end(
     return ended
 
 
+def _describe_attack(config: RunConfig, data: FederatedData, attackers: Sequence[int]) -> dict[str, Any]:
+    """What attackers did, and who they are; nothing of a run without attackers."""
+    names = [data.clients[index].name for index in attackers]
+    return {columns.ATTACK: {columns.ATTACK: find_attacks(config).attack, columns.ATTACKERS: names}} if names else {}
+
+
 def _evaluate_teachers(data: FederatedData, spec: ModelSpec, teachers: dict) -> dict[str, float]:
     """Each teacher's main metric on the global test set."""
     evaluate = build_evaluator(spec.teacher)
@@ -133,12 +142,13 @@ def write_clients(
     process: FederatedProcess,
     state: State,
     task: TaskColumns,
+    attackers: Collection[int] = (),
 ) -> None:
     """Writes `clients.csv`: a row a client, new ones last; the algorithm's own columns last.
 
     A client without a test split has empty cells for the main metric and the loss. There are columns of archetypes only
     if the partition is by archetype, one of who took part only if there are new clients, and the devices' names only if
-    they come from a file.
+    they come from a file. Of attackers, which have a column if there are any, nothing is measured.
     """
     table = {
         columns.CLIENT: [client.name for client in data.everyone],
@@ -154,6 +164,7 @@ def write_clients(
         task.of_client: _blank_nan(results.metric),
         columns.LOSS: _blank_nan(results.loss),
         **({columns.TOOK_PART: [1] * len(data.clients) + [0] * len(data.new_clients)} if data.new_clients else {}),
+        **({columns.ATTACKER: [int(c.index in attackers) for c in data.everyone]} if len(attackers) else {}),
         **_list_archetypes(data),
         **process.client_columns(state),
     }

@@ -36,6 +36,7 @@ from launch.training.announcements import (
     say_result,
     was_all_rejected,
 )
+from launch.training.attackers import check_attack, find_attackers, flip_attackers_labels
 from launch.training.checked_process import build_checked_process
 from launch.training.compilation import settle_compilation
 from launch.training.feature_scaling import check_can_be_scaled, scale_features
@@ -72,6 +73,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         config.algorithm.check_archetypes(data.archetypes)
     check_best_can_be_told(config, data)
     check_task(config, data)
+    check_attack(config, data)
     check_can_be_scaled(config, data)
     with contextlib.ExitStack() as stack:
         tracking = stack.enter_context(open_tracking(config))  # ends after the folder is let go: so it knows of the end
@@ -177,7 +179,8 @@ def _run(
 
     process = build_process(config, spec, data)
     evaluate = evaluation.build_evaluator(spec)
-    evaluated = evaluation.choose_evaluated_clients(data, config.evaluated_clients, config.seed)
+    attackers = find_attackers(config, data)
+    evaluated = evaluation.choose_evaluated_clients(data, config.evaluated_clients, config.seed, attackers)
     evaluate_state = evaluation.build_state_evaluation(process, data, evaluate, evaluated, config.fairness)
     task = find_task_columns(data.labels.task)
     spread = task.spread if process.is_personal or config.fairness else ()
@@ -303,7 +306,7 @@ def _build_process_at_its_round(config: RunConfig, spec: "ModelSpec", data: Fede
 
 def _build_process_of(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
     algorithm = find_algorithm(config.algo)
-    build = algorithm.load_builder()
+    build, data = algorithm.load_builder(), flip_attackers_labels(config, data)
     with prefix_errors(algorithm.flag_prefix):
         if config.algo in ALGORITHMS:
             return build(spec, data, config.algorithm, config.seed)

@@ -62,7 +62,7 @@ def fix_cohort():
         )
 
 
-HOSTS_PARTS = ("seed", "private_sum", "release")
+HOSTS_PARTS = ("seed", "private_sum", "release", "attack")
 
 
 class Same:

@@ -83,7 +83,8 @@ class FLHCProcess(SynchronousProcess):
         # The distances need every client's update at once, but one message might not hold them all.
         size = max(_MAX_RESULT_BYTES // self.transport.model_bytes, 1)
         parts = [inputs[start : start + size] for start in range(0, len(inputs), size)]
-        results = [each.update.result for part in parts for each in self.phase.collect(state.models, part, ())]
+        updates = [each.update for part in parts for each in self.phase.collect(state.models, part, ())]
+        results = [update.result for update in self.phase.forge(updates, inputs)]
         is_finite = np.array([bool(result.is_finite) for result in results])
         assignments = np.zeros(len(cohort), np.int32)
         if is_finite.any():

@@ -25,8 +25,18 @@ from tff_algos.client.cohort import (
     tell_clients,
 )
 from tff_algos.client.local_training import count_examples_trained
-from tff_algos.protocol import NUM_REJECTED, TOTAL_DRIFT, ClientWork, FederatedProcess, RoundOutput, State, Weights
+from tff_algos.protocol import (
+    NUM_ATTACKERS,
+    NUM_REJECTED,
+    TOTAL_DRIFT,
+    ClientWork,
+    FederatedProcess,
+    RoundOutput,
+    State,
+    Weights,
+)
 from tff_algos.rounds.aggregators import Aggregator
+from tff_algos.rounds.attacks import build_attack
 from tff_algos.rounds.build_aggregator import build_aggregator
 from tff_algos.rounds.client_store import ClientStore
 from tff_algos.rounds.round_metrics import build_common_metrics, sum_bytes
@@ -39,6 +49,7 @@ from tff_algos.rounds.training_phase import (
     build_group_training,
 )
 from tff_algos.rounds.transport import Transport, build_transport
+from tff_algos.settings.aggregation import AggregationConfig
 from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import initialize_weights, is_float, stack_models, take_model
 
@@ -249,6 +260,8 @@ class SynchronousProcess(FederatedProcess):
         metrics = build_common_metrics(outcome.totals, new_state.virtual_time_s, len(cohort), *sent)
         metrics[NUM_REJECTED] += num_rejected
         own = self.describe(state, new_state, outcome, cohort)
+        if self.phase.attack:
+            own[NUM_ATTACKERS] = len(np.intersect1d([each.index for each in invited], self.phase.attack.clients))
         return RoundOutput(new_state, {**metrics, **own, **outcome.aggregate.metrics})
 
     def train(self, state: State, invited: Sequence[Participant], round_num: int) -> PhaseOutcome:
@@ -281,7 +294,8 @@ class SynchronousProcess(FederatedProcess):
         return self.aggregator.is_spent(state.aggregator, int(state.round_num))
 
     def get_notes(self, state: State) -> Sequence[str]:
-        return self.aggregator.list_notes(state.aggregator, self.released)
+        notes = self.aggregator.list_notes(state.aggregator, self.released)
+        return (*notes, self.phase.attack.describe(self.clients)) if self.phase.attack else notes
 
     def keep_in(self, folder: pathlib.Path) -> None:
         if self.store:
@@ -339,12 +353,13 @@ def build_parts(
     aggregator = aggregator or build_aggregator(model_spec, weights, clients, config, seed)
     shapes = tuple(array.shape for array in weights if is_float(array))
     work = work or build_group_training(model_spec, config.training)
+    attacks = getattr(config, "aggregation", AggregationConfig()).attacks
     return {
         "clients": clients,
         "config": config,
         "seed": seed,
         "initial_weights": weights,
-        "phase": TrainingPhase(work, transport, aggregator, shapes),
+        "phase": TrainingPhase(work, transport, aggregator, shapes, build_attack(attacks, clients, seed)),
         "server_step": build_server_step(config.server, weights, always_by_optimizer),
         "store": ClientStore(kept(first), len(clients.clients)) if kept else None,
     }

@@ -7,8 +7,8 @@ single clients send, never both (TFF's compiler would run the clients' work twic
   summed: (<models, told>@SERVER, {PlacedInput, flat}@CLIENTS) -> SummedRound@SERVER
   listed: (<models, told>@SERVER, {PlacedInput, flat}@CLIENTS) -> {SentOn}@CLIENTS
 
-The second is for clients that keep something, and for aggregators that see single updates. An aggregator that sums
-then does so on the host, by the same functions in the same order.
+The second is for clients that keep something, for aggregators that see single updates, and for attackers that forge
+theirs. An aggregator that sums then does so on the host, by the same functions in the same order.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import NOBODY, ClientInput, pad_cohort
 from tff_algos.client.local_training import train_locally
-from tff_algos.late_computation import LateComputation
+from tff_algos.late_computation import OUTSIDE_GRAPHS, LateComputation
 from tff_algos.rounds.aggregation import (
     ClientUpdate,
     RoundTotals,
@@ -33,6 +33,7 @@ from tff_algos.rounds.aggregation import (
     summarize_totals,
 )
 from tff_algos.rounds.aggregators import Aggregate, Aggregator
+from tff_algos.rounds.attacks import Attack
 from tff_algos.rounds.transport import Transport
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import build_type
@@ -124,12 +125,14 @@ class TrainingPhase:
       transport: how updates travel. What goes down is sent by the caller.
       aggregator: what becomes of them.
       shapes: of an update, one for each floating-point weight.
+      attack: what attackers send in place of their updates; None if nobody attacks.
     """
 
     work: LocalWork
     transport: Transport
     aggregator: Aggregator
     shapes: tuple[tuple[int, ...], ...]
+    attack: Attack | None = dataclasses.field(default=None, metadata=OUTSIDE_GRAPHS)
 
     def run(
         self,
@@ -153,7 +156,7 @@ class TrainingPhase:
           blank: the input of an empty place.
         """
         sizes = np.bincount(np.array([each.client.group for each in inputs], np.int64), minlength=num_groups)
-        if self.aggregator.is_sum and not blank.kept:
+        if self.aggregator.is_sum and not blank.kept and not self.is_forged:
             summed = self._call(_build_summed, models, inputs, state, min_places, blank, num_groups)
             values, weight = tuple(map(np.asarray, summed.values)), np.asarray(summed.weight)
             aggregate = self.aggregator.finish(values, weight, summed.counts, sizes, state, round_num)
@@ -162,7 +165,7 @@ class TrainingPhase:
         # As in a sum in the graph, empty places add their zeros: a round of nobody has sums, too.
         sums, counts = (_add_up([getattr(each, name) for each in places]) for name in ("sums", "counts"))
         sent = places[: len(inputs)]
-        updates = [each.update for each in sent]
+        updates = self.forge([each.update for each in sent], inputs)
         totals = sum_on_host(updates, self.shapes, num_groups)
         aggregate = self.aggregator.aggregate(updates, totals, counts, sizes, state, round_num)
         return PhaseOutcome(aggregate, summarize_totals(totals), sums, [each.kept for each in sent])
@@ -177,6 +180,15 @@ class TrainingPhase:
     ) -> list["SentOn"]:
         """What each client sends, in the order of the inputs; the arguments are those of `run`."""
         return self._call(_build_listed, models, inputs, state, min_places, blank)[: len(inputs)]
+
+    @property
+    def is_forged(self) -> bool:
+        """Whether somebody sends another update than it has trained."""
+        return self.attack is not None and self.attack.config.forges_updates
+
+    def forge(self, updates: Sequence[ClientUpdate], inputs: Sequence[PlacedInput]) -> list[ClientUpdate]:
+        """What the server gets of these updates, which are in the order of the inputs."""
+        return self.attack.forge(updates, [each.client for each in inputs]) if self.attack else list(updates)
 
     def _call(self, build, models, inputs, state, min_places, blank, *arguments) -> Any:
         server, placed = (models, self.aggregator.tell(state)), pad_cohort(inputs, min_places, blank)

@@ -6,7 +6,8 @@ fields have the word `aggregator` in their names already.
 
 import dataclasses
 
-from tff_algos.settings.config_fields import ConfigError, Needs, check, is_own, setting
+from tff_algos.settings.attack import NO_ATTACK, AttackConfig
+from tff_algos.settings.config_fields import ConfigError, Needs, check, group, is_own, setting
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
 MEAN = "mean"
@@ -93,6 +94,7 @@ class AggregationConfig:
         minimum=0,
         needs=_needs(DP_TREE),
     )
+    attacks: AttackConfig = group(AttackConfig, flag_prefix="")
 
     def __post_init__(self):
         check(self)
@@ -114,10 +116,13 @@ class AggregationConfig:
 
 
 def check_no_privacy(aggregation: AggregationConfig, privacy: UpdatePrivacyConfig) -> None:
-    """Raises ConfigError if updates are to be private and aggregated by something else than a sum.
+    """Raises ConfigError if updates are to be private and aggregated by something else than a sum, or attacked.
 
-    The bounds of private updates hold for a noisy sum of clipped updates alone.
+    The bounds of private updates hold for a noisy sum of clipped updates alone, and attackers would not clip theirs.
     """
+    if privacy.is_active and aggregation.attacks.is_active:
+        expected = f"{NO_ATTACK} with dp_epsilon={privacy.epsilon:g}: single updates, which attackers forge, are hidden"
+        raise ConfigError("attack", aggregation.attacks.attack, expected)
     if privacy.is_active and aggregation.is_listed:
         expected = f"{MEAN} with dp_epsilon={privacy.epsilon:g}: private updates are summed and nothing else"
         raise ConfigError("aggregator", aggregation.aggregator, expected)

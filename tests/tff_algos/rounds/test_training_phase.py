@@ -1,5 +1,6 @@
 """A phase of a round: what is summed on the way and what comes as a list is the same, and who counts."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -10,12 +11,14 @@ from tff_algos.client.cohort import NOBODY
 from tff_algos.client.local_training import reject_if_not_finite
 from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.aggregators import SumAggregator
+from tff_algos.rounds.attacks import Attack
 from tff_algos.rounds.groupwise_aggregator import GroupwiseAggregator
 from tff_algos.rounds.list_aggregator import ListAggregator
 from tff_algos.rounds.privacy_accounting import Accounting
 from tff_algos.rounds.private_aggregation import PrivateAggregator, build_private_sum
 from tff_algos.rounds.training_phase import PlacedInput, Sent, TrainingPhase
 from tff_algos.rounds.transport import Transport
+from tff_algos.settings.attack import AttackConfig
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
@@ -186,3 +189,14 @@ def test_single_updates_can_be_had_without_an_aggregate(tff_runtime):
     assert len(sent) == 3
     expected = [each.own[0][:2].tolist() for each in draw_inputs(3)]
     assert [each.update.result.weights_delta[0].tolist() for each in sent] == expected
+
+
+def test_a_mean_of_forged_updates_is_made_on_the_host(tff_runtime):
+    """Updates 1 and 3 with weights 1 and 3; the second client sends -2 * 3: (1 - 18) / 4."""
+    attack = Attack(AttackConfig("sign_flip", attack_scale=2.0), np.array([1]), frozenset(["client_1"]))
+    phase, inputs = dataclasses.replace(get_phase(), attack=attack), make_inputs([[1] * 3, [3] * 3], weights=[1, 3])
+    outcome = phase.run(MODELS, inputs, 1, (), 1, blank=BLANK)
+    np.testing.assert_allclose(outcome.aggregate.update[1], [-4.25])
+    assert outcome.sums == 4  # what else they send is honest
+    flipped = dataclasses.replace(phase, attack=dataclasses.replace(attack, config=AttackConfig("label_flip")))
+    assert phase.is_forged and not flipped.is_forged and not get_phase().is_forged

@@ -1,0 +1,117 @@
+"""What attackers send, against numbers worked out by hand."""
+
+import types
+
+import numpy as np
+import pytest
+
+from tff_algos.client.cohort import NOBODY
+from tff_algos.client.local_training import LocalResult
+from tff_algos.rounds.aggregation import ClientUpdate
+from tff_algos.rounds.attacks import Attack, build_attack, compute_alie_z, forge_alie
+from tff_algos.settings.attack import AttackConfig
+
+
+def make_update(values, group=0, is_finite=True):
+    values = np.asarray(values, np.float32)
+    deltas = (values[:2], values[2])
+    squared_norm = np.float32(min(np.sum(values.astype(float) ** 2), 1e38))
+    result = LocalResult(deltas, squared_norm, np.float32(5), np.float32(4), np.bool_(is_finite))
+    return ClientUpdate(result, np.int32(group), np.float32(7))
+
+
+def make_clients(number):
+    return [NOBODY._replace(path=f"client_{i}", seed=np.array([i, -i], np.int32)) for i in range(number)]
+
+
+def forge(attack, updates, attackers, **settings):
+    named = frozenset(f"client_{i}" for i in attackers)
+    made = Attack(AttackConfig(attack, **settings), np.array(attackers), named)
+    return made.forge(updates, make_clients(len(updates)))
+
+
+def read(update):
+    return np.array([*update.result.weights_delta[0], update.result.weights_delta[1]])
+
+
+def test_sign_flip_sends_the_update_times_minus_the_scale():
+    updates = [make_update([1, 2, 3]), make_update([1, -1, 2])]
+    honest, forged = forge("sign_flip", updates, [1], attack_scale=2.0)
+    assert honest is updates[0]
+    np.testing.assert_array_equal(read(forged), [-2, 2, -4])
+    assert forged.result.squared_norm == 24 and forged.result.is_finite
+    # What it claims of itself stays.
+    assert (forged.weight, forged.group, forged.result.loss_sum, forged.result.num_trained) == (7, 0, 5, 4)
+
+
+def test_an_update_that_becomes_too_large_is_left_out_as_any_that_is_not_finite():
+    (forged,) = forge("sign_flip", [make_update([1e30, 1, 1])], [0], attack_scale=1e30)
+    assert not forged.result.is_finite and forged.result.squared_norm == 0
+    np.testing.assert_array_equal(read(forged), 0)
+
+
+def test_noise_has_the_deviation_and_follows_from_the_clients_seed():
+    def draw(deviation):
+        large = LocalResult((np.zeros(10_000, np.float32),), 0, 0, 0, np.bool_(True))
+        updates = [ClientUpdate(large, np.int32(0), np.float32(1))] * 3
+        return [each.result.weights_delta[0] for each in forge("gaussian", updates, [0, 2], attack_deviation=deviation)]
+
+    first, honest, last = draw(3.0)
+    assert first.dtype == np.float32 and abs(first.std() - 3) < 0.1 and abs(first.mean()) < 0.15
+    assert not honest.any() and not np.array_equal(first, last)
+    np.testing.assert_array_equal(draw(3.0)[0], first)
+
+
+def test_a_little_is_enough_by_hand():
+    """Two attackers with 1 and 3 in a weight: mean 2, deviation 1; z = 0.5 gives 1.5."""
+    updates = [make_update(values) for values in ([1, 0, 4], [9, 9, 9], [3, 0, 8])]
+    forged = forge("alie", updates, [0, 2], attack_z=0.5)
+    assert forged[1] is updates[1]
+    for each in (forged[0], forged[2]):
+        np.testing.assert_allclose(read(each), [1.5, 0, 5])  # mean 6, deviation 2
+    np.testing.assert_allclose(forge_alie(np.array([[1.0], [3.0]]), 2.0), [0.0])
+
+
+def test_the_z_of_the_paper_by_hand():
+    """n = 50, m = 10: s = 26 - 10 = 16 and Phi(z) = (40 - 16) / 40 = 0.6."""
+    assert compute_alie_z(50, 10) == pytest.approx(0.2533471)
+    # n = 50, m = 24: s = 2 and Phi(z) = 24 / 26.
+    assert compute_alie_z(50, 24) == pytest.approx(1.4260769)
+    assert compute_alie_z(3, 1) == 0  # Phi(z) = 0.5
+    assert compute_alie_z(4, 1) == compute_alie_z(2, 2) == compute_alie_z(1, 1) == 0  # less than one half; nobody else
+    assert compute_alie_z(10, 7) == pytest.approx(0.4307273)  # a majority: s is 1 and Phi(z) = 2 / 3
+
+
+def test_a_single_attacker_has_no_deviation_to_hide_in():
+    (forged, _) = forge("alie", [make_update([1, 2, 3]), make_update([5, 5, 5])], [0])
+    np.testing.assert_array_equal(read(forged), [1, 2, 3])
+
+
+def test_a_little_is_enough_looks_at_each_group_alone():
+    updates = [make_update([1, 1, 1], 0), make_update([3, 3, 3], 0), make_update([8, 8, 8], 1)]
+    forged = forge("alie", updates, [0, 1, 2], attack_z=1.0)
+    assert [read(each).tolist() for each in forged] == [[1, 1, 1], [1, 1, 1], [8, 8, 8]]
+
+
+def test_attackers_know_finite_updates_alone_but_all_send():
+    broken = make_update([0, 0, 0], is_finite=False)
+    forged = forge("alie", [make_update([1, 1, 1]), broken, make_update([3, 3, 3])], [0, 1, 2], attack_z=1.0)
+    assert [read(each).tolist() for each in forged] == [[1, 1, 1]] * 3
+    assert all(each.result.is_finite for each in forged)
+    assert forge("alie", [broken], [0], attack_z=1.0) == [broken]
+
+
+def test_who_flips_labels_sends_what_was_trained():
+    updates = [make_update([1, 2, 3])]
+    assert forge("label_flip", updates, [0]) == updates
+
+
+def test_a_run_says_who_attacks():
+    clients = tuple(types.SimpleNamespace(place=f"place_{i}", name=f"client_{i}") for i in range(20))
+    data = types.SimpleNamespace(clients=clients)
+    attack = build_attack(AttackConfig("alie", 0.1), data, 1)
+    first, second = attack.clients
+    assert attack.places == {f"place_{first}", f"place_{second}"}
+    assert attack.describe(data).startswith(f"attack   alie by 2 of 20 clients (client_{first}, client_{second}); ")
+    assert "and 5 others" in build_attack(AttackConfig("alie", 0.75), data, 1).describe(data)
+    assert build_attack(AttackConfig("alie", 0.0), data, 1) is None and build_attack(AttackConfig(), data, 1) is None
