@@ -54,7 +54,8 @@ class GroupwiseAggregator(Aggregator):
             columns.append(measured)
         names = self._name_columns(columns, state)
         metrics = {name: float(np.mean([each[name] for each in columns])) if columns else np.nan for name in names}
-        next_state = tf.nest.map_structure(lambda *leaves: np.stack(leaves), *states) if state else ()
+        has_state = not (isinstance(state, tuple) and not state)  # one that is a bare array has no truth value
+        next_state = tf.nest.map_structure(lambda *leaves: np.stack(leaves), *states) if has_state else ()
         return Aggregate(
             cut_updates(combined, self.shapes), has_update, np.asarray(totals.weight), 1, next_state, metrics
         )

@@ -9,6 +9,7 @@ from tff_algos.client.local_training import LocalResult
 from tff_algos.rounds.aggregation import ClientUpdate, sum_on_host
 from tff_algos.rounds.groupwise_aggregator import GroupwiseAggregator
 from tff_algos.rounds.list_aggregator import ListAggregator
+from tff_algos.rounds.robust_aggregation import CentredClippingAggregator
 
 SHAPES = ((1, 2), (), (1,))
 
@@ -99,6 +100,14 @@ def test_groups_go_on_from_others(aggregator):
     outcome = aggregate(aggregator, [make_update([1, 1, 1, 1], 2)], copied)
     assert outcome.state["sum"][:, 0].tolist() == [10, 10, 1]
     assert copied["sum"][:, 0].tolist() == [10, 10, 0]
+
+
+def test_a_state_that_is_one_array():
+    """Centred clipping's: a vector a group. Of (3, 4, 0, 0) is left (0.6, 0.8, 0, 0) at a radius of 1."""
+    aggregator = GroupwiseAggregator(CentredClippingAggregator(1.0, 1), SHAPES, "")
+    outcome = aggregate(aggregator, [make_update([3, 4, 0, 0], 1)], aggregator.initialize(2), 2)
+    np.testing.assert_allclose(outcome.state, [[0] * 4, [0.6, 0.8, 0, 0]], rtol=1e-6)
+    np.testing.assert_allclose(outcome.update[0], [[[0, 0]], [[0.6, 0.8]]], rtol=1e-6)
 
 
 def test_without_a_state():
