@@ -1,0 +1,1 @@
+"""Aggregators under attack: accuracy by aggregator and attack."""
