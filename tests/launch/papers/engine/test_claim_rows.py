@@ -168,9 +168,11 @@ constructed_in = ["printed"]
 [[claim]]
 words = "it converges"
 not_comparable = "a limit"
+not_comparable_in = ["tuned"]
 """)["claim"]
     assert follows.follows_in("printed") and not follows.follows_in("tuned")
     assert (cannot.not_comparable, cannot.conditions) == ("a limit", ())
+    assert cannot.not_comparable_in == {"tuned"}
 
 
 WRONG = {
