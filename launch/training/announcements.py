@@ -216,7 +216,8 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
         f"clients' own test {task.title} {task.format(final[task.client_test])}")  # fmt: skip
     _say_further(task, final)
     say_text_baselines(summary)
-    say_majority(summary, task)
+    if not config.smoke:  # whose labels are mostly random
+        say_majority(summary, task)
     mean, deviation, _, worst_tenth = (summary["clients"].get(name) for name in task.statistics)
     if mean is not None:
         many = "accuracies" if task.is_classification else task.title
