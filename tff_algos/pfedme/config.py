@@ -9,15 +9,18 @@ from tff_algos.settings.local_training import LocalTrainingConfig, build_sgd_tra
 
 @dataclasses.dataclass(frozen=True)
 class PFedMeConfig(SynchronousConfig):
-    """pFedMe (Dinh et al. 2020, Algorithm 1); its beta is the learning rate of the server."""
+    """pFedMe (Dinh et al. 2020, Algorithm 1); its beta is the learning rate of the server.
+
+    The paper's experiments have a pull of 15 and an outer rate of 0.005, which takes hundreds of rounds.
+    """
 
     training: LocalTrainingConfig = group(build_sgd_training, flag_prefix="")
     inner_steps: int = setting(
         5, "Steps to the personal model on each batch, at the learning rate (paper: K).", minimum=1, smoke=1
     )
-    pull: float = setting(15.0, "Pull of the personal model to the client's copy of w (paper: lambda).", minimum=0)
+    pull: float = setting(1.0, "Pull of the personal model to the client's copy of w (paper: lambda).", minimum=0)
     outer_rate: float = setting(
-        0.005, "Rate at which w follows the personal model, by outer_rate * pull a batch (paper: eta).", above=0
+        0.5, "Rate at which w follows the personal model, by outer_rate * pull a batch (paper: eta).", above=0
     )
 
     def __post_init__(self):
