@@ -12,6 +12,7 @@ from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.apfl.config import APFLConfig
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.buffered.config import BufferedConfig
+from tff_algos.cfl.config import CFLConfig
 from tff_algos.ditto.config import DittoConfig
 from tff_algos.fed_async.config import FedAsyncConfig
 from tff_algos.fed_avg.config import FedAvgConfig, FineTunedConfig
@@ -153,6 +154,14 @@ ROWS = (
         summary="FL+HC (Briggs et al. 2020): FedAvg inside clusters of updates.",
         config_class=FLHCConfig,
         builder="tff_algos.fl_hc.process:build_fl_hc_process",
+    ),
+    Algorithm(
+        name="cfl",
+        title="CFL",
+        color="#E69F00",
+        summary="CFL (Sattler et al. 2020): clusters at odds are cut into two.",
+        config_class=CFLConfig,
+        builder="tff_algos.cfl.process:build_cfl_process",
     ),
     Algorithm(
         name="ifca",

@@ -178,6 +178,12 @@ _FL_HC = {
         "oracle", IN_PROCESS, "--clients_per_archetype=1", ".cohort_size=4", ".participation=stratified", steps=4
     ),
 }
+_CFL = {
+    "cfl": _train("cfl", IN_PROCESS, *DIGITS, ".eps_1_multiple=0.9", "--new_clients=2"),
+    "cfl_worker": _train("cfl", TFF, *DIGITS, EQUAL, ".eps_1_multiple=0.9", ".linkage=complete"),
+    "cfl_absolute": _train("cfl", IN_PROCESS, *DIGITS, ".eps_1_multiple=0", ".eps_1=9", ".eps_2_multiple=0"),
+    "cfl_stochastic": _train("cfl", IN_PROCESS, *DIGITS, *STOCHASTIC, ".aggregator=median"),
+}
 _IFCA = {
     "ifca": _train("ifca", IN_PROCESS, *DIGITS, ".cohort_size=4", "--new_clients=2"),
     "ifca_worker": _train("ifca", TFF, *DIGITS, EQUAL, ".dealt_rounds=1"),
@@ -289,5 +295,5 @@ _PERSONAL = {
 }
 SETTINGS = {
     name: (*flags, *SHARED)
-    for name, flags in {**_FED_AVG, **_FED_SIKD, **_FL_HC, **_IFCA, **_FED_CD, **_TIMED, **_PERSONAL}.items()
+    for name, flags in {**_FED_AVG, **_FED_SIKD, **_FL_HC, **_CFL, **_IFCA, **_FED_CD, **_TIMED, **_PERSONAL}.items()
 }

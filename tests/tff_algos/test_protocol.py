@@ -25,7 +25,7 @@ from tff_algos.weights import initialize_weights
 
 NUM_ROUNDS = 3  # FL+HC clusters in the second
 # Second-order gradients need weights as tensors; asynchronous devices train models of before and after a switch; what
-# an optimizer or a client keeps has the shapes of the model before it.
+# an optimizer, a client or CFL's tree keeps has the shapes of the model before it.
 FIXED = (
     "amfl_p",
     "async_periodic",
@@ -40,6 +40,7 @@ FIXED = (
     "pfedme",
     "scaffold",
     "fedproto",
+    "cfl",
 )
 SWITCHING = [name for name in ALGORITHMS if name not in FIXED]
 SWITCHING_FAST = ("fedavg", "fedcd", "fedsikd")  # the others switch by the same code

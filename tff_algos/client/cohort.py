@@ -182,7 +182,7 @@ def tell_clients(
 
     Args:
       data: the federation.
-      clients: indices of the cohort, in ascending order.
+      clients: indices of the cohort, in ascending order; new clients can be asked, too.
       groups: the row of each, shape (len(clients),).
       weighting: "examples" (of its train split) or "equal".
       training: gives the learning rate of the round.
@@ -194,7 +194,7 @@ def tell_clients(
     inputs = []
     for index, group in zip(clients, groups, strict=True):
         # A path, not the data: the client reads its files inside the computation, so nothing large travels.
-        client = data.clients[index]
+        client = data.everyone[index]
         weight = np.float32(client.num_train if weighting == "examples" else 1)
         client_seed = derive_seed(seed, purpose, round_num, index)
         inputs.append(ClientInput(client.path, client_seed, np.int32(group), weight, learning_rate))

@@ -28,7 +28,6 @@ Limit case: one model is FedAvg. Deviations from the papers:
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -37,6 +36,7 @@ from datasets.federated_data import ClientFiles
 from tff_algos.client.client_evaluation import LOSSES, build_client_evaluation
 from tff_algos.ifca.config import GRADIENTS
 from tff_algos.protocol import CLUSTER, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT, Weights
+from tff_algos.rounds.last_found import LastFound
 from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
 from tff_algos.seeds import derive_generator
 from tff_algos.weights import initialize_weights, stack_models, take_model
@@ -50,6 +50,7 @@ class IFCAProcess(SynchronousProcess):
 
     first_models: Weights
     evaluate: Callable
+    last_found: LastFound = dataclasses.field(default_factory=LastFound)
 
     def initialize(self):
         choices, parts = np.full(len(self.everyone), NOT_YET, np.int32), self.initialize_parts(self.config.num_models)
@@ -112,12 +113,8 @@ class IFCAProcess(SynchronousProcess):
         return {"cluster_sizes": sizes, **super().summarize(state)}
 
     def choose_all(self, state) -> np.ndarray:
-        """The best model of every client, new ones last; found once for a state that is asked for again and again."""
-        if self._last.get("models") is not state.models:
-            self._last.update(models=state.models, best=self.find_best(state, self.clients.everyone))
-        return self._last["best"]
-
-    _last = functools.cached_property(lambda self: {})
+        """The best model of every client, new ones last."""
+        return self.last_found(state.models, lambda: self.find_best(state, self.clients.everyone))
 
 
 def build_ifca_process(model_spec, clients, config, seed):

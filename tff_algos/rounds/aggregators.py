@@ -126,3 +126,9 @@ class SumAggregator(Aggregator):
         del updates
         values = tuple(np.asarray(value) for value in self.reduce(totals))
         return self.finish(values, np.asarray(totals.weight), counts, sizes, state, num)
+
+
+class ListedMean(SumAggregator):
+    """The same mean, of updates that come one by one, where the algorithm looks at them."""
+
+    is_sum = False

@@ -13,6 +13,7 @@ theirs. An aggregator that sums then does so on the host, by the same functions 
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -37,6 +38,9 @@ from tff_algos.rounds.attacks import Attack
 from tff_algos.rounds.transport import Transport
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import build_type
+
+# A call's result must stay well below the 2 GB that a message of the worker can carry.
+_MAX_RESULT_BYTES = 2**28
 
 
 class PlacedInput(NamedTuple):
@@ -95,12 +99,16 @@ class SummedRound(NamedTuple):
 
 
 class PhaseOutcome(NamedTuple):
-    """The aggregate of a phase, the usual scalars, the sums of what else was sent, and what each client keeps."""
+    """The aggregate of a phase, the usual scalars, the sums of what else was sent, and what each client keeps.
+
+    `updates` are the clients' own, in their order, where they came as a list.
+    """
 
     aggregate: Aggregate
     totals: RoundTotals
     sums: Any
     kept: list[tuple]
+    updates: Sequence[ClientUpdate] = ()
 
 
 def build_group_training(model_spec: ModelSpec, training: LocalTrainingConfig) -> LocalWork:
@@ -161,14 +169,13 @@ class TrainingPhase:
             values, weight = tuple(map(np.asarray, summed.values)), np.asarray(summed.weight)
             aggregate = self.aggregator.finish(values, weight, summed.counts, sizes, state, round_num)
             return PhaseOutcome(aggregate, summed.totals, summed.sums, [])
-        places = self._call(_build_listed, models, inputs, state, min_places, blank)
+        sent, empty = self._list(models, inputs, state, min_places, blank)
         # As in a sum in the graph, empty places add their zeros: a round of nobody has sums, too.
-        sums, counts = (_add_up([getattr(each, name) for each in places]) for name in ("sums", "counts"))
-        sent = places[: len(inputs)]
+        sums, counts = (_add_up([getattr(each, name) for each in (*sent, *empty)]) for name in ("sums", "counts"))
         updates = self.forge([each.update for each in sent], inputs)
         totals = sum_on_host(updates, self.shapes, num_groups)
         aggregate = self.aggregator.aggregate(updates, totals, counts, sizes, state, round_num)
-        return PhaseOutcome(aggregate, summarize_totals(totals), sums, [each.kept for each in sent])
+        return PhaseOutcome(aggregate, summarize_totals(totals), sums, [each.kept for each in sent], updates)
 
     def collect(
         self,
@@ -179,7 +186,19 @@ class TrainingPhase:
         blank: PlacedInput = BLANK,
     ) -> list["SentOn"]:
         """What each client sends, in the order of the inputs; the arguments are those of `run`."""
-        return self._call(_build_listed, models, inputs, state, min_places, blank)[: len(inputs)]
+        return self._list(models, inputs, state, min_places, blank)[0]
+
+    def _list(self, models, inputs, state, min_places, blank) -> tuple[list["SentOn"], list["SentOn"]]:
+        """What the clients send, and what the empty places do; in several calls if one result could be too large."""
+        update_bytes = 4 * sum(math.prod(shape) for shape in self.shapes)
+        size = max(_MAX_RESULT_BYTES // max(update_bytes, 1), 1)
+        parts = [inputs[start : start + size] for start in range(0, len(inputs), size)] or [inputs]
+        sent, empty = [], []
+        for part in parts:
+            places = self._call(_build_listed, models, part, state, min(min_places, size), blank)
+            sent += places[: len(part)]
+            empty += places[len(part) :]
+        return sent, empty
 
     @property
     def is_forged(self) -> bool:

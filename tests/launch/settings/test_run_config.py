@@ -68,6 +68,7 @@ def flag_sets(draw):
         "amfl_p_first_order",
         "amfl_p_max_resource",
         "apfl_proximal_weight",
+        "ifca_averaging",
         "pfedme_proximal_weight",
     )
     fields = [field for field in (*shared_fields(), *algorithm_fields(name)) if field.name not in dependent]

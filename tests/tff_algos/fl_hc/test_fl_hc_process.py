@@ -5,9 +5,9 @@ import pytest
 
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
-from tff_algos.fl_hc import process as fl_hc_process
 from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.fl_hc.process import build_fl_hc_process
+from tff_algos.rounds import training_phase
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 pytestmark = pytest.mark.usefixtures("trace_once")
@@ -123,7 +123,7 @@ def test_updates_fetched_in_parts_give_the_same_clusters(tff_runtime, make_feder
     process = build_fl_hc_process(linear_spec, make_federation(SIZES), config, seed=2)
     whole, _ = run(process, 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fl_hc_process, "_MAX_RESULT_BYTES", 130)  # two clients of 60 bytes a call
+        patch.setattr(training_phase, "_MAX_RESULT_BYTES", 130)  # two clients of 60 bytes a call
         parts, _ = run(process, 2)
     assert whole.assignments.tolist() == parts.assignments.tolist()
     np.testing.assert_array_equal(whole.models[0], parts.models[0])

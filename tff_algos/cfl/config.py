@@ -1,0 +1,57 @@
+"""Settings of CFL. Imports no TensorFlow."""
+
+import dataclasses
+
+from tff_algos.settings.aggregation import AggregationConfig
+from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.config_fields import AlgorithmConfig, Needs, group, setting
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
+
+
+def _needs_no(multiple: str) -> Needs:
+    return Needs(multiple, lambda value: value == 0, "--{flag}=0")
+
+
+@dataclasses.dataclass(frozen=True)
+class CFLConfig(AlgorithmConfig):
+    """CFL (Sattler, Müller and Samek 2020)."""
+
+    training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="")
+    compression: CompressionConfig = group(CompressionConfig, flag_prefix="compression_")
+    eps_1_multiple: float = setting(
+        0.2,
+        "A cluster has converged when its mean update's norm is below this times the largest it had; 0: see eps_1.",
+        minimum=0,
+    )
+    eps_1: float = setting(
+        0.0,
+        "A cluster has converged when its mean update's norm is below this.",
+        minimum=0,
+        needs=_needs_no("eps_1_multiple"),
+    )
+    eps_2_multiple: float = setting(
+        0.5,
+        "A converged cluster is cut if a client's update is longer than this times the largest mean; 0: see eps_2.",
+        minimum=0,
+    )
+    eps_2: float = setting(
+        0.0,
+        "A converged cluster is cut if a client's update is longer than this.",
+        minimum=0,
+        needs=_needs_no("eps_2_multiple"),
+    )
+    gamma_max: float = setting(
+        0.5,
+        "A cluster is cut if sqrt((1 - the largest cosine across) / 2) is above this.",
+        minimum=0,
+        maximum=1,
+    )
+    linkage: str = setting(
+        "single",
+        "single: the cut with the least cosine across; complete: parts of like sizes, as the authors' code has them.",
+        choices=("single", "complete"),
+    )
+    client_weighting: str = setting("examples", "Weight of a client in its cluster.", choices=("examples", "equal"))
+    aggregation: AggregationConfig = group(AggregationConfig, flag_prefix="")
+    server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")

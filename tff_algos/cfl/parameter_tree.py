@@ -1,0 +1,75 @@
+"""CFL's parameter tree: what the server keeps of each cut, by which clients that come later find their cluster."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from tff_algos.cfl.bipartition import normalize
+from tff_algos.protocol import Weights
+from tff_algos.weights import is_float
+
+
+class ParameterTree(NamedTuple):
+    """The cuts so far, a row each, in order; cut s made cluster s + 1 of the second part of a cluster.
+
+    Attributes:
+      clusters: that were cut, int32, shape (cuts,).
+      rounds: after which, int32, shape (cuts,).
+      models: whose updates the cut was found by, stacked along axis 0.
+      directions: of the updates in both parts, means of length 1, float32, shape (cuts, 2, parameters).
+      largest: norm of the mean update that each cluster, or what it was cut from, has had, float64, shape (clusters,).
+    """
+
+    clusters: np.ndarray
+    rounds: np.ndarray
+    models: Weights
+    directions: np.ndarray
+    largest: np.ndarray
+
+    def grow(
+        self, cluster: int, round_num: int, model: Weights, updates: np.ndarray, is_second: np.ndarray
+    ) -> "ParameterTree":
+        """The tree with one more cut.
+
+        Args:
+          cluster: that is cut.
+          round_num: 1-based.
+          model: the cluster's before the round.
+          updates: float32, shape (clients, parameters).
+          is_second: which of them are in the second part, bool, shape (clients,).
+        """
+        units = normalize(updates)
+        directions = normalize(np.stack([units[~is_second].mean(axis=0), units[is_second].mean(axis=0)]))
+        return ParameterTree(
+            np.append(self.clusters, np.int32(cluster)),
+            np.append(self.rounds, np.int32(round_num)),
+            tuple(np.append(rows, array[np.newaxis], 0) for rows, array in zip(self.models, model, strict=True)),
+            np.append(self.directions, directions[np.newaxis], 0),
+            np.append(self.largest, self.largest[cluster]),
+        )
+
+    def descend(self, num_clients: int, train: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
+        """The cluster of each of so many clients that are not in the tree, int32, shape (clients,).
+
+        At each cut of its cluster, a client goes with the part whose direction its own update is more like, the first
+        if it is like both.
+
+        Args:
+          num_clients: that come.
+          train: (cut, places of clients) -> their updates of the model of that cut, shape (places, parameters).
+        """
+        found = np.zeros(num_clients, np.int32)
+        for cut, cluster in enumerate(self.clusters):
+            here = np.flatnonzero(found == cluster)
+            if here.size:
+                cosines = normalize(train(cut, here)) @ self.directions[cut].T
+                found[here[cosines[:, 1] > cosines[:, 0]]] = cut + 1
+        return found
+
+
+def plant(model: Weights) -> ParameterTree:
+    """The tree before any cut, for models of these shapes."""
+    none, num_parameters = np.zeros(0, np.int32), sum(array.size for array in model if is_float(array))
+    models = tuple(np.zeros((0, *array.shape), array.dtype) for array in model)
+    return ParameterTree(none, none, models, np.zeros((0, 2, num_parameters), np.float32), np.zeros(1))

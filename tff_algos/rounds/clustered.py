@@ -1,0 +1,98 @@
+"""What algorithms share whose server finds clusters of clients: a model a cluster, trained by its clients alone.
+
+All clients take part in every round. When and how clusters are found is left to the algorithm.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tff_algos.protocol import CLUSTER, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT, Weights
+from tff_algos.rounds.cluster_labels import count_clusters
+from tff_algos.rounds.list_aggregator import join_update
+from tff_algos.rounds.synchronous import SynchronousProcess
+from tff_algos.rounds.training_phase import PhaseOutcome
+from tff_algos.weights import stack_models, take_model
+
+
+class ClusteredState(NamedTuple):
+    """Everything that a resume needs.
+
+    Attributes:
+      round_num: rounds done, int32.
+      virtual_time_s: since the start, float64.
+      models: the cluster models, stacked along axis 0.
+      assignments: the cluster of each client, int32, shape (clients,).
+      aggregator, server, kept: of these parts.
+      own: what else the algorithm has at the server.
+    """
+
+    round_num: np.int32
+    virtual_time_s: np.float64
+    models: Weights
+    assignments: np.ndarray
+    aggregator: Any = ()
+    server: Any = ()
+    kept: Any = ()
+    own: Any = ()
+
+
+class ClusteredProcess(SynchronousProcess):
+    """FedAvg inside clusters; before any are found, all clients belong to cluster 0, and there is one model."""
+
+    takes_new_clients = False
+
+    def initialize(self) -> ClusteredState:
+        models, assignments = stack_models([self.initial_weights]), np.zeros(len(self.everyone), np.int32)
+        return ClusteredState(np.int32(0), np.float64(0.0), models, assignments, **self.initialize_parts(1))
+
+    def continue_clusters(
+        self, state: ClusteredState, sources: Sequence[int], assignments: np.ndarray
+    ) -> ClusteredState:
+        """The state with new clusters, the i-th of which goes on from where the cluster `sources[i]` is."""
+        sources = np.asarray(sources, int)
+        return state._replace(
+            models=tuple(array[sources] for array in state.models),
+            assignments=assignments,
+            aggregator=self.aggregator.copy_groups(state.aggregator, sources),
+            server=self.server_step.copy_rows(state.server, sources),
+        )
+
+    def choose_cohort(self, state: ClusteredState) -> tuple[float, np.ndarray]:
+        return 0.0, self.everyone
+
+    def count_places(self, num_invited: int) -> int:
+        return 1
+
+    def assign_groups(self, state: ClusteredState, cohort: np.ndarray) -> np.ndarray:
+        return state.assignments[cohort]
+
+    def describe(
+        self, state: ClusteredState, new_state: ClusteredState, outcome: PhaseOutcome, cohort: np.ndarray
+    ) -> dict[str, float]:
+        totals = outcome.totals
+        return {
+            "num_clusters": count_clusters(new_state.assignments),
+            WITHIN_CLUSTER_DRIFT: float(totals.within_group_drift),
+            TOTAL_DRIFT: float(totals.total_drift),
+        }
+
+    def get_models(self, state: ClusteredState) -> dict[str, Weights]:
+        sent = self.send(state)
+        return {f"cluster_{index}": take_model(sent, index) for index in range(count_clusters(state.assignments))}
+
+    def client_model(self, state: ClusteredState) -> list[str]:
+        return [f"cluster_{cluster}" for cluster in state.assignments]
+
+    def client_columns(self, state: ClusteredState) -> dict[str, list]:
+        return {CLUSTER: state.assignments.tolist()}
+
+    def summarize(self, state: ClusteredState) -> dict:
+        sizes = np.bincount(state.assignments).tolist()
+        return {"num_clusters": len(sizes), "cluster_sizes": sizes, **super().summarize(state)}
+
+
+def stack_updates(results: Sequence) -> np.ndarray:
+    """Updates as rows: the `LocalResult`s of clients, at least one, as float32, shape (clients, parameters)."""
+    return np.stack([join_update(result.weights_delta) for result in results])
