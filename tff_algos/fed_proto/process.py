@@ -8,7 +8,8 @@ of its own architecture. What travels are prototypes: of each class, the mean em
 3. The server averages the prototypes of a class by these numbers (Eq. 6).
 
 The embedding is what goes into the last layer; it has the same width in all models. The nearest prototype predicts
-(Eq. 4), which is a last layer of other weights: so the model that is evaluated and exported has these.
+(Eq. 4), which is a last layer of other weights: so the model that is evaluated and exported has these, and its loss is
+that of the logits 2 z c - |c|^2 of an embedding z.
 
 | paper | here |
 |---|---|

@@ -1,11 +1,13 @@
 """Clients whose models differ, through the programs: each is tested, kept, evaluated and exported as its own."""
 
 import csv
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from launch import api, evaluate, export, train
+from launch.training.finished_run import FinishedRun
 
 pytestmark = pytest.mark.usefixtures("no_plots", "convert_here")
 MODELS = ("perceptron", "image_student")  # both have 64 values before the last layer, on digits
@@ -33,6 +35,16 @@ def read_rows(path):
         return list(csv.DictReader(file))
 
 
+def test_a_saved_model_is_of_the_architecture_that_its_clients_name(tmp_path):
+    specs = {name: SimpleNamespace(name=name) for name in ("small", "large", "teacher")}
+    spec = SimpleNamespace(name="small", peers=(specs["large"],), teacher=specs["teacher"])
+    architectures = {"client_0": "small", "client_1": "large", "client_2": "of another version"}
+    run = FinishedRun(tmp_path, None, {}, {}, frozenset({"t"}), 1, architectures=architectures)
+    assert run.choose_spec(spec, "client_1") is specs["large"] and run.choose_spec(spec, "t") is specs["teacher"]
+    assert all(run.choose_spec(spec, name) is spec for name in ("client_0", "client_2", "global"))
+
+
+@pytest.mark.slow
 def test_every_model_is_evaluated_again_as_what_it_is(run_dir, capsys):
     clients = read_rows(run_dir / "clients.csv")
     assert [row["architecture"] for row in clients] == ["perceptron", "image_student", "perceptron"]
