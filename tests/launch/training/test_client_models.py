@@ -1,15 +1,13 @@
 """Clients whose models differ, through the programs: each is tested, kept, evaluated and exported as its own."""
 
 import csv
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from launch import api, evaluate, export, train
-from launch.training.finished_run import FinishedRun
 
-pytestmark = pytest.mark.usefixtures("no_plots", "convert_here")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_plots", "convert_here")]
 MODELS = ("perceptron", "image_student")  # both have 64 values before the last layer, on digits
 FLAGS = (
     *("--algo=fedproto", f"--fedproto_models={','.join(MODELS)}", "--partition=iid", "--num_clients=3"),
@@ -35,16 +33,6 @@ def read_rows(path):
         return list(csv.DictReader(file))
 
 
-def test_a_saved_model_is_of_the_architecture_that_its_clients_name(tmp_path):
-    specs = {name: SimpleNamespace(name=name) for name in ("small", "large", "teacher")}
-    spec = SimpleNamespace(name="small", peers=(specs["large"],), teacher=specs["teacher"])
-    architectures = {"client_0": "small", "client_1": "large", "client_2": "of another version"}
-    run = FinishedRun(tmp_path, None, {}, {}, frozenset({"t"}), 1, architectures=architectures)
-    assert run.choose_spec(spec, "client_1") is specs["large"] and run.choose_spec(spec, "t") is specs["teacher"]
-    assert all(run.choose_spec(spec, name) is spec for name in ("client_0", "client_2", "global"))
-
-
-@pytest.mark.slow
 def test_every_model_is_evaluated_again_as_what_it_is(run_dir, capsys):
     clients = read_rows(run_dir / "clients.csv")
     assert [row["architecture"] for row in clients] == ["perceptron", "image_student", "perceptron"]
@@ -60,7 +48,6 @@ def test_every_model_is_evaluated_again_as_what_it_is(run_dir, capsys):
     assert run.predict(np.zeros((2, 8, 8)), "client_1").shape == (2, 10)
 
 
-@pytest.mark.slow
 def test_a_clients_model_is_exported_as_good_as_the_run_says(run_dir):
     client = read_rows(run_dir / "clients.csv")[1]
     assert export.main([f"--run_dir={run_dir}", "--model=client_1", "--formats=float32,int8"]) == 0
@@ -70,7 +57,6 @@ def test_a_clients_model_is_exported_as_good_as_the_run_says(run_dir):
     assert float(quantized["top1_agreement"]) > 0.9
 
 
-@pytest.mark.slow
 def test_a_run_that_goes_on_has_the_bytes_of_a_straight_one(run_dir, folder):
     for arguments in ([*FLAGS, "--rounds=1"], ["--resume", "--rounds=2"]):
         resumed = folder / "resumed"
