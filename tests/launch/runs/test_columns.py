@@ -13,7 +13,9 @@ OTHER_WORDS = {
     "launch/settings/own_algorithm.py": {
         *(columns.IS_PERSONAL, columns.BUDGET_SPENT, columns.STOPPED_EARLY, columns.KEPT_BEST, columns.TOKEN_BASELINES),
         columns.OVERALL_MAJORITY_TEST_ACCURACY,
+        columns.REACHED_LIMITS,
     },
+    "tff_algos/oracle/config.py": {columns.META_ARCHETYPE},  # a choice of a setting
     "launch/settings/run_config.py": {columns.CONFIG_FILE},  # below `runs`, so the name stands there
     "launch/runs/run_description.py": {
         columns.NUM_TRAIN,
