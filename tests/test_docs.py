@@ -99,7 +99,7 @@ LINKS = [
 ]
 CODE_PATHS = sorted({span for page in READ_PAGES for span in page.code_spans if PATH.fullmatch(span)})
 MAP_ROWS = re.findall(
-    r"^\| [^|]+\? \| \[[^\]]+\]\(([^)]+)\)[^|]* \| `(\w+)` \|$", (ROOT / "docs/code_map.md").read_text(), re.M
+    r"^\| [^|]+ \| \[[^\]]+\]\(([^)]+)\)[^|]* \| `(\w+)` \|$", (ROOT / "docs/code_map.md").read_text(), re.M
 )
 STEP_ROWS = [  # of docs/python.md: the functions of a step and their module
     (link, name)
