@@ -42,8 +42,8 @@ class CFLConfig(AlgorithmConfig):
         needs=_needs_no("eps_2_multiple"),
     )
     gamma_max: float = setting(
-        0.5,
-        "A cluster is cut if sqrt((1 - the largest cosine across) / 2) is above this.",
+        0.73,  # noise alone has cosines near 0, and so 0.71
+        "A cluster is cut if sqrt((1 - the largest cosine across) / 2) is above this; 0.71 is a cosine of 0.",
         minimum=0,
         maximum=1,
     )

@@ -81,7 +81,11 @@ def two_kinds(make_federation, relabel):
 @pytest.mark.parametrize("aggregator", ["mean", pytest.param("median", marks=pytest.mark.slow)])
 def test_kinds_of_clients_part_and_new_ones_find_their_own(tff_runtime, two_kinds, linear_spec, aggregator):
     config = CFLConfig(
-        SEVERAL_STEPS, eps_1_multiple=0.8, client_weighting="equal", aggregation=AggregationConfig(aggregator)
+        SEVERAL_STEPS,
+        eps_1_multiple=0.8,
+        gamma_max=0.5,
+        client_weighting="equal",
+        aggregation=AggregationConfig(aggregator),
     )
     process = build_cfl_process(linear_spec, two_kinds, config, seed=2)
     states, rows = run(process, 8)
@@ -98,7 +102,9 @@ def test_kinds_of_clients_part_and_new_ones_find_their_own(tff_runtime, two_kind
 
 def test_who_breaks_goes_with_the_larger_part(tff_runtime, two_kinds, linear_spec, break_client):
     break_client(two_kinds, 4)
-    process = build_cfl_process(linear_spec, two_kinds, CFLConfig(SEVERAL_STEPS, eps_1_multiple=0.8), seed=2)
+    process = build_cfl_process(
+        linear_spec, two_kinds, CFLConfig(SEVERAL_STEPS, eps_1_multiple=0.8, gamma_max=0.5), seed=2
+    )
     (*_, state), rows = run(process, 8)
     assert state.assignments.tolist() == [0, 1, 0, 0, 0, 0, 0] and rows[-1]["num_rejected"] == 1
     assert all(np.isfinite(array).all() for array in state.models)
