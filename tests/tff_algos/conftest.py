@@ -173,3 +173,30 @@ def make_scalar_federation(make_federation):
         return dataclasses.replace(data, input_shape=(1,), class_names=("a", "b"))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def run():
+    """A function (process, rounds) -> the states, the first one before all rounds, and the metrics of each round."""
+
+    def run(process, rounds=3):
+        states, rows = [process.initialize()], []
+        for _ in range(rounds):
+            state, metrics = process.next(states[-1])
+            states.append(state)
+            rows.append(metrics)
+        return states, rows
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def get_personal():
+    """A function (process, state) -> the weights of each client's own model."""
+    return lambda process, state: [weights for _, weights in process.personalize(state, process.clients.clients)]
+
+
+@pytest.fixture(scope="session")
+def get_bytes():
+    """A function (arrays) -> the bytes of each."""
+    return lambda weights: [np.asarray(array).tobytes() for array in weights]

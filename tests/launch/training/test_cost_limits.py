@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 
 from launch import train
-from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import REACHED_LIMITS
-from launch.runs.run_folder import RunFolder
 from launch.runs.run_records import read_rounds
 from launch.runs.tables import write_json
 from launch.runs.task_columns import find_task_columns
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
 from launch.sweeps import tasks
-from launch.training.round_loop import RoundLoop
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 
 TASK = find_task_columns("classification")
@@ -50,21 +47,11 @@ def evaluate_state(state, previous, with_shared):
 
 
 @pytest.fixture
-def make_loop(tmp_path):
-    folders = []
-
+def make_loop(open_loop):
     def make(name="run", evaluate=evaluate_state, **values):
-        (tmp_path / name).mkdir(exist_ok=True)
-        for folder in folders:
-            folder.close()
-        folders.append(RunFolder(tmp_path / name, is_new=False))
-        config = build_run_config({"algo": "fedavg", "rounds": 6, **values})
-        checkpoints = Checkpoints(folders[-1].checkpoints)
-        return RoundLoop(config, folders[-1], Costly(), checkpoints, evaluate, lambda: 7, TASK)
+        return open_loop(Costly(), evaluate, name, **{"rounds": 6, **values})
 
-    yield make
-    for folder in folders:
-        folder.close()
+    return make
 
 
 @pytest.mark.parametrize(

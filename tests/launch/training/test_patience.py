@@ -5,14 +5,11 @@ import types
 import numpy as np
 import pytest
 
-from launch.runs.checkpoints import Checkpoints
-from launch.runs.run_folder import RunFolder
 from launch.runs.tables import write_json
 from launch.runs.task_columns import find_task_columns
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import build_run_config
 from launch.sweeps import tasks
-from launch.training.round_loop import RoundLoop
 from launch.training.training_run import check_best_can_be_told
 from launch.training.validated_rounds import has_lost_patience, has_stopped_early
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
@@ -46,21 +43,11 @@ def evaluate_state(state, previous, with_shared):
 
 
 @pytest.fixture
-def make_loop(tmp_path):
-    folders = []
-
+def make_loop(open_loop):
     def make(name="run", evaluate=evaluate_state, **values):
-        (tmp_path / name).mkdir(exist_ok=True)
-        for folder in folders:
-            folder.close()
-        folders.append(RunFolder(tmp_path / name, is_new=False))
-        config = build_run_config({"algo": "fedavg", "rounds": 7, "patience": 3, **values})
-        checkpoints = Checkpoints(folders[-1].checkpoints)
-        return RoundLoop(config, folders[-1], Counting(), checkpoints, evaluate, lambda: 7, TASK)
+        return open_loop(Counting(), evaluate, name, **{"rounds": 7, "patience": 3, **values})
 
-    yield make
-    for folder in folders:
-        folder.close()
+    return make
 
 
 @pytest.mark.parametrize(("patience", "last"), [(1, 3), (2, 4), (3, 5), (4, 7), (0, 7)])

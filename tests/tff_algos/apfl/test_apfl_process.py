@@ -37,23 +37,6 @@ def build(tff_runtime, linear_spec, share_graphs, make_federation):
     return build
 
 
-def run(process, rounds=3):
-    states, rows = [process.initialize()], []
-    for _ in range(rounds):
-        state, metrics = process.next(states[-1])
-        states.append(state)
-        rows.append(metrics)
-    return states, rows
-
-
-def get_personal(process, state):
-    return [weights for _, weights in process.personalize(state, process.clients.clients)]
-
-
-def get_bytes(weights):
-    return [np.asarray(array).tobytes() for array in weights]
-
-
 def test_a_mixture_and_a_step_of_its_share():
     """<v - w, g> of (3, 0) - (1, 4) and (0.5, -0.25) is 1 + 1, and the rate is 0.1."""
     own, shared, gradients = [np.float32([3, 0])], [np.float32([1, 4])], [np.float32([0.5, -0.25])]
@@ -67,7 +50,7 @@ def find_gradient(weight, x, y):
     return (1 / (1 + np.exp(-weight * x)) - y) * x
 
 
-def test_three_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec):
+def test_three_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec, run, get_personal):
     """Two batches a round, each of all examples of a client; alpha moves on the first, with v and w unlike by then."""
     data = make_scalar_federation(CLIENTS)
     training = dataclasses.replace(TRAINING, learning_rate=0.5)
@@ -95,7 +78,7 @@ def test_three_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec):
 
 
 def test_the_global_model_is_that_of_fed_avg_and_with_an_alpha_of_0_the_personal_ones_are(
-    build, linear_spec, share_graphs
+    build, linear_spec, share_graphs, run, get_personal, get_bytes
 ):
     """Bit for bit; the round takes longer, since two models are trained."""
     process = build(SEVERAL_BATCHES, alpha=0.0, adaptive=False, cohort_size=2)
@@ -112,7 +95,7 @@ def test_the_global_model_is_that_of_fed_avg_and_with_an_alpha_of_0_the_personal
         assert row == other
 
 
-def test_with_an_alpha_of_1_the_personal_models_are_those_of_local_training(build, linear_spec):
+def test_with_an_alpha_of_1_the_personal_models_are_those_of_local_training(build, linear_spec, run, get_personal):
     process = build(SEVERAL_BATCHES, alpha=1.0, adaptive=False)
     local = build_local_only_process(linear_spec, process.clients, LocalOnlyConfig(SEVERAL_BATCHES), seed=2)
     state, expected = run(process)[0][-1], run(local)[0][-1]
@@ -123,7 +106,7 @@ def test_with_an_alpha_of_1_the_personal_models_are_those_of_local_training(buil
     assert not np.allclose(personal[0][0], personal[1][0], atol=1e-3)
 
 
-def test_who_has_not_taken_part_has_w(build):
+def test_who_has_not_taken_part_has_w(build, run, get_personal, get_bytes):
     process = build(TRAINING, cohort_size=1)
     (_, after), _ = run(process, 1)
     shared = process.get_models(after)["global"]
@@ -132,7 +115,7 @@ def test_who_has_not_taken_part_has_w(build):
     assert process.takes_new_clients and [array.shape for array in after.kept.arrays] == [(1, 4, 3), (1, 3), (1,)]
 
 
-def test_a_client_with_broken_data_keeps_its_model(build, break_client):
+def test_a_client_with_broken_data_keeps_its_model(build, break_client, run, get_bytes):
     process = build(TRAINING)
     (_, first), _ = run(process, 1)
     break_client(process.clients, 1)
@@ -148,7 +131,7 @@ def test_a_client_with_broken_data_keeps_its_model(build, break_client):
     assert get_bytes(third.kept.arrays) == get_bytes(second.kept.arrays)
 
 
-def test_it_meets_the_protocol(build):
+def test_it_meets_the_protocol(build, run, get_personal, get_bytes):
     """Client 0, the slowest: 60 bytes at 1000 a second, 2 epochs of two models on 9 examples at 100, 60 at 500."""
     process = build(TRAINING)
     (first, second), (row,) = run(process, 1)
@@ -167,7 +150,7 @@ def build_normed():
 
 
 @pytest.mark.slow
-def test_statistics_of_w_and_of_the_mixture_are_apart(build, share_graphs):
+def test_statistics_of_w_and_of_the_mixture_are_apart(build, share_graphs, run, get_bytes):
     """w's are those of FedAvg, to the byte."""
     data, spec = build(TRAINING).clients, ModelSpec("normed", build_normed, (4,), "float32", 3)
     process = build_apfl_process(spec, data, APFLConfig(SEVERAL_BATCHES, alpha=0.5), seed=2)
@@ -179,7 +162,7 @@ def test_statistics_of_w_and_of_the_mixture_are_apart(build, share_graphs):
 
 
 @pytest.mark.slow
-def test_compiled_training_is_the_same_but_for_rounding(build, linear_spec):
+def test_compiled_training_is_the_same_but_for_rounding(build, linear_spec, run):
     process = build(SEVERAL_BATCHES)
     compiled = dataclasses.replace(linear_spec, compiled=True)
     other = build_apfl_process(compiled, process.clients, process.config, seed=2)

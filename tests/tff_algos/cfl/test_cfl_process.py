@@ -19,15 +19,6 @@ SEVERAL_STEPS = LocalTrainingConfig(epochs=3, optimizer="sgd", learning_rate=0.3
 ABSOLUTE = {"eps_1_multiple": 0, "eps_2_multiple": 0}
 
 
-def run(process, num_rounds):
-    states, rows = [process.initialize()], []
-    for _ in range(num_rounds):
-        state, metrics = process.next(states[-1])
-        states.append(state)
-        rows.append(metrics)
-    return states, rows
-
-
 @pytest.fixture
 def opposed(make_scalar_federation):
     """At the weight 0, whose logits are alike, client 0 steps by 1 and client 1 by -1/2; the mean by (2 - 1) / 4."""
@@ -47,7 +38,7 @@ def opposed(make_scalar_federation):
         ({"eps_1_multiple": 0.999, "eps_2": 0.9999}, False),  # it is the largest so far
     ],
 )
-def test_the_conditions_of_a_cut_by_hand(tff_runtime, scalar_spec, opposed, fields, is_cut):
+def test_the_conditions_of_a_cut_by_hand(tff_runtime, scalar_spec, opposed, fields, is_cut, run):
     process = build_cfl_process(scalar_spec, opposed, CFLConfig(ONE_STEP, **{**ABSOLUTE, **fields}), seed=1)
     (_, state), (metrics,) = run(process, 1)
     assert metrics["mean_update_norm"] == pytest.approx(0.25) and metrics["largest_update_norm"] == pytest.approx(1.0)
@@ -60,7 +51,7 @@ def test_the_conditions_of_a_cut_by_hand(tff_runtime, scalar_spec, opposed, fiel
         assert tree.directions.ravel().tolist() == leaves[3]
 
 
-def test_a_cluster_that_is_never_cut_is_fed_avg(tff_runtime, make_federation, linear_spec):
+def test_a_cluster_that_is_never_cut_is_fed_avg(tff_runtime, make_federation, linear_spec, run):
     """Bit for bit, though the updates come one by one."""
     data = make_federation([9, 12, 30, 3, 17])
     (*_, state), rows = run(build_cfl_process(linear_spec, data, CFLConfig(SEVERAL_STEPS, gamma_max=1.0), seed=2), 2)
@@ -79,7 +70,7 @@ def two_kinds(make_federation, relabel):
 
 
 @pytest.mark.parametrize("aggregator", ["mean", pytest.param("median", marks=pytest.mark.slow)])
-def test_kinds_of_clients_part_and_new_ones_find_their_own(tff_runtime, two_kinds, linear_spec, aggregator):
+def test_kinds_of_clients_part_and_new_ones_find_their_own(tff_runtime, two_kinds, linear_spec, aggregator, run):
     config = CFLConfig(
         SEVERAL_STEPS,
         eps_1_multiple=0.8,
@@ -100,7 +91,7 @@ def test_kinds_of_clients_part_and_new_ones_find_their_own(tff_runtime, two_kind
         assert np.mean(np.argmax(model(two_kinds.test_x), axis=1) == (two_kinds.test_y + shift) % 3) > 0.9
 
 
-def test_who_breaks_goes_with_the_larger_part(tff_runtime, two_kinds, linear_spec, break_client):
+def test_who_breaks_goes_with_the_larger_part(tff_runtime, two_kinds, linear_spec, break_client, run):
     break_client(two_kinds, 4)
     process = build_cfl_process(
         linear_spec, two_kinds, CFLConfig(SEVERAL_STEPS, eps_1_multiple=0.8, gamma_max=0.5), seed=2
@@ -110,7 +101,9 @@ def test_who_breaks_goes_with_the_larger_part(tff_runtime, two_kinds, linear_spe
     assert all(np.isfinite(array).all() for array in state.models)
 
 
-def test_one_client_and_clients_that_all_break_stay_together(tff_runtime, make_federation, linear_spec, break_client):
+def test_one_client_and_clients_that_all_break_stay_together(
+    tff_runtime, make_federation, linear_spec, break_client, run
+):
     data, config = make_federation([5, 6]), CFLConfig(SEVERAL_STEPS, eps_1_multiple=9, eps_2_multiple=0)
     alone = dataclasses.replace(data, clients=data.clients[:1])
     assert run(build_cfl_process(linear_spec, alone, config, seed=2), 2)[1][-1]["num_clusters"] == 1

@@ -35,24 +35,7 @@ def build(data, linear_spec, share_graphs):
     return build
 
 
-def run(process, rounds=3):
-    states, rows = [process.initialize()], []
-    for _ in range(rounds):
-        state, metrics = process.next(states[-1])
-        states.append(state)
-        rows.append(metrics)
-    return states, rows
-
-
-def get_personal(process, state):
-    return [weights for _, weights in process.personalize(state, process.clients.clients)]
-
-
-def get_bytes(weights):
-    return [np.asarray(array).tobytes() for array in weights]
-
-
-def test_without_a_pull_the_personal_models_are_those_of_local_training(build, data, linear_spec):
+def test_without_a_pull_the_personal_models_are_those_of_local_training(build, data, linear_spec, run, get_personal):
     process = build(SEVERAL_BATCHES, pull=0.0)
     local = build_local_only_process(linear_spec, data, LocalOnlyConfig(SEVERAL_BATCHES), seed=2)
     state, expected = run(process)[0][-1], run(local)[0][-1]
@@ -64,7 +47,9 @@ def test_without_a_pull_the_personal_models_are_those_of_local_training(build, d
 
 
 @pytest.mark.parametrize("pull", [0.0, 3.0])
-def test_the_global_model_is_that_of_fed_avg_whatever_the_pull(build, data, linear_spec, share_graphs, pull):
+def test_the_global_model_is_that_of_fed_avg_whatever_the_pull(
+    build, data, linear_spec, share_graphs, pull, run, get_bytes
+):
     """Bit for bit, though its updates come to the server one by one, where FedAvg's are summed on the way."""
     fed_avg = build_fed_avg_process(linear_spec, data, FedAvgConfig(SEVERAL_BATCHES, cohort_size=2), seed=2)
     (*_, state), rows = run(build(SEVERAL_BATCHES, cohort_size=2, pull=pull))
@@ -76,7 +61,7 @@ def test_the_global_model_is_that_of_fed_avg_whatever_the_pull(build, data, line
         assert row == other
 
 
-def test_the_pull_by_hand(build):
+def test_the_pull_by_hand(build, run, get_personal):
     """One step a round: v_2 = v_1 - eta (grad F_k(v_1) + lambda (v_1 - w_1)), where eta = 0.1 and lambda = 2.
 
     In round 1, v_0 = w_0 and nothing pulls, so a run without a pull has the same v_1 and w_1: the difference after
@@ -96,7 +81,7 @@ def test_the_pull_by_hand(build):
             assert np.abs(v_1 - w_1[0]).max() > 1e-3, "nothing was pulled"
 
 
-def test_who_is_not_in_the_cohort_keeps_its_personal_model(build):
+def test_who_is_not_in_the_cohort_keeps_its_personal_model(build, run, get_personal, get_bytes):
     """Who never took part has the first model, and no row in the store."""
     process = build(ONE_STEP, cohort_size=2)
     (before, after), (row,) = run(process, 1)
@@ -109,7 +94,9 @@ def test_who_is_not_in_the_cohort_keeps_its_personal_model(build):
     assert [array.shape for array in after.kept.arrays] == [(2, 4, 3), (2, 3)]
 
 
-def test_a_client_with_broken_data_keeps_its_models_and_counts_for_both(build, data, break_client):
+def test_a_client_with_broken_data_keeps_its_models_and_counts_for_both(
+    build, data, break_client, run, get_personal, get_bytes
+):
     process = build(ONE_STEP)
     (_, first), _ = run(process, 1)
     break_client(data, 1)
@@ -125,7 +112,7 @@ def test_a_client_with_broken_data_keeps_its_models_and_counts_for_both(build, d
     assert list(map(get_bytes, get_personal(process, third))) == list(map(get_bytes, new))
 
 
-def test_one_client_alone_has_the_global_model_for_its_own(build, data):
+def test_one_client_alone_has_the_global_model_for_its_own(build, data, run, get_personal):
     """Both begin alike and see the same batches, and the pull is to the model itself."""
     alone = dataclasses.replace(data, clients=data.clients[:1])
     process = dataclasses.replace(build(ONE_STEP, pull=2.0), clients=alone)
@@ -134,7 +121,7 @@ def test_one_client_alone_has_the_global_model_for_its_own(build, data):
         np.testing.assert_allclose(own, shared, atol=1e-6)
 
 
-def test_it_meets_the_protocol(build):
+def test_it_meets_the_protocol(build, run, get_personal, get_bytes):
     process = build(ONE_STEP)
     (first, second), (row,) = run(process, 1)
     assert set(COMMON_METRICS) <= set(row) and row["bytes_up"] == row["bytes_down"] == 3 * 15 * 4
@@ -147,7 +134,7 @@ def test_it_meets_the_protocol(build):
     assert list(map(get_bytes, get_personal(process, again))) == list(map(get_bytes, get_personal(process, second)))
 
 
-def test_privacy_is_of_the_shared_model_and_its_rounds(build):
+def test_privacy_is_of_the_shared_model_and_its_rounds(build, run, get_personal, get_bytes):
     """Noise moves the shared model; a personal one is trained on its client's own examples without any."""
     from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 

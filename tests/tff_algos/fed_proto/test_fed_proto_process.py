@@ -57,22 +57,9 @@ def process(data):
     return build_fed_proto_process(BOTH, data, FedProtoConfig(ONE_STEP, prototype_weight=3.0), seed=2)
 
 
-def run(process, rounds=2):
-    states, rows = [process.initialize()], []
-    for _ in range(rounds):
-        state, metrics = process.next(states[-1])
-        states.append(state)
-        rows.append(metrics)
-    return states, rows
-
-
 def get_own(process, state):
     """Each client's model with its own head."""
     return process.store.read(state.kept, range(3))
-
-
-def get_bytes(weights):
-    return [np.asarray(array).tobytes() for array in weights]
 
 
 def embed(spec, weights, x):
@@ -81,12 +68,12 @@ def embed(spec, weights, x):
     return tf.keras.Model(model.inputs, model.layers[-1].input)(x).numpy()
 
 
-def test_without_a_pull_and_with_its_own_head_it_is_local_training_to_the_byte(data):
+def test_without_a_pull_and_with_its_own_head_it_is_local_training_to_the_byte(data, run, get_bytes):
     config = FedProtoConfig(SEVERAL_BATCHES, prototype_weight=0.0, prediction="head")
     process = build_fed_proto_process(SMALL, data, config, seed=2)
     local = build_local_only_process(SMALL, data, LocalOnlyConfig(SEVERAL_BATCHES), seed=2)
-    (*_, state), rows = run(process)
-    (*_, expected), other_rows = run(local)
+    (*_, state), rows = run(process, 2)
+    (*_, expected), other_rows = run(local, 2)
     models = process.get_models(state)
     assert process.client_model(state) == local.client_model(expected)
     for name, weights in local.get_models(expected).items():
@@ -94,9 +81,9 @@ def test_without_a_pull_and_with_its_own_head_it_is_local_training_to_the_byte(d
     assert [row["train_loss"] for row in rows] == [row["train_loss"] for row in other_rows]
 
 
-def test_two_architectures_by_hand(process, data):
+def test_two_architectures_by_hand(process, data, run, get_bytes):
     """A full batch down the gradient of CE + 3 * mean distance; prototypes by each client's own trained model."""
-    (first, second, third), rows = run(process)
+    (first, second, third), rows = run(process, 2)
     own = [get_own(process, state) for state in (first, second, third)]
     assert [len(weights) for weights in own[0]] == [4, 6, 4]
     assert get_bytes(own[0][0]) == get_bytes(own[0][2])
@@ -126,7 +113,7 @@ def test_two_architectures_by_hand(process, data):
     assert [row["num_prototypes"] for row in rows] == [3, 3] and rows[0]["prototype_spread"] > 0
 
 
-def test_what_predicts_is_the_nearest_prototype_or_the_clients_own_head(process, data):
+def test_what_predicts_is_the_nearest_prototype_or_the_clients_own_head(process, data, run, get_bytes):
     (first, second), _ = run(process, 1)
     for nearest, own in zip(process.get_models(first).values(), get_own(process, first), strict=True):
         assert get_bytes(nearest) == get_bytes(own), "before the first round there is no prototype"
@@ -146,8 +133,8 @@ def test_what_predicts_is_the_nearest_prototype_or_the_clients_own_head(process,
     assert process.client_columns(second) == {"architecture": ["small", "large", "small"]}
 
 
-def test_prototypes_alone_travel(process, data):
-    (first, second, _), rows = run(process)
+def test_prototypes_alone_travel(process, data, run):
+    (first, second, _), rows = run(process, 2)
     num_own = (data.label_counts > 0).sum()
     assert [row["bytes_up"] for row in rows] == [3 * 3 * 4 + num_own * WIDTH * 4] * 2
     assert [row["bytes_down"] for row in rows] == [3 * 3 * 4, 3 * (3 * 4 + 3 * WIDTH * 4)]
@@ -158,7 +145,9 @@ def test_prototypes_alone_travel(process, data):
     assert work.bytes_up.tolist() == process.list_phases(second, np.arange(3))[0].bytes_up.tolist()
 
 
-def test_who_is_not_asked_keeps_its_model_and_a_class_that_nobody_has_its_prototype(process, data, fix_cohort):
+def test_who_is_not_asked_keeps_its_model_and_a_class_that_nobody_has_its_prototype(
+    process, data, fix_cohort, run, get_bytes
+):
     (_, first), _ = run(process, 1)
     asked = dataclasses.replace(process, config=dataclasses.replace(process.config, cohort_size=1))
     fix_cohort([1])
@@ -174,7 +163,9 @@ def test_who_is_not_asked_keeps_its_model_and_a_class_that_nobody_has_its_protot
     assert third.own.counts.tolist() == data.label_counts[1].tolist()
 
 
-def test_a_client_with_broken_data_keeps_its_model_and_sends_nothing(process, make_federation, break_client):
+def test_a_client_with_broken_data_keeps_its_model_and_sends_nothing(
+    process, make_federation, break_client, run, get_bytes
+):
     data = make_federation([9, 4, 14])
     process = dataclasses.replace(process, clients=data)
     (_, first), _ = run(process, 1)

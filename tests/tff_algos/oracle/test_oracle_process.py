@@ -39,20 +39,7 @@ def data(tff_runtime, make_federation):
     return make_federation([9, 4, 14, 6])
 
 
-def run(process, rounds=3):
-    states, rows = [process.initialize()], []
-    for _ in range(rounds):
-        state, row = process.next(states[-1])
-        states.append(state)
-        rows.append(row)
-    return states, rows
-
-
-def get_bytes(weights):
-    return [np.asarray(array).tobytes() for array in weights]
-
-
-def test_one_group_is_fed_avg_to_the_byte(build, data, linear_spec, share_graphs):
+def test_one_group_is_fed_avg_to_the_byte(build, data, linear_spec, share_graphs, run, get_bytes):
     same = Archetypes(("all",), (0,), (0,) * 4)
     fed_avg = build_fed_avg_process(linear_spec, data, FedAvgConfig(BATCHES, cohort_size=3), 2)
     (*_, expected), rows = run(share_graphs(fed_avg, linear_spec.name, BATCHES))
@@ -63,7 +50,7 @@ def test_one_group_is_fed_avg_to_the_byte(build, data, linear_spec, share_graphs
     ]
 
 
-def test_groups_of_one_client_are_local_training(build, data, linear_spec):
+def test_groups_of_one_client_are_local_training(build, data, linear_spec, run):
     alone = Archetypes(tuple("abcd"), (0,) * 4, (0, 1, 2, 3))
     process = build(linear_spec, data, alone, BATCHES)
     local = build_local_only_process(linear_spec, data, LocalOnlyConfig(BATCHES), 2)
@@ -75,7 +62,7 @@ def test_groups_of_one_client_are_local_training(build, data, linear_spec):
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-6)
 
 
-def test_a_round_by_hand(build, make_scalar_federation, scalar_spec, tff_runtime):
+def test_a_round_by_hand(build, make_scalar_federation, scalar_spec, tff_runtime, run):
     """At w = 0 a client's gradient is (1/2 - y) x, so at a rate of 1 its update is (y - 1/2) x.
 
     Updates: 1/2, 1, 3/2, -1/2 with 1, 2, 3, 4 examples. Archetype a: (1/2 + 3 * 3/2) / 4; b: 1; c: -1/2.
@@ -91,7 +78,7 @@ def test_a_round_by_hand(build, make_scalar_federation, scalar_spec, tff_runtime
     assert row["bytes_down"] == row["bytes_up"] == rows[0]["bytes_up"] == 4 * 4
 
 
-def test_a_group_that_nobody_is_drawn_from_keeps_its_model(build, data, linear_spec, fix_cohort):
+def test_a_group_that_nobody_is_drawn_from_keeps_its_model(build, data, linear_spec, fix_cohort, run):
     process = build(linear_spec, data, KINDS, BATCHES, cohort_size=2)
     fix_cohort([1, 3])
     before, after = run(process, 1)[0]
@@ -99,7 +86,9 @@ def test_a_group_that_nobody_is_drawn_from_keeps_its_model(build, data, linear_s
     assert moved == [False, True, True]
 
 
-def test_an_update_that_is_not_finite_stays_out_of_its_group(build, make_scalar_federation, scalar_spec, tff_runtime):
+def test_an_update_that_is_not_finite_stays_out_of_its_group(
+    build, make_scalar_federation, scalar_spec, tff_runtime, run
+):
     data = make_scalar_federation([(1, 1, 1), (2, 1, 2), (np.inf, 1, 3), (1, 0, 0)])
     (_, state), (row,) = run(build(scalar_spec, data, KINDS, ONE_STEP), 1)
     assert state.models[0].ravel() == pytest.approx([0.5, 1.0, 0.0], abs=1e-6) and row["num_rejected"] == 1

@@ -41,24 +41,7 @@ def build(data, linear_spec, share_graphs):
     return build
 
 
-def run(process, rounds=3):
-    states, rows = [process.initialize()], []
-    for _ in range(rounds):
-        state, metrics = process.next(states[-1])
-        states.append(state)
-        rows.append(metrics)
-    return states, rows
-
-
-def get_personal(process, state):
-    return [weights for _, weights in process.personalize(state, process.clients.clients)]
-
-
-def get_bytes(weights):
-    return [np.asarray(array).tobytes() for array in weights]
-
-
-def test_together_by_hand(build, data, linear_spec, descend):
+def test_together_by_hand(build, data, linear_spec, descend, run, get_personal):
     """One step each: the kernel becomes the mean over 27 examples, a bias stays with its client."""
     process = build(ONE_STEP)
     (_, first, second), rows = run(process, 2)
@@ -78,7 +61,7 @@ def test_together_by_hand(build, data, linear_spec, descend):
     assert len(second.models) == 1 and rows[0]["train_loss"] > rows[1]["train_loss"]
 
 
-def test_head_first_by_hand(build, data, linear_spec, descend):
+def test_head_first_by_hand(build, data, linear_spec, descend, run, get_personal):
     """Two steps of the bias, the kernel fixed, then one of the kernel, the bias fixed."""
     process = build(ONE_STEP, schedule="head_first", head_epochs=2)
     (_, state), (row,) = run(process, 1)
@@ -98,7 +81,7 @@ def test_head_first_by_hand(build, data, linear_spec, descend):
     assert row["train_loss"] < run(build(ONE_STEP), 1)[1][0]["train_loss"]
 
 
-def test_without_personal_layers_it_is_fed_avg_to_the_byte(data, linear_spec, share_graphs):
+def test_without_personal_layers_it_is_fed_avg_to_the_byte(data, linear_spec, share_graphs, run, get_bytes):
     """A pattern cannot say so."""
     settings = {"training": SEVERAL_BATCHES, "cohort_size": 2}
     work = build_partial_training(linear_spec, PartialConfig(**settings), (False, False))
@@ -111,7 +94,7 @@ def test_without_personal_layers_it_is_fed_avg_to_the_byte(data, linear_spec, sh
 
 
 @pytest.mark.slow
-def test_one_client_alone_has_the_model_of_fed_avg(build, data, linear_spec, share_graphs):
+def test_one_client_alone_has_the_model_of_fed_avg(build, data, linear_spec, share_graphs, run, get_personal):
     """Its layers are joined again as they were when they came apart."""
     alone = dataclasses.replace(data, clients=data.clients[:1])
     process = dataclasses.replace(build(SEVERAL_BATCHES), clients=alone)
@@ -122,7 +105,7 @@ def test_one_client_alone_has_the_model_of_fed_avg(build, data, linear_spec, sha
         np.testing.assert_allclose(own, shared, atol=1e-6)
 
 
-def test_who_has_not_taken_part_has_the_first_personal_layers(build):
+def test_who_has_not_taken_part_has_the_first_personal_layers(build, run, get_personal, get_bytes):
     process = build(ONE_STEP, cohort_size=1)
     (before, after), (row,) = run(process, 1)
     (chosen,) = after.kept.clients.tolist()
@@ -134,7 +117,7 @@ def test_who_has_not_taken_part_has_the_first_personal_layers(build):
     assert row["num_clients"] == 1 and [array.shape for array in after.kept.arrays] == [(1, 3)]
 
 
-def test_a_client_with_broken_data_keeps_its_layers(build, data, break_client):
+def test_a_client_with_broken_data_keeps_its_layers(build, data, break_client, run, get_bytes):
     for schedule in ("together", "head_first"):
         process = build(ONE_STEP, schedule=schedule, head_epochs=2)
         (_, first), _ = run(process, 1)
@@ -151,7 +134,7 @@ def test_a_client_with_broken_data_keeps_its_layers(build, data, break_client):
     assert get_bytes(third.kept.arrays) == get_bytes(second.kept.arrays)
 
 
-def test_it_meets_the_protocol(build):
+def test_it_meets_the_protocol(build, run, get_personal, get_bytes):
     process = build(ONE_STEP)
     (first, second), (row,) = run(process, 1)
     # Only the kernel travels. Client 0, the slowest: 48 bytes at 1000 a second, 9 examples at 100, 48 bytes at 500.
@@ -165,7 +148,7 @@ def test_it_meets_the_protocol(build):
 
 
 @pytest.mark.slow
-def test_compiled_training_is_the_same_but_for_rounding(build, linear_spec):
+def test_compiled_training_is_the_same_but_for_rounding(build, linear_spec, run):
     process = build(SEVERAL_BATCHES, schedule="head_first", head_epochs=2)
     compiled = dataclasses.replace(linear_spec, compiled=True)
     other = build_partial_process(compiled, process.clients, process.config, seed=2)
@@ -200,7 +183,7 @@ def build_normed():
     ],
     ids=str,
 )
-def test_statistics_go_where_their_layer_goes(data, fields, shared):
+def test_statistics_go_where_their_layer_goes(data, fields, shared, run, get_personal):
     """FedBN's stay with the client and are its own; otherwise they travel and are averaged."""
     spec = ModelSpec("normed", build_normed, (4,), "float32", 3)
     process = build_partial_process(spec, data, PartialConfig(ONE_STEP, **fields, head_epochs=1), seed=2)

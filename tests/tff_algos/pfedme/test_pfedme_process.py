@@ -34,30 +34,13 @@ def build(tff_runtime, linear_spec, share_graphs, make_federation):
     return build
 
 
-def run(process, rounds=3):
-    states, rows = [process.initialize()], []
-    for _ in range(rounds):
-        state, metrics = process.next(states[-1])
-        states.append(state)
-        rows.append(metrics)
-    return states, rows
-
-
-def get_personal(process, state):
-    return [weights for _, weights in process.personalize(state, process.clients.clients)]
-
-
-def get_bytes(weights):
-    return [np.asarray(array).tobytes() for array in weights]
-
-
 def test_w_moves_towards_theta():
     """eta lambda = 0.25: a quarter of the way from (2, 4) to (6, 0)."""
     (moved,) = move_towards([np.float32([2, 4])], [np.float32([6, 0])], 0.25)
     np.testing.assert_array_equal(moved, np.float32([3, 3]))
 
 
-def test_two_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec):
+def test_two_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec, run, get_personal):
     """R = 2 batches of K = 3 steps, lambda = 4, eta = 0.05, beta = 0.5, all examples of a client in a batch."""
     data = make_scalar_federation(CLIENTS)
     config = PFedMeConfig(
@@ -86,7 +69,7 @@ def test_two_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec):
     assert abs(thetas[0] - thetas[1]) > 0.05
 
 
-def test_one_step_a_batch_that_w_follows_at_once_is_fed_avg(build, linear_spec, share_graphs):
+def test_one_step_a_batch_that_w_follows_at_once_is_fed_avg(build, linear_spec, share_graphs, run):
     """K = 1 and eta lambda = 1: theta is pulled to where it is, and w_i is theta_i."""
     process = build(SEVERAL_BATCHES, inner_steps=1, pull=4.0, outer_rate=0.25, cohort_size=2)
     config = FedAvgConfig(SEVERAL_BATCHES, cohort_size=2)
@@ -101,7 +84,9 @@ def test_one_step_a_batch_that_w_follows_at_once_is_fed_avg(build, linear_spec, 
         assert row["virtual_time_s"] == other["virtual_time_s"] and row["bytes_up"] == other["bytes_up"]
 
 
-def test_without_a_pull_w_stays_and_theta_is_trained_by_itself(build, linear_spec, share_graphs):
+def test_without_a_pull_w_stays_and_theta_is_trained_by_itself(
+    build, linear_spec, share_graphs, run, get_personal, get_bytes
+):
     """From w, K steps on each of one batch, which is FedAvg's training of K epochs."""
     process = build(dataclasses.replace(TRAINING, epochs=1), inner_steps=2, pull=0.0)
     (before, after), (row,) = run(process, 1)
@@ -116,7 +101,7 @@ def test_without_a_pull_w_stays_and_theta_is_trained_by_itself(build, linear_spe
         np.testing.assert_allclose(array, wanted, atol=1e-6)
 
 
-def test_who_has_not_taken_part_has_w(build):
+def test_who_has_not_taken_part_has_w(build, run, get_personal, get_bytes):
     process = build(TRAINING, cohort_size=1)
     (before, after), _ = run(process, 1)
     shared = process.get_models(after)["global"]
@@ -125,7 +110,7 @@ def test_who_has_not_taken_part_has_w(build):
     assert get_bytes(shared) != get_bytes(process.get_models(before)["global"]) and process.takes_new_clients
 
 
-def test_a_client_with_broken_data_keeps_its_model(build, break_client):
+def test_a_client_with_broken_data_keeps_its_model(build, break_client, run, get_personal, get_bytes):
     process = build(TRAINING)
     (_, first), _ = run(process, 1)
     break_client(process.clients, 1)
@@ -141,7 +126,7 @@ def test_a_client_with_broken_data_keeps_its_model(build, break_client):
     assert list(map(get_bytes, get_personal(process, third))) == list(map(get_bytes, new))
 
 
-def test_it_meets_the_protocol(build):
+def test_it_meets_the_protocol(build, run, get_personal, get_bytes):
     """Client 0, the slowest: 60 bytes at 1000 a second, 2 epochs of 5 steps on 9 examples at 100, 60 bytes at 500."""
     process = build(TRAINING)
     (first, second), (row,) = run(process, 1)
@@ -155,7 +140,7 @@ def test_it_meets_the_protocol(build):
 
 
 @pytest.mark.slow
-def test_compiled_training_is_the_same_but_for_rounding(build, linear_spec):
+def test_compiled_training_is_the_same_but_for_rounding(build, linear_spec, run):
     process = build(SEVERAL_BATCHES)
     compiled = dataclasses.replace(linear_spec, compiled=True)
     other = build_pfedme_process(compiled, process.clients, process.config, seed=2)

@@ -26,15 +26,6 @@ def build(tff_runtime, scalar_spec, linear_spec, share_graphs):
     return build
 
 
-def run(process, num_rounds=1):
-    states, rows = [process.initialize()], []
-    for _ in range(num_rounds):
-        state, metrics = process.next(states[-1])
-        states.append(state)
-        rows.append(metrics)
-    return states, rows
-
-
 def get_kept(process, state):
     """What each client keeps of a model of one weight."""
     return [float(row[0]) for row in process.store.read(state.kept, process.everyone)]
@@ -63,7 +54,7 @@ def compute_rounds(clients, num_rounds, num_steps=2, global_rate=1.0):
     return rows
 
 
-def test_two_rounds_by_hand(build, make_scalar_federation):
+def test_two_rounds_by_hand(build, make_scalar_federation, run):
     """Client 0 has x = 1, y = 1, client 1 x = 2, y = 0; eta = 1/2, K = 2, all start at 0.
 
     Round 1, no correction yet:
@@ -92,7 +83,7 @@ def test_two_rounds_by_hand(build, make_scalar_federation):
         assert get_kept(process, state) == pytest.approx(kept, abs=1e-6)
 
 
-def test_steps_are_counted_by_batches_and_the_servers_rate_leaves_the_variates(build, make_scalar_federation):
+def test_steps_are_counted_by_batches_and_the_servers_rate_leaves_the_variates(build, make_scalar_federation, run):
     """4 alike examples in batches of 2 and 2 epochs are K = 4; the server's rate is eta_g, on the model alone."""
     data = make_scalar_federation([(1, 1, 4), (2, 0, 4)])
     training = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=RATE, batch_size=2)
@@ -104,10 +95,10 @@ def test_steps_are_counted_by_batches_and_the_servers_rate_leaves_the_variates(b
         assert get_kept(process, state) == pytest.approx(kept, abs=1e-6)
 
 
-def test_only_who_takes_part_keeps_something_and_c_is_over_all_clients(build, make_federation):
+def test_only_who_takes_part_keeps_something_and_c_is_over_all_clients(build, make_federation, run):
     """With one client of three a round, c moves by a third of its difference; the others have zeros and no row."""
     process = build(make_federation([5, 8, 3]), cohort_size=1)
-    (before, after), _ = run(process)
+    (before, after), _ = run(process, 1)
     (client,) = process.choose_cohort(before)[1]
     assert before.kept.clients.size == 0 and after.kept.clients.tolist() == [client]
     assert after.kept.versions.tolist() == [1]
@@ -120,10 +111,10 @@ def test_only_who_takes_part_keeps_something_and_c_is_over_all_clients(build, ma
     assert not any(array.any() for row in others for array in row)
 
 
-def test_a_broken_client_keeps_its_variate_and_does_not_count(build, make_federation, break_client):
+def test_a_broken_client_keeps_its_variate_and_does_not_count(build, make_federation, break_client, run):
     data = make_federation([8, 8])
     process = build(data)
-    (_, first), _ = run(process)
+    (_, first), _ = run(process, 1)
     break_client(data, 1)
     second, metrics = process.next(first)
     assert metrics["num_rejected"] == 1
@@ -146,7 +137,7 @@ def test_a_broken_client_keeps_its_variate_and_does_not_count(build, make_federa
             np.testing.assert_array_equal(a, b)
 
 
-def test_one_client_is_never_corrected(build, make_scalar_federation):
+def test_one_client_is_never_corrected(build, make_scalar_federation, run):
     """Alone, c_0 = c after each round, so a step is one of plain SGD."""
     process = build(make_scalar_federation([(1, 1, 4)]))
     states, _ = run(process, 2)
@@ -157,7 +148,7 @@ def test_one_client_is_never_corrected(build, make_scalar_federation):
     assert get_kept(process, states[2]) == pytest.approx([states[2].own[0].item()], abs=1e-6)
 
 
-def test_a_client_without_examples_changes_nothing(build, make_scalar_federation):
+def test_a_client_without_examples_changes_nothing(build, make_scalar_federation, run):
     process = build(make_scalar_federation([(1, 1, 4), (2, 0, 0)]))
     states, rows = run(process, 2)
     assert [row["num_rejected"] for row in rows] == [0, 0] and np.isfinite(states[2].own[0]).all()
@@ -166,10 +157,10 @@ def test_a_client_without_examples_changes_nothing(build, make_scalar_federation
     assert empty == 0 and states[1].own[0].item() == pytest.approx(first / 2, abs=1e-7)
 
 
-def test_a_variate_travels_beside_the_model_both_ways(build, make_federation):
+def test_a_variate_travels_beside_the_model_both_ways(build, make_federation, run):
     """15 floats = 60 bytes, twice; client 0 is the slowest: 0.12 s down, 40 examples at 100 a second, 0.24 s up."""
     process = build(make_federation([20, 10]))
-    (before, after), (row,) = run(process)
+    (before, after), (row,) = run(process, 1)
     assert set(COMMON_METRICS) <= set(row)
     assert row["bytes_down"] == row["bytes_up"] == 2 * 2 * 60
     assert row["virtual_time_s"] == pytest.approx(0.12 + 0.4 + 0.24)

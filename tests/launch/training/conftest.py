@@ -1,0 +1,28 @@
+"""A fixture that opens the rounds of a run without data and models."""
+
+import pytest
+
+from launch.runs.checkpoints import Checkpoints
+from launch.runs.run_folder import RunFolder
+from launch.runs.task_columns import find_task_columns
+from launch.settings.run_config import build_run_config
+from launch.training.round_loop import RoundLoop
+
+
+@pytest.fixture
+def open_loop(tmp_path):
+    """A function (process, evaluate, folder's name, flags of FedAvg) -> its rounds; the folder before is closed."""
+    folders = []
+
+    def open_one(process, evaluate, name="run", **values):
+        (tmp_path / name).mkdir(exist_ok=True)
+        for folder in folders:
+            folder.close()
+        folders.append(RunFolder(tmp_path / name, is_new=False))
+        config = build_run_config({"algo": "fedavg", **values})
+        task, checkpoints = find_task_columns("classification"), Checkpoints(folders[-1].checkpoints)
+        return RoundLoop(config, folders[-1], process, checkpoints, evaluate, lambda: 7, task)
+
+    yield open_one
+    for folder in folders:
+        folder.close()
