@@ -83,7 +83,8 @@ def define_flags() -> absl_flags.FlagValues:
         baseline=("", "Name of the group that the others are compared with, as the table has it; empty: the best one."),
         metric=(
             [],
-            "Column of metrics.csv that is compared; a table may have several, with commas. Empty: the main metric.",
+            "Column of metrics.csv that is compared; a table may have several, with commas. Empty: the main metric, "
+            "on the clients' own test data where they end with models of their own.",
         ),
         at=("last", "When results are taken: last, best, or the number of a round."),
         group_by=([], "Flags of launch.train whose values make the groups, with commas; empty: those that differ."),

@@ -26,7 +26,7 @@ from launch.comparison.details import (
 from launch.comparison.estimates import LEVEL, compute_t_quantiles
 from launch.comparison.groups import ALGO, choose_grouping, find_default_flags, find_differing_flags
 from launch.comparison.references import REFERENCES, find_missing
-from launch.comparison.results import bound_columns, list_tasks, name_columns
+from launch.comparison.results import bound_columns, list_main_columns, list_tasks, name_columns
 from launch.comparison.trivial_rows import find_differing_data
 from launch.plots.style import COLORS
 from launch.runs.column_titles import title_column
@@ -64,7 +64,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
     runs = collected.runs
     kept, with_clients = choose_rounds(runs), choose_client_tables(runs)
     tasks = list_tasks(runs)
-    main = [*describe_columns(tasks), *LABELS]
+    main = list(dict.fromkeys([*list_main_columns(runs), *describe_columns(tasks), *LABELS]))
     return {
         "runs": [
             {

@@ -93,6 +93,16 @@ def is_low_better(column: str, tasks: Sequence[TaskColumns]) -> bool:
     return bool(LOW_IS_BETTER.search(column)) and not column.endswith("accuracy")
 
 
+def list_main_columns(runs: Sequence[ComparedRun]) -> list[str]:
+    """The columns of the main metrics that some run has; the first of them is shown unless another is asked for.
+
+    Where clients end with models of their own, or of their cluster, it is their own test data that judge these.
+    """
+    is_fitted, there = any(run.is_fitted for run in runs), name_columns(runs)
+    pairs = ((task.client_test, task.test) if is_fitted else (task.test, task.client_test) for task in list_tasks(runs))
+    return [name for pair in pairs for name in pair if name in there]
+
+
 def describe_metric(runs: Sequence[ComparedRun], column: str) -> MetricWords:
     """The words of a column; of "" those of the runs' main metric.
 
@@ -100,9 +110,7 @@ def describe_metric(runs: Sequence[ComparedRun], column: str) -> MetricWords:
       FlagError: no run has such a column.
     """
     tasks, titles = list_tasks(runs), name_columns(runs)
-    if not column:
-        main = [name for task in tasks for name in (task.test, task.client_test) if name in titles]
-        column = main[0] if main else next(iter(titles))
+    column = column or next(iter(list_main_columns(runs)), "") or next(iter(titles))
     if column not in titles:
         raise FlagError(f"--metric={column}: no run has such a column; expected one of {', '.join(titles)}")
     return MetricWords(column, titles[column], is_low_better(column, tasks), bound_columns(runs).get(column, NO_BOUNDS))

@@ -9,7 +9,7 @@ import pytest
 from launch.comparison.compared_run import ComparedRun, read_trivial_results
 from launch.comparison.figure import Drawing, draw_comparison
 from launch.comparison.paper_table import format_csv, format_latex, format_markdown
-from launch.comparison.results import describe_metric, rank_groups
+from launch.comparison.results import describe_metric, list_main_columns, rank_groups
 from launch.comparison.trivial_rows import find_differing_data, list_trivial_groups
 from launch.runs.task_columns import find_task_columns
 
@@ -32,6 +32,13 @@ def make_runs():
         for algo, last in (("a", 0.5), ("b", 0.25))
         for seed in (0, 1)
     ]
+
+
+def test_clients_with_models_of_their_own_are_judged_by_their_own_data():
+    runs = make_runs()
+    assert describe_metric(runs, "").column == list_main_columns(runs)[0] == "test_accuracy"
+    runs[0] = runs[0]._replace(is_fitted=True)
+    assert describe_metric(runs, "").column == OWN and list_main_columns(runs) == [OWN, "test_accuracy"]
 
 
 def rank(runs, column=OWN, **keywords):
