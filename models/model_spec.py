@@ -127,11 +127,15 @@ class ModelSpec:
         return (self, *self.peers) if self.quantization is None else (self, self.quantization.float_spec)
 
     def of_weights(self, weights: tuple[np.ndarray, ...]) -> "ModelSpec":
-        """The one of the variants that these weights belong to, by their shapes."""
+        """The one of the variants that these weights belong to, by their shapes; several may be stacked."""
         if len(self.variants) == 1:  # whose shapes need not be known
             return self
-        shapes = tuple(array.shape for array in weights)
-        return next((variant for variant in self.variants if variant.weight_shapes == shapes), self)
+        return next((variant for variant in self.variants if variant._has_shapes_of(weights)), self)
+
+    def _has_shapes_of(self, weights: tuple[np.ndarray, ...]) -> bool:
+        shapes = self.weight_shapes
+        ends = [array.shape[max(array.ndim - len(shape), 0) :] for array, shape in zip(weights, shapes, strict=False)]
+        return len(weights) == len(shapes) and ends == list(shapes)
 
 
 @dataclasses.dataclass(frozen=True)
