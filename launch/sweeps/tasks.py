@@ -9,6 +9,7 @@ from launch.runs.run_records import RunPath, RunRecordError, list_other_settings
 from launch.runs.task_columns import read_task_columns
 from launch.settings.run_config import RunConfig
 from launch.sweeps.recipes import Recipe
+from launch.training.cost_limits import list_limits
 
 OWN_FLAGS = ("seed", "run_dir", "resume", "overwrite", "rounds")  # which the runs get from their task
 
@@ -86,8 +87,7 @@ def _has_finished(run_dir: RunPath, config: RunConfig) -> bool:
         return False
     is_over = summary.get("rounds", 0) >= config.rounds or bool(summary.get(BUDGET_SPENT))
     has_lost_patience = summary.get(STOPPED_EARLY, {}).get(PATIENCE, 0) >= config.patience > 0
-    limits = {"most_bytes": config.most_bytes, "most_virtual_s": config.most_virtual_s}
-    has_reached_limits = summary.get(REACHED_LIMITS) == limits
+    has_reached_limits = summary.get(REACHED_LIMITS) == list_limits(config)
     return is_over or has_lost_patience or has_reached_limits or _has_reached_target(summary, config)
 
 

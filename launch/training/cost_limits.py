@@ -8,6 +8,11 @@ from launch.settings.run_config import RunConfig
 from tff_algos.protocol import BYTES_DOWN, BYTES_UP, VIRTUAL_TIME_S, FederatedProcess, RoundOutput, State
 
 
+def list_limits(config: RunConfig) -> dict[str, float]:
+    """The limits by the names of their flags; 0 is none."""
+    return {"most_bytes": config.most_bytes, "most_virtual_s": config.most_virtual_s}
+
+
 class CostLimits:
     """Says whether a run has reached its limits.
 
@@ -18,7 +23,7 @@ class CostLimits:
 
     def __init__(self, config: RunConfig, process: FederatedProcess, metrics: RoundTable):
         self._process, self._metrics = process, metrics
-        self.most_bytes, self.most_virtual_s = config.most_bytes, config.most_virtual_s
+        self._limits = list_limits(config)
         self._ahead: tuple[State, RoundOutput] | None = None
 
     def next(self, state: State) -> RoundOutput:
@@ -44,11 +49,10 @@ class CostLimits:
 
     def spell(self) -> str:
         """The limits as they were given."""
-        given = {"most_bytes": self.most_bytes, "most_virtual_s": self.most_virtual_s}
-        return " or ".join(f"--{flag}={limit:g}" for flag, limit in given.items() if limit)
+        return " or ".join(f"--{flag}={limit:g}" for flag, limit in self._limits.items() if limit)
 
     def _find_passed(self, state: State, latest: Mapping[str, float] | None) -> list[tuple[str, float, float]]:
-        if not self.most_bytes and not self.most_virtual_s:
+        if not any(self._limits.values()):
             return []
         if self._ahead is None or self._ahead[0] is not state:
             self._ahead = state, self._process.next(state)
@@ -57,8 +61,5 @@ class CostLimits:
         sent = sum(each[name] for each in rounds for name in (BYTES_DOWN, BYTES_UP))
         if self._metrics.rows:
             sent += sum(sum(self._metrics.column(name)) for name in (BYTES_DOWN, BYTES_UP))
-        costs = (
-            ("most_bytes", float(sent), self.most_bytes),
-            ("most_virtual_s", float(ahead[VIRTUAL_TIME_S]), self.most_virtual_s),
-        )
-        return [(flag, value, limit) for flag, value, limit in costs if 0 < limit < value]
+        costs = zip(self._limits.items(), (float(sent), float(ahead[VIRTUAL_TIME_S])), strict=True)
+        return [(flag, cost, limit) for (flag, limit), cost in costs if 0 < limit < cost]

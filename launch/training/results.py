@@ -18,6 +18,7 @@ from launch.runs.task_columns import TASK, TaskColumns
 from launch.settings.run_config import RunConfig, find_algorithm
 from launch.training.attackers import find_attackers, find_attacks
 from launch.training.best_round import save_models
+from launch.training.cost_limits import list_limits
 from launch.training.evaluation import (
     ClientResults,
     Evaluate,
@@ -113,7 +114,7 @@ def _describe_end(
             columns.PATIENCE: config.patience,
             columns.BEST_ROUND: find_best_validated(metrics, task),
         }
-    limits = {"most_bytes": config.most_bytes, "most_virtual_s": config.most_virtual_s}
+    limits = list_limits(config)
     has_reached_target = task.has_reached_target(config, metrics.column(task.test)[-1])
     if any(limits.values()) and len(metrics.rows) < config.rounds and not ended and not has_reached_target:
         ended[columns.REACHED_LIMITS] = limits
