@@ -1,5 +1,6 @@
 """What a run may cost: `--most_bytes` and `--most_virtual_s` end it before the round that would pass one of them."""
 
+import time
 from collections.abc import Mapping
 
 from launch.runs.round_table import RoundTable
@@ -24,14 +25,24 @@ class CostLimits:
     def __init__(self, config: RunConfig, process: FederatedProcess, metrics: RoundTable):
         self._process, self._metrics = process, metrics
         self._limits = list_limits(config)
-        self._ahead: tuple[State, RoundOutput] | None = None
+        self._ahead: tuple[State, RoundOutput, float] | None = None
 
-    def next(self, state: State) -> RoundOutput:
-        """The round after this state, as `FederatedProcess.next` gives it."""
+    @property
+    def ahead_s(self) -> float:
+        """Seconds that the round took which is made ahead; 0 without one."""
+        return self._ahead[2] if self._ahead else 0.0
+
+    def next(self, state: State) -> tuple[RoundOutput, float]:
+        """The round after this state, as `FederatedProcess.next` gives it, and the seconds that it took."""
         if self._ahead is None or self._ahead[0] is not state:
-            return self._process.next(state)
-        output, self._ahead = self._ahead[1], None
-        return output
+            self._make_ahead(state)
+        (_, output, took_s), self._ahead = self._ahead, None
+        return output, took_s
+
+    def _make_ahead(self, state: State) -> None:
+        start_s = time.perf_counter()
+        output = self._process.next(state)
+        self._ahead = state, output, time.perf_counter() - start_s
 
     def are_reached(self, state: State, latest: Mapping[str, float] | None = None) -> bool:
         """Whether the round after this state would pass a limit.
@@ -55,7 +66,7 @@ class CostLimits:
         if not any(self._limits.values()):
             return []
         if self._ahead is None or self._ahead[0] is not state:
-            self._ahead = state, self._process.next(state)
+            self._make_ahead(state)
         ahead = self._ahead[1].metrics
         rounds = [ahead] if latest is None else [latest, ahead]
         sent = sum(each[name] for each in rounds for name in (BYTES_DOWN, BYTES_UP))

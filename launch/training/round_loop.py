@@ -130,8 +130,7 @@ class RoundLoop:
           (state, round, evaluation, digests of the tables); the evaluation is empty if there is none in this round.
         """
         round_num = self.round_num + 1
-        start_s = time.perf_counter()
-        output = self._limits.next(self._state)
+        output, round_s = self._limits.next(self._state)
         trained_s = time.perf_counter()
         every, shared_every = self._config.rounds_per_evaluation, self._config.rounds_per_shared_evaluation
         is_last = round_num == self._config.rounds or self._process.is_spent(output.state)
@@ -149,8 +148,8 @@ class RoundLoop:
         self.timing.append(
             {
                 columns.ROUND: round_num,
-                columns.ROUND_S: trained_s - start_s,
-                columns.EVALUATION_S: time.perf_counter() - trained_s,
+                columns.ROUND_S: round_s,
+                columns.EVALUATION_S: time.perf_counter() - trained_s - self._limits.ahead_s,
                 columns.HOST_MEMORY_BYTES: psutil.Process().memory_info().rss,
                 columns.WORKER_MEMORY_BYTES: self._worker_memory_bytes(),
             }

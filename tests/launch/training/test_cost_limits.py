@@ -1,12 +1,13 @@
 """--most_bytes and --most_virtual_s: in which round they end a run, what a resumed one does."""
 
 import json
+import time
 
 import numpy as np
 import pytest
 
 from launch import train
-from launch.runs.columns import REACHED_LIMITS
+from launch.runs.columns import EVALUATION_S, REACHED_LIMITS, ROUND_S
 from launch.runs.run_records import read_rounds
 from launch.runs.tables import write_json
 from launch.runs.task_columns import find_task_columns
@@ -85,6 +86,25 @@ def test_without_a_limit_no_round_is_made_ahead(make_loop):
     loop = make_loop()
     loop.run()
     assert loop._process.rounds_made == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("limits", [{}, {"most_bytes": 90}, {"most_bytes": 1e6}])
+def test_a_round_has_its_own_seconds_whenever_it_was_made(make_loop, monkeypatch, limits):
+    now_s = [0.0]
+
+    def take(call, find_s):
+        def timed(*given):
+            now_s[0] += find_s(given[-1])
+            return call(*given)
+
+        return timed
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now_s[0])
+    monkeypatch.setattr(Costly, "next", take(Costly.next, lambda state: 10.0 * (state[0] + 1)))
+    loop = make_loop(rounds=3, evaluate=take(evaluate_state, lambda with_shared: 0.25), **limits)
+    loop.run()
+    assert loop.timing.column(ROUND_S) == [10, 20, 30]
+    assert loop.timing.column(EVALUATION_S) == [0.25, 0.25, 0.25]
 
 
 @pytest.mark.parametrize("fatal_round", [1, 3])
