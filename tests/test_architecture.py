@@ -64,8 +64,11 @@ LAUNCH_PARTS = {
     "pages": set(),
     "comparison": {"pages", "progress", "settings", "runs", "plots"},
     "inspection": {"settings", "runs"},
-    # The replay of a paper's published code trains.
-    "papers": {"progress", "stop_signals", "settings", "runs", "plots", "runtimes", "training", "command_line"},
+    # The replay of a paper's published code trains, and so do the trials of the league.
+    "papers": {
+        *("progress", "stop_signals", "settings", "runs", "plots", "runtimes", "training", "command_line"),
+        *("sweeps", "tuning"),
+    },
     "trackers": {"settings", "runs", "temporary_folder"},
     "training": {
         *("progress", "stop_signals", "settings", "runs", "plots", "comparison", "runtimes", "command_line", "trackers")

@@ -24,8 +24,9 @@ They lie in `launch/papers/<paper>/experiments.toml`, and the searches that chos
     num_clients = 40
     dirichlet_alpha = { "*_alpha0.1*" = 0.1, "*_alpha0.5*" = 0.5 }
 
-What stands further down overrides what stands above. A flag of an algorithm, as `fedavg_epochs`, belongs to the
-experiments with that algorithm alone. Imports no TensorFlow, and reads a file when it is asked for.
+What stands further down overrides what stands above; last come the settings of a `chosen.toml` beside the file, which a
+program has written. A flag of an algorithm, as `fedavg_epochs`, belongs to the experiments with that algorithm alone.
+Imports no TensorFlow, and reads a file when it is asked for.
 """
 
 import dataclasses
@@ -45,6 +46,7 @@ from launch.settings.flagfiles import replace_directives
 
 PAPERS = pathlib.Path(__file__).parents[1] / "papers"  # a folder a paper
 EXPERIMENTS, SEARCHES = "experiments", "searches"  # the files, and the tables in them that have the names
+CHOSEN = "chosen.toml"  # further settings of the experiments, which a program has written
 NAMES = {EXPERIMENTS: "experiment", SEARCHES: "search"}
 EVERYTHING = {EXPERIMENTS: "; launch.train --list_experiments shows all", SEARCHES: ""}
 EXPECTED = "<paper>/<name>; --list_experiments lists them"
@@ -266,14 +268,19 @@ def _read(kind: str, path: pathlib.Path) -> dict[str, Experiment]:
     """{name: experiment} of a file, in its order. Raises FlagError where the file says what cannot be."""
     import tomllib  # here, since `--help` needs none
 
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FlagError(f"{path}: cannot be read ({error})") from None
+    def load(path: pathlib.Path) -> dict[str, Any]:
+        try:
+            return tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise FlagError(f"{path}: cannot be read ({error})") from None
+
+    content, chosen = load(path), path.with_name(CHOSEN)
     words = content.get("words", {})
     about = dict(pair for name, text in content.get(kind, {}).items() for pair in _expand(name, text, words))
     printed = content.get("printed", {})
     rules = [_Rule(path, kind, rule) for rule in content.get("settings", ())]
+    if kind == EXPERIMENTS and chosen.is_file():
+        rules += [_Rule(chosen, kind, rule) for rule in load(chosen).get("settings", ())]
     short = {full: other for other, full in content.get("short", {}).items()}
     if unknown := sorted(short.keys() - about.keys()):
         raise FlagError(f"{path}: [short] names {unknown[0]}, which is not in [{kind}]")

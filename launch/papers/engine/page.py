@@ -62,6 +62,7 @@ def compose_page(paper: Paper, tables: Mapping[str, Table], remarks: Sequence[st
     blocks += [show_table(tables[name]) for name in page.get("tables", ())]
     if paper.draw:
         blocks.append(f"![{page['title']}]({page['figure']})")
+    blocks += paper.further_blocks(tables)
     blocks.append(f"**Use it?** {fill(page['use_it'], page, tables)}")
     lines = [f"- {fill(note, page, tables)}" for note in page.get("notes", ())] + [f"- {each}" for each in remarks]
     files = ", ".join(f"[{name.replace('_', ' ')}]({paper.name}_{name}.csv)" for name in tables)

@@ -37,6 +37,7 @@ class Paper:
       draw: (runs, folder) -> path of the figure drawn there; None if the report has no figure.
       further_metrics: a regular expression of the columns of `metrics.csv` that it reads beside ALWAYS_KEPT.
       kept_files: the further files of a run that it reads.
+      further_blocks: tables by name -> blocks of Markdown that its page has under the figure.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Paper:
     draw: Callable[[Sequence[RunRecord], pathlib.Path], pathlib.Path] | None = None
     further_metrics: str = ""
     kept_files: tuple[str, ...] = ()
+    further_blocks: Callable[[Mapping[str, Table]], list[str]] = lambda tables: []
 
     @property
     def path(self) -> pathlib.Path:

@@ -1,0 +1,48 @@
+"""The figure of the league: on each problem the methods by their accuracy, with 95 % intervals over the seeds."""
+
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from launch.papers.engine.figures import GREY, Panel, compute_half_interval, draw_panels
+from launch.papers.engine.tables import BySeed, Values, collect
+from launch.papers.league.measures import METHODS, OWN, PROBLEMS, SYSTEMS, list_methods, measure, name_experiment
+from launch.plots.style import COLORS
+from launch.runs.run_records import RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = 3
+TITLE = "The league: clients' own test accuracy at equal cost, mean over five seeds with 95 % intervals"
+SYSTEM_COLOR, RIVAL_COLOR = COLORS[0], GREY
+
+
+def draw_league(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+    """Draws `league.png`: a panel a problem that was run, its methods from best to worst, the four systems coloured."""
+    values = collect(runs, measure)
+    found = [problem for problem in PROBLEMS if list_methods(values, problem)]
+    panels = [_build_panel(values, problem) for problem in found] or [Panel(axes={"title": "no problem"})]
+    panels += [None] * (-len(panels) % COLUMNS)
+    rows = [panels[start : start + COLUMNS] for start in range(0, len(panels), COLUMNS)]
+    return draw_panels(rows, folder / "league.png", TITLE, (4.0, 3.4))
+
+
+def _build_panel(values: Values, problem: str) -> Panel:
+    own = {method: values[name_experiment(method, problem), OWN] for method in list_methods(values, problem)}
+    ordered = sorted(own, key=lambda method: _mean(own[method]))
+
+    def paint(ax: "Axes") -> None:
+        for place, method in enumerate(ordered):
+            color = SYSTEM_COLOR if method in SYSTEMS else RIVAL_COLOR
+            half = 100 * compute_half_interval(list(own[method].values()))
+            ax.errorbar(100 * _mean(own[method]), place, xerr=half, fmt="o", color=color, markersize=4, capsize=2)
+        ax.set_yticks(range(len(ordered)), [METHODS[method] for method in ordered])
+        for label, method in zip(ax.get_yticklabels(), ordered, strict=True):
+            label.set_color(SYSTEM_COLOR if method in SYSTEMS else "#000000")
+
+    return Panel(axes={"title": PROBLEMS[problem]["title"], "xlabel": "accuracy (%)"}, paint=paint)
+
+
+def _mean(by_seed: BySeed) -> float:
+    return sum(by_seed.values()) / len(by_seed)

@@ -1,0 +1,61 @@
+"""What is measured in a run of the league, and the words of its problems and methods. Imports no TensorFlow.
+
+An experiment is called `<method>_league_<problem>`. Every run of a problem ends within the same limits, in bytes, in
+virtual seconds and in rounds, so what counts is where it ends.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from launch.papers.engine.folder import read_toml
+from launch.papers.engine.tables import Values
+from launch.runs.columns import BYTES_DOWN, BYTES_UP, MAJORITY_ACCURACY, NEW_CLIENTS, VIRTUAL_TIME_S
+from launch.runs.run_records import RunRecord, read_summary
+from launch.runs.task_columns import read_task_columns
+
+WORDS = read_toml("league", "league.toml")
+PROBLEMS: Mapping[str, Mapping[str, Any]] = WORDS["problems"]
+METHODS: Mapping[str, str] = WORDS["methods"]  # titles, in the order of the tables
+SYSTEMS: tuple[str, ...] = tuple(WORDS["systems"])  # the four
+REFERENCES: tuple[str, ...] = tuple(WORDS["references"])  # which know what a method does not; no rivals
+INFIX = "_league_"
+
+# Shares of 1: on the clients' own test data, or on that of new clients where the problem is about them.
+OWN, WORST_TENTH, COMMON, MAJORITY = "own", "worst_tenth", "common", "majority"
+MEGABYTES, SECONDS, ROUNDS = "megabytes", "virtual_s", "rounds"
+
+
+def name_experiment(method: str, problem: str) -> str:
+    """The experiment of a method on a problem."""
+    return f"{method}{INFIX}{problem}"
+
+
+def split_name(experiment: str) -> tuple[str, str] | None:
+    """(method, problem) of an experiment; None of another paper's."""
+    method, infix, problem = experiment.partition(INFIX)
+    return (method, problem) if infix and method in METHODS and problem in PROBLEMS else None
+
+
+def measure(run: RunRecord) -> dict[str, float]:
+    """What a run that has ended says at its end; nothing of another."""
+    summary, named = read_summary(run), split_name(run.experiment)
+    if not summary or named is None:
+        return {}
+    task, last = read_task_columns(summary), run.rounds[max(run.rounds)]
+    mean, _, _, worst_tenth = task.statistics
+    statistics = summary[NEW_CLIENTS if PROBLEMS[named[1]].get("new_clients") else "clients"]
+    numbers = {
+        OWN: statistics[mean],
+        WORST_TENTH: statistics[worst_tenth],
+        COMMON: last.get(task.test),
+        MAJORITY: statistics.get(MAJORITY_ACCURACY),
+        MEGABYTES: sum(row[BYTES_DOWN] + row[BYTES_UP] for row in run.rounds.values()) / 1e6,
+        SECONDS: last[VIRTUAL_TIME_S],
+        ROUNDS: float(max(run.rounds)),
+    }
+    return {name: value for name, value in numbers.items() if value is not None}
+
+
+def list_methods(values: Values, problem: str) -> list[str]:
+    """The methods with runs on a problem, in the order of the tables."""
+    return [method for method in METHODS if values.get((name_experiment(method, problem), OWN))]
