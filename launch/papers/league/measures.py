@@ -4,6 +4,8 @@ An experiment is called `<method>_league_<problem>`. Every run of a problem ends
 virtual seconds and in rounds, so what counts is where it ends.
 """
 
+import functools
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +14,7 @@ from launch.papers.engine.tables import Values
 from launch.runs.columns import BYTES_DOWN, BYTES_UP, MAJORITY_ACCURACY, NEW_CLIENTS, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_summary
 from launch.runs.task_columns import read_task_columns
+from launch.settings.experiments import get_search, list_experiments
 
 WORDS = read_toml("league", "league.toml")
 PROBLEMS: Mapping[str, Mapping[str, Any]] = WORDS["problems"]
@@ -23,6 +26,7 @@ INFIX = "_league_"
 # Shares of 1: on the clients' own test data, or on that of new clients where the problem is about them.
 OWN, WORST_TENTH, COMMON, MAJORITY = "own", "worst_tenth", "common", "majority"
 MEGABYTES, SECONDS, ROUNDS = "megabytes", "virtual_s", "rounds"
+_RATES = re.compile(r"(\w*learning_rate)=([^|;]+(?:\|[^|;]+){2,})")  # of a search, the flag with three choices or more
 
 
 def name_experiment(method: str, problem: str) -> str:
@@ -34,6 +38,16 @@ def split_name(experiment: str) -> tuple[str, str] | None:
     """(method, problem) of an experiment; None of another paper's."""
     method, infix, problem = experiment.partition(INFIX)
     return (method, problem) if infix and method in METHODS and problem in PROBLEMS else None
+
+
+@functools.cache
+def read_rates(experiment: str) -> tuple[float | None, tuple[float, ...]]:
+    """The learning rate that an experiment has from its trials, None before them, and the choices, ascending."""
+    method, problem = split_name(experiment) or ("", "")
+    search = get_search(f"league/{name_experiment(method, PROBLEMS[problem].get('tuned_as', problem))}")
+    flag, choices = _RATES.search(search.flags["search"]).groups()
+    chosen = list_experiments()[experiment].flags.get(flag)
+    return chosen and float(chosen), tuple(sorted(map(float, choices.split("|"))))
 
 
 def measure(run: RunRecord) -> dict[str, float]:

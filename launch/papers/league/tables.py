@@ -22,6 +22,7 @@ from launch.papers.league.measures import (
     WORST_TENTH,
     measure,
     name_experiment,
+    read_rates,
 )
 from launch.papers.league.pairs import UNDECIDED, find_best, judge_pairs, list_system_pairs, list_winners
 from launch.runs.columns import TEST_ACCURACY
@@ -29,11 +30,12 @@ from launch.runs.run_records import RunRecord
 
 STANDINGS = (
     *("problem", "method", "seeds", "own accuracy (%)", "worst tenth (%)", "common test set (%)"),
-    *("MB", "virtual seconds", "rounds", "above FedAvg (points)"),
+    *("MB", "virtual seconds", "rounds", "learning rate", "above FedAvg (points)"),
 )
 PAIRS = ("problem", "system", "rival", "difference (points)", "p (Holm)", "verdict")
 ANSWERS = ("problem", "best", "as good", "systems ahead of all rivals", "sentence")
 BASELINE = "fedavg"
+LOWEST, HIGHEST = "lowest", "highest"
 MAJORITY_TITLE = "each client's majority class"
 
 
@@ -52,7 +54,7 @@ def tabulate_standings(values: Values) -> Table:
         lines = [(_mean(own[method]), _describe_method(values, problem, method)) for method in ordered]
         if majority := next(iter(find_values(values, problem, MAJORITY).values()), None):
             shown = show(majority, TEST_ACCURACY)
-            lines.append((_mean(majority), [MAJORITY_TITLE, count(majority), shown, *[""] * 6]))
+            lines.append((_mean(majority), [MAJORITY_TITLE, count(majority), shown, *[""] * 7]))
         rows += [[words["title"], *cells] for _, cells in sorted(lines, key=lambda line: -line[0])]
     return Table(STANDINGS, rows)
 
@@ -70,7 +72,15 @@ def _describe_method(values: Values, problem: str, method: str) -> list[str]:
     difference = compare_by_seed(own, baseline).format() if baseline and method != BASELINE else ""
     shares = [show(each, TEST_ACCURACY, "") for each in (own, worst, common)]
     costs = [f"{_mean(sent):.1f}", f"{_mean(seconds):.0f}", f"{_mean(rounds):.0f}"]
-    return [METHODS[method], count(own), *shares, *costs, difference]
+    return [METHODS[method], count(own), *shares, *costs, format_rate(*read_rates(experiment)), difference]
+
+
+def format_rate(rate: float | None, choices: Sequence[float]) -> str:
+    """A rate that trials chose, marked where the best may lie beyond the grid."""
+    if rate is None:
+        return ""
+    edge = {choices[0]: LOWEST, choices[-1]: HIGHEST}.get(rate)
+    return f"{rate:g} ({edge})" if edge else f"{rate:g}"
 
 
 def tabulate_pairs(values: Values) -> Table:

@@ -5,8 +5,15 @@ import json
 import pytest
 
 from launch.papers.engine.tables import collect
-from launch.papers.league.measures import METHODS, PROBLEMS, measure, split_name
-from launch.papers.league.tables import PAPER, sum_up, tabulate_answers, tabulate_pairs, tabulate_standings
+from launch.papers.league.measures import METHODS, PROBLEMS, measure, read_rates, split_name
+from launch.papers.league.tables import (
+    PAPER,
+    format_rate,
+    sum_up,
+    tabulate_answers,
+    tabulate_pairs,
+    tabulate_standings,
+)
 from launch.report import collect_runs
 from launch.runs.tables import write_json
 
@@ -60,6 +67,12 @@ def test_the_standings_go_from_best_to_worst_with_the_majority_class(runs):
     # Two rounds of 6 MB in 60 virtual seconds each.
     assert (fedcd["MB"], fedcd["virtual seconds"], fedcd["rounds"]) == ("12.0", "120", "2")
     assert fedcd["above FedAvg (points)"].startswith("+10.00 [") and rows[3]["above FedAvg (points)"] == ""
+
+
+def test_a_rate_says_whether_a_better_one_may_lie_beyond_the_grid():
+    shown = [format_rate(rate, (0.003, 0.01, 0.03)) for rate in (None, 0.003, 0.01, 0.03)]
+    assert shown == ["", "0.003 (lowest)", "0.01", "0.03 (highest)"]
+    assert read_rates("amfl_p_league_archetypes20")[1] == (0.003, 0.01, 0.03)
 
 
 def test_a_system_meets_its_rivals_but_not_the_oracle(runs):
