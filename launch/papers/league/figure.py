@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 from launch.papers.engine.figures import GREY, Panel, compute_half_interval, draw_panels
 from launch.papers.engine.tables import BySeed, Values, collect
-from launch.papers.league.measures import METHODS, OWN, PROBLEMS, SYSTEMS, list_methods, measure, name_experiment
+from launch.papers.league.measures import (
+    MAJORITY,
+    METHODS,
+    OWN,
+    PROBLEMS,
+    SYSTEMS,
+    list_methods,
+    measure,
+    name_experiment,
+)
 from launch.plots.style import COLORS
 from launch.runs.run_records import RunRecord
 
@@ -31,12 +40,17 @@ def draw_league(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path
 def _build_panel(values: Values, problem: str) -> Panel:
     own = {method: values[name_experiment(method, problem), OWN] for method in list_methods(values, problem)}
     ordered = sorted(own, key=lambda method: _mean(own[method]))
+    majority = values.get((name_experiment(ordered[0], problem), MAJORITY))
 
     def paint(ax: "Axes") -> None:
         for place, method in enumerate(ordered):
             color = SYSTEM_COLOR if method in SYSTEMS else RIVAL_COLOR
             half = 100 * compute_half_interval(list(own[method].values()))
             ax.errorbar(100 * _mean(own[method]), place, xerr=half, fmt="o", color=color, markersize=4, capsize=2)
+        if majority:
+            ax.axvline(100 * _mean(majority), linestyle=":", color="#000000", label="majority class")
+        low, high = ax.get_xlim()
+        ax.set_xlim(max(low, 0), min(high, 100))
         ax.set_yticks(range(len(ordered)), [METHODS[method] for method in ordered])
         for label, method in zip(ax.get_yticklabels(), ordered, strict=True):
             label.set_color(SYSTEM_COLOR if method in SYSTEMS else "#000000")
