@@ -109,7 +109,8 @@ def rank_trials(name: str, request: Request, scores: Mapping[tuple[int, str], fl
 def keep(rows: Iterable[Trial]) -> None:
     """Writes the table and `chosen.toml`, in which rows of the same experiments are replaced."""
     rows = list(rows)
-    anew = {row["experiment"] for row in rows}
+    anew = {row["experiment"] for row in rows if row["chosen"]}  # where all failed, what was known stays
+    rows = [row for row in rows if row["experiment"] in anew]
     before = [row for row in (read_rows(TRIALS) if TRIALS.is_file() else []) if row["experiment"] not in anew]
     ordered = sorted([*before, *rows], key=lambda row: (row["experiment"], int(row["trial"])))
     write_table(TRIALS, COLUMNS, [[row[column] for column in COLUMNS] for row in ordered])
@@ -118,7 +119,7 @@ def keep(rows: Iterable[Trial]) -> None:
 
 def format_choice(row: Trial, rows: Sequence[Trial]) -> str:
     """A table of settings of `chosen.toml`."""
-    number = sum(each["experiment"] == row["experiment"] for each in rows)
+    number = sum(each["experiment"] == row["experiment"] and bool(each["mean"]) for each in rows)
     pairs = (each.removeprefix("--").split("=", 1) for each in row["settings"].split())
     origin = f"the best of {number} trials on validation examples ({TRIALS})"
     lines = ["", "[[settings]]", f'ours = "{origin}"', f"of = {json.dumps(find_users(row['experiment']))}"]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from launch.papers.engine.figures import GREY, Panel, compute_half_interval, draw_panels
 from launch.papers.engine.tables import BySeed, Values, collect
 from launch.papers.league.measures import (
+    COMMON,
     MAJORITY,
     METHODS,
-    OWN,
     PROBLEMS,
     SYSTEMS,
-    list_methods,
+    find_judged,
+    find_values,
     measure,
-    name_experiment,
 )
 from launch.plots.style import COLORS
 from launch.runs.run_records import RunRecord
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = 3
-TITLE = "The league: clients' own test accuracy at equal cost, mean over five seeds with 95 % intervals"
+TITLE = "The league: accuracy at equal cost, mean over the seeds with 95 % intervals"
+X_LABELS = {True: "on the common test set (%)", False: "on the clients' own test data (%)"}
 SYSTEM_COLOR, RIVAL_COLOR = COLORS[0], GREY
 
 
 def draw_league(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws `league.png`: a panel a problem that was run, its methods from best to worst, the four systems coloured."""
     values = collect(runs, measure)
-    found = [problem for problem in PROBLEMS if list_methods(values, problem)]
+    found = [problem for problem in PROBLEMS if find_judged(values, problem)]
     panels = [_build_panel(values, problem) for problem in found] or [Panel(axes={"title": "no problem"})]
     panels += [None] * (-len(panels) % COLUMNS)
     rows = [panels[start : start + COLUMNS] for start in range(0, len(panels), COLUMNS)]
@@ -38,9 +39,10 @@ def draw_league(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path
 
 
 def _build_panel(values: Values, problem: str) -> Panel:
-    own = {method: values[name_experiment(method, problem), OWN] for method in list_methods(values, problem)}
+    own = find_judged(values, problem)
     ordered = sorted(own, key=lambda method: _mean(own[method]))
-    majority = values.get((name_experiment(ordered[0], problem), MAJORITY))
+    is_common = PROBLEMS[problem].get("judged_by") == COMMON
+    majority = None if is_common else next(iter(find_values(values, problem, MAJORITY).values()), None)
 
     def paint(ax: "Axes") -> None:
         for place, method in enumerate(ordered):
@@ -48,14 +50,14 @@ def _build_panel(values: Values, problem: str) -> Panel:
             half = 100 * compute_half_interval(list(own[method].values()))
             ax.errorbar(100 * _mean(own[method]), place, xerr=half, fmt="o", color=color, markersize=4, capsize=2)
         if majority:
-            ax.axvline(100 * _mean(majority), linestyle=":", color="#000000", label="majority class")
+            ax.axvline(100 * _mean(majority), linestyle=":", color="#000000", label="each client's majority class")
         low, high = ax.get_xlim()
         ax.set_xlim(max(low, 0), min(high, 100))
         ax.set_yticks(range(len(ordered)), [METHODS[method] for method in ordered])
         for label, method in zip(ax.get_yticklabels(), ordered, strict=True):
             label.set_color(SYSTEM_COLOR if method in SYSTEMS else "#000000")
 
-    return Panel(axes={"title": PROBLEMS[problem]["title"], "xlabel": "accuracy (%)"}, paint=paint)
+    return Panel(axes={"title": PROBLEMS[problem]["title"], "xlabel": X_LABELS[is_common]}, paint=paint)
 
 
 def _mean(by_seed: BySeed) -> float:

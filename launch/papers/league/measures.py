@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from launch.papers.engine.folder import read_toml
-from launch.papers.engine.tables import Values
+from launch.papers.engine.tables import BySeed, Values
 from launch.runs.columns import BYTES_DOWN, BYTES_UP, MAJORITY_ACCURACY, NEW_CLIENTS, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_summary
 from launch.runs.task_columns import read_task_columns
@@ -70,6 +70,20 @@ def measure(run: RunRecord) -> dict[str, float]:
     return {name: value for name, value in numbers.items() if value is not None}
 
 
-def list_methods(values: Values, problem: str) -> list[str]:
-    """The methods with runs on a problem, in the order of the tables."""
-    return [method for method in METHODS if values.get((name_experiment(method, problem), OWN))]
+def find_values(values: Values, problem: str, number: str) -> dict[str, BySeed]:
+    """A number by method and seed, of the methods with runs on a problem, in the order of the tables."""
+    found = {method: values.get((name_experiment(method, problem), number), {}) for method in METHODS}
+    return {method: by_seed for method, by_seed in found.items() if by_seed}
+
+
+def find_judged(values: Values, problem: str) -> dict[str, BySeed]:
+    """By method and seed what a problem's methods are judged by: the clients' own test data, if it says no other."""
+    return find_values(values, problem, PROBLEMS[problem].get("judged_by", OWN))
+
+
+def list_missing(values: Values, problem: str) -> list[str]:
+    """The methods of a problem without a run with some seed that other methods of it have."""
+    judged = find_judged(values, problem)
+    seeds = set().union(*judged.values())
+    asked = [method for method in METHODS if name_experiment(method, problem) in list_experiments()]
+    return [method for method in asked if set(judged.get(method, ())) != seeds]

@@ -1,8 +1,8 @@
 """Pairs of methods on a problem, judged by seed: Student's t, and Holm's correction over what is asked at once.
 
-Two families a problem, each fixed before its runs: every one of the four systems against every rival, which decides
-whether one of them wins; and the method with the best mean against each of the others, which decides which of them are
-as good a choice. The second is asked of the seeds that have named the best, so it says rather too often that it leads.
+Three questions a problem. Is one of the four systems ahead of all others? Which method is ahead in each pair of a
+system and another? From which others can the method with the best mean be told? The last is asked of the seeds that
+have named the best, so it says rather too often that it leads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -78,12 +78,26 @@ def find_best(values: Mapping[str, BySeed]) -> str:
     return max(values, key=lambda method: sum(values[method].values()) / len(values[method]))
 
 
-def list_winners(pairs: Sequence[Pair], systems: Sequence[str]) -> list[str]:
-    """The systems that are ahead of every method that they meet."""
-    winners = []
-    for system in systems:
-        verdicts = [pair.verdict for pair in pairs if pair.first == system]
-        verdicts += [{AHEAD: BEHIND, BEHIND: AHEAD}.get(p.verdict, p.verdict) for p in pairs if p.second == system]
-        if verdicts and set(verdicts) == {AHEAD}:
-            winners.append(system)
-    return winners
+def list_winners(values: Mapping[str, BySeed], systems: Sequence[str]) -> list[str]:
+    """The systems that are ahead of every other method, at `LEVEL` over all systems.
+
+    A system wins only if each of its pairs is decided, so the largest of their p-values is that of its win, with no
+    correction over them (the intersection-union test, Berger 1982); Holm's is over the systems.
+    """
+    found = [system for system in systems if system in values]
+    p_values = [_compute_win(system, values) for system in found]
+    adjusted = correct_by_holm(p_values) if None not in p_values else []
+    return [system for system, p_value in zip(found, adjusted, strict=False) if p_value < LEVEL]
+
+
+def _compute_win(system: str, values: Mapping[str, BySeed]) -> float | None:
+    """The p-value of a system's win; None with too few seeds to compute one."""
+    own = values[system]
+    others = [by_seed for method, by_seed in values.items() if method != system]
+    p_values = [_compute_p_value(own, other) for other in others]
+    if not p_values or None in p_values:
+        return None
+    return max(
+        p_value if compare_by_seed(own, other).mean > 0 else 1.0
+        for p_value, other in zip(p_values, others, strict=True)
+    )

@@ -20,6 +20,9 @@ from launch.papers.league.measures import (
     SECONDS,
     SYSTEMS,
     WORST_TENTH,
+    find_judged,
+    find_values,
+    list_missing,
     measure,
     name_experiment,
     read_rates,
@@ -33,25 +36,19 @@ STANDINGS = (
     *("MB", "virtual seconds", "rounds", "learning rate", "above FedAvg (points)"),
 )
 PAIRS = ("problem", "system", "rival", "difference (points)", "p (Holm)", "verdict")
-ANSWERS = ("problem", "best", "as good", "systems ahead of all rivals", "sentence")
+WINNERS, NONE = "systems ahead of all rivals", "none"
+ANSWERS = ("problem", "best", "not told apart", WINNERS, "sentence")
 BASELINE = "fedavg"
 LOWEST, HIGHEST = "lowest", "highest"
 MAJORITY_TITLE = "each client's majority class"
-
-
-def find_values(values: Values, problem: str, number: str) -> dict[str, BySeed]:
-    """A number by method and seed, of the methods that were run."""
-    found = {method: values.get((name_experiment(method, problem), number), {}) for method in METHODS}
-    return {method: by_seed for method, by_seed in found.items() if by_seed}
 
 
 def tabulate_standings(values: Values) -> Table:
     """A row a problem and method, best first; the majority class among them."""
     rows = []
     for problem, words in PROBLEMS.items():
-        own = find_values(values, problem, OWN)
-        ordered = sorted(own, key=lambda method: -_mean(own[method]))
-        lines = [(_mean(own[method]), _describe_method(values, problem, method)) for method in ordered]
+        judged = find_judged(values, problem)
+        lines = [(_mean(each), _describe_method(values, problem, method)) for method, each in judged.items()]
         if majority := next(iter(find_values(values, problem, MAJORITY).values()), None):
             shown = show(majority, TEST_ACCURACY)
             lines.append((_mean(majority), [MAJORITY_TITLE, count(majority), shown, *[""] * 7]))
@@ -65,14 +62,14 @@ def _mean(by_seed: BySeed) -> float:
 
 def _describe_method(values: Values, problem: str, method: str) -> list[str]:
     experiment = name_experiment(method, problem)
-    own, worst, common, sent, seconds, rounds = (
-        values.get((experiment, number), {}) for number in (OWN, WORST_TENTH, COMMON, MEGABYTES, SECONDS, ROUNDS)
-    )
-    baseline = values.get((name_experiment(BASELINE, problem), OWN), {})
-    difference = compare_by_seed(own, baseline).format() if baseline and method != BASELINE else ""
-    shares = [show(each, TEST_ACCURACY, "") for each in (own, worst, common)]
+    numbers = (OWN, WORST_TENTH, COMMON, MEGABYTES, SECONDS, ROUNDS)
+    *shares, sent, seconds, rounds = (values.get((experiment, number), {}) for number in numbers)
+    judged = find_judged(values, problem)
+    has_pair = BASELINE in judged and method != BASELINE
+    difference = compare_by_seed(judged[method], judged[BASELINE]).format() if has_pair else ""
+    shown = [show(each, TEST_ACCURACY, "") for each in shares]
     costs = [f"{_mean(sent):.1f}", f"{_mean(seconds):.0f}", f"{_mean(rounds):.0f}"]
-    return [METHODS[method], count(own), *shares, *costs, format_rate(*read_rates(experiment)), difference]
+    return [METHODS[method], count(judged[method]), *shown, *costs, format_rate(*read_rates(experiment)), difference]
 
 
 def format_rate(rate: float | None, choices: Sequence[float]) -> str:
@@ -84,47 +81,54 @@ def format_rate(rate: float | None, choices: Sequence[float]) -> str:
 
 
 def tabulate_pairs(values: Values) -> Table:
-    """A row a pair that decides whether a system wins a problem."""
+    """A row a pair of a system and another method."""
     rows = []
     for problem, words in PROBLEMS.items():
-        own = find_values(values, problem, OWN)
-        for pair in judge_pairs(list_system_pairs(_list_rivals(own), SYSTEMS), own):
+        rivals = _find_rivals(values, problem)
+        for pair in judge_pairs(list_system_pairs(list(rivals), SYSTEMS), rivals):
             shown = [pair.difference.format(), format_p_value(pair.p_value), pair.verdict]
             rows.append([words["title"], METHODS[pair.first], METHODS[pair.second], *shown])
     return Table(PAIRS, rows)
 
 
-def _list_rivals(own: Mapping[str, BySeed]) -> list[str]:
-    return [method for method in own if method not in REFERENCES]
+def _find_rivals(values: Values, problem: str) -> dict[str, BySeed]:
+    judged = find_judged(values, problem)
+    return {method: by_seed for method, by_seed in judged.items() if method not in REFERENCES}
 
 
 def tabulate_answers(values: Values) -> Table:
-    """A row a problem: what is best, what is as good, and the sentence of it."""
+    """A row a problem that was run: what is best, what cannot be told from it, and the sentence of it.
+
+    Nothing is best where a method has no run with a seed that others have.
+    """
     rows = []
     for problem, words in PROBLEMS.items():
-        own = find_values(values, problem, OWN)
-        rivals = {method: own[method] for method in _list_rivals(own)}
-        if not rivals:
-            continue
-        best = find_best(rivals)
-        further = judge_pairs([(best, other) for other in rivals if other != best], rivals)
-        as_good = [METHODS[pair.second] for pair in further if pair.verdict == UNDECIDED]
-        won = list_winners(judge_pairs(list_system_pairs(list(rivals), SYSTEMS), rivals), SYSTEMS)
-        sentence = f"Use {METHODS[best]} when {words['when']}"
-        sentence += f"; not decidedly behind: {', '.join(as_good)}." if as_good else "."
-        winners = ", ".join(METHODS[system] for system in won) or "none"
-        rows.append([words["title"], METHODS[best], ", ".join(as_good), winners, sentence])
+        rivals = _find_rivals(values, problem)
+        if missing := list_missing(values, problem) if rivals else []:
+            names = ", ".join(METHODS[method] for method in missing)
+            rows.append([words["title"], "", "", "", f"Not decided, since runs are missing: {names}."])
+        elif rivals:
+            rows.append([words["title"], *_answer(rivals, words["when"])])
     return Table(ANSWERS, rows)
+
+
+def _answer(rivals: Mapping[str, BySeed], when: str) -> list[str]:
+    best = find_best(rivals)
+    pairs = judge_pairs([(best, other) for other in rivals if other != best], rivals)
+    alike = ", ".join(METHODS[pair.second] for pair in pairs if pair.verdict == UNDECIDED)
+    winners = ", ".join(METHODS[system] for system in list_winners(rivals, SYSTEMS)) or NONE
+    sentence = f"Use {METHODS[best]} when {when}"
+    sentence += f"; the seeds do not tell it from: {alike}." if alike else "."
+    return [METHODS[best], alike, winners, sentence]
 
 
 def sum_up(answers: Table) -> str:
     """Whether one of the four systems wins anywhere, in one sentence."""
-    won = [(row["problem"], row["systems ahead of all rivals"]) for row in answers.records]
-    number = len(won)
-    won = [f"{winners} on {problem}" for problem, winners in won if winners != "none"]
+    rows = [row for row in answers.records if row["best"]]
+    won = [f"{row[WINNERS]} on {row['problem']}" for row in rows if row[WINNERS] != NONE]
     if not won:
-        return f"None of the four systems is ahead of all rivals on any of {number} problems."
-    return f"A system is ahead of all rivals on {len(won)} of {number} problems: {'; '.join(won)}."
+        return f"None of the four systems is shown to be ahead of all rivals on any of {len(rows)} problems."
+    return f"A system is ahead of all rivals on {len(won)} of {len(rows)} problems: {'; '.join(won)}."
 
 
 def compose_problems(tables: Mapping[str, Table]) -> list[str]:

@@ -56,6 +56,8 @@ def test_what_was_chosen_of_others_stays(request_of_four, places):
     rows = read_rows(choose.TRIALS)
     assert [(row["experiment"], row["trial"]) for row in rows if row["chosen"]] == [("a", "3"), ("b", "1")]
     assert len(rows) == 8
+    choose.keep(choose.rank_trials("b", request_of_four, score(*[None] * 4)))
+    assert read_rows(choose.TRIALS) == rows
 
 
 def test_experiments_have_what_was_chosen(request_of_four, places):
@@ -65,6 +67,7 @@ def test_experiments_have_what_was_chosen(request_of_four, places):
     choose.keep(rows)
     (experiment,) = experiments._read.__wrapped__("experiments", places / "experiments.toml").values()
     wanted = dict(each.removeprefix("--").split("=") for each in rows[2]["settings"].split())
+    assert "the best of 3 trials" in choose.format_choice(rows[2], [{**rows[0], "mean": ""}, *rows[1:]])
     assert experiment.flags == {"algo": "fedavg", "rounds": "3", **wanted}
     sources = {each.flag: each.source for each in experiment.settings}
     assert sources["fedavg_learning_rate"].startswith("the best of 4 trials on validation examples")
@@ -74,8 +77,7 @@ def test_experiments_have_what_was_chosen(request_of_four, places):
 def test_problems_that_are_tuned_alike_share_what_was_chosen():
     wanted = [f"ditto_league_archetypes{bias}" for bias in (35, 20, 65)]
     assert choose.find_users("ditto_league_archetypes35") == wanted
-    assert choose.find_users("ditto_league_har") == ["ditto_league_har"]  # not run on people who took no part
-    assert choose.find_users("fedavg_league_har") == ["fedavg_league_har", "fedavg_league_har_new"]
+    assert choose.find_users("fedavg_league_har") == ["fedavg_league_har"]  # new people have trials of their own
 
 
 def test_a_pattern_like_no_search_is_refused():

@@ -6,7 +6,6 @@ from launch.papers.league.pairs import (
     AHEAD,
     BEHIND,
     UNDECIDED,
-    Pair,
     find_best,
     judge_pairs,
     list_system_pairs,
@@ -63,10 +62,18 @@ def test_the_best_has_the_highest_mean():
     assert find_best({"a": {0: 0.5, 1: 0.7}, "b": {0: 0.61, 1: 0.61}, "c": {0: 0.61, 1: 0.61}}) == "b"
 
 
-def test_a_winner_is_ahead_of_all_that_it_meets():
-    def pair(first, second, verdict):
-        return Pair(first, second, None, None, verdict)
+def test_a_system_wins_by_its_hardest_pair_alone():
+    # fedcd - c: 2, 3 and 4 points, t = 3 / (1 / sqrt(3)) = 5.196 with 2 degrees of freedom, p = 0.0351; others less.
+    values = {"fedavg": FEDAVG, "c": add(FEDAVG, 0.10, 0.10, 0.10), "fedcd": add(FEDAVG, 0.12, 0.13, 0.14)}
+    assert list_winners(values, ("fedsikd", "fedcd")) == ["fedcd"]
+    # Of two systems the smaller p counts twice, 0.0702.
+    assert list_winners({**values, "fedsikd": FEDAVG}, ("fedsikd", "fedcd")) == []
 
-    met = [pair("fedcd", "fedavg", AHEAD), pair("fedcd", "amfl_p", BEHIND), pair("amfl_p", "fedavg", AHEAD)]
-    assert list_winners(met, ("fedcd", "amfl_p", "fedsikd")) == ["amfl_p"]
-    assert list_winners([*met, pair("amfl_p", "ditto", UNDECIDED)], ("fedcd", "amfl_p")) == []
+
+def test_a_system_that_is_behind_once_or_has_no_rival_does_not_win():
+    values = {"fedavg": FEDAVG, "fedcd": add(FEDAVG, 0.1, 0.1, 0.1)}
+    assert list_winners(values, ("fedcd",)) == ["fedcd"]
+    assert list_winners({**values, "ifca": add(FEDAVG, 0.2, 0.2, 0.2)}, ("fedcd",)) == []
+    assert list_winners({**values, "ifca": dict(values["fedcd"])}, ("fedcd",)) == []
+    assert list_winners({"fedcd": FEDAVG}, ("fedcd",)) == []
+    assert list_winners({**values, "ifca": {0: 0.1, 1: 0.1}}, ("fedcd",)) == []  # with two seeds nothing is decided
