@@ -1,6 +1,7 @@
-"""What moves FedCD's swings: runs of the small size, each with one thing of the authors' code. Imports no TensorFlow.
+"""What moves swings: runs of the small size, each with one thing changed. Imports no TensorFlow.
 
-They are exploratory: a seed or two each. A change is marked where it is more than twice the sample deviation that the
+Of FedCD with one thing of the authors' code, exploratory, a seed or two each; of FedAvg with other cohorts or another
+normalization. A change is marked where it is more than twice the sample deviation that the
 runs of the small size have over their seeds.
 """
 
@@ -13,7 +14,7 @@ from launch.papers.engine.markdown import Table
 from launch.papers.engine.tables import BySeed
 from launch.papers.fedcd.measures import AXES, BASE, FEDCD, HIERARCHICAL, SMALL, TEXTS, RunsByPlace
 
-CAUSES = AXES["cause"]
+CAUSES, COHORTS = AXES["cause"], AXES["cohort"]
 BESIDE_OTHERS = {"steps_anew": "steps"}  # causes that are one thing more than another cause
 LEAST_DEVIATIONS = 2.0
 MARK = "*"
@@ -40,16 +41,18 @@ def compare_with_base(values: BySeed, base: BySeed, usual: BySeed) -> str:
     return f"{text} ({mean:+.2f}{MARK if counts else ''})"
 
 
-def tabulate_causes(by_place: RunsByPlace, find: Callable[[Place, str], BySeed]) -> Table:
+def tabulate_causes(by_place: RunsByPlace, find: Callable[[Place, str], BySeed], algo: str = FEDCD) -> Table:
     """The causes that were run, below the small size as it is; no rows if none was run.
 
     Args:
       by_place: the whole runs.
       find: (place, measure) -> what its runs have.
+      algo: whose causes: FedCD's, or FedAvg's cohorts.
     """
-    columns, rows = TEXTS["cause_columns"], []
-    places = {variant: Place(SMALL, HIERARCHICAL, variant, FEDCD) for variant in (BASE, *CAUSES)}
-    for variant, text in {BASE: "as it is", **CAUSES}.items():
+    causes, columns = (CAUSES, TEXTS["cause_columns"]) if algo == FEDCD else (COHORTS, TEXTS["cohort_columns"])
+    rows = []
+    places = {variant: Place(SMALL, HIERARCHICAL, variant, algo) for variant in (BASE, *causes)}
+    for variant, text in {BASE: "as it is", **causes}.items():
         runs = by_place.get(places[variant], ())
         compared = {text: BASE if variant else None}
         if (other := BESIDE_OTHERS.get(variant)) and places[other] in by_place:
@@ -60,5 +63,5 @@ def tabulate_causes(by_place: RunsByPlace, find: Callable[[Place, str], BySeed])
                 pair = [{} if base is None else find(places[each], name) for each in (base, BASE)]
                 row.append(compare_with_base(find(places[variant], name), *pair))
             rows.append([*row, runs[0].dataset])
-    has_causes = any(places[cause] in by_place for cause in CAUSES)
+    has_causes = any(places[cause] in by_place for cause in causes)
     return Table(["what differs", "seeds", *columns.values(), "data"], rows if has_causes else [])

@@ -180,7 +180,7 @@ def tabulate_majority(findings: Findings) -> Table:
         last, majority = (findings.find(place, metric) for metric in ("mean_of_last", "majority"))
         shares = ({seed: value / 100 for seed, value in by_seed.items()} for by_seed in (last, majority))
         ahead, _, verdict = show_difference(*shares)
-        variant = (VARIANTS | AXES["cause"]).get(place.setting) or name_bits(runs, place.algo)
+        variant = (VARIANTS | AXES["cause"] | AXES["cohort"]).get(place.setting) or name_bits(runs, place.algo)
         names = [SIZES[place.preset], place.dataset, variant, NAMES[place.algo], str(len(last))]
         rows.append([*names, show(last, ""), show(majority, ""), ahead, verdict])
     columns = ["runs", "archetypes", "variant", "algorithm", "seeds", "last 10 rounds", MAJORITY, "ahead", "verdict"]
@@ -206,6 +206,8 @@ def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
         sections |= describe("fedcd", {"majority": tabulate_majority(findings)})
     if (causes := tabulate_causes(findings.runs, findings.find)).rows:
         sections |= describe("fedcd", {"causes": causes})
+    if (cohorts := tabulate_causes(findings.runs, findings.find, FEDAVG)).rows:
+        sections |= describe("fedcd", {"cohorts": cohorts})
     words = load_words(FOLDER / "fedcd" / "claims.toml")
     values, counted = list_printed_values(printed), keep_one_data_set(runs)
     report = compose_report(paper, sections, counted, findings.results, values, **words)

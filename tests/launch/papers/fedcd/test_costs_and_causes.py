@@ -239,3 +239,14 @@ def test_the_table_of_causes_has_those_that_were_run(write_seeds, tmp_path, writ
     ]
     (legend,) = [row for row in report.tables["legend"].rows if row[0] == "causes"]
     assert columns[2] == "last" and legend[2].startswith("Exploratory")
+
+
+def test_the_table_of_cohorts_is_of_fedavg(write_seeds, tmp_path, write_archetype_run, build_report):
+    """As it is, devices swing by 10 points a round; with as many of each archetype by 1, a difference of -9."""
+    base = "fedavg_cifar10_hierarchical_cpu"
+    runs_dir = write_seeds(base, lambda seed: [0.4 + 0.01 * seed] * 45, swing=0.1)
+    assert "cohorts" not in build_report(runs_dir).tables
+    write_archetype_run(tmp_path, f"{base}_stratified", [0.4] * 45, swing=0.01)
+    columns, rows = build_report(runs_dir).tables["cohorts"]
+    assert [row[0] for row in rows] == ["as it is", "as many devices of each archetype in a round"]
+    assert rows[1][columns.index("last")].startswith("40.00 (+0.00") and "models left" not in columns

@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch.papers.fedcd.causes import CAUSES
+from launch.papers.fedcd.causes import CAUSES, COHORTS
 from launch.papers.fedcd.measures import COMPARED_ROUNDS, MILESTONES, find_place
 from launch.papers.registry import PAPERS
 from launch.runs.run_records import resolve_experiment
@@ -144,6 +144,16 @@ def test_a_cause_is_the_small_size_with_one_thing_of_the_authors_code(cause):
     assert set(FEDCD_CAUSES) == set(CAUSES)
     small = resolve_cifar10("fedcd", "hierarchical", "cpu")
     assert resolve_cifar10("fedcd", "hierarchical", "cpu", cause) == small | FEDCD_CAUSES[cause]
+
+
+def test_fedavg_has_other_cohorts_and_another_normalization_and_nothing_else():
+    stratified, group_norm = {"fedavg_participation": "stratified"}, {"model": "image_cnn10_gn"}
+    changes = {"stratified": stratified, "group_norm": group_norm, "group_norm_stratified": stratified | group_norm}
+    assert set(changes) == set(COHORTS)
+    small = resolve_cifar10("fedavg", "hierarchical", "cpu")
+    assert small["fedavg_participation"] == "fixed" and small["model"] == "image_cnn10"
+    for variant, changed in changes.items():
+        assert resolve_cifar10("fedavg", "hierarchical", "cpu", variant) == small | changed
 
 
 @pytest.mark.parametrize("algo", ["fedcd", "fedavg"])
