@@ -3,7 +3,13 @@
 import dataclasses
 
 from datasets.federated_data import DeviceProfiles
-from tff_algos.settings.asynchronous import DECAY_NEEDS, GRACE_NEEDS, STALENESS_NAMES, TrainingTimesConfig
+from tff_algos.settings.asynchronous import (
+    CONCURRENCY_HELP,
+    DECAY_NEEDS,
+    GRACE_NEEDS,
+    STALENESS_NAMES,
+    TrainingTimesConfig,
+)
 from tff_algos.settings.config_fields import AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.server_step import ServerStepConfig
@@ -21,6 +27,7 @@ class BufferedConfig(AlgorithmConfig):
     training: LocalTrainingConfig = group(build_default_training, flag_prefix="")
     times: TrainingTimesConfig = group(TrainingTimesConfig, flag_prefix="")
     buffer_size: int = setting(3, "Updates that the server waits for before it aggregates (paper: K).", minimum=1)
+    concurrency: int = setting(0, CONCURRENCY_HELP, minimum=0)
     server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
     staleness: str = setting("polynomial", "How an update's weight falls with staleness.", choices=STALENESS_NAMES)
     staleness_decay: float = setting(

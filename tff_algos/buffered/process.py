@@ -1,17 +1,18 @@
 """FedBuff: Nguyen et al. 2022, "Federated Learning with Buffered Asynchronous Aggregation", Algorithm 1.
 
-All devices train all the time. A round:
-1. The server waits until `buffer_size` updates have arrived. A device that has sent one starts again at once, with the
-   newest model.
+`concurrency` devices train at a time, or all of them. A round:
+1. The server waits until `buffer_size` updates have arrived. When a device has sent one, another that is drawn among
+   those that wait, or it itself, starts at once with the newest model.
 2. The server adds their mean, each update weighted by its staleness, times its learning rate, to the global model.
 
 | paper | here |
 |---|---|
 | K | `buffer_size` |
+| M, concurrency | `concurrency` |
 | eta_g, eta_l, Q | `server.learning_rate`, `training.learning_rate`, `training.steps` |
 | s(tau) = 1 / sqrt(1 + tau) | `staleness` polynomial with `staleness_decay` 0.5 |
 
-Deviations from the paper: every device trains all the time (the paper keeps a number of clients busy); no secure
+Deviations from the paper: by default every device trains all the time (`concurrency` 0); no secure
 aggregation and no privacy; an update that is not finite is left out of the mean; `training.proximal_weight` can add the
 proximal term of the other asynchronous systems to the loss; the server's step can be an optimizer's.
 """
@@ -35,7 +36,7 @@ from tff_algos.rounds.asynchronous_server import (
 )
 from tff_algos.rounds.server_step import ServerStep, build_server_step
 from tff_algos.rounds.versioned_round import VersionedResult, build_versioned_inputs, build_versioned_round
-from tff_algos.simulation.arrivals import collect_arrivals
+from tff_algos.simulation.arrivals import collect_arrivals, find_used_versions
 from tff_algos.simulation.model_versions import add_versions
 from tff_algos.simulation.staleness import StalenessParameters, compute_mixing_weight
 from tff_algos.weights import initialize_weights
@@ -56,7 +57,7 @@ class BufferedProcess(AsynchronousProcess):
         config, versions = self.config, state.versions
         size = config.buffer_size
         # Step 1
-        collected = collect_arrivals(self.devices, state.starts, versions.newest, size, size)
+        collected = collect_arrivals(self.devices, state.starts, versions.newest, size, size, config.concurrency)
         arrivals = collected.arrivals
         staleness = np.array([arrival.staleness for arrival in arrivals])
         parameters = StalenessParameters(config.staleness_decay, config.staleness_grace)
@@ -74,7 +75,7 @@ class BufferedProcess(AsynchronousProcess):
         result: VersionedResult = self.run_round(inputs)
         # Step 2
         model, server = self.step(versions.get(versions.newest), result, weights, state.server)
-        new_versions = add_versions(versions, [model], collected.starts.versions)
+        new_versions = add_versions(versions, [model], find_used_versions(collected.starts))
         metrics = build_server_metrics(result.totals, collected, self.initial_weights)
         return RoundOutput(advance_server(state, collected, new_versions)._replace(server=server), metrics)
 

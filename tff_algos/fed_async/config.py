@@ -3,7 +3,13 @@
 import dataclasses
 
 from datasets.federated_data import DeviceProfiles
-from tff_algos.settings.asynchronous import DECAY_NEEDS, GRACE_NEEDS, STALENESS_NAMES, TrainingTimesConfig
+from tff_algos.settings.asynchronous import (
+    CONCURRENCY_HELP,
+    DECAY_NEEDS,
+    GRACE_NEEDS,
+    STALENESS_NAMES,
+    TrainingTimesConfig,
+)
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 
@@ -35,6 +41,7 @@ class FedAsyncConfig(AlgorithmConfig):
         minimum=0,
         needs=GRACE_NEEDS,
     )
+    concurrency: int = setting(0, CONCURRENCY_HELP, minimum=0)
     updates_per_round: int = setting(10, "Updates mixed in between two evaluations.", minimum=1, smoke=SMOKE_CLIENTS)
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:

@@ -1,7 +1,9 @@
 """FedAsync: Xie, Koyejo and Gupta 2019, "Asynchronous Federated Optimization", Algorithm 1.
 
-All devices train all the time. A round of this process is `updates_per_round` updates, each in three steps:
-1. A device becomes ready. It starts again at once, from the model that step 3 gives.
+`concurrency` devices train at a time, or all of them. A round of this process is `updates_per_round` updates, each in
+three steps:
+1. A device becomes ready. Another that is drawn among those that wait, or it itself, starts at once, from the model
+   that step 3 gives.
 2. It sends the model x_new, trained from the version that it got last.
 3. The server mixes x_new into the global model, with a weight that falls with the staleness of that version:
    x_t = (1 - alpha_t) x_{t-1} + alpha_t x_new,  alpha_t = alpha * s(staleness).
@@ -18,7 +20,8 @@ then trains them in waves: all arrivals whose start model exists by then, in one
 their arrival.
 
 Deviations from the paper:
-- The paper's server triggers workers; here every device restarts at once, on the clock of the asynchronous systems.
+- The paper's server triggers workers; here `concurrency` devices train at a time, by default all, each of which then
+  restarts at once, on the clock of the asynchronous systems.
 - The staleness counts from 0 (see `simulation/staleness.py`).
 - An update that is not finite leaves the model as it is, but still makes a version.
 """
@@ -43,7 +46,7 @@ from tff_algos.rounds.asynchronous_server import (
     build_server_metrics,
 )
 from tff_algos.rounds.versioned_round import build_versioned_inputs, build_versioned_updates
-from tff_algos.simulation.arrivals import Arrival, collect_arrivals
+from tff_algos.simulation.arrivals import Arrival, collect_arrivals, find_used_versions
 from tff_algos.simulation.model_versions import add_versions
 from tff_algos.simulation.staleness import StalenessParameters, compute_mixing_weight
 from tff_algos.weights import add_deltas, initialize_weights, is_float
@@ -85,7 +88,9 @@ class FedAsyncProcess(AsynchronousProcess):
         config, versions = self.config, state.versions
         parameters = StalenessParameters(config.staleness_decay, config.staleness_grace)
         # Step 1
-        collected = collect_arrivals(self.devices, state.starts, versions.newest, config.updates_per_round, 1)
+        collected = collect_arrivals(
+            self.devices, state.starts, versions.newest, config.updates_per_round, 1, config.concurrency
+        )
         models = {int(number): versions.get(int(number)) for number in versions.numbers}
         newest, results, waiting = versions.newest, [], collected.arrivals
         # A device that arrives late in the round may have started from a model mixed in this very round. So the round
@@ -101,7 +106,7 @@ class FedAsyncProcess(AsynchronousProcess):
                 models[newest + 1] = mix(models[newest], models[arrival.start_version], result, float(weight))
                 newest += 1
         new_models = [models[number] for number in range(versions.newest + 1, newest + 1)]
-        new_versions = add_versions(versions, new_models, collected.starts.versions)
+        new_versions = add_versions(versions, new_models, find_used_versions(collected.starts))
         metrics = build_server_metrics(sum_totals(results), collected, self.initial_weights)
         return RoundOutput(advance_server(state, collected, new_versions), metrics)
 

@@ -12,7 +12,7 @@ from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.simulation.arrivals import Collected, DeviceStarts, start_at
+from tff_algos.simulation.arrivals import Collected, DeviceStarts, choose_next, start_at
 from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.simulation.device_work import list_logged_work
 from tff_algos.simulation.event_clock import LogRow, PackedLog, create_clock, log_clients, pack_log, unpack_log
@@ -50,8 +50,8 @@ def build_devices(
 def advance_server(state: ServerState, collected: Collected, versions: ModelVersions) -> ServerState:
     """The state after a round; the log of the first round also holds the starts at time 0."""
     # `initialize` makes no round, and only rounds are logged, so the first round reports the starts at time 0 as well.
-    everyone = np.arange(len(state.starts.versions) if state.round_num == 0 else 0)
-    log = pack_log([*log_clients(0.0, everyone, "start", state.starts.versions), *collected.log])
+    first = np.flatnonzero(state.starts.num_starts) if state.round_num == 0 else []
+    log = pack_log([*log_clients(0.0, first, "start", state.starts.versions), *collected.log])
     return ServerState(np.int32(state.round_num + 1), collected.starts, versions, log)
 
 
@@ -71,7 +71,7 @@ class AsynchronousProcess(FederatedProcess):
 
     Attributes:
       clients: the federation.
-      config: the algorithm's settings.
+      config: the algorithm's settings, with `concurrency`.
       seed: the run's.
       initial_weights: the global model before the first update.
       devices: the simulated devices, see `build_devices`.
@@ -84,11 +84,11 @@ class AsynchronousProcess(FederatedProcess):
     devices: SimulatedDevices
 
     def initialize(self) -> ServerState:
-        """All devices get the first model and start at time 0."""
+        """As many devices as may train at a time get the first model and start at time 0."""
         num_clients = len(self.devices.num_examples)
         zeros = np.zeros(num_clients, np.int64)
         nowhere = DeviceStarts(create_clock(num_clients), zeros, zeros)
-        starts = start_at(self.devices, nowhere, np.arange(num_clients), 0)
+        starts = start_at(self.devices, nowhere, choose_next(self.devices, nowhere, self.config.concurrency), 0)
         return ServerState(np.int32(0), starts, create_versions(self.initial_weights), pack_log([]))
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:

@@ -15,6 +15,8 @@ DECAY_NEEDS = Needs("staleness", lambda name: name != CONSTANT, "another functio
 GRACE_NEEDS = Needs("staleness", lambda name: name == HINGE, "the function hinge")
 SPEEDS = ("redrawn", "persistent", "by_label", "profiles")
 
+CONCURRENCY_HELP = "Devices that train at a time, one drawn for each place that falls free; 0: all, without a pause."
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainingTimesConfig:

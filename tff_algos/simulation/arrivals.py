@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tff_algos.seeds import derive_generator
 from tff_algos.simulation.event_clock import (
-    DROPPED,
     READY,
     ClockState,
     LogRow,
+    count_training,
+    find_waiting,
     log_clients,
     log_events,
     start_devices,
@@ -66,33 +68,59 @@ def start_at(devices: SimulatedDevices, starts: DeviceStarts, clients: np.ndarra
     return DeviceStarts(start_devices(starts.clock, clients, *plan), versions, num_starts)
 
 
+def choose_next(devices: SimulatedDevices, starts: DeviceStarts, concurrency: int) -> np.ndarray:
+    """Which devices start, ascending: as many as there are free places, drawn among those that wait for the server.
+
+    Args:
+      devices: whose seed draws; not asked if all that wait may start.
+      starts: where they are.
+      concurrency: how many may train at a time; 0: all.
+    """
+    waiting = find_waiting(starts.clock)
+    free = (concurrency or len(starts.versions)) - count_training(starts.clock)
+    if free >= len(waiting):
+        return waiting
+    generator = derive_generator(devices.seed, "next device", int(starts.num_starts.sum()))
+    return np.sort(generator.choice(waiting, free, replace=False))
+
+
+def find_used_versions(starts: DeviceStarts) -> np.ndarray:
+    """The versions that devices train or come back from; int64."""
+    return np.delete(starts.versions, find_waiting(starts.clock))
+
+
 def collect_arrivals(
-    devices: SimulatedDevices, starts: DeviceStarts, newest_version: int, num_arrivals: int, arrivals_per_version: int
+    devices: SimulatedDevices,
+    starts: DeviceStarts,
+    newest_version: int,
+    num_arrivals: int,
+    arrivals_per_version: int,
+    concurrency: int = 0,
 ) -> Collected:
-    """The next arrivals; a device that arrived or came back starts at once, with the newest version.
+    """The next arrivals; when a place falls free, a device starts at once, with the newest version.
 
     Args:
       devices: what the times depend on.
       starts: the devices before.
       newest_version: of the server's model.
       num_arrivals: how many to wait for.
-      arrivals_per_version: after so many arrivals the server makes a new version, before the last of them starts again.
+      arrivals_per_version: after so many arrivals the server makes a new version, before the next device starts.
+      concurrency: how many devices train at a time; 0: all, so that each starts again when it arrived or came back.
     """
     arrivals, num_handed_out, log = [], 0, []
     while len(arrivals) < num_arrivals:
         clock, event = take_next(starts.clock)
         if event is None:
             break
-        starts, client = starts._replace(clock=clock), np.array([event.client])
+        starts = starts._replace(clock=clock)
         log += log_events([event], starts.versions)
-        if event.kind == DROPPED:
-            continue
         if event.kind == READY:
             arrivals.append(Arrival(event.client, int(starts.versions[event.client]), newest_version))
-            # Counted before the device starts again: it gets the version that its own update helped to make.
+            # Counted before a device starts: it gets the version that this update helped to make.
             newest_version += len(arrivals) % arrivals_per_version == 0
-            log += log_clients(event.time_s, client, "received", starts.versions)
-        starts = start_at(devices, starts, client, newest_version)
-        log += log_clients(event.time_s, client, "start", starts.versions)
-        num_handed_out += 1
+            log += log_clients(event.time_s, np.array([event.client]), "received", starts.versions)
+        chosen = choose_next(devices, starts, concurrency)
+        starts = start_at(devices, starts, chosen, newest_version)
+        log += log_clients(event.time_s, chosen, "start", starts.versions)
+        num_handed_out += len(chosen)
     return Collected(arrivals, starts, num_handed_out, log)

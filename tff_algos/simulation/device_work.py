@@ -26,10 +26,10 @@ def list_logged_work(
       devices: the simulated devices.
       log: of the round, in order of time.
       num_starts: of each device before the round, shape (clients,).
-      is_first_round: whether the log begins with the starts of all devices at time 0, which `num_starts` has already.
+      is_first_round: whether the log begins with the starts at time 0, which `num_starts` has already.
       bytes_of_ready: what a ready device sends so that the server can choose.
     """
-    rows = list(log)[len(num_starts) if is_first_round else 0 :]
+    rows = list(log)[np.count_nonzero(num_starts) if is_first_round else 0 :]
     clients = {what: np.array([row.client for row in rows if row.what == what], np.int64) for what in _WHATS}
     ready, dropped = clients["ready"], clients["dropped"]
     done = draw_shares_done(devices, dropped, _find_starts(rows, num_starts))

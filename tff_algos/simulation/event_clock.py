@@ -186,6 +186,11 @@ def find_waiting(state: ClockState) -> np.ndarray:
     return np.flatnonzero(np.isinf(state.event_times_s))
 
 
+def count_training(state: ClockState) -> int:
+    """How many devices train, also those that will drop out; without those that are away."""
+    return int(np.count_nonzero(np.isfinite(state.event_times_s) & (state.event_kinds != BACK)))
+
+
 def log_events(events: Iterable[Event], model_versions: np.ndarray) -> list[LogRow]:
     """Rows of events taken; `model_versions` is the version that each device started from, shape (clients,)."""
     return [

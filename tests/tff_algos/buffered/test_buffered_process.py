@@ -93,3 +93,17 @@ def test_updates_that_are_not_finite_are_left_out(build, break_client):
     assert metrics["num_rejected"] == 3
     for a, b in zip(process.get_models(state)["global"], process.get_models(after)["global"], strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_one_device_at_a_time_is_never_stale(build):
+    """Each update starts from what the buffer before it made or, within a buffer, from the same version."""
+    process = build(dataclasses.replace(CONFIG, concurrency=1))
+    state = process.initialize()
+    assert state.starts.num_starts.sum() == 1
+    for round_num in range(1, 4):
+        before, (state, metrics) = state, process.next(state)
+        expected = ["start"] * (round_num == 1) + ["ready", "received", "start"] * 2
+        assert [row.what for row in process.get_events(state)] == expected
+        assert metrics["max_staleness"] == 0 and metrics["bytes_down"] == metrics["bytes_up"]
+        starts, ready, _, received = process.list_work(before, state)
+        assert len(starts.clients) == len(ready.clients) == len(received.clients) == 2

@@ -3,11 +3,22 @@
 import numpy as np
 import pytest
 
+from datasets.federated_data import DeviceProfiles
+from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.simulation import arrivals as module
-from tff_algos.simulation.arrivals import DeviceStarts, collect_arrivals, start_at
-from tff_algos.simulation.event_clock import create_clock
+from tff_algos.simulation.arrivals import DeviceStarts, choose_next, collect_arrivals, find_used_versions, start_at
+from tff_algos.simulation.event_clock import BACK, count_training, create_clock
 from tff_algos.simulation.model_versions import add_versions, create_versions
-from tff_algos.simulation.training_times import StartPlan
+from tff_algos.simulation.training_times import SimulatedDevices, StartPlan
+
+
+def make_devices(num_clients, **times):
+    ones = np.ones(num_clients)
+    return SimulatedDevices(TrainingTimesConfig(**times), 5, DeviceProfiles(ones, ones, ones, ones), ones, 0, 0)
+
+
+def nowhere():
+    return DeviceStarts(create_clock(2), np.zeros(2, np.int64), np.zeros(2, np.int64))
 
 
 @pytest.fixture
@@ -16,8 +27,7 @@ def starts(monkeypatch):
     durations = np.array([1.0, 2.5])
     plan = lambda devices, clients, num_starts, time_s: StartPlan(durations[clients], np.zeros(len(clients)))
     monkeypatch.setattr(module, "plan_starts", plan)
-    nowhere = DeviceStarts(create_clock(2), np.zeros(2, np.int64), np.zeros(2, np.int64))
-    return start_at(None, nowhere, np.arange(2), 0)
+    return start_at(None, nowhere(), np.arange(2), 0)
 
 
 def test_each_arrival_makes_a_version(starts):
@@ -35,6 +45,47 @@ def test_a_buffer_makes_a_version_when_it_is_full(starts):
     collected = collect_arrivals(None, starts, 5, 3, arrivals_per_version=3)
     assert [arrival.newest_version for arrival in collected.arrivals] == [5, 5, 5]
     assert collected.starts.versions.tolist() == [5, 6]
+
+
+def test_a_place_that_falls_free_is_drawn_for(starts, monkeypatch):
+    """One place. Device 0 is ready at 1 s, then 1 is drawn, ready at 3.5 s, then 1 again, at 6 s, and 0, at 7 s."""
+    drawn = iter([1, 1, 0, 0])
+
+    class Draws:
+        def choice(self, waiting, size, replace):
+            assert waiting.tolist() == [0, 1] and size == 1 and not replace
+            return np.array([next(drawn)])
+
+    monkeypatch.setattr(module, "derive_generator", lambda seed, purpose, number: Draws())
+    alone = start_at(None, nowhere(), np.array([0]), 0)
+    collected = collect_arrivals(make_devices(2), alone, 0, 4, arrivals_per_version=1, concurrency=1)
+    assert [tuple(arrival) for arrival in collected.arrivals] == [(0, 0, 0), (1, 1, 1), (1, 2, 2), (0, 3, 3)]
+    assert float(collected.starts.clock.time_s) == 7.0 and collected.num_handed_out == 4
+    assert [(row.client, row.what) for row in collected.log][:3] == [(0, "ready"), (0, "received"), (1, "start")]
+    assert find_used_versions(collected.starts).tolist() == [4]  # device 1 waits, and its version is of no use
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("concurrency", [1, 3, 7])
+def test_so_many_train_at_a_time_and_nobody_is_forgotten(dropout, concurrency):
+    devices = make_devices(7, dropout=dropout, **({"max_away_s": 3.0} if dropout else {}))
+    state = DeviceStarts(create_clock(7), np.zeros(7, np.int64), np.zeros(7, np.int64))
+    state, version, times_s = start_at(devices, state, choose_next(devices, state, concurrency), 0), 0, []
+    for _ in range(80):
+        away = np.isfinite(state.clock.event_times_s) & (state.clock.event_kinds == BACK)
+        assert count_training(state.clock) == min(concurrency, 7 - away.sum())
+        collected = collect_arrivals(devices, state, version, 1, 1, concurrency)
+        state, version = collected.starts, version + 1
+        times_s.append(float(state.clock.time_s))
+    assert times_s == sorted(times_s) and state.num_starts.min() > 0
+
+
+def test_as_many_places_as_devices_are_no_limit():
+    devices = make_devices(4, dropout=0.3)
+    state = DeviceStarts(create_clock(4), np.zeros(4, np.int64), np.zeros(4, np.int64))
+    state = start_at(devices, state, np.arange(4), 0)
+    found = [collect_arrivals(devices, state, 0, 20, 3, concurrency) for concurrency in (0, 4, 9)]
+    assert found[0].log == found[1].log == found[2].log
 
 
 def test_versions_in_use_are_kept():
