@@ -5,10 +5,13 @@ from launch.papers.async_periodic.tables import PAPER as ASYNC
 from launch.papers.engine.paper import Paper
 from launch.papers.fedcd.tables import PAPER as FEDCD
 from launch.papers.fedsikd.tables import PAPER as FEDSIKD
+from launch.papers.league.tables import PAPER as LEAGUE
 from launch.papers.private.tables import PAPER as PRIVATE
 from launch.papers.quantization.tables import PAPER as QUANTIZATION
 
-PAPERS: dict[str, Paper] = {paper.name: paper for paper in (FEDSIKD, AMFL_P, ASYNC, FEDCD, QUANTIZATION, PRIVATE)}
+PAPERS: dict[str, Paper] = {
+    paper.name: paper for paper in (FEDSIKD, AMFL_P, ASYNC, FEDCD, LEAGUE, QUANTIZATION, PRIVATE)
+}
 
 
 def find_paper(experiments: list[str]) -> str | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COLUMNS = 3
 TITLE = "The league: accuracy at equal cost, mean over the seeds with 95 % intervals"
-X_LABELS = {True: "on the common test set (%)", False: "on the clients' own test data (%)"}
+X_LABELS = {True: "common test set (%)", False: "own test data (%)"}
 SYSTEM_COLOR, RIVAL_COLOR = COLORS[0], GREY
 
 
@@ -35,7 +35,7 @@ def draw_league(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path
     panels = [_build_panel(values, problem) for problem in found] or [Panel(axes={"title": "no problem"})]
     panels += [None] * (-len(panels) % COLUMNS)
     rows = [panels[start : start + COLUMNS] for start in range(0, len(panels), COLUMNS)]
-    return draw_panels(rows, folder / "league.png", TITLE, (4.0, 3.4))
+    return draw_panels(rows, folder / "league.png", TITLE, (4.4, 3.4))
 
 
 def _build_panel(values: Values, problem: str) -> Panel:

@@ -30,7 +30,7 @@ AUTHORS_CODE = {  # of the papers whose authors published any; the runs of quant
         "github.com/adap/flower/baselines/niid_bench, commit 09d72eb",
     },
 }
-WITHOUT_REPORT = {"protocols", "robust", "league"}  # the runs of the last two are not kept yet
+WITHOUT_REPORT = {"protocols", "robust"}  # the second one's runs are not kept yet
 SECTIONS = r"sections? [\w.-]+((, [\w.-]+)* and [\w.-]+)?"
 
 RUN_ALL = """
