@@ -14,8 +14,9 @@ from models.task import build_task
 LAYERS = tf.keras.layers
 
 
-def make_spec(*layers, shape=(6,)):
-    return ModelSpec("own", lambda: tf.keras.Sequential([tf.keras.Input(shape), *layers]), shape, "float32", 3)
+def make_spec(make_layers, shape=(6,)):
+    """Layers are made with the model: those made before some other test entered a graph are of no use after it."""
+    return ModelSpec("own", lambda: tf.keras.Sequential([tf.keras.Input(shape), *make_layers()]), shape, "float32", 3)
 
 
 def test_small_dense_models_gain():
@@ -29,7 +30,7 @@ def test_small_dense_models_gain():
     [
         build_model_spec("sensor_student", (32, 3), "float32", 4),
         build_model_spec("char_gru", (4,), "int32", 9, task=build_task("next_token", 9, (4,)), takes_tokens=True),
-        make_spec(StatelessDropout(0.5), LAYERS.Dense(3)),  # XLA draws other masks
+        make_spec(lambda: [StatelessDropout(0.5), LAYERS.Dense(3)]),  # XLA draws other masks
         build_model_spec("perceptron", (8,), "float32", 4, precision="bfloat16"),
     ],
     ids=["convolutions", "recurrent", "dropout", "bfloat16"],
@@ -41,8 +42,8 @@ def test_others_may_be_compiled_but_do_not_gain(spec):
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        (make_spec(LAYERS.Dense(3), LAYERS.BatchNormalization()), "not trained"),
-        (make_spec(LAYERS.Dense(3, activity_regularizer="l2")), "losses of its own"),
+        (make_spec(lambda: [LAYERS.Dense(3), LAYERS.BatchNormalization()]), "not trained"),
+        (make_spec(lambda: [LAYERS.Dense(3, activity_regularizer="l2")]), "losses of its own"),
         (build_model_spec("image_student", (8, 8, 1), "uint8", 3, augment="crop_flip"), "augmented"),
         (build_model_spec("perceptron", (8,), "float32", 4, quantize="qat"), "quantization"),
     ],
