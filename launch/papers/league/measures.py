@@ -50,16 +50,21 @@ def read_rates(experiment: str) -> tuple[float | None, tuple[float, ...]]:
     return chosen and float(chosen), tuple(sorted(map(float, choices.split("|"))))
 
 
+def mean(by_seed: BySeed) -> float:
+    """Over the seeds."""
+    return sum(by_seed.values()) / len(by_seed)
+
+
 def measure(run: RunRecord) -> dict[str, float]:
     """What a run that has ended says at its end; nothing of another."""
     summary, named = read_summary(run), split_name(run.experiment)
     if not summary or named is None:
         return {}
     task, last = read_task_columns(summary), run.rounds[max(run.rounds)]
-    mean, _, _, worst_tenth = task.statistics
+    own, _, _, worst_tenth = task.statistics
     statistics = summary[NEW_CLIENTS if PROBLEMS[named[1]].get("new_clients") else "clients"]
     numbers = {
-        OWN: statistics[mean],
+        OWN: statistics[own],
         WORST_TENTH: statistics[worst_tenth],
         COMMON: last.get(task.test),
         MAJORITY: statistics.get(MAJORITY_ACCURACY),

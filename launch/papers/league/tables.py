@@ -23,6 +23,7 @@ from launch.papers.league.measures import (
     find_judged,
     find_values,
     list_missing,
+    mean,
     measure,
     name_experiment,
     read_rates,
@@ -48,16 +49,12 @@ def tabulate_standings(values: Values) -> Table:
     rows = []
     for problem, words in PROBLEMS.items():
         judged = find_judged(values, problem)
-        lines = [(_mean(each), _describe_method(values, problem, method)) for method, each in judged.items()]
+        lines = [(mean(each), _describe_method(values, problem, method)) for method, each in judged.items()]
         if majority := next(iter(find_values(values, problem, MAJORITY).values()), None):
             shown = show(majority, TEST_ACCURACY)
-            lines.append((_mean(majority), [MAJORITY_TITLE, count(majority), shown, *[""] * 7]))
+            lines.append((mean(majority), [MAJORITY_TITLE, count(majority), shown, *[""] * 7]))
         rows += [[words["title"], *cells] for _, cells in sorted(lines, key=lambda line: -line[0])]
     return Table(STANDINGS, rows)
-
-
-def _mean(by_seed: BySeed) -> float:
-    return sum(by_seed.values()) / len(by_seed)
 
 
 def _describe_method(values: Values, problem: str, method: str) -> list[str]:
@@ -68,7 +65,7 @@ def _describe_method(values: Values, problem: str, method: str) -> list[str]:
     has_pair = BASELINE in judged and method != BASELINE
     difference = compare_by_seed(judged[method], judged[BASELINE]).format() if has_pair else ""
     shown = [show(each, TEST_ACCURACY, "") for each in shares]
-    costs = [f"{_mean(sent):.1f}", f"{_mean(seconds):.0f}", f"{_mean(rounds):.0f}"]
+    costs = [f"{mean(sent):.1f}", f"{mean(seconds):.0f}", f"{mean(rounds):.0f}"]
     return [METHODS[method], count(judged[method]), *shown, *costs, format_rate(*read_rates(experiment)), difference]
 
 
