@@ -144,6 +144,7 @@ class PartitionSettings:
       most_train_examples: in a client's train split, 0 for all; ignored with archetypes. Of clients whose examples are
         in order of time the first ones are kept: a new sensor has been labelled when it was put up, and is used
         afterwards. Of others, they are drawn. The other splits stay as they are.
+      most_clients: of the data's own ("natural"), drawn; 0 for all.
       seed: a non-negative integer; draws the partition and the splits.
       archetypes: number and sizes of the clients of the archetype partitions.
       pachinko: of the partition of that name.
@@ -160,6 +161,7 @@ class PartitionSettings:
     validation_fraction: float = 1 / 12
     test_fraction: float = 1 / 12
     most_train_examples: int = 0
+    most_clients: int = 0
     seed: int = 0
     archetypes: ArchetypeSettings = ArchetypeSettings()
     pachinko: PachinkoSettings = PachinkoSettings()
@@ -175,6 +177,7 @@ class PartitionSettings:
             "validation_fraction": (fractions[0] >= 0 and sum(fractions) <= 0.9, "at least 0, at most 0.9 with test"),
             "test_fraction": (fractions[1] >= 0, "at least 0"),
             "most_train_examples": (self.most_train_examples >= 0, "at least 0"),
+            "most_clients": (self.most_clients == 0 or self.partition == NATURAL, "0, unless partition=natural"),
             "seed": (self.seed >= 0, "at least 0"),
         }
         for field, (is_right, expected) in checks.items():

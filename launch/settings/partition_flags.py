@@ -36,7 +36,7 @@ class PartitionFlags:
         minimum=1,
         smoke=SMOKE_CLIENTS,
         needs=(
-            Needs("partition", lambda name: name != "natural", "another partition"),
+            Needs("partition", lambda name: name != "natural", "--most_clients in its place"),
             needs_no_archetypes("clients_per_archetype"),
         ),
     )
@@ -98,6 +98,12 @@ class PartitionFlags:
         "Most examples in a client's train split, the first ones where they are in order of time; 0: all.",
         minimum=0,
         needs=needs_no_archetypes("train_per_client"),
+    )
+    most_clients: int = setting(
+        0,
+        "Most clients of those that the data have, drawn by the seed; 0: all.",
+        minimum=0,
+        needs=needs_value("partition", "natural"),
     )
     new_clients: int = setting(
         0, "Clients, the last ones, that take no part in training.", minimum=0, smoke=1, needs=NOT_BY_ARCHETYPE

@@ -1,0 +1,61 @@
+"""Some of a data set's own clients, drawn by the seed, for a run on fewer of them than there are."""
+
+import dataclasses
+import hashlib
+
+import numpy as np
+
+from datasets.arrays import ArrayDataset
+from datasets.client_source import TRAIN, ClientSource
+
+
+def keep_drawn_clients(data: ArrayDataset | ClientSource, most: int, seed: int) -> ArrayDataset | ClientSource:
+    """The data of `most` clients, in their order, drawn among those that have an example to train on; all if fewer.
+
+    The global test set is that of the clients that are kept, where the data say whose its examples are.
+    """
+    is_source = isinstance(data, ClientSource)
+    if is_source:
+        members = np.flatnonzero(data.num_examples[TRAIN])
+    elif data.train_clients is None:
+        return data  # the partition says that there are no clients
+    else:
+        members = np.arange(len(data.client_names))
+    if len(members) <= most:
+        return data
+    kept = np.sort(np.random.default_rng([seed, 6]).permutation(members)[:most])
+    return _keep_of_source(data, kept) if is_source else _keep_of_arrays(data, kept)
+
+
+def _keep_of_source(source: ClientSource, kept: np.ndarray) -> ClientSource:
+    count_labels = source.count_labels
+    return dataclasses.replace(
+        source,
+        client_names=tuple(source.client_names[client] for client in kept),
+        num_examples={split: counts[kept] for split, counts in source.num_examples.items()},
+        read=lambda client, split: source.read(int(kept[client]), split),
+        count_labels=count_labels and (lambda: count_labels()[kept]),
+        digest=_name_subset(source.digest, kept),
+    )
+
+
+def _keep_of_arrays(arrays: ArrayDataset, kept: np.ndarray) -> ArrayDataset:
+    position = np.full(len(arrays.client_names), -1)
+    position[kept] = np.arange(len(kept))
+    train = position[arrays.train_clients]
+    changes = {
+        "train_x": arrays.train_x[train >= 0],
+        "train_y": arrays.train_y[train >= 0],
+        "train_clients": train[train >= 0],
+        "client_names": tuple(arrays.client_names[client] for client in kept),
+        "source_digest": _name_subset(arrays.source_digest, kept),
+    }
+    if arrays.test_clients is not None:
+        test = position[arrays.test_clients]
+        changes |= {"test_x": arrays.test_x[test >= 0], "test_y": arrays.test_y[test >= 0]}
+        changes["test_clients"] = test[test >= 0]
+    return dataclasses.replace(arrays, **changes)
+
+
+def _name_subset(digest: str, kept: np.ndarray) -> str:
+    return hashlib.sha256(f"{digest} {kept.tolist()}".encode()).hexdigest()
