@@ -19,10 +19,10 @@ from datasets.client_files import (
 )
 from datasets.client_source import ClientSource
 from datasets.device_profiles import draw_device_profiles
-from datasets.drawn_clients import keep_drawn_clients
 from datasets.errors import DatasetError
 from datasets.federate_source import build_source_federation
 from datasets.federated_data import SPLITS, Archetypes, ClientFiles, FederatedData
+from datasets.kept_clients import keep_some_clients
 from datasets.layouts import describe_examples
 from datasets.partition_settings import ARCHETYPE_PARTITIONS, PACHINKO, PartitionSettings
 from datasets.partitioners import PARTITIONS, Partition, check_partition, partition_natural
@@ -73,8 +73,8 @@ def build_federated_data(
     """
     is_source = isinstance(arrays, ClientSource)
     check_partition(settings.partition, arrays.format.labels if is_source else arrays.labels)
-    if settings.most_clients:
-        arrays = keep_drawn_clients(arrays, settings.most_clients, settings.seed)
+    if settings.most_clients or settings.fewest_examples:
+        arrays = keep_some_clients(arrays, settings)
     if is_source and settings.partition == "natural":
         return _federate_source(arrays, settings, client_dir, num_new_clients, most_test_examples)
     arrays = arrays.pool(settings.seed) if is_source else arrays
@@ -227,7 +227,7 @@ def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:
         del values["pachinko"]
     if not settings.variant.is_active:
         del values["variant"]
-    del values["most_clients"]  # the digest of the data tells
+    del values["fewest_examples"], values["most_clients"]  # the digest of the data tells
     if not settings.most_train_examples:  # as before there was this setting
         del values["most_train_examples"]
     identity = [FORMAT_VERSION, arrays.source_digest, values]

@@ -144,7 +144,8 @@ class PartitionSettings:
       most_train_examples: in a client's train split, 0 for all; ignored with archetypes. Of clients whose examples are
         in order of time the first ones are kept: a new sensor has been labelled when it was put up, and is used
         afterwards. Of others, they are drawn. The other splits stay as they are.
-      most_clients: of the data's own ("natural"), drawn; 0 for all.
+      fewest_examples: of the data's own clients ("natural"), those with fewer to train on are left out.
+      most_clients: of the others, drawn; 0 for all.
       seed: a non-negative integer; draws the partition and the splits.
       archetypes: number and sizes of the clients of the archetype partitions.
       pachinko: of the partition of that name.
@@ -161,6 +162,7 @@ class PartitionSettings:
     validation_fraction: float = 1 / 12
     test_fraction: float = 1 / 12
     most_train_examples: int = 0
+    fewest_examples: int = 0
     most_clients: int = 0
     seed: int = 0
     archetypes: ArchetypeSettings = ArchetypeSettings()
@@ -177,9 +179,11 @@ class PartitionSettings:
             "validation_fraction": (fractions[0] >= 0 and sum(fractions) <= 0.9, "at least 0, at most 0.9 with test"),
             "test_fraction": (fractions[1] >= 0, "at least 0"),
             "most_train_examples": (self.most_train_examples >= 0, "at least 0"),
-            "most_clients": (self.most_clients == 0 or self.partition == NATURAL, "0, unless partition=natural"),
             "seed": (self.seed >= 0, "at least 0"),
         }
+        for field in ("fewest_examples", "most_clients"):
+            value = getattr(self, field)
+            checks[field] = value == 0 or (value > 0 and self.partition == NATURAL), "0, or more if partition=natural"
         for field, (is_right, expected) in checks.items():
             if not is_right:
                 raise DatasetError(f"{field}={getattr(self, field)}: expected {expected}")

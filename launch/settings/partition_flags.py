@@ -6,6 +6,7 @@ from datasets.partition_settings import (
     ARCHETYPE_PARTITIONS,
     LAST_OUTCOMES,
     MERGE,
+    NATURAL,
     NO_VARIANT,
     PARTITION_NAMES,
     VALIDATION_POOL,
@@ -19,6 +20,7 @@ from tff_algos.settings.config_fields import SMOKE_CLIENTS, Needs, needs_value, 
 NOT_BY_ARCHETYPE = Needs("partition", lambda name: name not in ARCHETYPE_PARTITIONS, "another partition")
 BY_ARCHETYPE = Needs("partition", lambda name: name in ARCHETYPE_PARTITIONS, "--{flag}=hierarchical")
 HIERARCHICAL, HYPERGEOMETRIC = (needs_value("partition", name) for name in ("hierarchical", "hypergeometric"))
+NATURAL_CLIENTS = needs_value("partition", NATURAL)
 
 
 def needs_no_archetypes(flag: str) -> Needs:
@@ -99,11 +101,14 @@ class PartitionFlags:
         minimum=0,
         needs=needs_no_archetypes("train_per_client"),
     )
-    most_clients: int = setting(
+    fewest_examples: int = setting(
         0,
-        "Most clients of those that the data have, drawn by the seed; 0: all.",
+        "Clients of the data with fewer examples to train on are left out; counted before validation splits.",
         minimum=0,
-        needs=needs_value("partition", "natural"),
+        needs=NATURAL_CLIENTS,
+    )
+    most_clients: int = setting(
+        0, "Most clients of those that the data have, drawn by the seed; 0: all.", minimum=0, needs=NATURAL_CLIENTS
     )
     new_clients: int = setting(
         0, "Clients, the last ones, that take no part in training.", minimum=0, smoke=1, needs=NOT_BY_ARCHETYPE

@@ -177,7 +177,7 @@ def test_data_and_each_setting_have_their_own_files(tmp_path):
         "most_train_examples": 9,
         "seed": 1,
     }
-    elsewhere = {"archetypes", "pachinko", "variant", "most_clients"}  # the last changes the data
+    elsewhere = {"archetypes", "pachinko", "variant", "fewest_examples", "most_clients"}  # the last two change the data
     assert {*changes, *elsewhere} == {field.name for field in dataclasses.fields(PartitionSettings)}
     variants = [SETTINGS, *(dataclasses.replace(SETTINGS, **{key: value}) for key, value in changes.items())]
     paths = {build_federated_data(make_numbered(), settings, str(tmp_path)).clients[0].path for settings in variants}

@@ -1,4 +1,4 @@
-"""Some of a data set's own clients, drawn by the seed, for a run on fewer of them than there are."""
+"""Some of a data set's own clients: those with enough examples, or a number of them drawn by the seed."""
 
 import dataclasses
 import hashlib
@@ -7,24 +7,34 @@ import numpy as np
 
 from datasets.arrays import ArrayDataset
 from datasets.client_source import TRAIN, ClientSource
+from datasets.errors import DatasetError
+from datasets.partition_settings import PartitionSettings
 
 
-def keep_drawn_clients(data: ArrayDataset | ClientSource, most: int, seed: int) -> ArrayDataset | ClientSource:
-    """The data of `most` clients, in their order, drawn among those that have an example to train on; all if fewer.
+def keep_some_clients(data: ArrayDataset | ClientSource, settings: PartitionSettings) -> ArrayDataset | ClientSource:
+    """The data of clients with `fewest_examples` to train on, `most_clients` of them drawn; in their order.
 
     The global test set is that of the clients that are kept, where the data say whose its examples are.
+
+    Raises:
+      DatasetError: no client has as many examples.
     """
-    is_source = isinstance(data, ClientSource)
-    if is_source:
-        members = np.flatnonzero(data.num_examples[TRAIN])
+    if isinstance(data, ClientSource):
+        counts = data.num_examples[TRAIN]
     elif data.train_clients is None:
         return data  # the partition says that there are no clients
     else:
-        members = np.arange(len(data.client_names))
-    if len(members) <= most:
+        counts = np.bincount(data.train_clients, minlength=len(data.client_names))
+    kept = np.flatnonzero(counts >= max(settings.fewest_examples, 1))
+    if not len(kept):
+        raise DatasetError(
+            f"fewest_examples={settings.fewest_examples}: expected at most {counts.max()}, which the largest client has"
+        )
+    if 0 < settings.most_clients < len(kept):
+        kept = np.sort(np.random.default_rng([settings.seed, 6]).permutation(kept)[: settings.most_clients])
+    if len(kept) == np.count_nonzero(counts):
         return data
-    kept = np.sort(np.random.default_rng([seed, 6]).permutation(members)[:most])
-    return _keep_of_source(data, kept) if is_source else _keep_of_arrays(data, kept)
+    return _keep_of_source(data, kept) if isinstance(data, ClientSource) else _keep_of_arrays(data, kept)
 
 
 def _keep_of_source(source: ClientSource, kept: np.ndarray) -> ClientSource:

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from datasets.arrays import ExampleFormat, make_array_dataset
 from datasets.client_source import ClientSource
-from datasets.drawn_clients import keep_drawn_clients
 from datasets.errors import DatasetError
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import Preprocessing
+from datasets.kept_clients import keep_some_clients
 
 NAMES = tuple("abcdefgh")
 TRAIN, TEST = np.array([3, 0, 1, 4, 2, 5, 1, 2]), np.array([1, 2, 0, 1, 3, 1, 1, 2])
@@ -43,6 +43,10 @@ def make_arrays(with_tests: bool):
     return make_array_dataset(
         "own", (train_x, train_y), (test_x, test_y), NAMES, Preprocessing(), names[train_y], **own
     )
+
+
+def keep_drawn_clients(source, most, seed):
+    return keep_some_clients(source, PartitionSettings("natural", most_clients=most, seed=seed))
 
 
 @given(most=st.integers(1, 9), seed=st.integers(0, 99))
@@ -91,6 +95,19 @@ def test_the_common_test_set_of_a_source_is_that_of_the_kept(tmp_path):
     assert set((data.test_x[:, 0] // 100).astype(int).tolist()) == {owner for owner in owners if TEST[owner]}
 
 
+@pytest.mark.parametrize("data", [make_source(), make_arrays(with_tests=True)])
+def test_clients_with_fewer_examples_are_left_out_before_any_is_drawn(data):
+    kept = keep_some_clients(data, PartitionSettings("natural", fewest_examples=3))
+    assert kept.client_names == ("a", "d", "f")
+    drawn = {
+        keep_some_clients(data, PartitionSettings("natural", fewest_examples=3, most_clients=2, seed=seed)).client_names
+        for seed in range(20)
+    }
+    assert drawn == {("a", "d"), ("a", "f"), ("d", "f")}
+    with pytest.raises(DatasetError, match=r"^fewest_examples=6: expected at most 5, which the largest client has$"):
+        keep_some_clients(data, PartitionSettings("natural", fewest_examples=6))
+
+
 def test_another_partition_says_its_number_otherwise():
-    with pytest.raises(DatasetError, match=r"^most_clients=3: expected 0, unless partition=natural$"):
+    with pytest.raises(DatasetError, match=r"^most_clients=3: expected 0, or more if partition=natural$"):
         PartitionSettings("iid", most_clients=3)
