@@ -18,6 +18,7 @@ from tff_algos.client.training_steps import make_dense
 from tff_algos.settings.config_fields import ConfigError
 
 WeightTensors = tuple[tf.Tensor, ...]
+BuildModel = Callable[[], tf.keras.Model]
 Predict = Callable[[WeightTensors, tf.Tensor], tf.Tensor]  # (weights, examples as stored) -> outputs
 
 
@@ -49,18 +50,22 @@ class FunctionalModel:
     model_spec: ModelSpec
 
     @functools.cached_property
+    def _build(self) -> BuildModel:
+        return _choose_build(self.model_spec.build)
+
+    @functools.cached_property
     def _functional(self) -> Any:
         """TFF's form of the model; first asked for while no graph is traced."""
         spec = self.model_spec
         x = tf.TensorSpec((None, *spec.model_input_shape), spec.model_input_dtype)
         labels = tf.TensorSpec((None, *spec.task.label_shape), spec.task.label_dtype)
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)  # TFF asks for one, and nothing calls it
-        return tff.learning.models.functional_model_from_keras(spec.build, loss, (x, labels))
+        return tff.learning.models.functional_model_from_keras(self._build, loss, (x, labels))
 
     @functools.cached_property
     def _order(self) -> list[int]:
         """The places in `keras_model.weights` in the order in which TFF takes them."""
-        return _find_order_of_creation(self.model_spec)
+        return _find_order_of_creation(self._build)
 
     def __call__(self, weights: WeightTensors, x: tf.Tensor) -> tf.Tensor:
         ordered = tuple(weights[place] for place in self._order)
@@ -93,7 +98,20 @@ def build_predict(model_spec: ModelSpec) -> Predict:
     return predict
 
 
-def _find_order_of_creation(model_spec: ModelSpec) -> list[int]:
+def _choose_build(build: BuildModel) -> BuildModel:
+    """`build`, or copies of its model where that computes with TensorFlow's functions between its layers.
+
+    In the graph in which TFF builds the model, Keras would look for the constants of such functions in another graph.
+    A copy takes them from what the layers say of themselves.
+    """
+    model = build()
+    names = {type(part).__name__ for part in model.submodules}
+    if names.isdisjoint({"TFOpLambda", "SlicingOpLambda"}):  # which Keras does not export
+        return build
+    return functools.partial(tf.keras.models.clone_model, model)
+
+
+def _find_order_of_creation(build: BuildModel) -> list[int]:
     """The places in `keras_model.weights` in the order in which the model makes its weights, which TFF takes them in.
 
     The two differ where branches run beside each other, or where a class makes its layers in another order than it
@@ -106,7 +124,7 @@ def _find_order_of_creation(model_spec: ModelSpec) -> list[int]:
         return created[-1]
 
     with tf.variable_creator_scope(note):
-        model = model_spec.build()
+        model = build()
     places = {variable.ref(): place for place, variable in enumerate(model.weights)}
     return [places[variable.ref()] for variable in created if variable.ref() in places]
 

@@ -159,7 +159,23 @@ def build_second_made_first():
     return model
 
 
-@pytest.mark.parametrize("build", [build_branches, build_shared, build_second_made_first])
+def build_with_operations():
+    """Branches, and TensorFlow's functions with constants of their own beside the layers."""
+    x = tf.keras.Input((4,))
+    ends = [tf.keras.layers.Dense(4)(tf.keras.layers.Dense(4)(x)) for _ in range(2)]
+    ends.append(tf.cumsum(x, axis=1)[:, 1:3] * 2.0)
+    return tf.keras.Model(x, tf.keras.layers.Dense(3)(tf.concat(ends, axis=1)))
+
+
+def build_around_operations():
+    x = tf.keras.Input((4,))
+    return tf.keras.Model(x, tf.keras.layers.Dense(3)(build_with_operations()(x)))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [build_branches, build_shared, build_second_made_first, build_with_operations, build_around_operations],
+)
 def test_weights_find_their_layers_whatever_order_they_were_made_in(linear_spec, build):
     model = build()
     weights = [np.random.default_rng(1).normal(size=weight.shape).astype(np.float32) for weight in model.weights]
