@@ -11,7 +11,7 @@ from typing import Any
 
 from launch.papers.engine.folder import read_toml
 from launch.papers.engine.tables import BySeed, Values
-from launch.runs.columns import BYTES_DOWN, BYTES_UP, MAJORITY_ACCURACY, NEW_CLIENTS, VIRTUAL_TIME_S
+from launch.runs.columns import BYTES_DOWN, BYTES_UP, MAJORITY_ACCURACY, NEW_CLIENTS, TOKEN_BASELINES, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_summary
 from launch.runs.task_columns import read_task_columns
 from launch.settings.experiments import get_search, list_experiments
@@ -67,7 +67,7 @@ def measure(run: RunRecord) -> dict[str, float]:
         OWN: statistics[own],
         WORST_TENTH: statistics[worst_tenth],
         COMMON: last.get(task.test),
-        MAJORITY: statistics.get(MAJORITY_ACCURACY),
+        MAJORITY: statistics.get(MAJORITY_ACCURACY, summary.get(TOKEN_BASELINES, {}).get("bigram_accuracy")),
         MEGABYTES: sum(row[BYTES_DOWN] + row[BYTES_UP] for row in run.rounds.values()) / 1e6,
         SECONDS: last[VIRTUAL_TIME_S],
         ROUNDS: float(max(run.rounds)),

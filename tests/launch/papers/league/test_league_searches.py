@@ -28,8 +28,10 @@ def test_every_search_has_a_grid_of_equal_size_and_seeds_that_are_not_reported(r
     assert {compute_grid_size(each.space) for each in requests.values()} == {NUM_TRIALS}
     assert {each.num_trials for each in requests.values()} == {NUM_TRIALS}
     for name, each in requests.items():
-        is_common = PROBLEMS[split_name(name)[1]].get("judged_by") == COMMON
-        assert each.objective == ("validation_accuracy" if is_common else "client_validation_accuracy"), name
+        problem = split_name(name)[1]
+        accuracy = "token_accuracy" if problem == "shakespeare" else "accuracy"
+        clients = "" if PROBLEMS[problem].get("judged_by") == COMMON else "client_"
+        assert each.objective == f"{clients}validation_{accuracy}", name
     assert {each.seeds for each in requests.values()} == {("100",)}
     assert not REPORTED & {seed for each in requests.values() for seed in each.seeds}
 
