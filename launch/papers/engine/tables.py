@@ -40,6 +40,11 @@ def locate(
     return results
 
 
+def compute_mean(by_seed: BySeed) -> float:
+    """Over the seeds, of which there is one at least."""
+    return sum(by_seed.values()) / len(by_seed)
+
+
 def show(by_seed: BySeed, metric: str = TEST_ACCURACY, absent: str = "not run") -> str:
     """Mean and deviation over the seeds, accuracies in per cent: "74.12 ± 1.03"."""
     return format_measured(metric, summarize(list(by_seed.values())) if by_seed else None, absent)

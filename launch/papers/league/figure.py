@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from launch.papers.engine.figures import GREY, Panel, compute_half_interval, draw_panels
-from launch.papers.engine.tables import Values, collect
+from launch.papers.engine.tables import Values, collect, compute_mean
 from launch.papers.league.measures import (
     COMMON,
     MAJORITY,
@@ -14,7 +14,6 @@ from launch.papers.league.measures import (
     SYSTEMS,
     find_judged,
     find_values,
-    mean,
     measure,
 )
 from launch.plots.style import COLORS
@@ -41,7 +40,7 @@ def draw_league(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path
 
 def _build_panel(values: Values, problem: str) -> Panel:
     own = find_judged(values, problem)
-    ordered = sorted(own, key=lambda method: mean(own[method]))
+    ordered = sorted(own, key=lambda method: compute_mean(own[method]))
     is_common = PROBLEMS[problem].get("judged_by") == COMMON
     majority = None if is_common else next(iter(find_values(values, problem, MAJORITY).values()), None)
 
@@ -49,9 +48,13 @@ def _build_panel(values: Values, problem: str) -> Panel:
         for place, method in enumerate(ordered):
             color = SYSTEM_COLOR if method in SYSTEMS else RIVAL_COLOR
             half = 100 * compute_half_interval(list(own[method].values()))
-            ax.errorbar(100 * mean(own[method]), place, xerr=half, fmt="o", color=color, markersize=4, capsize=2)
+            ax.errorbar(
+                100 * compute_mean(own[method]), place, xerr=half, fmt="o", color=color, markersize=4, capsize=2
+            )
         if majority:
-            ax.axvline(100 * mean(majority), linestyle=":", color="#000000", label="each client's majority class")
+            ax.axvline(
+                100 * compute_mean(majority), linestyle=":", color="#000000", label="each client's majority class"
+            )
         low, high = ax.get_xlim()
         ax.set_xlim(max(low, 0), min(high, 100))
         ax.set_yticks(range(len(ordered)), [METHODS[method] for method in ordered])

@@ -50,11 +50,6 @@ def read_rates(experiment: str) -> tuple[float | None, tuple[float, ...]]:
     return chosen and float(chosen), tuple(sorted(map(float, choices.split("|"))))
 
 
-def mean(by_seed: BySeed) -> float:
-    """Over the seeds."""
-    return sum(by_seed.values()) / len(by_seed)
-
-
 def measure(run: RunRecord) -> dict[str, float]:
     """What a run that has ended says at its end; nothing of another."""
     summary, named = read_summary(run), split_name(run.experiment)

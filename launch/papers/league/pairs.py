@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from launch.papers.engine.equivalence import Difference, compare_by_seed
 from launch.papers.engine.intervals import LEAST_SEEDS, compute_p_value, correct_by_holm, is_constant
-from launch.papers.engine.tables import BySeed
+from launch.papers.engine.tables import BySeed, compute_mean
 
 LEVEL = 0.05
 AHEAD, BEHIND, UNDECIDED = "ahead", "behind", "undecided"
@@ -75,7 +75,7 @@ def list_system_pairs(methods: Sequence[str], systems: Sequence[str]) -> list[tu
 
 def find_best(values: Mapping[str, BySeed]) -> str:
     """The method with the highest mean, the first of equals."""
-    return max(values, key=lambda method: sum(values[method].values()) / len(values[method]))
+    return max(values, key=lambda method: compute_mean(values[method]))
 
 
 def list_winners(values: Mapping[str, BySeed], systems: Sequence[str]) -> list[str]:

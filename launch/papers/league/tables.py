@@ -6,7 +6,7 @@ from launch.papers.engine.equivalence import compare_by_seed
 from launch.papers.engine.markdown import Report, Table, format_table
 from launch.papers.engine.paper import Paper
 from launch.papers.engine.report import compose_report, format_p_value
-from launch.papers.engine.tables import BySeed, Values, collect, count, describe, show
+from launch.papers.engine.tables import BySeed, Values, collect, compute_mean, count, describe, show
 from launch.papers.league.figure import draw_league
 from launch.papers.league.measures import (
     COMMON,
@@ -23,7 +23,6 @@ from launch.papers.league.measures import (
     find_judged,
     find_values,
     list_missing,
-    mean,
     measure,
     name_experiment,
     read_rates,
@@ -38,7 +37,8 @@ STANDINGS = (
 )
 PAIRS = ("problem", "system", "rival", "difference (points)", "p (Holm)", "verdict")
 WINNERS, NONE = "systems ahead of all rivals", "none"
-ANSWERS = ("problem", "best", "not told apart", WINNERS, "sentence")
+SHORT_ANSWERS = ("problem", "best", "not told apart", "best of the four systems", "its lead over all others (points)")
+ANSWERS = (*SHORT_ANSWERS, WINNERS, "sentence")
 BASELINE = "fedavg"
 LOWEST, HIGHEST = "lowest", "highest"
 MAJORITY_TITLE = "each client's majority class"
@@ -49,10 +49,10 @@ def tabulate_standings(values: Values) -> Table:
     rows = []
     for problem, words in PROBLEMS.items():
         judged = find_judged(values, problem)
-        lines = [(mean(each), _describe_method(values, problem, method)) for method, each in judged.items()]
+        lines = [(compute_mean(each), _describe_method(values, problem, method)) for method, each in judged.items()]
         if majority := next(iter(find_values(values, problem, MAJORITY).values()), None):
             shown = show(majority, TEST_ACCURACY)
-            lines.append((mean(majority), [MAJORITY_TITLE, count(majority), shown, *[""] * 7]))
+            lines.append((compute_mean(majority), [MAJORITY_TITLE, count(majority), shown, *[""] * 7]))
         rows += [[words["title"], *cells] for _, cells in sorted(lines, key=lambda line: -line[0])]
     return Table(STANDINGS, rows)
 
@@ -65,7 +65,7 @@ def _describe_method(values: Values, problem: str, method: str) -> list[str]:
     has_pair = BASELINE in judged and method != BASELINE
     difference = compare_by_seed(judged[method], judged[BASELINE]).format() if has_pair else ""
     shown = [show(each, TEST_ACCURACY, "") for each in shares]
-    costs = [f"{mean(sent):.1f}", f"{mean(seconds):.0f}", f"{mean(rounds):.0f}"]
+    costs = [f"{compute_mean(sent):.1f}", f"{compute_mean(seconds):.0f}", f"{compute_mean(rounds):.0f}"]
     return [METHODS[method], count(judged[method]), *shown, *costs, format_rate(*read_rates(experiment)), difference]
 
 
@@ -103,7 +103,8 @@ def tabulate_answers(values: Values) -> Table:
         rivals = _find_rivals(values, problem)
         if missing := list_missing(values, problem) if rivals else []:
             names = ", ".join(METHODS[method] for method in missing)
-            rows.append([words["title"], "", "", "", f"Not decided, since runs are missing: {names}."])
+            sentence = f"Not decided, since runs are missing: {names}."
+            rows.append([words["title"], *[""] * (len(ANSWERS) - 2), sentence])
         elif rivals:
             rows.append([words["title"], *_answer(rivals, words["when"])])
     return Table(ANSWERS, rows)
@@ -116,7 +117,18 @@ def _answer(rivals: Mapping[str, BySeed], when: str) -> list[str]:
     winners = ", ".join(METHODS[system] for system in list_winners(rivals, SYSTEMS)) or NONE
     sentence = f"Use {METHODS[best]} when {when}"
     sentence += f"; the seeds do not tell it from: {alike}." if alike else "."
-    return [METHODS[best], alike, winners, sentence]
+    return [METHODS[best], alike, *_place_systems(rivals), winners, sentence]
+
+
+def _place_systems(rivals: Mapping[str, BySeed]) -> list[str]:
+    """The best of the four systems, and how far it is ahead of the best other method, by seed."""
+    found = {method: by_seed for method, by_seed in rivals.items() if method in SYSTEMS}
+    if not found:
+        return ["", ""]
+    system = find_best(found)
+    others = {method: by_seed for method, by_seed in rivals.items() if method != system}
+    lead = compare_by_seed(rivals[system], others[find_best(others)]).format() if others else ""
+    return [METHODS[system], lead]
 
 
 def sum_up(answers: Table) -> str:
@@ -129,9 +141,10 @@ def sum_up(answers: Table) -> str:
 
 
 def compose_problems(tables: Mapping[str, Table]) -> list[str]:
-    """For each problem that was run its sentence and its table; then what was not run."""
-    blocks, absent = [], []
-    sentences = {row["problem"]: row["sentence"] for row in tables["answers"].records}
+    """All answers in short; for each problem that was run its sentence and its table; then what was not run."""
+    answers, absent = tables["answers"], []
+    blocks = [format_table(Table(SHORT_ANSWERS, [row[: len(SHORT_ANSWERS)] for row in answers.rows]))]
+    sentences = {row["problem"]: row["sentence"] for row in answers.records}
     for words in PROBLEMS.values():
         title = words["title"]
         if title in sentences:

@@ -24,6 +24,7 @@ OWN = {
     "ifca": (0.700, 0.712, 0.718),
     "oracle": (0.80, 0.81, 0.82),
 }
+LEAD = "its lead over all others (points)"
 OTHERS = (0.30, 0.32, 0.31)  # of all other methods
 
 
@@ -99,6 +100,7 @@ def test_a_system_meets_its_rivals_but_not_the_oracle(runs):
 def test_the_sentence_names_the_best_and_what_is_not_told_from_it(runs, write_league_run, read):
     (row,) = tabulate_answers(collect(runs, measure)).records
     assert row["best"] == "IFCA" and row["systems ahead of all rivals"] == "none"
+    assert row["best of the four systems"] == "FedCD" and row[LEAD].startswith("-10.00 [-10.")
     assert row["sentence"] == f"Use IFCA when {PROBLEMS['rotated']['when']}."
     for seed, own in enumerate((0.69, 0.73, 0.70)):
         write_league_run("ditto_league_rotated", seed, own)
@@ -111,6 +113,7 @@ def test_a_system_that_is_ahead_of_all_rivals_wins(write_problem, read):
     write_problem({"fedcd": OWN["fedcd"]})
     answers = tabulate_answers(collect(read(), measure))
     assert sum_up(answers) == "A system is ahead of all rivals on 1 of 1 problems: FedCD on rotated MNIST."
+    assert answers.records[0][LEAD].startswith("+30.00 [")
 
 
 def test_nothing_is_best_while_a_method_has_no_run_with_a_seed_of_others(runs):
@@ -150,6 +153,7 @@ def test_the_page_has_a_sentence_and_a_table_a_problem(runs):
     report = PAPER.build_report(runs)
     answer = "None of the four systems is shown to be ahead of all rivals on any of 1 problems."
     assert report.tables["answer"].rows[0][1] == answer and report.markdown.count(answer) == 2
+    assert report.markdown.index("| IFCA |  | FedCD | -10.00 [") < report.markdown.index("## ")
     assert report.markdown.count("## ") == 1 and "| FedCD | 3 | 61.00 ± 0.95 |" in report.markdown
     assert report.markdown.split("Not run: ")[1].split("\n")[0].count("; ") == len(PROBLEMS) - 2
 
