@@ -1,6 +1,7 @@
 """The figure of the league: on each problem the methods by their accuracy, with 95 % intervals over the seeds."""
 
 import pathlib
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from launch.runs.run_records import RunRecord
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLUMNS = 3
+COLUMNS, TITLE_WIDTH = 3, 33  # the second in characters
 TITLE = "The league: accuracy at equal cost, mean over the seeds with 95 % intervals"
 X_LABELS = {True: "common test set (%)", False: "own test data (%)"}
 SYSTEM_COLOR, RIVAL_COLOR = COLORS[0], GREY
@@ -61,4 +62,5 @@ def _build_panel(values: Values, problem: str) -> Panel:
         for label, method in zip(ax.get_yticklabels(), ordered, strict=True):
             label.set_color(SYSTEM_COLOR if method in SYSTEMS else "#000000")
 
-    return Panel(axes={"title": PROBLEMS[problem]["title"], "xlabel": X_LABELS[is_common]}, paint=paint)
+    title = textwrap.fill(PROBLEMS[problem]["title"], TITLE_WIDTH)
+    return Panel(axes={"title": title, "xlabel": X_LABELS[is_common]}, paint=paint)
