@@ -1,6 +1,7 @@
 """Figures of papers: panels of curves over several runs, each a mean over the seeds with a band either side."""
 
 import pathlib
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,6 +80,14 @@ def compute_half_interval(values: Sequence[float]) -> float:
         return 0.0
     low, high = estimate_mean(values, LEVEL)
     return (high - low) / 2
+
+
+def paint_means(ax: "Axes", place: float, values: Sequence[float], color: str) -> None:
+    """A dot at the mean of `values` and its 95 % interval, at the height `place`; nothing of no values."""
+    if values:
+        mean = statistics.fmean(values)
+        half = compute_half_interval(values)
+        ax.errorbar(mean, place, xerr=half, fmt="o", color=color, markersize=4, capsize=2)
 
 
 def compute_curve(

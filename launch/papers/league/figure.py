@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from launch.papers.engine.figures import GREY, Panel, compute_half_interval, draw_panels
+from launch.papers.engine.figures import GREY, Panel, draw_panels, paint_means
 from launch.papers.engine.tables import Values, collect, compute_mean
 from launch.papers.league.measures import (
     COMMON,
@@ -48,10 +48,7 @@ def _build_panel(values: Values, problem: str) -> Panel:
     def paint(ax: "Axes") -> None:
         for place, method in enumerate(ordered):
             color = SYSTEM_COLOR if method in SYSTEMS else RIVAL_COLOR
-            half = 100 * compute_half_interval(list(own[method].values()))
-            ax.errorbar(
-                100 * compute_mean(own[method]), place, xerr=half, fmt="o", color=color, markersize=4, capsize=2
-            )
+            paint_means(ax, place, [100 * value for value in own[method].values()], color)
         if majority:
             ax.axvline(
                 100 * compute_mean(majority), linestyle=":", color="#000000", label="each client's majority class"

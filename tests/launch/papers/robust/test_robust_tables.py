@@ -37,13 +37,18 @@ def test_what_is_not_finished_does_not_count_and_what_is_missing_is_said(runs):
     assert "not run" in report.markdown and "10.00 % under the worst" in report.markdown
 
 
-def test_the_figure_has_a_line_an_aggregator(runs, tmp_path, figures, assert_is_picture):
+def test_the_figure_has_a_panel_an_attack_and_a_row_an_aggregator(runs, tmp_path, figures, assert_is_picture):
     path = PAPER.draw(runs, tmp_path)
     assert path.name == PAPER.page["figure"]
     assert_is_picture(path)
-    (ax,) = figures[path.name].axes
-    lines = {line.get_label(): [round(y) for y in line.get_ydata()] for line in ax.lines}
-    assert lines == {"mean": [91, 80, 11, 20, 70, 60], "median": [81, 80, 81, 80, 80, 80]}
+    axes = figures[path.name].axes
+    assert [ax.get_title() for ax in axes] == list(ATTACKS.values())
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == list(AGGREGATORS.values())[::-1]
+    height = len(AGGREGATORS) - 1  # the mean stands on top, the median below it; others were not run
+    found = [{round(y): round(x) for dot, *_ in ax.containers for x, y in dot.get_xydata()} for ax in axes]
+    medians = [81, 80, 81, 80, 80, 80]
+    means = [91, 80, 11, 20, 70, 60]
+    assert found == [{height - 1: median, height: mean} for median, mean in zip(medians, means, strict=True)]
 
 
 def test_the_experiments_differ_in_aggregator_and_attack_alone():
