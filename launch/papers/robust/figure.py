@@ -28,9 +28,9 @@ def draw_robust_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathl
 
 def _build_panel(values: Values, attack: str, title: str) -> Panel:
     def paint(ax: "Axes") -> None:
-        for place, (name, label) in enumerate(reversed(AGGREGATORS.items())):
+        for place, name in enumerate(reversed(AGGREGATORS)):
             by_seed = find_results(values, name)[attack]
-            color = MEAN_COLOR if label == AGGREGATORS["mean"] else ROBUST_COLOR
+            color = MEAN_COLOR if name == "mean" else ROBUST_COLOR
             paint_means(ax, place, list(by_seed.values()), color)
         ax.set_yticks(range(len(AGGREGATORS)), reversed(AGGREGATORS.values()))
         ax.set_xlim(0, 100)
