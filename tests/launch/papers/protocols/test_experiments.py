@@ -12,7 +12,7 @@ ALL = [each for each in list_experiments().values() if each.paper == "protocols"
 
 
 def test_no_setting_is_called_printed():
-    assert len(ALL) == 16
+    assert len(ALL) == 19
     for each in ALL:
         assert {setting.origin for setting in each.settings} == {Origin.AUTHORS_CODE, Origin.OURS}
 
@@ -20,7 +20,13 @@ def test_no_setting_is_called_printed():
 def test_algorithms_of_a_protocol_train_alike():
     """But SCAFFOLD, which has no momentum; every group of the oracle is one of IFCA's models."""
     own = ("steps", "epochs", "learning_rate", "momentum", "weight_decay", "optimizer", "client_weighting")
-    for kind in ("mnist_rotated4", "mnist_rotated4_50images", "mnist_dirichlet0.5", "cifar10_dirichlet0.5"):
+    for kind in (
+        "mnist_rotated4",
+        "mnist_rotated4_50images",
+        "mnist_rotated4_200images_tenth",
+        "mnist_dirichlet0.5",
+        "cifar10_dirichlet0.5",
+    ):
         rows = []
         for each in ALL:
             algo, _, rest = each.name.partition("_")
