@@ -58,7 +58,7 @@ class Accounting:
       delta: of the guarantee.
       num_clients: of the federation, taken as known.
       cohort_size: clients of a round, on average or exactly.
-      participation: "fixed" or "bernoulli", see `cohort.sample_cohort`.
+      participation: "fixed" or "bernoulli", see `cohort_draw.sample_cohort`.
       releases_per_round: sums with noise in a round.
       statistics_multiplier: noise multiplier of what each client released of its examples before; None for nothing.
     """

@@ -24,10 +24,12 @@ def compare_with_base(values: BySeed, base: BySeed, usual: BySeed) -> str:
     """A measure of a cause's runs, its mean difference from the base's runs of the same seeds, and whether it counts.
 
     Args:
-      values: by seed, infinite where a run never gets there.
+      values: by seed, infinite where a run never gets there; none where the runs do not have it.
       base: the same without the cause.
       usual: whose deviation a difference is held against, of two seeds or more to count.
     """
+    if not values:
+        return ""
     shown = statistics.fmean(values.values())
     text = f"{shown:.2f}"
     if math.isinf(shown):

@@ -22,6 +22,7 @@ from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CLIENT_TEST_ACCURACY, EVALUATION_S, EVENTS_FILE, ROUND_S, TIMING_FILE
 from launch.runs.run_records import RunRecord, read_columns
 from launch.settings.algorithms import ALGORITHMS
+from tff_algos.client.cohort_draw import sample_cohort
 
 HIERARCHICAL, HYPERGEOMETRIC = "hierarchical", "hypergeometric"
 FEDCD, FEDAVG = "fedcd", "fedavg"
@@ -190,6 +191,25 @@ def compute_swing(run: RunRecord, first_round: int, last_round: int) -> float:
     return statistics.fmean(change for each in means for change in list_group_changes(each)[first_round - 1 :])
 
 
+def measure_draw(run: RunRecord, first_round: int, last_round: int) -> dict[str, float]:
+    """What FedAvg's cohort of a round has to do with the accuracy after it; nothing where one of both never changes.
+
+    `draw` is the correlation, over rounds, of how many devices of the first meta-archetype were drawn with how far its
+    mean accuracy is above the other's. Devices of a meta-archetype are side by side, and all are always available.
+    """
+    flags, first, second = (
+        run.flags,
+        *(list_group_means(run, each, last_round) for each in GROUPS[HIERARCHICAL].values()),
+    )
+    archetypes = np.repeat(np.arange(NUM_ARCHETYPES[HIERARCHICAL]), flags["clients_per_archetype"])
+    kinds = np.array([archetypes, archetypes // len(GROUPS[HIERARCHICAL]["meta_0"])]).T
+    asked = len(kinds), flags["fedavg_cohort_size"], flags.get("fedavg_participation", "fixed"), flags["seed"]
+    rounds = range(first_round, last_round + 1)
+    drawn = [np.sum(kinds[sample_cohort(*asked, r, kinds=kinds), 1] == 0) for r in rounds]
+    gaps = np.subtract(first, second)[first_round - 1 :]
+    return {"draw": float(np.corrcoef(drawn, gaps)[0, 1])} if np.ptp(drawn) and np.ptp(gaps) else {}
+
+
 def compute_separation(run: RunRecord, last_round: int) -> float:
     """Share, in per cent, of the rounds after the first milestone in which the meta-archetypes are apart.
 
@@ -240,6 +260,8 @@ def measure(run: RunRecord) -> dict[str, float]:
         values["late_rate"] = statistics.fmean(list_percent(run, RATE, LATE)[-LAST_ROUNDS:]) / first
     if place.dataset == HIERARCHICAL:
         values["late_swing"] = compute_swing(run, RESTLESS_AFTER + 1, end)
+        if place.algo == FEDAVG:
+            values |= measure_draw(run, CALM_FROM + 1, last)
         if place.algo == FEDCD:
             values["separation"] = compute_separation(run, last)
             values |= measure_preferences(run, last)

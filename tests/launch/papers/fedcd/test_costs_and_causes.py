@@ -2,12 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from launch.papers.fedcd.authors_run import read_authors_run, tabulate_authors_run
 from launch.papers.fedcd.causes import compare_with_base
 from launch.papers.fedcd.measures import measure
 from launch.report import collect_runs
+from tff_algos.client.cohort_draw import sample_cohort
 
 SMALL = "cifar10_hierarchical_authors_small"
 MODELS = {"live_models": 6, "active_models": 40, "max_active_models": 2, "preferred_models": 2, "score_deviation": 0.02}
@@ -250,3 +252,19 @@ def test_the_table_of_cohorts_is_of_fedavg(write_seeds, tmp_path, write_archetyp
     columns, rows = build_report(runs_dir).tables["cohorts"]
     assert [row[0] for row in rows] == ["as it is", "as many devices of each archetype in a round"]
     assert rows[1][columns.index("last")].startswith("40.00 (+0.00") and "models left" not in columns
+
+
+@pytest.mark.parametrize(("sign", "draw"), [(1, "1.00"), (-1, "-1.00")])
+def test_the_draw_and_the_accuracy_after_it(
+    sign, draw, write_seeds, write_archetype_run, tmp_path, set_column, build_report
+):
+    """A point for each device of archetypes 0 to 4, the first 15 of 30, that is in the cohort; or a point less."""
+    base = "fedavg_cifar10_hierarchical_cpu"
+    write_seeds(base, lambda seed: [0.4] * 45, range(1))
+    write_archetype_run(tmp_path, f"{base}_stratified", [0.4] * 45)
+    drawn = [np.sum(sample_cohort(30, 15, "fixed", 0, r) < 15) for r in range(1, 46)]
+    assert min(drawn) < 6 and max(drawn) > 9
+    for archetype in range(5):
+        set_column(base, 0, f"archetype_{archetype}_accuracy", [0.4 + 0.01 * sign * number for number in drawn])
+    columns, rows = build_report(tmp_path).tables["cohorts"]
+    assert rows[0][columns.index("draw")] == draw

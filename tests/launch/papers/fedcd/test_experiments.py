@@ -146,14 +146,22 @@ def test_a_cause_is_the_small_size_with_one_thing_of_the_authors_code(cause):
     assert resolve_cifar10("fedcd", "hierarchical", "cpu", cause) == small | FEDCD_CAUSES[cause]
 
 
-def test_fedavg_has_other_cohorts_and_another_normalization_and_nothing_else():
-    stratified, group_norm = {"fedavg_participation": "stratified"}, {"model": "image_cnn10_gn"}
-    changes = {"stratified": stratified, "group_norm": group_norm, "group_norm_stratified": stratified | group_norm}
+def test_fedavg_has_other_cohorts_and_another_network_and_nothing_else():
+    """The student is trained as in the league."""
+    stratified, student = {"fedavg_participation": "stratified"}, {"model": "image_student", "activation": "relu"}
+    student |= {"width": 1.0, "batch_size": 10, "fedavg_learning_rate": 0.1, "fedavg_momentum": 0.0}
+    changes = {"stratified": stratified, "group_norm": {"model": "image_cnn10_gn"}}
+    changes |= {"student": student, "student_stratified": stratified | student}
     assert set(changes) == set(COHORTS)
     small = resolve_cifar10("fedavg", "hierarchical", "cpu")
     assert small["fedavg_participation"] == "fixed" and small["model"] == "image_cnn10"
     for variant, changed in changes.items():
         assert resolve_cifar10("fedavg", "hierarchical", "cpu", variant) == small | changed
+    league = resolve_stem("fedavg_league_archetypes65")
+    trained = ("learning_rate", "momentum", "epochs", "optimizer", "cohort_size", "server_learning_rate")
+    assert all(
+        league[name] == (small | student)[name] for name in [f"fedavg_{each}" for each in trained] + list(student)[:4]
+    )
 
 
 @pytest.mark.parametrize("algo", ["fedcd", "fedavg"])
