@@ -142,7 +142,7 @@ def look_up(name: str, page: Mapping[str, Any], tables: Mapping[str, Table]) -> 
         raise PageError(f"{PAGE_FILE}: {len(rows)} rows of {wanted['table']} fit {{{name}}}, not one")
     cell = rows[0][wanted["column"]] if rows else ABSENT
     if wanted.get("part") == "mean":
-        return cell.split(" ±")[0]
+        return re.split(r" [±(]", cell)[0]  # without deviation, or difference in brackets
     if wanted.get("part") == "interval" and (match := INTERVAL.search(cell)):
         return match[0]
     return cell

@@ -18,17 +18,19 @@ CLAIMS = Table(
     ],
 )
 FURTHER = Table(
-    ["comparison", "numbers"], [["A above B", "A 3: +1.0 [+0.5, +1.5], n = 3"], ["A above B twice", "2 ± 1"]]
+    ["comparison", "numbers"],
+    [["A above B", "A 3: +1.0 [+0.5, +1.5], n = 3"], ["A above B twice", "2 ± 1"], ["C", "3 (+1*)"]],
 )
 PAGE = {
     "title": "Mine",
     "figure": "mine.png",
     "claim": "A is good.",
-    "use_it": "Take A, by {lead}. Twice: {twice}.",
+    "use_it": "Take A, by {lead}. Twice: {twice}. C: {bracketed}.",
     "shown": [{"claim": "A above", "runs": "printed", "why": "by {lead}"}],
     "numbers": {
         "lead": {"table": "further", "row": {"comparison": "A above B"}, "column": "numbers", "part": "interval"},
         "twice": {"table": "further", "row": {"comparison": "twice"}, "column": "numbers", "part": "mean"},
+        "bracketed": {"table": "further", "row": {"comparison": "C"}, "column": "numbers", "part": "mean"},
         "none": {"table": "further", "row": {"comparison": "no such"}, "column": "numbers"},
         "many": {"table": "further", "row": {"comparison": "A"}, "column": "numbers"},
         "wrong": {"table": "further", "row": {"comparison": "A"}, "column": "nothing"},
@@ -50,7 +52,7 @@ def test_a_page_shows_claims_counts_numbers_and_links():
     assert "| ours, tuned | 0 | 0 | 0 | 1 | 0 | 1 |" in text
     shown = "| A above B | A 3, B 2 | A 3, B 2 | +1.0 [-1, +3], n = 5; 1 of 2 comparisons open | undecided (ours) |"
     assert f"{shown} by +1.0 [+0.5, +1.5] |" in text
-    assert "**Use it?** Take A, by +1.0 [+0.5, +1.5]. Twice: 2." in text
+    assert "**Use it?** Take A, by +1.0 [+0.5, +1.5]. Twice: 2. C: 3." in text
     assert "![Mine](mine.png)" in text and "[further](mine_further.csv)" in text
 
 

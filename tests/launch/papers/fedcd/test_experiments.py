@@ -151,7 +151,9 @@ def test_fedavg_has_other_cohorts_and_another_network_and_nothing_else():
     stratified, student = {"fedavg_participation": "stratified"}, {"model": "image_student", "activation": "relu"}
     student |= {"width": 1.0, "batch_size": 10, "fedavg_learning_rate": 0.1, "fedavg_momentum": 0.0}
     changes = {"stratified": stratified, "group_norm": {"model": "image_cnn10_gn"}}
-    changes |= {"student": student, "student_stratified": stratified | student}
+    even = stratified | {"fedavg_cohort_size": 20}
+    changes |= {"even": even, "student": student, "student_stratified": stratified | student}
+    changes |= {"student_even": even | student}
     assert set(changes) == set(COHORTS)
     small = resolve_cifar10("fedavg", "hierarchical", "cpu")
     assert small["fedavg_participation"] == "fixed" and small["model"] == "image_cnn10"
