@@ -12,7 +12,7 @@ ALL = [each for each in list_experiments().values() if each.paper == "protocols"
 
 
 def test_no_setting_is_called_printed():
-    assert len(ALL) == 19
+    assert len(ALL) == 22
     for each in ALL:
         assert {setting.origin for setting in each.settings} == {Origin.AUTHORS_CODE, Origin.OURS}
 
@@ -25,6 +25,7 @@ def test_algorithms_of_a_protocol_train_alike():
         "mnist_rotated4_50images",
         "mnist_rotated4_200images_tenth",
         "mnist_dirichlet0.5",
+        "mnist_dirichlet0.5_10rounds",
         "cifar10_dirichlet0.5",
     ):
         rows = []
