@@ -15,7 +15,8 @@ from launch.papers.engine.tables import BySeed
 from launch.papers.fedcd.measures import AXES, BASE, FEDCD, HIERARCHICAL, SMALL, TEXTS, RunsByPlace
 
 CAUSES, COHORTS = AXES["cause"], AXES["cohort"]
-BESIDE_OTHERS = {"steps_anew": "steps"}  # causes that are one thing more than another cause
+# Causes that are one thing more than another cause.
+BESIDE_OTHERS = {"steps_anew": "steps", "student_stratified": "student", "student_even": "student"}
 LEAST_DEVIATIONS = 2.0
 MARK = "*"
 
@@ -58,7 +59,7 @@ def tabulate_causes(by_place: RunsByPlace, find: Callable[[Place, str], BySeed],
         runs = by_place.get(places[variant], ())
         compared = {text: BASE if variant else None}
         if (other := BESIDE_OTHERS.get(variant)) and places[other] in by_place:
-            compared[f"{text}, beside: {CAUSES[other]}"] = other
+            compared[f"{text}, beside: {causes[other]}"] = other
         for words, base in compared.items() if runs else ():
             row = [words, ", ".join(str(run.flags["seed"]) for run in runs)]
             for name in columns:
