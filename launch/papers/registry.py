@@ -7,11 +7,12 @@ from launch.papers.fedcd.tables import PAPER as FEDCD
 from launch.papers.fedsikd.tables import PAPER as FEDSIKD
 from launch.papers.league.tables import PAPER as LEAGUE
 from launch.papers.private.tables import PAPER as PRIVATE
+from launch.papers.protocols.tables import PAPER as PROTOCOLS
 from launch.papers.quantization.tables import PAPER as QUANTIZATION
 from launch.papers.robust.tables import PAPER as ROBUST
 
 PAPERS: dict[str, Paper] = {
-    paper.name: paper for paper in (FEDSIKD, AMFL_P, ASYNC, FEDCD, LEAGUE, QUANTIZATION, PRIVATE, ROBUST)
+    paper.name: paper for paper in (FEDSIKD, AMFL_P, ASYNC, FEDCD, LEAGUE, QUANTIZATION, PRIVATE, ROBUST, PROTOCOLS)
 }
 
 

@@ -12,7 +12,7 @@ ALL = [each for each in list_experiments().values() if each.paper == "protocols"
 
 
 def test_no_setting_is_called_printed():
-    assert len(ALL) == 22
+    assert len(ALL) == 23
     for each in ALL:
         assert {setting.origin for setting in each.settings} == {Origin.AUTHORS_CODE, Origin.OURS}
 
@@ -63,3 +63,9 @@ def test_rotated_mnist_has_600_clients_of_100_images_a_group():
 def test_a_smoke_run_of_a_variant_has_a_client_a_group():
     config = resolve_experiment(IFCA, ["--smoke"])
     assert config.num_clients == config.variant_groups == 4
+
+
+def test_scaffold_is_at_ten_times_the_authors_rate_and_at_theirs():
+    ten = flag_values(resolve_experiment(get_experiment("protocols/scaffold_mnist_dirichlet0.5_10rounds")))
+    one = flag_values(resolve_experiment(get_experiment("protocols/scaffold_mnist_dirichlet0.5_10rounds_authors_rate")))
+    assert ten["scaffold_learning_rate"] == 0.1 and one == ten | {"scaffold_learning_rate": 0.01}
