@@ -148,6 +148,13 @@ def draw_curve(
     ax.plot(places, mean, label=label, **style, **drawn)
 
 
+def arrange(panels: Sequence[Panel], width: int) -> list[list[Panel | None]]:
+    """Rows of so many panels, of which the last one is filled up with empty places; of none, one that is not run."""
+    places = [*panels] or [Panel()]
+    places += [None] * (-len(places) % width)
+    return [places[start : start + width] for start in range(0, len(places), width)]
+
+
 def draw_panels(
     rows: Sequence[Sequence[Panel | None]],
     path: pathlib.Path,

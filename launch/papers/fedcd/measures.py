@@ -197,10 +197,8 @@ def measure_draw(run: RunRecord, first_round: int, last_round: int) -> dict[str,
     `draw` is the correlation, over rounds, of how many devices of the first meta-archetype were drawn with how far its
     mean accuracy is above the other's. Devices of a meta-archetype are side by side, and all are always available.
     """
-    flags, first, second = (
-        run.flags,
-        *(list_group_means(run, each, last_round) for each in GROUPS[HIERARCHICAL].values()),
-    )
+    flags = run.flags
+    first, second = (list_group_means(run, each, last_round) for each in GROUPS[HIERARCHICAL].values())
     archetypes = np.repeat(np.arange(NUM_ARCHETYPES[HIERARCHICAL]), flags["clients_per_archetype"])
     kinds = np.array([archetypes, archetypes // len(GROUPS[HIERARCHICAL]["meta_0"])]).T
     asked = len(kinds), flags["fedavg_cohort_size"], flags.get("fedavg_participation", "fixed"), flags["seed"]

@@ -5,7 +5,15 @@ import pathlib
 from collections.abc import Sequence
 
 from launch.papers.engine.collection import PRINTED, TUNED, Place, group_runs
-from launch.papers.engine.figures import Line, Panel, compute_curve_by_round, draw_panels, keep_longest, style_series
+from launch.papers.engine.figures import (
+    Line,
+    Panel,
+    arrange,
+    compute_curve_by_round,
+    draw_panels,
+    keep_longest,
+    style_series,
+)
 from launch.papers.engine.tables import show_range
 from launch.papers.fedsikd.measures import ALPHAS, AXES, HAR_WINDOWS, NAMES, find_place
 from launch.runs.columns import TEST_ACCURACY
@@ -23,7 +31,7 @@ def draw_fedsikd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
     What the paper's figure does not have, HAR's windows and tuned runs, has panels where there are runs, these last.
     """
     by_place = group_runs(runs, find_place)
-    panels: list[Panel | None] = []
+    panels = []
     for preset, dataset, alpha in itertools.product((PRINTED, TUNED), AXES["data"], ALPHAS):
         drawn = {algo: keep_longest(by_place.get(Place(preset, dataset, alpha, algo), [])) for algo in NAMES}
         if any(drawn.values()) or (preset == PRINTED and dataset != HAR_WINDOWS):
@@ -33,7 +41,5 @@ def draw_fedsikd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
             lines = [Line(NAMES[a], compute_curve_by_round(drawn[a], TEST_ACCURACY), STYLES[a]) for a in NAMES]
             label = "" if len(panels) % NUM_COLUMNS else "test accuracy"
             panels.append(Panel(lines, axes={"title": title, "xlabel": "round", "ylabel": label}))
-    panels += [None] * (-len(panels) % NUM_COLUMNS)
-    rows = [panels[i : i + NUM_COLUMNS] for i in range(0, len(panels), NUM_COLUMNS)]
     # By row, since a row holds the settings of one data set, and two data sets have accuracies far apart.
-    return draw_panels(rows, folder / "figure_3.png", TITLE, sharey="row")
+    return draw_panels(arrange(panels, NUM_COLUMNS), folder / "figure_3.png", TITLE, sharey="row")

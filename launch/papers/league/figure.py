@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from launch.papers.engine.figures import GREY, Panel, draw_panels, paint_means
+from launch.papers.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
 from launch.papers.engine.tables import Values, collect, compute_mean
 from launch.papers.league.measures import (
     COMMON,
@@ -34,9 +34,7 @@ def draw_league(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path
     values = collect(runs, measure)
     found = [problem for problem in PROBLEMS if find_judged(values, problem)]
     panels = [_build_panel(values, problem) for problem in found] or [Panel(axes={"title": "no problem"})]
-    panels += [None] * (-len(panels) % COLUMNS)
-    rows = [panels[start : start + COLUMNS] for start in range(0, len(panels), COLUMNS)]
-    return draw_panels(rows, folder / "league.png", TITLE, (4.4, 3.4))
+    return draw_panels(arrange(panels, COLUMNS), folder / "league.png", TITLE, (4.4, 3.4))
 
 
 def _build_panel(values: Values, problem: str) -> Panel:

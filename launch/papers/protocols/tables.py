@@ -4,7 +4,7 @@ import pathlib
 import re
 from collections.abc import Sequence
 
-from launch.papers.engine.figures import Line, Panel, compute_curve, compute_curve_by_round, draw_panels
+from launch.papers.engine.figures import Line, Panel, arrange, compute_curve, compute_curve_by_round, draw_panels
 from launch.papers.engine.folder import read_toml
 from launch.papers.engine.markdown import Report, Table
 from launch.papers.engine.paper import Paper
@@ -73,11 +73,8 @@ def build_protocols_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
 def draw_protocols_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws `protocols.png`: accuracy by round, a panel a protocol that was run."""
     finished = [run for run in runs if is_finished(run)]
-    panels: list[Panel | None] = [_build_panel(finished, name) for name in PROTOCOLS]
-    panels = [panel for panel in panels if panel is not None]
-    panels += [None] * (-len(panels) % PANELS_A_ROW)
-    rows = [panels[start : start + PANELS_A_ROW] for start in range(0, len(panels), PANELS_A_ROW)]
-    return draw_panels(rows, folder / "protocols.png", TITLE, (4.2, 3.0))
+    panels = [panel for name in PROTOCOLS if (panel := _build_panel(finished, name))]
+    return draw_panels(arrange(panels, PANELS_A_ROW), folder / "protocols.png", TITLE, (4.2, 3.0))
 
 
 def _build_panel(runs: Sequence[RunRecord], protocol: str) -> Panel | None:

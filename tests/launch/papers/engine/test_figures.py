@@ -5,6 +5,7 @@ import numpy as np
 from launch.papers.engine.figures import (
     Line,
     Panel,
+    arrange,
     compute_curve,
     compute_curve_by_round,
     compute_half_interval,
@@ -31,6 +32,13 @@ def test_panels_show_lines_and_levels_and_say_what_was_not_run(tmp_path, figures
     assert not empty.axison
     (legend,) = figures["figure.png"].legends
     assert [text.get_text() for text in legend.get_texts()] == ["ours", "level"]
+
+
+def test_the_last_row_of_panels_is_filled_up_and_of_none_there_is_one_that_was_not_run():
+    first, second, third = (Panel(axes={"title": title}) for title in "abc")
+    assert arrange([first, second, third], 2) == [[first, second], [third, None]]
+    assert arrange([first, second], 2) == [[first, second]]
+    assert arrange([], 2) == [[Panel(), None]]
 
 
 def test_lines_may_be_named_at_their_ends(tmp_path, assert_is_picture):
