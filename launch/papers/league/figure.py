@@ -16,6 +16,7 @@ from launch.papers.league.measures import (
     find_judged,
     find_values,
     measure,
+    title_majority,
 )
 from launch.plots.style import COLORS
 from launch.runs.run_records import RunRecord
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS, TITLE_WIDTH = 3, 33  # the second in characters
-TITLE = "The league: accuracy at equal cost, mean over the seeds with 95 % intervals"
+TITLE = "The league: accuracy within the same bytes and seconds, mean over the seeds with 95 % intervals"
 X_LABELS = {True: "common test set (%)", False: "own test data (%)"}
 SYSTEM_COLOR, RIVAL_COLOR = COLORS[0], GREY
 
@@ -48,9 +49,7 @@ def _build_panel(values: Values, problem: str) -> Panel:
             color = SYSTEM_COLOR if method in SYSTEMS else RIVAL_COLOR
             paint_means(ax, place, [100 * value for value in own[method].values()], color)
         if majority:
-            ax.axvline(
-                100 * compute_mean(majority), linestyle=":", color="#000000", label="each client's majority class"
-            )
+            ax.axvline(100 * compute_mean(majority), linestyle=":", color="#000000", label=title_majority(problem))
         low, high = ax.get_xlim()
         ax.set_xlim(max(low, 0), min(high, 100))
         ax.set_yticks(range(len(ordered)), [METHODS[method] for method in ordered])

@@ -22,6 +22,7 @@ METHODS: Mapping[str, str] = WORDS["methods"]  # titles, in the order of the tab
 SYSTEMS: tuple[str, ...] = tuple(WORDS["systems"])  # the four
 REFERENCES: tuple[str, ...] = tuple(WORDS["references"])  # which know what a method does not; no rivals
 INFIX = "_league_"
+MAJORITY_TITLE = "each client's majority class"
 
 # Shares of 1: on the clients' own test data, or on that of new clients where the problem is about them.
 OWN, WORST_TENTH, COMMON, MAJORITY = "own", "worst_tenth", "common", "majority"
@@ -74,6 +75,11 @@ def find_values(values: Values, problem: str, number: str) -> dict[str, BySeed]:
     """A number by method and seed, of the methods with runs on a problem, in the order of the tables."""
     found = {method: values.get((name_experiment(method, problem), number), {}) for method in METHODS}
     return {method: by_seed for method, by_seed in found.items() if by_seed}
+
+
+def title_majority(problem: str) -> str:
+    """What is said without a model."""
+    return PROBLEMS[problem].get("majority", MAJORITY_TITLE)
 
 
 def find_judged(values: Values, problem: str) -> dict[str, BySeed]:

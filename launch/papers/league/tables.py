@@ -26,6 +26,7 @@ from launch.papers.league.measures import (
     measure,
     name_experiment,
     read_rates,
+    title_majority,
 )
 from launch.papers.league.pairs import UNDECIDED, find_best, judge_pairs, list_system_pairs, list_winners
 from launch.runs.columns import TEST_ACCURACY
@@ -37,11 +38,16 @@ STANDINGS = (
 )
 PAIRS = ("problem", "system", "rival", "difference (points)", "p (Holm)", "verdict")
 WINNERS, NONE = "systems ahead of all rivals", "none"
-SHORT_ANSWERS = ("problem", "best", "not told apart", "best of the four systems", "its lead over all others (points)")
+SHORT_ANSWERS = (
+    "problem",
+    "best",
+    "not told apart",
+    "best of the four systems",
+    "its difference to the best other method (points)",
+)
 ANSWERS = (*SHORT_ANSWERS, WINNERS, "sentence")
 BASELINE = "fedavg"
 LOWEST, HIGHEST = "lowest", "highest"
-MAJORITY_TITLE = "each client's majority class"
 
 
 def tabulate_standings(values: Values) -> Table:
@@ -52,7 +58,7 @@ def tabulate_standings(values: Values) -> Table:
         lines = [(compute_mean(each), _describe_method(values, problem, method)) for method, each in judged.items()]
         if majority := next(iter(find_values(values, problem, MAJORITY).values()), None):
             shown = show(majority, TEST_ACCURACY)
-            lines.append((compute_mean(majority), [MAJORITY_TITLE, count(majority), shown, *[""] * 7]))
+            lines.append((compute_mean(majority), [title_majority(problem), count(majority), shown, *[""] * 7]))
         rows += [[words["title"], *cells] for _, cells in sorted(lines, key=lambda line: -line[0])]
     return Table(STANDINGS, rows)
 
@@ -131,13 +137,17 @@ def _place_systems(rivals: Mapping[str, BySeed]) -> list[str]:
     return [METHODS[system], lead]
 
 
-def sum_up(answers: Table) -> str:
-    """Whether one of the four systems wins anywhere, in one sentence."""
+def sum_up(answers: Table, standings: Table) -> str:
+    """Whether one of the four systems wins anywhere, and on how many of the problems each ran."""
     rows = [row for row in answers.records if row["best"]]
     won = [f"{row[WINNERS]} on {row['problem']}" for row in rows if row[WINNERS] != NONE]
-    if not won:
-        return f"None of the four systems is shown to be ahead of all rivals on any of {len(rows)} problems."
-    return f"A system is ahead of all rivals on {len(won)} of {len(rows)} problems: {'; '.join(won)}."
+    answer = f"None of the four systems is shown to be ahead of all rivals on any of {len(rows)} problems."
+    if won:
+        answer = f"A system is ahead of all rivals on {len(won)} of {len(rows)} problems: {'; '.join(won)}."
+    decided = {row["problem"] for row in rows}
+    ran = [row["method"] for row in standings.records if row["problem"] in decided]
+    counts = [f"{METHODS[system]} {ran.count(METHODS[system])}" for system in SYSTEMS]
+    return f"{answer} Problems run: {', '.join(counts)}."
 
 
 def compose_problems(tables: Mapping[str, Table]) -> list[str]:
@@ -160,11 +170,11 @@ def build_league_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The standings, the pairs and the answers."""
     ended = [run for run in runs if measure(run)]
     values = collect(ended, measure)
-    answers = tabulate_answers(values)
+    answers, standings = tabulate_answers(values), tabulate_standings(values)
     tables = {
-        "answer": Table(("about", "sentence"), [["the four systems", sum_up(answers)]]),
+        "answer": Table(("about", "sentence"), [["the four systems", sum_up(answers, standings)]]),
         "answers": answers,
-        "standings": tabulate_standings(values),
+        "standings": standings,
         "pairs": tabulate_pairs(values),
     }
     return compose_report(paper, describe("league", tables), ended, {})

@@ -24,7 +24,8 @@ OWN = {
     "ifca": (0.700, 0.712, 0.718),
     "oracle": (0.80, 0.81, 0.82),
 }
-LEAD = "its lead over all others (points)"
+LEAD = "its difference to the best other method (points)"
+RAN = "Problems run: FedSiKD 1, FedCD 1, asynchronous FL 0, AMFL-P 1."
 OTHERS = (0.30, 0.32, 0.31)  # of all other methods
 
 
@@ -111,8 +112,10 @@ def test_the_sentence_names_the_best_and_what_is_not_told_from_it(runs, write_le
 
 def test_a_system_that_is_ahead_of_all_rivals_wins(write_problem, read):
     write_problem({"fedcd": OWN["fedcd"]})
-    answers = tabulate_answers(collect(read(), measure))
-    assert sum_up(answers) == "A system is ahead of all rivals on 1 of 1 problems: FedCD on rotated MNIST."
+    values = collect(read(), measure)
+    answers = tabulate_answers(values)
+    answer = "A system is ahead of all rivals on 1 of 1 problems: FedCD on rotated MNIST."
+    assert sum_up(answers, tabulate_standings(values)) == f"{answer} {RAN}"
     assert answers.records[0][LEAD].startswith("+30.00 [")
 
 
@@ -120,7 +123,9 @@ def test_nothing_is_best_while_a_method_has_no_run_with_a_seed_of_others(runs):
     values = collect([run for run in runs if "ditto" not in run.experiment], measure)
     (row,) = tabulate_answers(values).records
     assert row["sentence"] == "Not decided, since runs are missing: Ditto."
-    assert sum_up(tabulate_answers(values)).endswith("on any of 0 problems.")
+    assert "on any of 0 problems. Problems run: FedSiKD 0," in sum_up(
+        tabulate_answers(values), tabulate_standings(values)
+    )
     fewer = [run for run in runs if not (run.experiment.startswith("apfl") and run.flags["seed"] == 2)]
     assert tabulate_answers(collect(fewer, measure)).records[0]["sentence"].endswith(": APFL.")
 
@@ -129,6 +134,19 @@ def test_on_new_clients_theirs_count(write_league_run, read):
     write_league_run("fedavg_league_har_new", 0, 0.75, key="new_clients")
     (row,) = [row for row in tabulate_standings(collect(read(), measure)).records if row["method"] == "FedAvg"]
     assert row["own accuracy (%)"] == "75.00"
+
+
+def test_text_is_judged_by_tokens_beside_the_most_frequent_ones(write_league_run, read):
+    run_dir = write_league_run(
+        "fedavg_league_shakespeare", 0, 0.9, token_accuracy_mean=0.36, token_accuracy_worst_tenth=0.3
+    )
+    summary = json.loads((run_dir / "summary.json").read_text())
+    del summary["clients"]["majority_accuracy"]
+    baselines = {"unigram_accuracy": 0.18, "bigram_accuracy": 0.28}
+    write_json(run_dir / "summary.json", {**summary, "task": "next_token", "token_baselines": baselines})
+    rows = tabulate_standings(collect(read(), measure)).records
+    shown = [(row["method"], row["own accuracy (%)"], row["worst tenth (%)"]) for row in rows]
+    assert shown == [("FedAvg", "36.00", "30.00"), (PROBLEMS["shakespeare"]["majority"], "28.00", "")]
 
 
 def test_where_some_classes_are_few_clients_own_the_common_test_set_decides(write_league_run, read):
@@ -151,7 +169,7 @@ def test_a_run_that_has_not_ended_does_not_count(tmp_path, write_run, read):
 
 def test_the_page_has_a_sentence_and_a_table_a_problem(runs):
     report = PAPER.build_report(runs)
-    answer = "None of the four systems is shown to be ahead of all rivals on any of 1 problems."
+    answer = f"None of the four systems is shown to be ahead of all rivals on any of 1 problems. {RAN}"
     assert report.tables["answer"].rows[0][1] == answer and report.markdown.count(answer) == 2
     assert report.markdown.index("| IFCA |  | FedCD | -10.00 [") < report.markdown.index("## ")
     assert report.markdown.count("## ") == 1 and "| FedCD | 3 | 61.00 ± 0.95 |" in report.markdown
