@@ -33,6 +33,11 @@ def wheel(tmp_path_factory):
     return path
 
 
+def test_every_folder_with_modules_is_a_package():
+    folders = {path.parent for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
+    assert [str(folder) for folder in folders if not (folder / "__init__.py").is_file()] == [], "a wheel leaves it out"
+
+
 @pytest.mark.slow
 def test_a_wheel_holds_the_modules_the_experiments_and_the_printed_tables(wheel):
     with zipfile.ZipFile(wheel) as archive:

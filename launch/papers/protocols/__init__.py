@@ -1,0 +1,1 @@
+"""Protocols that others published: our algorithms beside the accuracies that they print."""
