@@ -12,7 +12,11 @@ import sys
 import time
 from types import FrameType
 
+from launch.arenas import allow_many_arenas
+
 IMPORTED_S = time.time()  # before the modules: what was edited later is not what this process runs
+
+allow_many_arenas()  # before anything that has threads is imported
 
 
 def end_at_once(number: int, frame: FrameType | None) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 import psutil
 
+from launch.arenas import MAX_ARENAS, VARIABLE
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.runtimes.time_limit import limit_time
 
@@ -38,6 +39,7 @@ _ENVIRONMENT = {
     "RAY_worker_niceness": "0",  # by default its processes yield to all others of the machine
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what a later Ray does anyway; a warning less
     "RAY_NUM_REDIS_GET_RETRIES": "2",  # how often a new driver asks; by default it takes 12 minutes to give up
+    VARIABLE: str(MAX_ARENAS),  # Ray has threads before it runs anything of ours
 }
 # "0" makes Ray take 127.0.0.1 for itself. Otherwise it puts the machine's outer address in its place, where a cluster
 # that listens on the loopback interface alone cannot be reached.
