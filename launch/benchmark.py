@@ -3,7 +3,8 @@
 `--before=<folder>` times another checkout of this project beside this one, by its own code.
 
 Every peer (`launch/benchmarks/`) lives in a process of its own. They take turns, one round each, again and again, and
-only one works at a time. So a slow minute of the machine slows all of them alike. Imports no TensorFlow.
+only one works at a time. So a slow minute of the machine slows all of them alike. Then all start again, since a
+process may be slow from its start to its end, and another of the same work not. Imports no TensorFlow.
 """
 
 import contextlib
@@ -29,8 +30,14 @@ from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.benchmark"
 DEFAULT_WORKLOADS = ("fed_avg_mnist_student",)
-TITLES = ("median", "fastest", "slowest", "ratio", "CPU", "ratio", "first")
-DEFAULT_REPEATS = 5  # with stock TFF at 5 to 11 s a round on 2 cores, about four minutes in all
+SECONDS = ("median", "fastest", "slowest", "CPU", "system", "first")
+COUNTED = ("ratio", "spread", "switches", "faults", "memory")
+DEFAULT_PROCESSES = 5
+DEFAULT_REPEATS = 15  # with stock TFF at 5 to 11 s a round on 2 cores, about ten minutes in all
+MAX_SPREAD = 1.1  # processes that differ by more are marked
+EXPLANATION = f"""seconds a round; ratio: how many times as long as ours, above 1 where ours is faster
+spread: the slowest process over the quickest, each by its median; * if its processes differ by more than {MAX_SPREAD:g}
+switches: how often a thread stopped to wait, faults: how often a page of memory had to be found, in a round"""
 
 
 class Options(NamedTuple):
@@ -39,12 +46,14 @@ class Options(NamedTuple):
     Attributes:
       workloads: each with the peers chosen.
       peers: all that there are, by name.
-      repeats: how often each is timed.
+      processes: how many times each is started.
+      repeats: how many rounds of each are timed in all.
       output: the JSON file, "" for none.
     """
 
     workloads: tuple[Workload, ...]
     peers: Mapping[str, Peer]
+    processes: int
     repeats: int
     output: str
 
@@ -56,7 +65,8 @@ def define_flags() -> absl_flags.FlagValues:
         peers=(list(PEERS), "Which peers run it, of those that can."),
         before=("", f"Folder of another checkout of this project, such as an older one: one more peer, {BEFORE}."),
         before_runtime=(("", *RUNTIMES), "What --before runs its computations with; empty: its own default."),
-        repeats=(DEFAULT_REPEATS, "Timed rounds of each peer, after the first, which traces."),
+        processes=(DEFAULT_PROCESSES, "How many times each peer is started; a process may be slow as a whole."),
+        repeats=(DEFAULT_REPEATS, "Timed rounds of each peer in all, after the first of each process, which traces."),
         output=("", "JSON file for the results; empty: only the table."),
     )
 
@@ -72,6 +82,8 @@ def parse_options(argv: Sequence[str]) -> Options:
     _check_names("workloads", values.workloads, WORKLOADS)
     _check_names("peers", values.peers, PEERS)
     _check_output(values.output)
+    if values.repeats < values.processes:
+        raise FlagError(f"--repeats={values.repeats}: expected a round for each of --processes={values.processes}")
     peers, asked = dict(PEERS), list(values.peers)
     if values.before:
         _check_checkout(values.before)
@@ -80,47 +92,58 @@ def parse_options(argv: Sequence[str]) -> Options:
     elif values.before_runtime:
         raise FlagError(f"--before_runtime={values.before_runtime}: expected --before=<folder> beside it")
     chosen = tuple(_choose_peers(WORKLOADS[name], asked, peers) for name in dict.fromkeys(values.workloads))
-    return Options(chosen, peers, values.repeats, values.output)
+    return Options(chosen, peers, values.processes, values.repeats, values.output)
 
 
-def format_table(workload: Workload, peers: Mapping[str, Peer], times: Mapping[str, Times]) -> str:
-    """The results for people: median, spread and ratios of each peer."""
+def format_table(workload: Workload, peers: Mapping[str, Peer], times: Mapping[str, Sequence[Times]]) -> str:
+    """The results for people: seconds, ratio, the spread between processes and the counters of each peer."""
     results = compute_results(times)
-    lines = [workload.describe(), f"{'peer':<16}" + "".join(f"{title:>9}" for title in TITLES)]
-    for name, taken in times.items():
-        wall = taken.list_wall_s()
-        seconds = (results[f"{name}_s"], min(wall), max(wall), results["cpu_s"][name], taken.first.wall)
-        median, fastest, slowest, cpu, first = (f"{value:7.3f} s" for value in seconds)
-        ratio, cpu_ratio = (_format_ratio(results.get(f"{kind}ratio_to_{name}")) for kind in ("", "cpu_"))
-        lines.append(f"{name:<16}{median}{fastest}{slowest}{ratio}{cpu}{cpu_ratio}{first}  {peers[name].description}")
-    return "\n".join([*lines, "seconds a round; ratio: how many times as long as ours, above 1 where ours is faster"])
-
-
-def _format_ratio(ratio: float | None) -> str:
-    return f"{'' if ratio is None else f'{ratio:.2f}':>9}"
+    titles = "".join(f"{title:>9}" for title in (*SECONDS, *COUNTED))
+    lines = [workload.describe(), f"{'peer':<16}{titles}"]
+    for name in times:
+        taken, cpu_s, system_s = results["rounds_s"][name], results["cpu_s"][name], results["system_s"][name]
+        seconds = (results[f"{name}_s"], min(taken), max(taken), cpu_s, system_s, results["first_round_s"][name])
+        ratio, spread = results.get(f"ratio_to_{name}"), results["spread"][name]
+        counted = (
+            "" if ratio is None else f"{ratio:.2f}",
+            f"{spread:.2f}{'*' if spread > MAX_SPREAD else ''}",
+            f"{results['switches'][name]:.0f}",
+            f"{results['faults'][name]:.0f}",
+            f"{results['memory_bytes'][name] / 1e6:.0f} MB",
+        )
+        cells = "".join(f"{value:7.3f} s" for value in seconds) + "".join(f"{cell:>9}" for cell in counted)
+        lines.append(f"{name:<16}{cells}  {peers[name].description}")
+    return "\n".join([*lines, EXPLANATION])
 
 
 def run_workload(
-    workload: Workload, peers: Mapping[str, Peer], repeats: int, report: Callable[[str], None]
-) -> dict[str, Times]:
-    """Starts the peers of a workload, times their rounds in turn, and leaves no process behind.
+    workload: Workload, peers: Mapping[str, Peer], processes: int, repeats: int, report: Callable[[str], None]
+) -> dict[str, list[Times]]:
+    """Starts the peers of a workload, times their rounds in turn, and leaves no process behind; so `processes` times.
 
     Returns:
-      What the rounds took, by peer.
+      What the rounds took, by peer and process.
 
     Raises:
       PeerError: a peer could not start or finish a round.
     """
     present = [name for name in workload.peers if not peers[name].explain_absence()]
-    with tempfile.TemporaryDirectory(prefix="benchmark_") as folder, contextlib.ExitStack() as stack:
+    times: dict[str, list[Times]] = {name: [] for name in present}
+    with tempfile.TemporaryDirectory(prefix="benchmark_") as folder:
         build_data(workload, folder)
-        report(f"{workload.describe()}; starting {', '.join(present)}")
         for line in list_skipped(workload, peers):
             report(line)
-        started = [stack.enter_context(PeerProcess(name, peers[name], workload, folder)) for name in present]
-        for peer in started:
-            peer.wait_until_ready()
-        return time_in_turns({peer.name: peer.run_round for peer in started}, repeats, report)
+        for number in range(processes):
+            report(f"{workload.describe()}; process {number + 1}/{processes}: starting {', '.join(present)}")
+            rounds = repeats * (number + 1) // processes - repeats * number // processes
+            with contextlib.ExitStack() as stack:
+                started = [stack.enter_context(PeerProcess(name, peers[name], workload, folder)) for name in present]
+                for peer in started:
+                    peer.wait_until_ready()
+                taken = time_in_turns({peer.name: peer.run_round for peer in started}, rounds, report)
+            for name in present:
+                times[name].append(taken[name])
+    return times
 
 
 def list_skipped(workload: Workload, peers: Mapping[str, Peer]) -> list[str]:
@@ -154,7 +177,7 @@ def _run(options: Options) -> None:
 
     try:
         for workload in options.workloads:
-            times = run_workload(workload, options.peers, options.repeats, report)
+            times = run_workload(workload, options.peers, options.processes, options.repeats, report)
             results[workload.name] = compute_results(times)
             print(f"\n{format_table(workload, options.peers, times)}\n", flush=True)
     except PeerError as error:

@@ -24,10 +24,11 @@ from typing import Any
 from absl import flags as absl_flags
 
 from datasets.errors import DatasetError
+from launch.benchmarks.cost import Cost
 from launch.benchmarks.gpu_parts import CIFAR10_ROUNDS, Machine, Part, list_parts
 from launch.benchmarks.gpu_samples import GpuSampler, Span, find_gpu, summarize
 from launch.benchmarks.machine import describe_machine
-from launch.benchmarks.peer_process import PeerError, PeerProcess, Seconds
+from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.turns import compute_results, time_in_turns
 from launch.benchmarks.workloads import PFL, ROOT, build_data
 from launch.command_line import format_command_help, parse_flags, run_main
@@ -108,7 +109,8 @@ def run_part(part: Part, gpu: str, deadline_s: float, end_s: float, report: Repo
             rounds_s = {name: [span.end_s - span.start_s for span in taken] for name, taken in spans.items()}
             return {FAILED: str(error), "rounds_until_then_s": rounds_s, "logs": logs}
     use = {name: summarize(sampler.samples, taken) for name, taken in spans.items()}
-    return {**compute_results(times, base=next(iter(times))), "gpu": use}
+    by_process = {name: [taken] for name, taken in times.items()}
+    return {**compute_results(by_process, base=next(iter(times))), "gpu": use}
 
 
 @contextlib.contextmanager
@@ -125,7 +127,7 @@ def _start_peers(part: Part, folder: str, end_s: float, report: Report) -> Itera
         yield peers
 
 
-def _run_round(peer: PeerProcess, spans: dict[str, list[Span]]) -> Seconds:
+def _run_round(peer: PeerProcess, spans: dict[str, list[Span]]) -> Cost:
     start_s = time.monotonic()
     taken = peer.run_round()
     spans.setdefault(peer.name, []).append(Span(start_s, time.monotonic()))

@@ -16,28 +16,21 @@ import time
 import traceback
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from typing import Any
 
-import psutil
-
+from launch.arenas import VARIABLE
+from launch.benchmarks.cost import Cost, read_cost, subtract
 from launch.benchmarks.workloads import Peer, Workload
 
 START_LIMIT_S = 300.0
 ROUND_LIMIT_S = 600.0
 QUIT_LIMIT_S = 10.0
-THREAD_VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+THREAD_VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS", VARIABLE)
 _SPAWN = multiprocessing.get_context("spawn")
 
 
 class PeerError(RuntimeError):
     """A peer could not start, or could not finish a round. The message is one line."""
-
-
-class Seconds(NamedTuple):
-    """What a round took: on the clock, and of the processors, by the peer's process and all below it."""
-
-    wall: float
-    cpu: float
 
 
 class PeerProcess:
@@ -75,7 +68,7 @@ class PeerProcess:
         """Returns when the peer has built its model and read its data. Raises PeerError if it cannot."""
         self._read_answer(START_LIMIT_S)
 
-    def run_round(self) -> Seconds:
+    def run_round(self) -> Cost:
         """Runs one round; returns what it took, as the peer itself measures it. Raises PeerError if it fails."""
         self._is_busy = True
         with contextlib.suppress(BrokenPipeError):  # then there is no answer either
@@ -136,7 +129,7 @@ def _set_environment(peer: Peer) -> Iterator[None]:
 def _serve(
     connection: Connection, log_path: str, module: str, options: dict[str, Any], workload: Workload, folder: str
 ) -> None:
-    """In the process: answers None once all is ready, then each "go" with a round's seconds; an error with text."""
+    """In the process: answers None once all is ready, then each "go" with a round's cost; an error with text."""
     os.setsid()
     with open(log_path, "wb") as log:
         os.dup2(log.fileno(), 1)
@@ -146,22 +139,13 @@ def _serve(
         with importlib.import_module(module).open_rounds(workload, folder, **options) as run_round:
             connection.send(None)
             while connection.recv() == "go":
-                cpu_s, start_s = _read_cpu_s(), time.perf_counter()
+                before, start_s = read_cost(0.0), time.perf_counter()
                 run_round()
                 wall_s = time.perf_counter() - start_s
-                connection.send(Seconds(wall_s, _read_cpu_s() - cpu_s))
+                connection.send(subtract(read_cost(wall_s), before))
     except Exception as error:
         traceback.print_exc()
         connection.send(" ".join(f"{type(error).__name__}: {error}".split()))
-
-
-def _read_cpu_s() -> float:
-    """Seconds that the processors have spent on this process and on those below it that still live."""
-    this, seconds = psutil.Process(), 0.0
-    for process in (this, *this.children(recursive=True)):
-        with contextlib.suppress(psutil.Error):
-            seconds += sum(process.cpu_times()[:2])
-    return seconds
 
 
 def _end_with_parent() -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import pytest
 
 from launch import benchmark
 from launch.benchmarks import random_examples
-from launch.benchmarks.peer_process import PeerError, Seconds
+from launch.benchmarks.cost import Cost
+from launch.benchmarks.peer_process import PeerError
 from launch.benchmarks.turns import Times, compute_results, time_in_turns
 from launch.benchmarks.workloads import PEERS, ROOT, WORKLOADS, build_data, make_fed_avg
 from launch.settings.flags import FlagError
@@ -18,20 +20,27 @@ from launch.settings.flags import FlagError
 NAME = "fed_avg_mnist_student"
 
 
+def make_cost(wall_s):
+    """A round that took so long, a core busy half of the time, a tenth of that in the kernel."""
+    return Cost(wall_s, wall_s / 2, wall_s / 20, int(10 * wall_s), int(100 * wall_s), 10**9)
+
+
 def make_times(first, *later):
-    """Rounds that took so long, a core busy half of the time."""
-    return Times(Seconds(first, first / 2), [Seconds(wall, wall / 2) for wall in later])
+    return Times(make_cost(first), [make_cost(wall_s) for wall_s in later])
 
 
 TIMES = {
-    "ours": make_times(7.0, 2.0, 1.0, 1.5),
-    "raw_loop": make_times(3.0, 1.2, 1.1, 9.0),
-    "stock_tff": make_times(20.0, 6.0, 12.0, 9.0),
+    "ours": [make_times(7.0, 2.0), make_times(6.0, 1.0, 1.5)],
+    "raw_loop": [make_times(3.0, 1.2), make_times(3.0, 1.1, 9.0)],
+    "stock_tff": [make_times(20.0, 6.0), make_times(30.0, 12.0, 9.0)],
 }
 
 
 def test_results_hold_the_medians_and_how_many_times_as_long_as_ours_each_peer_took():
-    """Medians 1.5, 1.2, 9.0; 1.2 / 1.5 = 0.8 (slower than the limit), 9.0 / 1.5 = 6 (six times as fast as stock)."""
+    """Medians 1.5, 1.2, 9.0; 1.2 / 1.5 = 0.8 (slower than the limit), 9.0 / 1.5 = 6 (six times as fast as stock).
+
+    By process: ours 2 and (1 + 1.5) / 2 = 1.25, the raw loop 1.2 and 5.05, stock TFF 6 and 10.5.
+    """
     assert compute_results(TIMES) == {
         "ours_s": 1.5,
         "raw_loop_s": 1.2,
@@ -41,32 +50,42 @@ def test_results_hold_the_medians_and_how_many_times_as_long_as_ours_each_peer_t
         "cpu_ratio_to_raw_loop": pytest.approx(0.8),
         "cpu_ratio_to_stock_tff": pytest.approx(6.0),
         "cpu_s": {"ours": 0.75, "raw_loop": 0.6, "stock_tff": 4.5},
-        "first_round_s": {"ours": 7.0, "raw_loop": 3.0, "stock_tff": 20.0},
+        "system_s": pytest.approx({"ours": 0.075, "raw_loop": 0.06, "stock_tff": 0.45}),
+        "switches": {"ours": 15, "raw_loop": 12, "stock_tff": 90},
+        "faults": {"ours": 150, "raw_loop": 120, "stock_tff": 900},
+        "memory_bytes": {"ours": 10**9, "raw_loop": 10**9, "stock_tff": 10**9},
+        "first_round_s": {"ours": 6.5, "raw_loop": 3.0, "stock_tff": 25.0},
         "rounds_s": {"ours": [2.0, 1.0, 1.5], "raw_loop": [1.2, 1.1, 9.0], "stock_tff": [6.0, 12.0, 9.0]},
+        "processes_s": {"ours": [2.0, 1.25], "raw_loop": [1.2, 5.05], "stock_tff": [6.0, 10.5]},
+        "spread": {"ours": 1.6, "raw_loop": pytest.approx(5.05 / 1.2), "stock_tff": 1.75},
+        "ratios_by_process": {"raw_loop": pytest.approx([0.6, 4.04]), "stock_tff": pytest.approx([3.0, 8.4])},
     }
 
 
 def test_median_of_an_even_number_of_rounds_is_the_mean_of_the_middle_two():
-    assert compute_results({"ours": make_times(9.0, 1.0, 4.0, 2.0, 3.0)})["ours_s"] == 2.5
+    assert compute_results({"ours": [make_times(9.0, 1.0, 4.0, 2.0, 3.0)]})["ours_s"] == 2.5
 
 
 def test_without_ours_there_are_no_ratios():
-    results = compute_results({"raw_loop": make_times(1.0, 1.0)})
-    assert set(results) == {"raw_loop_s", "cpu_s", "first_round_s", "rounds_s"}
+    results = compute_results({"raw_loop": [make_times(1.0, 1.0)]})
+    assert not any("ratio" in name for name in results)
 
 
 def test_a_round_too_short_for_the_kernel_to_count_has_no_ratio_of_processor_time():
-    times = {name: Times(Seconds(1.0, 0.0), [Seconds(0.01, 0.0)]) for name in ("ours", "raw_loop")}
+    times = {name: [Times(Cost(1.0, 0.0), [Cost(0.01, 0.0)])] for name in ("ours", "raw_loop")}
     assert compute_results(times)["cpu_ratio_to_raw_loop"] is None
     assert "raw_loop" in benchmark.format_table(WORKLOADS[NAME], PEERS, times)
 
 
-def test_table_shows_medians_spread_ratios_and_the_first_round():
-    lines = benchmark.format_table(WORKLOADS[NAME], PEERS, TIMES).splitlines()
+def test_table_shows_seconds_ratios_counters_and_marks_processes_that_differ():
+    times = {**TIMES, "tff_worker": [make_times(7.0, 2.0), make_times(7.0, 2.1)]}
+    lines = benchmark.format_table(WORKLOADS[NAME], PEERS, times).splitlines()
     assert "40 clients x 1500 examples, batch 64, epochs 1" in lines[0]
-    stock = next(line for line in lines if line.startswith("stock_tff"))
-    seconds = ["9.000", "s", "6.000", "s", "12.000", "s", "6.00", "4.500", "s", "6.00", "20.000", "s"]
-    assert stock.split()[1:13] == seconds
+    rows = {line.split()[0]: line.replace(" s ", " ").replace(" MB", "").split() for line in lines[2:]}
+    seconds = ["9.000", "6.000", "12.000", "4.500", "0.450", "25.000"]
+    assert rows["stock_tff"][1:12] == [*seconds, "6.00", "1.75*", "90", "900", "1000"]
+    assert rows["ours"][7:9] == ["1.60*", "15"]  # no ratio to itself
+    assert rows["tff_worker"][8] == "1.05"
 
 
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda workload: workload.name)
@@ -110,14 +129,14 @@ def test_peers_take_turns_after_the_first_round_of_each():
 
 def test_after_the_deadline_each_peer_has_its_turn_and_there_is_no_other():
     later = iter([2.0, 3.0, 4.0])
-    taken = time_in_turns({"a": lambda: Seconds(next(later), 0.0)}, 5, print, deadline_s=0.0)
-    assert taken["a"] == Times(Seconds(2.0, 0.0), [Seconds(3.0, 0.0)])
+    taken = time_in_turns({"a": lambda: Cost(next(later), 0.0)}, 5, print, deadline_s=0.0)
+    assert taken["a"] == Times(Cost(2.0, 0.0), [Cost(3.0, 0.0)])
 
 
 def test_options_by_default_time_the_one_workload_with_all_its_peers():
     options = benchmark.parse_options([])
     assert [workload.name for workload in options.workloads] == [NAME]
-    assert (options.repeats, options.output, options.peers) == (5, "", PEERS)
+    assert (options.processes, options.repeats, options.output, options.peers) == (5, 15, "", PEERS)
     assert options.workloads[0].peers == ("ours", "tff_worker", "raw_loop", "pfl_research", "stock_tff")
 
 
@@ -130,7 +149,7 @@ def test_another_checkout_is_one_more_peer_with_its_own_default_runtime_or_anoth
 
 
 def test_peers_are_chosen_in_the_order_of_the_workload():
-    options = benchmark.parse_options(["--peers=stock_tff,ours", "--repeats=2", f"--workloads={NAME}"])
+    options = benchmark.parse_options(["--peers=stock_tff,ours", "--processes=1", "--repeats=2", f"--workloads={NAME}"])
     assert [workload.peers for workload in options.workloads] == [("ours", "stock_tff")]
     assert options.repeats == 2
 
@@ -139,6 +158,8 @@ def test_peers_are_chosen_in_the_order_of_the_workload():
     ("arguments", "expected"),
     [
         (["--repeats=0"], "--repeats=0"),
+        (["--repeats=4"], "--repeats=4: expected a round for each of --processes=5"),
+        (["--processes=0"], "--processes=0"),
         (["--repeats=two"], "--repeats=two"),
         (["--workloads=nope"], f"expected names, with commas between, of {NAME}"),
         (["--workloads="], "--workloads"),
@@ -181,21 +202,34 @@ def without_pfl(monkeypatch, tmp_path):
     monkeypatch.setitem(PEERS, "pfl_research", dataclasses.replace(PEERS["pfl_research"], set_up=set_up))
 
 
-def test_peers_whose_environment_is_missing_are_skipped_with_the_command_that_makes_it(without_pfl, monkeypatch):
+@pytest.fixture
+def with_stand_ins(monkeypatch):
+    """Makes the peers processes that take a second for each round of theirs."""
+
     class Peer(contextlib.nullcontext):
         def __init__(self, name, peer, workload, folder):
             super().__init__(self)
+            seconds = itertools.count(1)
             self.name = name
-            self.run_round = lambda: Seconds(1.0, 1.0)
+            self.run_round = lambda: Cost(next(seconds), 1.0)
             self.wait_until_ready = lambda: None
 
     monkeypatch.setattr(benchmark, "PeerProcess", Peer)
     monkeypatch.setattr(benchmark, "build_data", lambda workload, folder: None)
+
+
+def test_peers_whose_environment_is_missing_are_skipped_with_the_command_that_makes_it(without_pfl, with_stand_ins):
     lines = []
     workload = benchmark.parse_options([]).workloads[0]
-    times = benchmark.run_workload(workload, PEERS, 1, lines.append)
+    times = benchmark.run_workload(workload, PEERS, 1, 1, lines.append)
     assert list(times) == [name for name in workload.peers if name != "pfl_research"]
-    assert lines[1] == "skipped: pfl_research: .venv-pfl is not set up; make it with: make setup-pfl"
+    assert lines[0] == "skipped: pfl_research: .venv-pfl is not set up; make it with: make setup-pfl"
+
+
+def test_rounds_are_divided_among_the_processes_of_a_peer(with_stand_ins):
+    workload = benchmark.parse_options(["--peers=ours"]).workloads[0]
+    times = benchmark.run_workload(workload, PEERS, 3, 5, lambda line: None)
+    assert [[cost.wall_s for cost in process.later] for process in times["ours"]] == [[2], [2, 3], [2, 3]]
 
 
 def test_asking_for_a_missing_environment_alone_is_a_wrong_request(without_pfl, capsys):
@@ -250,15 +284,17 @@ def test_every_peer_runs_a_small_workload():
     options = benchmark.parse_options([f"--before={ROOT}"])
     small = make_fed_avg("small", "image_student", num_clients=2, num_examples=65)
     workload = dataclasses.replace(options.workloads[0], settings=small.settings)
-    times = benchmark.run_workload(workload, options.peers, 2, print)
+    times = benchmark.run_workload(workload, options.peers, 2, 2, print)
     assert list(times) == [name for name in workload.peers if not options.peers[name].explain_absence()]
-    assert all(len(taken.later) == 2 and min(taken.later) > Seconds(0, 0) for taken in times.values())
+    for first, second in times.values():
+        assert len(first.later) == len(second.later) == 1
+        assert min(first.later[0]._replace(faults=1, system_s=1.0)) > 0
 
 
 @pytest.mark.slow
 def test_ours_is_five_times_as_fast_as_stock_and_near_the_limit():
     """The shape of the claim, with room for a busy machine; the claim itself is 5 and 0.88 on a quiet one."""
     workload = benchmark.parse_options([]).workloads[0]
-    results = compute_results(benchmark.run_workload(workload, PEERS, 3, print))
+    results = compute_results(benchmark.run_workload(workload, PEERS, 1, 3, print))
     assert results["ratio_to_stock_tff"] > 3
     assert results["ratio_to_raw_loop"] > 0.7

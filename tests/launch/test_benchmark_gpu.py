@@ -8,9 +8,10 @@ import time
 import pytest
 
 from launch.benchmarks import gpu
+from launch.benchmarks.cost import Cost
 from launch.benchmarks.gpu_parts import Machine, list_parts
 from launch.benchmarks.gpu_samples import GpuSampler, Sample, Span, find_gpu, summarize
-from launch.benchmarks.peer_process import PeerError, Seconds
+from launch.benchmarks.peer_process import PeerError
 
 NAMES = ["fed_avg", "char_lstm", "pfl_cifar10", "fed_avg_at_a_time", "char_lstm_at_a_time", "fed_sikd", "fed_cd"]
 NVIDIA_SMI = """#!/bin/sh
@@ -54,7 +55,7 @@ def peers(monkeypatch):
             if self.workload.name in Peer.failing:
                 raise PeerError(f"{self.name}: no luck")
             Peer.rounds.append((self.workload.name, self.name))
-            return Seconds(1.0, 1.0)
+            return Cost(1.0, 1.0)
 
     monkeypatch.setattr(gpu, "PeerProcess", Peer)
     monkeypatch.setattr(gpu, "build_data", lambda workload, folder: None)

@@ -5,13 +5,15 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
 import psutil
 import pytest
 
-from launch.benchmarks.peer_process import PeerError, PeerProcess, Seconds
+from launch.benchmarks.cost import Cost, read_cost, subtract
+from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.workloads import PEERS, Peer, build_data, make_fed_avg
 from launch.runs.run_description import describe_data
 
@@ -71,12 +73,41 @@ def read_worker_pid(folder):
 def test_a_peer_runs_rounds_and_its_worker_ends_with_it(start_stand_in, tmp_path):
     with start_stand_in() as peer:
         peer.wait_until_ready()
-        assert peer.run_round() >= Seconds(0, 0)
-        assert peer.run_round() >= Seconds(0, 0)
+        assert peer.run_round() >= Cost(0, 0)
+        assert peer.run_round() >= Cost(0, 0)
         worker_pid = read_worker_pid(tmp_path)
         assert psutil.pid_exists(worker_pid)
     assert wait_until_gone(worker_pid)
     peer.close()
+
+
+def test_a_cost_counts_waits_of_all_threads_and_pages_of_processes_below():
+    """A thread that stops 50 times, and a child that touches 4,000 pages in the same time."""
+    child = "input(); pages = bytearray(4096 * 4000); print(len(pages), flush=True); input()"
+    asked, counted = threading.Barrier(2), threading.Event()
+
+    def stop_often():
+        for _ in range(50):
+            time.sleep(0.0001)
+        asked.wait()
+        counted.wait()  # a thread that has ended is not counted
+
+    with subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        before = read_cost(0.0)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        thread = threading.Thread(target=stop_often)
+        thread.start()
+        asked.wait()
+        process.stdout.readline()
+        cost = subtract(read_cost(2.0), before)
+        counted.set()
+        process.stdin.write(b"\n")
+    thread.join()
+    assert cost.wall_s == 2.0 and cost.cpu_s >= cost.system_s >= 0
+    assert cost.memory_bytes > 4096 * 4000
+    if psutil.LINUX:
+        assert cost.switches >= 50 and cost.faults >= 4000
 
 
 def test_an_interrupt_leaves_no_worker(start_stand_in, tmp_path):
