@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
+from launch.arenas import MAX_ARENAS, VARIABLE
 from launch.runtimes.child_process import explain_exit
 from launch.runtimes.quick_import import import_quickly
 from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime, WorkerError, quiet_tensorflow
@@ -112,6 +113,7 @@ def _run_worker(log_path: str, socket_path: str) -> Iterator[Worker]:
         # One thread an operation makes results repeatable bit for bit.
         **dict.fromkeys(("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"), "1"),
         "TF_NUM_INTEROP_THREADS": str(num_cores),
+        VARIABLE: os.environ.get(VARIABLE, str(MAX_ARENAS)),
     }
     package = pathlib.Path(importlib.util.find_spec("tensorflow_federated").origin).parent  # found, not imported
     # Two clients for each core at a time: the fastest measured on small models.
