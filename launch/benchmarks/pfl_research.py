@@ -19,6 +19,7 @@ import portpicker
 
 from datasets.federated_data import FederatedData
 from launch.benchmarks.workloads import PFL_ENVIRONMENT, Workload, build_data
+from launch.runtimes.processor import count_cores
 from launch.settings.run_config import RunConfig
 
 POLL_S = 0.2
@@ -80,7 +81,7 @@ def open_processes(
     Raises:
       RuntimeError: a process ended.
     """
-    num_processes = num_processes or len(os.sched_getaffinity(0))
+    num_processes = num_processes or count_cores()
     with tempfile.TemporaryDirectory(prefix="pfl_") as folder, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(os.path.join(folder, "orders"))
         listener.listen(num_processes)

@@ -7,7 +7,6 @@ weights. A round is timed from sending the weights to having the average.
 
 import contextlib
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -16,6 +15,7 @@ import tensorflow as tf
 from datasets.federated_data import FederatedData
 from launch.benchmarks.workloads import Workload, build_data
 from launch.runs.run_description import describe_data
+from launch.runtimes.processor import count_cores
 from launch.settings.run_config import RunConfig
 from launch.training.federation import build_spec
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -27,7 +27,7 @@ FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-7
 def open_rounds(workload: Workload, folder: str, num_processes: int = 0) -> Iterator[Callable[[], list[np.ndarray]]]:
     """Starts the processes (0: one a core); yields a function that runs the next round and returns the weights."""
     num_clients = workload.build_config(folder).num_clients
-    num_processes = min(num_processes or len(os.sched_getaffinity(0)), num_clients)
+    num_processes = min(num_processes or count_cores(), num_clients)
     context = multiprocessing.get_context("spawn")
     connections, processes = [], []
     try:

@@ -22,6 +22,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 import launch
+from launch.runtimes.processor import describe_processor
 from launch.runtimes.type_forms import describe_type
 
 ROOT = pathlib.Path(launch.__file__).resolve().parents[1]
@@ -50,7 +51,8 @@ def describe_surroundings(device: str) -> str | None:
         _add(hasher, str(path.relative_to(ROOT)), path.read_bytes())
     for name in LIBRARIES:
         _add(hasher, name, importlib.metadata.version(name))
-    _add(hasher, sys.version, platform.platform(), _describe_processor(), device)
+    # Constants that TensorFlow computes ahead may depend on the processor.
+    _add(hasher, sys.version, platform.platform(), describe_processor(), device)
     for name in sorted(os.environ):
         if name.startswith(VARIABLES):
             _add(hasher, name, os.environ[name])
@@ -58,12 +60,6 @@ def describe_surroundings(device: str) -> str | None:
     _add(hasher, keras.mixed_precision.global_policy().name, keras.backend.floatx(), keras.backend.image_data_format())
     _add(hasher, str(tf.config.optimizer.get_jit()), str(tf.config.optimizer.get_experimental_options()))
     return hasher.hexdigest()
-
-
-def _describe_processor() -> str:
-    """Its model and what it can do, which constants that TensorFlow computes ahead may depend on."""
-    lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    return "\n".join(sorted({line for line in lines if line.startswith(("model name", "flags"))}))
 
 
 def digest_content(surroundings: str, build: Any, arguments: tuple) -> str:

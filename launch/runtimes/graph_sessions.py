@@ -7,13 +7,14 @@ calls do not disturb each other; calls of one session come one after the other.
 import collections
 import concurrent.futures
 import dataclasses
-import os
 import queue
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
+
+from launch.runtimes.processor import count_cores
 
 Tensors = Sequence[np.ndarray]
 
@@ -63,7 +64,7 @@ class RoundForm:
 
 def default_num_threads(device: str) -> int:
     """How many clients run at a time: one for each core; more on a GPU, which a single small model does not fill."""
-    num_cores = len(os.sched_getaffinity(0))
+    num_cores = count_cores()
     return num_cores if device == "cpu" else min(max(2 * num_cores, 4), 16)
 
 

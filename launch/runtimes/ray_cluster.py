@@ -23,6 +23,7 @@ from typing import Any
 import psutil
 
 from launch.arenas import MAX_ARENAS, VARIABLE
+from launch.runtimes.processor import count_cores
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.runtimes.time_limit import limit_time
 
@@ -112,7 +113,7 @@ def _prepare_own() -> Iterator[dict[str, Any]]:
         try:
             yield {
                 "address": "local",
-                "num_cpus": len(os.sched_getaffinity(0)),
+                "num_cpus": count_cores(),
                 "include_dashboard": False,
                 "_node_ip_address": "127.0.0.1",
                 "_temp_dir": os.path.join(folder, "r"),

@@ -1,7 +1,6 @@
 """How many runs go on at a time, and on which cores each: `--jobs`, or what memory and cores allow."""
 
 import math
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ from absl import flags as absl_flags
 from datasets.arrays import ExampleFormat
 from datasets.catalog import find_dataset
 from launch.runs.errors import RunFolderError
+from launch.runtimes.processor import list_cores
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import define_flag
 from launch.settings.run_config import RunConfig
@@ -47,7 +47,7 @@ def open_engine(tasks: Sequence[Task], jobs: int | None) -> LocalEngine:
       tasks: the runs that are asked for; those that are finished do not count.
       jobs: how many at a time; None: what memory and cores allow.
     """
-    cores = sorted(os.sched_getaffinity(0))
+    cores = list_cores()
     configs = [task.config for task in tasks if not _is_done(task)]
     if jobs is None:
         jobs = choose_jobs(configs, len(cores), psutil.virtual_memory().available)

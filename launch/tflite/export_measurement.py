@@ -6,7 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from datasets.federated_data import FederatedData
-from launch.tflite.exported_file import ExportedFile, Latency, TensorForm, count_threads
+from launch.runtimes.processor import count_cores
+from launch.tflite.exported_file import ExportedFile, Latency, TensorForm
 from launch.tflite.file_outputs import compute_metric
 from models.model_spec import ModelSpec
 
@@ -50,7 +51,7 @@ def preprocess(spec: ModelSpec, x: np.ndarray) -> np.ndarray:
 def measure_file(content: bytes, spec: ModelSpec, data: FederatedData) -> Measurement:
     """Runs a file on the global test set, example by example on 1 thread, and times it on 1 and on all threads."""
     file, x = ExportedFile(content), preprocess(spec, data.test_x)
-    on_all_threads = ExportedFile(content, count_threads())
+    on_all_threads = ExportedFile(content, count_cores())
     outputs = file.compute_outputs(x)
     return Measurement(
         file.input, file.output, outputs, file.measure_latency(x[0]), on_all_threads.measure_latency(x[0])

@@ -14,6 +14,7 @@ from launch.runs.columns import LABELS_FILE, ROUND, TEST_SET_FILE
 from launch.runs.file_names import encode_name
 from launch.runs.tables import write_json, write_text
 from launch.runs.task_columns import CLASSIFICATION, TASK
+from launch.runtimes.processor import count_cores
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
 from launch.tflite.card_page import FEATURES
@@ -35,7 +36,7 @@ from launch.tflite.export_report import (
     TrainingRow,
     write_report,
 )
-from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures
+from launch.tflite.exported_file import TIMED_RUNS, describe_signatures
 from launch.tflite.file_check import warn_of_loss
 from launch.tflite.file_conversion import convert_file, convert_training_file, load_model, measure_layers, measure_model
 from launch.tflite.file_notes import describe_model, describe_training_model, format_names, list_associated
@@ -94,7 +95,7 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         rounds=job.run.rounds,
         num_test=len(job.data.test_y),
         timed_runs=TIMED_RUNS,
-        threads=count_threads(),
+        threads=count_cores(),
         files=[file.row for file in files],
         clients=[row for file in files for row in file.clients],
         sizes=_set_beside_teachers(job, spec.teacher, students) if job.run.teachers and students else [],

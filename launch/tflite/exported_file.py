@@ -1,6 +1,5 @@
 """Runs a TFLite file on this machine: its inputs and outputs, its outputs, its latency, its signatures."""
 
-import os
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -121,11 +120,6 @@ def describe_signatures(content: bytes) -> dict[str, dict[str, dict[str, dict]]]
 
 def _name_dtype(dtype: type) -> str:
     return "string" if dtype in (np.bytes_, np.str_, object) else np.dtype(dtype).name
-
-
-def count_threads() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def compute_in_two_orders(content: bytes, x: np.ndarray) -> np.ndarray:

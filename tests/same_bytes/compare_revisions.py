@@ -35,6 +35,7 @@ from settings import BROKEN_CLIENT, DATA_FOLDER, MORE_ROUNDS, ROUNDS, SETTINGS
 
 from launch.benchmarks.peer_process import THREAD_VARIABLES
 from launch.progress import format_duration, say
+from launch.runtimes.processor import count_cores, name_processor
 from launch.stop_signals import get_stop_code, stop_on_signals
 
 PROJECT_FOLDER = pathlib.Path(__file__).resolve().parents[2]
@@ -215,9 +216,7 @@ def compare(before: pathlib.Path, here: pathlib.Path, names: Sequence[str]) -> I
 
 def describe_machine() -> dict[str, str | int]:
     """What the last bits of a sum may depend on."""
-    lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    models = {line.partition(":")[2].strip() for line in lines if line.startswith("model name")}
-    return {"processor": ", ".join(sorted(models)), "cores": len(os.sched_getaffinity(0))}
+    return {"processor": name_processor(), "cores": count_cores()}
 
 
 def claim_reference(folder: pathlib.Path, commit: str) -> None:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from launch.runtimes.processor import count_cores
 from launch.tflite.exported_file import (
     ExportedFile,
     TensorForm,
-    count_threads,
     dequantize,
     describe_signatures,
     quantize,
@@ -59,7 +59,7 @@ def test_values_are_rounded_and_cut_off():
 
 
 def test_latency_is_a_time(convert):
-    latency = ExportedFile(convert("float32"), count_threads()).measure_latency(X[1])
+    latency = ExportedFile(convert("float32"), count_cores()).measure_latency(X[1])
     assert 0 < latency.lower_quartile_ms <= latency.median_ms <= latency.upper_quartile_ms < 1000
 
 
