@@ -149,7 +149,8 @@ def read_users(path, scale, offset, device):
 
 def main(settings):
     """Trains until the socket closes. `settings` are those of `pfl_research.open_processes`."""
-    if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)  # macOS has none; there the socket's end is enough
+    if prctl and prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         sys.exit("prctl(PR_SET_PDEATHSIG) failed")
     orders = socket.socket(socket.AF_UNIX)
     orders.connect(settings["socket"])

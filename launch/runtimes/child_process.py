@@ -1,35 +1,56 @@
-"""A script that becomes another program, which the kernel kills when the process that asked for it ends.
+"""Runs a module as `python -m` does, in a process that does not outlive the one that asked for it.
 
-`python -I -S child_process.py PARENT_PID BINARY ARGUMENT...`
+`python -m launch.runtimes.child_process PARENT_PID MODULE ARGUMENT...`
 
 The death signal must be set in the child itself. A `preexec_fn` could do so, but would run Python code in the forked
-copy of a process full of threads, where any lock may be held for ever. So this tiny program stands in between.
+copy of a process full of threads, where any lock may be held for ever.
 """
 
 import ctypes
 import os
+import runpy
 import signal
 import sys
+import threading
+import time
+from typing import NoReturn
 
-LAUNCHER = os.path.abspath(__file__)
 PR_SET_PDEATHSIG = 1  # linux/prctl.h; survives exec
+CHECK_S = 0.5
+
+
+def build_command(module: str, *arguments: str) -> list[str]:
+    """The command line of a child of this process that runs a module."""
+    return [sys.executable, "-m", "launch.runtimes.child_process", str(os.getpid()), module, *arguments]
+
+
+def set_death_signal() -> bool:
+    """Whether the kernel will send SIGKILL when the thread that started this process ends; not on macOS."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    return prctl is not None and prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
 
 
 def die_with(parent_pid: int) -> None:
-    """Asks the kernel for SIGKILL when the parent ends; exits 1 if it has ended already."""
-    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        sys.exit(f"prctl(PR_SET_PDEATHSIG) failed: {os.strerror(ctypes.get_errno())}")
-    if os.getppid() != parent_pid:  # it ended before the signal was set, so nothing would ever kill us
+    """Ends this process when its parent ends, however that happens; exits 1 at once if it has ended already.
+
+    Where the kernel does not see to it, a thread does, and may take as long as a call that keeps Python from switching
+    threads.
+    """
+    if not set_death_signal():
+        threading.Thread(target=_watch, args=(parent_pid,), daemon=True).start()
+    leave_if_orphaned(parent_pid)
+
+
+def leave_if_orphaned(parent_pid: int) -> None:
+    """Exits 1 if the parent has ended: before the signal was set, so nothing would ever kill us."""
+    if os.getppid() != parent_pid:
         sys.exit(1)
 
 
-def become(command: list[str]) -> None:
-    """Turns into `command`; exits 127 if it cannot run."""
-    try:
-        os.execv(command[0], command)
-    except OSError as error:
-        print(f"cannot run {command[0]}: {error.strerror}", flush=True)
-        sys.exit(127)
+def _watch(parent_pid: int) -> NoReturn:
+    while os.getppid() == parent_pid:
+        time.sleep(CHECK_S)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def explain_exit(returncode: int) -> str:
@@ -41,6 +62,12 @@ def explain_exit(returncode: int) -> str:
     return f"ended with exit code {returncode}"
 
 
+def main(parent_pid: int, module: str, arguments: list[str]) -> None:
+    """Runs the module."""
+    die_with(parent_pid)
+    sys.argv[1:] = arguments
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
 if __name__ == "__main__":
-    die_with(int(sys.argv[1]))
-    become(sys.argv[2:])
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3:])

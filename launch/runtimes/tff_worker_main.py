@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 
-from launch.runtimes.child_process import become, die_with
+from launch.runtimes.child_process import die_with, leave_if_orphaned, set_death_signal
 
 PORT = 8000  # in a network of its own any port is free
 NO_NETWORK = "no network of its own: "
@@ -56,6 +56,15 @@ def _unshare(flags: int) -> None:
     if ctypes.CDLL(None, use_errno=True).unshare(flags) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+def become(command: list[str]) -> None:
+    """Turns into `command`; exits 127 if it cannot run."""
+    try:
+        os.execv(command[0], command)
+    except OSError as error:
+        print(f"cannot run {command[0]}: {error.strerror}", flush=True)
+        sys.exit(127)
 
 
 def relay(listener: socket.socket, port: int) -> None:
@@ -101,7 +110,9 @@ def main(parent_pid: int, listener: socket.socket, command: list[str]) -> None:
         die_with(worker_pid)
         relay(listener, PORT)
     listener.close()
-    die_with(parent_pid)  # only now: a change of rights might have cancelled it
+    if not set_death_signal():  # only now: a change of rights might have cancelled it
+        sys.exit("prctl(PR_SET_PDEATHSIG) failed")
+    leave_if_orphaned(parent_pid)
     become(command)
 
 

@@ -5,11 +5,10 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 
-from launch.runtimes.child_process import LAUNCHER
+from launch.runtimes.child_process import build_command
 from launch.sweeps.tasks import Task, build_arguments
 
 TRAIN = "launch.train"
@@ -18,15 +17,14 @@ MAX_STARTS = 2  # of a run whose warm process dies
 
 
 class _WarmProcess:
-    """A warm process and our ends of its pipes. The kernel kills it, and so its run, when this process ends."""
+    """A warm process and our ends of its pipes. It ends, and so does its run, when this process ends."""
 
     def __init__(self, cores: Sequence[int]):
         self._replies, theirs = os.pipe()
         os.set_blocking(self._replies, False)
         arguments = [str(theirs), ",".join(map(str, cores)), IMPORTS]
-        command = [sys.executable, "-I", "-S", LAUNCHER, str(os.getpid()), sys.executable]
         self.process = subprocess.Popen(
-            [*command, "-m", "launch.sweeps.warm_process", *arguments],
+            build_command("launch.sweeps.warm_process", *arguments),
             stdin=subprocess.PIPE,
             pass_fds=[theirs],
             start_new_session=True,
@@ -94,6 +92,8 @@ class LocalRun:
         replies = self._process.read_replies()  # after we looked whether it lives, so that no last words are missed
         self._pid = replies.get("pid", self._pid)
         self._exit_code = replies.get("exit_code")
+        if dead is not None and self._pid == self._process.process.pid:
+            self._exit_code = dead  # it was the run itself, where a warm process does not fork
         if dead is not None and self._exit_code is None:
             self._engine.close_process(self._slot)
             if self._starts < MAX_STARTS:

@@ -9,7 +9,6 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import tarfile
 import tempfile
 import threading
@@ -19,7 +18,8 @@ from datasets.cache_folder import default_cache_dir
 from datasets.lock_file import open_lock_file
 from launch.runs.columns import CONFIG_FILE
 from launch.runs.tables import write_json
-from launch.runtimes.child_process import LAUNCHER
+from launch.runtimes.child_process import build_command
+from launch.runtimes.processor import keep_to_cores, list_cores
 
 PROJECT = pathlib.Path(__file__).parents[2]
 RUN_FOLDER = "run"
@@ -109,8 +109,7 @@ class NodeRun:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _train(self, train: list[str], log: io.BufferedWriter) -> int:
-        # The kernel kills the run if this actor dies: Ray may start it again, and two would be at work.
-        command = [sys.executable, "-I", "-S", LAUNCHER, str(os.getpid()), sys.executable, "-m", *train]
+        command = build_command(*train)  # ends with this actor: Ray may start it again, and two would be at work
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])}
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
@@ -135,15 +134,15 @@ class NodeRun:
 @contextlib.contextmanager
 def _take_core():
     """Binds this thread, and so the run that it starts, to a core that no other run on this machine has."""
-    everything = os.sched_getaffinity(0)
+    everything = list_cores()
     locks = default_cache_dir("locks")  # nobody else writes there, as somebody might into the temporary folder
     os.makedirs(locks, exist_ok=True)
     with contextlib.ExitStack() as stack:
-        for core in sorted(everything):
+        for core in everything:
             file = stack.enter_context(open_lock_file(os.path.join(locks, f"core_{core}.lock")))
             with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.sched_setaffinity(0, {core})
+                keep_to_cores([core])
                 break
         yield
-        os.sched_setaffinity(0, everything)
+        keep_to_cores(everything)

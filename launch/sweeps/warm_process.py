@@ -11,6 +11,9 @@ A run starts with what the imports have left, as in a process of its own, and it
 caches, seeds, memory, a crash. This process itself never runs a TensorFlow operation, so the only threads that a fork
 does not copy are idle ones: those of OpenBLAS, which starts them anew, and the event loop of the context that TFF makes
 on import, which no run uses.
+
+macOS forks no process safely that has loaded its libraries. There this process becomes the run that is first asked for,
+and ends with it.
 """
 
 import atexit
@@ -26,11 +29,14 @@ from typing import Any
 
 from launch import stop_signals
 from launch.runtimes.child_process import die_with
+from launch.runtimes.processor import keep_to_cores
+
+FORKS = hasattr(os, "waitid")  # which Python 3.11 does not have on macOS
 
 
 def main(replies: int, cores: Sequence[int], module: str) -> None:
-    """Serves requests until stdin ends. In each forked process, runs what was asked for."""
-    os.sched_setaffinity(0, cores)  # before the imports: thread pools are as large as the cores are many
+    """Serves requests until stdin ends. In the process that is to run it, runs what was asked for."""
+    keep_to_cores(cores)  # before the imports: thread pools are as large as the cores are many
     importlib.import_module(module)
     gc.collect()
     gc.freeze()  # what is shared with the runs stays shared: their collector leaves it alone
@@ -43,7 +49,7 @@ def main(replies: int, cores: Sequence[int], module: str) -> None:
 
 
 def _wait_for_request(replies: int) -> dict[str, Any] | None:
-    """A request, in the process forked for it; None, in this process, after the last."""
+    """A request, in the process that is to run it; None, in one that forked others for that, after the last."""
     pid = os.getpid()
     ended = None
     for line in iter(sys.stdin.buffer.readline, b""):
@@ -51,9 +57,12 @@ def _wait_for_request(replies: int) -> dict[str, Any] | None:
         if ended is not None:
             os.waitpid(ended, 0)
         request = json.loads(line)
-        ended = os.fork()
+        ended = os.fork() if FORKS else 0
         if ended == 0:
-            _enter_run(pid, replies, request["log"])
+            if FORKS:
+                die_with(pid)
+                os.setsid()
+            _enter_run(replies, request["log"])
             return request
         result = os.waitid(os.P_PID, ended, os.WEXITED | os.WNOWAIT)
         exited = result.si_code == os.CLD_EXITED
@@ -65,10 +74,8 @@ def _reply(replies: int, **content: int) -> None:
     os.write(replies, f"{json.dumps(content)}\n".encode())
 
 
-def _enter_run(parent_pid: int, replies: int, log: str | None) -> None:
-    """What a process started by itself would have: a session, no stdin, Ctrl-C; and the kernel ends it with us."""
-    die_with(parent_pid)
-    os.setsid()
+def _enter_run(replies: int, log: str | None) -> None:
+    """What a process started by itself would have: Ctrl-C, no stdin, an output of its own."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _reply(replies, pid=os.getpid())  # from now on it can be asked to keep a checkpoint and end
     os.close(replies)

@@ -1,8 +1,8 @@
 """A program of ours in a process of its own, with bounds on its memory and time: it may crash, and we go on.
 
 It answers requests one by one, each a line of JSON. It is started before it is needed, and again after it has died. Its
-stdout and stderr go to a log file. It lives in a session of its own, so Ctrl-C reaches only us, and the kernel kills it
-when we end, however that happens.
+stdout and stderr go to a log file. It lives in a session of its own, so Ctrl-C reaches only us, and it ends when we do,
+however that happens.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import psutil
 
-from launch.runtimes.child_process import LAUNCHER, explain_exit
+from launch.runtimes.child_process import build_command, explain_exit
 
 CHECK_S = 0.05  # how often its memory and time are looked at; some models take a gigabyte a second
 ROOT = pathlib.Path(__file__).parents[2]
@@ -43,12 +43,11 @@ class BoundedProcess:
 
     def start(self) -> None:
         """Starts it, and does not wait until it is ready."""
-        launcher = [sys.executable, "-I", "-S", LAUNCHER, str(os.getpid())]
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         environment = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
         with open(self._log_path, "ab") as log:
             self._process = subprocess.Popen(
-                [*launcher, sys.executable, "-m", self._module],
+                build_command(self._module),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -119,12 +118,12 @@ def run_bounded(module: str, log_path: str) -> Iterator[BoundedProcess]:
 def open_answers() -> IO[str]:
     """In the process, before anything else: where answers go; what others print to stdout goes to the log from now on.
 
-    If memory runs out, the kernel ends this process before all others. A crash leaves no core file.
+    If memory runs out, Linux ends this process before all others. A crash leaves no core file.
     """
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # macOS has no such file
         pathlib.Path("/proc/self/oom_score_adj").write_text("1000")
     return answers
 

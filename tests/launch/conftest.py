@@ -22,6 +22,12 @@ LISTEN = "0A"  # the state's number in /proc/net/tcp
 
 
 @pytest.fixture
+def without_linux():
+    """A folder for the PYTHONPATH of a program, which then finds nothing of Linux that macOS lacks."""
+    return str(pathlib.Path(__file__).with_name("without_linux"))
+
+
+@pytest.fixture
 def write_run():
     """(runs_dir, experiment, seed, rounds) -> run folder, as `launch.train` leaves it.
 

@@ -245,20 +245,24 @@ sys.exit(sweep.main(sys.argv[1:]))
 
 
 @pytest.fixture
-def sleeping_sweep(tmp_path, request):
-    """A sweep of three sleeping runs, one or two at a time; yields (process, folders of those that sleep already)."""
+def sleeping_sweep(tmp_path, request, without_linux):
+    """A sweep of three sleeping runs; yields (process, folders of those that sleep already).
+
+    The parameter is how many runs at a time, and whether this is Linux.
+    """
+    jobs, is_linux = request.param
     (tmp_path / "sleeper.py").write_text(SLEEPER)
-    arguments = [f"--experiments={CELL}", "--seeds=0,1,2", f"--jobs={request.param}", f"--runs_dir={tmp_path}"]
+    arguments = [f"--experiments={CELL}", "--seeds=0,1,2", f"--jobs={jobs}", f"--runs_dir={tmp_path}"]
     process = subprocess.Popen(
         [sys.executable, "-c", SWEEP, *arguments],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": str(tmp_path) if is_linux else f"{without_linux}{os.pathsep}{tmp_path}"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    run_dirs = [tmp_path / CELL / f"seed_{seed}" for seed in range(request.param)]
+    run_dirs = [tmp_path / CELL / f"seed_{seed}" for seed in range(jobs)]
     wait_until(lambda: all((run_dir / "pid").exists() and (run_dir / "pid").read_text() for run_dir in run_dirs))
     yield process, run_dirs
     process.kill()
@@ -282,7 +286,13 @@ def is_alive(pid):
 
 @pytest.mark.parametrize(
     ("sleeping_sweep", "number", "exit_code"),
-    [(1, signal.SIGINT, 130), (2, signal.SIGINT, 130), (2, signal.SIGTERM, 143), (1, signal.SIGHUP, 129)],
+    [
+        ((1, True), signal.SIGINT, 130),
+        ((2, True), signal.SIGINT, 130),
+        ((2, True), signal.SIGTERM, 143),
+        ((1, True), signal.SIGHUP, 129),
+        ((2, False), signal.SIGINT, 130),
+    ],
     indirect=["sleeping_sweep"],
 )
 def test_stopping_lets_the_runs_keep_their_checkpoints_and_says_how_to_go_on(sleeping_sweep, number, exit_code):
@@ -296,11 +306,11 @@ def test_stopping_lets_the_runs_keep_their_checkpoints_and_says_how_to_go_on(sle
     assert len(list(run_dirs[0].parent.glob("seed_*/pid"))) == len(run_dirs), "no further run was started"
 
 
-@pytest.mark.parametrize("sleeping_sweep", [2], indirect=True)
+@pytest.mark.parametrize("sleeping_sweep", [(2, True), (2, False)], indirect=True)
 def test_no_run_outlives_a_killed_sweep(sleeping_sweep):
     process, run_dirs = sleeping_sweep
     pids = [int((run_dir / "pid").read_text()) for run_dir in run_dirs]
-    pids += [psutil.Process(pid).ppid() for pid in pids]  # what they were forked from
+    pids += [psutil.Process(pid).ppid() for pid in pids]  # what they were forked from, or the sweep
     assert all(map(is_alive, pids))
     process.kill()
     wait_until(lambda: not any(map(is_alive, pids)))

@@ -1,4 +1,4 @@
-"""The script between us and a program that must not outlive us."""
+"""A module in a process that must not outlive the one that asked for it."""
 
 import os
 import signal
@@ -7,25 +7,33 @@ import sys
 
 import pytest
 
-from launch.runtimes.child_process import LAUNCHER, explain_exit
+from launch.runtimes.child_process import build_command, explain_exit
+
+PROGRAM = """
+import os, sys
+if __name__ == "__main__":
+    print(os.path.basename(sys.argv[0]), sys.argv[1:], flush=True)
+    sys.exit(3)
+"""
 
 
-def launch(parent_pid, *command):
-    arguments = [sys.executable, "-I", "-S", LAUNCHER, str(parent_pid), *command]
-    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+def run_program(tmp_path, command):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     return ended.returncode, ended.stdout
 
 
-def test_it_becomes_the_program():
-    assert launch(os.getpid(), "/bin/echo", "yes") == (0, "yes\n")
+def test_a_module_runs_as_by_python_m(tmp_path):
+    command = build_command("program", "--a=1", "-m")
+    assert run_program(tmp_path, command) == (3, "program.py ['--a=1', '-m']\n")
+    assert run_program(tmp_path, [sys.executable, "-m", "program", "b"]) == (3, "program.py ['b']\n")
 
 
-def test_a_program_whose_parent_ended_before_the_death_signal_was_set_does_not_start():
-    assert launch(os.getpid() + 1, "/bin/echo", "no") == (1, "")
-
-
-def test_a_program_that_cannot_run_is_named():
-    assert launch(os.getpid(), "/no/program") == (127, "cannot run /no/program: No such file or directory\n")
+def test_nothing_runs_whose_parent_ended_before_the_death_signal_was_set(tmp_path):
+    command = build_command("program")
+    orphaned = [str(os.getpid() + 1) if part == str(os.getpid()) else part for part in command]
+    assert run_program(tmp_path, orphaned) == (1, "")
 
 
 @pytest.mark.parametrize(

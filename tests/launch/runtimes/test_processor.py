@@ -1,7 +1,9 @@
 """The cores and the processor's name, also where the kernel tells nothing of them."""
 
 import os
+import pathlib
 import platform
+import re
 import subprocess
 from types import SimpleNamespace
 
@@ -9,6 +11,7 @@ import pytest
 
 from launch.runtimes import processor
 
+ROOT = pathlib.Path(__file__).parents[3]
 X86 = """processor\t: 0
 model name\t: Some Xeon
 flags\t\t: fpu avx2
@@ -72,3 +75,9 @@ def test_macos_is_asked_for_the_name(monkeypatch):
     )
     assert processor.describe_processor() == "Apple M1"
     assert asked == [["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]]
+
+
+def test_nobody_else_asks_for_cores_or_the_processor():
+    asked = re.compile(r"sched_[gs]etaffinity|cpu_count|/proc/cpuinfo")
+    paths = [path for package in ("datasets", "models", "tff_algos", "launch") for path in (ROOT / package).rglob("*.py")]
+    assert [path.name for path in paths if asked.search(path.read_text(encoding="utf-8"))] == ["processor.py"]

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from launch.runtimes.tff_worker_main import become
+
 ROOT = pathlib.Path(__file__).parents[3]
 PROGRAM = """
 import socket, sys
@@ -40,6 +42,13 @@ def start_relay(tmp_path):
 def find_free_port():
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]
+
+
+def test_a_binary_that_cannot_run_is_named(capfd):
+    with pytest.raises(SystemExit) as ended:
+        become(["/no/program"])
+    assert ended.value.code == 127
+    assert capfd.readouterr().out == "cannot run /no/program: No such file or directory\n"
 
 
 @pytest.mark.parametrize("who", ["worker", "we"])

@@ -16,6 +16,7 @@ from launch.sweeps.tasks import Task
 
 STAND_IN = """
 import json, os, pathlib, signal, sys, time, warmed_up
+from launch.runtimes.processor import list_cores
 arguments = dict(each.lstrip("-").split("=", 1) for each in sys.argv[1:] if "=" in each)
 run_dir = pathlib.Path(arguments["run_dir"])
 tries = len(list(run_dir.parent.glob(run_dir.name + ".try*")))
@@ -23,7 +24,7 @@ run_dir.with_name(f"{run_dir.name}.try{tries}").touch()
 warmed_up.COUNT += 1
 seen = {
     "name": __name__, "argv": sys.argv[1:], "program": sys.argv[0], "pid": os.getpid(), "parent": os.getppid(),
-    "count": warmed_up.COUNT, "imported_by": warmed_up.PID, "cores": sorted(os.sched_getaffinity(0)),
+    "count": warmed_up.COUNT, "imported_by": warmed_up.PID, "cores": list_cores(),
     "session": os.getsid(0), "stdin": os.readlink("/proc/self/fd/0"), "files": len(os.listdir("/proc/self/fd")),
 }
 print("round 1/1: it ran")
@@ -76,6 +77,21 @@ def test_each_run_starts_with_what_the_imports_left_in_a_process_of_its_own(run,
     assert (first["name"], first["program"], first["stdin"]) == ("__main__", str(tmp_path / "stand_in.py"), os.devnull)
     assert first["files"] == second["files"]
     assert not psutil.pid_exists(first["parent"]), "nothing is left when all runs have ended"
+
+
+def test_where_no_process_can_be_forked_each_run_has_one_of_its_own(run, monkeypatch, tmp_path, without_linux):
+    monkeypatch.setenv("PYTHONPATH", without_linux, prepend=os.pathsep)
+    failures, seen = run("", "crash", "fail", "")
+    assert failures == [
+        f"a, seed 1: ended by SIGSEGV; and complained; its output: {tmp_path}/runs/a/seed_1.log",
+        f"a, seed 2: exit code 3; and complained; its output: {tmp_path}/runs/a/seed_2.log",
+    ]
+    ran = [each for each in seen if each]
+    assert len({each["pid"] for each in ran}) == len(ran) == 3
+    for each in ran:
+        assert each["pid"] == each["imported_by"] == each["session"] and each["parent"] == os.getpid()
+        assert (each["count"], each["cores"], each["stdin"]) == (1, [min(os.sched_getaffinity(0))], os.devnull)
+    assert (tmp_path / "runs/a/seed_3.log").read_text() == "round 1/1: it ran\nand complained\n"
 
 
 def test_output_goes_to_a_file_beside_the_run_folder(run, tmp_path, capfd):

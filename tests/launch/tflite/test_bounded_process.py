@@ -87,8 +87,12 @@ def test_a_process_that_is_ready_and_killed_is_replaced(program, tmp_path):
         assert process.ask("who", 60, GIB)["pid"] != pid
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_it_ends_with_us(program, number):
+@pytest.mark.parametrize(
+    ("number", "is_linux"), [(signal.SIGKILL, True), (signal.SIGINT, True), (signal.SIGKILL, False)]
+)
+def test_it_ends_with_us(program, monkeypatch, without_linux, number, is_linux):
+    if not is_linux:
+        monkeypatch.setenv("PYTHONPATH", without_linux, prepend=os.pathsep)
     with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
         pid = int(parent.stdout.readline())
         parent.send_signal(number)
