@@ -29,6 +29,7 @@ from launch.command_line import parse_flags, run_command
 from launch.runs.columns import WORKER_LOG
 from launch.runtimes.device import DeviceError, use_device
 from launch.runtimes.kept_graphs import clean_graph_dir
+from launch.runtimes.processor import count_cores
 from launch.runtimes.registry import open_runtime
 from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow
 from launch.runtimes.time_limit import limit_time
@@ -38,6 +39,7 @@ from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.doctor"
 DISTRIBUTION = "federated-suite"
+MACHINES = {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")}
 MIN_MEMORY_BYTES = 2 * 1024**3
 MIN_DISK_BYTES = 1024**3
 
@@ -59,14 +61,14 @@ class Finding(NamedTuple):
 
 
 def check_python() -> Finding:
-    """The Python version and the machine; the lock file holds packages for one kind of machine only."""
+    """The Python version and the machine; there are locked packages for a few kinds of machines only."""
     text = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     if sys.version_info[:2] != (3, 11):
         return Finding(
             "python", text, "TensorFlow Federated 0.87 is locked for Python 3.11; install it, then make setup"
         )
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        return Finding("python", text, "TensorFlow Federated 0.87 runs on x86-64 Linux only")
+    if (platform.system(), platform.machine()) not in MACHINES:
+        return Finding("python", text, "expected Linux on x86_64 or aarch64, or macOS on arm64; on Windows use WSL")
     return Finding("python", text)
 
 
@@ -99,7 +101,7 @@ def find_version(distribution: str) -> str | None:
 def check_memory() -> Finding:
     """Cores that this process may use, and the machine's memory."""
     memory = psutil.virtual_memory()
-    num_cores = len(os.sched_getaffinity(0))
+    num_cores = count_cores()
     text = f"{num_cores} cores, {format_gigabytes(memory.total)} memory, {format_gigabytes(memory.available)} available"
     fix = "close other programs, or train on fewer clients" if memory.available < MIN_MEMORY_BYTES else ""
     return Finding("machine", text, fix)

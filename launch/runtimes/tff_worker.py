@@ -14,6 +14,7 @@ import dataclasses
 import importlib.util
 import os
 import pathlib
+import platform
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from collections.abc import Iterator
 
 from launch.arenas import MAX_ARENAS, VARIABLE
 from launch.runtimes.child_process import explain_exit
+from launch.runtimes.processor import count_cores
 from launch.runtimes.quick_import import import_quickly
 from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime, WorkerError, quiet_tensorflow
 from launch.runtimes.tff_worker_main import NO_NETWORK, PORT
@@ -29,6 +31,7 @@ from launch.runtimes.tff_worker_main import NO_NETWORK, PORT
 ROOT = pathlib.Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-P", "-m", "launch.runtimes.tff_worker_main"]
 TAIL_LINES = 20
+NEEDS_NONE = "--runtime=in_process needs no worker"
 MAX_FOLDER_BYTES, SHORT_FOLDER = 60, "/tmp"  # the whole path of a socket may have 107
 
 
@@ -47,9 +50,12 @@ def run_tff(log_path: str, ready_timeout_s: float = READY_TIMEOUT_S) -> Iterator
       The runtime, with the worker's process number.
 
     Raises:
-      WorkerError: the worker does not start or answer, or cannot be closed off from others; inside the block, it died,
-        stopped answering, or a computation failed.
+      WorkerError: the worker is not made for this machine, does not start or answer, or cannot be closed off from
+        others; inside the block, it died, stopped answering, or a computation failed.
     """
+    machine = f"{platform.system()} on {platform.machine()}"
+    if machine != "Linux on x86_64":
+        raise WorkerError(f"TFF's worker runs on x86-64 Linux only, and this is {machine}; {NEEDS_NONE}")
     log = pathlib.Path(log_path).absolute()
     log.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -97,7 +103,7 @@ class Worker:
             if line.startswith(NO_NETWORK):
                 reason = line.removeprefix(NO_NETWORK)
                 message = f"TFF's worker cannot be closed off from others here ({reason})"
-                return WorkerError(f"{message}; --runtime=in_process needs no worker")
+                return WorkerError(f"{message}; {NEEDS_NONE}")
         message = f"the TFF worker (process {self.process.pid}) {explain_exit(returncode)}; its log: {self.log_path}"
         return WorkerError(message, "\n".join(lines[-TAIL_LINES:]))
 
@@ -105,7 +111,7 @@ class Worker:
 @contextlib.contextmanager
 def _run_worker(log_path: str, socket_path: str) -> Iterator[Worker]:
     """Starts the worker, and kills it at the end: it holds nothing worth saving. Does not wait until it listens."""
-    num_cores = len(os.sched_getaffinity(0))
+    num_cores = count_cores()
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),

@@ -37,6 +37,22 @@ def test_this_machine_is_well(capsys, tmp_path, monkeypatch):
     assert "starts and answers in" in lines[-1]
 
 
+@pytest.mark.parametrize(
+    ("system", "machine", "fits"),
+    [
+        ("Linux", "x86_64", True),
+        ("Linux", "aarch64", True),
+        ("Darwin", "arm64", True),
+        ("Darwin", "x86_64", False),
+        ("Windows", "AMD64", False),
+    ],
+)
+def test_some_machines_have_packages(monkeypatch, system, machine, fits):
+    monkeypatch.setattr(doctor.platform, "system", lambda: system)
+    monkeypatch.setattr(doctor.platform, "machine", lambda: machine)
+    assert (doctor.check_python().fix == "") == fits
+
+
 @pytest.mark.usefixtures("can_close")
 def test_a_worker_that_hangs_is_given_up(monkeypatch):
     open_runtime = doctor.open_runtime

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import platform
 import shutil
 import signal
 import subprocess
@@ -58,6 +59,16 @@ FORBIDDING = ["unshare", "--user", "--map-root-user", "sh", "-c"]
 FORBIDDING += ['echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"', "sh"]
 
 needs_network = pytest.mark.usefixtures("can_close")
+
+
+def test_a_machine_that_the_worker_is_not_made_for_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    with pytest.raises(WorkerError) as error, run_tff(str(tmp_path / "log")):
+        pass
+    assert str(error.value) == (
+        "TFF's worker runs on x86-64 Linux only, and this is Linux on aarch64; --runtime=in_process needs no worker"
+    )
 
 
 def get_network(pid):
