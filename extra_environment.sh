@@ -55,7 +55,7 @@ make_anew() {
 set_up() {
     wait_for_others
     base=${1:+requirements.lock}
-    digest=$({ cat "$lock" $base && pwd; } | sha256sum)
+    digest=$({ cat "$lock" $base && pwd; } | cksum)
     if [ "$(cat "$stamp" 2>/dev/null)" != "$digest" ]; then
         make_anew
         [ -z "$base" ] || add_packages_of_venv
@@ -86,7 +86,7 @@ explain_npm() {
 # Installs exactly the packages of $lock, which lies in the folder $1 with its package.json, unless that is done.
 # Packages may not run programs of their own.
 install_by_npm() {
-    digest=$({ cat "$lock" && pwd; } | sha256sum)
+    digest=$({ cat "$lock" && pwd; } | cksum)
     [ "$(cat "$stamp" 2>/dev/null)" != "$digest" ] || return 0
     command -v npm >/dev/null || fail "npm is missing; install Node.js 20 or newer (Debian, Ubuntu: apt install npm)"
     rm -rf "$environment" 2>/dev/null

@@ -37,7 +37,7 @@ def project(tmp_path):
         path.parent.mkdir(parents=True)
         path.write_text(program)
         path.chmod(0o755)
-    for name in ["sh", "cat", "cp", "dirname", "flock", "grep", "head", "mkdir", "rm", "sha256sum", "tail", "mktemp"]:
+    for name in ["sh", "cat", "cp", "dirname", "flock", "grep", "head", "mkdir", "rm", "cksum", "tail", "mktemp"]:
         (programs / name).symlink_to(shutil.which(name))
 
     def run(script, *arguments, says="", code=0):

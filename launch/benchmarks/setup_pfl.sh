@@ -22,7 +22,7 @@ drop_cuda() {
 }
 
 wait_for_others
-digest=$({ cat "$lock" "$cpu_lock" && pwd; } | sha256sum)
+digest=$({ cat "$lock" "$cpu_lock" && pwd; } | cksum)
 case $(cat "$stamp" 2>/dev/null) in
     "$digest with CUDA") exit 0 ;;
     "$digest") [ -n "${PFL_CUDA:-}" ] || exit 0 ;;
