@@ -77,7 +77,7 @@ LAUNCH_PARTS = {
     "sweeps": {"progress", "stop_signals", "settings", "runs", "plots", "runtimes", "training", "command_line"},
     "tuning": {"progress", "settings", "runs", "plots", "sweeps", "command_line"},
     "tflite": {"pages", "progress", "settings", "runs", "plots", "runtimes", "training"},
-    "benchmarks": {"stop_signals", "settings", "runs", "runtimes", "training", "command_line"},
+    "benchmarks": {"arenas", "stop_signals", "settings", "runs", "runtimes", "training", "command_line"},
 }
 AT_MOST_ONE_MODULE = {"tensorflow_model_optimization": "models"}
 MAX_LINES = 400
