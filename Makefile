@@ -11,7 +11,8 @@
 # make test-parquet  reads parquet and Arrow with pyarrow, in .venv-parquet; a few seconds
 # make test-kotlin   compiles the Kotlin of docs/android.md and examples/android, in .venv-kotlin; needs Java
 # make test-same-bytes REVISION=HEAD~1   runs small settings of every algorithm at that revision and here, and compares
-#              the bytes of their tables; 20 to 30 minutes (ARGS="--only=fedcd*" for some)
+#              the bytes of their tables; 20 to 30 minutes (ARGS="--only=fedcd*" for some). Where the packages differ, too,
+#              ARGS="--before_environment=<other checkout>/.venv" runs that revision by an environment of its own
 # make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
 # make bench-gpu  on a machine with an NVIDIA GPU: what it does there, beside the host's cores and pfl-research; a quarter
 #              of an hour (ARGS="--smoke" for a miniature on the CPU)

@@ -88,6 +88,26 @@ def test_same_bytes_runs_what_is_missing_and_compares(same_bytes, tmp_path, monk
     assert capsys.readouterr().err.count("\n") == 2
 
 
+def test_same_bytes_runs_each_revision_by_its_own_environment(same_bytes, tmp_path, monkeypatch, capsys):
+    """The environment before is a stand-in that notes what it is asked to run, and refuses; so nothing runs here."""
+    monkeypatch.setattr(same_bytes, "resolve_revision", lambda revision: revision * 40)
+    monkeypatch.setattr(same_bytes, "check_out", lambda commit: contextlib.nullcontext(tmp_path))
+    python = tmp_path / "old" / "bin" / "python"
+    command = ["--revision=a", "--only=fedavg", f"--before_environment={tmp_path / 'old'}"]
+    assert same_bytes.main(command) == 2
+    expected = "expected the folder of an environment, with bin/python"
+    assert capsys.readouterr().err == f"error: --before_environment={tmp_path / 'old'}: {expected}\n"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked; echo refused; exit 2\n')
+    python.chmod(0o755)
+    assert same_bytes.main([*command, f"--keep_reference={tmp_path / 'kept'}"]) == 2
+    assert capsys.readouterr().err == f"error: {'a' * 10}: refused\n"
+    assert (tmp_path / "asked").read_text().startswith("-m launch.sweep --flagfiles=")
+    other = ["--revision=a", "--only=fedavg", f"--keep_reference={tmp_path / 'kept'}"]
+    assert same_bytes.main(other) == 2
+    assert f"it has runs of environment '{python.parents[1]}', not ''; choose another" in capsys.readouterr().err
+
+
 def test_same_bytes_checks_out_a_commit_and_removes_it(same_bytes, tmp_path, monkeypatch):
     def git(*arguments):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments], cwd=tmp_path, check=True)

@@ -9,6 +9,9 @@ only said whether they hold the same numbers: they have all the digits, and thei
 
 With `--resume`, what the revision before has run is also gone on with for two rounds, once by it and once from here.
 
+The revision before is run by this environment, too, which it may be too old for, or too new. So that each is run by its
+own, `--before_environment=<folder>` names another, such as the `.venv` of a checkout of that revision.
+
 `--keep_reference=<folder>` keeps the runs of the revision before, and takes those that are there already.
 
 Exit codes: 0 the same bytes, 1 a difference, or a run failed, 2 the request is wrong, 130 stopped by Ctrl-C.
@@ -49,12 +52,13 @@ VARIABLES = (*THREAD_VARIABLES, "PYTHONPATH", "PYTHONSAFEPATH", "PYTHONDONTWRITE
 
 
 class Place(NamedTuple):
-    """A revision's files, the folder of its runs, and how many of them go on at a time, each on its cores."""
+    """A revision's files, the folder of its runs, how many of them go on at a time, each on its cores, and by what."""
 
     name: str
     tree: pathlib.Path
     folder: pathlib.Path
     jobs: int = 1
+    python: str = sys.executable
 
 
 class CheckError(Exception):
@@ -142,7 +146,7 @@ def sweep(place: Place, flagfiles: pathlib.Path, names: Sequence[str], runs: str
     start_s = time.perf_counter()
     with open(log, "a", encoding="utf-8") as output:
         ended = subprocess.run(
-            [sys.executable, *command, *own], cwd=place.tree, env=environment, stdout=output, stderr=subprocess.STDOUT
+            [place.python, *command, *own], cwd=place.tree, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
     if ended.returncode not in (0, 1):
         raise CheckError(f"{place.name}: {log.read_text(encoding='utf-8').strip().splitlines()[-1]}")
@@ -219,16 +223,26 @@ def describe_machine() -> dict[str, str | int]:
     return {"processor": name_processor(), "cores": count_cores()}
 
 
-def claim_reference(folder: pathlib.Path, commit: str) -> None:
-    """Says in a folder of whose runs it is, or looks whether they are of this commit and this machine.
+def find_python(environment: str) -> str:
+    """The Python of an environment, by its folder; "" is this one. Raises CheckError if there is none."""
+    if not environment:
+        return sys.executable
+    path = pathlib.Path(environment).absolute() / "bin" / "python"
+    if not os.access(path, os.X_OK):
+        raise CheckError(f"--before_environment={environment}: expected the folder of an environment, with bin/python")
+    return str(path)
+
+
+def claim_reference(folder: pathlib.Path, commit: str, environment: str) -> None:
+    """Says in a folder of whose runs it is, or looks whether they are of this commit, environment and machine.
 
     Raises:
       CheckError: they are not.
     """
-    path, wanted = folder / "reference.json", {"commit": commit, **describe_machine()}
+    path, wanted = folder / "reference.json", {"commit": commit, "environment": environment, **describe_machine()}
     if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
-        other = [f"{key} {found.get(key)}, not {value}" for key, value in wanted.items() if found.get(key) != value]
+        found = {"environment": "", **json.loads(path.read_text(encoding="utf-8"))}
+        other = [f"{key} {found.get(key)!r}, not {value!r}" for key, value in wanted.items() if found.get(key) != value]
         if other:
             raise CheckError(f"--keep_reference={folder}: it has runs of {'; '.join(other)}; choose another folder")
         return
@@ -256,13 +270,14 @@ def _find(pattern: str) -> list[str]:
 def check(options: argparse.Namespace, folder: pathlib.Path) -> int:
     """Runs and compares what the options ask for; what is kept nowhere else goes into `folder`. The exit code."""
     names, commit = choose(options.only), resolve_revision(options.revision)
+    python = find_python(options.before_environment)
     before = pathlib.Path(options.keep_reference or folder / "before").absolute()
-    claim_reference(before, commit)
+    claim_reference(before, commit, options.before_environment)
     prepare(before, names)
     kinds = [("runs", ROUNDS), ("resumed", MORE_ROUNDS)][: 1 + options.resume]
     if any(find_unfinished(before / runs, names, rounds) for runs, rounds in kinds):
         with check_out(commit) as tree:
-            run_all(Place(commit[:10], tree, before, options.jobs), before, names, options.resume)
+            run_all(Place(commit[:10], tree, before, options.jobs, python), before, names, options.resume)
     if options.only_reference:
         return 0
     here = folder / "here"
@@ -287,6 +302,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", default="", help="folder that keeps the runs; by default they are removed")
     parser.add_argument(
         "--keep_reference", default="", help="folder of the runs of the revision before, made if need be"
+    )
+    parser.add_argument(
+        "--before_environment", default="", help="folder of the environment that runs it; by default this one"
     )
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, each on its share of the cores")
     parser.add_argument("--only_reference", action="store_true", help="make these, and compare nothing")
