@@ -27,7 +27,7 @@ from launch.runs import columns
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RUNS, make_next_folder
 from launch.runs.run_records import RunRecordError, read_json, read_settings
-from launch.runs.tables import replace_whole
+from launch.runs.tables import iterate_whole_lines, replace_whole
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.run_config import flag_values
@@ -156,7 +156,8 @@ class Run:
         path = self.path / name
         if not path.is_file():
             raise RunFolderError(f"{path}: no such table; the run is not that far, or its algorithm writes none")
-        return pd.read_csv(path)
+        with path.open(newline="", encoding="utf-8") as file:
+            return pd.read_csv(io.StringIO("".join(iterate_whole_lines(file))))
 
 
 def load_run(run_dir: str | os.PathLike, trust_module: str = "", round: str = LAST) -> Run:

@@ -21,8 +21,8 @@ from launch.progress import say
 from launch.runs.columns import CONFIG_FILE, METRICS_FILE
 from launch.runs.columns import TENSORBOARD as EVENTS
 from launch.runs.errors import RunStopped
-from launch.runs.round_table import RoundTable
-from launch.runs.run_records import find_run_dirs, read_rows
+from launch.runs.round_table import read_round_table
+from launch.runs.run_records import find_run_dirs
 from launch.settings.flags import FlagError, define_own_flags
 from launch.settings.trackers import TENSORBOARD, TRACKERS
 from launch.stop_signals import leave
@@ -83,7 +83,7 @@ def write_missing_event_files(run_dir: pathlib.Path) -> None:
     if table.exists() and not any((run_dir / EVENTS).glob("events.out.*")):
         from launch.runs.tensorboard_log import TensorBoardLog
 
-        TensorBoardLog(run_dir / EVENTS, RoundTable(table, len(read_rows(table)))).close()
+        TensorBoardLog(run_dir / EVENTS, *read_round_table(table))
         say(f"written  {run_dir}: event files, from its metrics.csv")
 
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from launch.runs.columns import EVENT_COLUMNS
 from launch.runs.errors import RunFolderError
-from launch.runs.tables import format_cell, name_in_errors, write_table
+from launch.runs.growing_table import GrowingTable
+from launch.runs.tables import format_cell, iterate_whole_lines
 
 
 class EventLog:
@@ -26,7 +27,7 @@ class EventLog:
     """
 
     def __init__(self, path: pathlib.Path, last_round: int = 0):
-        self._path = path
+        self._file = GrowingTable(path)
         self._digest = hashlib.sha256()
         if not path.exists():
             return
@@ -35,23 +36,18 @@ class EventLog:
             return
         try:
             with open(path, newline="", encoding="utf-8") as file:
-                rows = [row for row in csv.reader(file) if len(row) == len(EVENT_COLUMNS) and row[0].isdecimal()]
+                rows = [row for row in csv.reader(iterate_whole_lines(file)) if _is_up_to(last_round, row)]
         except (OSError, ValueError, csv.Error):
             raise RunFolderError(f"{path}: damaged; start a new run") from None
-        kept = [row for row in rows if int(row[0]) <= last_round]
-        write_table(path, EVENT_COLUMNS, kept)
-        self._add_to_digest(kept)
+        self._file.keep(EVENT_COLUMNS, rows)
+        self._add_to_digest(rows)
 
     def append(self, round_num: int, events: Sequence[tuple[float, int, str, int]]) -> None:
         """Adds the events of a round, each (time_s, client, what, model)."""
-        if not events:
-            return
-        if not self._path.exists():
-            write_table(self._path, EVENT_COLUMNS, [])
-        rows = [[str(round_num), *(format_cell(value) for value in event)] for event in events]
-        with name_in_errors(self._path), open(self._path, "a", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
-        self._add_to_digest(rows)
+        if events:
+            rows = [[str(round_num), *(format_cell(value) for value in event)] for event in events]
+            self._file.append(EVENT_COLUMNS, rows)
+            self._add_to_digest(rows)
 
     def digest(self) -> str:
         """SHA-256 of all events, in hexadecimal."""
@@ -59,3 +55,7 @@ class EventLog:
 
     def _add_to_digest(self, rows: Sequence[Sequence[str]]) -> None:
         self._digest.update("".join(",".join(row) + "\n" for row in rows).encode())
+
+
+def _is_up_to(last_round: int, row: Sequence[str]) -> bool:
+    return len(row) == len(EVENT_COLUMNS) and row[0].isdecimal() and int(row[0]) <= last_round

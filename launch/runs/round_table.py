@@ -3,31 +3,47 @@
 import csv
 import hashlib
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from launch.runs.errors import RunFolderError
+from launch.runs.growing_table import GrowingTable
 from launch.runs.shown_text import decode_cell
-from launch.runs.tables import format_cell, write_table
+from launch.runs.tables import format_cell, iterate_rows, iterate_whole_lines
 
 
-def _read_table(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
-    """The columns of a CSV file, and its rows that have a cell for each of them; both empty if it cannot be read."""
+def read_round_table(path: pathlib.Path, last_round: int | None = None) -> tuple[list[str], list[list[str]]]:
+    """The columns of a table with a row a round, and its rows up to a round, None for all; cells are as they stand.
+
+    Raises:
+      RunFolderError: the file lacks a row of these rounds, or cannot be read.
+    """
     try:
         with open(path, newline="", encoding="utf-8") as file:
-            columns, *rows = list(csv.reader(file))
+            columns, *rows = list(csv.reader(iterate_whole_lines(file)))
     except (OSError, ValueError, csv.Error):
-        return [], []
-    # The cells stay as they stand there, and go back as they are.
-    return [decode_cell(name) for name in columns], [row for row in rows if row and len(row) == len(columns)]
+        columns, rows = [], []
+    rows = [row for row in rows if row and len(row) == len(columns)][:last_round]
+    last_round = len(rows) if last_round is None else last_round
+    if [row[0] for row in rows] != [str(number) for number in range(1, last_round + 1)]:
+        raise RunFolderError(f"{path}: damaged, expected the rounds 1 to {last_round}; start a new run")
+    return [decode_cell(name) for name in columns], rows
 
 
 class RoundTable:
     """A CSV file with one row a round, whose columns are those of its first row.
 
+    Of the rows only the last one is kept in memory: a long run has tens of thousands. What is asked once, at the end of
+    a run, is read from the file again.
+
     Args:
       path: the file.
       last_round: keep the rows up to this round, that of the checkpoint, and drop later ones; 0 starts anew.
+
+    Attributes:
+      columns: their names; empty before the first row.
+      last_row: the cells of the last row; empty before the first one.
+      num_rounds: how many rows there are.
 
     Raises:
       RunFolderError: the file lacks a row of these rounds.
@@ -36,20 +52,18 @@ class RoundTable:
     def __init__(self, path: pathlib.Path, last_round: int = 0):
         self.path = path
         self.columns: list[str] = []
-        self.rows: list[list[str]] = []
+        self.num_rounds = 0
+        self._file = GrowingTable(path)
+        self.last_row: list[str] = []
         self._digest = hashlib.sha256()
         if last_round:
-            self.columns, rows = _read_table(path)
-            self.rows = rows[:last_round]
-            if [row[0] for row in self.rows] != [str(number) for number in range(1, last_round + 1)]:
-                raise RunFolderError(f"{path}: damaged, expected the rounds 1 to {last_round}; start a new run")
-            if len(self.rows) < len(rows):
-                write_table(path, self.columns, self.rows)
-            for row in self.rows:
-                self._add_to_digest(row)
+            self.columns, rows = read_round_table(path, last_round)
+            self._file.keep(self.columns, rows)
+            for row in rows:
+                self._count(row)
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Adds a round's row, which begins with `round`, and writes the file.
+        """Adds a round's row, which begins with `round`, to the file.
 
         Raises:
           ValueError: the row's columns are not those of the first row.
@@ -57,19 +71,37 @@ class RoundTable:
         self.columns = self.columns or list(row)
         if list(row) != self.columns:
             raise ValueError(f"{self.path.name}: a round gave the columns {list(row)}, expected {self.columns}")
-        self.rows.append([format_cell(value) for value in row.values()])
-        write_table(self.path, self.columns, self.rows)
-        self._add_to_digest(self.rows[-1])
+        cells = [format_cell(value) for value in row.values()]
+        self._file.append(self.columns, [cells])
+        self._count(cells)
+
+    def _count(self, row: Sequence[str]) -> None:
+        cells = sorted((name, cell) for name, cell in zip(self.columns, row, strict=True) if cell)
+        self._digest.update(f"{cells}\n".encode())
+        self.last_row = list(row)
+        self.num_rounds += 1
 
     def digest(self) -> str:
         """SHA-256 of all rows, in hexadecimal."""
         return self._digest.hexdigest()
 
-    def _add_to_digest(self, row: Sequence[str]) -> None:
-        cells = sorted((name, cell) for name, cell in zip(self.columns, row, strict=True) if cell)
-        self._digest.update(f"{cells}\n".encode())
+    def last(self, name: str) -> float | None:
+        """The number of the last row in a column, None if its cell is empty. There must be a row."""
+        return _read_number(self.last_row[self.columns.index(name)])
 
     def column(self, name: str) -> list[float | None]:
-        """The numbers of one column, None where its cell is empty."""
+        """The numbers of one column, None where its cell is empty; they are read from the file."""
         index = self.columns.index(name)
-        return [float(row[index]) if row[index] else None for row in self.rows]
+        return [_read_number(row[index]) for row in self.iterate_rows()]
+
+    def iterate_rows(self) -> Iterator[list[str]]:
+        """The cells of all rows, which are read from the file one by one."""
+        if self.num_rounds:  # else what lies there is of another run
+            with open(self.path, newline="", encoding="utf-8") as file:
+                rows = iterate_rows(file)
+                next(rows)
+                yield from rows
+
+
+def _read_number(cell: str) -> float | None:
+    return float(cell) if cell else None

@@ -47,7 +47,7 @@ from launch.runs.columns import (
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_config
-from launch.runs.tables import format_json, replace_whole
+from launch.runs.tables import format_json, format_lines, iterate_whole_lines, replace_whole
 from launch.runs.task_columns import TASK, read_task_columns
 from launch.settings.resuming import PLACES
 
@@ -181,7 +181,10 @@ def _read_kept_metrics(path: RunPath, wanted: str) -> bytes:
     rows = _read_cells(path)
     columns = list(rows[0]) if rows else []
     kept = [name for name in columns if name == ROUND or re.fullmatch(wanted, name)]
-    return path.read_bytes() if kept == columns else _format_rows(kept, rows)
+    if kept != columns:
+        return _format_rows(kept, rows)
+    with path.open(newline="", encoding="utf-8") as file:
+        return "".join(iterate_whole_lines(file)).encode()
 
 
 def _read_kept_columns(path: RunPath, wanted: Sequence[str]) -> bytes:
@@ -207,15 +210,12 @@ def _read_kept_events(path: RunPath) -> bytes:
 def _read_cells(path: RunPath) -> list[dict[str, str]]:
     """The rows of a table with their cells as they stand there: they are kept so, text that was encoded as well."""
     with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(iterate_whole_lines(file)))
 
 
 def _format_rows(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> bytes:
     """A CSV file of these columns, in this order."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([columns, *([row[name] for name in columns] for row in rows)])
-    return text.getvalue().encode()
+    return format_lines([columns, *([row[name] for name in columns] for row in rows)]).encode()
 
 
 def write_zip(entries: Mapping[str, bytes], path: pathlib.Path) -> None:

@@ -1,10 +1,12 @@
 """Writes text, JSON and CSV files atomically, formats the cells of tables, and reads them. Imports no TensorFlow.
 
-A file is first written beside its place and then renamed. So whoever reads it, at any moment, finds a whole file.
+A file is first written beside its place and then renamed. So whoever reads it, at any moment, finds a whole file. To
+tables that grow round by round, rows are appended instead (`launch.runs.growing_table`).
 """
 
 import contextlib
 import csv
+import io
 import json
 import math
 import os
@@ -131,21 +133,33 @@ def format_cell(value: Any) -> str:
 
 def write_table(path: pathlib.Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Writes a CSV file of formatted cells atomically."""
-    with replace_whole(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([encode_cell(name) for name in columns])
-        writer.writerows(rows)
+    write_text(path, format_lines([[encode_cell(name) for name in columns], *rows]))
+
+
+def format_lines(rows: Iterable[Sequence[str]]) -> str:
+    """The lines of a CSV file for rows of formatted cells."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def iterate_whole_lines(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a table without a last one that lacks its end: it is being written, or a kill has cut it off.
+
+    Every reader of tables takes their lines from here, so that a run may be read while it goes on.
+    """
+    return (line for line in lines if line.endswith("\n"))
 
 
 def iterate_rows(lines: Iterable[str]) -> Iterator[list[str]]:
     """The rows of a CSV file, its columns first, with the text that `format_cell` was given. Raises csv.Error."""
-    for row in csv.reader(lines):
+    for row in csv.reader(iterate_whole_lines(lines)):
         yield [decode_cell(cell) for cell in row]
 
 
 def iterate_records(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     """The same as {column: cell}; as from csv.DictReader, cells that are missing are None."""
-    for record in csv.DictReader(lines):
+    for record in csv.DictReader(iterate_whole_lines(lines)):
         yield {_decode(name): _decode(cell) for name, cell in record.items()}
 
 

@@ -1,8 +1,7 @@
 """Sends runs to MLflow or W&B. It runs in `.venv-track`, which has them, and imports nothing of this project.
 
-`order.py` starts it, with an order on standard input. It reads the run folders as anybody may: their tables are
-replaced as a whole, so every moment shows a whole one. What it says goes to standard output, an error to standard
-error, and what the libraries print to a log in the first run's folder.
+`order.py` starts it, with an order on standard input. It reads the run folders as anybody may. What it says goes to
+standard output, an error to standard error, and what the libraries print to a log in the first run's folder.
 """
 
 import contextlib
@@ -68,15 +67,27 @@ def read_rounds(path):
 
 
 def read_table(path):
-    """The numbers of a table with a row a round, {round: {column: number}}; empty if there is none."""
+    """The numbers of a table with a row a round, {round: {column: number}}; empty if there is none.
+
+    A last line without its end is left out: it is being written.
+    """
     try:
         with open(path, newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+            rows = list(csv.DictReader(line for line in file if line.endswith("\n")))
         return {int(row.pop("round")): {name: float(cell) for name, cell in row.items() if cell} for row in rows}
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: damaged ({error})") from None
+
+
+def find_stamp(path):
+    """What changes whenever a table grows; None if there is none. Two writes can be of one moment, so the size, too."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def read_summary(path):
@@ -224,7 +235,7 @@ class Sending:
         state = find_state(self.path)  # first, so that what is read of a run that has ended is all of it
         if self._sent is None:
             self._open(say)
-        seen = (self.path / METRICS).exists() and (self.path / METRICS).stat().st_mtime_ns
+        seen = find_stamp(self.path / METRICS)
         if seen != self._seen:
             rounds = [each for each in read_rounds(self.path) if each.number > self._last.number]
             self._sent.send_rounds(rounds)
@@ -252,7 +263,7 @@ class Sending:
         self._places.truncate(0)
         print(json.dumps(places, indent=2), file=self._places, flush=True)
         before = [each for each in rounds if each.number <= sent.last_round]
-        self._sent, self._seen, self._last = sent, None, [Round(0, int(1000 * time.time()), {}), *before][-1]
+        self._sent, self._seen, self._last = sent, (), [Round(0, int(1000 * time.time()), {}), *before][-1]
         say(f"send     {self._run['name']}, from round {sent.last_round + 1}; look: {sent.where}")
 
     def abandon(self):

@@ -190,7 +190,7 @@ def say_if_nothing_was_learned(metrics: RoundTable, test_y: np.ndarray, has_note
       test_y: labels of the test examples, int32, shape (examples,); with none, nothing is said.
       has_notes: whether something was said about the data, which comes before any setting.
     """
-    accuracy = metrics.column(TEST_ACCURACY)[-1]
+    accuracy = metrics.last(TEST_ACCURACY)
     if accuracy is None or not len(test_y) or not any(metrics.column(NUM_CLIENTS)):
         return
     chance = np.bincount(test_y).max() / len(test_y)

@@ -11,11 +11,9 @@ from datasets.federated_data import FederatedData
 from launch.runs.checkpoints import Checkpoints, find_checkpoints
 from launch.runs.columns import CLIENT, CLIENTS_FILE, MODEL
 from launch.runs.file_names import encode_name
-from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, replace_folder, write_table
-from launch.runs.task_columns import TaskColumns
-from launch.training.validated_rounds import find_best_validated
+from launch.training.validated_rounds import ValidatedRounds
 from models.model_spec import ModelSpec
 from models.saved_models import save_model
 from tff_algos.protocol import FederatedProcess, State
@@ -31,31 +29,29 @@ class BestRound:
         spec: ModelSpec,
         process: FederatedProcess,
         checkpoints: Checkpoints,
-        task: TaskColumns,
     ):
         self._folder, self._data, self._spec = folder, data, spec
-        self._process, self._checkpoints, self._task = process, checkpoints, task
+        self._process, self._checkpoints = process, checkpoints
 
-    def restore(self, metrics: RoundTable, template: State) -> None:
-        """Makes `models/best/` anew as it was after the last round of the table, for a run that goes on.
+    def restore(self, rounds: ValidatedRounds, template: State) -> None:
+        """Makes `models/best/` anew as it was after the last of these rounds, for a run that goes on.
 
         Raises:
           RunFolderError: the state of the best round is gone or damaged.
         """
-        if metrics.rows and (best := find_best_validated(metrics, self._task)) is not None:
+        if (best := rounds.find_best()) is not None:
             self._write_models(self._checkpoints.load_best(best, template))
 
-    def update(self, metrics: RoundTable, state: State) -> None:
-        """Keeps the state after the last round of the table, and its models, if that round is the best so far."""
-        round_num = len(metrics.rows)
-        if find_best_validated(metrics, self._task) == round_num:
+    def update(self, rounds: ValidatedRounds, state: State, round_num: int) -> None:
+        """Keeps the state after a round, which is the last one, and its models, if that round is the best so far."""
+        if rounds.find_best() == round_num:
             self._checkpoints.save_best(state, round_num)
             self._write_models(state)
 
-    def prune(self, metrics: RoundTable) -> None:
+    def prune(self, rounds: ValidatedRounds) -> None:
         """Removes states that were the best once, but for those that a run needs which goes on from a checkpoint."""
         ends = [None, *find_checkpoints(self._folder.checkpoints)]
-        self._checkpoints.prune_best({find_best_validated(metrics, self._task, end) for end in ends})
+        self._checkpoints.prune_best({rounds.find_best(end) for end in ends})
 
     def _write_models(self, state: State) -> None:
         with replace_folder(self._folder.best_models) as folder:

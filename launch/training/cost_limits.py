@@ -1,12 +1,14 @@
 """What a run may cost: `--most_bytes` and `--most_virtual_s` end it before the round that would pass one of them."""
 
 import time
-from collections.abc import Mapping
 
 from launch.runs.round_table import RoundTable
+from launch.runs.tables import format_cell
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig
 from tff_algos.protocol import BYTES_DOWN, BYTES_UP, VIRTUAL_TIME_S, FederatedProcess, RoundOutput, State
+
+SENT = (BYTES_DOWN, BYTES_UP)
 
 
 def list_limits(config: RunConfig) -> dict[str, float]:
@@ -23,7 +25,9 @@ class CostLimits:
     """
 
     def __init__(self, config: RunConfig, process: FederatedProcess, metrics: RoundTable):
-        self._process, self._metrics = process, metrics
+        self._process = process
+        # By the rounds that `next` has given, and by those of a run that goes on.
+        self._sent_bytes = sum(sum(metrics.column(name)) for name in SENT) if metrics.num_rounds else 0.0
         self._limits = list_limits(config)
         self._ahead: tuple[State, RoundOutput, float] | None = None
 
@@ -37,6 +41,7 @@ class CostLimits:
         if self._ahead is None or self._ahead[0] is not state:
             self._make_ahead(state)
         (_, output, took_s), self._ahead = self._ahead, None
+        self._sent_bytes += _count_sent(output)
         return output, took_s
 
     def _make_ahead(self, state: State) -> None:
@@ -44,33 +49,30 @@ class CostLimits:
         output = self._process.next(state)
         self._ahead = state, output, time.perf_counter() - start_s
 
-    def are_reached(self, state: State, latest: Mapping[str, float] | None = None) -> bool:
-        """Whether the round after this state would pass a limit.
-
-        Args:
-          state: after a round.
-          latest: the metrics of that round, if the table does not have them yet.
-        """
-        return bool(self._find_passed(state, latest))
+    def are_reached(self, state: State) -> bool:
+        """Whether the round after this state, which is that after the last round that `next` gave, passes a limit."""
+        return bool(self._find_passed(state))
 
     def check_first(self, state: State) -> None:
         """Raises FlagError if not even the first round, after this state, is within the limits."""
-        for flag, value, limit in self._find_passed(state, None):
+        for flag, value, limit in self._find_passed(state):
             raise FlagError(f"--{flag}={limit:g}: expected 0 or at least {value:g}, which the first round takes")
 
     def spell(self) -> str:
         """The limits as they were given."""
         return " or ".join(f"--{flag}={limit:g}" for flag, limit in self._limits.items() if limit)
 
-    def _find_passed(self, state: State, latest: Mapping[str, float] | None) -> list[tuple[str, float, float]]:
+    def _find_passed(self, state: State) -> list[tuple[str, float, float]]:
         if not any(self._limits.values()):
             return []
         if self._ahead is None or self._ahead[0] is not state:
             self._make_ahead(state)
-        ahead = self._ahead[1].metrics
-        rounds = [ahead] if latest is None else [latest, ahead]
-        sent = sum(each[name] for each in rounds for name in (BYTES_DOWN, BYTES_UP))
-        if self._metrics.rows:
-            sent += sum(sum(self._metrics.column(name)) for name in (BYTES_DOWN, BYTES_UP))
-        costs = zip(self._limits.items(), (float(sent), float(ahead[VIRTUAL_TIME_S])), strict=True)
+        ahead = self._ahead[1]
+        sent_bytes, virtual_s = self._sent_bytes + _count_sent(ahead), float(ahead.metrics[VIRTUAL_TIME_S])
+        costs = zip(self._limits.items(), (sent_bytes, virtual_s), strict=True)
         return [(flag, cost, limit) for (flag, limit), cost in costs if 0 < limit < cost]
+
+
+def _count_sent(output: RoundOutput) -> float:
+    """Bytes of a round, as the table has them, so that a run that goes on counts the same."""
+    return sum(float(format_cell(output.metrics[name])) for name in SENT)

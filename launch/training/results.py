@@ -28,7 +28,7 @@ from launch.training.evaluation import (
     evaluate_clients,
 )
 from launch.training.fine_tuning_gain import measure_curve, measure_start
-from launch.training.validated_rounds import find_best_validated, has_stopped_early
+from launch.training.validated_rounds import ValidatedRounds
 from models.model_spec import ModelSpec
 from tff_algos.protocol import FederatedProcess, State
 
@@ -109,16 +109,14 @@ def _describe_end(
 ) -> dict[str, Any]:
     """Why the run ended before its last round, if it did, and which round is the best, if its models are kept."""
     ended: dict[str, Any] = {columns.BUDGET_SPENT: True} if process.is_spent(state) else {}
-    if has_stopped_early(config, metrics, task):
-        ended[columns.STOPPED_EARLY] = {
-            columns.PATIENCE: config.patience,
-            columns.BEST_ROUND: find_best_validated(metrics, task),
-        }
+    validated = ValidatedRounds(metrics, task)
+    if validated.has_stopped_early(config):
+        ended[columns.STOPPED_EARLY] = {columns.PATIENCE: config.patience, columns.BEST_ROUND: validated.find_best()}
     limits = list_limits(config)
-    has_reached_target = task.has_reached_target(config, metrics.column(task.test)[-1])
-    if any(limits.values()) and len(metrics.rows) < config.rounds and not ended and not has_reached_target:
+    has_reached_target = task.has_reached_target(config, metrics.last(task.test))
+    if any(limits.values()) and metrics.num_rounds < config.rounds and not ended and not has_reached_target:
         ended[columns.REACHED_LIMITS] = limits
-    if config.keep_best and (best := find_best_validated(metrics, task)) is not None:
+    if config.keep_best and (best := validated.find_best()) is not None:
         value = metrics.column(task.client_validation)[best - 1]
         ended[columns.KEPT_BEST] = {columns.ROUND: best, task.client_validation: value}
     return ended
@@ -220,7 +218,7 @@ def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable, ta
     reached = metrics.column(task.test)
     best = task.find_best(reached) or 0
     train_seconds = sum(timing.column(columns.ROUND_S))
-    rounds = len(metrics.rows)
+    rounds = metrics.num_rounds
     final = (task.test, *task.further_tests, columns.TEST_LOSS, task.client_test)
     return {
         **({} if task.is_classification else {TASK: task.kind.name}),
@@ -228,12 +226,12 @@ def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable, ta
         "dataset": config.dataset,
         "seed": config.seed,
         "rounds": rounds,
-        "final": {name: metrics.column(name)[-1] for name in final},
-        columns.BEST: {columns.ROUND: int(metrics.rows[best][0]), task.test: reached[best]},
+        "final": {name: metrics.last(name) for name in final},
+        columns.BEST: {columns.ROUND: best + 1, task.test: reached[best]},
         "clients": {},
         columns.BYTES_UP: int(sum(metrics.column(columns.BYTES_UP))),
         columns.BYTES_DOWN: int(sum(metrics.column(columns.BYTES_DOWN))),
-        columns.VIRTUAL_TIME_S: metrics.column(columns.VIRTUAL_TIME_S)[-1],
+        columns.VIRTUAL_TIME_S: metrics.last(columns.VIRTUAL_TIME_S),
         "train_seconds": train_seconds,
         "seconds_per_round": train_seconds / rounds,
     }

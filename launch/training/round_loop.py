@@ -18,7 +18,7 @@ from launch.runs.task_columns import TaskColumns, format_value
 from launch.settings.run_config import RunConfig
 from launch.training.cost_limits import CostLimits
 from launch.training.kept_files import KeptFiles
-from launch.training.validated_rounds import find_best_validated, has_lost_patience, has_stopped_early
+from launch.training.validated_rounds import ValidatedRounds
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 
 if TYPE_CHECKING:
@@ -65,12 +65,13 @@ class RoundLoop:
         self.metrics = RoundTable(folder.metrics, self.round_num)
         self.timing = RoundTable(folder.timing, self.round_num)
         self._events = EventLog(folder.events, self.round_num)
+        self._validated = ValidatedRounds(self.metrics, task)
         self._limits = CostLimits(config, process, self.metrics)
         self._digests = self._list_digests()  # as they are after `round_num`, also while the next round is written
         if self.round_num:
             check_record(checkpoints.read_record(self.round_num), folder, config, self._digests)
             if self._best is not None:
-                self._best.restore(self.metrics, self._state)
+                self._best.restore(self._validated, self._state)
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> State:
         """Runs the rounds that are left, calls `after_round` after each, and returns the last state, which is saved."""
@@ -98,16 +99,15 @@ class RoundLoop:
             say(f"spent    after round {self.round_num}: a further one would exceed the budget")
         elif self.round_num < self._config.rounds and self._limits.are_reached(self._state):
             say(f"stopped  after round {self.round_num}: a further one would pass {self._limits.spell()}")
-        elif has_stopped_early(self._config, self.metrics, self._task):
-            best = find_best_validated(self.metrics, self._task)
+        elif self._validated.has_stopped_early(self._config):
             say(f"stopped  after round {self.round_num} by --patience={self._config.patience}: the clients' own "
-                f"validation {self._task.title} was best in round {best or 'none'}")  # fmt: skip
+                f"validation {self._task.title} was best in round {self._validated.find_best() or 'none'}")  # fmt: skip
         return self._state
 
     def _save(self) -> None:
         self._checkpoints.save(self._state, self.round_num, format_record(self._config, self._digests))
         if self._best is not None:
-            self._best.prune(self.metrics)
+            self._best.prune(self._validated)
         self._kept_files.prune(self.round_num, self._state)
 
     def _list_digests(self) -> dict[str, str]:
@@ -118,10 +118,8 @@ class RoundLoop:
             return True
         if self.round_num and self._limits.are_reached(self._state):
             return True
-        reached = self.metrics.column(self._task.test)[-1] if self.round_num else None
-        return self._task.has_reached_target(self._config, reached) or has_lost_patience(
-            self._config, self.metrics, self._task
-        )
+        reached = self.metrics.last(self._task.test) if self.round_num else None
+        return self._task.has_reached_target(self._config, reached) or self._validated.has_lost_patience(self._config)
 
     def _run_round(self) -> tuple[State, int, Mapping[str, float], dict[str, str]]:
         """Runs the next round and records it.
@@ -134,7 +132,7 @@ class RoundLoop:
         trained_s = time.perf_counter()
         every, shared_every = self._config.rounds_per_evaluation, self._config.rounds_per_shared_evaluation
         is_last = round_num == self._config.rounds or self._process.is_spent(output.state)
-        is_last = is_last or self._limits.are_reached(output.state, output.metrics)
+        is_last = is_last or self._limits.are_reached(output.state)
         is_evaluated = round_num % every == 0 or is_last
         # Changes are measured only against a round that was evaluated, so that a resumed run measures the same ones.
         previous = self._state if round_num > 1 and (round_num - 1) % every == 0 else None
@@ -143,8 +141,9 @@ class RoundLoop:
         # The tables come before the checkpoint: after a kill in between, a resumed run drops their last row.
         self._events.append(round_num, self._process.get_events(output.state))
         self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._evaluation_metrics))
+        self._validated.update()
         if self._best is not None:
-            self._best.update(self.metrics, output.state)
+            self._best.update(self._validated, output.state, round_num)
         self.timing.append(
             {
                 columns.ROUND: round_num,

@@ -190,25 +190,24 @@ def _run(
     if folder.is_new:
         folder.clear()
     checkpoints = Checkpoints(folder.checkpoints)
-    best = BestRound(folder, data, spec, process, checkpoints, task) if config.keep_best else None
+    best = BestRound(folder, data, spec, process, checkpoints) if config.keep_best else None
     prefix = find_algorithm(config.algo).flag_prefix
     with prefix_errors(prefix):  # a user's aggregator is called here first
         loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, task, names, best)
     write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
     settings = folder.config.read_text(encoding="utf-8")
-    tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics, flag_values(config))
+    tensorboard = TensorBoardLog(
+        folder.tensorboard, loop.metrics.columns, loop.metrics.iterate_rows(), flag_values(config)
+    )
     tracking.start(folder.path)
 
     def after_round() -> None:
-        tensorboard.update()
+        tensorboard.add(loop.metrics.columns, [loop.metrics.last_row])
         tracking.check()
 
     style.import_matplotlib_meanwhile()
-    try:
-        with prefix_errors(prefix):
-            state = loop.run(after_round=after_round)
-    finally:
-        tensorboard.close()
+    with prefix_errors(prefix):
+        state = loop.run(after_round=after_round)
     if not folder.config.exists():  # somebody moved or cleaned the folder; results are of no use without it
         write_text(folder.config, settings)
     summary = results.write_results(

@@ -21,8 +21,8 @@ CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 
 
 def name_kind(event: str, path: str) -> str:
-    """A write's kind: "open metrics.csv", "rename round_N.npz" and so on, without process and round numbers."""
-    name = re.sub(r"^\.\d+\.", "", pathlib.Path(path).name)
+    """A write's kind: "open metrics.csv", "rename round_N.npz" and so on, without process, time and round numbers."""
+    name = re.sub(r"^\.\d+\.|(?<=tfevents)\.\d+", "", pathlib.Path(path).name)
     return f"{event.removeprefix('os.')} {re.sub('[0-9a-f]{64}-?.*', 'DIGEST', re.sub('_[0-9]+', '_N', name))}"
 
 

@@ -41,6 +41,19 @@ def test_a_resumed_run_has_the_bytes_of_a_straight_one(tmp_path, tail):
     assert broken.read_bytes() == straight.read_bytes()
 
 
+def test_a_kill_at_any_byte_of_the_last_lines_leaves_what_a_resumed_run_needs(tmp_path):
+    straight, broken = tmp_path / "straight.csv", tmp_path / "broken.csv"
+    write(straight, [1])
+    needed = straight.stat().st_size
+    write(straight, [3], last_round=2)
+    whole = straight.read_bytes()
+    for size_bytes in range(needed, len(whole) + 1):
+        broken.write_bytes(whole[:size_bytes])
+        log = EventLog(broken, 2)
+        log.append(3, ROUNDS[3])
+        assert broken.read_bytes() == whole and log.digest() == EventLog(straight, 3).digest()
+
+
 def test_a_new_run_starts_anew(tmp_path):
     write(tmp_path / "events.csv", [1])
     EventLog(tmp_path / "events.csv")

@@ -108,6 +108,27 @@ def test_a_run_is_followed_until_it_ends(is_finished, start_run, tracker, send):
     assert tracker.ends[0][:2] == ("finished" if is_finished else "stopped", 3)
 
 
+def test_a_round_that_is_half_written_is_sent_when_it_is_whole(start_run, tracker, send):
+    """Also where its end comes so soon that the file's time stays the same."""
+    run = start_run()
+    run.add_rounds(2)
+    metrics = run.run_dir / columns.METRICS_FILE
+    whole, written = metrics.read_bytes(), metrics.stat()
+
+    def write(content):
+        metrics.write_bytes(content)
+        os.utime(metrics, ns=(written.st_atime_ns, written.st_mtime_ns))
+
+    def end():
+        assert tracker.runs == {"run_0": [1]}
+        write(whole)
+        run.end()
+
+    write(whole[:-3])
+    send(run, lambda: None, end)
+    assert tracker.runs == {"run_0": [1, 2]} and tracker.ends[0][:2] == ("finished", 2)
+
+
 def test_a_tracker_that_fails_for_a_while_gets_each_round_once(start_run, tracker, send):
     run = start_run()
 

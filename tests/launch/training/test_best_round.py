@@ -19,7 +19,6 @@ from launch.training import best_round, finished_run
 from launch.training.best_round import BestRound
 from launch.training.round_loop import RoundLoop
 from launch.training.training_run import check_best_can_be_told
-from launch.training.validated_rounds import find_best_validated
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 from tff_algos.settings.config_fields import ConfigError
 
@@ -74,7 +73,7 @@ def make_loop(tmp_path, monkeypatch):
         opened.append(RunFolder(tmp_path, is_new=False))
         config = build_run_config({"algo": "fedavg", "rounds": 6, "keep_best": True, **values})
         checkpoints, process = Checkpoints(tmp_path / "checkpoints"), Process()
-        best = BestRound(opened[-1], data, None, process, checkpoints, TASK)
+        best = BestRound(opened[-1], data, None, process, checkpoints)
         return RoundLoop(config, opened[-1], process, checkpoints, evaluate, lambda: 7, TASK, best=best)
 
     yield make
@@ -139,11 +138,6 @@ def test_a_lost_state_is_one_line(make_loop, tmp_path, damage):
     damage(tmp_path / "checkpoints" / "best_2.npz")
     with pytest.raises(RunFolderError, match=r"best_2\.npz: gone or damaged, but round 2 is the best so far"):
         make_loop()
-
-
-def test_only_evaluated_rounds_count_and_of_equals_the_first():
-    table = types.SimpleNamespace(column={"client_validation_accuracy": [None, 0.5, float("nan"), 0.5, 0.6]}.get)
-    assert [find_best_validated(table, TASK, end) for end in (1, 2, 3, 4, 5, None)] == [None, 2, 2, 2, 5, 5]
 
 
 def test_without_validation_examples_it_is_refused():

@@ -86,7 +86,7 @@ def make_loop(tmp_path, monkeypatch):
         opened.append(RunFolder(tmp_path / name, is_new=False))
         config = build_run_config({"algo": "fedavg", "rounds": ROUNDS, "keep_best": True, **values})
         checkpoints, process = Checkpoints(opened[-1].checkpoints), Process(most_bytes)
-        best = BestRound(opened[-1], data, None, process, checkpoints, TASK)
+        best = BestRound(opened[-1], data, None, process, checkpoints)
         return RoundLoop(config, opened[-1], process, checkpoints, evaluate, lambda: 7, TASK, best=best)
 
     yield make

@@ -1,17 +1,19 @@
 """--patience: when it ends a run, that a stopped and resumed run ends in the same round, and what is recorded."""
 
+import itertools
 import types
 
 import numpy as np
 import pytest
 
+from launch.runs.round_table import RoundTable
 from launch.runs.tables import write_json
 from launch.runs.task_columns import find_task_columns
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import build_run_config
 from launch.sweeps import tasks
 from launch.training.training_run import check_best_can_be_told
-from launch.training.validated_rounds import has_lost_patience, has_stopped_early
+from launch.training.validated_rounds import ValidatedRounds
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 from tff_algos.settings.config_fields import ConfigError
 
@@ -93,25 +95,61 @@ def test_a_resumed_run_has_the_bytes_of_a_straight_one(make_loop, fatal_round, r
     assert longer.round_num == 7
 
 
-def make_table(task, values, tests=None):
-    columns = {task.client_validation: values, task.test: tests or values}
-    return types.SimpleNamespace(column=columns.get, rows=values)
+@pytest.fixture
+def make_rounds(tmp_path):
+    """A function (task, values on validation examples) -> the rounds, counted one by one as they come."""
+    paths = (tmp_path / f"{number}.csv" for number in itertools.count())
+
+    def make(task, values):
+        table = RoundTable(next(paths))
+        rounds = ValidatedRounds(table, task)
+        for round_num, value in enumerate(values, start=1):
+            table.append({"round": round_num, task.client_validation: value, task.test: value})
+            rounds.update()
+        return rounds
+
+    return make
 
 
-def test_of_an_error_the_smaller_is_better_and_nan_never_is():
+NAN = float("nan")
+
+
+def test_only_evaluated_rounds_count_and_of_equals_the_first(make_rounds):
+    rounds = make_rounds(TASK, [None, 0.5, NAN, 0.5, 0.6])
+    assert [rounds.find_best(end) for end in (1, 2, 3, 4, 5, None)] == [None, 2, 2, 2, 5, 5]
+
+
+def test_of_an_error_the_smaller_is_better_and_nan_never_is(make_rounds):
     config = build_run_config({"algo": "fedavg", "rounds": 9, "patience": 2})
-    nan = float("nan")
-    assert not has_lost_patience(config, make_table(REGRESSION, [3.0, 2.0, 1.0]), REGRESSION)
-    assert has_lost_patience(config, make_table(REGRESSION, [1.0, 2.0, 3.0]), REGRESSION)
-    assert has_lost_patience(config, make_table(TASK, [0.1, nan, nan]), TASK)
-    assert has_lost_patience(config, make_table(TASK, [nan, nan]), TASK)
-    assert not has_lost_patience(config, make_table(TASK, []), TASK)
+    assert not make_rounds(REGRESSION, [3.0, 2.0, 1.0]).has_lost_patience(config)
+    assert make_rounds(REGRESSION, [1.0, 2.0, 3.0]).has_lost_patience(config)
+    assert make_rounds(TASK, [0.1, NAN, NAN]).has_lost_patience(config)
+    assert make_rounds(TASK, [NAN, NAN]).has_lost_patience(config)
+    assert not make_rounds(TASK, []).has_lost_patience(config)
 
 
-def test_a_run_that_had_all_its_rounds_was_not_stopped():
-    table = make_table(TASK, [0.5, 0.4, 0.4])
+def test_a_run_that_had_all_its_rounds_was_not_stopped(make_rounds):
+    rounds = make_rounds(TASK, [0.5, 0.4, 0.4])
     stopped, whole = (build_run_config({"algo": "fedavg", "rounds": n, "patience": 2}) for n in (4, 3))
-    assert has_stopped_early(stopped, table, TASK) and not has_stopped_early(whole, table, TASK)
+    assert rounds.has_stopped_early(stopped) and not rounds.has_stopped_early(whole)
+
+
+@pytest.mark.parametrize("task", [TASK, REGRESSION])
+def test_rounds_counted_one_by_one_say_what_the_whole_column_says(tmp_path, make_rounds, task):
+    """Against the definition: the best is that of the column, and the evaluations after it are lost patience."""
+    draw = np.random.default_rng(0)
+    for _ in range(20):
+        values = [draw.choice([None, NAN, 0.1, 0.2, 0.3]) for _ in range(12)]
+        counted = make_rounds(task, values)
+        read = ValidatedRounds(RoundTable(counted._metrics.path, 12), task)
+        for end in range(1, 13):
+            best = task.find_best(values[:end])
+            assert counted.find_best(end) == read.find_best(end) == (None if best is None else best + 1)
+        later = sum(value is not None for value in values[counted.find_best() or 0 :])
+        for patience in (1, 2, 3, 5):
+            config = build_run_config({"algo": "fedavg", "rounds": 20, "patience": patience})
+            lost = values[-1] is not None and later >= patience
+            assert counted.has_lost_patience(config) == read.has_lost_patience(config) == lost
 
 
 def test_without_validation_examples_it_is_refused():

@@ -41,7 +41,7 @@ def folder(tmp_path):
     made = RunFolder(tmp_path, is_new=True)
     metrics, timing = RoundTable(made.metrics), RoundTable(made.timing)
     for row in ROWS:
-        metrics.append({**row, "client_test_accuracy": None})
+        metrics.append({**row, "client_test_accuracy": None, "client_validation_accuracy": None})
         timing.append({"round": row["round"], "round_s": 0.5})
     yield made
     made.close()
