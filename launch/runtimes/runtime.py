@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import psutil
 
+from launch.runtimes import eager_tensors
 from launch.runtimes.quick_import import import_quickly
 
 READY_TIMEOUT_S = 30.0
@@ -63,6 +64,7 @@ def quiet_tensorflow(log_path: str) -> Iterator[None]:
         with open(log_path, "ab") as log:
             os.dup2(log.fileno(), 2)
         import_quickly("tensorflow")
+        eager_tensors.set_nothing_aside()
         yield
     finally:
         sys.stderr.flush()
