@@ -1,6 +1,7 @@
 # make train   FedSiKD on real handwritten digits, a minute or two on 2 cores; flags go into ARGS, as in
 #              make train ARGS="--rounds=5 --seed=1"
 # make test    lint, format check and tests, a process a core (ARGS="-n 0" for one); make test-slow for the longer ones
+# make test-tff   the tests of TFF's own worker, and those of rounds again, which it runs here
 # make test-litert   exports a run and checks the files with LiteRT, in .venv-litert; RUN_DIR=<folder> names the run
 # make web     what --web_page of launch.export packs into a page, by npm into .web; nothing else needs npm
 # make test-web    exports runs with their pages and drives these in Chromium, in .web-test; RUN_DIR=<folder> names one
@@ -27,8 +28,8 @@ RUN = .venv/bin/python -m
 # A process a core takes a file at a time, so that what a file's tests share is made once. At most 4: each takes 2 GB.
 SIDE_BY_SIDE = -n logical --maxprocesses=4 --dist loadfile
 
-.PHONY: train test test-slow test-litert test-ray test-tune test-parquet test-kotlin test-track test-web test-same-bytes \
-    bench-gpu docs web setup setup-pfl setup-track lock clean
+.PHONY: train test test-slow test-tff test-litert test-ray test-tune test-parquet test-kotlin test-track test-web \
+    test-same-bytes bench-gpu docs web setup setup-pfl setup-track lock clean
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
@@ -36,10 +37,13 @@ train: setup
 test: setup
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
-	@$(RUN) pytest -m "not slow" $(SIDE_BY_SIDE) $(ARGS)
+	@$(RUN) pytest -m "not slow and not tff" $(SIDE_BY_SIDE) $(ARGS)
 
 test-slow: setup
-	@$(RUN) pytest -m slow $(ARGS)
+	@$(RUN) pytest --worker -m slow $(ARGS)
+
+test-tff: setup
+	@$(RUN) pytest --worker -m "tff and not slow" $(SIDE_BY_SIDE) $(ARGS)
 
 test-litert: setup
 	@sh ./tests/litert/check.sh "$(RUN_DIR)"

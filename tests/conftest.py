@@ -31,6 +31,19 @@ hypothesis.settings.register_profile("search", deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
+def pytest_addoption(parser):
+    parser.addoption("--worker", action="store_true", help="rounds are run by TFF's own worker, as in `make test-tff`")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(config, items):
+    """What needs TFF's worker is a test of `make test-tff`, and so is every round that runs on the worker there."""
+    needing = {"can_close", "tff_runtime"} if config.getoption("worker") else {"can_close"}
+    for item in items:
+        if needing.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("tff")
+
+
 def pytest_configure():
     """Signals end a test's program even where whoever started the tests ignores them, as a shell does behind `&`."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -51,22 +64,21 @@ def find_network_problem():
 
 
 @pytest.fixture(scope="session")
-def can_close():
-    """Skips a test of TFF's worker where the kernel forbids what it takes to close a worker off."""
+def can_close(request):
+    """Skips a test of TFF's worker without `--worker`, and where the kernel forbids what it takes to close one off."""
+    if not request.config.getoption("worker"):
+        pytest.skip("it needs TFF's worker: make test-tff")
     if find_network_problem():
         pytest.skip(f"no network namespace can be had here: {find_network_problem()}")
 
 
 @pytest.fixture(scope="session")
-def tff_runtime(tmp_path_factory):
-    """TFF's default context: a worker, which many small computations cost less; where there can be none, this process.
-
-    Of the tests of FedAvg the worker takes 0.9 of the other's CPU time, of those of AMFL-P 0.8.
-    """
+def tff_runtime(request, tmp_path_factory):
+    """TFF's default context: this process or, with `--worker` and where there can be one, TFF's worker."""
     from launch.runtimes.in_process import run_in_process
     from launch.runtimes.tff_worker import run_tff
 
-    run = run_in_process if find_network_problem() else run_tff
+    run = run_tff if request.config.getoption("worker") and not find_network_problem() else run_in_process
     with run(str(tmp_path_factory.mktemp("worker") / "worker.log")) as runtime:
         yield runtime
 

@@ -15,7 +15,7 @@ DEADLINE_S = 60
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runtime", ["in_process", "tff"])
+@pytest.mark.parametrize("runtime", ["in_process", pytest.param("tff", marks=pytest.mark.tff)])
 def test_ctrl_c_ends_a_run_that_is_being_loaded(tmp_path, runtime, request):
     if runtime == "tff":
         request.getfixturevalue("can_close")

@@ -15,7 +15,7 @@ SHAPES = ((2, 3), (3,), ())
 NUM_WEIGHTS = 10
 
 
-@pytest.fixture(params=["worker", "in_process"])
+@pytest.fixture(params=[pytest.param("worker", marks=pytest.mark.tff), "in_process"])
 def context(request, tff_runtime, tmp_path):
     """Each way to run computations, as TFF's default context."""
     if request.param == "worker":
