@@ -143,12 +143,12 @@ def test_without_clients_there_are_no_values_of_clients(computations, in_process
     assert computation(*arguments) == []
 
 
-def clients_compute() -> bool:
-    return any(thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate())
-
-
 def test_ctrl_c_interrupts_a_computation(computations, in_process, run_for_ever):
-    pressed_s = []
+    pressed_s, others = [], set(threading.enumerate())  # of other tests, whose runtimes stay
+
+    def clients_compute():
+        new = set(threading.enumerate()) - others
+        return any(thread.name.startswith("ThreadPoolExecutor") for thread in new)
 
     def press():
         while not clients_compute():

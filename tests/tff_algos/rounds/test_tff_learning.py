@@ -19,7 +19,7 @@ OPTIMIZERS = tff.learning.optimizers
 
 
 @pytest.fixture(scope="module")
-def data(tff_runtime, build_federation, tmp_path_factory):
+def data(can_close, tff_runtime, build_federation, tmp_path_factory):
     return build_federation(tmp_path_factory.mktemp("tff_learning"), SIZES)
 
 
