@@ -6,7 +6,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --shell /bin/bash --uid 1000 suite \
     && install --directory --owner=suite /suite
-ENV PIP_NO_CACHE_DIR=1
+ENV PIP_NO_CACHE_DIR=1 UV_NO_CACHE=1
 USER 1000
 WORKDIR /suite
 

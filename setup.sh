@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes .venv with exactly the packages of requirements.lock and this project, unless that is done already.
-# `make` calls it. PYTHON names the Python 3.11 to use. Without one on the PATH, uv gets a CPython 3.11, once.
-# Every failure is one line; pip's own words are in .venv/setup.log.
+# Makes .venv with exactly the packages of this platform's lock, TFF without its worker, and this project, unless that
+# is done already. `make` calls it. PYTHON names the Python 3.11 to use. Without one on the PATH, uv gets a CPython 3.11,
+# once. Every failure is one line; the words of pip and uv are in .venv/setup.log.
 set -u
 cd "$(dirname "$0")" || exit 1
 
@@ -29,19 +29,33 @@ find_python() {
     return 1
 }
 
-# What the environment is made from: the lock, the project's metadata, and the folder that an editable install points to.
-compute_digest() {
-    { cat requirements.lock setup.py && pwd; } | sha256sum
+# Sets `lock` to that of this platform: the same versions everywhere.
+choose_lock() {
+    case "$(uname -s) $(uname -m)" in
+        "Linux x86_64") lock=requirements.lock ;;
+        "Linux aarch64") lock=requirements-linux-aarch64.lock ;;
+        "Darwin arm64") lock=requirements-macos-arm64.lock ;;
+        *)
+            machine="$(uname -s) on $(uname -m)"
+            fail "expected Linux on x86_64 or aarch64, or macOS on arm64, and this is $machine; on Windows use WSL"
+            ;;
+    esac
 }
 
-# One line for what stopped pip or uv, from its log. The argument is the lock that pip was reading.
+# What the environment is made from: the locks, the project's metadata, and the folder that an editable install points
+# to.
+compute_digest() {
+    { cat "$lock" requirements-tff.lock setup.py && pwd; } | cksum
+}
+
+# One line for what stopped pip or uv, from its log. The argument is the lock that they were reading.
 explain() {
     if grep -qE 'NewConnectionError|NameResolutionError|Connect(ion|Timeout)Error|ReadTimeoutError|ProxyError' "$log"; then
         echo "no network: a package could not be downloaded"
     elif grep -qE 'client error \(Connect\)|dns error|operation timed out' "$log"; then
         echo "no network: CPython could not be downloaded"
     elif grep -q 'No space left on device' "$log"; then
-        echo "the disk is full; about 4 GB are needed"
+        echo "the disk is full; about 3 GB are needed"
     elif grep -q 'DO NOT MATCH THE HASHES' "$log"; then
         echo "a downloaded package is not the one of $1"
     elif grep -q 'Hash mismatch' "$log"; then
@@ -51,19 +65,31 @@ explain() {
     fi
 }
 
-# Prints the uv of the PATH; else puts the one of requirements-uv.lock into the folder $1 with any Python 3.
+# Calls the pip of the Python $1.
+call_pip() {
+    pip_python=$1
+    shift
+    PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$pip_python" -m pip --no-input "$@" >>"$log" 2>&1
+}
+
+# Prints the uv of the PATH; else the one of requirements-uv.lock, got for the moment by the pip of the Python $1.
 find_uv() {
     command -v uv && return
+    # A wheel only: building uv from source would take a Rust compiler.
+    [ -x "$tools/uv/bin/uv" ] || call_pip "$1" install --no-deps --only-binary=:all: --require-hashes \
+        --target "$tools/uv" -r requirements-uv.lock || return
+    echo "$tools/uv/bin/uv"
+}
+
+# Prints a Python with pip: any Python 3 will do.
+find_pip() {
     for candidate in python3 python; do
         "$candidate" -c 'import sys; sys.exit(sys.version_info[0] != 3)' >/dev/null 2>&1 || continue
-        "$candidate" -m venv "$1/environment" >>"$log" 2>&1 || {
+        "$candidate" -m venv "$tools/environment" >>"$log" 2>&1 || {
             echo "error: $candidate cannot make a virtual environment (Debian, Ubuntu: apt install python3-venv)" >>"$log"
             return 1
         }
-        # A wheel only: building uv from source would take a Rust compiler.
-        PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$1/environment/bin/python" -m pip --no-input install --no-deps \
-            --only-binary=:all: --require-hashes -r requirements-uv.lock >>"$log" 2>&1 || return
-        echo "$1/environment/bin/uv"
+        echo "$tools/environment/bin/python"
         return
     done
     echo "error: no uv and no Python 3 to get it with" >>"$log"
@@ -77,7 +103,7 @@ get_python() {
     UV_NO_PROGRESS=1 UV_PYTHON_PREFERENCE=only-managed UV_SYSTEM_PYTHON=1
     UV_PYTHON_INSTALL_BIN=0 # leaves ~/.local/bin alone
     export UV_NO_PROGRESS UV_PYTHON_PREFERENCE UV_SYSTEM_PYTHON UV_PYTHON_INSTALL_BIN
-    uv=$(find_uv "$1") || return
+    uv=$(command -v uv) || { pip_of=$(find_pip) && uv=$(find_uv "$pip_of"); } || return
     "$uv" python install 3.11 >>"$log" 2>&1 || return
     python_of_uv=$("$uv" python find --no-project 3.11 2>>"$log") || return
     is_python_3_11 "$python_of_uv" || return
@@ -89,15 +115,11 @@ choose_python() {
     base=$(find_python) && return
     missing="no Python 3.11 found, which TensorFlow Federated 0.87 needs; install it, or name it: make setup PYTHON=<path>"
     [ -z "${PYTHON:-}" ] || fail "$missing" # whoever names one wants that one
-    folder=$(mktemp -d) || fail "$missing"
-    trap 'rm -rf "$folder"' EXIT
-    trap 'exit 130' INT TERM HUP
     echo "no Python 3.11 here: getting CPython 3.11 with uv"
     final_log=$log
-    log=$folder/log
-    base=$(get_python "$folder") || fail "$missing ($(explain requirements-uv.lock))"
+    log=$tools/log
+    base=$(get_python) || fail "$missing ($(explain requirements-uv.lock))"
     log=$final_log
-    rm -rf "$folder"
 }
 
 make_environment() {
@@ -115,36 +137,69 @@ reuse_environment() {
     is_reused=yes
 }
 
-install() {
-    PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip --no-input install --no-deps "$@" >>"$log" 2>&1 && return
+fail_to_install() {
     [ -z "$is_reused" ] || rm -f "$unfinished"
-    fail "$(explain requirements.lock); fix that and run make again (whole log: $log)"
+    fail "$(explain "$1"); fix that and run make again (whole log: $log)"
+}
+
+# Installs by uv, which takes a third of pip's time. Where uv cannot be had or fails, pip does it: it knows settings that
+# uv does not read, such as an index of its own in pip.conf. Both compare the hashes.
+install() {
+    { [ -n "$uv" ] && "$uv" pip install --python "$python" --no-deps "$@" >>"$log" 2>&1; } ||
+        call_pip "$python" install --no-deps --no-compile "$@" || fail_to_install "$lock"
 }
 
 # What wheels are built with, as the lock has it: its entries, each a line and the hashes after it.
 list_build_tools() {
-    awk '/^[^ ]/ { is_tool = /^(setuptools|wheel)==/ } is_tool' requirements.lock
+    awk '/^[^ ]/ { is_tool = /^(setuptools|wheel)==/ } is_tool' "$lock"
+}
+
+# Puts TFF's wheel without its worker into $tools, and the line of a lock for it into tff.lock there; no line, if this
+# TFF is installed.
+get_tff() {
+    version=$(sed -n 's/^tensorflow-federated==\([^ ]*\).*/\1/p' requirements-tff.lock)
+    : >"$tools/tff.lock"
+    [ -e ".venv/lib/python3.11/site-packages/tensorflow_federated-$version.dist-info" ] ||
+        "$python" launch/runtimes/tff_package.py get-small "$tools" >"$tools/tff.lock" 2>>"$log" ||
+        fail_to_install requirements-tff.lock
+}
+
+# Compiles what nearly every command imports, on all cores; Python would do it on one, and each time anew where it may
+# not write. The rest is left to Python.
+compile() {
+    cd .venv/lib/python3.11/site-packages &&
+        ../../../bin/python -m compileall -q -j 0 -x '/tests/|_test\.py' tensorflow tensorflow_federated keras \
+            tensorflow_estimator tensorflow_model_optimization numpy scipy sklearn pandas matplotlib absl google
 }
 
 exec 9<setup.py
 ! command -v flock >/dev/null || flock 9 # two `make` at once would disturb each other
 
+choose_lock
 digest=$(compute_digest)
 if [ -x "$python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$digest" ]; then
     exit 0
 fi
 
-[ "$(uname -s) $(uname -m)" = "Linux x86_64" ] ||
-    fail "TensorFlow Federated 0.87 runs on x86-64 Linux only, and this is $(uname -s) on $(uname -m)"
+tools=$(mktemp -d) || fail "cannot make a temporary folder"
+trap 'rm -rf "$tools"' EXIT
+trap 'exit 130' INT TERM HUP
 is_reused=
 [ ! -e "$unfinished" ] || rm -rf .venv # a set-up was killed: nobody knows what is missing
 if [ -e .venv ]; then reuse_environment; else make_environment; fi
-echo "setting up .venv: $(grep -c '==' requirements.lock) packages, 2.4 GB on disk, a few minutes (log: $log)"
-# Two packages have no wheel. Left to itself, pip would get the newest tools to build them with, and compare no hashes.
-list_build_tools >.venv/build_tools.lock
-install --require-hashes --only-binary=:all: -r .venv/build_tools.lock
-install --require-hashes --no-build-isolation -r requirements.lock
+num_packages=$(cat "$lock" requirements-tff.lock | grep -c '==')
+echo "setting up .venv: $num_packages packages, 1.7 GB on disk, a minute or two (log: $log)"
+get_tff # first, since it fails at once without a network
+uv=$(find_uv "$python") || uv=
+# One package has no wheel. Left to itself, pip would get the newest tools to build it with, and compare no hashes. Its
+# extension in C is not needed, and would take a compiler.
+export DISABLE_SQLALCHEMY_CEXT=1 UV_NO_PROGRESS=1
+list_build_tools >"$tools/build_tools.lock"
+install --require-hashes --only-binary=:all: -r "$tools/build_tools.lock"
+install --require-hashes --no-build-isolation -r "$lock" -r "$tools/tff.lock"
+rm -f .venv/lib/python3.11/site-packages/tensorflow_federated-*.dist-info/direct_url.json # `pip freeze` would copy it
 install --no-build-isolation -e .
+(compile) >>"$log" 2>&1
 echo "$digest" >"$stamp"
 rm -f "$unfinished"
 echo "set-up done"

@@ -26,12 +26,14 @@ from datasets.client_files import clean_client_dir, default_client_dir
 from datasets.example_store import clean_store_dir
 from datasets.files.tff_database import clean_unpacked
 from launch.command_line import parse_flags, run_command
+from launch.library_versions import find_version, name_library
 from launch.runs.columns import WORKER_LOG
 from launch.runtimes.device import DeviceError, use_device
 from launch.runtimes.kept_graphs import clean_graph_dir
 from launch.runtimes.processor import count_cores
 from launch.runtimes.registry import open_runtime
 from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow
+from launch.runtimes.tff_package import ABSENCE, GET_WORKER, has_worker
 from launch.runtimes.time_limit import limit_time
 from launch.settings.flags import FlagError, define_own_flags
 from launch.settings.runtimes import CPU, CPU_ONLY, DEVICES, IN_PROCESS, RUNTIMES, TFF
@@ -82,20 +84,12 @@ def check_libraries() -> Finding:
     for requirement in declared:
         if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
             continue
-        version = find_version(requirement.name)
-        found.append(f"{requirement.name} {version or 'missing'}")
+        name, version = name_library(requirement.name), find_version(requirement.name)
+        found.append(f"{name} {version or 'missing'}")
         if version is None or version not in requirement.specifier:
-            wrong.append(requirement.name)
+            wrong.append(name)
     fix = f"wrong or missing: {', '.join(wrong)}; run make setup" if wrong else ""
     return Finding("libraries", ", ".join(found), fix)
-
-
-def find_version(distribution: str) -> str | None:
-    """The installed version of a distribution; None if it is not there."""
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def check_memory() -> Finding:
@@ -147,6 +141,8 @@ def format_gigabytes(num_bytes: float) -> str:
 def check_runtime(name: str = IN_PROCESS, device: str = CPU, timeout_s: float = READY_TIMEOUT_S) -> Finding:
     """Whether a runtime computes 1 + 1 within `timeout_s` seconds."""
     topic = "runtime"
+    if name == TFF and not has_worker():
+        return Finding(topic, f"{ABSENCE}: 72 MB to download, 301 MB on disk", f"run {GET_WORKER}")
     with tempfile.TemporaryDirectory() as folder:
         log_path = os.path.join(folder, WORKER_LOG)
         try:

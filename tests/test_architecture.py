@@ -51,14 +51,15 @@ ALGORITHM_PARTS = {
 }
 # The same for `launch`, whose commands import any of these; no part imports a command.
 LAUNCH_PARTS = {
+    "library_versions": set(),
     "arenas": set(),
     "progress": set(),
     "stop_signals": set(),
     "temporary_folder": set(),
     "terminal": {"runs"},
     "settings": {"progress"},
-    "runtimes": {"arenas", "progress"},
-    "runs": {"progress", "settings"},
+    "runtimes": {"library_versions", "arenas", "progress"},
+    "runs": {"library_versions", "progress", "settings"},
     "completion": {"settings", "command_line"},
     "command_line": {"progress", "settings", "runs", "stop_signals", "temporary_folder", "terminal"},
     "plots": {"progress", "settings", "runs"},
@@ -77,7 +78,9 @@ LAUNCH_PARTS = {
     "sweeps": {"progress", "stop_signals", "settings", "runs", "plots", "runtimes", "training", "command_line"},
     "tuning": {"progress", "settings", "runs", "plots", "sweeps", "command_line"},
     "tflite": {"pages", "progress", "settings", "runs", "plots", "runtimes", "training"},
-    "benchmarks": {"arenas", "stop_signals", "settings", "runs", "runtimes", "training", "command_line"},
+    "benchmarks": {
+        *("library_versions", "arenas", "stop_signals", "settings", "runs", "runtimes", "training", "command_line")
+    },
 }
 AT_MOST_ONE_MODULE = {"tensorflow_model_optimization": "models"}
 MAX_LINES = 400

@@ -15,6 +15,8 @@ FAKE_PYTHON = PROGRAM + (
     '*pip*) echo "$SAYS"; exit "$EXIT" ;;\nesac\n'
 )
 
+FAKE_PYTHON_WITHOUT_WORKER = PROGRAM + 'case "$*" in -c*) exit 1 ;; *) echo "$SAYS"; exit "$EXIT" ;; esac\n'
+
 
 @pytest.fixture
 def project(tmp_path):
@@ -26,27 +28,43 @@ def project(tmp_path):
     for script, needs in {
         "tests/litert/check.sh": (),
         "tests/kotlin/check.sh": (),
+        "launch/runtimes/setup_tff.sh": (),
         "launch/tflite/web/set_up.sh": ("package.json", "package-lock.json"),
     }.items():
         (folder / script).parent.mkdir(parents=True, exist_ok=True)
         for name in (pathlib.Path(script).name, *needs):
             shutil.copy((ROOT / script).with_name(name), (folder / script).with_name(name))
     shutil.copy(ROOT / "extra_environment.sh", folder)
-    (folder / "requirements-litert.lock").write_text("a==1\n")
+    for name in ("litert", "tff"):
+        (folder / f"requirements-{name}.lock").write_text("a==1\n")
     for path, program in ((folder / ".venv" / "bin" / "python", FAKE_PYTHON), (programs / "npm", FAKE_NPM)):
         path.parent.mkdir(parents=True)
         path.write_text(program)
         path.chmod(0o755)
-    for name in ["sh", "cat", "cp", "dirname", "flock", "grep", "head", "mkdir", "rm", "cksum", "tail", "mktemp"]:
+    for name in [
+        "sh",
+        "cat",
+        "cp",
+        "dirname",
+        "flock",
+        "grep",
+        "head",
+        "mkdir",
+        "rm",
+        "cksum",
+        "tail",
+        "mktemp",
+        "uname",
+    ]:
         (programs / name).symlink_to(shutil.which(name))
 
-    def run(script, *arguments, says="", code=0):
+    def run(script, *arguments, says="", code=0, **environment):
         calls = tmp_path / "calls"
         calls.write_text("")
         told = {"CALLS": str(calls), "SAYS": says, "EXIT": str(code), "TMPDIR": str(tmp_path), "PATH": str(programs)}
         ended = subprocess.run(
             [shutil.which("sh"), str(folder / script), *arguments],
-            env={**os.environ, **told}, capture_output=True, text=True, timeout=60,
+            env={**os.environ, **told, **environment}, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         return ended.returncode, ended.stdout, ended.stderr, calls.read_text().splitlines()
 
@@ -76,6 +94,36 @@ def test_an_environment_is_made_once_for_each_lock(project):
 def test_what_needs_java_says_that_it_is_skipped(project):
     code, out, _, calls = project("tests/kotlin/check.sh")
     assert (code, calls) == (0, []) and out.startswith("test-kotlin: SKIPPED, nothing was compiled: there is no java")
+
+
+def test_tffs_worker_is_got_once_by_the_python_that_wants_it_and_a_failure_is_one_line(project, tmp_path):
+    script, environment = "launch/runtimes/setup_tff.sh", tmp_path / "mine"
+    python = environment / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(FAKE_PYTHON_WITHOUT_WORKER)
+    python.chmod(0o755)
+    (project.programs / "uname").unlink()
+    (project.programs / "uname").write_text('#!/bin/sh\n[ "$1" = -m ] && echo x86_64 || echo Linux\n')
+    (project.programs / "uname").chmod(0o755)
+    code, out, error, [asked, got] = project(script, PYTHON=str(python))
+    assert (code, error) == (0, "") and asked.startswith("-c") and "get-worker" in got
+    assert out == "getting TFF's worker: 72 MB to download, 301 MB on disk\n"
+    code, _, error, _ = project(script, PYTHON=str(python), code=1, says="after ... NewConnectionError('")
+    assert code == 1 and error.count("\n") == 1
+    assert error.startswith("setup-tff: no network: a package could not be downloaded; fix that")
+    assert error.endswith(f"(whole log: {environment}/setup_tff.log)\n")
+    assert not list(tmp_path.glob("tmp.*"))
+    python.write_text(PROGRAM)  # says that it is there
+    assert project(script, PYTHON=str(python))[:3] == (0, "", "")
+
+
+def test_there_is_no_worker_for_other_machines(project):
+    (project.programs / "uname").unlink()
+    (project.programs / "uname").write_text('#!/bin/sh\n[ "$1" = -m ] && echo arm64 || echo Darwin\n')
+    (project.programs / "uname").chmod(0o755)
+    (project.folder / ".venv" / "bin" / "python").write_text(FAKE_PYTHON_WITHOUT_WORKER)
+    code, _, error, _ = project("launch/runtimes/setup_tff.sh")
+    assert (code, error) == (1, "setup-tff: TFF's worker runs on x86-64 Linux only, and this is Darwin on arm64\n")
 
 
 INSTALL = "ci --prefix .web --ignore-scripts --no-audit --no-fund"

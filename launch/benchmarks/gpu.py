@@ -10,7 +10,6 @@ Exit codes: 0 done, 1 a part failed, 2 the request was wrong or there is no GPU,
 
 import contextlib
 import functools
-import importlib.metadata
 import json
 import os
 import pathlib
@@ -32,6 +31,7 @@ from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.turns import compute_results, time_in_turns
 from launch.benchmarks.workloads import PFL, ROOT, build_data
 from launch.command_line import format_command_help, parse_flags, run_main
+from launch.library_versions import find_version
 from launch.runs.errors import RunStopped
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError, define_own_flags
@@ -228,8 +228,7 @@ def _read_kept(path: pathlib.Path, about: Mapping[str, Any]) -> dict[str, Any]:
 
 def _install(report: Report) -> None:
     """Installs TensorFlow's CUDA libraries into this environment, if they are missing. Raises RunStopped."""
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        importlib.metadata.version(GPU_LIBRARY)
+    if find_version(GPU_LIBRARY):
         return
     report(f"installing {GPU_LOCK}, 3 GB")
     command = ["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", str(ROOT / GPU_LOCK)]

@@ -1,12 +1,12 @@
 """The machine of a timing, for its results. Imports no TensorFlow."""
 
-import importlib.metadata
 import os
 import platform
 from typing import Any
 
 import psutil
 
+from launch.library_versions import find_version
 from launch.runtimes.processor import count_cores, name_processor
 
 PACKAGES = ("tensorflow", "tensorflow-federated")
@@ -21,5 +21,5 @@ def describe_machine() -> dict[str, Any]:
         "load_average_before": os.getloadavg()[0],
         "platform": platform.platform(),
         "python": platform.python_version(),
-        **{name.replace("-", "_"): importlib.metadata.version(name) for name in PACKAGES},
+        **{name.replace("-", "_"): find_version(name) for name in PACKAGES},
     }

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datasets.federated_data import FederatedData
+from launch.runtimes.tff_package import ABSENCE, GET_WORKER, has_worker
 from launch.settings.run_config import RunConfig, build_run_config
 from launch.settings.runtimes import IN_PROCESS, TFF
 from launch.training.federation import load_federated_data
@@ -36,6 +37,7 @@ class Peer:
       environment: variables set in its process.
       options: passed on to its `open_rounds`.
       set_up: the command that makes its environment of its own, with the file that is there when this is done.
+      needs_worker: whether it needs TFF's worker in this environment.
     """
 
     module: str
@@ -43,17 +45,21 @@ class Peer:
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     set_up: tuple[str, pathlib.Path] | None = None
+    needs_worker: bool = False
 
     def explain_absence(self) -> str | None:
         """Why it cannot run, and how to fix that; None if it can."""
+        if self.needs_worker and not has_worker():
+            return f"{ABSENCE}; to get it: {GET_WORKER}"
         if self.set_up is None or self.set_up[1].exists():
             return None
         return f"{self.set_up[1].parent.name} is not set up; make it with: {self.set_up[0]}"
 
 
-def _make_own_peer(description: str, runtime: str, **options: str) -> Peer:
+def _make_own_peer(description: str, runtime: str, needs_worker: bool = False, **options: str) -> Peer:
     settings = {"runtime": runtime} if runtime else {}
-    return Peer("launch.benchmarks.ours", description, options={"settings": settings, **options})
+    options = {"settings": settings, **options}
+    return Peer("launch.benchmarks.ours", description, options=options, needs_worker=needs_worker)
 
 
 def make_peer_before(checkout: str, runtime: str) -> Peer:
@@ -64,7 +70,7 @@ def make_peer_before(checkout: str, runtime: str) -> Peer:
 
 PEERS = {
     OURS: _make_own_peer("this project (--runtime=in_process)", IN_PROCESS),
-    TFF_WORKER: _make_own_peer("this project with TFF's worker (--runtime=tff)", TFF),
+    TFF_WORKER: _make_own_peer("this project with TFF's worker (--runtime=tff)", TFF, needs_worker=True),
     RAW_LOOP: Peer(
         "launch.benchmarks.raw_loop",
         "TensorFlow alone, data in memory, a single-threaded process a core: the machine's limit",
@@ -75,7 +81,7 @@ PEERS = {
         "pfl-research 0.6.0 on PyTorch, a single-threaded process a core under torchrun",
         set_up=("make setup-pfl", PFL_ENVIRONMENT / "setup_done"),
     ),
-    STOCK: Peer("launch.benchmarks.stock_tff", "tff.learning's weighted FedAvg, default threads"),
+    STOCK: Peer("launch.benchmarks.stock_tff", "tff.learning's weighted FedAvg, default threads", needs_worker=True),
 }
 
 

@@ -1,7 +1,6 @@
 """`config.json`: what a run was asked for, on which data, and with which code and libraries. Imports no TensorFlow."""
 
 import dataclasses
-import importlib.metadata
 import json
 import os
 import pathlib
@@ -10,6 +9,7 @@ import subprocess
 from typing import Any
 
 from datasets.federated_data import FederatedData
+from launch.library_versions import find_version
 from launch.runs.columns import CHECKSUMS_FILE, NOTES, NUM_CLIENTS_LEFT_OUT, READING
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
@@ -97,8 +97,7 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
     content = {
         "flags": flag_values(stored),
         "data": describe_data(data),
-        "versions": {"python": platform.python_version()}
-        | {name: importlib.metadata.version(name) for name in LIBRARIES},
+        "versions": {"python": platform.python_version()} | {name: find_version(name) for name in LIBRARIES},
         "git_revision": find_git_revision(),
     }
     (folder.path / CHECKSUMS_FILE).unlink(missing_ok=True)  # those of the run's end so far

@@ -9,7 +9,6 @@ import collections
 import enum
 import functools
 import hashlib
-import importlib.metadata
 import os
 import pathlib
 import platform
@@ -22,6 +21,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 import launch
+from launch.library_versions import find_version
 from launch.runtimes.processor import describe_processor
 from launch.runtimes.type_forms import describe_type
 
@@ -50,7 +50,7 @@ def describe_surroundings(device: str) -> str | None:
     for path in paths:
         _add(hasher, str(path.relative_to(ROOT)), path.read_bytes())
     for name in LIBRARIES:
-        _add(hasher, name, importlib.metadata.version(name))
+        _add(hasher, name, find_version(name) or "")
     # Constants that TensorFlow computes ahead may depend on the processor.
     _add(hasher, sys.version, platform.platform(), describe_processor(), device)
     for name in sorted(os.environ):

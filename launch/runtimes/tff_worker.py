@@ -11,7 +11,6 @@ Imports neither TensorFlow nor TFF until `run_tff` is entered.
 
 import contextlib
 import dataclasses
-import importlib.util
 import os
 import pathlib
 import platform
@@ -26,13 +25,29 @@ from launch.runtimes.child_process import explain_exit
 from launch.runtimes.processor import count_cores
 from launch.runtimes.quick_import import import_quickly
 from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime, WorkerError, quiet_tensorflow
+from launch.runtimes.tff_package import ABSENCE, GET_WORKER, find_worker, has_worker
 from launch.runtimes.tff_worker_main import NO_NETWORK, PORT
 
 ROOT = pathlib.Path(__file__).parents[2]
+SETUP = pathlib.Path(__file__).with_name("setup_tff.sh")
 PROGRAM = [sys.executable, "-P", "-m", "launch.runtimes.tff_worker_main"]
 TAIL_LINES = 20
 NEEDS_NONE = "--runtime=in_process needs no worker"
 MAX_FOLDER_BYTES, SHORT_FOLDER = 60, "/tmp"  # the whole path of a socket may have 107
+
+
+def install_worker() -> None:
+    """Puts TFF's worker into this environment, unless it is there; a line on the process's stdout says so.
+
+    Raises:
+      WorkerError: it cannot be had.
+    """
+    if has_worker():
+        return
+    told = {**os.environ, "PYTHON": sys.executable}
+    ended = subprocess.run(["sh", str(SETUP)], env=told, stderr=subprocess.PIPE, text=True)
+    if ended.returncode:
+        raise WorkerError(ended.stderr.strip().removeprefix("setup-tff: "))
 
 
 @contextlib.contextmanager
@@ -50,12 +65,14 @@ def run_tff(log_path: str, ready_timeout_s: float = READY_TIMEOUT_S) -> Iterator
       The runtime, with the worker's process number.
 
     Raises:
-      WorkerError: the worker is not made for this machine, does not start or answer, or cannot be closed off from
-        others; inside the block, it died, stopped answering, or a computation failed.
+      WorkerError: the worker is not made for this machine, not installed, does not start or answer, or cannot be closed
+        off from others; inside the block, it died, stopped answering, or a computation failed.
     """
     machine = f"{platform.system()} on {platform.machine()}"
     if machine != "Linux on x86_64":
         raise WorkerError(f"TFF's worker runs on x86-64 Linux only, and this is {machine}; {NEEDS_NONE}")
+    if not has_worker():
+        raise WorkerError(f"{ABSENCE}; to get it: {GET_WORKER}")
     log = pathlib.Path(log_path).absolute()
     log.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -121,9 +138,8 @@ def _run_worker(log_path: str, socket_path: str) -> Iterator[Worker]:
         "TF_NUM_INTEROP_THREADS": str(num_cores),
         VARIABLE: os.environ.get(VARIABLE, str(MAX_ARENAS)),
     }
-    package = pathlib.Path(importlib.util.find_spec("tensorflow_federated").origin).parent  # found, not imported
     # Two clients for each core at a time: the fastest measured on small models.
-    binary = [str(package / "data" / "worker_binary"), f"--port={PORT}"]
+    binary = [str(find_worker()), f"--port={PORT}"]
     binary.append(f"--max_concurrent_computation_calls={2 * num_cores}")
     with socket.socket(socket.AF_UNIX) as listener, open(log_path, "ab") as log:
         listener.bind(socket_path)

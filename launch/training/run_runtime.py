@@ -8,10 +8,11 @@ from launch.runtimes.device import DeviceError, give_sessions_own_threads, use_d
 from launch.runtimes.kept_graphs import default_graph_dir
 from launch.runtimes.ray_cluster import INSTALL, is_ray_installed
 from launch.runtimes.registry import open_runtime
-from launch.runtimes.runtime import Runtime
+from launch.runtimes.runtime import Runtime, WorkerError
+from launch.runtimes.tff_worker import install_worker
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, flag_values
-from launch.settings.runtimes import AUTO, CPU, IN_PROCESS, RAY
+from launch.settings.runtimes import AUTO, CPU, IN_PROCESS, RAY, TFF
 from launch.settings.trusted_modules import list_modules
 
 
@@ -37,7 +38,16 @@ def settle_device_again(config: RunConfig) -> RunConfig:
 
 
 def check_installed(config: RunConfig) -> None:
-    """Raises FlagError if the run's runtime needs an extra that is not installed."""
+    """Installs TFF's worker if the run needs it and it is missing, which a line on stdout says.
+
+    Raises:
+      FlagError: that fails, or the runtime needs an extra that is not installed.
+    """
+    if config.runtime == TFF:
+        try:
+            install_worker()
+        except WorkerError as error:
+            raise FlagError(f"--runtime={TFF}: {error}") from None
     if config.runtime == RAY and not is_ray_installed():
         raise FlagError(f"--runtime={RAY}: Ray is not installed; {INSTALL}")
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from launch import benchmark
-from launch.benchmarks import random_examples
+from launch.benchmarks import random_examples, workloads
 from launch.benchmarks.cost import Cost
 from launch.benchmarks.peer_process import PeerError
 from launch.benchmarks.turns import Times, compute_results, time_in_turns
@@ -197,9 +197,20 @@ def test_peers_that_cannot_run_the_workload_are_refused(monkeypatch):
 
 @pytest.fixture
 def without_pfl(monkeypatch, tmp_path):
-    """Makes the environment of pfl-research look as if it was not set up."""
+    """Makes the environment of pfl-research look as if it was not set up, and TFF's worker as if it was there."""
+    monkeypatch.setattr(workloads, "has_worker", lambda: True)
     set_up = ("make setup-pfl", tmp_path / ".venv-pfl" / "setup_done")
     monkeypatch.setitem(PEERS, "pfl_research", dataclasses.replace(PEERS["pfl_research"], set_up=set_up))
+
+
+def test_peers_that_need_tffs_worker_say_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(workloads, "has_worker", lambda: False)
+    absent = {name: peer.explain_absence() for name, peer in PEERS.items() if peer.needs_worker}
+    assert absent == dict.fromkeys(
+        ("tff_worker", "stock_tff"), "TFF's worker is not installed; to get it: make setup-tff"
+    )
+    monkeypatch.setattr(workloads, "has_worker", lambda: True)
+    assert [PEERS[name].explain_absence() for name in absent] == [None, None]
 
 
 @pytest.fixture

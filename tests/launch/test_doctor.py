@@ -53,6 +53,13 @@ def test_some_machines_have_packages(monkeypatch, system, machine, fits):
     assert (doctor.check_python().fix == "") == fits
 
 
+def test_a_worker_that_is_not_installed_is_said_with_the_command_that_gets_it(monkeypatch):
+    monkeypatch.setattr(doctor, "has_worker", lambda: False)
+    finding = doctor.check_runtime("tff")
+    assert finding.text == "TFF's worker is not installed: 72 MB to download, 301 MB on disk"
+    assert finding.fix == "run make setup-tff"
+
+
 @pytest.mark.usefixtures("can_close")
 def test_a_worker_that_hangs_is_given_up(monkeypatch):
     open_runtime = doctor.open_runtime

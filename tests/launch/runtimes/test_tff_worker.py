@@ -15,6 +15,7 @@ import numpy as np
 import psutil
 import pytest
 
+from launch import train
 from launch.runtimes import tff_worker
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.runtimes.tff_worker import run_tff
@@ -69,6 +70,38 @@ def test_a_machine_that_the_worker_is_not_made_for_is_one_line(monkeypatch, tmp_
     assert str(error.value) == (
         "TFF's worker runs on x86-64 Linux only, and this is Linux on aarch64; --runtime=in_process needs no worker"
     )
+
+
+def test_a_worker_that_is_not_installed_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setattr(tff_worker, "has_worker", lambda: False)
+    with pytest.raises(WorkerError, match=r"^TFF's worker is not installed; to get it: make setup-tff$"):
+        run_tff(str(tmp_path / "log")).__enter__()
+
+
+@pytest.fixture
+def without_worker(monkeypatch, tmp_path):
+    """A function (script) that lets the worker be missing and the script get it."""
+
+    def replace(script):
+        monkeypatch.setattr(tff_worker, "has_worker", lambda: False)
+        monkeypatch.setattr(tff_worker, "SETUP", tmp_path / "setup_tff.sh")
+        tff_worker.SETUP.write_text(script)
+
+    return replace
+
+
+def test_a_missing_worker_is_got_into_this_environment_before_a_run_and_a_line_says_so(without_worker, capfd):
+    without_worker('echo "getting it for $PYTHON"')
+    tff_worker.install_worker()
+    assert capfd.readouterr().out == f"getting it for {sys.executable}\n"
+
+
+def test_a_worker_that_cannot_be_got_ends_the_run_in_one_line_and_leaves_no_folder(without_worker, capfd, tmp_path):
+    without_worker("echo 'setup-tff: no network; make setup-tff again' >&2; exit 1")
+    run_dir = tmp_path / "run"
+    assert train.main(["--algo=fedavg", "--runtime=tff", f"--run_dir={run_dir}"]) == 2
+    assert capfd.readouterr() == ("", "error: --runtime=tff: no network; make setup-tff again\n")
+    assert not run_dir.exists()
 
 
 def get_network(pid):
