@@ -65,7 +65,10 @@ def find_network_problem():
 
 @pytest.fixture(scope="session")
 def can_close(request):
-    """Skips a test of TFF's worker without `--worker`, and where the kernel forbids what it takes to close one off."""
+    """Skips a test of TFF's worker without `--worker`, and where the kernel forbids what it takes to close one off.
+
+    `make test-tff` installs it before: with `--worker` and without a worker the tests fail.
+    """
     if not request.config.getoption("worker"):
         pytest.skip("it needs TFF's worker: make test-tff")
     if find_network_problem():
