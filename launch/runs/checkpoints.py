@@ -57,11 +57,11 @@ class Checkpoints:
         Raises:
           TypeError: a leaf of the state is no array of numbers.
         """
-        # The loop saves at its end in any case, also if it has just saved, or had no round left to run.
-        if round_num <= self.last_round():
-            return
         with _hold_back_stop():
-            _write(self._path / f"round_{round_num}.npz", flatten_state(state), record)
+            # The loop saves at its end in any case, also if it has just saved, or had no round left to run.
+            if round_num > self.last_round():
+                _write(self._path / f"round_{round_num}.npz", flatten_state(state), record)
+            # Also what a process has left that was killed before it came to this.
             for _, old in list(find_checkpoints(self._path).items())[:-KEPT]:
                 old.unlink(missing_ok=True)
 

@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import itertools
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -98,9 +99,7 @@ class RoundTable:
         """The cells of all rows, which are read from the file one by one."""
         if self.num_rounds:  # else what lies there is of another run
             with open(self.path, newline="", encoding="utf-8") as file:
-                rows = iterate_rows(file)
-                next(rows)
-                yield from rows
+                yield from itertools.islice(iterate_rows(file), 1, None)
 
 
 def _read_number(cell: str) -> float | None:

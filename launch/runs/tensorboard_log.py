@@ -41,7 +41,7 @@ class TensorBoardLog:
     ):
         """Begins the file with the rows so far, and with the run's flags if they are given; otherwise as `add`."""
         shutil.rmtree(path, ignore_errors=True)
-        path.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=True)
         self._path = path / f"events.out.tfevents.{time.time():.0f}"  # TensorBoard reads what is called so
         self._append([Event(wall_time=time.time(), file_version=FORMAT)])
         if flags:

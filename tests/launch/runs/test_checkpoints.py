@@ -80,6 +80,16 @@ def test_the_last_ones_are_kept(checkpoints, folder):
     assert KEPT == 2 and {path.name for path in folder.iterdir()} == {name_of(9), name_of(10)}
 
 
+def test_what_a_killed_save_did_not_remove_goes_with_the_next_one_of_the_round(checkpoints, folder):
+    for round_num in (1, 2):
+        checkpoints.save(make_state(1), round_num)
+    left = (folder / name_of(1)).read_bytes()
+    checkpoints.save(make_state(1), 3)
+    (folder / name_of(1)).write_bytes(left)
+    checkpoints.save(make_state(1), 3)
+    assert list(find_checkpoints(folder)) == [2, 3]
+
+
 def test_unfinished_saves_are_cleared_away(tmp_path):
     (tmp_path / f".123.{name_of(4)}").write_bytes(b"half")
     assert Checkpoints(tmp_path).last_round() == 0
