@@ -316,6 +316,7 @@ def test_a_long_temporary_folder_is_not_used_for_the_socket(monkeypatch):
     assert tff_worker._choose_folder() == "/tmp"
 
 
+@pytest.mark.tff
 def test_where_no_network_can_be_had_a_run_ends_in_one_line(tmp_path):
     """No port is opened instead."""
     if shutil.which("unshare") is None:
@@ -349,6 +350,7 @@ def test_a_worker_that_does_not_answer_gives_one_line(tmp_path, computations):
 
 def test_the_worker_starts_before_tff_is_imported(tmp_path, monkeypatch):
     """Both take long, and the import keeps only this process busy."""
+    monkeypatch.setattr(tff_worker, "has_worker", lambda: True)
     events = []
 
     @contextlib.contextmanager
