@@ -164,12 +164,11 @@ get_tff() {
         fail_to_install requirements-tff.lock
 }
 
-# Compiles what nearly every command imports, on all cores; Python would do it on one, and each time anew where it may
-# not write. The rest is left to Python.
+# Compiles the packages on all cores, but for large ones of which runs import little. Python would do it on one core, and
+# in each process anew where it may not write or must not (PYTHONDONTWRITEBYTECODE).
 compile() {
-    cd .venv/lib/python3.11/site-packages &&
-        ../../../bin/python -m compileall -q -j 0 -x '/tests/|_test\.py' tensorflow tensorflow_federated keras \
-            tensorflow_estimator tensorflow_model_optimization numpy scipy sklearn pandas matplotlib absl google
+    "$python" -m compileall -q -j 0 .venv/lib \
+        -x '/tests/|_test\.py|/(tensorflow_probability|fontTools|plotly|sqlalchemy|pygments|mpmath|narwhals|pip)/'
 }
 
 exec 9<setup.py
@@ -199,7 +198,7 @@ install --require-hashes --only-binary=:all: -r "$tools/build_tools.lock"
 install --require-hashes --no-build-isolation -r "$lock" -r "$tools/tff.lock"
 rm -f .venv/lib/python3.11/site-packages/tensorflow_federated-*.dist-info/direct_url.json # `pip freeze` would copy it
 install --no-build-isolation -e .
-(compile) >>"$log" 2>&1
+compile >>"$log" 2>&1
 echo "$digest" >"$stamp"
 rm -f "$unfinished"
 echo "set-up done"
