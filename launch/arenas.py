@@ -5,10 +5,10 @@ threads than that. Two threads that compute may then share an arena: they wait f
 other has just given back. Whether it comes to that depends on how many threads there are, so that of eight processes
 of the same run six were slow.
 
-A round of the benchmark's FedAvg on 2 cores took 1.32 to 1.43 s in a slow process, with 10,500 voluntary context
-switches and 0.15 s of system time, and 1.03 to 1.07 s in a quick one, with 145 and 0.01 s. A round of FedCD on digits
-took 0.222 and 0.076 s. A limit of 2, 3, 8 or 17 arenas happened to be quick as well, 16 and 1 were not: only a limit
-above the number of threads is no gamble. Results and peak memory stay as they are.
+A round of the benchmark's FedAvg on 2 cores of a Xeon took 1.32 to 1.43 s in a slow process, with 10,500 voluntary
+context switches and 0.15 s of system time, and 1.03 to 1.07 s in a quick one, with 145 and 0.01 s. A round of FedCD on
+digits took 0.222 and 0.076 s. A limit of 2, 3, 8 or 17 arenas happened to be quick as well, 16 and 1 were not: only a
+limit above the number of threads is no gamble. Results and peak memory stay as they are.
 """
 
 import ctypes

@@ -25,10 +25,10 @@ class CostLimits:
     """
 
     def __init__(self, config: RunConfig, process: FederatedProcess, metrics: RoundTable):
-        self._process = process
+        self._process, self._limits = process, list_limits(config)
+        is_asked = metrics.num_rounds and any(self._limits.values())  # else the table is not read for nothing
         # By the rounds that `next` has given, and by those of a run that goes on.
-        self._sent_bytes = sum(sum(metrics.column(name)) for name in SENT) if metrics.num_rounds else 0.0
-        self._limits = list_limits(config)
+        self._sent_bytes = sum(sum(metrics.column(name)) for name in SENT) if is_asked else 0.0
         self._ahead: tuple[State, RoundOutput, float] | None = None
 
     @property

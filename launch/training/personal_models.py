@@ -12,7 +12,7 @@ from launch.runs.columns import CHECKPOINTS, KEPT, WORKER_LOG
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.training.finished_run import FinishedRun
-from launch.training.run_runtime import check_installed, keep_to_this_machine, open_run_runtime, settle_device_again
+from launch.training.run_runtime import ensure_installed, keep_to_this_machine, open_run_runtime, settle_device_again
 
 if TYPE_CHECKING:
     from tff_algos.protocol import Weights
@@ -32,7 +32,7 @@ def compute_personal_weights(
     """
     if not client_names:
         return {}
-    check_installed(run.config)
+    ensure_installed(run.config)
     try:
         log_path = str(run.path / WORKER_LOG)
         with quiet_tensorflow(log_path):

@@ -37,7 +37,7 @@ def settle_device_again(config: RunConfig) -> RunConfig:
     return settle_device(config if config.device == CPU else dataclasses.replace(config, device=AUTO))
 
 
-def check_installed(config: RunConfig) -> None:
+def ensure_installed(config: RunConfig) -> None:
     """Installs TFF's worker if the run needs it and it is missing, which a line on stdout says.
 
     Raises:

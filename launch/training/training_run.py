@@ -42,7 +42,7 @@ from launch.training.compilation import settle_compilation
 from launch.training.feature_scaling import check_can_be_scaled, scale_features
 from launch.training.federation import build_spec, load_federated_data
 from launch.training.round_loop import RoundLoop
-from launch.training.run_runtime import check_installed, open_run_runtime, settle_device
+from launch.training.run_runtime import ensure_installed, open_run_runtime, settle_device
 from launch.training.tracking import Tracking, open_tracking
 from tff_algos.protocol import FederatedProcess, State
 from tff_algos.settings.config_fields import ConfigError
@@ -63,7 +63,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
       OSError: a file cannot be read or written.
     """
     check_run_folder(config)
-    check_installed(config)
+    ensure_installed(config)
     data = load_federated_data(config)
     with prefix_errors(find_algorithm(config.algo).flag_prefix):
         if not config.resume:  # what was begun may go on

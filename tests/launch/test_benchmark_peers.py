@@ -159,8 +159,9 @@ def test_threads_of_the_user_reach_no_peer(monkeypatch):
     from launch.benchmarks.peer_process import _set_environment
 
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "7")
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "16")
     with _set_environment(PEERS["stock_tff"]):
-        assert "TF_NUM_INTRAOP_THREADS" not in os.environ
+        assert not {"TF_NUM_INTRAOP_THREADS", "MALLOC_ARENA_MAX"} & os.environ.keys()
     with _set_environment(PEERS["raw_loop"]):
         assert os.environ["TF_NUM_INTRAOP_THREADS"] == "1"
     assert os.environ["TF_NUM_INTRAOP_THREADS"] == "7"
