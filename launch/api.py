@@ -2,7 +2,7 @@
 
     from launch.api import fit, load_run
 
-    run = fit("fedavg", dataset="digits", rounds=5, fedavg_epochs=2)
+    run = fit("fedavg", dataset="digits", rounds=5, epochs=2)
     run.metrics["test_accuracy"]  # a pandas column, by round
     run.predict(images)  # by the model that was trained
 
@@ -198,7 +198,7 @@ def fit(
         exported and resumed.
       model: a name, as --model takes it, or a function (input shape, number of outputs) -> Keras model with logits.
       verbose: whether the lines of `launch.train` are printed.
-      flags: any other flag of `launch.train`, by its name: `rounds=5`, `fedavg_epochs=2`, `keep_best=True`.
+      flags: any other flag of `launch.train`, by its name: `rounds=5`, `epochs=2`, `keep_best=True`.
 
     Returns:
       The finished run.

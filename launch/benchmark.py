@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from absl import flags as absl_flags
-
 from launch.benchmarks.machine import describe_machine
 from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.turns import Times, compute_results, time_in_turns
@@ -24,16 +22,14 @@ from launch.benchmarks.workloads import BEFORE, PEERS, WORKLOADS, Peer, Workload
 from launch.command_line import parse_flags, run_command
 from launch.runs.errors import RunStopped
 from launch.runs.tables import write_json
-from launch.settings.flags import FlagError, define_own_flags
+from launch.settings.errors import FlagError
 from launch.settings.runtimes import RUNTIMES
 from launch.stop_signals import leave
+from tff_algos.settings.config_fields import setting, texts
 
 PROGRAM = "python -m launch.benchmark"
-DEFAULT_WORKLOADS = ("fed_avg_mnist_student",)
 SECONDS = ("median", "fastest", "slowest", "CPU", "system", "first")
 COUNTED = ("ratio", "spread", "switches", "faults", "memory")
-DEFAULT_PROCESSES = 5
-DEFAULT_REPEATS = 15  # with stock TFF at 5 to 11 s a round on 2 cores, about ten minutes in all
 MAX_SPREAD = 1.1  # processes that differ by more are marked
 EXPLANATION = f"""seconds a round; ratio: how many times as long as ours, above 1 where ours is faster
 spread: the slowest process over the quickest, each by its median; * if its processes differ by more than {MAX_SPREAD:g}
@@ -58,17 +54,23 @@ class Options(NamedTuple):
     output: str
 
 
-def define_flags() -> absl_flags.FlagValues:
+@dataclasses.dataclass(frozen=True)
+class Flags:
     """The flags of this command."""
-    return define_own_flags(
-        workloads=(list(DEFAULT_WORKLOADS), f"What to time: {', '.join(WORKLOADS)}."),
-        peers=(list(PEERS), "Which peers run it, of those that can."),
-        before=("", f"Folder of another checkout of this project, such as an older one: one more peer, {BEFORE}."),
-        before_runtime=(("", *RUNTIMES), "What --before runs its computations with; empty: its own default."),
-        processes=(DEFAULT_PROCESSES, "How many times each peer is started; a process may be slow as a whole."),
-        repeats=(DEFAULT_REPEATS, "Timed rounds of each peer in all, after the first of each process, which traces."),
-        output=("", "JSON file for the results; empty: only the table."),
+
+    workloads: tuple[str, ...] = texts(("fed_avg_mnist_student",), f"What to time: {', '.join(WORKLOADS)}.")
+    peers: tuple[str, ...] = texts(tuple(PEERS), "Which peers run it, of those that can.")
+    before: str = setting("", f"Folder of another checkout of this project, such as an older one: a peer, {BEFORE}.")
+    before_runtime: str = setting(
+        "", "What --before runs its computations with; empty: its own default.", choices=("", *RUNTIMES)
     )
+    processes: int = setting(
+        5, "How many times each peer is started; a process may be slow as a whole.", minimum=1, maximum=1000
+    )
+    repeats: int = setting(  # with stock TFF at 5 to 11 s a round on 2 cores, about ten minutes in all
+        15, "Timed rounds of each peer in all, after the first of each process, which traces.", minimum=1, maximum=10**6
+    )
+    output: str = setting("", "JSON file for the results; empty: only the table.")
 
 
 def parse_options(argv: Sequence[str]) -> Options:
@@ -78,7 +80,7 @@ def parse_options(argv: Sequence[str]) -> Options:
       FlagError: an unknown flag, workload or peer, a value out of range, a peer that is not set up, a file
         that cannot be written, a folder that is no checkout.
     """
-    values = parse_flags(define_flags(), argv)
+    values = parse_flags(Flags, argv)
     _check_names("workloads", values.workloads, WORKLOADS)
     _check_names("peers", values.peers, PEERS)
     _check_output(values.output)
@@ -161,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         lambda arguments: _run(parse_options(arguments)),
         "benchmark",
         f"{PROGRAM} [--flag=value ...]",
-        define_flags,
+        Flags,
         argv,
         stopped="stopped: the benchmark was interrupted; nothing was written",
     )

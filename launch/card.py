@@ -4,6 +4,7 @@ What the model is, how good it is and for whom, whether it may be sold, what it 
 card's own bytes. Exit codes: 0 done, 2 the file cannot be read, has no card, or a damaged one.
 """
 
+import dataclasses
 import json
 import pathlib
 import sys
@@ -11,15 +12,14 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from absl import flags as absl_flags
-
 from launch.command_line import parse_command, run_command
 from launch.runs.shown_text import escape_lines
-from launch.settings.flags import FlagError
+from launch.settings.errors import FlagError
 from launch.stop_signals import leave
 from launch.tflite.card_page import card_rows
 from launch.tflite.embedded_card import read_card, split_file
 from models.model_names import ModelError
+from tff_algos.settings.config_fields import setting
 
 USAGE = "python -m launch.card <file.tflite> [--json]"
 WIDTH = 120
@@ -32,25 +32,26 @@ class Request(NamedTuple):
     json: bool
 
 
-def define_flags() -> absl_flags.FlagValues:
+@dataclasses.dataclass(frozen=True)
+class Flags:
     """The flags of this command."""
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_bool("json", False, "Print the card as it stands in the file.", flag_values=values)
-    return values
+
+    json: bool = setting(False, "Print the card as it stands in the file.")
 
 
 def parse_request(argv: Sequence[str]) -> Request:
     """Reads the command line, without the program's name. Raises FlagError."""
-    values, names = define_flags(), [argument for argument in argv if not argument.startswith("-")]
-    names += parse_command(values, [argument for argument in argv if argument not in names])
+    names = [argument for argument in argv if not argument.startswith("-")]
+    given = parse_command(Flags, [argument for argument in argv if argument not in names])
+    names += given.rest
     if len(names) != 1:
         raise FlagError(f"expected one file that launch.export has written, got {' '.join(names) or 'none'}: {USAGE}")
-    return Request(pathlib.Path(names[0]).expanduser(), values["json"].value)
+    return Request(pathlib.Path(names[0]).expanduser(), given.flags.json)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_command(_run, "card", USAGE, define_flags, argv)
+    return run_command(_run, "card", USAGE, Flags, argv)
 
 
 def _run(arguments: Sequence[str]) -> None:

@@ -3,19 +3,22 @@
 Exit codes: 0 done, 1 it failed, 2 the request was wrong, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. Imports no TensorFlow.
 """
 
+import dataclasses
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
-
-from absl import flags as absl_flags
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from datasets.errors import DatasetError
 from datasets.own_objects import describe_failure
 from launch import stop_signals
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.runs.shown_text import escape_hidden
-from launch.settings.flags import FULL_HELP, HELP_FLAGS, FlagError, read_flags
+from launch.settings.errors import FlagError
+from launch.settings.flag_fields import FlagField, format_default, iterate_fields
+from launch.settings.flag_parsing import FULL_HELP, HELP_FLAGS, define_flags, read_flags, read_given
+from launch.settings.flags import describe_unknown
 from launch.stop_signals import get_stop_code, stop_on_signals
 from launch.temporary_folder import own_temporary_folder
 from launch.terminal import NOT_UTF8, is_broken, show_text
@@ -38,6 +41,7 @@ COMMANDS = {
     "doctor": "Checks this machine, and suggests a fix for each problem.",
     "benchmark": "Measures the seconds of a round, ours beside others'.",
 }
+Flags = TypeVar("Flags")
 WRONG_REQUESTS = (FlagError, ConfigError, RunFolderError, DatasetError, ModelError, KeptFileError)
 
 
@@ -67,7 +71,7 @@ def run_command(
     run: Callable[[list[str]], int | None],
     name: str,
     usage: str,
-    define_flags: Callable[[], absl_flags.FlagValues],
+    flags: type,
     argv: Sequence[str] | None = None,
     common: Sequence[str] = (),
     **further: str,
@@ -78,7 +82,7 @@ def run_command(
       run: does the work, as for `run_main`.
       name: one of `COMMANDS`.
       usage: how to call it.
-      define_flags: gives its flags.
+      flags: its flags, a dataclass of settings.
       argv: the arguments.
       common: the flags that people use, shown by --help; () for all. --helpfull shows all.
       further: what else `run_main` takes.
@@ -86,10 +90,10 @@ def run_command(
     usage = f"{usage}\n{COMMANDS[name]}"
 
     def format_some() -> str:
-        return format_command_help(usage, define_flags(), common)
+        return format_command_help(usage, list_fields(flags), common)
 
     def format_all() -> str:
-        return format_command_help(usage, define_flags())
+        return format_command_help(usage, list_fields(flags))
 
     return run_main(run, format_some, argv, format_all=format_all, **further)
 
@@ -165,8 +169,27 @@ def name_flag(message: str) -> str:
     return f"--{message}" if re.match("[a-z][a-z0-9_]*=", message) else message
 
 
-def parse_command(values: absl_flags.FlagValues, argv: Sequence[str], of_a_run: str = "") -> list[str]:
-    """Sets `values` from the arguments, without the program's name, and returns those after a lone `--`.
+def list_fields(flags: type) -> tuple[FlagField, ...]:
+    """The flags of a command, of the dataclass that declares them."""
+    return tuple(iterate_fields(flags()))
+
+
+class Given(NamedTuple):
+    """What a command line says.
+
+    Attributes:
+      flags: every flag with its value, the default where it was left out.
+      names: the flags that were given.
+      rest: the arguments after a lone `--`.
+    """
+
+    flags: Any
+    names: Collection[str]
+    rest: list[str]
+
+
+def parse_command(flags: type[Flags], argv: Sequence[str], of_a_run: str = "") -> Given:
+    """Reads the arguments, without the program's name.
 
     An error on a flag that belongs to `launch.train` says what to do with one `of_a_run`.
 
@@ -174,19 +197,22 @@ def parse_command(values: absl_flags.FlagValues, argv: Sequence[str], of_a_run: 
       FlagError: an unknown flag, a stray argument, a value of the wrong type or out of range.
     """
     split = list(argv).index("--") if "--" in argv else len(argv)
-    read_flags(values, argv[:split], of_a_run)
-    return list(argv[split + 1 :])
+    values = define_flags(list_fields(flags))
+    read_flags(values, argv[:split], lambda name: describe_unknown(name, list(values), of_a_run))
+    given = read_given(values)
+    return Given(dataclasses.replace(flags(), **given), given.keys(), list(argv[split + 1 :]))
 
 
-def parse_flags(values: absl_flags.FlagValues, argv: Sequence[str], instead: str = "") -> absl_flags.FlagValues:
-    """The same for a command that hands no flags on: returns `values`, set.
+def parse_flags(flags: type[Flags], argv: Sequence[str], instead: str = "") -> Flags:
+    """The flags of a command that hands none on.
 
     Raises:
       FlagError: as above, or something stands after `--`; the error says what to do `instead`.
     """
-    if parse_command(values, argv, instead):
+    given = parse_command(flags, argv, instead)
+    if given.rest:
         raise FlagError(f"nothing is expected after --{instead and f'; {instead}'}")
-    return values
+    return given.flags
 
 
 def take_run_dir(arguments: Sequence[str]) -> list[str]:
@@ -203,24 +229,15 @@ def take_run_dir(arguments: Sequence[str]) -> list[str]:
     return list(arguments)
 
 
-REPEATED = "; repeat this option to specify a list of values"
-
-
-def format_command_help(usage: str, values: absl_flags.FlagValues, common: Sequence[str] = ()) -> str:
+def format_command_help(usage: str, fields: Sequence[FlagField], common: Sequence[str] = ()) -> str:
     """The text of --help: how to call the command, then its flags with their defaults in brackets.
 
-    With `common` only these flags, and how to see the others.
+    With `common` only these flags, in this order, and how to see the others.
     """
-    lines = [usage, ""]
-    names = list(values)
-    for name in common or names:
-        flag = values[name]
-        is_list = isinstance(flag.default, list)
-        default = ",".join(flag.default) if is_list else (flag.default_as_str or "").strip("'")
-        shown = f" [{default}]" if default else ""
-        # absl adds words of its own to the help of some kinds of flags.
-        text = " ".join(flag.help.split()).replace(REPEATED, "; may be given several times")
-        lines.append(f"  --{name}{shown}\n      {text}")
-    if common and len(common) < len(names):
-        lines += ["", f"{FULL_HELP} shows all {len(names)} flags."]
+    lines, by_name = [usage, ""], {field.name: field for field in fields}
+    for field in map(by_name.get, common or by_name):
+        repeated = " May be given several times." if field.setting.repeated else ""
+        lines.append(f"  --{field.name}{format_default(field)}\n      {field.setting.help_text}{repeated}")
+    if common and len(common) < len(fields):
+        lines += ["", f"{FULL_HELP} shows all {len(fields)} flags."]
     return "\n".join(lines)

@@ -5,18 +5,18 @@
 Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
+import dataclasses
 import pathlib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from absl import flags as absl_flags
-
-from launch.command_line import describe_os_error, parse_flags, run_command
+from launch.command_line import describe_os_error, parse_command, run_command
 from launch.runs.errors import RunStopped
-from launch.settings.flags import FlagError, define_own_flags
+from launch.settings.errors import FlagError
 from launch.stop_signals import leave
+from tff_algos.settings.config_fields import setting, texts
 
 if TYPE_CHECKING:
     from launch.comparison.collection import Collected
@@ -44,64 +44,71 @@ OF_A_PAPER = ("metric", "at", "group_by", "baseline", "against", "width", "smoot
 OF_A_FIGURE = ("against", "width", "smooth")
 
 
-class Request(NamedTuple):
-    """What is asked for, flag by flag; a file that is not asked for is None."""
+@dataclasses.dataclass(frozen=True)
+class Flags:
+    """The flags of this command."""
 
-    runs: Sequence[str]
-    archive: Sequence[str]
+    runs: tuple[str, ...] = texts(
+        (),
+        "Run folders, or folders with some at any depth; * for anything. By default "
+        f"'{DEFAULT_RUNS}', or none beside --archive.",
+        repeated=True,
+    )
+    archive: tuple[str, ...] = texts((), "Folder or .zip that launch.report --archive wrote.", repeated=True)
+    output: str = setting(
+        DEFAULT_OUTPUT, "The page, in a folder that exists. Beside --figure or --table, only if it is given."
+    )
+    details: str = setting(
+        "",
+        "Names of the runs whose plots and events go into the page, * for anything, at most 20; by default those with "
+        "the best last result on the test set. The others are linked.",
+    )
+    figure: str = setting(
+        "",
+        "Curves with bands over seeds and differences to a baseline, as a paper prints them: a "
+        f"{', '.join(FIGURES)} file.",
+    )
+    table: str = setting(
+        "", f"The same results as a table: a {', '.join(TABLES)} file; .tex is for LaTeX with booktabs."
+    )
+    baseline: str = setting(
+        "", "Name of the group that the others are compared with, as the table has it; empty: the best one."
+    )
+    metric: tuple[str, ...] = texts(
+        (),
+        "Column of metrics.csv that is compared; a table may have several, with commas. Empty: the main metric, on the "
+        "clients' own test data where they end with models of their own.",
+    )
+    at: str = setting("last", "When results are taken: last, best, or the number of a round.")
+    group_by: tuple[str, ...] = texts(
+        (), "Flags of launch.train whose values make the groups, with commas; empty: those that differ."
+    )
+    against: str = setting(AXES[0], "What the figure's curves are drawn against.", choices=AXES)
+    width: str = setting(
+        WIDTHS[0], "How wide the figure is: a column of a two-column paper, or its page.", choices=WIDTHS
+    )
+    smooth: int = setting(
+        0,
+        "Evaluated rounds that the figure's curves are averaged over; the raw ones stay visible. 0: none.",
+        minimum=0,
+        maximum=10**6,
+    )
+
+
+class Request(NamedTuple):
+    """What is asked for.
+
+    Attributes:
+      flags: the flags; of `runs` those that are looked for.
+      output: the page, None if it is not asked for; `figure` and `table` likewise.
+      at: when results are taken.
+    """
+
+    flags: Flags
     output: pathlib.Path | None
-    details: str
     figure: pathlib.Path | None
     table: pathlib.Path | None
-    metric: Sequence[str]
     at: str | int
-    group_by: Sequence[str]
-    baseline: str
-    against: str
-    width: str
-    smooth: int
-
-
-def define_flags() -> absl_flags.FlagValues:
-    """The flags of this command."""
-    values = define_own_flags(
-        output=(DEFAULT_OUTPUT, "The page, in a folder that exists. Beside --figure or --table, only if it is given."),
-        details=(
-            "",
-            "Names of the runs whose plots and events go into the page, * for anything, at most 20; by default those "
-            "with the best last result on the test set. The others are linked.",
-        ),
-        figure=(
-            "",
-            "Curves with bands over seeds and differences to a baseline, as a paper prints them: a "
-            f"{', '.join(FIGURES)} file.",
-        ),
-        table=(
-            "",
-            f"The same results as a table: a {', '.join(TABLES)} file; .tex is for LaTeX with booktabs.",
-        ),
-        baseline=("", "Name of the group that the others are compared with, as the table has it; empty: the best one."),
-        metric=(
-            [],
-            "Column of metrics.csv that is compared; a table may have several, with commas. Empty: the main metric, "
-            "on the clients' own test data where they end with models of their own.",
-        ),
-        at=("last", "When results are taken: last, best, or the number of a round."),
-        group_by=([], "Flags of launch.train whose values make the groups, with commas; empty: those that differ."),
-        against=(AXES, "What the figure's curves are drawn against."),
-        width=(WIDTHS, "How wide the figure is: a column of a two-column paper, or its page."),
-        smooth=(0, "Evaluated rounds that the figure's curves are averaged over; the raw ones stay visible. 0: none."),
-    )
-    for name, text in (
-        (
-            "runs",
-            "Run folders, or folders with some at any depth; * for anything. By default "
-            f"'{DEFAULT_RUNS}', or none beside --archive. May be given several times.",
-        ),
-        ("archive", "Folder or .zip that launch.report --archive wrote; may be given several times."),
-    ):
-        absl_flags.DEFINE_multi_string(name, [], text, flag_values=values)
-    return values
 
 
 def parse_request(argv: Sequence[str]) -> Request:
@@ -110,28 +117,29 @@ def parse_request(argv: Sequence[str]) -> Request:
     Raises:
       FlagError: a wrong flag, or a place where a file cannot go.
     """
-    values = parse_flags(define_flags(), argv)
+    values, given, rest = parse_command(Flags, argv)
+    if rest:
+        raise FlagError("nothing is expected after --")
     figure, table = (pathlib.Path(text) if text else None for text in (values.figure, values.table))
-    with_page = values["output"].present or not (figure or table)
+    with_page = "output" in given or not (figure or table)
     output = pathlib.Path(values.output) if with_page else None
     if not (figure or table):
-        _refuse(values, OF_A_PAPER, "does nothing without --figure or --table")
+        _refuse(given, OF_A_PAPER, "does nothing without --figure or --table")
     elif not figure:
-        _refuse(values, OF_A_FIGURE, "does nothing without --figure")
+        _refuse(given, OF_A_FIGURE, "does nothing without --figure")
     if not output:
-        _refuse(values, ("details",), "does nothing without --output")
+        _refuse(given, ("details",), "does nothing without --output")
     places = {"output": (output, PAGES), "figure": (figure, FIGURES), "table": (table, TABLES)}
     for name, (path, suffixes) in places.items():
         if path:
             check_output(name, path, suffixes)
-    request = Request(**{name: values[name].value for name in Request._fields})
-    runs = request.runs or (() if request.archive else (DEFAULT_RUNS,))
-    return request._replace(runs=runs, output=output, figure=figure, table=table, at=_parse_at(request.at))
+    runs = values.runs or (() if values.archive else (DEFAULT_RUNS,))
+    return Request(dataclasses.replace(values, runs=runs), output, figure, table, _parse_at(values.at))
 
 
-def _refuse(values: absl_flags.FlagValues, names: Sequence[str], why: str) -> None:
+def _refuse(given: Collection[str], names: Sequence[str], why: str) -> None:
     for name in names:
-        if values[name].present:
+        if name in given:
             raise FlagError(f"--{name}: {why}")
 
 
@@ -176,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{PROGRAM} --runs='{DEFAULT_RUNS}' [--archive=<runs.zip>] [--output={DEFAULT_OUTPUT}] "
         "[--figure=<x.pdf>] [--table=<x.tex>] [--flag=value ...]"
     )
-    return run_command(_run, "compare", usage, define_flags, argv, common=COMMON)
+    return run_command(_run, "compare", usage, Flags, argv, common=COMMON)
 
 
 def _run(arguments: Sequence[str]) -> None:
@@ -188,7 +196,7 @@ def _run(arguments: Sequence[str]) -> None:
 
     if request.output:
         check_plotly()
-    collected = collect_runs(request.runs, request.archive)
+    collected = collect_runs(request.flags.runs, request.flags.archive)
     for reason in collected.left_out:
         print(f"not compared: {reason}", file=sys.stderr)
     rankings = _rank(request, collected) if request.figure or request.table else []
@@ -198,7 +206,7 @@ def _run(arguments: Sequence[str]) -> None:
     runs = f"{count} run{'s' if count > 1 else ''}"
     try:
         if request.output:
-            write_comparison(collected, request.output, request.details)
+            write_comparison(collected, request.output, request.flags.details)
             size = request.output.stat().st_size / 1e6
             print(f"{runs} in {request.output} ({size:.1f} MB); open it in a browser")
         if request.figure:
@@ -218,15 +226,15 @@ def _rank(request: Request, collected: "Collected") -> "list[Ranking]":
     from launch.comparison.groups import find_mixed_flags, group_runs
     from launch.comparison.results import check_grouping, describe_metric, rank_groups
 
-    metrics = [describe_metric(collected.runs, column) for column in request.metric or ("",)]
-    flags = check_grouping(collected.runs, request.group_by)
+    metrics = [describe_metric(collected.runs, column) for column in request.flags.metric or ("",)]
+    flags = check_grouping(collected.runs, request.flags.group_by)
     if mixed := find_mixed_flags(collected.runs, flags):
         listed = ", ".join(mixed[:MOST_LISTED]) + (
             f" and {len(mixed) - MOST_LISTED} more" if mixed[MOST_LISTED:] else ""
         )
         print(f"note     inside groups, these flags vary as well: {listed}; see --group_by", file=sys.stderr)
     count = len(group_runs(collected.runs, flags))
-    rankings = [rank_groups(collected.runs, metrics[0], flags, request.at, request.baseline)]
+    rankings = [rank_groups(collected.runs, metrics[0], flags, request.at, request.flags.baseline)]
     if (missing := count - len(rankings[0].results)) > 0:
         column = rankings[0].metric.column
         print(f"note     {missing} of {count} groups have no {column}; see --metric", file=sys.stderr)
@@ -239,7 +247,9 @@ def _draw(request: Request, ranking: "Ranking") -> str:
     from launch.comparison.figure import AXES as COLUMNS
     from launch.comparison.figure import Drawing, keep_best, write_figure
 
-    write_figure(ranking, Drawing(request.width, COLUMNS[request.against], request.smooth), request.figure)
+    write_figure(
+        ranking, Drawing(request.flags.width, COLUMNS[request.flags.against], request.flags.smooth), request.figure
+    )
     drawn, count = len(keep_best(ranking).results), len(ranking.results)
     return f"; drawn are the best {drawn} of {count} groups, choose with --runs or --group_by" if drawn < count else ""
 

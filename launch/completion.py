@@ -3,13 +3,13 @@
 import argparse
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable
 
-from absl import flags as absl_flags
-
-from launch.command_line import COMMANDS
+from launch.command_line import COMMANDS, list_fields
 from launch.settings.algorithms import ALGORITHMS
-from launch.settings.flags import FULL_HELP, define_flags
+from launch.settings.flag_fields import FlagField
+from launch.settings.flag_parsing import FULL_HELP
+from launch.settings.run_config import shared_fields
 
 
 def complete() -> None:
@@ -29,31 +29,21 @@ def build_parser(line: str) -> argparse.ArgumentParser:
     for name, what in COMMANDS.items():
         command = commands.add_parser(name, help=what, add_help=False, allow_abbrev=False)
         if words[:1] == [name]:
-            _add_flags(command, _define_flags(name, words))
+            _add_flags(command, _list_flags(name, words))
     return parser
 
 
-def _define_flags(name: str, words: list[str]) -> absl_flags.FlagValues:
+def _list_flags(name: str, words: list[str]) -> Iterable[FlagField]:
     if name != "train":
-        return importlib.import_module(f"launch.{name}").define_flags()
+        module = importlib.import_module(f"launch.{name}")
+        return list_fields(module.Flags)
     asked = [word.removeprefix("--algo=") for word in words if word.startswith("--algo=")]
-    return define_flags([algo for algo in asked if algo in ALGORITHMS])
+    return [*shared_fields(), *(field for algo in asked if algo in ALGORITHMS for field in ALGORITHMS[algo].fields)]
 
 
-def _add_flags(parser: argparse.ArgumentParser, values: absl_flags.FlagValues) -> None:
+def _add_flags(parser: argparse.ArgumentParser, fields: Iterable[FlagField]) -> None:
     for name in ("help", FULL_HELP.removeprefix("--")):
         parser.add_argument(f"--{name}", action="store_true", help="")
-    for name in values:
-        flag = values[name]
-        choices = list(_list_choices(flag))
-        parser.add_argument(f"--{name}", choices=choices or None, help=flag.help.split("\n")[0].replace("%", "%%"))
-
-
-def _list_choices(flag: absl_flags.Flag) -> Iterator[str]:
-    setting = getattr(flag.parser, "setting", None)
-    if flag.boolean:
-        yield from ("true", "false")
-    elif setting is not None:
-        yield from setting.choices or ()
-    else:
-        yield from getattr(flag.parser, "enum_values", None) or ()
+    for field in fields:
+        choices = ["true", "false"] if field.value_type is bool else field.setting.choices
+        parser.add_argument(f"--{field.name}", choices=choices, help=field.setting.help_text.replace("%", "%%"))

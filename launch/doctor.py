@@ -7,6 +7,7 @@ what killed ones left in the temporary folder. Exit codes: 0 all is well, 1 some
 wrong, 130 stopped by Ctrl-C.
 """
 
+import dataclasses
 import importlib.metadata
 import os
 import platform
@@ -18,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import psutil
-from absl import flags as absl_flags
 from packaging.requirements import Requirement
 
 from datasets.catalog import DATASET_NAMES, locate
@@ -35,9 +35,10 @@ from launch.runtimes.registry import open_runtime
 from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow
 from launch.runtimes.tff_package import ABSENCE, GET_WORKER, has_worker
 from launch.runtimes.time_limit import limit_time
-from launch.settings.flags import FlagError, define_own_flags
+from launch.settings.errors import FlagError
 from launch.settings.runtimes import CPU, CPU_ONLY, DEVICES, IN_PROCESS, RUNTIMES, TFF
 from launch.stop_signals import leave
+from tff_algos.settings.config_fields import setting
 
 PROGRAM = "python -m launch.doctor"
 DISTRIBUTION = "federated-suite"
@@ -213,20 +214,22 @@ def diagnose(data_dir: str | None, client_dir: str, runtime: str = IN_PROCESS, d
     yield check_runtime(runtime, device)
 
 
-def define_flags() -> absl_flags.FlagValues:
+@dataclasses.dataclass(frozen=True)
+class Flags:
     """The flags of this command."""
-    return define_own_flags(
-        data_dir=(os.environ.get("FL_DATA_DIR", ""), "Folder of the data sets' files."),
-        client_dir=(default_client_dir(), "Cache folder of client files."),
-        runtime=(RUNTIMES, "Runtime to try, as in training."),
-        device=(DEVICES, "What it computes on."),
-        clean=(False, "Empty the caches of client files, of examples of files and of graphs, and do nothing else."),
+
+    data_dir: str = setting(lambda: os.environ.get("FL_DATA_DIR", ""), "Folder of the data sets' files.")
+    client_dir: str = setting(default_client_dir, "Cache folder of client files.")
+    runtime: str = setting(RUNTIMES[0], "Runtime to try, as in training.", choices=RUNTIMES)
+    device: str = setting(DEVICES[0], "What it computes on.", choices=DEVICES)
+    clean: bool = setting(
+        False, "Empty the caches of client files, of examples of files and of graphs, and do nothing else."
     )
 
 
-def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
+def parse_request(argv: Sequence[str]) -> Flags:
     """Reads the command line, without the program's name. Raises FlagError."""
-    values = parse_flags(define_flags(), argv)
+    values = parse_flags(Flags, argv)
     if values.device != CPU and values.runtime in CPU_ONLY:
         raise FlagError(f"--device={values.device}: expected {CPU} with --runtime={values.runtime}")
     return values
@@ -243,7 +246,7 @@ def print_finding(finding: Finding) -> bool:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_command(_run, "doctor", f"{PROGRAM} [--clean]", define_flags, argv)
+    return run_command(_run, "doctor", f"{PROGRAM} [--clean]", Flags, argv)
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -6,13 +6,13 @@ into the run folder.
 Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
+import dataclasses
 import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from absl import flags as absl_flags
 
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO
@@ -26,18 +26,19 @@ from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import TaskColumns, format_value
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.data_flags import CLIENT
-from launch.settings.flags import FlagError, define_own_flags
-from launch.settings.trusted_modules import define_trust_flag, read_trusted
+from launch.settings.errors import FlagError
+from launch.settings.trusted_modules import read_trusted
 from launch.stop_signals import leave
 from launch.training.attackers import find_attackers
 from launch.training.finished_run import (
     FinishedRun,
+    FinishedRunFlags,
     choose_models,
-    define_round_flag,
     read_finished_run,
     say_if_unchecked,
 )
 from launch.training.run_runtime import settle_device_again
+from tff_algos.settings.config_fields import setting
 
 if TYPE_CHECKING:
     from launch.training.evaluation import Evaluation
@@ -55,17 +56,11 @@ class EvaluationRow(NamedTuple):
     loss: float
 
 
-def define_flags() -> absl_flags.FlagValues:
+@dataclasses.dataclass(frozen=True)
+class Flags(FinishedRunFlags):
     """The flags of this command."""
-    values = define_own_flags(
-        run_dir=("", "Folder of a finished run."),
-        npz=("", "Your own examples: x_test and y_test, or x and y if the file has no test set."),
-        model=("", "Only this model of the run; empty: all."),
-        data_dir=("", "Folder of the data set's files, if they have moved; empty: where the run found them."),
-    )
-    define_round_flag(values)
-    define_trust_flag(values)
-    return values
+
+    npz: str = setting("", "Your own examples: x_test and y_test, or x and y if the file has no test set.")
 
 
 def read_npz_examples(path: str, data: Mapping[str, Any], layout: str = AUTO) -> tuple[np.ndarray, np.ndarray]:
@@ -201,11 +196,11 @@ def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_command(_run, "evaluate", USAGE, define_flags, argv)
+    return run_command(_run, "evaluate", USAGE, Flags, argv)
 
 
 def _run(arguments: Sequence[str]) -> None:
-    values = parse_flags(define_flags(), take_run_dir(arguments))
+    values = parse_flags(Flags, take_run_dir(arguments))
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     npz = os.path.expanduser(values.npz)

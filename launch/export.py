@@ -11,23 +11,20 @@ Ctrl-C.
 import os
 import pathlib
 import sys
-from collections.abc import Sequence
-
-from absl import flags as absl_flags
+from collections.abc import Collection, Sequence
 
 from datasets.label_format import NEXT_TOKEN
-from launch.command_line import parse_flags, run_command, take_run_dir
+from launch.command_line import parse_command, run_command, take_run_dir
 from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runs.stored_data import TAKES_TOKENS
 from launch.runtimes.runtime import quiet_tensorflow
-from launch.settings.flags import FlagError, define_own_flags
+from launch.settings.errors import FlagError
 from launch.settings.suggestions import suggest_value
-from launch.settings.trusted_modules import define_trust_flag, read_trusted
+from launch.settings.trusted_modules import read_trusted
 from launch.stop_signals import leave
 from launch.tflite.converter_process import ConverterProcess, run_converter_process
-from launch.tflite.export_job import NO_TRAINING, ExportJob, ExportRequest
+from launch.tflite.export_job import ExportJob, ExportRequest
 from launch.tflite.export_plan import (
-    ALL_MODELS,
     INTEGER_FORMATS,
     ModelExport,
     get_export_folder,
@@ -37,11 +34,12 @@ from launch.tflite.export_plan import (
 from launch.tflite.export_report import ExportReport, FailedFile, format_summary
 from launch.tflite.representatives import check_representative_client
 from launch.tflite.web_page import check_request as check_page_request
-from launch.training.finished_run import FinishedRun, define_round_flag, read_finished_run, say_if_unchecked
+from launch.training.finished_run import FinishedRun, read_finished_run, say_if_unchecked
 from launch.training.personal_models import compute_personal_weights
 from launch.training.run_runtime import settle_device_again
-from models.model_names import EXPORT_FORMATS, EXPORT_IO, TRAINED_PARTS
+from models.model_names import EXPORT_FORMATS
 
+Flags = ExportRequest
 USAGE = "python -m launch.export <run folder> [--model=<name>] [--formats=<format,...>] [--flag=value ...]"
 COMMON = (
     "run_dir",
@@ -55,46 +53,18 @@ COMMON = (
 )  # of its flags, what --help shows
 
 
-def define_flags() -> absl_flags.FlagValues:
-    """The flags of this command."""
-    values = define_own_flags(
-        run_dir=("", "Folder of a finished run."),
-        model=(ALL_MODELS, "Saved models, or clients, for the models that they ended up with; all: all but teachers."),
-        formats=([], f"Some of {', '.join(EXPORT_FORMATS)}; empty: all that apply."),
-        io=(EXPORT_IO, "Inputs and outputs of int8 and qat_int8."),
-        data_dir=("", "Where the data set's files are now; empty: where the run found them."),
-        npz=("", "Where the file of a run with --dataset=npz is now; empty: where the run found it."),
-        representative_client=("", "Client whose train split sets the ranges of int8; empty: all that use the model."),
-        representative_examples=(200, "How many examples set the ranges of int8 at most."),
-        on_device_training=(
-            (NO_TRAINING, *TRAINED_PARTS),
-            "Also write each model in a form that can be trained on the phone: head trains its last dense layers, full "
-            "all of it.",
-        ),
-        save_test_set=(False, "Also write the test set, with each file's predictions."),
-        debug_quantization=(
-            False,
-            "Also measure what int8 does to each layer; qat_int8 cannot be looked into.",
-        ),
-        web_page=(False, "Also write a page that runs the files in a phone's browser; needs `make web` once."),
-    )
-    define_round_flag(values)
-    define_trust_flag(values)
-    return values
-
-
 def parse_request(argv: Sequence[str]) -> ExportRequest:
     """Reads the command line, without the program's name. Raises FlagError."""
-    values = parse_flags(define_flags(), take_run_dir(argv))
-    if not values.run_dir:
+    request, given, rest = parse_command(ExportRequest, take_run_dir(argv))
+    if rest:
+        raise FlagError("nothing is expected after --")
+    if not request.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
-    request = ExportRequest(**{name: values[name].value for name in ExportRequest._fields})
-    request = request._replace(formats=tuple(request.formats))
-    _check_formats(request, is_given=lambda name: bool(values[name].present))
+    _check_formats(request, given)
     return request
 
 
-def _check_formats(request: ExportRequest, is_given) -> None:
+def _check_formats(request: ExportRequest, given: Collection[str]) -> None:
     unknown = [name for name in request.formats if name not in EXPORT_FORMATS]
     if unknown:
         expected = f"expected some of {', '.join(EXPORT_FORMATS)}{suggest_value(unknown[0], EXPORT_FORMATS)}"
@@ -104,7 +74,7 @@ def _check_formats(request: ExportRequest, is_given) -> None:
     if request.io == "int8" and not set(request.formats) & set(INTEGER_FORMATS):
         raise FlagError(f"--io=int8: only {' and '.join(INTEGER_FORMATS)} have that; add one to --formats")
     for name in ("representative_client", "representative_examples"):
-        if is_given(name) and "int8" not in request.formats:
+        if name in given and "int8" not in request.formats:
             raise FlagError(f"--{name}: does nothing without int8; leave it out, or add int8 to --formats")
     if request.debug_quantization and "int8" not in request.formats:
         raise FlagError("--debug_quantization: it looks into int8 only; add int8 to --formats")
@@ -151,7 +121,7 @@ def _write_files(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_command(_run, "export", USAGE, define_flags, argv, common=COMMON)
+    return run_command(_run, "export", USAGE, ExportRequest, argv, common=COMMON)
 
 
 def _run(arguments: Sequence[str]) -> int:

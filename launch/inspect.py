@@ -11,8 +11,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from absl import flags as absl_flags
-
 from datasets.catalog import find_dataset, get_title
 from datasets.dataset import DatasetOptions
 from datasets.files.formats import find_format
@@ -20,10 +18,12 @@ from launch.command_line import parse_command, run_command
 from launch.inspection.findings import describe, inspect_data
 from launch.inspection.page import BAR, PLAIN_BAR, list_lines
 from launch.runs.tables import write_json
-from launch.settings.flags import FlagError, define_flag, parse_config
-from launch.settings.run_config import FILES, RunConfig, shared_fields
+from launch.settings.errors import FlagError
+from launch.settings.flags import parse_config
+from launch.settings.run_config import FILES, RunConfig
 from launch.stop_signals import leave
 from launch.training.federation import choose_options, find_scale
+from tff_algos.settings.config_fields import setting
 
 USAGE = "python -m launch.inspect <file or folder> [--flag=value ...], or --dataset=<name>"
 COMMON = (
@@ -48,23 +48,30 @@ class Request(NamedTuple):
     json: str
 
 
-def define_flags() -> absl_flags.FlagValues:
-    """The flags of this command: those of the data, and where to write the JSON."""
-    values = absl_flags.FlagValues()
-    for field in shared_fields():
-        if field.name in OF_THE_DATA:
-            define_flag(field, values)
-    absl_flags.DEFINE_string("json", "", "File to write the findings to, as JSON.", flag_values=values)
-    return values
+def _copy(field: dataclasses.Field) -> dataclasses.Field:
+    return dataclasses.field(default=field.default, default_factory=field.default_factory, metadata=field.metadata)
+
+
+# The flags of this command: those of a run that say how data are read, and where to write the JSON.
+Flags = dataclasses.make_dataclass(
+    "Flags",
+    [
+        *((each.name, each.type, _copy(each)) for each in dataclasses.fields(RunConfig) if each.name in OF_THE_DATA),
+        ("json", str, setting("", "File to write the findings to, as JSON.")),
+    ],
+    frozen=True,
+)
 
 
 def parse_request(argv: Sequence[str]) -> Request:
     """Reads the command line, without the program's name. Raises FlagError."""
-    values, paths = define_flags(), _find_paths(argv)
-    unread = parse_command(values, [argument for argument in argv if argument not in paths], "give it to launch.train")
-    if unread:
+    paths = _find_paths(argv)
+    flags, names, rest = parse_command(
+        Flags, [argument for argument in argv if argument not in paths], "give it to launch.train"
+    )
+    if rest:
         raise FlagError(f"nothing is expected after --: {USAGE}")
-    given = {name: values[name].value for name in values if name in OF_THE_DATA and values[name].present}
+    given = {name: getattr(flags, name) for name in names if name != "json"}
     if len(paths) > 1:
         raise FlagError(f"{' '.join(paths)}: expected one file or folder: {USAGE}")
     if paths:
@@ -74,7 +81,7 @@ def parse_request(argv: Sequence[str]) -> Request:
     if not {"data", "dataset"} & set(given):
         raise FlagError(f"expected a file or folder, or --dataset=<name>: {USAGE}")
     config = parse_config(["--algo=fedavg", *(f"--{name}={value}" for name, value in given.items())])
-    return Request(config, given, values.json)
+    return Request(config, given, flags.json)
 
 
 def _find_paths(argv: Sequence[str]) -> list[str]:
@@ -90,7 +97,7 @@ def _find_paths(argv: Sequence[str]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_command(_run, "inspect", USAGE, define_flags, argv, common=COMMON)
+    return run_command(_run, "inspect", USAGE, Flags, argv, common=COMMON)
 
 
 def _run(arguments: Sequence[str]) -> None:

@@ -6,12 +6,11 @@ folder, and beside that folder the page of all results.
 Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
+import dataclasses
 import pathlib
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
-
-from absl import flags as absl_flags
 
 from launch.command_line import describe_os_error, parse_flags, run_command
 from launch.papers.engine.collection import choose_runs
@@ -24,8 +23,9 @@ from launch.runs.run_archive import archive_runs, is_archive, open_runs
 from launch.runs.run_records import RunPath, RunRecord, read_runs
 from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_table, write_text
-from launch.settings.flags import FlagError
+from launch.settings.errors import FlagError
 from launch.stop_signals import leave
+from tff_algos.settings.config_fields import setting, texts
 
 PROGRAM = "python -m launch.report"
 ALL = "all"
@@ -49,31 +49,24 @@ class Request(NamedTuple):
     archive: pathlib.Path | None
 
 
-def define_flags() -> absl_flags.FlagValues:
+@dataclasses.dataclass(frozen=True)
+class Flags:
     """The flags of this command."""
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_enum(
-        "tables",
-        None,
-        [*PAPERS, ALL],
-        f"The paper whose tables are compared; {ALL}: every one, of <runs_dir>/<paper>.zip.",
-        flag_values=values,
-    )
-    absl_flags.DEFINE_multi_string(
-        "runs_dir",
-        "runs",
-        "Folder with run folders at any depth, or a .zip that --archive wrote",
-        flag_values=values,
-    )
-    absl_flags.DEFINE_string("output", "", "Folder for .md and .csv; empty: only print.", flag_values=values)
-    absl_flags.DEFINE_bool("figure", False, "Draw the paper's figure as well, into --output.", flag_values=values)
-    absl_flags.DEFINE_string(
-        "archive",
+
+    tables: str = setting(
         "",
-        "Folder or .zip to keep the runs' settings and metrics in, without models; a .zip is replaced.",
-        flag_values=values,
+        f"The paper whose tables are compared; {ALL}: every one, of <runs_dir>/<paper>.zip.",
+        choices=("", *PAPERS, ALL),
+        expected=f"one of {', '.join([*PAPERS, ALL])}",
     )
-    return values
+    runs_dir: tuple[str, ...] = texts(
+        ("runs",), "Folder with run folders at any depth, or a .zip that --archive wrote.", repeated=True
+    )
+    output: str = setting("", "Folder for .md and .csv; empty: only print.")
+    figure: bool = setting(False, "Draw the paper's figure as well, into --output.")
+    archive: str = setting(
+        "", "Folder or .zip to keep the runs' settings and metrics in, without models; a .zip is replaced."
+    )
 
 
 def parse_request(argv: Sequence[str]) -> Request:
@@ -83,8 +76,8 @@ def parse_request(argv: Sequence[str]) -> Request:
       FlagError: a wrong flag, or no such folder.
       RunFolderError: an archive that cannot be read.
     """
-    values = parse_flags(define_flags(), argv)
-    if values.tables is None:
+    values = parse_flags(Flags, argv)
+    if not values.tables:
         raise FlagError(f"--tables is missing: expected one of {', '.join([*PAPERS, ALL])}")
     if values.figure and not values.output:
         raise FlagError("--figure needs --output=<folder to draw into>")
@@ -141,7 +134,7 @@ def write_report(report: Report, request: Request) -> list[pathlib.Path]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     usage = f"{PROGRAM} --tables=<{'|'.join([*PAPERS, ALL])}> [--flag=value ...]"
-    return run_command(_run, "report", usage, define_flags, argv)
+    return run_command(_run, "report", usage, Flags, argv)
 
 
 def _run(arguments: Sequence[str]) -> None:

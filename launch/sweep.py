@@ -1,41 +1,48 @@
-"""`python -m launch.sweep --algos=fedavg,fedsikd --seeds=0-4 -- --rounds=20` trains many runs, several at a time.
+"""`python -m launch.sweep --algos=fedavg,ditto --seeds=0-4 --epochs=2` trains many runs, several at a time.
 
 `--experiments='fedsikd/*_mnist_*'` trains experiments of papers, and `--flagfiles=a.flags,b.flags` files of your own.
 Each run is a process of its own, in `<runs_dir>/<algorithm, experiment or file>/seed_<seed>`, on its share of the
 cores. `--jobs` says how many go on at a time; the output of each is then in `seed_<seed>.log` beside its folder.
 Finished runs are skipped, here or in `--finished`, and interrupted ones are resumed, so the same command carries on
-where a sweep was stopped. Arguments after a lone `--` go to every run; of `--algos`, a flag of one algorithm to its
-runs alone.
+where a sweep was stopped. Flags of `launch.train` go to every run whose algorithm has them; with the name of an
+algorithm before it, as `--ditto_epochs=1`, a setting goes to its runs alone. What this command has, too, such as
+`--runtime`, goes to the runs behind a lone `--`.
 
 Exit codes: 0 all runs are finished, 1 some failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM,
 129 by SIGHUP.
 """
 
+import dataclasses
 import pathlib
 import shlex
 import sys
+import types
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from launch.command_line import parse_command, run_command
+from launch.command_line import list_fields, run_command
 from launch.progress import say
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import is_archive, open_runs
 from launch.runs.run_records import RunPath
 from launch.runtimes.runtime import WorkerError
-from launch.settings.flag_fields import FlagField
-from launch.settings.flags import FlagError, define_flag, define_own_flags
+from launch.settings.errors import FlagError
+from launch.settings.flag_parsing import define_flags, read_given, read_known, refuse_stray
+from launch.settings.flags import describe_unknown, list_names_of_runs
+from launch.settings.run_config import shared_fields
+from launch.settings.runtimes import RAY
 from launch.settings.seeds import read_seeds
+from launch.settings.setting_names import get_flag, join_values
 from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
-from launch.sweeps.jobs import are_done, define_jobs_flag, open_engine
+from launch.sweeps.jobs import JobsFlags, are_done, open_engine
 from launch.sweeps.pool import Engine, run_tasks
-from launch.sweeps.ray_runs import RayEngine, check_ray_flags, define_ray_flags
-from launch.sweeps.recipes import Recipe, check_arguments, find_recipes, select_arguments
+from launch.sweeps.ray_runs import RayEngine, check_ray_flags
+from launch.sweeps.recipes import Recipe, find_recipes, share_arguments
 from launch.sweeps.tasks import OWN_FLAGS, Task
-from tff_algos.settings.config_fields import Setting
+from tff_algos.settings.config_fields import setting, texts
 
 PROGRAM = "python -m launch.sweep"
 # Of its flags, those that --help shows.
@@ -43,33 +50,38 @@ COMMON = ("algos", "experiments", "flagfiles", "seeds", "runs_dir", "rounds", "j
 
 
 class Request(NamedTuple):
-    """What a command line asks for: the runs, how many at a time, and on which Ray cluster; None for this machine."""
+    """What a command line asks for.
+
+    Attributes:
+      tasks: the runs.
+      jobs: how many at a time.
+      ray_address: on which Ray cluster; None for this machine.
+      lacking: {setting that was given: the algorithms that have none of this name}.
+    """
 
     tasks: list[Task]
     jobs: int | None
     ray_address: str | None
+    lacking: Mapping[str, Sequence[str]] = types.MappingProxyType({})
 
 
-def define_flags() -> absl_flags.FlagValues:
+@dataclasses.dataclass(frozen=True)
+class Flags(JobsFlags):
     """The flags of this command."""
-    values = define_own_flags(
-        algos=([], "Algorithms, with the flags after -- and else their defaults."),
-        experiments=([], "Experiments of papers or patterns of their names (quote a *)."),
-        flagfiles=([], "Flagfiles or patterns of their names (quote a *)."),
-        seeds=(["0"], "Seeds, each a run of all of these, as 0,1,2 or 0-4."),
-        runs_dir=("runs", "Folder for the run folders."),
+
+    algos: tuple[str, ...] = texts((), "Algorithms, with the flags that are given and else their defaults.")
+    experiments: tuple[str, ...] = texts((), "Experiments of papers or patterns of their names (quote a *).")
+    flagfiles: tuple[str, ...] = texts((), "Flagfiles or patterns of their names (quote a *).")
+    seeds: tuple[str, ...] = texts(("0",), "Seeds, each a run of all of these, as 0,1,2 or 0-4.")
+    runs_dir: str = setting("runs", "Folder for the run folders.")
+    finished: tuple[str, ...] = texts(
+        (), "Folder or .zip of runs, kept by launch.report --archive, that need not be made again.", repeated=True
     )
-    absl_flags.DEFINE_multi_string(
-        "finished",
-        [],
-        "Folder or .zip of runs, kept by launch.report --archive, that need not be made again",
-        flag_values=values,
+    rounds: int | None = setting(None, "Rounds of every run; by default its settings'.", minimum=1, maximum=10**6)
+    runtime: str = setting(
+        "", "ray: whole runs on the nodes of a Ray cluster; by default on this machine.", choices=("", RAY)
     )
-    rounds = Setting("Rounds of every run; by default its settings'.", minimum=1, maximum=10**6)
-    define_flag(FlagField("rounds", rounds, 1), values)
-    define_jobs_flag(values)
-    define_ray_flags(values)
-    return values
+    ray_address: str = setting("", "Ray cluster: host:port, ray://host:port, or auto for the one of this machine.")
 
 
 def parse_request(argv: Sequence[str]) -> Request:
@@ -79,18 +91,24 @@ def parse_request(argv: Sequence[str]) -> Request:
       FlagError: a wrong flag, nothing of such a name, a wrong seed, or settings that `launch.train` would refuse.
       RunFolderError: an archive of finished runs that cannot be read.
     """
-    values = define_flags()
-    extra = parse_command(values, argv, "put the flags of the runs behind --, as in -- --batch_size=32")
-    check_ray_flags(values)
-    named = [name for name in OWN_FLAGS for argument in extra if _names_flag(argument, name)]
+    known = define_flags(list_fields(Flags))
+    split = list(argv).index("--") if "--" in argv else len(argv)
+    handed_on, extra = join_values(read_known(known, argv[:split])), list(argv[split + 1 :])
+    if stray := next((each for each in handed_on if not get_flag(each)), None):
+        raise refuse_stray(stray, known)
+    values = dataclasses.replace(Flags(), **read_given(known))
+    check_ray_flags(values.runtime, values.ray_address)
+    recipes, runs_dir = find_asked(values), pathlib.Path(values.runs_dir)
+    _check_handed_on(known, recipes, handed_on)
+    extra = [*handed_on, *extra]
+    named = [name for name in OWN_FLAGS for argument in extra if get_flag(argument).removeprefix("no") == name]
     if forbidden := [name for name in named if name != "rounds"]:
         raise FlagError(f"--{forbidden[0]} after --: expected flags that the sweep does not set itself")
     if values.rounds is not None:
         if "rounds" in named:
             raise FlagError("--rounds stands before and after --; expected it once")
         extra = [f"--rounds={values.rounds}", *extra]
-    recipes, runs_dir = find_asked(values), pathlib.Path(values.runs_dir)
-    check_arguments(recipes, extra)
+    shares = share_arguments(recipes, extra)
     place = next((path for path in (runs_dir, *runs_dir.parents) if path.exists()), runs_dir)
     if place.exists() and not place.is_dir() and not is_archive(runs_dir):
         raise FlagError(f"--runs_dir={runs_dir}: expected a folder, {place} is a file; choose another")
@@ -100,23 +118,33 @@ def parse_request(argv: Sequence[str]) -> Request:
         )
     finished = tuple(open_runs(pathlib.Path(name)) for name in values.finished)
     seeds = read_seeds(values.seeds, "seeds")
-    tasks = [_build_task(recipe, seed, runs_dir, extra, finished) for seed in seeds for recipe in recipes]
-    return Request(tasks, values.jobs, None if values.runtime is None else values.ray_address or "")
+    tasks = [
+        _build_task(recipe, seed, runs_dir, shares.arguments[recipe.name], finished)
+        for seed in seeds
+        for recipe in recipes
+    ]
+    return Request(tasks, values.jobs, values.ray_address if values.runtime else None, shares.lacking)
 
 
-def _names_flag(argument: str, name: str) -> bool:
-    return argument.lstrip("-").split("=")[0].removeprefix("no") == name and argument.startswith("-")
+def _check_handed_on(values: absl_flags.FlagValues, recipes: Sequence[Recipe], arguments: Sequence[str]) -> None:
+    """Raises FlagError unless each argument is a flag of the runs that the sweep does not set itself."""
+    rows = [recipe.algorithm for recipe in recipes]
+    known = list_names_of_runs(rows) - {"algo", *OWN_FLAGS}
+    for name in map(get_flag, arguments):
+        if name not in known and name.removeprefix("no") not in known:
+            settings = {field.name for row in rows if row for field in (*row.fields, *shared_fields())}
+            raise FlagError(describe_unknown(name, [*values, *sorted(settings - {"algo", *OWN_FLAGS, *values})]))
 
 
 def _build_task(
-    recipe: Recipe, seed: str, runs_dir: pathlib.Path, extra: Sequence[str], finished: tuple[RunPath, ...]
+    recipe: Recipe, seed: str, runs_dir: pathlib.Path, own: Sequence[str], finished: tuple[RunPath, ...]
 ) -> Task:
     run_dir = runs_dir / recipe.name / f"seed_{seed}"
-    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *select_arguments(recipe, extra))
+    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *own)
     return Task(recipe, arguments, run_dir, recipe.resolve(arguments), finished)
 
 
-def find_asked(values: absl_flags.FlagValues) -> list[Recipe]:
+def find_asked(values: Flags) -> list[Recipe]:
     """What is to be trained. Raises FlagError if nothing is asked for or a name finds nothing."""
     recipes = find_recipes(values.flagfiles, values.experiments, values.algos)
     if not recipes:
@@ -140,8 +168,8 @@ def suggest_report(tasks: Sequence[Task]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     what = "|".join(f"--{name}=<...>" for name in ("algos", "experiments", "flagfiles"))
-    usage = f"{PROGRAM} {what} [--flag=value ...] [-- flags of train]"
-    return run_command(_run, "sweep", usage, define_flags, argv, common=COMMON)
+    usage = f"{PROGRAM} {what} [--flag=value ...] [--flag of train ...]"
+    return run_command(_run, "sweep", usage, Flags, argv, common=COMMON)
 
 
 def _open_engine(request: Request) -> Engine:
@@ -153,6 +181,8 @@ def _open_engine(request: Request) -> Engine:
 def _run(arguments: Sequence[str]) -> int:
     request = parse_request(arguments)
     tasks = request.tasks
+    for name, algorithms in request.lacking.items():
+        say(f"note     --{name}: {', '.join(algorithms)} {'has' if len(algorithms) == 1 else 'have'} no such setting")
     try:
         with as_stop_after_signal():
             failures = run_tasks(tasks, _open_engine(request))

@@ -8,13 +8,12 @@ Exit codes: 0 all is sent, 1 the tracker failed, 2 the request was wrong, 130 st
 SIGHUP.
 """
 
+import dataclasses
 import glob
 import os
 import pathlib
 import shlex
 from collections.abc import Sequence
-
-from absl import flags as absl_flags
 
 from launch.command_line import parse_flags, run_command
 from launch.progress import say
@@ -23,28 +22,29 @@ from launch.runs.columns import TENSORBOARD as EVENTS
 from launch.runs.errors import RunStopped
 from launch.runs.round_table import read_round_table
 from launch.runs.run_records import find_run_dirs
-from launch.settings.flags import FlagError, define_own_flags
+from launch.settings.errors import FlagError
 from launch.settings.trackers import TENSORBOARD, TRACKERS
 from launch.stop_signals import leave
 from launch.trackers.order import describe_run, find_python, start_sender
+from tff_algos.settings.config_fields import setting, texts
 
 PROGRAM = "python -m launch.track"
 AGAIN = "the same command goes on"
 
 
-def define_flags() -> absl_flags.FlagValues:
+@dataclasses.dataclass(frozen=True)
+class Flags:
     """The flags of this command."""
-    return define_own_flags(
-        run_dir=([], "Run folders, folders of them, or patterns of their names (quote a *)."),
-        to=("", f"Tracker: {', '.join(TRACKERS)}."),
-        follow=(False, "Follow runs that go on until they have ended."),
-        models=(True, "Send models and exported files, too."),
-    )
+
+    run_dir: tuple[str, ...] = texts((), "Run folders, folders of them, or patterns of their names (quote a *).")
+    to: str = setting("", f"Tracker: {', '.join(TRACKERS)}.")
+    follow: bool = setting(False, "Follow runs that go on until they have ended.")
+    models: bool = setting(True, "Send models and exported files, too.")
 
 
-def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
+def parse_request(argv: Sequence[str]) -> Flags:
     """Reads the command line, without the program's name. Raises FlagError."""
-    values = parse_flags(define_flags(), argv)
+    values = parse_flags(Flags, argv)
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected a run folder, a folder of them or a pattern")
     if values.to not in TRACKERS:
@@ -90,7 +90,7 @@ def write_missing_event_files(run_dir: pathlib.Path) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     usage = f"{PROGRAM} --run_dir=<folder,...> --to=<{'|'.join(TRACKERS)}> [--flag=value ...]"
-    return run_command(_run, "track", usage, define_flags, argv, stopped=f"stopped; {AGAIN}")
+    return run_command(_run, "track", usage, Flags, argv, stopped=f"stopped; {AGAIN}")
 
 
 def _run(arguments: Sequence[str]) -> int:

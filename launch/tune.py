@@ -33,7 +33,7 @@ from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.sweeps.jobs import open_engine
 from launch.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.tuning.best_flagfile import write_best_flagfile
-from launch.tuning.request import Request, define_flags, parse_request
+from launch.tuning.request import Flags, Request, parse_request
 from launch.tuning.scored_runs import (
     OpenEngine,
     ScoresOfTrials,
@@ -64,7 +64,7 @@ class Searched(NamedTuple):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     usage = f"{PROGRAM} --experiment=<file or name> --search='a=1|2;b=log(1e-4,1e-1)' [--flag=value ...]"
-    return run_command(_run, "tune", usage, define_flags, argv, common=COMMON)
+    return run_command(_run, "tune", usage, Flags, argv, common=COMMON)
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from launch.settings.flags import HELP_FLAGS, define_flags
+from launch.settings.flag_parsing import HELP_FLAGS
+from launch.settings.flags import list_names_of_runs
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("datasets", "models", "tff_algos", "launch")
@@ -289,7 +290,7 @@ def test_modules_are_short():
 
 def test_flags_that_texts_name_exist():
     """What an error or a docstring tells the user to type must be a flag of the training command, or of pip."""
-    known = {*HELP_FLAGS, *PIP_FLAGS, *(f"--{flag}" for flag in define_flags())}
+    known = {*HELP_FLAGS, *PIP_FLAGS, *(f"--{name}" for name in list_names_of_runs())}
     for name in (name for name in NAMES if not name.startswith("launch/")):
         constants = [node.value for node in ast.walk(read_tree(name)) if isinstance(node, ast.Constant)]
         texts = [constant for constant in constants if isinstance(constant, str)]

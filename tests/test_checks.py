@@ -223,7 +223,7 @@ def test_litert_finds_a_training_that_does_nothing(litert, exported, monkeypatch
 
 def write_compared_run(folder, temperature, seed):
     """A finished run of one round whose test accuracy is a tenth of the temperature and of the seed."""
-    flags = {"algo": "fedsikd", "fedsikd_temperature": temperature, "seed": seed, "rounds": 1}
+    flags = {"algo": "fedsikd", "temperature": temperature, "seed": seed, "rounds": 1}
     folder.mkdir(parents=True)
     write_json(folder / "config.json", {"flags": flag_values(build_run_config(flags)), "data": {}})
     write_json(folder / "summary.json", {"rounds": 1})
@@ -240,7 +240,7 @@ def answers(tmp_path_factory):
     table = {"all": 6, "afterReset": 6, "filtered": 3, "count": "3 of 6", "once": ["0.5", "0.4"]}
     table["twice"] = ["0.4", "0.5"]
     # Deviation 0.1, standard error 0.0577, quantile 4.3027: half width 0.2484.
-    groups = [["fedsikd_temperature", "Mean", "95 % interval", "Seeds"]]
+    groups = [["temperature", "Mean", "95 % interval", "Seeds"]]
     groups += [["3", "0.4000", "0.1516 to 0.6484", "3"], ["2", "0.3000", "0.0516 to 0.5484", "3"]]
     visit = {"name": "desktop", "seconds": 1.0, "problems": [], "hover": "0.3", "pictures": [], "groups": groups}
     return folder, visit | {"buttons": ["Seed", "Download plot as a png", "Zoom in"], "table": table}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flag_fields import FlagField
-from launch.settings.flags import describe_expected
+from launch.settings.flag_parsing import describe_expected
 from launch.settings.run_config import algorithm_fields, list_groups
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -33,13 +33,13 @@ def run_rounds(given: dict[str, Any], orders: Iterable[str], answers: TextIO) ->
     """A round for each order.
 
     Args:
-      given: the `settings` of the run, as flags with their values, the `log_path`, and `clients_at_a_time`, which runs
+      given: the `arguments` of the run, the `log_path`, and `clients_at_a_time`, which runs
         so many in this process, or None for what the runtime chooses.
       orders: what is read.
       answers: what is written.
     """
     from launch.runs.run_description import describe_data
-    from launch.settings.run_config import build_run_config
+    from launch.settings.flags import parse_config
     from launch.training.federation import build_spec, load_federated_data
     from launch.training.run_runtime import open_run_runtime, settle_device
     from launch.training.training_run import build_process
@@ -51,7 +51,7 @@ def run_rounds(given: dict[str, Any], orders: Iterable[str], answers: TextIO) ->
 
         return run_in_process(given["log_path"], config.device, given["clients_at_a_time"])
 
-    config = build_run_config(given["settings"])
+    config = parse_config([], given["arguments"])  # as of a flagfile: a setting that does nothing is no mistake
     data = load_federated_data(config)
     config = settle_device(config)
     spec = build_spec(config, describe_data(data))

@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 a part failed, 2 the request was wrong or there is no GPU,
 """
 
 import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -20,8 +21,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from absl import flags as absl_flags
-
 from datasets.errors import DatasetError
 from launch.benchmarks.cost import Cost
 from launch.benchmarks.gpu_parts import CIFAR10_ROUNDS, Machine, Part, list_parts
@@ -30,34 +29,36 @@ from launch.benchmarks.machine import describe_machine
 from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.turns import compute_results, time_in_turns
 from launch.benchmarks.workloads import PFL, ROOT, build_data
-from launch.command_line import format_command_help, parse_flags, run_main
+from launch.command_line import format_command_help, list_fields, parse_flags, run_main
 from launch.library_versions import find_version
 from launch.runs.errors import RunStopped
 from launch.runs.tables import write_json
-from launch.settings.flags import FlagError, define_own_flags
+from launch.settings.errors import FlagError
 from launch.stop_signals import leave
+from tff_algos.settings.config_fields import setting, texts
 
 PROGRAM = "python -m launch.benchmarks.gpu"
 GPU_LOCK, GPU_LIBRARY = "requirements-gpu.lock", "nvidia-cudnn-cu11"
 LEAST_S = 20.0  # a part is not begun with less
-DEFAULT_REPEATS, DEFAULT_PFL_ROUNDS, DEFAULT_BUDGET_S = 5, 30, 840
 FAILED, SKIPPED = "failed", "skipped"
 LOG_LINES = 40  # of each log of a part that failed
 
 Report = Callable[[str], None]
 
 
-def define_flags() -> absl_flags.FlagValues:
+@dataclasses.dataclass(frozen=True)
+class Flags:
     """The flags of this command."""
-    return define_own_flags(
-        output=("bench_gpu.json", "JSON file for the results; what it has already is not measured again."),
-        parts=([], "Which parts, with commas between; empty: all, the quick ones first."),
-        repeats=(DEFAULT_REPEATS, "Timed rounds of each, after the first, which traces."),
-        pfl_rounds=(DEFAULT_PFL_ROUNDS, f"The same beside pfl-research, whose benchmark has {CIFAR10_ROUNDS}."),
-        clients_at_a_time=(["1", "4", "16"], "Numbers of clients that are trained at once."),
-        budget_s=(DEFAULT_BUDGET_S, "Seconds for all of it; parts share what is left."),
-        smoke=(False, "All of it in miniature on the CPU, to see that it works."),
+
+    output: str = setting("bench_gpu.json", "JSON file for the results; what it has already is not measured again.")
+    parts: tuple[str, ...] = texts((), "Which parts, with commas between; empty: all, the quick ones first.")
+    repeats: int = setting(5, "Timed rounds of each, after the first, which traces.", minimum=1, maximum=10**6)
+    pfl_rounds: int = setting(
+        30, f"The same beside pfl-research, whose benchmark has {CIFAR10_ROUNDS}.", minimum=1, maximum=10**6
     )
+    clients_at_a_time: tuple[str, ...] = texts(("1", "4", "16"), "Numbers of clients that are trained at once.")
+    budget_s: int = setting(840, "Seconds for all of it; parts share what is left.", minimum=1, maximum=10**6)
+    smoke: bool = setting(False, "All of it in miniature on the CPU, to see that it works.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,12 +66,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     start_s = time.monotonic()
     return run_main(
         functools.partial(_run, start_s),
-        lambda: format_command_help(f"{PROGRAM} [--flag=value ...]", define_flags()),
+        lambda: format_command_help(f"{PROGRAM} [--flag=value ...]", list_fields(Flags)),
         argv,
     )
 
 
-def choose_parts(values: absl_flags.FlagValues) -> dict[str, Part]:
+def choose_parts(values: Flags) -> dict[str, Part]:
     """The parts that the flags ask for. Raises FlagError: a part or a number that cannot be."""
     numbers = [int(number) if number.isdecimal() else 0 for number in values.clients_at_a_time]
     if not numbers or min(numbers) < 1:
@@ -162,7 +163,7 @@ def _format(value: float | None, form: str, unit: str = "") -> str:
 
 
 def _run(start_s: float, arguments: Sequence[str]) -> int:
-    values = parse_flags(define_flags(), arguments)
+    values = parse_flags(Flags, arguments)
     parts, machine = choose_parts(values), _choose_machine(values.smoke)
     about = {"gpu": None if machine.is_smoke else _find_gpu(machine.gpu), "smoke": machine.is_smoke}
     path = pathlib.Path(values.output)

@@ -35,7 +35,7 @@ def open_rounds(
       clients_at_a_time: how many of a round's clients are trained at once by --runtime=in_process; None for its choice.
     """
     given = {
-        "settings": {**workload.get_settings(folder), **(settings or {})},
+        "arguments": workload.spell_arguments(folder, **(settings or {})),
         "log_path": os.path.join(folder, f"{os.getpid()}_runtime.log"),
         "clients_at_a_time": clients_at_a_time,
     }

@@ -12,6 +12,7 @@ from typing import Any
 
 from datasets.federated_data import FederatedData
 from launch.runtimes.tff_package import ABSENCE, GET_WORKER, has_worker
+from launch.settings.algorithms import ALGORITHMS
 from launch.settings.run_config import RunConfig, build_run_config
 from launch.settings.runtimes import IN_PROCESS, TFF
 from launch.training.federation import load_federated_data
@@ -109,6 +110,15 @@ class Workload:
         """The settings of the run, with a folder for its client files."""
         return {**self.settings, "client_dir": os.path.abspath(folder)}
 
+    def spell_arguments(self, folder: str, **further: Any) -> list[str]:
+        """The same and further ones as flags that every version of this project reads.
+
+        Earlier versions put the algorithm's name before its settings, which later ones understand.
+        """
+        algorithm, settings = ALGORITHMS[self.settings["algo"]], {**self.get_settings(folder), **further}
+        own = {name: algorithm.flag_prefix + name for name in algorithm.names}
+        return [f"--{own.get(name, name)}={value}" for name, value in settings.items()]
+
     def build_config(self, folder: str) -> RunConfig:
         """The run's config, with a folder for its client files."""
         return build_run_config(self.get_settings(folder))
@@ -131,7 +141,7 @@ def make_fed_avg(
       num_examples: examples of each client.
       form: of the examples, a key of `random_examples.FORMATS`.
       peers: see `Workload`.
-      settings: further ones of the run, those of FedAvg without their prefix.
+      settings: further ones of the run.
     """
     training = {"epochs": 1, "learning_rate": 1e-3} | settings
     shared = {key: training.pop(key) for key in ("width", "augment") if key in training}
@@ -149,7 +159,7 @@ def make_fed_avg(
             "test_fraction": 0.0,
             "model": model,
             **shared,
-            **{f"fedavg_{key}": value for key, value in training.items()},
+            **training,
         },
         peers,
     )
@@ -193,8 +203,8 @@ WORKLOADS = {
                 "algo": "fedsikd",
                 "dataset": "digits",
                 "num_clients": 12,
-                "fedsikd_student_epochs": 2,
-                "fedsikd_teacher_epochs": 2,
+                "student_epochs": 2,
+                "teacher_epochs": 2,
             },
         ),
         Workload(
@@ -204,9 +214,9 @@ WORKLOADS = {
                 "algo": "fedcd",
                 "dataset": "digits",
                 "clients_per_archetype": 1,
-                "fedcd_cohort_size": 10,
-                "fedcd_milestones": "1",
-                "fedcd_epochs": 2,
+                "cohort_size": 10,
+                "milestones": "1",
+                "epochs": 2,
             },
         ),
         Workload(
@@ -222,7 +232,7 @@ WORKLOADS = {
         Workload(
             "async_periodic_digits",
             "asynchronous FL with periodic aggregation, 100 devices of digits, 30 a period",
-            {"algo": "async_periodic", "dataset": "digits", "num_clients": 100, "async_periodic_max_scheduled": 30},
+            {"algo": "async_periodic", "dataset": "digits", "num_clients": 100, "max_scheduled": 30},
         ),
     )
 }

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 from datasets.catalog import DATASETS, DatasetOptions
 from launch.comparison.compared_run import EXPERIMENT, SEED, ComparedRun, list_fields
 from launch.settings.algorithms import ALGORITHMS
+from launch.settings.run_config import shared_fields
 
 ALGO, DATASET, PARTITION = "algo", "dataset", "partition"
 MOST_PLAIN_FLAGS = 3  # so many flags that differ are all grouped by
 MISSING = "-"  # of a flag that a run has not
+_OF_ALL = frozenset({EXPERIMENT, *(field.name for field in shared_fields())})  # the others are of algorithms
 
 
 class Group(NamedTuple):
@@ -28,12 +30,13 @@ class Group(NamedTuple):
 
 
 def find_differing_flags(runs: Sequence[ComparedRun]) -> list[str]:
-    """The flags that have several values among the runs that have them; an algorithm's own exist in its runs alone."""
-    values: dict[str, set] = {}
+    """The flags that have several values; a setting of algorithms, among the runs of one, since each has its own."""
+    values: dict[tuple[str, Any], set] = {}
     for run in runs:
         for name, value in run.flags.items():
-            values.setdefault(name, set()).add((type(value) is bool, value))
-    differing = [name for name, found in values.items() if len(found) > 1]
+            whose = None if name in _OF_ALL else run.flags.get(ALGO)
+            values.setdefault((name, whose), set()).add((type(value) is bool, value))
+    differing = list(dict.fromkeys(name for (name, _), found in values.items() if len(found) > 1))
     if EXPERIMENT in differing and ALGO in differing and _are_same_split(runs, EXPERIMENT, ALGO):
         differing.remove(EXPERIMENT)  # folders that are called after their algorithm say nothing more
     return differing
@@ -89,7 +92,7 @@ def group_runs(runs: Sequence[ComparedRun], flags: Sequence[str]) -> list[Group]
 
 
 def _name_group(flags: Sequence[str], run: ComparedRun) -> str:
-    """Text speaks for itself; numbers stand behind the name of their flag, without the algorithm's at its start."""
+    """Text speaks for itself; numbers stand behind the name of their flag."""
     if not flags:
         return "all runs"
     parts = []
@@ -100,13 +103,8 @@ def _name_group(flags: Sequence[str], run: ComparedRun) -> str:
         elif isinstance(value, str) and value:
             parts.append(value)
         elif flag in run.flags:
-            parts.append(f"{shorten_flag(flag, run.flags)} {_format_flag(value)}")
+            parts.append(f"{flag.replace('_', ' ')} {_format_flag(value)}")
     return ", ".join(parts) or MISSING
-
-
-def shorten_flag(flag: str, flags: Mapping[str, Any]) -> str:
-    """A flag's name in words, such as "proximal weight" of `fedavg_proximal_weight` in a run of FedAvg."""
-    return flag.removeprefix(f"{flags.get(ALGO)}_").replace("_", " ")
 
 
 def _format_flag(value: Any) -> str:

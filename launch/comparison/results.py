@@ -18,11 +18,13 @@ from launch.comparison.estimates import (
     estimate_mean,
     read_seed_results,
 )
-from launch.comparison.groups import Group, choose_grouping, group_runs
+from launch.comparison.groups import ALGO, Group, choose_grouping, group_runs
 from launch.comparison.trivial_rows import list_trivial_groups
 from launch.runs.column_titles import TITLES, title_column
 from launch.runs.task_columns import TaskColumns, describe_columns, find_bounds, find_directions
+from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
+from launch.settings.setting_names import find_setting
 from launch.settings.suggestions import suggest_value
 
 AXIS_TITLES = {TOTAL_BYTES: "Bytes sent, both ways", SECONDS: "Seconds of training"}
@@ -119,10 +121,12 @@ def describe_metric(runs: Sequence[ComparedRun], column: str) -> MetricWords:
 def check_grouping(runs: Sequence[ComparedRun], flags: Sequence[str]) -> list[str]:
     """The flags to group by; those of `choose_grouping` if none are named. Raises FlagError for one that no run has."""
     known = dict.fromkeys(flag for run in runs for flag in run.flags)
+    rows = [ALGORITHMS[name] for name in {run.flags.get(ALGO) for run in runs} & ALGORITHMS.keys()]
+    flags = [find_setting(flag, rows) for flag in flags]
     for flag in flags:
         if flag not in known:
             raise FlagError(f"--group_by={flag}: no run has such a flag{suggest_value(flag, known)}")
-    return list(flags) or choose_grouping(runs)
+    return flags or choose_grouping(runs)
 
 
 def rank_groups(

@@ -13,7 +13,6 @@ from launch.plots.style import COLORS, LINES, STYLE, count_rounds, count_values,
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CLIENT, EVENTS_FILE, MODEL, PLOTS, PREFERS, ROUND, WHAT
 from launch.runs.run_records import RunPath, read_rows
-from launch.settings.run_config import find_algorithm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -227,7 +226,7 @@ def draw_archetype_run(
     if archetypes and {CHANGE, name_accuracy(0)} <= metrics.keys():
         written.append(draw_archetypes(metrics, archetypes, title, plots / "archetypes.png"))
     if has_models(metrics):
-        listed = flags.get(f"{find_algorithm(flags['algo']).name}_milestones", "")
+        listed = flags.get("milestones", "")
         milestones = [int(text) for text in listed.split(",") if text.strip()]
         written.append(draw_models(metrics, milestones, title, plots / "models.png"))
         if archetypes and (run_dir / EVENTS_FILE).exists():

@@ -39,7 +39,6 @@ from launch.plots.style import (
 from launch.runs import columns
 from launch.runs.run_records import read_columns, read_config, read_rows
 from launch.runs.task_columns import TaskColumns, read_task_columns
-from launch.settings.run_config import find_algorithm
 from launch.settings.run_titles import describe_run, describe_split
 from tff_algos.protocol import COMMON_METRICS
 
@@ -290,7 +289,7 @@ def _read_names(path: pathlib.Path) -> list[str]:
 
 def _name_losses(flags: Mapping[str, Any]) -> dict[str, str]:
     """The labels of the losses: a student's training loss has a part that its test loss lacks."""
-    is_distilled = flags.get(f"{find_algorithm(flags['algo']).name}_label_weight", 1) < 1
+    is_distilled = flags.get("label_weight", 1) < 1
     return LOSSES | ({columns.TRAIN_LOSS: "training (with distillation)"} if is_distilled else {})
 
 

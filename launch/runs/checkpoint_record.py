@@ -11,7 +11,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.settings.renamed_flags import rename_stored_flags
 from launch.settings.resuming import CHANGEABLE_ON_RESUME
-from launch.settings.run_config import RunConfig, flag_values
+from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 
 
 def format_record(config: RunConfig, digests: Mapping[str, str]) -> str:
@@ -28,7 +28,7 @@ def check_record(record: str, folder: RunFolder, config: RunConfig, digests: Map
     kept: dict[str, Any] = json.loads(record)
     flags = _list_flags(config)
     # A flag that only one of them has was added or removed by another version.
-    kept_flags = rename_stored_flags(kept["flags"])
+    kept_flags = rename_stored_flags(kept["flags"], find_algorithm(config.algo))
     changed = [name for name, value in kept_flags.items() if name in flags and flags[name] != value]
     if changed:
         name = changed[0]

@@ -30,6 +30,7 @@ from launch.settings.run_config import (
     RunConfig,
     algorithm_fields,
     build_run_config,
+    find_algorithm,
     find_idle,
     flag_values,
     shared_fields,
@@ -141,6 +142,7 @@ def list_other_settings(stored: Mapping[str, Any], wanted: RunConfig) -> list[st
     are given.
     """
     asked = flag_values(wanted)
+    stored = rename_stored_flags(stored, find_algorithm(wanted.algo))  # of a user's own, whose name is known only here
     stored = complete_stored_flags(stored, (*shared_fields(), *algorithm_fields(wanted.algo)))
     ignored = CHANGEABLE_ON_RESUME | MEANS_OF_COMPUTING
     other = [name for name, value in asked.items() if name in stored and name not in ignored and stored[name] != value]
@@ -156,6 +158,7 @@ def find_stored_idle(flags: Mapping[str, Any]) -> frozenset[str]:
         return frozenset()
     try:
         known = (*shared_fields(), *algorithm_fields(flags["algo"]))
+        flags = {field.name: flags[field.name] for field in known if field.name in flags}
         return frozenset(find_idle(build_run_config(complete_stored_flags(flags, known))))
     except (FlagError, ConfigError, DatasetError, ValueError, TypeError):
         return frozenset()

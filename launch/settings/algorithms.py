@@ -30,14 +30,16 @@ from tff_algos.scaffold.config import ScaffoldConfig
 from tff_algos.settings.config_fields import AlgorithmConfig
 from tff_algos.settings.server_step import ServerStepConfig
 
+OWN_FORM = "module:ALGORITHM"  # of a user's own, as --algo takes it
+
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
     """One algorithm as the command line knows it.
 
     Attributes:
-      name: what prefixes its flags and names its run folders, in snake case; for a row of `ALGORITHMS`, what `--algo`
-        takes.
+      name: of its run folders, in snake case; for a row of `ALGORITHMS`, what `--algo` takes. Before the name of a
+        setting, as in `--fedavg_epochs`, it gives the setting of this algorithm alone.
       title: its name in plots, tables and claims.
       color: its colour in plots, one of Okabe and Ito's; the four systems share one, since no figure compares them.
       summary: a line for `--help`.
@@ -63,7 +65,7 @@ class Algorithm:
 
     @property
     def flag_prefix(self) -> str:
-        """What the names of its flags begin with."""
+        """What the name of a setting begins with where it is meant for this algorithm alone."""
         return f"{self.name}_"
 
     @property
@@ -76,8 +78,13 @@ class Algorithm:
 
     @functools.cached_property
     def fields(self) -> tuple[FlagField, ...]:
-        """Its flags `--<name>_<field>`, with their defaults."""
-        return tuple(iterate_fields(self.default_config(), self.flag_prefix, self.fields_without_flag))
+        """Its settings as flags, with their defaults."""
+        return tuple(iterate_fields(self.default_config(), self.fields_without_flag))
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """What its settings are called."""
+        return frozenset(field.name for field in self.fields)
 
     def load_builder(self) -> Callable[..., Any]:
         """Imports the builder: (model_spec, clients, config, seed) -> FederatedProcess.

@@ -50,9 +50,9 @@ class DataFlags:
         f"Data set: {', '.join(DATASET_NAMES)}, or module:OBJECT of your own; digits and building need no download, "
         f"npz is your own file.",
     )
-    data_dir: str = dataclasses.field(
-        default_factory=lambda: os.environ.get("FL_DATA_DIR", ""),
-        metadata={"setting": Setting("Folder of the data sets' files; by default the variable FL_DATA_DIR.")},
+    data_dir: str = setting(
+        lambda: os.environ.get("FL_DATA_DIR", ""),
+        "Folder of the data sets' files; by default the variable FL_DATA_DIR.",
     )
     client_dir: str = setting("", "Folder of the client files; empty: a cache folder.")
     har_features: str = setting(

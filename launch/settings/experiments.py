@@ -25,7 +25,8 @@ They lie in `launch/papers/<paper>/experiments.toml`, and the searches that chos
     dirichlet_alpha = { "*_alpha0.1*" = 0.1, "*_alpha0.5*" = 0.5 }
 
 What stands further down overrides what stands above; last come the settings of a `chosen.toml` beside the file, which a
-program has written. A flag of an algorithm, as `fedavg_epochs`, belongs to the experiments with that algorithm alone.
+program has written. A setting of algorithms belongs to the experiments whose algorithm has it, one that begins with the
+name of an algorithm, as `fedavg_epochs`, to those with that algorithm alone.
 Imports no TensorFlow, and reads a file when it is asked for.
 """
 
@@ -37,12 +38,13 @@ import functools
 import pathlib
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from launch.settings.algorithms import ALGORITHMS
+from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.flagfiles import replace_directives
+from launch.settings.setting_names import find_owner, read_name
 
 PAPERS = pathlib.Path(__file__).parents[1] / "papers"  # a folder a paper
 EXPERIMENTS, SEARCHES = "experiments", "searches"  # the files, and the tables in them that have the names
@@ -326,13 +328,25 @@ class _Rule:
 
 def _collect(name: str, rules: Sequence[_Rule]) -> list[Provenance]:
     """The settings of an experiment, one a flag, without those of other algorithms; its algorithm is first."""
-    found = {each.flag: each for rule in rules for each in rule.iterate(name)}
-    if "algo" not in found:
-        return list(found.values())
-    own = ALGORITHMS[found["algo"].value].flag_prefix
-    foreign = tuple(row.flag_prefix for row in ALGORITHMS.values() if row.flag_prefix != own)
-    kept = [each for each in found.values() if each.flag.startswith(own) or not each.flag.startswith(foreign)]
-    return sorted(kept, key=lambda each: each.flag != "algo")
+    given = [each for rule in rules for each in rule.iterate(name)]
+    spelling = next((each.value for each in reversed(given) if each.flag == "algo"), None)
+    if spelling is None:
+        return list({each.flag: each for each in given}.values())
+    algorithm, found = ALGORITHMS[spelling], {}
+    for each in given:
+        if algorithm in _find_algorithms(each.flag):
+            flag = read_name(each.flag, algorithm)
+            found[flag] = each._replace(flag=flag)
+    return sorted(found.values(), key=lambda each: each.flag != "algo")
+
+
+@functools.cache
+def _find_algorithms(name: str) -> Collection[Algorithm]:
+    """Those whose setting a name is in a file; all where it is of every run, or unknown."""
+    rows = ALGORITHMS.values()
+    if owner := find_owner(name, rows):
+        return (owner,)
+    return tuple(row for row in rows if name in row.names) or tuple(rows)
 
 
 def _choose(by_pattern: Mapping[str, Any], name: str) -> Any:

@@ -1,24 +1,33 @@
 """The fields of configs as flags: what they are called, how values travel between the two, and which flags are idle."""
 
-import contextlib
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tff_algos.settings.config_fields import ConfigError, Setting, format_value, parse_value
 
+KINDS = {int | None: int, tuple[str, ...]: tuple}  # of flags whose type the default does not tell
+
 
 class FlagField(NamedTuple):
-    """A setting as a flag: its name, its declaration and its default, whose type is the flag's."""
+    """A setting as a flag.
+
+    Attributes:
+      name: what it is called.
+      setting: its declaration; what it needs is named by flag.
+      default: as flags spell it.
+      kind: the flag's type, if that is not the default's; a tuple is of texts.
+    """
 
     name: str
     setting: Setting
     default: Any
+    kind: type | None = None
 
     @property
     def value_type(self) -> type:
         """The flag's type; that of text without a default."""
-        return str if self.default is None else type(self.default)
+        return self.kind or (str if self.default is None else type(self.default))
 
 
 class IdleFlag(NamedTuple):
@@ -29,45 +38,52 @@ class IdleFlag(NamedTuple):
     fix: str
 
 
-def iterate_fields(config: Any, prefix: str, without_flag: Collection[str] = ()) -> Iterator[FlagField]:
-    """The fields of a config and of its groups as flags `<prefix><group's prefix><field>`, shared ones left out."""
-    for owner, owner_prefix, name, setting in _walk(config, prefix, without_flag):
-        if not setting.shared:
-            yield FlagField(owner_prefix + name, setting, format_value(getattr(owner, name)))
+def format_default(field: FlagField) -> str:
+    """The default of a flag as its help shows it, in brackets; "" for none."""
+    text = "" if field.default is None else str(field.default)
+    return f" [{text.lower() if field.value_type is bool else text}]" if text else ""
 
 
-def find_idle_flags(config: Any, prefix: str, without_flag: Collection[str] = ()) -> dict[str, IdleFlag]:
+def iterate_fields(config: Any, without_flag: Collection[str] = ()) -> Iterator[FlagField]:
+    """The fields of a config as flags of their names, and of its groups as `<group's prefix><field>`.
+
+    Shared ones, which take the value of a flag of all algorithms, are left out.
+    """
+    return (field for field in _walk(config, without_flag) if not field.setting.shared)
+
+
+def find_idle_flags(config: Any, without_flag: Collection[str] = ()) -> dict[str, IdleFlag]:
     """The flags of a config, arguments as for `iterate_fields`, whose first unmet need makes them do nothing."""
+    values = {field.name: field.default for field in _walk(config)}
     idle = {}
-    for owner, owner_prefix, field, setting in _walk(config, prefix, without_flag):
-        for needs in setting.needs:
-            value = getattr(owner, needs.field)
-            if not needs.is_met(value):
-                name, other = (_name_flag(owner, owner_prefix, each) for each in (field, needs.field))
-                idle.setdefault(name, IdleFlag(other, format_value(value), needs.fix.format(flag=other)))
+    for field in _walk(config, without_flag):
+        for needs in field.setting.needs:
+            if not needs.is_met(value := values[needs.field]):
+                idle.setdefault(field.name, IdleFlag(needs.field, value, needs.fix.format(flag=needs.field)))
     return idle
 
 
 def _walk(
-    config: Any, prefix: str, without_flag: Collection[str], of_old_runs: Mapping[str, Any] | None = None
-) -> Iterator[tuple[Any, str, str, Setting]]:
-    """(config or group, its prefix, name, setting) of every field that has a flag."""
-    for field in dataclasses.fields(config):
+    config: Any, without_flag: Collection[str] = (), prefix: str = "", of_old_runs: Mapping[str, Any] | None = None
+) -> Iterator[FlagField]:
+    """Every setting of a config and of its groups; a shared one has the field's own name."""
+    fields = [field for field in dataclasses.fields(config) if {"setting", "flag_prefix"} & field.metadata.keys()]
+    shared = {field.name for field in fields if "setting" in field.metadata and field.metadata["setting"].shared}
+    for field in fields:
+        value = getattr(config, field.name)
         if field.name in without_flag:
             continue
         if "flag_prefix" in field.metadata:
-            group, old = getattr(config, field.name), field.metadata["of_old_runs"]
-            yield from _walk(group, prefix + field.metadata["flag_prefix"], (), old)
-        elif "setting" in field.metadata:
-            setting = field.metadata["setting"]
-            if of_old_runs and field.name in of_old_runs:
-                setting = dataclasses.replace(setting, of_old_runs=of_old_runs[field.name])
-            yield config, prefix, field.name, setting
-
-
-def _name_flag(config: Any, prefix: str, name: str) -> str:
-    """The flag of a config's field: a shared one has the field's own name."""
-    return name if config.__dataclass_fields__[name].metadata["setting"].shared else prefix + name
+            yield from _walk(value, (), prefix + field.metadata["flag_prefix"], field.metadata["of_old_runs"])
+            continue
+        declared, old = field.metadata["setting"], (of_old_runs or {}).get(field.name)
+        if (prefix and declared.needs) or old is not None:
+            needs = (each._replace(field=each.field if each.field in shared else prefix + each.field)
+                     for each in declared.needs)  # fmt: skip
+            old = declared.of_old_runs if old is None else old
+            declared = dataclasses.replace(declared, needs=tuple(needs), of_old_runs=old)
+        name = field.name if declared.shared else prefix + field.name
+        yield FlagField(name, declared, format_value(value), KINDS.get(field.type))
 
 
 def can_hold(field: FlagField, value: Any) -> bool:
@@ -77,7 +93,7 @@ def can_hold(field: FlagField, value: Any) -> bool:
     return isinstance(value, types) and isinstance(value, bool) == is_bool and field.setting.admits(value)
 
 
-def replace_fields(config: Any, prefix: str, values: Mapping[str, Any]) -> Any:
+def replace_fields(config: Any, values: Mapping[str, Any], prefix: str = "") -> Any:
     """`config` with `values`, named by flag; a shared field takes the value of the shared flag of its name.
 
     Text for a tuple, as flags and JSON have it, is parsed here and nowhere else.
@@ -87,37 +103,18 @@ def replace_fields(config: Any, prefix: str, values: Mapping[str, Any]) -> Any:
     """
     changed = {}
     for field in dataclasses.fields(config):
+        value, declared = getattr(config, field.name), field.metadata.get("setting")
         if "flag_prefix" in field.metadata:
-            group_prefix = prefix + field.metadata["flag_prefix"]
-            changed[field.name] = replace_fields(getattr(config, field.name), group_prefix, values)
-        elif "setting" in field.metadata:
-            declared: Setting = field.metadata["setting"]
-            flag_name = field.name if declared.shared else prefix + field.name
-            if flag_name in values:
-                changed[field.name] = _parse(flag_name, declared, getattr(config, field.name), values[flag_name])
-    with prefix_errors(prefix):
+            changed[field.name] = replace_fields(value, values, prefix + field.metadata["flag_prefix"])
+        elif declared and (name := field.name if declared.shared else prefix + field.name) in values:
+            try:
+                changed[field.name] = parse_value(value, values[name])
+            except ValueError:
+                raise ConfigError(name, values[name], declared.describe_range()) from None
+    try:
         return dataclasses.replace(config, **changed)
-
-
-@contextlib.contextmanager
-def prefix_errors(prefix: str) -> Iterator[None]:
-    """Inside, a ConfigError that names a field is raised anew with the field's flag, the prefix and the field.
-
-    An error that begins with "--" names a flag already.
-    """
-    try:
-        yield
     except ConfigError as error:
-        if error.field.startswith("--"):
-            raise
         raise ConfigError(prefix + error.field, error.value, error.expected) from None
-
-
-def _parse(flag_name: str, declared: Setting, default: Any, value: Any) -> Any:
-    try:
-        return parse_value(default, value)
-    except ValueError:
-        raise ConfigError(flag_name, value, declared.describe_range()) from None
 
 
 def complete_stored_flags(stored: Mapping[str, Any], fields: Iterable[FlagField]) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 import dataclasses
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from launch.settings.algorithms import ALGORITHMS, Algorithm
-from launch.settings.flag_fields import FlagField, iterate_fields
-from launch.settings.flags import FULL_HELP, PROGRAM, describe_expected, find_asked_algorithm, find_own_algorithm
+from launch.settings.flag_fields import FlagField, format_default, iterate_fields
+from launch.settings.flag_parsing import FULL_HELP, describe_expected
+from launch.settings.flags import PROGRAM, find_asked_algorithm
 from launch.settings.run_config import find_algorithm, list_groups, shared_fields
 
 WIDTH = 80
@@ -27,7 +27,7 @@ COMMON = {
     "resume": "Go on with the run in --run_dir.",
     "smoke": "Try the flags in seconds, on random data.",
 }
-# The same of an algorithm's own settings, without its name before them.
+# The same of the algorithms' own settings.
 COMMON_OF_ALGORITHMS = frozenset(
     (
         *("epochs", "steps", "learning_rate", "optimizer", "proximal_weight", "cohort_size", "num_clusters"),
@@ -62,9 +62,9 @@ Name an algorithm. Some commands to begin with:
 def format_first_page() -> str:
     """The algorithms, the flags that people use, and how to get more; at most 60 lines of 80 columns."""
     defaults = {field.name: field for field in shared_fields()}
-    flags = [(f"--{name}{_format_default(defaults[name])}", text) for name, text in COMMON.items()]
+    flags = [(f"--{name}{format_default(defaults[name])}", text) for name, text in COMMON.items()]
     more = [
-        (f"{PROGRAM} --help --algo=fedavg", "the flags of FedAvg, in groups"),
+        (f"{PROGRAM} --help --algo=fedavg", "the settings of FedAvg, as --epochs=2"),
         (f"{PROGRAM} {FULL_HELP}", "all flags of all algorithms"),
         ("--flagfile=<file>", "reads flags from a file"),
         ("--experiment=<paper>/<name>", "takes a paper's settings"),
@@ -78,58 +78,88 @@ def format_first_page() -> str:
             *_align([(row.name, row.summary) for row in ALGORITHMS.values()]),
             *("", "Flags that people use; the default is in brackets:"),
             *_align(flags),
-            *("", "Flags of an algorithm begin with its name, as --fedavg_epochs=2.", "", "More:"),
+            *("", "More:"),
             *_align(more),
         )
     )
 
 
 def format_algorithm(spelling: str) -> str:
-    """The flags of one algorithm in groups, common ones first, its own before those of all; without their limits.
+    """The flags of one algorithm: common ones, then a line for each of its own settings, then the names of all others.
 
     Raises:
       FlagError: the user's own algorithm cannot be used.
     """
     algorithm = find_algorithm(spelling)
     own = dict(_list_own_groups(algorithm))
-    fields = [*shared_fields(), *(field for group in own.values() for field in group)]
-    chosen = {*COMMON, *(algorithm.flag_prefix + name for name in COMMON_OF_ALGORITHMS)}
-    common = [field for field in fields if field.name in chosen]
-    groups = {"The most used": common, **own, **list_groups()}
+    fields = [*(field for group in own.values() for field in group), *shared_fields()]
+    common = [field for field in fields if field.name in COMMON_OF_ALGORITHMS or field.name in COMMON]
     lines = [f"{PROGRAM} --algo={spelling} [--flag=value ...]", *_wrap(algorithm.summary, "")]
-    lines += _describe_defaults(algorithm)
-    lines += ["", f"Default values are in brackets. {FULL_HELP} says which values a flag takes."]
-    for title, group in groups.items():
-        shown = group if group is common else [field for field in group if field.name not in chosen]
-        if shown:
-            lines += ["", f"{title}:", *(line for field in shown for line in _describe(field, has_limits=False))]
+    lines += [*_describe_defaults(algorithm), "", f"Default values are in brackets. {FULL_HELP} explains every flag."]
+    lines += ["", "The most used:", *_list_in_short(common)]
+    for title, group in own.items():
+        if others := [field for field in group if field not in common]:
+            lines += ["", f"{title}:", *_list_in_short(others)]
+    lines += ["", "Of every algorithm:"]
+    for title, group in list_groups().items():
+        if names := [f"--{field.name}" for field in group if field not in common]:
+            lines += textwrap.wrap(f"{title}: {', '.join(names)}", WIDTH, initial_indent="  ", subsequent_indent="    ",
+                                   break_on_hyphens=False)  # fmt: skip
     return "\n".join(lines)
 
 
+def _list_in_short(fields: Sequence[FlagField]) -> list[str]:
+    """A line a flag: its name, its default, and as much of what it does as the line has room for."""
+    names = [f"  --{field.name}{format_default(field)}" for field in fields]
+    texts = [COMMON.get(field.name, field.setting.help_text) for field in fields]
+    width = min(max(map(len, names)), WIDTH // 2)
+    return [
+        f"{name:{width}}  {textwrap.shorten(text, WIDTH - max(len(name), width) - 2, placeholder=' ...')}"
+        for name, text in zip(names, texts, strict=True)
+    ]
+
+
 def format_all_flags(arguments: Sequence[str] = ()) -> str:
-    """All shared flags, then each algorithm's, the user's own last if the arguments name one.
+    """All shared flags, then the algorithms' settings, each once; those of one algorithm if the arguments name one.
 
     Raises:
       FlagError: the user's own algorithm cannot be used.
     """
     lines = [f"{PROGRAM} --algo=<algorithm> [--flag=value ...]", "", "Default values are in brackets."]
+    if asked := find_asked_algorithm(arguments):
+        algorithm = find_algorithm(asked)
+        lines += ["", f"--algo={asked}: {algorithm.summary}", *_describe_defaults(algorithm)]
+        lines += [line for _, group in _list_own_groups(algorithm) for field in group for line in _describe(field)]
     for title, group in list_groups().items():
         lines += ["", f"{title}:", *(line for field in group for line in _describe(field))]
-    for spelling in (*ALGORITHMS, *find_own_algorithm(arguments)):
-        algorithm = find_algorithm(spelling)
-        lines += ["", f"--algo={spelling}: {algorithm.summary}", *_describe_defaults(algorithm)]
-        lines += [line for _, group in _list_own_groups(algorithm) for field in group for line in _describe(field)]
-    return "\n".join(lines)
+    return "\n".join([*lines, *([] if asked else _describe_settings_of_all())])
+
+
+def _describe_settings_of_all() -> list[str]:
+    """Every setting of the algorithms of ours, in the words of the first that has it; then who has it."""
+    owners: dict[str, dict[str, FlagField]] = {}
+    for row in ALGORITHMS.values():
+        for field in row.fields:
+            owners.setdefault(field.name, {})[row.name] = field
+    lines = ["", "Settings of algorithms, whose name may stand before them, as in --fedavg_epochs, for this one alone:"]
+    for fields in owners.values():
+        first, *_ = fields.values()
+        defaults = {name: str(field.default) for name, field in fields.items() if field.default != first.default}
+        others = [name for name in ALGORITHMS if name not in fields]
+        who = f"Of all but {', '.join(others)}" if len(others) < len(fields) else f"Of {', '.join(fields)}"
+        other_defaults = "".join(f"; {name}: {value or 'empty'}" for name, value in defaults.items())
+        lines += [*_describe(first), *_wrap(f"{'Of all' if not others else who}{other_defaults}.", "      ")]
+    return lines
 
 
 def _list_own_groups(algorithm: Algorithm) -> Iterator[tuple[str, list[FlagField]]]:
     """(title, flags) of the algorithm's own settings, then of each group of them that has any."""
     config, skipped = algorithm.default_config(), algorithm.fields_without_flag
     groups = [field.name for field in dataclasses.fields(config) if "flag_prefix" in field.metadata]
-    yield algorithm.title, list(iterate_fields(config, algorithm.flag_prefix, {*skipped, *groups}))
+    yield algorithm.title, list(iterate_fields(config, {*skipped, *groups}))
     others = {field.name for field in dataclasses.fields(config)}
     for name in groups:
-        fields = list(iterate_fields(config, algorithm.flag_prefix, {*skipped, *(others - {name})}))
+        fields = list(iterate_fields(config, {*skipped, *(others - {name})}))
         yield f"{algorithm.title}: {name.replace('_', ' ')}", fields
 
 
@@ -138,17 +168,11 @@ def _describe_defaults(algorithm: Algorithm) -> list[str]:
     return _wrap(f"Its own defaults: {defaults}", "    ") if defaults else []
 
 
-def _describe(field: FlagField, has_limits: bool = True) -> list[str]:
-    is_told = field.value_type is not bool and (has_limits or field.setting.choices)
+def _describe(field: FlagField) -> list[str]:
+    is_told = field.value_type is not bool
     expected = describe_expected(field.setting, field.value_type) if is_told else ""
     text = f"{field.setting.help_text} Expected: {expected}." if expected else field.setting.help_text
-    return [f"  --{field.name}{_format_default(field)}", *_wrap(text, "      ")]
-
-
-def _format_default(field: FlagField) -> str:
-    default: Any = "" if field.default is None else field.default
-    text = str(default).lower() if field.value_type is bool else str(default)
-    return f" [{text}]" if text else ""
+    return [f"  --{field.name}{format_default(field)}", *_wrap(text, "      ")]
 
 
 def _wrap(text: str, indent: str) -> list[str]:

@@ -9,6 +9,7 @@ from datasets.own_objects import describe_failure, import_object
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, can_hold, find_idle_flags, replace_fields
+from launch.settings.setting_names import read_name
 from tff_algos.protocol import COMMON_METRICS, JOULES
 from tff_algos.settings.config_fields import AlgorithmConfig
 
@@ -45,7 +46,7 @@ def load_own_algorithm(spelling: str, shared_flags: Collection[FlagField]) -> Al
     for attribute, (kind, expected) in KINDS.items():
         if not isinstance(getattr(row, attribute), kind):
             raise FlagError(f"{label}: its {attribute} is {getattr(row, attribute)!r}, expected {expected}")
-    _check_config(row, label)
+    _check_config(row, label, {field.name for field in shared_flags})
     _check_shared_defaults(row, label, {field.name: field for field in shared_flags})
     if ":" in row.builder:
         return row
@@ -55,7 +56,7 @@ def load_own_algorithm(spelling: str, shared_flags: Collection[FlagField]) -> Al
 
 
 def _check_name(name: Any, label: str, shared_flags: Collection[str]) -> None:
-    """The name must be free as a prefix of flags and as a key of summary.json."""
+    """The name must be free as a key of summary.json, and no setting may begin with it: it would have two readings."""
     if not isinstance(name, str) or not re.fullmatch(SNAKE_CASE, name):
         raise FlagError(f"{label}: its name is {name!r}, expected one in snake case, such as my_algorithm")
     if name in ALGORITHMS:
@@ -65,30 +66,39 @@ def _check_name(name: Any, label: str, shared_flags: Collection[str]) -> None:
     )
     if taken:
         raise FlagError(f"{label}: its name {name} clashes with {taken[0]}, which every run has, expected another")
+    for other in ALGORITHMS.values():
+        for flag in sorted(flag for flag in other.names if flag.startswith(f"{name}_")):
+            meant = flag.removeprefix(f"{name}_")
+            raise FlagError(f"{label}: its name {name} makes --{flag} of --algo={other.name} ambiguous, which could be "
+                            f"its {meant}; expected another")  # fmt: skip
 
 
-def _check_config(row: Algorithm, label: str) -> None:
-    """The config must give its defaults, and flags of types that the command line can read and that nobody else has."""
+def _check_config(row: Algorithm, label: str, shared_flags: Collection[str]) -> None:
+    """The config must give its defaults, and flags of types that the command line can read, under names of their own.
+
+    Other algorithms may have settings of the same names.
+    """
     if not (isinstance(row.config_class, type) and issubclass(row.config_class, AlgorithmConfig)):
         raise FlagError(f"{label}: its config_class is {row.config_class!r}, expected a subclass of AlgorithmConfig")
     try:
         config = row.default_config()
         fields = row.fields
-        find_idle_flags(config, row.flag_prefix, row.fields_without_flag)  # fails where `needs` names no field
+        find_idle_flags(config, row.fields_without_flag)  # fails where `needs` names no field
         # A resumed run reads the defaults from `config.json`, so they must be read there as they were written.
-        replace_fields(config, row.flag_prefix, {field.name: field.default for field in fields})
+        replace_fields(config, {field.name: field.default for field in fields})
     except (Exception, SystemExit) as error:  # the user's code may raise anything
         raise FlagError(f"{label}: its config cannot be made: {describe_failure(error)}") from error
     for field in fields:
         if type(field.default) not in (bool, int, float, str):
             kind = type(field.default).__name__
             raise FlagError(f"{label}: --{field.name} is {kind}, expected bool, int, float, str or a tuple of int")
-    others = {field.name: other.name for other in ALGORITHMS.values() for field in other.fields}
-    clashing = [field.name for field in fields if field.name in others]
-    if clashing:
-        raise FlagError(
-            f"{label}: its --{clashing[0]} is a flag of --algo={others[clashing[0]]}, expected another name"
-        )
+        if field.name in shared_flags:
+            raise FlagError(
+                f"{label}: its setting {field.name} is called as a flag of every run, expected another name"
+            )
+        if read_name(field.name, row) != field.name:
+            raise FlagError(f"{label}: its setting {field.name} could mean {read_name(field.name, row)} of {row.name}, "
+                            "too; expected another name")  # fmt: skip
 
 
 def _check_shared_defaults(row: Algorithm, label: str, shared_flags: Mapping[str, FlagField]) -> None:

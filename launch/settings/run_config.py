@@ -12,23 +12,15 @@ from typing import Any
 from datasets.catalog import DatasetOptions, find_dataset
 from datasets.layouts import AUTO
 from datasets.partition_settings import NO_VARIANT, VALIDATION_POOL
-from launch.settings.algorithms import ALGORITHMS, Algorithm
+from launch.settings.algorithms import ALGORITHMS, OWN_FORM, Algorithm
 from launch.settings.data_flags import DataFlags, OwnDataFlags
-from launch.settings.flag_fields import (
-    FlagField,
-    IdleFlag,
-    find_idle_flags,
-    iterate_fields,
-    prefix_errors,
-    replace_fields,
-)
+from launch.settings.flag_fields import FlagField, IdleFlag, find_idle_flags, iterate_fields, replace_fields
 from launch.settings.own_algorithm import load_own_algorithm
 from launch.settings.partition_flags import ArchetypeFlags, PartitionFlags
 from launch.settings.run_checks import check_client_models, check_dataset, check_run_settings
 from launch.settings.run_flags import DeviceFlags, FolderFlags, ModelFlags, RoundFlags
 from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Setting, check, setting, shrink
 
-OWN_FORM = "module:ALGORITHM"
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
 FILES = "files"  # the data set of --data
 
@@ -67,7 +59,7 @@ def list_groups() -> dict[str, list[FlagField]]:
 def shared_fields() -> tuple[FlagField, ...]:
     """The flags of every algorithm; the default of `--algo` is None."""
     first = next(iter(ALGORITHMS))
-    fields = iterate_fields(RunConfig(algo=first), "")
+    fields = iterate_fields(RunConfig(algo=first))
     return tuple(field._replace(default=None) if field.name == "algo" else field for field in fields)
 
 
@@ -95,7 +87,7 @@ def _declare_algo() -> Setting:
 
 
 def algorithm_fields(spelling: str) -> tuple[FlagField, ...]:
-    """The flags `--<name>_<field>` of one algorithm."""
+    """The settings of one algorithm as flags."""
     return find_algorithm(spelling).fields
 
 
@@ -103,19 +95,22 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     """The config of flags given as {name: value}; those not given have their defaults.
 
     Raises:
-      ConfigError: no `algo`, or a value is out of its range or conflicts with another.
+      ConfigError: no `algo`, a name that is none, or a value is out of its range or conflicts with another.
       DatasetError: a user's own data set cannot be imported.
       FlagError: the algorithm is the user's own and cannot be used.
     """
     algorithm = find_algorithm(values.get("algo"))
+    known = {*(field.name for field in shared_fields()), *algorithm.names}
+    if unknown := next((name for name in values if name not in known), None):
+        raise ConfigError(unknown, values[unknown], f"a setting of --algo={algorithm.name}")
     defaults = dict(algorithm.shared_defaults)
     if values.get("data"):
         defaults["dataset"] = FILES
     dataset = values.get("dataset", defaults.get("dataset", RunConfig.dataset))
     check_dataset(dataset)
     task = values.get("task", AUTO)
-    known = {field.name for field in dataclasses.fields(DatasetOptions)} & set(values)
-    options = DatasetOptions(**{**{name: values[name] for name in known}, "task": "" if task == AUTO else task})
+    of_data = {field.name for field in dataclasses.fields(DatasetOptions)} & set(values)
+    options = DatasetOptions(**{**{name: values[name] for name in of_data}, "task": "" if task == AUTO else task})
     row = find_dataset(dataset)
     if "partition" not in values and (partition := row.find_partition(options)):
         defaults["partition"] = partition
@@ -123,28 +118,25 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     shared = {field.name: values[field.name] for field in shared_fields() if field.name in values}
     config = RunConfig(**shared)
     with_batch_size = {**values, "batch_size": config.batch_size}
-    settings = replace_fields(algorithm.default_config(), algorithm.flag_prefix, with_batch_size)
+    settings = replace_fields(algorithm.default_config(), with_batch_size)
     config = dataclasses.replace(config, algorithm=settings)
     config = shrink_to_smoke(config) if config.smoke else config
     config = dataclasses.replace(config, algorithm=config.algorithm.plan_rounds(config.rounds))
-    with prefix_errors(algorithm.flag_prefix):
-        config.algorithm.check_run(config.rounds)
-        check_client_models(config)
+    config.algorithm.check_run(config.rounds)
+    check_client_models(config)
     return config
 
 
 def flag_values(config: RunConfig) -> dict[str, Any]:
     """Every flag of the config with its value: what `build_run_config` reads back, and flagfiles can hold."""
-    algorithm = find_algorithm(config.algo)
-    own = iterate_fields(config.algorithm, algorithm.flag_prefix, algorithm.fields_without_flag)
-    return {field.name: field.default for field in (*iterate_fields(config, ""), *own)}
+    own = iterate_fields(config.algorithm, find_algorithm(config.algo).fields_without_flag)
+    return {field.name: field.default for field in (*iterate_fields(config), *own)}
 
 
 def find_idle(config: RunConfig) -> dict[str, IdleFlag]:
     """The flags that do nothing in this config, by name."""
-    algorithm = find_algorithm(config.algo)
-    own = find_idle_flags(config.algorithm, algorithm.flag_prefix, algorithm.fields_without_flag)
-    return {**find_idle_flags(config, ""), **own}
+    own = find_idle_flags(config.algorithm, find_algorithm(config.algo).fields_without_flag)
+    return {**find_idle_flags(config), **own}
 
 
 def shrink_to_smoke(config: Any) -> Any:

@@ -5,11 +5,11 @@ import math
 import re
 from collections.abc import Collection, Iterable
 
-# What a flag is called elsewhere, and here: a shared flag, or a field of the algorithms.
+# What a flag is called elsewhere, and here.
 OTHER_NAMES = {
     "learning_rate": ("lr", "eta", "local_lr", "client_lr", "client_learning_rate", "local_learning_rate", "lr_local"),
     "local_learning_rate": ("lr", "local_lr", "client_lr", "lr_local"),
-    "epochs": ("epochs", "local_epochs", "num_epochs", "n_epochs", "client_epochs", "local_ep"),
+    "epochs": ("local_epochs", "num_epochs", "n_epochs", "client_epochs", "local_ep"),
     "steps": ("local_steps", "num_steps", "local_iterations"),
     "inner_steps": ("epochs", "local_epochs", "num_inner_steps"),
     "proximal_weight": ("mu", "prox", "proximal_mu", "prox_mu", "fedprox_mu"),
@@ -56,33 +56,26 @@ MOST = 3
 CUTOFF = 0.7
 
 
-def suggest_flags(name: str, known: Collection[str], further: Collection[str] = (), prefix: str = "") -> str:
+def suggest_flags(name: str, known: Collection[str]) -> str:
     """A half sentence with the flags that were probably meant, empty if none comes near.
 
     Args:
       name: the unknown flag.
       known: the flags that there are or, where an algorithm is chosen, that do something with it.
-      further: all others, which come after them.
-      prefix: what the names of the chosen algorithm's flags begin with; "" if none is chosen.
     """
-    plain = name.replace("-", "_").lower()
-    near = _find_near(plain, known, prefix)
-    if not near:  # where an algorithm is chosen, what another's flags mean is no help
-        near = _find_alike(plain, further, "") if prefix else _find_near(plain, further, "")
+    near = _find_near(name.replace("-", "_").lower(), known)
     return "; did you mean " + " or ".join(f"--{flag}" for flag in near[:MOST]) + "?" if near else ""
 
 
-def _find_near(name: str, known: Collection[str], prefix: str) -> list[str]:
-    short = name.removeprefix(prefix)
-    slips = [f"{start}{other}" for start in ("", prefix) for other in (f"{short}s", short.removesuffix("s"))]
-    slipped = [flag for flag in dict.fromkeys(slips) if flag in known and flag != name]
-    return slipped or _find_by_meaning(short, known, prefix) or _find_alike(name, known, prefix)
+def _find_near(name: str, known: Collection[str]) -> list[str]:
+    slips = [flag for flag in (f"{name}s", name.removesuffix("s")) if flag in known and flag != name]
+    return slips or _find_by_meaning(name, known) or _find_alike(name, known)
 
 
-def _find_by_meaning(name: str, known: Collection[str], prefix: str) -> list[str]:
-    """The flags that mean what other tools call so: the algorithm's own field or, where it has none, its parts'."""
+def _find_by_meaning(name: str, known: Collection[str]) -> list[str]:
+    """The flags that mean what other tools call so: the algorithm's own setting or, where it has none, its parts'."""
     called = [*(flag for flag, others in OTHER_NAMES.items() if name in others), name]
-    exact = [flag for field in called for flag in (field, prefix + field) if flag in known]
+    exact = [flag for flag in called if flag in known]
     of_parts = [flag for field in called for flag in known if _is_of_part(flag, field)]
     return list(dict.fromkeys(exact or sorted(of_parts, key=len)))
 
@@ -90,17 +83,13 @@ def _find_by_meaning(name: str, known: Collection[str], prefix: str) -> list[str
 def _is_of_part(flag: str, field: str) -> bool:
     """Whether the flag is the field of a part, such as the teacher's; the server's fields have names of their own."""
     longer = (other for other in OTHER_NAMES if other.endswith(f"_{field}"))
-    return flag.endswith(f"_{field}") and not any(flag.endswith(f"_{other}") for other in longer)
+    return flag.endswith(f"_{field}") and not any(f"_{flag}".endswith(f"_{other}") for other in longer)
 
 
-def _find_alike(name: str, known: Iterable[str], prefix: str) -> list[str]:
-    """The flags that are spelled alike, with or without the algorithm's name before it."""
-    spelled = {flag: flag for flag in known} | {flag.removeprefix(prefix): flag for flag in known if prefix}
-    near = difflib.get_close_matches(name, list(spelled), n=MOST, cutoff=CUTOFF)
+def _find_alike(name: str, known: Iterable[str]) -> list[str]:
+    near = difflib.get_close_matches(name, known, n=MOST, cutoff=CUTOFF)
     ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
-    return list(
-        dict.fromkeys(spelled[each] for each, ratio in zip(near, ratios, strict=True) if ratio > ratios[0] - 0.1)
-    )
+    return [each for each, ratio in zip(near, ratios, strict=True) if ratio > ratios[0] - 0.1]
 
 
 def is_known_elsewhere(name: str) -> bool:

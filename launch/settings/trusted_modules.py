@@ -14,8 +14,6 @@ import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from absl import flags as absl_flags
-
 from launch.settings.errors import FlagError
 from tff_algos.settings.config_fields import is_own
 
@@ -24,15 +22,15 @@ VARIABLE = "FL_TRUST_MODULE"
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = ("datasets", "models", "tff_algos", "launch", "examples")
 OBJECT_FLAGS = ("algo", "dataset", "model", "teacher_model")
-AGGREGATOR_ENDING = "_aggregator"  # of the flags that may name one, after the algorithm's name
-MODELS_ENDING = "_models"  # of those that may name several models, with commas between
+# Of the flags that may name one, or several models with commas; earlier versions put the algorithm's name before them.
+AGGREGATOR, MODELS = "aggregator", "models"
 
 
 def list_modules(flags: Mapping[str, Any]) -> list[str]:
     """The modules that a run's flags name, in order, each once."""
-    aggregators = [name for name in flags if name.endswith(AGGREGATOR_ENDING)]
+    aggregators = [name for name in flags if name.endswith(AGGREGATOR)]
     objects = [flags.get(name) for name in (*OBJECT_FLAGS, *aggregators)]
-    models = [flags[name] for name in flags if name.endswith(MODELS_ENDING) and isinstance(flags[name], str)]
+    models = [flags[name] for name in flags if name.endswith(MODELS) and isinstance(flags[name], str)]
     objects += [name.strip() for each in models for name in each.split(",")]
     return list(dict.fromkeys(each.partition(":")[0] for each in objects if isinstance(each, str) and is_own(each)))
 
@@ -46,12 +44,6 @@ def spell_trust(flags: Mapping[str, Any]) -> str:
     """What a command for a run with these flags needs so that it can be made again: " --trust_module=..." or ""."""
     modules = list_foreign_modules(flags)
     return f" --{TRUST_FLAG}={','.join(modules)}" if modules else ""
-
-
-def define_trust_flag(values: absl_flags.FlagValues) -> None:
-    """The flag of commands that use the models of a run."""
-    help_text = "Modules of yours that the run names and that may be imported, with commas between them."
-    absl_flags.DEFINE_string(TRUST_FLAG, "", help_text, flag_values=values)
 
 
 def read_trusted(flag: str, given: Mapping[str, Any] | None = None) -> frozenset[str]:

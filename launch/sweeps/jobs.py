@@ -1,24 +1,22 @@
 """How many runs go on at a time, and on which cores each: `--jobs`, or what memory and cores allow."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
 import numpy as np
 import psutil
-from absl import flags as absl_flags
 
 from datasets.arrays import ExampleFormat
 from datasets.catalog import find_dataset
 from launch.runs.errors import RunFolderError
 from launch.runtimes.processor import list_cores
-from launch.settings.flag_fields import FlagField
-from launch.settings.flags import define_flag
 from launch.settings.run_config import RunConfig
 from launch.sweeps.local_runs import LocalEngine
 from launch.sweeps.tasks import Task, is_finished
 from launch.training.federation import choose_options
 from models.model_names import MOST_WEIGHTS, NUM_WEIGHTS, STUDENT_OF_RANK, WIDTH_MODELS
-from tff_algos.settings.config_fields import Setting
+from tff_algos.settings.config_fields import setting
 
 MAX_JOBS = 1000
 
@@ -30,14 +28,16 @@ COPIES_TRAINING, COPIES_SERVER, COPIES_CLIENT = 6, 17, 2
 UNKNOWN_BYTES = 25e6  # of data whose size only their file tells
 
 
-def define_jobs_flag(values: absl_flags.FlagValues) -> None:
-    """Adds `--jobs`, which is None if it is not given."""
-    setting = Setting(
+@dataclasses.dataclass(frozen=True)
+class JobsFlags:
+    """The flag of commands that make runs."""
+
+    jobs: int | None = setting(
+        None,
         "Runs at a time, each on its share of the cores; by default what memory and cores allow.",
         minimum=1,
         maximum=MAX_JOBS,
     )
-    define_flag(FlagField("jobs", setting, 1), values)
 
 
 def open_engine(tasks: Sequence[Task], jobs: int | None) -> LocalEngine:

@@ -4,37 +4,26 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from absl import flags as absl_flags
-
 from launch.runtimes.ray_cluster import INSTALL, is_ray_installed, join_ray
 from launch.runtimes.runtime import READY_TIMEOUT_S
-from launch.settings.flag_fields import FlagField
-from launch.settings.flags import FlagError, define_flag
+from launch.settings.errors import FlagError
 from launch.settings.run_checks import check_ray_address
 from launch.settings.runtimes import RAY
 from launch.sweeps.node_run import NodeRun, Outcome, Request, pack, unpack
 from launch.sweeps.tasks import Task
-from tff_algos.settings.config_fields import ConfigError, Setting
+from tff_algos.settings.config_fields import ConfigError
 
 LOG = "ray.log"  # in the folder of the runs: what Ray has to say
 
 
-def define_ray_flags(values: absl_flags.FlagValues) -> None:
-    """Adds `--runtime` and `--ray_address`, which are None if they are not given."""
-    runtime = Setting("ray: whole runs on the nodes of a Ray cluster; by default on this machine.", choices=(RAY,))
-    address = Setting("Ray cluster: host:port, ray://host:port, or auto for the one of this machine.")
-    define_flag(FlagField("runtime", runtime, ""), values)
-    define_flag(FlagField("ray_address", address, ""), values)
-
-
-def check_ray_flags(values: absl_flags.FlagValues) -> None:
+def check_ray_flags(runtime: str, address: str) -> None:
     """Raises FlagError if the two do not go together, or Ray is not installed."""
-    if values.runtime is None:
-        if values.ray_address is not None:
+    if not runtime:
+        if address:
             raise FlagError(f"--ray_address: does nothing without --runtime={RAY}")
         return
     try:
-        check_ray_address(values.ray_address or "")
+        check_ray_address(address)
     except ConfigError as error:
         raise FlagError(str(error)) from None
     if not is_ray_installed():

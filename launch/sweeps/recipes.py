@@ -3,14 +3,16 @@
 import glob
 import os
 import pathlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from launch.settings.algorithms import ALGORITHMS
+from launch.settings.algorithms import Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.experiments import Experiment, find_experiment, format_flagfile, get_experiment, match_experiments
-from launch.settings.flags import parse_config
-from launch.settings.run_config import RunConfig, find_algorithm
+from launch.settings.flags import find_asked_algorithm, list_names_of_runs, parse_config
+from launch.settings.run_config import RunConfig, find_algorithm, shared_fields
+from launch.settings.setting_names import find_owner, find_setting, get_flag, join_values, rename_arguments
 
 FLAGFILE, EXPERIMENT, ALGO = "--flagfile=", "--experiment=", "--algo="
 
@@ -42,12 +44,25 @@ class Recipe(NamedTuple):
             return pathlib.Path(self.shown).read_text("utf-8-sig")
         return format_flagfile(self.experiment) if self.experiment else f"{self.argument}\n"
 
+    @property
+    def algorithm(self) -> Algorithm | None:
+        """Its algorithm; None where `resolve` will say what is wrong."""
+        spelling = find_asked_algorithm([self.argument])
+        return find_algorithm(spelling) if spelling else None
+
     def resolve(self, arguments: Sequence[str] = ()) -> RunConfig:
-        """What it asks for, with further arguments after it. Raises FlagError, naming it."""
+        """What it asks for, with further arguments after it.
+
+        Raises:
+          FlagError: it cannot be; the line names it, and a setting as that of its algorithm alone, which may be given.
+        """
         try:
             config = parse_config([self.argument, *arguments])
         except FlagError as error:
-            raise FlagError(f"{self.shown}: {error}") from None
+            text, algorithm = str(error), self.algorithm
+            if algorithm and (found := re.match(r"--(\w+)", text)) and found[1] in algorithm.names:
+                text = f"--{algorithm.flag_prefix}{text[2:]}"
+            raise FlagError(f"{self.shown}: {text}") from None
         if self.argument.startswith(ALGO) and config.algo != self.shown:
             raise FlagError(f"{self.shown}: --algo={config.algo} after it; name the algorithms in --algos alone")
         return config
@@ -123,19 +138,40 @@ def _find_algorithms(spellings: Iterable[str]) -> Iterable[tuple[str, Recipe]]:
         yield "algos", Recipe(name, f"{ALGO}{spelling}")
 
 
-def check_arguments(recipes: Iterable[Recipe], arguments: Sequence[str]) -> None:
-    """Raises FlagError for an argument that no recipe gets, see `select_arguments`."""
-    used = {each for recipe in recipes for each in select_arguments(recipe, arguments)}
-    unused = [each for each in arguments if each not in used]
-    if unused:
-        raise FlagError(f"{unused[0].partition('=')[0]} after --: belongs to no algorithm of --algos")
+class Shares(NamedTuple):
+    """Who gets which arguments.
+
+    Attributes:
+      arguments: by the recipe's name, with settings under their own names.
+      lacking: {setting: the algorithms that have none of this name}, of what only some have.
+    """
+
+    arguments: dict[str, list[str]]
+    lacking: dict[str, list[str]]
 
 
-def select_arguments(recipe: Recipe, arguments: Sequence[str]) -> list[str]:
-    """Those of the arguments, which all recipes get, that are not about another algorithm than the one it names."""
-    if not recipe.argument.startswith(ALGO) or recipe.shown not in ALGORITHMS:
-        return list(arguments)
-    own = find_algorithm(recipe.shown).flag_prefix
-    foreign = tuple(row.flag_prefix for row in ALGORITHMS.values() if row.flag_prefix != own)
-    names = [(each, each.lstrip("-").removeprefix("no")) for each in arguments]
-    return [each for each, name in names if name.startswith(own) or not name.startswith(foreign)]
+def share_arguments(recipes: Sequence[Recipe], arguments: Sequence[str]) -> Shares:
+    """Gives each recipe those of the arguments that its algorithm has, `--<algo>_X` after X, so that it counts.
+
+    Raises:
+      FlagError: a setting of none of the algorithms.
+    """
+    rows = {recipe.name: recipe.algorithm for recipe in recipes}
+    everyone = list({row.name: row for row in rows.values() if row}.values())
+    known, shared = list_names_of_runs(everyone), {field.name for field in shared_fields()}
+    of_all, alone = ({name: [] for name in rows} for _ in range(2))
+    lacking: dict[str, list[str]] = {}
+    for argument in join_values(arguments):
+        typed = get_flag(argument)
+        flag = typed.removeprefix("no") if typed not in known else typed
+        owner, setting = find_owner(flag, everyone), find_setting(flag, everyone)
+        having = [owner] if owner else [row for row in everyone if setting in row.names]
+        if not having and flag in known - shared:
+            raise FlagError(f"--{flag}: belongs to none of the algorithms {', '.join(row.name for row in everyone)}")
+        for name, row in rows.items():
+            if not having or row in having:
+                given = alone if owner else of_all
+                given[name] += rename_arguments([argument], lambda each: find_setting(each, everyone))
+        if having and not owner and len(having) < len(everyone):
+            lacking[flag] = [row.name for row in everyone if row not in having]
+    return Shares({name: [*of_all[name], *alone[name]] for name in rows}, lacking)

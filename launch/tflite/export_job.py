@@ -1,5 +1,6 @@
 """What an export is asked for, what its files share, and a model that is exported. Imports no TensorFlow."""
 
+import dataclasses
 import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -8,7 +9,9 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from launch.tflite.converter_process import ConverterProcess
-from launch.training.finished_run import FinishedRun
+from launch.training.finished_run import FinishedRun, FinishedRunFlags
+from models.model_names import EXPORT_FORMATS, EXPORT_IO, TRAINED_PARTS
+from tff_algos.settings.config_fields import setting, texts
 
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
@@ -16,25 +19,38 @@ if TYPE_CHECKING:
 
 
 NO_TRAINING = "none"  # of `ExportRequest.on_device_training`, beside TRAINED_PARTS
+ALL_MODELS = "all"
 
 
-class ExportRequest(NamedTuple):
-    """What is asked for, flag by flag; see `launch.export`. `formats` is empty for all that apply."""
+@dataclasses.dataclass(frozen=True)
+class ExportRequest(FinishedRunFlags):
+    """What is asked for, flag by flag; see `launch.export`."""
 
-    run_dir: str
-    data_dir: str
-    npz: str
-    trust_module: str
-    model: str
-    round: str
-    formats: tuple[str, ...]
-    io: str
-    representative_client: str
-    representative_examples: int
-    on_device_training: str
-    save_test_set: bool
-    debug_quantization: bool
-    web_page: bool
+    model: str = setting(
+        ALL_MODELS, "Saved models, or clients, for the models that they ended up with; all: all but teachers."
+    )
+    npz: str = setting("", "Where the file of a run with --dataset=npz is now; empty: where the run found it.")
+    formats: tuple[str, ...] = texts((), f"Some of {', '.join(EXPORT_FORMATS)}; empty: all that apply.")
+    io: str = setting(EXPORT_IO[0], "Inputs and outputs of int8 and qat_int8.", choices=EXPORT_IO)
+    representative_client: str = setting(
+        "", "Client whose train split sets the ranges of int8; empty: all that use the model."
+    )
+    representative_examples: int = setting(
+        200, "How many examples set the ranges of int8 at most.", minimum=1, maximum=10**6
+    )
+    on_device_training: str = setting(
+        NO_TRAINING,
+        "Also write each model in a form that can be trained on the phone: head trains its last dense layers, full all "
+        "of it.",
+        choices=(NO_TRAINING, *TRAINED_PARTS),
+    )
+    save_test_set: bool = setting(False, "Also write the test set, with each file's predictions.")
+    debug_quantization: bool = setting(
+        False, "Also measure what int8 does to each layer; qat_int8 cannot be looked into."
+    )
+    web_page: bool = setting(
+        False, "Also write a page that runs the files in a phone's browser; needs `make web` once."
+    )
 
 
 class ExportJob(NamedTuple):

@@ -15,10 +15,10 @@ from launch.runs.columns import BEST, CHECKPOINTS, EXPORT
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import remove_unfinished
 from launch.settings.flags import FlagError
+from launch.tflite.export_job import ALL_MODELS
 from launch.training.finished_run import FinishedRun, choose_models
 from models.model_names import EXPORT_FORMATS
 
-ALL_MODELS = "all"
 INTEGER_FORMATS = ("int8", "qat_int8")
 
 

@@ -3,8 +3,7 @@
 from datasets.federated_data import FederatedData
 from datasets.flipped_labels import flip_labels
 from datasets.label_format import LABEL_KINDS
-from launch.settings.flag_fields import prefix_errors
-from launch.settings.run_config import RunConfig, find_algorithm
+from launch.settings.run_config import RunConfig
 from tff_algos.settings.aggregation import AggregationConfig
 from tff_algos.settings.attack import LABEL_FLIP, AttackConfig
 from tff_algos.settings.config_fields import ConfigError
@@ -26,8 +25,7 @@ def check_attack(config: RunConfig, data: FederatedData) -> None:
     """Raises ConfigError if labels are to be flipped that are no classes."""
     attacks, kind = find_attacks(config), LABEL_KINDS[data.labels.task]
     if attacks.is_active and attacks.attack == LABEL_FLIP and not (kind.is_by_class and data.num_classes):
-        with prefix_errors(find_algorithm(config.algo).flag_prefix):
-            raise ConfigError("attack", LABEL_FLIP, f"another one, since an example of {kind.title} has not one class")
+        raise ConfigError("attack", LABEL_FLIP, f"another one, since an example of {kind.title} has not one class")
 
 
 def flip_attackers_labels(config: RunConfig, data: FederatedData) -> FederatedData:

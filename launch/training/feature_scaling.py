@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def check_can_be_scaled(config: RunConfig, data: FederatedData) -> None:
     """Raises ConfigError if tokens are to be scaled, which are numbers of words."""
     if config.standardize != NONE and data.takes_tokens:
-        raise ConfigError("--standardize", config.standardize, f"{NONE} for tokens, which a model looks up")
+        raise ConfigError("standardize", config.standardize, f"{NONE} for tokens, which a model looks up")
 
 
 def scale_features(

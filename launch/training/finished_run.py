@@ -9,8 +9,6 @@ import pathlib
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from absl import flags as absl_flags
-
 from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
 from launch.progress import say
@@ -37,6 +35,7 @@ from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.run_config import FILES, RunConfig, build_run_config, find_algorithm
 from launch.training.federation import build_spec, load_federated_data
+from tff_algos.settings.config_fields import setting
 
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
@@ -136,12 +135,19 @@ class FinishedRun(NamedTuple):
         return data
 
 
-def define_round_flag(values: absl_flags.FlagValues) -> None:
-    """Adds `--round`: which round's models a command takes."""
-    absl_flags.DEFINE_enum(
-        "round", LAST, [LAST, BEST], "Models of the run's last round, or of its best, see --keep_best of launch.train.",
-        flag_values=values,
-    )  # fmt: skip
+@dataclasses.dataclass(frozen=True)
+class FinishedRunFlags:
+    """The flags of commands that use the models of a run."""
+
+    run_dir: str = setting("", "Folder of a finished run.")
+    model: str = setting("", "Only this model of the run; empty: all.")
+    round: str = setting(
+        LAST, "Models of the run's last round, or of its best, see --keep_best of launch.train.", choices=(LAST, BEST)
+    )
+    data_dir: str = setting("", "Where the data set's files are now; empty: where the run found them.")
+    trust_module: str = setting(
+        "", "Modules of yours that the run names and that may be imported, with commas between them."
+    )
 
 
 def read_finished_run(

@@ -21,7 +21,6 @@ from launch.runs.tables import write_text
 from launch.runs.task_columns import find_task_columns, read_task_columns
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.settings.algorithms import ALGORITHMS
-from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.stop_signals import as_stop_after_signal, get_stop_code
@@ -65,12 +64,11 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     check_run_folder(config)
     ensure_installed(config)
     data = load_federated_data(config)
-    with prefix_errors(find_algorithm(config.algo).flag_prefix):
-        if not config.resume:  # what was begun may go on
-            config.algorithm.check_clients(len(data.clients))
-        config.algorithm.check_examples(int(data.num_train.min()))
-        config.algorithm.check_devices(data.profiles, len(data.clients))
-        config.algorithm.check_archetypes(data.archetypes)
+    if not config.resume:  # what was begun may go on
+        config.algorithm.check_clients(len(data.clients))
+    config.algorithm.check_examples(int(data.num_train.min()))
+    config.algorithm.check_devices(data.profiles, len(data.clients))
+    config.algorithm.check_archetypes(data.archetypes)
     check_best_can_be_told(config, data)
     check_task(config, data)
     check_attack(config, data)
@@ -97,7 +95,7 @@ def check_best_can_be_told(config: RunConfig, data: FederatedData) -> None:
     expected = "clients with validation examples; raise --validation_fraction, or leave it out"
     for name in ("keep_best", "patience"):
         if value := getattr(config, name):
-            raise ConfigError(f"--{name}", value, expected)
+            raise ConfigError(name, value, expected)
 
 
 def check_task(config: RunConfig, data: FederatedData) -> None:
@@ -105,10 +103,10 @@ def check_task(config: RunConfig, data: FederatedData) -> None:
     task = find_task_columns(data.labels.task)
     if config.loss not in (AUTO, *task.kind.losses):
         expected = f"{AUTO} or {' or '.join(task.kind.losses)} for the task {task.kind.title}"
-        raise ConfigError("--loss", config.loss, expected)
+        raise ConfigError("loss", config.loss, expected)
     if config.target_accuracy > 0 and not task.is_classification:
         expected = f"0, since the task is {task.kind.title}; give --target_metric, the {task.title} on the test set"
-        raise ConfigError("--target_accuracy", config.target_accuracy, expected)
+        raise ConfigError("target_accuracy", config.target_accuracy, expected)
 
 
 @contextlib.contextmanager
@@ -191,9 +189,7 @@ def _run(
         folder.clear()
     checkpoints = Checkpoints(folder.checkpoints)
     best = BestRound(folder, data, spec, process, checkpoints) if config.keep_best else None
-    prefix = find_algorithm(config.algo).flag_prefix
-    with prefix_errors(prefix):  # a user's aggregator is called here first
-        loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, task, names, best)
+    loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, task, names, best)
     write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
     settings = folder.config.read_text(encoding="utf-8")
     tensorboard = TensorBoardLog(
@@ -206,8 +202,7 @@ def _run(
         tracking.check()
 
     style.import_matplotlib_meanwhile()
-    with prefix_errors(prefix):
-        state = loop.run(after_round=after_round)
+    state = loop.run(after_round=after_round)
     if not folder.config.exists():  # somebody moved or cleaned the folder; results are of no use without it
         write_text(folder.config, settings)
     summary = results.write_results(
@@ -287,14 +282,14 @@ def _build_process_at_its_round(config: RunConfig, spec: "ModelSpec", data: Fede
     process = _build_process_of(config, spec, data)
     if data.profiles.energy is not None and process.list_work is None:
         expected = f"a file without joules, since --algo={config.algo} does not say what its clients do"
-        raise ConfigError("--device_profiles", config.device_profiles, expected)
+        raise ConfigError("device_profiles", config.device_profiles, expected)
     if data.new_clients and not process.takes_new_clients:
         expected = f"0 with --algo={config.algo}, which has no model for clients that took no part"
-        raise ConfigError("--new_clients", config.new_clients, expected)
+        raise ConfigError("new_clients", config.new_clients, expected)
     if config.qat_start_round == 1:
         return process
     if process.map_models is None:
-        raise ConfigError("--qat_start_round", config.qat_start_round, f"1 with --algo={config.algo}")
+        raise ConfigError("qat_start_round", config.qat_start_round, f"1 with --algo={config.algo}")
     from tff_algos.rounds.quantization_start import QuantizationStart
     from tff_algos.weights import initialize_weights
 
@@ -306,7 +301,6 @@ def _build_process_at_its_round(config: RunConfig, spec: "ModelSpec", data: Fede
 def _build_process_of(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
     algorithm = find_algorithm(config.algo)
     build, data = algorithm.load_builder(), flip_attackers_labels(config, data)
-    with prefix_errors(algorithm.flag_prefix):
-        if config.algo in ALGORITHMS:
-            return build(spec, data, config.algorithm, config.seed)
-        return build_checked_process(f"--algo={config.algo}", build, spec, data, config.algorithm, config.seed)
+    if config.algo in ALGORITHMS:
+        return build(spec, data, config.algorithm, config.seed)
+    return build_checked_process(f"--algo={config.algo}", build, spec, data, config.algorithm, config.seed)

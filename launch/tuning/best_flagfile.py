@@ -2,10 +2,12 @@
 
 import itertools
 import pathlib
-from collections.abc import Collection
+from collections.abc import Iterable
 
 from launch.runs.tables import write_text
+from launch.settings.algorithms import Algorithm
 from launch.settings.experiments import NOT_KEPT, list_trials, wrap_comment
+from launch.settings.setting_names import get_flag, read_name
 from launch.tuning.request import MEDIAN, Request
 from launch.tuning.search_space import format_search, format_settings
 from launch.tuning.trials import Outcome, name_seeds
@@ -23,7 +25,7 @@ def write_best_flagfile(
     """
     name = pathlib.PurePath(request.experiment.shown).name
     head = f"{name} with the settings of trial {best.number} of a search."
-    body = _leave_out(request.experiment.read(), best.settings)
+    body = _leave_out(request.experiment.read(), best.settings, request.experiment.algorithm)
     parts = [wrap_comment(head)]
     if body:
         # Flags that stand under no heading of the experiment's get one.
@@ -52,15 +54,12 @@ def _explain(request: Request, best: Outcome, confirmed_mean: float | None, desc
     return " ".join(sentences)
 
 
-def _leave_out(text: str, names: Collection[str]) -> list[str]:
+def _leave_out(text: str, names: Iterable[str], algorithm: Algorithm) -> list[str]:
     """The lines of a flagfile without its head, these flags, and the headings under which no other flag stands."""
+    left_out = {read_name(name, algorithm) for name in names}
     lines = [line.strip() for line in text.splitlines()]
     lines = list(itertools.dropwhile(lambda line: line.startswith("#"), lines))
-    kept = [line for line in lines if _name_flag(line) not in names]
+    kept = [line for line in lines if read_name(get_flag(line), algorithm) not in left_out]
     blocks = "\n".join(kept).split("\n\n")
     with_flags = [block.strip("\n") for block in blocks if any(line.startswith("-") for line in block.splitlines())]
     return "\n\n".join(with_flags).splitlines()
-
-
-def _name_flag(line: str) -> str:
-    return line.lstrip("-").split("=")[0] if line.startswith("-") else ""

@@ -1,30 +1,28 @@
 """What `launch.tune` is asked for: its flags, and what they say together. Imports nothing heavy."""
 
 import csv
+import dataclasses
 import itertools
 import pathlib
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from absl import flags as absl_flags
-
 from launch.command_line import parse_flags
 from launch.runs.columns import VALIDATION_ACCURACY
 from launch.runs.task_columns import list_objectives
+from launch.settings.errors import FlagError
 from launch.settings.experiments import get_search, list_searches
-from launch.settings.flag_fields import FlagField
-from launch.settings.flags import FlagError, define_flag, define_own_flags
 from launch.settings.seeds import read_seeds
-from launch.sweeps.jobs import define_jobs_flag
+from launch.sweeps.jobs import JobsFlags
 from launch.sweeps.recipes import Recipe, find_recipe
 from launch.tuning.search_space import SearchSpace, has_ranges, parse_search
-from tff_algos.settings.config_fields import Setting
+from tff_algos.settings.config_fields import setting, texts
 
 OBJECTIVES = list_objectives()
 GRID, TPE = "grid", "tpe"
 NO_PRUNER, MEDIAN = "none", "median"
-TRIALS, CONFIRM_TRIALS = 8, 3
+CONFIRM_TRIALS = 3
 
 
 class Request(NamedTuple):
@@ -78,34 +76,42 @@ class Request(NamedTuple):
         return 1 if OBJECTIVES[self.objective] else -1
 
 
-def define_flags() -> absl_flags.FlagValues:
-    """The flags of this command."""
-    values = define_own_flags(
-        search=(
-            "",
-            "Flags with their choices or ranges, as 'a=1|2|3;b=true|false;c=int(2,8);d=float(0,1);e=log(1e-4,1e-1)'; "
-            "or the name of a paper's search, for all flags of that.",
-        ),
-        seeds=(["100", "101"], "Seeds of every trial, as 0,1 or 0-4; report others."),
-        objective=(VALIDATION_ACCURACY, f"What scores a run, by its task: {', '.join(OBJECTIVES)}."),
-        confirm_seeds=([], "Further seeds, on which the best trials are scored anew."),
-        runs_dir=("runs/tuning", "Folder for the run folders."),
-        output=("", "The table of all trials, a .csv; by default trials.csv beside the runs."),
-        experiment=("", "Experiment or flagfile whose settings the trials start from."),
+@dataclasses.dataclass(frozen=True)
+class Flags(JobsFlags):
+    """The flags of `launch.tune`."""
+
+    search: str = setting(
+        "",
+        "Flags with their choices or ranges, as 'a=1|2|3;b=true|false;c=int(2,8);d=float(0,1);e=log(1e-4,1e-1)'; "
+        "or the name of a paper's search, for all flags of that.",
     )
-    samplers = f"{GRID} draws points of a grid at random, {TPE} learns from the trials before, by Optuna"
-    pruners = f"{MEDIAN} stops a run after a round where its objective is worse than the median of the complete trials"
-    for name, setting, default in (
-        ("trials", Setting("How many trials; by default 8.", minimum=1, maximum=10**6), 1),
-        ("sampler", Setting(f"{samplers}; by default {GRID} where all are choices.", choices=(GRID, TPE)), ""),
-        ("pruner", Setting(f"{pruners}, by Optuna; by default none does.", choices=(NO_PRUNER, MEDIAN)), ""),
-        ("first_pruning_round", Setting("The first round that is judged so; by default 1.", minimum=1), 1),
-        ("confirm_trials", Setting(f"How many of the best are; by default {CONFIRM_TRIALS}.", minimum=1), 1),
-        ("rounds", Setting("Rounds of every run; by default the experiment's.", minimum=1, maximum=10**6), 1),
-    ):
-        define_flag(FlagField(name, setting, default), values)
-    define_jobs_flag(values)
-    return values
+    seeds: tuple[str, ...] = texts(("100", "101"), "Seeds of every trial, as 0,1 or 0-4; report others.")
+    objective: str = setting(VALIDATION_ACCURACY, f"What scores a run, by its task: {', '.join(OBJECTIVES)}.")
+    confirm_seeds: tuple[str, ...] = texts((), "Further seeds, on which the best trials are scored anew.")
+    confirm_trials: int | None = setting(
+        None, f"How many of the best are; by default {CONFIRM_TRIALS}.", minimum=1, maximum=10**6
+    )
+    runs_dir: str = setting("runs/tuning", "Folder for the run folders.")
+    output: str = setting("", "The table of all trials, a .csv; by default trials.csv beside the runs.")
+    experiment: str = setting("", "Experiment or flagfile whose settings the trials start from.")
+    trials: int = setting(8, "How many trials.", minimum=1, maximum=10**6)
+    sampler: str = setting(
+        "",
+        f"{GRID} draws points of a grid at random, {TPE} learns from the trials before, by Optuna; by default {GRID} "
+        "where all are choices.",
+        choices=("", GRID, TPE),
+        expected=f"one of {GRID}, {TPE}",
+    )
+    pruner: str = setting(
+        NO_PRUNER,
+        f"{MEDIAN} stops a run after a round where its objective is worse than the median of the complete trials, by "
+        "Optuna.",
+        choices=(NO_PRUNER, MEDIAN),
+    )
+    first_pruning_round: int | None = setting(
+        None, "The first round that is judged so; by default 1.", minimum=1, maximum=10**6
+    )
+    rounds: int | None = setting(None, "Rounds of every run; by default the experiment's.", minimum=1, maximum=10**6)
 
 
 def parse_request(argv: Sequence[str]) -> Request:
@@ -115,7 +121,7 @@ def parse_request(argv: Sequence[str]) -> Request:
       FlagError: a wrong flag, or flags that do not go together.
     """
     instead = "fixed settings belong into the experiment's flagfile"
-    values = parse_flags(define_flags(), expand_search(argv), instead)
+    values = parse_flags(Flags, expand_search(argv), instead)
     experiment = _find_experiment(values.experiment)
     if values.objective not in OBJECTIVES:
         raise FlagError(
@@ -130,14 +136,14 @@ def parse_request(argv: Sequence[str]) -> Request:
         experiment,
         space,
         _choose_sampler(values, space),
-        values.trials or TRIALS,
+        values.trials,
         read_seeds(values.seeds, "seeds"),
         values.rounds,
         values.objective,
         runs_dir,
         pathlib.Path(values.output or runs_dir / experiment.name / "trials.csv"),
         values.jobs,
-        values.pruner or NO_PRUNER,
+        values.pruner,
         values.first_pruning_round or 1,
         read_seeds(values.confirm_seeds, "confirm_seeds", may_be_none=True),
         values.confirm_trials or CONFIRM_TRIALS,
@@ -184,10 +190,10 @@ def _find_experiment(name: str) -> Recipe:
     return find_recipe(name)
 
 
-def _choose_sampler(values: absl_flags.FlagValues, space: SearchSpace) -> str:
+def _choose_sampler(values: Flags, space: SearchSpace) -> str:
     """The sampler that is asked for, or the plain one where that can do it."""
     is_pruned = values.pruner == MEDIAN
-    if values.sampler is None:
+    if not values.sampler:
         return TPE if has_ranges(space) or is_pruned else GRID
     if values.sampler == GRID and (has_ranges(space) or is_pruned):
         what = f"--pruner={MEDIAN}" if is_pruned else "a range in --search"

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, parse_given
-from launch.settings.run_config import algorithm_fields, shared_fields
+from launch.settings.run_config import find_algorithm, shared_fields
+from launch.settings.setting_names import read_name
 from launch.sweeps.tasks import OWN_FLAGS
 
 OWN_FLAGS_HERE = {"seed": "--seeds", "rounds": "--rounds", "run_dir": "--runs_dir"}  # in place of those of a run
@@ -102,7 +103,11 @@ def check_space(space: SearchSpace, algo: str) -> None:
     Raises:
       FlagError: an unknown flag, a value that a flag does not take, or a range for a flag that takes none of its kind.
     """
-    fields = {field.name: field for field in (*shared_fields(), *algorithm_fields(algo))}
+    algorithm = find_algorithm(algo)
+    fields = {field.name: field for field in (*shared_fields(), *algorithm.fields)}
+    settings = [read_name(name, algorithm) for name in space]
+    if twice := next((name for name in settings if settings.count(name) > 1), ""):
+        raise FlagError(f"--search: {twice}: expected each setting once")
     for name, searched in space.items():
         ends = (searched.low, searched.high) if isinstance(searched, Range) else ()
         for value in map(searched.format_value, ends) if ends else searched:
@@ -110,10 +115,8 @@ def check_space(space: SearchSpace, algo: str) -> None:
                 parse_given([f"--algo={algo}", f"--{name}={value}"])
             except FlagError as error:
                 raise refuse_search(error, {name: value}) from None
-        if name not in fields:
-            raise FlagError(f"--search: {name}: expected flags of --algo={algo}")
         if ends:
-            _check_kind(fields[name], searched)
+            _check_kind(fields[read_name(name, algorithm)], searched)
 
 
 def refuse_search(error: FlagError, settings: Settings) -> FlagError:

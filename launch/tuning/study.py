@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import list_other_settings
 from launch.settings.flags import FlagError
-from launch.settings.run_config import RunConfig, flag_values
+from launch.settings.run_config import RunConfig, find_algorithm, flag_values
+from launch.settings.setting_names import read_name
 from launch.tuning.search_space import INT, LOG, Range, SearchSpace, Settings, find_start
 from launch.tuning.trials import Outcome, State
 
@@ -81,7 +82,8 @@ class Study:
         self._space, self._seeds, self._rounds = space, seeds, config.rounds
         self._direction = "maximize" if sign > 0 else "minimize"
         self._distributions = {name: _describe(searched) for name, searched in space.items()}
-        self._start = find_start(space, flag_values(config))
+        flags, algorithm = flag_values(config), find_algorithm(config.algo)
+        self._start = find_start(space, {name: flags[read_name(name, algorithm)] for name in space})
         path = folder / JOURNAL
         _drop_torn_line(path)
         try:

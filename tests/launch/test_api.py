@@ -37,12 +37,12 @@ def build_small(input_shape, num_outputs):
 
 
 def test_arguments_are_the_flags_of_train(asked, capsys):
-    run = fit("fedavg", rounds=3, fedavg_epochs=2, keep_best=True, fairness=np.True_, model=build_small)
+    run = fit("fedavg", rounds=3, epochs=2, keep_best=True, fairness=np.True_, model=build_small)
     expected = build_run_config(
         {
             "algo": "fedavg",
             "rounds": 3,
-            "fedavg_epochs": 2,
+            "epochs": 2,
             "keep_best": True,
             "fairness": True,
             "model": f"{__name__}:build_small",

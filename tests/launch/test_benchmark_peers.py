@@ -104,7 +104,7 @@ def test_a_cost_counts_waits_of_all_threads_and_pages_of_processes_below():
         counted.set()
         process.stdin.write(b"\n")
     thread.join()
-    assert cost.wall_s == 2.0 and cost.cpu_s >= cost.system_s >= 0
+    assert cost.wall_s == 2.0 and cost.cpu_s >= cost.system_s - 1e-6 >= -1e-6
     assert cost.memory_bytes > 4096 * 4000
     if psutil.LINUX:
         assert cost.switches >= 50 and cost.faults >= 4000

@@ -9,7 +9,6 @@ import sys
 import tempfile
 
 import pytest
-from absl import flags as absl_flags
 
 from datasets.errors import DatasetError
 from launch.command_line import (
@@ -20,7 +19,9 @@ from launch.command_line import (
 )
 from launch.runs.errors import RunStopped
 from launch.runtimes.runtime import check_temporary_folder
-from launch.settings.flags import FlagError
+from launch.settings.errors import FlagError
+from launch.settings.flag_fields import FlagField
+from tff_algos.settings.config_fields import Setting
 
 ROOT = pathlib.Path(__file__).parents[2]
 NAME = pathlib.Path(__file__).name
@@ -56,10 +57,9 @@ def test_an_error_is_one_line(error, exit_code, line, capsys):
 
 
 def test_help_of_a_flag_that_may_be_repeated_is_one_line():
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_multi_string("files", ["a"], "Files", flag_values=values)
-    lines = format_command_help("usage", values).splitlines()
-    assert lines == ["usage", "", "  --files [a]", "      Files; may be given several times"]
+    field = FlagField("files", Setting("Files.", repeated=True), "a", tuple)
+    lines = format_command_help("usage", [field]).splitlines()
+    assert lines == ["usage", "", "  --files [a]", "      Files. May be given several times."]
 
 
 def test_a_bug_keeps_its_traceback():

@@ -39,9 +39,9 @@ def test_a_figure_and_a_table_come_alone_or_beside_a_page(runs_dir, capsys):
 
 
 def test_flags_that_vary_inside_groups_are_noted(runs_dir, write_run, capsys):
-    write_run(runs_dir, "fedsikd_mnist_alpha0.1", 2, rounds=2, arguments=["--fedsikd_temperature=2", "--batch_size=9"])
+    write_run(runs_dir, "fedsikd_mnist_alpha0.1", 2, rounds=2, arguments=["--temperature=2", "--batch_size=9"])
     assert main(["--table=a.md", "--group_by=algo"]) == 0
-    noted = "note     inside groups, these flags vary as well: batch_size, fedsikd_temperature; see --group_by\n"
+    noted = "note     inside groups, these flags vary as well: batch_size, temperature; see --group_by\n"
     assert capsys.readouterr().err == noted
 
 

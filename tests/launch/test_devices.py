@@ -38,7 +38,7 @@ def read(path):
 
 def ask_for_two_devices(tmp_path):
     devices = f"--device_profiles={tmp_path / 'two.csv'}"
-    return "--algo=fedavg", "--model=perceptron", "--num_clients=2", "--fedavg_epochs=1", "--fairness", devices
+    return "--algo=fedavg", "--model=perceptron", "--num_clients=2", "--epochs=1", "--fairness", devices
 
 
 def test_a_run_counts_joules_and_waits_for_windows(tmp_path, train):
@@ -103,11 +103,11 @@ ALGORITHM = dataclasses.replace(ALGORITHMS["fedavg"], name="mute", builder="buil
         (["--device_profiles=none.csv"], "--device_profiles=none.csv: No such file or directory; expected a CSV file"),
         (["--device_profiles={two}", "--num_clients=3"], "no row for client 2; expected one for each of 0 to 2"),
         (["--device_profiles={bad}"], "line 3, joules_per_example=-1: expected a number of at least 0"),
-        (["--device_profiles={apart}", "--num_clients=3", "--fedavg_cohort_size=2"], "--fedavg_cohort_size=2: expected "
+        (["--device_profiles={apart}", "--num_clients=3", "--cohort_size=2"], "--cohort_size=2: expected "
             "at most 1, since no more devices are ever available at once by --device_profiles"),
-        (["--device_profiles=phones", "--algo=buffered"], "--buffered_speed=redrawn: expected profiles with"),
-        (["--device_profiles=phones", "--algo=amfl_p", "--smoke", "--amfl_p_min_resource=0.2"],
-            "--amfl_p_min_resource=0.2: expected its default with --device_profiles, which gives the resources"),
+        (["--device_profiles=phones", "--algo=buffered"], "--speed=redrawn: expected profiles with"),
+        (["--device_profiles=phones", "--algo=amfl_p", "--smoke", "--min_resource=0.2"],
+            "--min_resource=0.2: expected its default with --device_profiles, which gives the resources"),
         (["--device_profiles=phones", "--algo=mute:ALGORITHM"], "--device_profiles=phones: expected a file "
             "without joules, since --algo=mute:ALGORITHM does not say what its clients do"),
     ],

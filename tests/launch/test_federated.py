@@ -54,7 +54,7 @@ def list_options(line):
 
 def test_a_shell_is_offered_the_flags_of_the_command_and_of_the_algorithm():
     shared = list_options("federated train --ro")
-    assert "--rounds" in shared and "--fedavg_epochs" not in shared
+    assert "--rounds" in shared and "--epochs" not in shared
     assert "dirichlet" in shared["--partition"] and shared["--resume"] == ["true", "false"]
-    assert "--fedavg_epochs" in list_options("federated train --algo=fedavg --fed")
+    assert "--epochs" in list_options("federated train --algo=fedavg --fed")
     assert list_options("federated compare --against=")["--against"][0] == "round"

@@ -41,7 +41,7 @@ MODULE = """
             state = {"rounds": state["rounds"] + 1, "sum": state["sum"] + np.median(updates, axis=0)}
             return state["sum"] / state["rounds"], state, {"rounds": int(state["rounds"])}
 """
-ARGUMENTS = ("--algo=fedavg", "--model=perceptron", "--num_clients=3", "--fedavg_epochs=1", "--seed=1", "--norun_page")
+ARGUMENTS = ("--algo=fedavg", "--model=perceptron", "--num_clients=3", "--epochs=1", "--seed=1", "--norun_page")
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def read_column(run_dir, name):
 
 def check_resumed(train, tmp_path, name):
     """A straight run of two rounds has the bytes of one that lost its last round."""
-    own = f"--fedavg_aggregator=outside_sums:{name}"
+    own = f"--aggregator=outside_sums:{name}"
     straight, broken = tmp_path / "straight", tmp_path / "broken"
     code, out, err = train(*ARGUMENTS, own, "--rounds=2", f"--run_dir={straight}")
     assert (code, err) == (0, "") and f"aggregator  outside_sums:{name} sees single updates: 3 a round" in out
@@ -107,9 +107,9 @@ def test_a_numpy_median_with_a_state_runs_resumes_and_shows_its_measurement(trai
 )
 def test_a_wrong_object_is_one_line_and_leaves_no_run(train_here, tmp_path, name, expected):
     run_dir = tmp_path / "run"
-    code, _, err = train_here(*ARGUMENTS, f"--fedavg_aggregator={name}", "--rounds=1", f"--run_dir={run_dir}")
+    code, _, err = train_here(*ARGUMENTS, f"--aggregator={name}", "--rounds=1", f"--run_dir={run_dir}")
     assert code == 2 and len(err.splitlines()) == 1 and expected in err
-    assert err.startswith(f"error: --fedavg_aggregator={name}: expected ")
+    assert err.startswith(f"error: --aggregator={name}: expected ")
     assert not (run_dir / "metrics.csv").exists()
 
 
@@ -128,5 +128,5 @@ def test_as_a_user_would_from_the_folder_of_the_module(folder, tmp_path, name, c
 
     values = [float(value) for value in read_column(check_resumed(train, tmp_path, name), column)]
     assert len(values) == 2 and values[0] > 0 and len(set(values)) > 1
-    code, _, err = train(*ARGUMENTS, "--fedavg_aggregator=outside_sums:NUMBER", f"--run_dir={tmp_path / 'wrong'}")
+    code, _, err = train(*ARGUMENTS, "--aggregator=outside_sums:NUMBER", f"--run_dir={tmp_path / 'wrong'}")
     assert code == 2 and len(err.splitlines()) == 1

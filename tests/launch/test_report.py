@@ -23,7 +23,7 @@ def runs_dir(tmp_path, write_run):
     for experiment, accuracy in zip(CELLS, (0.5, 0.4, 0.3, 0.2), strict=True):
         for seed in range(2):
             write_run(tmp_path / "runs", experiment, seed, rounds=40, accuracy=accuracy)
-    deviating = ["--async_periodic_proximal_weight=0.5"]
+    deviating = ["--proximal_weight=0.5"]
     write_run(tmp_path / "runs", "async_periodic_mnist_iid_frequency_old", 0, rounds=1, arguments=deviating)
     return tmp_path / "runs"
 
@@ -42,7 +42,7 @@ def test_the_report_is_printed_and_written(runs_dir, tmp_path, capsys):
     words = 'generally outperforms FedAvg", IID, FedAvg with the same policy |'
     (claim,) = [line for line in printed.out.splitlines() if words in line]
     assert claim.split(" | ")[4] == "not run"
-    assert "not counted: " in printed.err and "--async_periodic_proximal_weight=0.5, not 0.02" in printed.err
+    assert "not counted: " in printed.err and "--proximal_weight=0.5, not 0.02" in printed.err
     tables = ("claims", "legend", "levels", "results", "settings", "shares")
     names = ["async.md", "async.png", *(f"async_{table}.csv" for table in tables)]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names

@@ -17,6 +17,8 @@ from launch.runs.errors import RunFolderError
 from launch.runs.run_archive import archive_runs
 from launch.runs.run_records import RunRecord
 from launch.settings.flags import FlagError, parse_config
+from launch.settings.renamed_flags import rename_stored_flags
+from launch.settings.run_config import flag_values
 from launch.sweeps.pool import run_tasks
 from launch.sweeps.tasks import build_arguments, is_finished
 
@@ -65,7 +67,12 @@ def test_patterns_are_expanded_and_overlaps_count_once(tmp_path):
         ([f"--experiments={CELL}", "--", "--seed=3"], "does not set itself"),
         ([f"--experiments={CELL}", "--rounds=2", "--", "--rounds=3"], "--rounds stands before and after --"),
         ([f"--experiments={CELL}", "--", "--nope=3"], "unknown flag"),
-        ([f"--experiments={CELL},{RIVAL}", "--", "--fedsikd_temperature=1"], "belongs to --algo=fedsikd"),
+        ([f"--experiments={CELL},{RIVAL}", "--gamma=1"], "--gamma: belongs to none of the algorithms fedsikd, fedavg"),
+        (["--algos=fedavg,amfl_p", "--fine_tuning_rule=x"], "amfl_p: --amfl_p_fine_tuning_rule=x: expected one of"),
+        (
+            ["--algos=fedsikd,fl_hc", "--num_clusters=0"],
+            "fl_hc: --fl_hc_num_clusters=0: expected an integer at least 1",
+        ),
     ],
 )
 def test_a_wrong_request_is_one_line_and_exit_code_2(tmp_path, arguments, message, capsys):
@@ -85,17 +92,59 @@ def test_two_of_one_name_are_refused(tmp_path):
 def test_algorithms_need_no_flagfile_and_get_their_own_flags(tmp_path):
     """Each run folder is named after its algorithm; a flag of one goes to its runs alone, and one of none is wrong."""
     shared = ("--", "--rounds=3", "--num_clients=4")
-    tasks = parse(tmp_path, "--algos=fedavg,fedsikd", "--seeds=0-1", *shared, "--fedsikd_temperature=2")
+    tasks = parse(tmp_path, "--algos=fedavg,fedsikd", "--seeds=0-1", *shared, "--temperature=2")
     assert [str(task.run_dir.relative_to(tmp_path)) for task in tasks] == [
         *("fedavg/seed_0", "fedsikd/seed_0", "fedavg/seed_1", "fedsikd/seed_1"),
     ]
     assert {(task.config.num_clients, task.config.rounds) for task in tasks} == {(4, 3)}
     assert tasks[1].config.algorithm.temperature == 2
-    assert build_arguments(tasks[0])[0] == "--algo=fedavg" and "--fedsikd_temperature=2" not in tasks[0].arguments
+    assert build_arguments(tasks[0])[0] == "--algo=fedavg" and "--temperature=2" not in tasks[0].arguments
     assert sweep.suggest_report(tasks) == ""
     assert [task.run_dir.parent.name for task in parse(tmp_path, "--algos=fedavg", f"--experiments={CELL}")] == [
         *(CELL, "fedavg"),
     ]
+
+
+def read_settings(tmp_path, *arguments):
+    """{algorithm: its settings} of a sweep, and which lack what."""
+    request = sweep.parse_request([f"--runs_dir={tmp_path}", *arguments])
+    return {task.config.algo: flag_values(task.config) for task in request.tasks}, request.lacking
+
+
+@pytest.mark.parametrize("given", [["--epochs=2", "--ditto_epochs=3"], ["--ditto_epochs", "3", "--epochs", "2"]])
+def test_a_setting_goes_to_all_that_have_it_and_its_owners_name_wins(tmp_path, given):
+    settings, lacking = read_settings(
+        tmp_path, "--algos=fedavg,ditto,fedsikd", *given, "--num_clients=4", "--norun_page"
+    )
+    assert (settings["fedavg"]["epochs"], settings["ditto"]["epochs"]) == (2, 3)
+    assert {flags["num_clients"] for flags in settings.values()} == {4}
+    assert not any(flags["run_page"] for flags in settings.values())
+    assert lacking == {"epochs": ["fedsikd"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("fine_tuning_steps", ("7", "9")),
+        ("fine_tuning_learning_rate", ("0.7", "0.9")),
+        ("fine_tuning_rule", ("steps", "same")),
+        ("fine_tuning_start", ("initial", "trained")),
+        ("fine_tuning_curve", ("1,2", "3,4")),
+    ],
+)
+def test_a_name_that_can_be_read_in_two_ways_is_that_of_the_algorithm_it_begins_with(tmp_path, name, values):
+    short = name.removeprefix("fine_tuning_")
+    given = [f"--{name}={values[0]}", f"--amfl_p_{name}={values[1]}"]
+    settings, lacking = read_settings(tmp_path, "--algos=amfl_p,fine_tuning", *given)
+    assert str(settings["fine_tuning"][short]) == values[0] and str(settings["amfl_p"][name]) == values[1]
+    assert lacking == {}
+    alone, _ = read_settings(tmp_path, "--algos=amfl_p", given[0])
+    assert str(alone["amfl_p"][name]) == values[0]
+    assert str(flag_values(parse_config(["--algo=amfl_p", given[0]]))[name]) == values[0]
+    assert str(flag_values(parse_config(["--algo=fine_tuning", given[0]]))[short]) == values[0]
+    stored = {"algo": "fine_tuning", name: values[0], f"fine_tuning_local_{short}": 1}
+    assert rename_stored_flags(stored)[short] == values[0]
+    assert rename_stored_flags({"algo": "amfl_p", f"amfl_p_{name}": values[1]}) == {"algo": "amfl_p", name: values[1]}
 
 
 def test_a_recipe_can_be_sent_to_another_machine(tmp_path):
@@ -138,14 +187,14 @@ def test_a_broken_run_is_resumed(tmp_path, write_run):
 
 
 def test_a_run_with_other_settings_is_not_touched(tmp_path, write_run):
-    write_run(tmp_path, CELL, seed=0, rounds=5, arguments=["--fedsikd_temperature=1"])
-    with pytest.raises(RunFolderError, match=r"--fedsikd_temperature=1.0, not 3.0"):
+    write_run(tmp_path, CELL, seed=0, rounds=5, arguments=["--temperature=1"])
+    with pytest.raises(RunFolderError, match=r"--temperature=1.0, not 3.0"):
         is_finished(task_of(tmp_path, 5))
 
 
 def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, engine_of, capsys):
     write_run(tmp_path, CELL, seed=1, rounds=5)
-    write_run(tmp_path, CELL, seed=3, rounds=5, arguments=["--fedsikd_temperature=1"])
+    write_run(tmp_path, CELL, seed=3, rounds=5, arguments=["--temperature=1"])
     tasks = parse(tmp_path, f"--experiments={CELL}", "--seeds=0,1,2,3,4", "--rounds=5")
     trained = []
 
@@ -166,7 +215,7 @@ def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, engi
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--fedsikd_num_clusters=3"], "--fedsikd_num_clusters after --: belongs to no algorithm of --algos"),
+        (["--num_clusters=3"], "--num_clusters: belongs to none of the algorithms fedavg, fed_async"),
         (["--algo=fedcd"], "fedavg: --algo=fedcd after it; name the algorithms in --algos alone"),
     ],
 )
@@ -205,7 +254,7 @@ def test_the_hint_names_the_report_that_counts_most_of_the_runs(tmp_path, experi
 @pytest.mark.parametrize("name", ["kept", "kept.zip"])
 def test_runs_that_are_kept_elsewhere_are_not_made_again(tmp_path, write_run, engine_of, name):
     runs = []
-    for seed, arguments in ((0, []), (1, ["--fedsikd_temperature=1"])):
+    for seed, arguments in ((0, []), (1, ["--temperature=1"])):
         run_dir = write_run(tmp_path / "made", CELL, seed, rounds=5, arguments=arguments)
         runs.append(RunRecord(run_dir, {"seed": seed}, CELL, {}))
     archive_runs(runs, tmp_path / name)

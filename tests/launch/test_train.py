@@ -108,7 +108,7 @@ def test_run_says_what_it_does_and_leaves_its_folder(finished_run):
 @pytest.mark.usefixtures("no_plots")
 def test_fedcd_writes_its_models_events_and_columns(train_here, tmp_path):
     run_dir = tmp_path / "run"
-    flags = ("--fedcd_compression_bits=8", "--keep_best", "--augment=crop_flip", "--model=perceptron", "--norun_page")
+    flags = ("--compression_bits=8", "--keep_best", "--augment=crop_flip", "--model=perceptron", "--norun_page")
     code, out, err = train_here("--algo=fedcd", "--smoke", "--partition=hierarchical", f"--run_dir={run_dir}", *flags)
     assert code == 0, err
     assert "10 of 10 archetypes, hierarchical partition, " in out
@@ -211,7 +211,7 @@ def find_worker(process):
 def test_run_stopped_and_killed_and_resumed_has_the_bytes_of_a_straight_one(tmp_path, algo):
     own = ["--num_clients=4"]
     if algo == "fedcd":
-        own = ["--clients_per_archetype=1", "--fedcd_cohort_size=5", "--fedcd_milestones=2,5"]
+        own = ["--clients_per_archetype=1", "--cohort_size=5", "--milestones=2,5"]
     arguments = (f"--algo={algo}", *own, "--seed=1", "--rounds=8")
     straight, broken = tmp_path / "straight", tmp_path / "broken"
     assert train(tmp_path, *arguments, f"--run_dir={straight}")[0] == 0

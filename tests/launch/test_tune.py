@@ -17,8 +17,8 @@ from launch.tuning.trials import State, find_best
 ROOT = pathlib.Path(__file__).parents[2]
 NAME = "fedavg_mnist_alpha0.1"
 EXPERIMENT = f"fedsikd/{NAME}"
-SEARCH = "fedavg_epochs=2|4;fedavg_learning_rate=0.1|0.2"
-SETTINGS = ["fedavg_learning_rate", "fedavg_epochs"]  # as they are drawn
+SEARCH = "epochs=2|4;learning_rate=0.1|0.2"
+SETTINGS = ["learning_rate", "epochs"]  # as they are drawn
 # Those of the league have a table and a test of their own.
 SEARCHES = [each.full_name for each in list_searches().values() if each.paper != "league"]
 
@@ -70,14 +70,14 @@ def test_trials_are_different_points_of_the_grid_and_always_the_same():
 
 def test_a_draw_that_leaves_a_flag_at_one_value_is_drawn_anew():
     # FL+HC's grid: without the rule the first eight points all have two epochs.
-    grid = {"fl_hc_epochs": ["2", "4", "8"], "fl_hc_learning_rate": ["0.0005", "0.002", "0.004"]}
-    grid |= {"fl_hc_client_weighting": ["equal", "examples"], "fl_hc_clustering_round": ["1", "2", "3"]}
-    grid |= {"fl_hc_distance_multiple": ["0.8", "0.9", "1.0", "1.1", "1.2"]}
+    grid = {"epochs": ["2", "4", "8"], "learning_rate": ["0.0005", "0.002", "0.004"]}
+    grid |= {"client_weighting": ["equal", "examples"], "clustering_round": ["1", "2", "3"]}
+    grid |= {"distance_multiple": ["0.8", "0.9", "1.0", "1.1", "1.2"]}
     for number in (2, 5, 8):
         trials = draw_trials(grid, number)
         assert [name for name in grid if len({trial[name] for trial in trials}) == 1] == []
     assert len(draw_trials(grid, 1)) == 1
-    assert draw_trials(grid | {"fl_hc_steps": ["7"]}, 8)[0]["fl_hc_steps"] == "7"
+    assert draw_trials(grid | {"steps": ["7"]}, 8)[0]["steps"] == "7"
 
 
 def test_every_trial_is_trained_with_every_seed_and_scored(tmp_path, opener_of):
@@ -85,13 +85,13 @@ def test_every_trial_is_trained_with_every_seed_and_scored(tmp_path, opener_of):
     outcomes, confirmed, failures = tune.search(request, opener_of(train))
     assert failures == [] and not confirmed and [len(each.scores) for each in outcomes] == [2] * 4
     rows = read_rows(tmp_path / "trials.csv")
-    by_setting = {(row["fedavg_epochs"], row["fedavg_learning_rate"]): row for row in rows}
+    by_setting = {(row["epochs"], row["learning_rate"]): row for row in rows}
     row = by_setting["4", "0.1"]
     scored = [float(row[name]) for name in ("validation_accuracy_seed_100", "validation_accuracy_seed_101", "mean")]
     assert scored == pytest.approx([0.4, 0.401, 0.4005])
     assert list(row) == ["trial", *SETTINGS, "validation_accuracy_seed_100", "validation_accuracy_seed_101", "mean"]
     best, score = find_best(request, outcomes, confirmed)
-    assert best.settings == {"fedavg_epochs": "4", "fedavg_learning_rate": "0.1"}
+    assert best.settings == {"epochs": "4", "learning_rate": "0.1"}
     assert score == pytest.approx(0.4005) and row["trial"] == str(best.number)
 
 
@@ -122,7 +122,7 @@ def test_a_trial_that_fails_has_no_score_and_cannot_be_best(tmp_path, opener_of)
     )
     assert len(failures) == 4 and sum(len(each.scores) for each in outcomes) == 4
     best, _ = find_best(request, outcomes, {})
-    assert best.settings == {"fedavg_epochs": "2", "fedavg_learning_rate": "0.1"}
+    assert best.settings == {"epochs": "2", "learning_rate": "0.1"}
     assert find_best(request, [], {}) is None
 
 
@@ -136,7 +136,7 @@ def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, opener
     more = ["--confirm_seeds=200,201", "--confirm_trials=2"]
     request = parse_request(arguments(tmp_path, *more))
     outcomes, confirmed, failures = tune.search(request, opener_of(train_otherwise))
-    first, second = ({"fedavg_epochs": "4", "fedavg_learning_rate": rate} for rate in ("0.1", "0.2"))
+    first, second = ({"epochs": "4", "learning_rate": rate} for rate in ("0.1", "0.2"))
     numbers = {tuple(each.settings.values()): each.number for each in outcomes}
     assert failures == [] and set(confirmed) == {numbers["0.1", "4"], numbers["0.2", "4"]}
     best, score = find_best(request, outcomes, confirmed)
@@ -153,21 +153,21 @@ def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, opener
         (["--objective=test_accuracy"], "settings that test examples chose cannot be judged on them"),
         (["--objective=accuracy"], "expected one of validation_accuracy, client_validation_accuracy"),
         (["--search="], "--search is missing"),
-        (["--search=fedavg_epochs"], "expected a flag and its values"),
-        (["--search=fedavg_epochs=2||3"], "expected a flag and its values"),
-        (["--search=fedavg_epochs=2|2"], "each of its values once"),
+        (["--search=epochs"], "expected a flag and its values"),
+        (["--search=epochs=2||3"], "expected a flag and its values"),
+        (["--search=epochs=2|2"], "each of its values once"),
         (["--search=seed=1|2"], "seed is not searched; give --seeds beside it"),
         (["--search=rounds=1|2"], "rounds is not searched; give --rounds beside it"),
         (["--search=resume=true"], "resume is not searched; leave it out"),
-        (["--search=fedavg_epochs=2|x"], "error: --search: --fedavg_epochs=x: expected an integer"),
+        (["--search=epochs=2|x"], "error: --search: --epochs=x: expected an integer"),
         (["--search=nope=2"], "error: --search: --nope: unknown flag"),
         (["--search=validation_fraction=0|0.1"], "--validation_fraction=0: expected more, since trials are scored"),
-        (["--search=fedavg_epochs=int(2)"], "expected int(low,high), float(low,high) or log(low,high), or choices"),
-        (["--search=fedavg_epochs=int(2,b)"], "expected int(low,high), float(low,high) or log(low,high), or choices"),
-        (["--search=fedavg_epochs=about(2,3)"], "expected int(low,high), float(low,high) or log(low,high), or choices"),
-        (["--search=fedavg_epochs=int(3,2)"], "expected two numbers, the smaller one first"),
-        (["--search=fedavg_learning_rate=log(0,1)"], "expected numbers above 0, which have a logarithm"),
-        (["--search=fedavg_epochs=int(1,3)", "--sampler=grid"], "--sampler=grid: does not go with a range in --search"),
+        (["--search=epochs=int(2)"], "expected int(low,high), float(low,high) or log(low,high), or choices"),
+        (["--search=epochs=int(2,b)"], "expected int(low,high), float(low,high) or log(low,high), or choices"),
+        (["--search=epochs=about(2,3)"], "expected int(low,high), float(low,high) or log(low,high), or choices"),
+        (["--search=epochs=int(3,2)"], "expected two numbers, the smaller one first"),
+        (["--search=learning_rate=log(0,1)"], "expected numbers above 0, which have a logarithm"),
+        (["--search=epochs=int(1,3)", "--sampler=grid"], "--sampler=grid: does not go with a range in --search"),
         (["--sampler=grid", "--pruner=median"], "--sampler=grid: does not go with --pruner=median"),
         (["--sampler=best"], "--sampler=best: expected one of grid, tpe"),
         (["--pruner=mean"], "--pruner=mean: expected one of none, median"),
@@ -197,11 +197,11 @@ def test_a_wrong_request_is_one_line_and_exit_code_2(tmp_path, capsys, more, mes
         ("trial,fedavg_batches,validation_accuracy_seed_7,mean", "trials of another search (over fedavg_batches)"),
         ("round,test_accuracy", "something else"),
         (
-            "trial,fedavg_epochs,validation_accuracy_seed_7,validation_accuracy_seed_100,mean",
+            "trial,epochs,validation_accuracy_seed_7,validation_accuracy_seed_100,mean",
             "scores that this search does not have (validation_accuracy_seed_7)",
         ),
         (
-            "trial,fedavg_epochs,client_validation_accuracy_seed_100,mean",
+            "trial,epochs,client_validation_accuracy_seed_100,mean",
             "scores that this search does not have (client_validation_accuracy_seed_100)",
         ),
     ],
@@ -224,7 +224,7 @@ def test_a_table_beside_its_runs_may_get_other_seeds_but_no_other_search(tmp_pat
     assert "validation_accuracy_seed_101" in table.read_text()
     tune.search(parse_request([*ask(SEARCH, "100"), "--rounds=2"]), opener_of(train))
     assert "validation_accuracy_seed_101" not in table.read_text()
-    assert tune.main(ask("fedavg_epochs=2|4", "100")) == 2
+    assert tune.main(ask("epochs=2|4", "100")) == 2
     assert f"--runs_dir={tmp_path}: holds trials of another search (over" in capsys.readouterr().err
 
 
@@ -249,7 +249,7 @@ def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, opener_of
     first = dict(draw_trials(parse_search(SEARCH), 3)[0])
     settings = " ".join(f"--{name}={value}" for name, value in first.items())
     assert f"trial 1 ({settings}), seed 100" in printed
-    score = 0.1 * int(first["fedavg_epochs"]) - float(first["fedavg_learning_rate"]) + 0.001 * 100
+    score = 0.1 * int(first["epochs"]) - float(first["learning_rate"]) + 0.001 * 100
     assert f"score    trial 1, seed 100: validation_accuracy {score:.4f}" in printed
     assert "3 of the 4 points of the grid are in" in printed
     best = tmp_path / "runs" / NAME / "best.flags"
@@ -268,12 +268,12 @@ def test_where_a_run_fails_the_best_of_the_others_is_told_all_the_same(tmp_path,
     monkeypatch.setattr(tune.search, "__defaults__", (fail,))
     assert tune.main(arguments(tmp_path)) == 1
     printed = capsys.readouterr()
-    assert "4 runs failed:" in printed.err and "--fedavg_learning_rate=0.1\n--fedavg_epochs=2" in printed.out
+    assert "4 runs failed:" in printed.err and "--learning_rate=0.1\n--epochs=2" in printed.out
 
 
 def test_without_optuna_one_line_says_how_to_get_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    for more in (["--search=fedavg_learning_rate=log(0.001,0.1)"], ["--pruner=median"], ["--sampler=tpe"]):
+    for more in (["--search=learning_rate=log(0.001,0.1)"], ["--pruner=median"], ["--sampler=tpe"]):
         assert tune.main(arguments(tmp_path, *more)) == 2
         printed = capsys.readouterr().err
         assert "need Optuna, which is not installed; " in printed and "requirements-tune.lock" in printed
@@ -293,7 +293,7 @@ def test_a_searched_value_may_be_a_path(tmp_path):
 
 def test_choices_alone_need_no_optuna(tmp_path):
     assert parse_request(arguments(tmp_path)).sampler == "grid"
-    for more in (["--search=fedavg_epochs=int(1,3)"], ["--pruner=median"], ["--sampler=tpe"]):
+    for more in (["--search=epochs=int(1,3)"], ["--pruner=median"], ["--sampler=tpe"]):
         assert parse_request(arguments(tmp_path, *more)).sampler == "tpe"
 
 

@@ -138,6 +138,7 @@ FILES = {
     "run_number_flags": run({"flags": 3}),
     "run_unknown_algo": run({"flags": {"algo": "gone"}}),
     "run_own_gone": run({"flags": {"algo": "gone_module:ALGORITHM"}}),
+    "run_own_ambiguous": run({"flags": {"algo": "own_rows:AMBIGUOUS"}}),
     "run_unknown_flag": run({"flags": {"algo": "fedavg", "colour": "red"}}),
     "run_wrong_type": run({"flags": {"algo": "fedavg", "rounds": "many"}}),
     "run_out_of_range": run({"flags": {"algo": "fedavg", "rounds": -1}}),
@@ -222,6 +223,11 @@ NO_CONFIG = dataclasses.replace(ROW, name="own", config_class=dict)
 FAILING_CONFIG = dataclasses.replace(ROW, name="own", config_class=Failing)
 NO_BUILDER = dataclasses.replace(ROW, name="own", builder="nothing")
 WRONG_DEFAULTS = dataclasses.replace(ROW, name="own", shared_defaults={"colour": "red"})
+AMBIGUOUS = dataclasses.replace(ROW, name="server")
+@dataclasses.dataclass(frozen=True)
+class Shared(AlgorithmConfig):
+    num_clients: int = setting(3, "Clients.")
+SHARED = dataclasses.replace(ROW, name="own", config_class=Shared)
 """),
     "own_raises.py": text("raise ValueError('first\\nsecond')\n"),
     "own_exits.py": text("import sys\nsys.exit(0)\n"),

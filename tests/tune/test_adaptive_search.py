@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 )
 ROOT = pathlib.Path(__file__).parents[2]
 NAME = "fedavg_mnist_alpha0.1"
-SEARCH = "fedavg_learning_rate=log(0.001,1);fedavg_epochs=int(1,8);fedavg_optimizer=sgd|adam"
+SEARCH = "learning_rate=log(0.001,1);epochs=int(1,8);optimizer=sgd|adam"
 ROUNDS = 4
 
 
@@ -134,7 +134,7 @@ def test_a_search_finds_what_is_good_and_is_the_same_again(tmp_path):
     searched, trainer = search(tmp_path / "a", trials=25)
     assert trainer.expected == 25 * 2 and all(each.state is State.COMPLETE for each in searched.outcomes)
     best, mean = find_best(parse_request(arguments(tmp_path / "a")), searched.outcomes, {})
-    assert 0.003 < float(best.settings["fedavg_learning_rate"]) < 0.3
+    assert 0.003 < float(best.settings["learning_rate"]) < 0.3
     assert mean == max(each.mean for each in searched.outcomes)
     first_half, second_half = (
         [each.mean for each in part] for part in (searched.outcomes[:10], searched.outcomes[15:])
@@ -190,14 +190,14 @@ def test_killed_beside_a_record_of_the_journal_it_ends_with_the_same_trials(
 
 
 def test_the_first_trial_has_the_settings_of_the_flagfile_if_they_are_searched(tmp_path):
-    searched, _ = search(tmp_path / "a", search="fedavg_learning_rate=log(1e-5,1);fedavg_epochs=int(1,9)", trials=2)
+    searched, _ = search(tmp_path / "a", search="learning_rate=log(1e-5,1);epochs=int(1,9)", trials=2)
     config = resolve_experiment(parse_request(arguments(tmp_path)))
     first, second = (each.settings for each in searched.outcomes)
     training = config.algorithm.training
-    assert first == {"fedavg_learning_rate": str(training.learning_rate), "fedavg_epochs": str(training.epochs)}
+    assert first == {"learning_rate": str(training.learning_rate), "epochs": str(training.epochs)}
     assert second != first
-    outside, _ = search(tmp_path / "b", search="fedavg_learning_rate=log(0.5,1);fedavg_epochs=int(1,9)", trials=1)
-    assert float(outside.outcomes[0].settings["fedavg_learning_rate"]) >= 0.5
+    outside, _ = search(tmp_path / "b", search="learning_rate=log(0.5,1);epochs=int(1,9)", trials=1)
+    assert float(outside.outcomes[0].settings["learning_rate"]) >= 0.5
 
 
 def test_what_is_finished_is_not_made_again_and_more_trials_go_on(tmp_path):
@@ -243,7 +243,7 @@ def test_several_at_a_time_make_all_trials_and_prune_both_seeds(tmp_path):
 
 
 def test_settings_that_come_again_are_not_trained_again(tmp_path, capsys):
-    searched, trainer = search(tmp_path, search="fedavg_epochs=int(1,3)", trials=8)
+    searched, trainer = search(tmp_path, search="epochs=int(1,3)", trials=8)
     assert len(trainer.rounds) == 3 * 2 and len({each.mean for each in searched.outcomes}) == 3
     assert capsys.readouterr().out.count("and so its result") == 5
     assert len(read_rows(tmp_path)) == 8
@@ -273,7 +273,7 @@ def test_a_run_that_fails_is_tried_again_by_the_same_command(tmp_path):
 def test_another_search_in_the_same_folder_is_refused(tmp_path):
     search(tmp_path, trials=1)
     for more, fields, named in (
-        ((), {"search": "fedavg_epochs=int(1,3)"}, "--search fedavg_learning_rate=log"),
+        ((), {"search": "epochs=int(1,3)"}, "--search learning_rate=log"),
         (("--seeds=100",), {}, "--seeds 100,101, not 100"),
         (("--pruner=median",), {}, "--pruner none from round 1, not median from round 1"),
         (("--objective=client_validation_accuracy",), {}, "--objective validation_accuracy, not client_"),
@@ -308,8 +308,8 @@ def test_a_journal_is_read_whatever_a_crash_has_left_of_its_last_line(tmp_path):
 
 
 def test_a_range_beyond_that_of_the_flag_is_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(FlagError, match="--fedavg_epochs=0: expected an integer at least 1"):
-        search(tmp_path, search="fedavg_epochs=int(0,4)")
+    with pytest.raises(FlagError, match="--epochs=0: expected an integer at least 1"):
+        search(tmp_path, search="epochs=int(0,4)")
     assert not list(tmp_path.rglob("*.journal")) and not list(tmp_path.rglob("*.csv"))
 
 

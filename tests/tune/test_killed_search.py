@@ -24,14 +24,14 @@ EXPERIMENT = f"""
 --runtime=in_process
 --num_clients=3
 --rounds={ROUNDS}
---fedavg_optimizer=sgd
+--optimizer=sgd
 """
 
 
 def start(folder):
     (folder / "a.flags").write_text(EXPERIMENT)
     arguments = [
-        *("--experiment=a.flags", "--search=fedavg_learning_rate=log(1e-6,0.1);fedavg_epochs=int(1,3)"),
+        *("--experiment=a.flags", "--search=learning_rate=log(1e-6,0.1);epochs=int(1,3)"),
         *("--trials=10", "--seeds=100", "--pruner=median", "--jobs=1", "--runs_dir=runs", "--output=trials.csv"),
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache")}

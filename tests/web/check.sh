@@ -73,18 +73,18 @@ else
     train --algo=fedsikd --quantize=qat --rounds=3 --run_dir="$folder/digits"
     check_comparison compare_one --runs="$folder/digits"
     check_run "$folder/digits" --formats=$floats,int8,qat_int8 --on_device_training=full
-    train --algo=fedavg --dataset=har --num_clients=5 --rounds=2 --fedavg_steps=5 $drawn --run_dir="$folder/har"
+    train --algo=fedavg --dataset=har --num_clients=5 --rounds=2 --steps=5 $drawn --run_dir="$folder/har"
     check_run "$folder/har" --formats=$floats,int8 --on_device_training=head
     train --algo=fedcd --dataset=cifar10 --partition=hierarchical --clients_per_archetype=1 --rounds=2 \
         --train_per_client=100 --validation_per_client=50 --test_per_client=50 --model=image_cnn10 --width=0.25 \
-        --fedcd_milestones=1 --fedcd_cohort_size=5 $drawn --run_dir="$folder/cifar10"
+        --milestones=1 --cohort_size=5 $drawn --run_dir="$folder/cifar10"
     check_run "$folder/cifar10" --formats=$floats,int8
     train --algo=amfl_p --dataset=building --building_num_sensors=5 --rounds=2 --run_dir="$folder/building"
     clients=$(sed -n '2,3s/,.*//p' "$folder/building/clients.csv" | paste -sd, -)
     check_run "$folder/building" --formats=$floats,int8 --model="global,$clients" --on_device_training=head
     .venv/bin/python tests/web/write_text.py "$folder/rhyme.npz" || exit
     train --algo=fedavg --dataset=npz --npz="$folder/rhyme.npz" --task=next_token --partition=iid --num_clients=2 \
-        --model=char_gru --rounds=2 --fedavg_epochs=3 --fedavg_optimizer=adam --fedavg_learning_rate=0.005 \
+        --model=char_gru --rounds=2 --epochs=3 --optimizer=adam --learning_rate=0.005 \
         --run_dir="$folder/rhyme"
     check_text "$folder/rhyme" "one two b"
 fi

@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> int:
     try:
         answers = json.loads(pathlib.Path(arguments[0]).read_text(encoding="utf-8"))
         request = parse_request(arguments[1:])
-        runs = collect_runs(request.runs, request.archive).runs
+        runs = collect_runs(request.flags.runs, request.flags.archive).runs
         problems = [f"{visit['name']}: {line}" for visit in answers["visits"] for line in check_visit(visit, runs)]
         for visit in answers["visits"]:
             print(f"{visit['name']}: {len(runs)} runs, {answers['size']:,} bytes, ready in {visit['seconds']:.1f} s")

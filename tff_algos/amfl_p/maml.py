@@ -94,7 +94,7 @@ def build_predict(model_spec: ModelSpec) -> Predict:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = next((line for line in lines if line.startswith(f"{name}: ")), ": ".join([name, *lines[:1]]))
         expected = f"a model that can be called with tensors as weights, which fails with {reason}"
-        raise ConfigError("--model", model_spec.name, expected) from error
+        raise ConfigError("model", model_spec.name, expected) from error
     return predict
 
 

@@ -253,18 +253,18 @@ def build_amfl_p_process(
     """
     config.check_examples(int(clients.num_train.min()))
     if model_spec.quantization is not None:
-        raise ConfigError("--quantize", "qat", "none, since meta-gradients go through float weights; export with int8")
+        raise ConfigError("quantize", "qat", "none, since meta-gradients go through float weights; export with int8")
     model = model_spec.build()
     if model.non_trainable_weights:
         expected = "a model whose weights are all trained, without BatchNorm, since meta-gradients go through them"
-        raise ConfigError("--model", model_spec.name, expected)
+        raise ConfigError("model", model_spec.name, expected)
     if terms := find_training_terms(model, model_spec.model_input_shape, model_spec.model_input_dtype):
         expected = f"a model without {terms[0]} (regularizers, add_loss, constraints), which meta-gradients ignore"
-        raise ConfigError("--model", model_spec.name, expected)
+        raise ConfigError("model", model_spec.name, expected)
     if model_spec.precision != "float32":
-        raise ConfigError("--precision", model_spec.precision, "float32, since meta-gradients go through float weights")
+        raise ConfigError("precision", model_spec.precision, "float32, since meta-gradients go through float weights")
     if model_spec.augment is not None:
-        raise ConfigError("--augment", "crop_flip", "none, since meta-gradients are of the examples as they are")
+        raise ConfigError("augment", "crop_flip", "none, since meta-gradients are of the examples as they are")
     work = build_meta_training(model_spec, config)
     parts = build_parts(model_spec, clients, config, seed, work, always_by_optimizer=True)
     process = AMFLPProcess(**parts)

@@ -121,7 +121,7 @@ class FedCDConfig(PrivateAlgorithmConfig):
         fitting = tuple(milestone for milestone in self.milestones if milestone <= rounds)
         if fitting != self.milestones:
             wanted = format_value(fitting or max(1, rounds // 2))
-            expected = f"rounds up to the last one, --rounds={rounds}; give --fedcd_milestones={wanted} beside it"
+            expected = f"rounds up to the last one, --rounds={rounds}; give --milestones={wanted} beside it"
             raise ConfigError("milestones", self.milestones, expected)
 
     def check_clients(self, num_clients: int) -> None:

@@ -25,7 +25,7 @@ def find_heads(specs: tuple[ModelSpec, ...], models: str) -> tuple[Head, ...]:
             "--algo", "fedproto", f"classes as labels, since a prototype is of a class; the task is {task}"
         )
     if specs[0].quantization is not None:
-        raise ConfigError("--quantize", "qat", "none, since prototypes are of float embeddings; export with int8")
+        raise ConfigError("quantize", "qat", "none, since prototypes are of float embeddings; export with int8")
     heads = tuple(map(find_head, specs))
     if len({head.width for head in heads}) > 1:
         found = ", ".join(f"{head.width} of {name}" for name, head in zip(names, heads, strict=True))

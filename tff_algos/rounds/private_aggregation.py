@@ -319,4 +319,4 @@ def check_private_model(model_spec: ModelSpec) -> None:
         )
     if model_spec.build().non_trainable_weights:
         expected = "a model whose weights are all trained, without BatchNorm, with private updates"
-        raise ConfigError("--model", model_spec.name, expected)
+        raise ConfigError("model", model_spec.name, expected)

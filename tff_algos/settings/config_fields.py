@@ -63,6 +63,7 @@ class Setting:
       smoke: the largest value in a smoke run; None where the value costs no time.
       needs: what other fields must be for this one to do anything.
       of_old_runs: the value for runs that are older than the setting, if it is not the default.
+      repeated: of texts, whether each stands in a flag of its own.
     """
 
     help_text: str
@@ -77,6 +78,7 @@ class Setting:
     smoke: int | None = None
     needs: tuple[Needs, ...] = ()
     of_old_runs: Any = None
+    repeated: bool = False
 
     def describe_range(self, value: Any = None) -> str:
         """What is expected, in words, for example "a number above 0 and at most 1".
@@ -88,7 +90,7 @@ class Setting:
             return self.expected + (f", {word} {limit:.10g}" if word else "")
         if self.choices:
             own = f", or your own as {self.or_own}" if self.or_own else ""
-            return "one of " + ", ".join(self.choices) + own
+            return "one of " + ", ".join(filter(None, self.choices)) + own
         bounds = (("at least", self.minimum), ("above", self.above), ("at most", self.maximum), ("below", self.below))
         if (word, True) not in {(given, bound is not None) for given, bound in bounds}:  # a bound of its own is tighter
             bounds += ((word, limit),)
@@ -134,12 +136,23 @@ def is_own(value: Any) -> bool:
 
 
 def setting(default: Any, help_text: str, *, needs: Needs | tuple[Needs, ...] = (), **limits: Any) -> Any:
-    """A dataclass field with a default, a help text, needs (one or several) and limits (see `Setting`)."""
+    """A dataclass field with a help text, needs (one or several) and limits (see `Setting`).
+
+    The default is a value, or a function that gives it, for one that depends on the environment.
+    """
     declared = Setting(help_text, needs=(needs,) if isinstance(needs, Needs) else needs, **limits)
     if isinstance(default, tuple) and not declared.expected:
         numbers = declared.describe_range().replace("a number", "integers")
         declared = dataclasses.replace(declared, expected=f"{numbers} with commas between")
-    return dataclasses.field(default=default, metadata={"setting": declared})
+    metadata = {"setting": declared}
+    if callable(default):
+        return dataclasses.field(default_factory=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def texts(default: tuple[str, ...], help_text: str, *, repeated: bool = False) -> Any:
+    """A dataclass field for texts, with commas between them or, `repeated`, each in a flag of its own."""
+    return dataclasses.field(default=default, metadata={"setting": Setting(help_text, repeated=repeated)})
 
 
 STRATIFIED = "stratified"

@@ -74,18 +74,15 @@ export function groupRuns(runs, flags, titles = {}) {
   return [...groups.values()].sort(order);
 }
 
-// One flag's value alone; of several the names as well, but for text, which speaks for itself. A flag of an algorithm
-// stands without the algorithm's name.
+// One flag's value alone; of several the names as well, but for text, which speaks for itself.
 function labelGroup(flags, values, titles) {
   if (!flags.length) return "all runs";
-  const prefix = (flag) => Object.keys(titles).find((algo) => flag.startsWith(`${algo}_`)) ?? "";
   const shown = flags.map((flag, i) => (flag === "algo" ? (titles[values[i]] ?? values[i]) : values[i]));
   if (flags.length === 1) return formatFlag(shown[0]);
   const parts = flags.map((flag, i) => {
     const isPlain = typeof shown[i] === "string" && shown[i] !== "";
     if (shown[i] === undefined) return null;
-    const name = flag.slice(prefix(flag).length).replaceAll("_", " ").trim();
-    return isPlain ? shown[i] : `${name} ${formatFlag(shown[i])}`;
+    return isPlain ? shown[i] : `${flag.replaceAll("_", " ")} ${formatFlag(shown[i])}`;
   });
   return parts.filter((part) => part !== null).join(", ");
 }

@@ -28,7 +28,7 @@ def write_sweep(tmp_path, write_run):
                     seed,
                     rounds,
                     accuracy=0.5 + temperature / 100 + seed / 1000,
-                    arguments=[f"--fedsikd_temperature={temperature}"],
+                    arguments=[f"--temperature={temperature}"],
                 )
                 write_extras(run_dir, rounds)
         return folder

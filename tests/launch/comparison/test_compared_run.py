@@ -26,7 +26,7 @@ def test_rounds_get_the_bytes_and_seconds_up_to_their_end(run_dir):
 
 def test_flags_say_what_was_computed_and_not_where(run_dir):
     flags = read_compared_run(run_dir, "one").flags
-    assert flags["fedsikd_temperature"] == 3 and flags["experiment"] == "fedsikd_mnist_alpha0.1"
+    assert flags["temperature"] == 3 and flags["experiment"] == "fedsikd_mnist_alpha0.1"
     assert not {"run_dir", "data_dir", "overwrite", "resume", "ray_address", "run_page"} & flags.keys()
 
 

@@ -27,7 +27,7 @@ def test_quantiles_are_those_of_scipy():
 def test_flags_differ_if_runs_that_have_them_have_several_values():
     flags = [
         {"algo": "fedavg", "seed": 0, "smoke": False},
-        {"algo": "fedsikd", "seed": 0, "fedsikd_temperature": 3.0, "smoke": 0},
+        {"algo": "fedsikd", "seed": 0, "temperature": 3.0, "smoke": 0},
     ]
     runs = [make_run(each) for each in flags]
     assert find_differing_flags(runs) == ["algo", "smoke"]
@@ -44,8 +44,8 @@ def test_the_content_holds_runs_links_and_what_is_inlined(write_sweep, tmp_path)
     inlined = read_details(collected.runs, [1])
     content = build_content(collected, inlined, tmp_path / "compare.html")
     first, second = content["runs"]
-    assert content["differing"] == ["fedsikd_temperature"]
-    assert (content["grouping"], content["unset"]) == (["fedsikd_temperature"], [])
+    assert content["differing"] == ["temperature"]
+    assert (content["grouping"], content["unset"]) == (["temperature"], [])
     assert content["algorithms"] == {"fedsikd": "FedSiKD"}
     assert content["bounds"]["test_accuracy"] == (0, 1) and content["bounds"]["test_loss"] == (0, None)
     assert content["main"] == ["test_accuracy", "test_loss", "train_loss"]

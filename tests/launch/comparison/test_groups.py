@@ -46,14 +46,14 @@ def test_what_a_data_set_brings_along_counts_as_unset():
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        (["fedavg_proximal_weight"], ["proximal weight 0", "proximal weight 0.01"]),
-        (["algo", "fedavg_proximal_weight"], ["FedAvg, proximal weight 0", "FedAvg, proximal weight 0.01"]),
+        (["proximal_weight"], ["proximal weight 0", "proximal weight 0.01"]),
+        (["algo", "proximal_weight"], ["FedAvg, proximal weight 0", "FedAvg, proximal weight 0.01"]),
         (["fairness", "dataset"], ["fairness false, digits"]),
         ([], ["all runs"]),
     ],
 )
 def test_numbers_stand_behind_their_flag(flags, expected):
-    runs = [make_run(algo="fedavg"), make_run(algo="fedavg", fedavg_proximal_weight=0.01)]
+    runs = [make_run(algo="fedavg"), make_run(algo="fedavg", proximal_weight=0.01)]
     assert [group.label for group in group_runs(runs, flags)] == expected
 
 

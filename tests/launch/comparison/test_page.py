@@ -132,7 +132,7 @@ def test_the_page_holds_its_runs_and_loads_nothing(write_page, write_sweep, plot
     for script in (plotly.read_text(), elements.scripts[""]):
         assert compute_digest(script) in policy
     content = json.loads(elements.unpack("page-data"))
-    assert [run["flags"]["fedsikd_temperature"] for run in content["runs"]] == [1, 1, 2, 2]
+    assert [run["flags"]["temperature"] for run in content["runs"]] == [1, 1, 2, 2]
     assert base64.b64decode(elements.scripts["picture-3-0"]).endswith(b"of this run")
     assert page.is_our_page(tmp_path / "compare.html")
 

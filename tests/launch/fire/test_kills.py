@@ -30,7 +30,7 @@ ROUNDS = 10
 RUNS = {
     "fedavg": ["--num_clients=4"],
     "fedsikd": ["--num_clients=4"],
-    "fedcd": ["--clients_per_archetype=1", "--fedcd_cohort_size=5", "--fedcd_milestones=2,5,8"],
+    "fedcd": ["--clients_per_archetype=1", "--cohort_size=5", "--milestones=2,5,8"],
     "async_periodic": ["--num_clients=4"],
     "amfl_p": ["--building_num_sensors=4"],
 }

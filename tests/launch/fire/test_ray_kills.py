@@ -28,8 +28,8 @@ KILLS = int(os.environ.get("FEDERATED_KILLS", 2))
 MARK = "FEDERATED_FIRE_TEST"
 ROUNDS = 6
 RUNS = {
-    "fedavg": ["--num_clients=6", "--fedavg_epochs=10"],
-    "fedcd": ["--clients_per_archetype=1", "--fedcd_cohort_size=5", "--fedcd_milestones=2,4"],
+    "fedavg": ["--num_clients=6", "--epochs=10"],
+    "fedcd": ["--clients_per_archetype=1", "--cohort_size=5", "--milestones=2,4"],
 }
 DEADLINE_S = 300
 

@@ -60,7 +60,7 @@ def drop_quicker():
     """
 
     def is_quicker(name):
-        return name in ("runtime", "rounds_per_evaluation") or name.endswith("_curve")
+        return name in ("runtime", "rounds_per_evaluation") or name in ("curve", "fine_tuning_curve")
 
     return lambda settings: {name: settings[name] for name in settings if not is_quicker(name)}
 

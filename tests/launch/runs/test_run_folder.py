@@ -303,7 +303,7 @@ def test_config_json_holds_flags_sizes_and_versions(tmp_path, make_federation):
     data = make_federation([3, 5])
     write_config(folder, ask(run_dir="elsewhere", overwrite=True), data)
     content = json.loads(folder.config.read_text())
-    assert content["flags"]["fedavg_epochs"] == ask().algorithm.training.epochs
+    assert content["flags"]["epochs"] == ask().algorithm.training.epochs
     assert (content["flags"]["run_dir"], content["flags"]["overwrite"]) == ("run", False)
     assert (content["data"]["num_clients"], content["data"]["num_train"]) == (2, 8)
     assert content["data"]["label_counts"] == data.label_counts.tolist()

@@ -56,7 +56,7 @@ def test_the_run_folder_itself_may_bear_the_name(tmp_path, write_run):
     assert record.experiment == CELL
 
 
-@pytest.mark.parametrize("arguments", [["--fedsikd_temperature=1"], ["--smoke"], ["--activation=relu"]])
+@pytest.mark.parametrize("arguments", [["--temperature=1"], ["--smoke"], ["--activation=relu"]])
 def test_a_run_with_other_settings_is_refused(tmp_path, write_run, arguments):
     write_run(tmp_path, CELL, seed=0, rounds=1, arguments=arguments)
     [(record, reason)] = read_runs(tmp_path)
@@ -87,7 +87,7 @@ def test_settings_that_a_version_lacks_are_passed_over():
 
 def test_a_run_from_before_a_setting_counts_for_what_it_did():
     """Its config.json lacks the setting, which may be another one in the experiment of today."""
-    name, then, today = "fedavg_server_learning_rate", 1.0, 0.5
+    name, then, today = "server_learning_rate", 1.0, 0.5
     experiment = get_experiment("fedavg_mnist_alpha0.1")
     as_then, as_today = (resolve_experiment(experiment, [f"--{name}={value}"]) for value in (then, today))
     stored = flag_values(as_then)
@@ -99,13 +99,12 @@ def test_a_run_from_before_a_setting_counts_for_what_it_did():
 def test_flags_that_do_nothing_in_either_run_are_no_other_settings():
     """Where steps are given, epochs do nothing, so that a new default of them is no other run."""
     idle, used = (
-        resolve_experiment(get_experiment("defaults_fedavg_building_medium"), [f"--fedavg_steps={steps}"])
-        for steps in (6, 0)
+        resolve_experiment(get_experiment("defaults_fedavg_building_medium"), [f"--steps={steps}"]) for steps in (6, 0)
     )
-    stored = flag_values(idle) | {"fedavg_epochs": 7}
+    stored = flag_values(idle) | {"epochs": 7}
     assert list_other_settings(stored, idle) == []
-    epochs = flag_values(used)["fedavg_epochs"]
-    assert list_other_settings(flag_values(used) | {"fedavg_epochs": 7}, used) == [f"--fedavg_epochs=7, not {epochs}"]
+    epochs = flag_values(used)["epochs"]
+    assert list_other_settings(flag_values(used) | {"epochs": 7}, used) == [f"--epochs=7, not {epochs}"]
     # Idle in one alone: the steps differ, and so does what the other run did instead.
     assert len(list_other_settings(stored, used)) == 2
 
@@ -142,4 +141,4 @@ def test_a_wrong_experiment_is_named():
 
 def test_config_json_holds_every_flag(tmp_path, write_run):
     stored = json.loads((write_run(tmp_path, CELL, seed=0, rounds=1) / "config.json").read_text())
-    assert stored["flags"]["fedsikd_num_clusters"] == 4
+    assert stored["flags"]["num_clusters"] == 4

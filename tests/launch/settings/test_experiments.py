@@ -98,7 +98,7 @@ def test_a_setting_has_its_origin_and_the_last_one_counts(papers):
         ("algo", "fl_hc", Origin.PRINTED, "section 3", ""),
         ("num_clients", "40", Origin.PRINTED, "section 3", ""),
         ("rounds", "7", Origin.OURS, "a guess", ""),
-        ("fl_hc_epochs", "3", Origin.AUTHORS_CODE, "github.com/a/b, commit 0123456", "As they train."),
+        ("epochs", "3", Origin.AUTHORS_CODE, "github.com/a/b, commit 0123456", "As they train."),
         ("run_page", "false", Origin.AUTHORS_CODE, "github.com/a/b, commit 0123456", "As they train."),
     )
     assert get_experiment("fedavg_digits_alpha0.5").flags["rounds"] == "5"
@@ -158,7 +158,7 @@ def test_a_flagfile_says_the_same(papers, tmp_path):
         "# Printed (section 3).",
         "--algo=fl_hc",
     ]
-    assert "# From the authors' code (github.com/a/b, commit 0123456). As they train.\n--fl_hc_epochs=3\n" in text
+    assert "# From the authors' code (github.com/a/b, commit 0123456). As they train.\n--epochs=3\n" in text
     assert "# Ours: a guess.\n--rounds=7\n" in text
     (tmp_path / "a.flags").write_text(text)
     assert parse_config([f"--flagfile={tmp_path / 'a.flags'}"]) == parse_config(experiment.arguments)

@@ -16,9 +16,9 @@ MISTAKES = {
     "": "--algo is missing: expected --algo=<fedavg|",
     "--algo=nope": "--algo=nope: expected one of fedavg",
     "--algo=fedavgg": "did you mean fedavg?",
-    "--algo=fedsikd --fedsikd_temperature=-1": "--fedsikd_temperature=-1: expected a number above 0",
-    "--algo=fedavg --fedavg_learning_rate=nan": "--fedavg_learning_rate=nan: expected a number above 0",
-    "--algo=fedavg --fedavg_learning_rate=inf": "--fedavg_learning_rate=inf: expected a number above 0",
+    "--algo=fedsikd --temperature=-1": "--temperature=-1: expected a number above 0",
+    "--algo=fedavg --learning_rate=nan": "--learning_rate=nan: expected a number above 0",
+    "--algo=fedavg --learning_rate=inf": "--learning_rate=inf: expected a number above 0",
     "--algo=fedavg --rounds=abc": "--rounds=abc: expected an integer at least 1",
     "--algo=fedavg --rounds=1.5": "--rounds=1.5: expected an integer at least 1",
     "--algo=fedavg --rounds=0": "--rounds=0: expected an integer at least 1",
@@ -28,15 +28,11 @@ MISTAKES = {
     "--algo=fedavg --roundz=3": "--roundz: unknown flag; did you mean --rounds?",
     "--algo=fedavg --xyzzyx=3": "--xyzzyx: unknown flag; --helpfull lists them all",
     "--algo=fedavg stray": "stray: expected flags only",
-    "--algo=fedavg --fl_hc_num_clusters=3": "--fl_hc_num_clusters: belongs to --algo=fl_hc",
-    "--algo=fedavg --fl_hc_learning_rate=1": "did you mean --fedavg_learning_rate",
-    "--algo=random_cluster --random_cluster_cluster_sizes=equal --random_cluster_statistics=scalar": (
-        "--random_cluster_cluster_sizes=kmeans"
-    ),
-    "--algo=random_cluster --random_cluster_cluster_sizes=equal --random_cluster_num_clusters=0": (
-        "--random_cluster_num_clusters=0: expected"
-    ),
-    "--algo=fl_hc --fl_hc_num_clusters=4": "--fl_hc_distance_multiple=0",
+    "--algo=fedavg --num_clusters=3": "--num_clusters: belongs to --algo=fedsikd and 2 more",
+    "--algo=fedavg --learningrate=1": "did you mean --learning_rate",
+    "--algo=random_cluster --cluster_sizes=equal --statistics=scalar": ("--cluster_sizes=kmeans"),
+    "--algo=random_cluster --cluster_sizes=equal --num_clusters=0": ("--num_clusters=0: expected"),
+    "--algo=fl_hc --num_clusters=4": "--distance_multiple=0",
     "--algo=fedavg --precision=bfloat16 --quantize=qat": "--precision=bfloat16: expected float32 with --quantize=qat",
     "--algo=fedavg --precision=float16": "--precision=float16: expected one of float32, bfloat16",
     "--algo=fedavg --width=0.5": "--width=0.5: expected 1, or --model=image_cnn10 or image_cnn10_gn or mobilenet_v2",
@@ -70,30 +66,28 @@ MISTAKES = {
     "--algo=fedavg --dataset=building --building_heterogeneity=hi": "expected one of low, medium, high",
     "--algo=fedavg --dataset=building --occupancy_features=all": "does nothing with --dataset=building",
     "--algo=fedavg --occupancy_client_hours=6": "leave it out, or give --dataset=occupancy",
-    "--algo=fedavg --fedavg_epochs=3 --fedavg_steps=9": "--fedavg_epochs: does nothing with --fedavg_steps=9",
-    "--algo=fedsikd --fedsikd_teacher_epochs=3 --fedsikd_teacher_steps=9": "with --fedsikd_teacher_steps=9",
-    "--algo=fedsikd --fedsikd_max_clusters=5": "does nothing with --fedsikd_num_clusters=3",
-    "--algo=async_periodic --async_periodic_gamma=0.5": "leave it out, or give --async_periodic_weighting=age_aware",
-    "--algo=async_periodic --async_periodic_gamma=0": "--async_periodic_gamma=0: expected a number above 0",
-    "--algo=async_periodic --async_periodic_max_scheduled=0": "expected an integer at least 1",
+    "--algo=fedavg --epochs=3 --steps=9": "--epochs: does nothing with --steps=9",
+    "--algo=fedsikd --teacher_epochs=3 --teacher_steps=9": "with --teacher_steps=9",
+    "--algo=fedsikd --max_clusters=5": "does nothing with --num_clusters=3",
+    "--algo=async_periodic --gamma=0.5": "leave it out, or give --weighting=age_aware",
+    "--algo=async_periodic --gamma=0": "--gamma=0: expected a number above 0",
+    "--algo=async_periodic --max_scheduled=0": "expected an integer at least 1",
     "--algo=fedavg --rounds=1_0": "--rounds=1_0: expected an integer at least 1 and at most 1000000",
     "--algo=fedavg --rounds=\u0663": "expected an integer at least 1 and at most 1000000",
     "--algo=fedavg --dirichlet_alpha=1_0.5": "--dirichlet_alpha=1_0.5: expected a number above 0",
     "--algo=async_periodic --num_clients=0": "--num_clients=0: expected an integer at least 1",
-    "--algo=async_periodic --async_periodic_period_fraction=0": "expected a number above 0",
-    "--algo=async_periodic --async_periodic_scheduling=best": "expected one of random, significance, frequency",
-    "--algo=async_periodic --async_periodic_max_away_s=3": "does nothing with --async_periodic_dropout=0.0",
-    "--algo=async_periodic --async_periodic_availability_share=0.5": "--async_periodic_availability_cycle_s=0.0",
-    "--algo=fed_async --fed_async_staleness_grace=2": "does nothing with --fed_async_staleness=polynomial",
-    "--algo=fl_hc --fl_hc_distance_multiple=0 --fl_hc_num_clusters=2 --fl_hc_distance_threshold=1": (
-        "--fl_hc_num_clusters: does nothing"
-    ),
-    "--algo=fedcd --fedcd_milestones=9,5": "--fedcd_milestones=9,5: expected rounds in ascending order with commas",
-    "--algo=fedcd --rounds=29": "--fedcd_milestones=5,15,25,30: expected rounds up to the last one, --rounds=29",
-    "--algo=fedcd --fedcd_compression_bits=17": "=17: expected 2 to 16, or 32 for no compression",
-    "--algo=fedcd --fedcd_compression_bits=1": "=1: expected 2 to 16, or 32 for no compression",
-    "--algo=fedcd --fedcd_compression_bits=33": "=33: expected 2 to 16, or 32 for no compression",
-    "--algo=fedcd --fedcd_compression_rounding=nearest": "does nothing with --fedcd_compression_bits=32",
+    "--algo=async_periodic --period_fraction=0": "expected a number above 0",
+    "--algo=async_periodic --scheduling=best": "expected one of random, significance, frequency",
+    "--algo=async_periodic --max_away_s=3": "does nothing with --dropout=0.0",
+    "--algo=async_periodic --availability_share=0.5": "--availability_cycle_s=0.0",
+    "--algo=fed_async --staleness_grace=2": "does nothing with --staleness=polynomial",
+    "--algo=fl_hc --distance_multiple=0 --num_clusters=2 --distance_threshold=1": ("--num_clusters: does nothing"),
+    "--algo=fedcd --milestones=9,5": "--milestones=9,5: expected rounds in ascending order with commas",
+    "--algo=fedcd --rounds=29": "--milestones=5,15,25,30: expected rounds up to the last one, --rounds=29",
+    "--algo=fedcd --compression_bits=17": "=17: expected 2 to 16, or 32 for no compression",
+    "--algo=fedcd --compression_bits=1": "=1: expected 2 to 16, or 32 for no compression",
+    "--algo=fedcd --compression_bits=33": "=33: expected 2 to 16, or 32 for no compression",
+    "--algo=fedcd --compression_rounding=nearest": "does nothing with --compression_bits=32",
 }
 
 
@@ -111,7 +105,7 @@ def run_train(*arguments):
     )
 
 
-@pytest.mark.parametrize("arguments", ["--algo=nope", "--algo=fedavg --fl_hc_num_clusters=3"])
+@pytest.mark.parametrize("arguments", ["--algo=nope", "--algo=fedavg --num_clusters=3"])
 def test_program_answers_a_mistake_with_exit_code_2(arguments):
     done = run_train(*arguments.split())
     assert done.returncode == 2
@@ -136,7 +130,7 @@ print(sorted(heavy))
 
 def test_flagfile_may_hold_comments_and_the_last_value_wins(tmp_path):
     path = tmp_path / "x.flags"
-    path.write_text("# the paper's Table V\n--algo=fedavg\n\n--rounds=7\n--fedavg_epochs=2\n")
+    path.write_text("# the paper's Table V\n--algo=fedavg\n\n--rounds=7\n--epochs=2\n")
     config = parse_config([f"--flagfile={path}", "--rounds=8"])
     assert (config.algo, config.rounds, config.algorithm.training.epochs) == ("fedavg", 8, 2)
 
@@ -154,7 +148,7 @@ def test_only_given_flags_are_given():
 
 @pytest.fixture
 def stored_run(tmp_path):
-    flags = flag_values(build_run_config({"algo": "fedavg", "rounds": 5, "seed": 3, "fedavg_epochs": 2}))
+    flags = flag_values(build_run_config({"algo": "fedavg", "rounds": 5, "seed": 3, "epochs": 2}))
     (tmp_path / "config.json").write_text(json.dumps({"flags": flags}))
     return tmp_path
 
@@ -168,8 +162,8 @@ def test_resume_takes_the_flags_of_the_run(stored_run):
 
 def test_flags_of_a_flagfile_may_be_made_idle_by_others(tmp_path):
     path = tmp_path / "x.flags"
-    path.write_text("--algo=fedavg\n--partition=dirichlet\n--dirichlet_alpha=0.1\n--fedavg_epochs=2\n")
-    config = parse_config([f"--flagfile={path}", "--partition=iid", "--fedavg_steps=9"])
+    path.write_text("--algo=fedavg\n--partition=dirichlet\n--dirichlet_alpha=0.1\n--epochs=2\n")
+    config = parse_config([f"--flagfile={path}", "--partition=iid", "--steps=9"])
     assert (config.partition, config.algorithm.training.steps) == ("iid", 9)
 
 
@@ -184,7 +178,7 @@ def test_flags_of_a_flagfile_may_be_made_idle_by_others(tmp_path):
         {"algo": "fedavg", "rounds": True},
         {"algo": "fedavg", "rounds": -1},
         {"algo": "fedavg", "smoke": 1},
-        {"algo": "fedavg", "fedavg_learning_rate": None},
+        {"algo": "fedavg", "learning_rate": None},
     ],
 )
 def test_resume_of_a_damaged_config_is_refused(tmp_path, flags):
@@ -194,8 +188,8 @@ def test_resume_of_a_damaged_config_is_refused(tmp_path, flags):
 
 
 def test_resume_with_other_settings_names_them(stored_run):
-    with pytest.raises(FlagError, match=r"--seed=4 \(the run has 3\), --fedavg_epochs=1 \(the run has 2\)"):
-        parse_config(["--resume", f"--run_dir={stored_run}", "--seed=4", "--fedavg_epochs=1"])
+    with pytest.raises(FlagError, match=r"--seed=4 \(the run has 3\), --epochs=1 \(the run has 2\)"):
+        parse_config(["--resume", f"--run_dir={stored_run}", "--seed=4", "--epochs=1"])
     with pytest.raises(FlagError, match=r"--algo=fl_hc \(the run has fedavg\)"):
         parse_config(["--resume", f"--run_dir={stored_run}", "--algo=fl_hc"])
 

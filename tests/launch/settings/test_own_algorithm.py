@@ -67,13 +67,13 @@ def write_module(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_a_users_row_gives_flags_that_its_name_prefixes(write_module):
+def test_a_users_row_gives_flags_which_its_name_may_stand_before(write_module):
     write_module(MODULE)
-    config = parse_config(["--algo=tiny_algorithm:ALGORITHM", "--tiny_pull=0.5", "--tiny_steps=3", "--tiny_layers=4,5"])
+    config = parse_config(["--algo=tiny_algorithm:ALGORITHM", "--pull=0.5", "--tiny_steps=3", "--layers=4,5"])
     assert (config.algo, config.algorithm.pull, config.algorithm.training.steps) == ("tiny_algorithm:ALGORITHM", 0.5, 3)
     assert config.algorithm.layers == (4, 5)
     flags = flag_values(config)
-    assert (flags["algo"], flags["tiny_layers"]) == ("tiny_algorithm:ALGORITHM", "4,5")
+    assert (flags["algo"], flags["layers"]) == ("tiny_algorithm:ALGORITHM", "4,5")
     assert build_run_config(json.loads(json.dumps(flags))) == config
     assert describe_run(flags) == "Tiny on digits, alpha 0.5, seed 0"
 
@@ -92,30 +92,30 @@ def test_help_lists_the_flags_of_a_users_row(write_module):
     algo = "--algo=tiny_algorithm:ALGORITHM"
     text = format_help([algo, "--help"])
     assert f"{algo} [--flag=value ...]\nTiny: an algorithm of a user's own.\n" in text
-    assert "--tiny_epochs [5]" in text and "--tiny_layers [1,2]" in text
+    assert "--epochs [5]" in text and "--layers [1,2]" in text
     assert format_help(["--help", "--rounds=abc", algo]) == text
     everything = format_help(["--helpfull", algo])
-    assert everything.startswith(format_help(["--helpfull"])) and "--tiny_layers [1,2]" in everything
+    assert "--layers [1,2]" in everything
     assert format_help(["--help", "--algo=nope"]) == format_help()
 
 
 def test_a_flagfile_may_name_a_users_row(write_module, tmp_path):
     write_module(MODULE)
-    (tmp_path / "tiny.flags").write_text("--algo=tiny_algorithm:ALGORITHM\n--tiny_pull=0.25\n")
-    assert parse_config([f"--flagfile={tmp_path / 'tiny.flags'}", "--tiny_steps", "7"]).algorithm.pull == 0.25
-    assert "tiny_pull" in parse_given([f"--flagfile={tmp_path / 'tiny.flags'}"])
+    (tmp_path / "tiny.flags").write_text("--algo=tiny_algorithm:ALGORITHM\n--pull=0.25\n")
+    assert parse_config([f"--flagfile={tmp_path / 'tiny.flags'}", "--steps", "7"]).algorithm.pull == 0.25
+    assert "pull" in parse_given([f"--flagfile={tmp_path / 'tiny.flags'}"])
 
 
 MISTAKES = {
-    "--tiny_pull=-1": "--tiny_pull=-1: expected a number at least 0",
-    "--tiny_pul=1": "--tiny_pul: unknown flag; did you mean --tiny_pull",
-    "--tiny_layers=1_0": "--tiny_layers=1_0: expected integers at least 1 with commas between",
-    "--tiny_layers=0": "--tiny_layers=0: expected integers at least 1 with commas between",
-    "--tiny_personal_epochs=0 --tiny_pull=1": "--tiny_pull: does nothing with --tiny_personal_epochs=0",
-    "--tiny_epochs=2 --tiny_steps=3": "--tiny_epochs: does nothing with --tiny_steps=3; leave it out, or give 0 steps",
-    "--tiny_personal_epochs=3 --rounds=2": "--tiny_personal_epochs=3: expected at most --rounds=2",
-    "--fedavg_epochs=3": "--fedavg_epochs: belongs to --algo=fedavg, expected flags of --algo=tiny_algorithm:ALGORITHM"
-    "; did you mean --tiny_epochs",
+    "--pull=-1": "--pull=-1: expected a number at least 0",
+    "--pul=1": "--pul: unknown flag; did you mean --pull",
+    "--layers=1_0": "--layers=1_0: expected integers at least 1 with commas between",
+    "--layers=0": "--layers=0: expected integers at least 1 with commas between",
+    "--personal_epochs=0 --pull=1": "--pull: does nothing with --personal_epochs=0",
+    "--epochs=2 --steps=3": "--epochs: does nothing with --steps=3; leave it out, or give 0 steps",
+    "--personal_epochs=3 --rounds=2": "--personal_epochs=3: expected at most --rounds=2",
+    "--fedavg_epochs=3": "--fedavg_epochs: belongs to --algo=fedavg, expected settings of --algo=tiny"
+    "; did you mean --epochs",
     "--rounds=0": "--rounds=0: expected an integer at least 1",
 }
 
@@ -145,11 +145,15 @@ def test_a_mistake_with_a_users_flags_is_named_in_one_line(write_module, argumen
         (MODULE.replace('"tiny"', '"building"'), "its name building clashes with building_csv"),
         (MODULE.replace('"tiny"', '"seed"'), "its name seed clashes with seed"),
         (MODULE.replace('"tiny"', '"final"'), "its name final clashes with final"),
-        (MODULE.replace('"tiny"', '"fed"').replace("pull:", "async_staleness:"), "is a flag of --algo=fed_async"),
+        (MODULE.replace('"tiny"', '"server"'), "makes --server_beta_1 of --algo=fedavg ambiguous, which could be its"),
+        (MODULE.replace('"tiny"', '"local"'), "its name local makes --local_epochs of --algo=fine_tuning ambiguous"),
+        (MODULE.replace('"tiny"', '"teacher"'), "its name teacher clashes with teacher_model, which every run has"),
+        (MODULE.replace('"tiny"', '"personal"'), "its setting personal_epochs could mean epochs of personal"),
+        (MODULE.replace("pull:", "rounds:"), "setting rounds is called as a flag of every"),
         (MODULE.replace("TinyConfig, ", "dict, "), "its config_class is <class 'dict'>, expected a subclass"),
         (MODULE.replace("pull: float = setting(0.1", "pull: float = setting(-1"), "its config cannot be made: Config"),
-        (MODULE.replace('Needs("personal_epochs"', 'Needs("nothing"'), "its config cannot be made: AttributeError"),
-        (MODULE.replace("setting((1, 2)", "setting(None"), "--tiny_layers is NoneType, expected bool, int, float, str"),
+        (MODULE.replace('Needs("personal_epochs"', 'Needs("nothing"'), "config cannot be made: KeyError: 'nothing'"),
+        (MODULE.replace("setting((1, 2)", "setting(None"), "--layers is NoneType, expected bool, int, float, str"),
         (MODULE.replace('"build")', '"build", shared_defaults={"round": 1})'), "its shared_defaults name round"),
         (MODULE.replace('"build")', '"build", shared_defaults={"rounds": "5"})'), "have rounds='5', which --rounds"),
         (MODULE.replace('"build")', '"build", shared_defaults={"rounds": 0})'), "have rounds=0, which --rounds"),
@@ -196,7 +200,7 @@ def test_a_builder_that_is_no_function_is_one_line(write_module):
 def stored_run(write_module, tmp_path):
     """The folder of a run of the user's algorithm, with its config alone."""
     write_module(MODULE)
-    flags = flag_values(build_run_config({"algo": "tiny_algorithm:ALGORITHM", "rounds": 5, "tiny_pull": 0.5}))
+    flags = flag_values(build_run_config({"algo": "tiny_algorithm:ALGORITHM", "rounds": 5, "pull": 0.5}))
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({"flags": flags}))
@@ -205,10 +209,10 @@ def stored_run(write_module, tmp_path):
 
 def test_resume_knows_the_flags_of_the_runs_row(stored_run):
     resume = ["--resume", f"--run_dir={stored_run}", "--trust_module=tiny_algorithm"]
-    config = parse_config([*resume, "--rounds=9", "--tiny_pull=0.5"])
+    config = parse_config([*resume, "--rounds=9", "--pull=0.5"])
     assert (config.algo, config.rounds, config.algorithm.pull) == ("tiny_algorithm:ALGORITHM", 9, 0.5)
-    with pytest.raises(FlagError, match=r"--tiny_pull=0.1 \(the run has 0.5\)"):
-        parse_config([*resume, "--tiny_pull=0.1"])
+    with pytest.raises(FlagError, match=r"--pull=0.1 \(the run has 0.5\)"):
+        parse_config([*resume, "--pull=0.1"])
 
 
 def test_a_module_that_is_gone_is_one_line_and_its_run_can_be_replaced(stored_run, write_module, tmp_path):
@@ -216,7 +220,7 @@ def test_a_module_that_is_gone_is_one_line_and_its_run_can_be_replaced(stored_ru
     sys.modules.pop("tiny_algorithm", None)
     importlib.invalidate_caches()
     said = "no module named tiny_algorithm; run from the folder that holds it"
-    for arguments in ([], ["--tiny_pull=0.5"], ["--algo=tiny_algorithm:ALGORITHM"]):
+    for arguments in ([], ["--pull=0.5"], ["--algo=tiny_algorithm:ALGORITHM"]):
         with pytest.raises(FlagError, match=said):
             parse_config(["--resume", f"--run_dir={stored_run}", "--trust_module=tiny_algorithm", *arguments])
     with pytest.raises(FlagError, match=f"^--run_dir={stored_run} has --algo=tiny_algorithm:ALGORITHM: {said}"):
@@ -258,7 +262,7 @@ def test_from_the_current_folder_the_program_answers_with_one_line_and_exit_code
 @pytest.mark.slow
 def test_a_users_algorithm_trains_resumes_evaluates_and_exports(tmp_path):
     (tmp_path / "tiny_algorithm.py").write_text(MODULE)
-    flags = ("--algo=tiny_algorithm:ALGORITHM", "--num_clients=3", "--rounds=1", "--tiny_steps=1", "--run_dir=run")
+    flags = ("--algo=tiny_algorithm:ALGORITHM", "--num_clients=3", "--rounds=1", "--steps=1", "--run_dir=run")
     for arguments in (
         ["launch.train", *flags],
         ["launch.train", "--resume", "--run_dir=run", "--rounds=2", TRUST],

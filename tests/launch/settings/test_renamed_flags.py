@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.renamed_flags import find_new_name, rename_stored_flags
 from launch.settings.run_config import build_run_config, flag_values
@@ -38,11 +39,25 @@ def test_settings_of_an_earlier_run_keep_their_meaning():
 
 
 def test_names_of_today_stay():
-    today = flag_values(build_run_config({"algo": "fine_tuning", "fine_tuning_steps": 7, "fine_tuning_local_steps": 2}))
+    today = flag_values(build_run_config({"algo": "fine_tuning", "steps": 7, "local_steps": 2}))
     assert rename_stored_flags(today) == today
     assert rename_stored_flags(rename_stored_flags(EARLIER)) == rename_stored_flags(EARLIER)
     amfl_p = flag_values(build_run_config({"algo": "amfl_p"}))
     assert rename_stored_flags(amfl_p) == amfl_p
+
+
+@pytest.mark.parametrize("algo", ["fedavg", "fine_tuning", "amfl_p"])
+def test_names_with_the_algorithms_before_them_are_read(algo):
+    row, today = ALGORITHMS[algo], flag_values(build_run_config({"algo": algo}))
+    earlier = {row.flag_prefix + name if name in row.names else name: value for name, value in today.items()}
+    assert rename_stored_flags(earlier) == today
+
+
+def test_the_name_of_an_own_algorithm_is_told_by_its_flags():
+    stored = {"algo": "gone:ROW", "rounds": 3, "my_own_epochs": 1, "my_own_pull": 0.5}
+    assert rename_stored_flags(stored) == {"algo": "gone:ROW", "rounds": 3, "epochs": 1, "pull": 0.5}
+    today = {"algo": "gone:ROW", "rounds": 3, "epochs": 1, "pull": 0.5}
+    assert rename_stored_flags(today) == today
 
 
 def test_the_folder_of_clients_was_called_otherwise():
@@ -52,10 +67,10 @@ def test_the_folder_of_clients_was_called_otherwise():
 @pytest.mark.parametrize(
     ("typed", "today"),
     [
-        ("fine_tuning_fine_tuning_steps=100", "fine_tuning_steps"),
-        ("fine_tuning_fine_tuning_rule=same", "fine_tuning_rule"),
-        ("fine_tuning_epochs=2", "fine_tuning_local_epochs"),
-        ("fine_tuning_optimizer=sgd", "fine_tuning_local_optimizer"),
+        ("fine_tuning_fine_tuning_steps=100", "steps"),
+        ("fine_tuning_fine_tuning_rule=same", "rule"),
+        ("fine_tuning_epochs=2", "local_epochs"),
+        ("fine_tuning_optimizer=sgd", "local_optimizer"),
         ("shard_dir=x", "client_dir"),
     ],
 )
@@ -73,14 +88,16 @@ def test_a_run_of_an_earlier_version_can_be_resumed(tmp_path):
     today = flag_values(build_run_config(rename_stored_flags(EARLIER)))
     earlier = {}
     for name, value in today.items():
-        if name.startswith("fine_tuning_local_"):
-            name = name.replace("_local_", "_")
-        elif name in ("fine_tuning_steps", "fine_tuning_learning_rate", "fine_tuning_rule", "fine_tuning_start"):
-            name = name.replace("fine_tuning_", "fine_tuning_fine_tuning_")
+        if name.startswith("local_"):
+            name = name.replace("local_", "fine_tuning_")
+        elif name in ("steps", "learning_rate", "rule", "start"):
+            name = f"fine_tuning_fine_tuning_{name}"
+        elif name in ALGORITHMS["fine_tuning"].names:
+            name = f"fine_tuning_{name}"
         earlier["shard_dir" if name == "client_dir" else name] = value
     assert earlier["fine_tuning_steps"] == 4 and earlier["fine_tuning_fine_tuning_steps"] == 100
     (tmp_path / "config.json").write_text(json.dumps({"flags": earlier}), encoding="utf-8")
     config = parse_config([f"--run_dir={tmp_path}", "--resume"])
     assert (config.algorithm.training.steps, config.algorithm.fine_tuning.steps) == (4, 100)
-    with pytest.raises(FlagError, match=r"--fine_tuning_local_steps=5 \(the run has 4\)"):
+    with pytest.raises(FlagError, match=r"--local_steps=5 \(the run has 4\)"):
         parse_config([f"--run_dir={tmp_path}", "--resume", "--fine_tuning_local_steps=5"])

@@ -27,23 +27,23 @@ def read_old_run(tmp_path):
 
 @pytest.mark.parametrize("algo", ["fedavg", "fine_tuning", "buffered"])
 def test_a_run_from_before_the_optimizers_had_only_a_rate(read_old_run, algo):
-    values = {"algo": algo, f"{algo}_server_learning_rate": 0.5}
-    stored, read = read_old_run(values, {f"{algo}_server_{name}" for name in NEW_FLAGS})
-    assert [name for name in stored if "_server_" in name] == [f"{algo}_server_learning_rate"]
+    values = {"algo": algo, "server_learning_rate": 0.5}
+    stored, read = read_old_run(values, {f"server_{name}" for name in NEW_FLAGS})
+    assert [name for name in stored if "server_" in name] == ["server_learning_rate"]
     config = build_run_config(read)
     assert config.algorithm.server == ServerStepConfig(learning_rate=0.5)
     assert config.algorithm.server.is_plain
     assert config == build_run_config(values)
     assert list_other_settings(stored, config) == []
-    assert list_other_settings(stored, build_run_config({**values, f"{algo}_server_momentum": 0.9})) == [
-        f"--{algo}_server_momentum=0.0, not 0.9"
+    assert list_other_settings(stored, build_run_config({**values, "server_momentum": 0.9})) == [
+        "--server_momentum=0.0, not 0.9"
     ]
 
 
 @pytest.mark.parametrize("algo", ["fedsikd", "random_cluster", "fedcd", "fl_hc", "async_periodic"])
 def test_a_run_from_before_the_step_averaged_plainly(read_old_run, algo):
-    stored, read = read_old_run({"algo": algo}, {f"{algo}_server_{name}" for name in (*NEW_FLAGS, "learning_rate")})
-    assert not any("_server_" in name for name in stored)
+    stored, read = read_old_run({"algo": algo}, {f"server_{name}" for name in (*NEW_FLAGS, "learning_rate")})
+    assert not any("server_" in name for name in stored)
     config = build_run_config(read)
     assert config.algorithm.server == ServerStepConfig()
     assert list_other_settings(stored, config) == []
@@ -58,10 +58,10 @@ def test_a_run_from_before_the_step_averaged_plainly(read_old_run, algo):
     ],
 )
 def test_an_old_run_of_amfl_p_has_the_step_that_it_had(read_old_run, choice, expected):
-    values = {"algo": "amfl_p", "amfl_p_server_optimizer": choice, "amfl_p_meta_learning_rate": 0.02}
-    lacking = {f"amfl_p_server_{name}" for name in NEW_FLAGS} - {"amfl_p_server_optimizer"}
+    values = {"algo": "amfl_p", "server_optimizer": choice, "meta_learning_rate": 0.02}
+    lacking = {f"server_{name}" for name in NEW_FLAGS} - {"server_optimizer"}
     stored, read = read_old_run(values, lacking)
-    assert [name for name in stored if "_server_" in name] == ["amfl_p_server_optimizer"]
+    assert [name for name in stored if "server_" in name] == ["server_optimizer"]
     config = build_run_config(read)
     assert config.algorithm.server == expected
     assert list_other_settings(stored, config) == []
@@ -69,22 +69,20 @@ def test_an_old_run_of_amfl_p_has_the_step_that_it_had(read_old_run, choice, exp
 
 @pytest.mark.parametrize("name", ["yogi", "adagrad", "rmsprop"])
 def test_amfl_p_has_the_other_optimizers(name):
-    server = build_run_config(
-        {"algo": "amfl_p", "amfl_p_server_optimizer": name, "amfl_p_server_epsilon": 0.01}
-    ).algorithm.server
+    server = build_run_config({"algo": "amfl_p", "server_optimizer": name, "server_epsilon": 0.01}).algorithm.server
     assert (server.optimizer, server.learning_rate, server.epsilon) == (name, 0.01, 0.01)
 
 
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [
-        ("server_beta_1=0.5", "does nothing with --fedavg_server_optimizer=sgd"),
-        ("server_epsilon=0.5", "give --fedavg_server_optimizer=adam or yogi or adagrad or rmsprop"),
-        ("server_nesterov", "does nothing with --fedavg_server_momentum=0.0; leave it out, or give"),
-        ("server_optimizer=adam server_momentum=0.5", "give --fedavg_server_optimizer=sgd or rmsprop"),
-        ("server_optimizer=rmsprop server_momentum=0.5 server_nesterov", "give --fedavg_server_optimizer=sgd"),
-        ("server_optimizer=adam server_initial_accumulator=1", "give --fedavg_server_optimizer=adagrad"),
-        ("server_optimizer=adam server_decay=0.5", "give --fedavg_server_optimizer=rmsprop"),
+        ("server_beta_1=0.5", "does nothing with --server_optimizer=sgd"),
+        ("server_epsilon=0.5", "give --server_optimizer=adam or yogi or adagrad or rmsprop"),
+        ("server_nesterov", "does nothing with --server_momentum=0.0; leave it out, or give"),
+        ("server_optimizer=adam server_momentum=0.5", "give --server_optimizer=sgd or rmsprop"),
+        ("server_optimizer=rmsprop server_momentum=0.5 server_nesterov", "give --server_optimizer=sgd"),
+        ("server_optimizer=adam server_initial_accumulator=1", "give --server_optimizer=adagrad"),
+        ("server_optimizer=adam server_decay=0.5", "give --server_optimizer=rmsprop"),
         ("server_momentum=1", "a number at least 0 and below 1"),
         ("server_optimizer=adam server_epsilon=0", "a number above 0"),
         ("server_optimizer=lamb", "one of sgd, adam, yogi, adagrad, rmsprop"),

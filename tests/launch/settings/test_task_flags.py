@@ -24,7 +24,7 @@ OWN = ["--algo=fedavg", "--dataset=npz", "--npz=my.npz", "--partition=iid"]
         ([*OWN, "--target_metric=-1"], "--target_metric=-1: expected a number at least 0"),
         ([*OWN, "--target_metric=1", "--target_accuracy=0.5"], "either --target_accuracy or --target_metric, not both"),
         (
-            [*OWN, "--target_metric=9", "--fedavg_dp_epsilon=2", "--fedavg_client_weighting=equal"],
+            [*OWN, "--target_metric=9", "--dp_epsilon=2", "--client_weighting=equal"],
             "0 with private updates: a result without noise",
         ),
     ],

@@ -42,10 +42,10 @@ def test_the_modules_that_flags_name():
     assert list_modules(OWN) == ["numpy.their", "wave"]
     assert list_modules({"algo": "fedavg", "model": "auto", "dataset": None, "npz": "c:d"}) == []
     # An aggregator has a flag of its own with each algorithm, a user's own algorithm too.
-    assert list_modules({"algo": "fedavg", "fedavg_aggregator": "median"}) == []
+    assert list_modules({"algo": "fedavg", "aggregator": "median"}) == []
     assert list_modules({"algo": "fedavg", "my_algorithm_aggregator": "their_sums:F"}) == ["their_sums"]
     # So have the models of an algorithm whose clients have several.
-    assert list_modules({"algo": "fedproto", "fedproto_models": "perceptron, one:f,two.three:g", "num_models": 2}) == [
+    assert list_modules({"algo": "fedproto", "models": "perceptron, one:f,two.three:g", "num_models": 2}) == [
         *("one", "two.three")
     ]
     assert spell_trust(OWN) == " --trust_module=numpy.their,wave"
@@ -61,7 +61,7 @@ def test_what_the_user_names_is_trusted(monkeypatch):
     check_trusted({"algo": "examples.fed_dyn:ALGORITHM"}, "run", ())
 
 
-@pytest.mark.parametrize("flag", ["algo", "dataset", "model", "teacher_model", "fedproto_models"])
+@pytest.mark.parametrize("flag", ["algo", "dataset", "model", "teacher_model", "models"])
 @pytest.mark.parametrize("resume", [True, False])
 def test_a_stored_module_is_asked_for_before_its_code_runs(planted, flag, resume):
     run_dir, mark = planted(flag, "planted_module:X")

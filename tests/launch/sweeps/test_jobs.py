@@ -52,7 +52,7 @@ def test_the_largest_runs_decide():
 
 def test_the_largest_of_the_clients_models_decides():
     sizes = [
-        jobs.estimate_memory_bytes(build_run_config({"algo": "fedproto", "fedproto_models": models}), 2)
+        jobs.estimate_memory_bytes(build_run_config({"algo": "fedproto", "models": models}), 2)
         for models in ("perceptron", "perceptron,emnist_cnn", "emnist_cnn", "auto")
     ]
     assert sizes[0] < sizes[1] == sizes[2] and sizes[3] == jobs.estimate_memory_bytes(

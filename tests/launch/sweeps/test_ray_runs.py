@@ -86,7 +86,7 @@ def test_without_ray_the_way_to_install_it_is_named(monkeypatch):
 
 def start_sweep(tmp_path, runs_dir, *arguments):
     flagfile = tmp_path / "small.flags"
-    flagfile.write_text("--algo=fedavg\n--num_clients=4\n--rounds=3\n--fedavg_epochs=1\n")
+    flagfile.write_text("--algo=fedavg\n--num_clients=4\n--rounds=3\n--epochs=1\n")
     command = [sys.executable, "-m", "launch.sweep", f"--flagfiles={flagfile}", f"--runs_dir={runs_dir}", *arguments]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     return subprocess.Popen(

@@ -117,7 +117,7 @@ def environment(server, monkeypatch, request):
 
 
 def start_training(*arguments, **options):
-    command = [sys.executable, "-m", "launch.train", "--algo=fedavg", "--num_clients=2", "--fedavg_epochs=1"]
+    command = [sys.executable, "-m", "launch.train", "--algo=fedavg", "--num_clients=2", "--epochs=1"]
     command += arguments
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
@@ -141,7 +141,7 @@ def test_a_run_is_shown_with_settings_metrics_and_files(server, tmp_path, reques
     (run,) = server.find_runs(request.node.name)
     assert f"look: {server.uri}/#/experiments/{run.info['experiment_id']}/runs/{run.info['run_id']}" in out
     assert (run.info["run_name"], run.info["status"]) == ("run", "FINISHED")
-    expected = {"algo": "fedavg", "num_clients": "2", "rounds": "3", "fedavg_epochs": "1"}
+    expected = {"algo": "fedavg", "num_clients": "2", "rounds": "3", "epochs": "1"}
     assert expected.items() <= run.params.items() and "data_dir" not in run.params
     sizes = json.loads((run_dir / "config.json").read_text())["data"]
     assert run.tags["dataset"] == "digits" and run.tags["data.num_train"] == str(sizes["num_train"])

@@ -12,9 +12,9 @@ from launch.trackers.order import describe_run, find_python, start_sender
 
 
 def test_parameters_are_the_flags_that_do_something(start_run):
-    run = start_run(rounds=7, fedavg_epochs=3, data_dir="/somewhere")
+    run = start_run(rounds=7, epochs=3, data_dir="/somewhere")
     params = describe_run(run.run_dir)["params"]
-    assert params["rounds"] == 7 and params["fedavg_epochs"] == 3
+    assert params["rounds"] == 7 and params["epochs"] == 3
     # Empty, of another data set or partition, places on this machine, requests.
     idle = {"ray_address", "har_features", "labels_per_client", "data_dir", "run_dir", "resume", "track"}
     assert not params.keys() & idle

@@ -56,7 +56,7 @@ def test_a_run_is_written_with_settings_metrics_and_files(finished, tmp_path, mo
     assert (run["project"], run["name"]) == ("mine", "fedavg_mnist_alpha0.1/seed_2")
     assert run["group"].startswith("fedavg_mnist_alpha0.1_")
     assert run["tags"] == ["algo: fedavg", "dataset: digits", "seed: 2"]
-    assert found["config"]["rounds"] == 20 and found["config"]["fedavg_epochs"] == 5
+    assert found["config"]["rounds"] == 20 and found["config"]["epochs"] == 5
     assert found["config"]["data.num_train"] == "30"
     history = found["history"]
     assert list(history) == ["1", "2", "3"]
@@ -94,7 +94,7 @@ def test_a_stopped_run_is_resumed(start_run, tmp_path):
 
 
 def test_a_training_run_is_followed(tmp_path):
-    command = [sys.executable, "-m", "launch.train", "--algo=fedavg", "--num_clients=2", "--fedavg_epochs=1"]
+    command = [sys.executable, "-m", "launch.train", "--algo=fedavg", "--num_clients=2", "--epochs=1"]
     command += ["--rounds=3", f"--run_dir={tmp_path}/run", "--track=wandb"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr

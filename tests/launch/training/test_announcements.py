@@ -153,11 +153,9 @@ def test_rejected_updates_are_said(tmp_path, make_federation, capsys, rounds, is
 
 
 def test_the_advice_on_rejected_updates_fits_the_numbers(make_federation):
-    config = build_run_config({"algo": "fedavg", "fedavg_learning_rate": 7.0})
+    config = build_run_config({"algo": "fedavg", "learning_rate": 7.0})
     data = make_federation([4])
-    assert advise_on_rejected(config, data) == (
-        "lower the learning rate (--fedavg_learning_rate=7, --fedavg_server_learning_rate=1)"
-    )
+    assert advise_on_rejected(config, data) == ("lower the learning rate (--learning_rate=7, --server_learning_rate=1)")
     far = dataclasses.replace(data.preprocessing, offset=1e6)
     assert advise_on_rejected(config, dataclasses.replace(data, preprocessing=far)).startswith(
         "the examples have numbers up to 1e+06: give --standardize=federated"

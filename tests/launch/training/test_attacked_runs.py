@@ -9,10 +9,10 @@ import launch.train
 
 pytestmark = pytest.mark.usefixtures("no_plots")
 SHARED = ("--runtime=in_process", "--num_clients=5", "--model=perceptron", "--norun_page")
-FEDAVG = ("--algo=fedavg", *SHARED, "--fedavg_steps=2", "--batch_size=16")
+FEDAVG = ("--algo=fedavg", *SHARED, "--steps=2", "--batch_size=16")
 
 
-NOISY = (*FEDAVG, "--fedavg_attack=gaussian", "--fedavg_attack_share=0.4", "--fedavg_cohort_size=3")
+NOISY = (*FEDAVG, "--attack=gaussian", "--attack_share=0.4", "--cohort_size=3")
 
 
 @pytest.fixture
@@ -56,12 +56,12 @@ def test_a_resumed_run_has_the_same_bytes(train_here, tmp_path):
     assert train_here("--resume", f"--run_dir={resumed}", "--rounds=3")[0] == 0
     for name in ("metrics.csv", "clients.csv"):
         assert (resumed / name).read_bytes() == (whole / name).read_bytes()
-    assert launch.train.main(["--resume", f"--run_dir={resumed}", "--rounds=4", "--fedavg_attack=alie"]) == 2
+    assert launch.train.main(["--resume", f"--run_dir={resumed}", "--rounds=4", "--attack=alie"]) == 2
 
 
 @pytest.mark.slow
 def test_a_share_of_zero_changes_no_byte(train_here, tmp_path):
-    for name, flags in (("plain", ()), ("zero", ("--fedavg_attack=sign_flip", "--fedavg_attack_share=0"))):
+    for name, flags in (("plain", ()), ("zero", ("--attack=sign_flip", "--attack_share=0"))):
         assert train_here(*FEDAVG, "--rounds=1", f"--run_dir={tmp_path / name}", *flags)[0] == 0
     for name in ("metrics.csv", "clients.csv"):
         assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "zero" / name).read_bytes()
@@ -69,8 +69,8 @@ def test_a_share_of_zero_changes_no_byte(train_here, tmp_path):
 
 def test_flipped_labels_are_trained_on(train_here, tmp_path):
     """All but one client flip theirs, so what is learned of a digit is its complement."""
-    iid = ("--algo=fedavg", *SHARED, "--partition=iid", "--fedavg_epochs=8", "--rounds=1")
-    flips = ("--fedavg_attack=label_flip", "--fedavg_attack_share=0.7", "--fedavg_client_weighting=equal")
+    iid = ("--algo=fedavg", *SHARED, "--partition=iid", "--epochs=8", "--rounds=1")
+    flips = ("--attack=label_flip", "--attack_share=0.7", "--client_weighting=equal")
     assert train_here(*iid, *flips, f"--run_dir={tmp_path / 'run'}")[0] == 0
     # By chance it were 0.1; without an attack it is more than 0.6.
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["final"]["test_accuracy"] < 0.1
@@ -81,9 +81,9 @@ def test_what_makes_no_sense_is_one_line(train_here, tmp_path):
     (tmp_path / "prices.csv").write_text(f"rooms,floor,price\n{rows}")
     prices = ("--algo=fedavg", "--num_clients=5", f"--data={tmp_path / 'prices.csv'}", "--label_column=price")
     cases = (
-        ((*prices, "--task=regression", "--fedavg_attack=label_flip"), "an example of regression has not one class"),
-        ((*FEDAVG, "--fedavg_attack_share=0.1"), "--fedavg_attack"),
-        ((*FEDAVG, "--fedavg_attack=alie", "--fedavg_attack_scale=2"), "--fedavg_attack=sign_flip"),
+        ((*prices, "--task=regression", "--attack=label_flip"), "an example of regression has not one class"),
+        ((*FEDAVG, "--attack_share=0.1"), "--attack"),
+        ((*FEDAVG, "--attack=alie", "--attack_scale=2"), "--attack=sign_flip"),
         (("--algo=fed_async", *SHARED, "--fed_async_attack=alie"), "unknown flag"),
     )
     for flags, words in cases:

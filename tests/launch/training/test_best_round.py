@@ -143,13 +143,13 @@ def test_a_lost_state_is_one_line(make_loop, tmp_path, damage):
 def test_without_validation_examples_it_is_refused():
     data = types.SimpleNamespace(clients=[types.SimpleNamespace(num_validation=0)])
     check_best_can_be_told(build_run_config({"algo": "fedavg"}), data)
-    with pytest.raises(ConfigError, match="--keep_best=True: expected clients with validation examples; raise"):
+    with pytest.raises(ConfigError, match="keep_best=True: expected clients with validation examples; raise"):
         check_best_can_be_told(build_run_config({"algo": "fedavg", "keep_best": True}), data)
 
 
 def test_private_updates_let_no_accuracy_choose():
-    private = ["--fedavg_dp_epsilon=8", "--fedavg_participation=bernoulli", "--fedavg_client_weighting=equal"]
-    flags = ["--algo=fedavg", "--keep_best", "--fedavg_cohort_size=5", *private]
+    private = ["--dp_epsilon=8", "--participation=bernoulli", "--client_weighting=equal"]
+    flags = ["--algo=fedavg", "--keep_best", "--cohort_size=5", *private]
     with pytest.raises(FlagError, match="--keep_best=True: expected false with private updates"):
         parse_config(flags)
 

@@ -10,8 +10,8 @@ from launch import api, evaluate, export, train
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_plots", "convert_here")]
 MODELS = ("perceptron", "image_student")  # both have 64 values before the last layer, on digits
 FLAGS = (
-    *("--algo=fedproto", f"--fedproto_models={','.join(MODELS)}", "--partition=iid", "--num_clients=3"),
-    *("--fedproto_epochs=1", "--runtime=in_process", "--norun_page"),
+    *("--algo=fedproto", f"--models={','.join(MODELS)}", "--partition=iid", "--num_clients=3"),
+    *("--epochs=1", "--runtime=in_process", "--norun_page"),
 )
 
 

@@ -17,7 +17,7 @@ DATA = types.SimpleNamespace(num_train=np.array([10, 30, 50]), clients=[None] * 
 
 
 def settle(spec=SMALL, **values):
-    config = build_run_config({"algo": "fedavg", "fedavg_epochs": 5, "batch_size": 16, **values})
+    config = build_run_config({"algo": "fedavg", "epochs": 5, "batch_size": 16, **values})
     settled, of_run = settle_compilation(config, spec, DATA)
     assert of_run.compiled == (settled.compile == "on" and config.compile == "auto")  # `build_spec` does what is "on"
     return settled.compile
@@ -25,13 +25,13 @@ def settle(spec=SMALL, **values):
 
 def test_steps_of_full_cohorts():
     """30 examples on average are 2 batches of 16; 5 epochs, 3 clients, or a cohort of 2, and 7 rounds."""
-    values = {"algo": "fedavg", "fedavg_epochs": 5, "batch_size": 16, "rounds": 7}
+    values = {"algo": "fedavg", "epochs": 5, "batch_size": 16, "rounds": 7}
     assert count_steps(build_run_config(values), DATA) == 2 * 5 * 3 * 7
-    assert count_steps(build_run_config({**values, "fedavg_cohort_size": 2}), DATA) == 2 * 5 * 2 * 7
+    assert count_steps(build_run_config({**values, "cohort_size": 2}), DATA) == 2 * 5 * 2 * 7
 
 
 def test_both_trainings_of_fedsikd_count():
-    values = {"algo": "fedsikd", "fedsikd_student_epochs": 2, "fedsikd_teacher_epochs": 3, "batch_size": 16}
+    values = {"algo": "fedsikd", "student_epochs": 2, "teacher_epochs": 3, "batch_size": 16}
     assert count_steps(build_run_config({**values, "rounds": 4}), DATA) == 2 * (2 + 3) * 3 * 4
 
 
@@ -56,7 +56,7 @@ def test_a_compiled_run_goes_on_with_the_same_bytes(tmp_path, monkeypatch):
     """It is compiled as it began, also if the request to go on would not have it so."""
     monkeypatch.chdir(tmp_path)
     straight, resumed = tmp_path / "straight", tmp_path / "resumed"
-    flags = ["--algo=fedavg", "--dataset=building", "--building_num_sensors=3", "--fedavg_epochs=1", "--compile=on"]
+    flags = ["--algo=fedavg", "--dataset=building", "--building_num_sensors=3", "--epochs=1", "--compile=on"]
     assert main([*flags, "--rounds=2", f"--run_dir={straight}"]) == 0
     assert main([*flags, "--rounds=1", f"--run_dir={resumed}"]) == 0
     assert main(["--resume", "--rounds=2", "--compile=auto", f"--run_dir={resumed}"]) == 0

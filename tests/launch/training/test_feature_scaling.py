@@ -123,7 +123,7 @@ def test_each_client_by_its_own_numbers(table, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--standardize=federated", "--fedavg_dp_epsilon=4", "--fedavg_client_weighting=equal"], "with privacy"),
+        (["--standardize=federated", "--dp_epsilon=4", "--client_weighting=equal"], "with privacy"),
         (["--standardize=client", "--partition=iid"], "--partition=natural"),
         (["--standardize=yes"], "none, federated, client"),
     ],
@@ -135,4 +135,4 @@ def test_what_makes_no_sense_is_refused(flags, said):
 
 def test_statistics_with_an_epsilon_are_refused_too():
     with pytest.raises(FlagError, match="with privacy"):
-        parse_config(["--algo=fedsikd", "--fedsikd_privacy_epsilon=2", "--standardize=federated"])
+        parse_config(["--algo=fedsikd", "--privacy_epsilon=2", "--standardize=federated"])

@@ -102,7 +102,7 @@ def test_the_gain_is_over_random_weights_whichever_start_the_run_has(tuned, fede
 
 def test_an_algorithm_without_a_shared_model_takes_no_new_clients(tff_runtime, federation, linear_spec):
     config = build_run_config({"algo": "local_only", "new_clients": 1})
-    with pytest.raises(ConfigError, match="--new_clients=1: expected 0 with --algo=local_only"):
+    with pytest.raises(ConfigError, match="new_clients=1: expected 0 with --algo=local_only"):
         build_process(config, linear_spec, federation)
 
 

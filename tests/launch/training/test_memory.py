@@ -19,7 +19,7 @@ def test_memory_stays_flat_while_cohorts_vary(tmp_path):
     """In a process of its own, as a user runs it: what other tests left in memory would hide or feign growth."""
     run_dir = tmp_path / "run"
     arguments = [f"--run_dir={run_dir}", f"--client_dir={tmp_path / 'shards'}", f"--rounds={LAST_ROUND}"]
-    cohorts = ["--num_clients=10", "--fedavg_participation=bernoulli", "--fedavg_cohort_size=5"]
+    cohorts = ["--num_clients=10", "--participation=bernoulli", "--cohort_size=5"]
     with open(tmp_path / "log", "wb") as log:
         subprocess.run(
             [sys.executable, "-m", "launch.train", "--algo=fedavg", *cohorts, *arguments],

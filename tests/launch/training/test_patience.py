@@ -154,14 +154,14 @@ def test_rounds_counted_one_by_one_say_what_the_whole_column_says(tmp_path, make
 
 def test_without_validation_examples_it_is_refused():
     data = types.SimpleNamespace(clients=[types.SimpleNamespace(num_validation=0)])
-    with pytest.raises(ConfigError, match="--patience=3: expected clients with validation examples; raise"):
+    with pytest.raises(ConfigError, match="patience=3: expected clients with validation examples; raise"):
         check_best_can_be_told(build_run_config({"algo": "fedavg", "patience": 3}), data)
 
 
 def test_private_updates_let_no_accuracy_end_the_run():
-    private = ["--fedavg_dp_epsilon=8", "--fedavg_participation=bernoulli", "--fedavg_client_weighting=equal"]
+    private = ["--dp_epsilon=8", "--participation=bernoulli", "--client_weighting=equal"]
     with pytest.raises(FlagError, match="--patience=2: expected 0 with private updates"):
-        parse_config(["--algo=fedavg", "--patience=2", "--fedavg_cohort_size=5", *private])
+        parse_config(["--algo=fedavg", "--patience=2", "--cohort_size=5", *private])
 
 
 @pytest.mark.parametrize(("patience", "is_over"), [(2, True), (3, True), (4, False), (0, False)])

@@ -10,7 +10,7 @@ from launch import export, train
 pytestmark = pytest.mark.usefixtures("no_plots", "convert_here")
 FLAGS = (
     *("--algo=fine_tuning", "--dataset=digits", "--partition=iid", "--num_clients=3", "--rounds=1"),
-    *("--model=perceptron", "--runtime=in_process", "--fine_tuning_local_epochs=1", "--fine_tuning_steps=20"),
+    *("--model=perceptron", "--runtime=in_process", "--local_epochs=1", "--steps=20"),
     "--norun_page",
 )
 

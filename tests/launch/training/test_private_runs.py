@@ -13,11 +13,11 @@ PRIVATE = (
     "--runtime=in_process",
     "--num_clients=6",
     "--model=perceptron",
-    "--fedavg_epochs=1",
-    "--fedavg_cohort_size=3",
-    "--fedavg_participation=bernoulli",
-    "--fedavg_client_weighting=equal",
-    "--fedavg_dp_epsilon=60",
+    "--epochs=1",
+    "--cohort_size=3",
+    "--participation=bernoulli",
+    "--client_weighting=equal",
+    "--dp_epsilon=60",
     "--norun_page",
 )
 
@@ -50,7 +50,7 @@ def read_metrics(run_dir):
 def test_a_run_that_was_broken_off_goes_on_to_the_same_bytes(train_here, tmp_path):
     """Noise, adaptive clip norm and epsilon: the last round is made again from the checkpoint before it."""
     run_dir = tmp_path / "run"
-    adaptive = ("--fedavg_dp_clipping=adaptive", "--fedavg_dp_clip_count_noise=1")
+    adaptive = ("--dp_clipping=adaptive", "--dp_clip_count_noise=1")
     code, said, _ = train_here(*PRIVATE, *adaptive, "--rounds=2", f"--run_dir={run_dir}")
     assert code == 0
     assert "privacy  epsilon 60 at delta 1e-05 hides a client more or less" in said
@@ -70,7 +70,7 @@ def test_a_run_stops_at_its_budget_and_is_not_to_be_led_beyond(train_here, tmp_p
     run_dir = tmp_path / "run"
     devices = tmp_path / "devices.csv"  # with joules the algorithm is wrapped, and its budget must count all the same
     devices.write_text(f"{','.join(DEVICE)}\n{','.join(DEVICE.values())}\n")
-    given = ("--fedavg_dp_noise_multiplier=0.4", "--rounds=20", "--rounds_per_evaluation=7")
+    given = ("--dp_noise_multiplier=0.4", "--rounds=20", "--rounds_per_evaluation=7")
     code, said, _ = train_here(*PRIVATE, *given, f"--device_profiles={devices}", f"--run_dir={run_dir}")
     rows = read_metrics(run_dir)
     assert code == 0 and 1 < len(rows) < 20
@@ -86,11 +86,11 @@ def test_a_run_stops_at_its_budget_and_is_not_to_be_led_beyond(train_here, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--fedavg_dp_clip_norm=0",), "--fedavg_dp_clip_norm=0: expected a number above 0"),
-        (("--fedavg_dp_clip_quantile=0.3",), "does nothing with --fedavg_dp_clipping=fixed"),
-        (("--fedavg_dp_delta=0.2",), "--fedavg_dp_delta=0.2: expected below 1 / clients"),
-        (("--fedavg_dp_noise_multiplier=0.05",), "one round costs with it"),
-        (("--fedavg_dp_clipping=adaptive", "--fedavg_dp_noise_multiplier=0.5"), "the count alone would cost more"),
+        (("--dp_clip_norm=0",), "--dp_clip_norm=0: expected a number above 0"),
+        (("--dp_clip_quantile=0.3",), "does nothing with --dp_clipping=fixed"),
+        (("--dp_delta=0.2",), "--dp_delta=0.2: expected below 1 / clients"),
+        (("--dp_noise_multiplier=0.05",), "one round costs with it"),
+        (("--dp_clipping=adaptive", "--dp_noise_multiplier=0.5"), "the count alone would cost more"),
         (("--target_accuracy=0.9",), "--target_accuracy=0.9: expected 0 with private updates"),
     ],
 )

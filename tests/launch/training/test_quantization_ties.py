@@ -18,7 +18,7 @@ from launch.training.federation import build_spec, load_federated_data
 from launch.training.run_runtime import open_run_runtime
 from launch.training.training_run import build_process
 
-VALUES = {"algo": "fedavg", "num_clients": 6, "rounds": 3, "fedavg_epochs": 1, "quantize": "qat"}
+VALUES = {"algo": "fedavg", "num_clients": 6, "rounds": 3, "epochs": 1, "quantize": "qat"}
 LAST_BIT = 2.0**-23  # relative
 LEVELS_8_BITS = 255
 

@@ -60,9 +60,9 @@ def test_the_loss_is_that_of_the_flags(make_data):
         (
             "multi_label",
             {"loss": "absolute"},
-            "--loss=absolute: expected auto or cross_entropy for the task multi-label",
+            "loss=absolute: expected auto or cross_entropy for the task multi-label",
         ),
-        ("classification", {"loss": "squared"}, "--loss=squared: expected auto or cross_entropy"),
+        ("classification", {"loss": "squared"}, "loss=squared: expected auto or cross_entropy"),
     ],
 )
 def test_what_the_task_does_not_have_is_one_line(make_data, task, flags, message):

@@ -40,77 +40,77 @@ DIGITS = {"num_clients": 6, "rounds": ROUNDS}
 ROOMS = {"building_num_sensors": 6, "rounds": ROUNDS}
 
 CASES = {
-    "fl_hc": {**DIGITS, "fl_hc_epochs": 1},
+    "fl_hc": {**DIGITS, "epochs": 1},
     "fedcd": {
-        "rounds": ROUNDS, "clients_per_archetype": 1, "fedcd_epochs": 1, "fedcd_milestones": "1,2",
-        "fedcd_cohort_size": 10,
-        "fedcd_late_round": 2, "fedcd_protected_models": 1,
+        "rounds": ROUNDS, "clients_per_archetype": 1, "epochs": 1, "milestones": "1,2",
+        "cohort_size": 10,
+        "late_round": 2, "protected_models": 1,
     },
-    "async_periodic": {**DIGITS, "async_periodic_steps": 5},
-    "fed_async": {**DIGITS, "fed_async_steps": 5},
-    "buffered": {**DIGITS, "buffered_steps": 5},
-    "fedsikd": {**DIGITS, "fedsikd_student_epochs": 1, "fedsikd_teacher_epochs": 1},
-    "random_cluster": {**DIGITS, "random_cluster_student_epochs": 1, "random_cluster_teacher_epochs": 1},
-    "amfl_p": {**ROOMS, "amfl_p_fine_tuning_steps": 5},
-    "fine_tuning": {**ROOMS, "fine_tuning_local_epochs": 1, "fine_tuning_steps": 5},
-    "local_only": {**ROOMS, "local_only_epochs": 1},
-    "fedavg": {**DIGITS, "fedavg_epochs": 1},
-    "fedavg_qat": {**DIGITS, "fedavg_epochs": 1, "quantize": "qat"},
-    "fedavg_qat_later": {**DIGITS, "fedavg_epochs": 1, "quantize": "qat", "qat_start_round": 2},
-    "fedavg_cohort": {**DIGITS, "fedavg_epochs": 1, "fedavg_cohort_size": 3, "fedavg_proximal_weight": 0.1},
-    "fedavg_augmented": {**DIGITS, "fedavg_epochs": 1, "augment": "crop_flip"},
+    "async_periodic": {**DIGITS, "steps": 5},
+    "fed_async": {**DIGITS, "steps": 5},
+    "buffered": {**DIGITS, "steps": 5},
+    "fedsikd": {**DIGITS, "student_epochs": 1, "teacher_epochs": 1},
+    "random_cluster": {**DIGITS, "student_epochs": 1, "teacher_epochs": 1},
+    "amfl_p": {**ROOMS, "fine_tuning_steps": 5},
+    "fine_tuning": {**ROOMS, "local_epochs": 1, "steps": 5},
+    "local_only": {**ROOMS, "epochs": 1},
+    "fedavg": {**DIGITS, "epochs": 1},
+    "fedavg_qat": {**DIGITS, "epochs": 1, "quantize": "qat"},
+    "fedavg_qat_later": {**DIGITS, "epochs": 1, "quantize": "qat", "qat_start_round": 2},
+    "fedavg_cohort": {**DIGITS, "epochs": 1, "cohort_size": 3, "proximal_weight": 0.1},
+    "fedavg_augmented": {**DIGITS, "epochs": 1, "augment": "crop_flip"},
     "fedsikd_private": {
-        **DIGITS, "fedsikd_student_epochs": 1, "fedsikd_teacher_epochs": 1, "fedsikd_privacy_epsilon": 4.0,
-        "fedsikd_statistics": "per_feature",
+        **DIGITS, "student_epochs": 1, "teacher_epochs": 1, "privacy_epsilon": 4.0,
+        "statistics": "per_feature",
     },
     "fedcd_8bits": {
-        "rounds": ROUNDS, "clients_per_archetype": 1, "fedcd_epochs": 1, "fedcd_milestones": "1,2",
-        "fedcd_cohort_size": 10,
-        "fedcd_compression_bits": 8,
+        "rounds": ROUNDS, "clients_per_archetype": 1, "epochs": 1, "milestones": "1,2",
+        "cohort_size": 10,
+        "compression_bits": 8,
     },
     "fedavg_decayed": {
-        **DIGITS, "fedavg_epochs": 1, "fedavg_optimizer": "sgd", "fedavg_momentum": 0.9, "fedavg_weight_decay": 1e-3,
-        "fedavg_learning_rate_decay": 0.9, "fedavg_participation": "bernoulli", "fedavg_cohort_size": 4,
+        **DIGITS, "epochs": 1, "optimizer": "sgd", "momentum": 0.9, "weight_decay": 1e-3,
+        "learning_rate_decay": 0.9, "participation": "bernoulli", "cohort_size": 4,
     },
     "fedavg_private_updates": {
-        **DIGITS, "fedavg_epochs": 1, "fedavg_optimizer": "sgd", "fedavg_client_weighting": "equal",
-        "fedavg_participation": "bernoulli", "fedavg_cohort_size": 3, "fedavg_dp_epsilon": 60.0,
-        "fedavg_dp_clipping": "adaptive", "fedavg_dp_clip_count_noise": 1.0,
+        **DIGITS, "epochs": 1, "optimizer": "sgd", "client_weighting": "equal",
+        "participation": "bernoulli", "cohort_size": 3, "dp_epsilon": 60.0,
+        "dp_clipping": "adaptive", "dp_clip_count_noise": 1.0,
     },
     "fedcd_private_updates": {
-        "rounds": ROUNDS, "clients_per_archetype": 1, "fedcd_epochs": 1, "fedcd_milestones": "1,2",
-        "fedcd_cohort_size": 10, "fedcd_weighting": "equal", "fedcd_dp_epsilon": 60.0,
+        "rounds": ROUNDS, "clients_per_archetype": 1, "epochs": 1, "milestones": "1,2",
+        "cohort_size": 10, "weighting": "equal", "dp_epsilon": 60.0,
     },
     "fedsikd_private_updates": {
-        **DIGITS, "fedsikd_student_epochs": 1, "fedsikd_teacher_epochs": 1, "fedsikd_teacher": "cluster",
-        "fedsikd_privacy_epsilon": 4.0, "fedsikd_dp_epsilon": 60.0,
+        **DIGITS, "student_epochs": 1, "teacher_epochs": 1, "teacher": "cluster",
+        "privacy_epsilon": 4.0, "dp_epsilon": 60.0,
     },
     "amfl_p_private_updates": {
-        **ROOMS, "amfl_p_fine_tuning_steps": 5, "amfl_p_weighting": "equal", "amfl_p_participation": "bernoulli",
-        "amfl_p_cohort_size": 3, "amfl_p_dp_epsilon": 60.0,
+        **ROOMS, "fine_tuning_steps": 5, "weighting": "equal", "participation": "bernoulli",
+        "cohort_size": 3, "dp_epsilon": 60.0,
     },
-    "fedavg_8bits": {**DIGITS, "fedavg_epochs": 1, "fedavg_compression_bits": 8},
+    "fedavg_8bits": {**DIGITS, "epochs": 1, "compression_bits": 8},
     "fedavg_8bits_stochastic": {
-        **DIGITS, "fedavg_epochs": 1, "fedavg_compression_bits": 8, "fedavg_compression_rounding": "stochastic",
+        **DIGITS, "epochs": 1, "compression_bits": 8, "compression_rounding": "stochastic",
     },
-    "fedavg_bfloat16": {**DIGITS, "fedavg_epochs": 1, "precision": "bfloat16"},
-    "fl_hc_qat": {**DIGITS, "fl_hc_epochs": 1, "quantize": "qat"},
-    "fed_async_away": {**DIGITS, "fed_async_steps": 5, "fed_async_dropout": 0.3},
-    "buffered_qat": {**DIGITS, "buffered_steps": 5, "quantize": "qat"},
+    "fedavg_bfloat16": {**DIGITS, "epochs": 1, "precision": "bfloat16"},
+    "fl_hc_qat": {**DIGITS, "epochs": 1, "quantize": "qat"},
+    "fed_async_away": {**DIGITS, "steps": 5, "dropout": 0.3},
+    "buffered_qat": {**DIGITS, "steps": 5, "quantize": "qat"},
     "random_cluster_private": {
-        **DIGITS, "random_cluster_student_epochs": 1, "random_cluster_teacher_epochs": 1,
-        "random_cluster_privacy_epsilon": 4.0,
+        **DIGITS, "student_epochs": 1, "teacher_epochs": 1,
+        "privacy_epsilon": 4.0,
     },
-    "amfl_p_first_order": {**ROOMS, "amfl_p_fine_tuning_steps": 5, "amfl_p_first_order": True},
-    "amfl_p_reptile": {
-        **ROOMS, "amfl_p_fine_tuning_steps": 5, "amfl_p_reptile": True, "amfl_p_server_optimizer": "adam",
+    "first_order": {**ROOMS, "fine_tuning_steps": 5, "first_order": True},
+    "reptile": {
+        **ROOMS, "fine_tuning_steps": 5, "reptile": True, "server_optimizer": "adam",
     },
 }  # fmt: skip
 ALGORITHM_NAMES = (
     "fedavg", "fedsikd", "random_cluster", "fl_hc", "fedcd", "async_periodic", "fed_async", "buffered", "amfl_p",
     "fine_tuning", "local_only",
 )  # fmt: skip
-QUICK = {"async_periodic": {**DIGITS, "num_clients": 3, "model": "perceptron", "async_periodic_steps": 2}}
+QUICK = {"async_periodic": {**DIGITS, "num_clients": 3, "model": "perceptron", "steps": 2}}
 
 
 class Rounds(NamedTuple):

@@ -96,9 +96,7 @@ def test_models_are_built_once_to_be_measured_and_announced(capsys):
     assert builds == ["image_student", "image_teacher"]
 
 
-@pytest.mark.parametrize(
-    "flags", [{"algo": "fedavg"}, {"algo": "fedcd"}, {"algo": "fedsikd", "fedsikd_label_weight": 1.0}]
-)
+@pytest.mark.parametrize("flags", [{"algo": "fedavg"}, {"algo": "fedcd"}, {"algo": "fedsikd", "label_weight": 1.0}])
 def test_a_teacher_that_is_not_trained_is_not_announced(flags, capsys):
     announce_model(build_run_config(flags), build_model_spec("auto", (8, 8, 1), "uint8", 10))
     assert capsys.readouterr().out == "model    image_student (17,194 parameters)\n"

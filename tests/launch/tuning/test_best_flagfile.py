@@ -20,7 +20,7 @@ def write(tmp_path):
     """(experiment, settings, request's fields) -> the path of the flagfile."""
 
     def write(experiment, settings, output="docs/results/tuning/a.csv", confirmed_mean=None, **fields):
-        space = parse_search("fedavg_learning_rate=log(0.0001,0.1);fedavg_optimizer=sgd|adam")
+        space = parse_search("learning_rate=log(0.0001,0.1);optimizer=sgd|adam")
         recipe = find_recipe(str(experiment))
         request = Request(recipe, space, "tpe", 20, ("100", "101"), 5, "validation_accuracy", tmp_path,
                           pathlib.Path(output))._replace(**fields)  # fmt: skip
@@ -48,11 +48,11 @@ def read_note(path):
 
 
 def test_it_is_the_experiment_but_for_what_was_found(write):
-    settings = {"fedavg_learning_rate": "0.0321", "fedavg_optimizer": "sgd"}
+    settings = {"learning_rate": "0.0321", "optimizer": "sgd"}
     path = write(EXPERIMENT, settings)
     found, before = (flag_values(parse_config([each])) for each in (f"--flagfile={path}", f"--experiment={EXPERIMENT}"))
     assert {name for name in found if found[name] != before[name]} == set(settings)
-    assert found["fedavg_learning_rate"] == 0.0321 and found["fedavg_optimizer"] == "sgd"
+    assert found["learning_rate"] == 0.0321 and found["optimizer"] == "sgd"
     blocks = read_blocks(path)
     assert [flags for heading, flags in blocks if "tuned" in heading] == [[*settings]]
     assert all(heading and flags for heading, flags in blocks)
@@ -60,12 +60,10 @@ def test_it_is_the_experiment_but_for_what_was_found(write):
 
 
 def test_its_heading_names_space_trials_seeds_scores_and_table(write):
-    path = write(
-        EXPERIMENT, {"fedavg_optimizer": "sgd"}, confirmed_mean=0.6543, confirm_seeds=("200",), pruner="median"
-    )
+    path = write(EXPERIMENT, {"optimizer": "sgd"}, confirmed_mean=0.6543, confirm_seeds=("200",), pruner="median")
     note = read_note(path)
     assert note == (
-        "The search space is fedavg_learning_rate=log(0.0001,0.1);fedavg_optimizer=sgd|adam; 20 trials chosen by TPE "
+        "The search space is learning_rate=log(0.0001,0.1);optimizer=sgd|adam; 20 trials chosen by TPE "
         "(3 pruned), each trained with the seeds 100, 101 for --rounds=5. Runs below the median were stopped, from "
         "round 1 on. The mean validation_accuracy after the last round is 0.7250. It is 0.6543 on the seed 200, not "
         "searched before. Trials: docs/results/tuning/a.csv."
@@ -73,13 +71,13 @@ def test_its_heading_names_space_trials_seeds_scores_and_table(write):
 
 
 def test_a_table_elsewhere_is_not_said_to_be_kept(write):
-    path = write(EXPERIMENT, {"fedavg_optimizer": "sgd"}, output="runs/tuning/a.csv")
+    path = write(EXPERIMENT, {"optimizer": "sgd"}, output="runs/tuning/a.csv")
     note = read_note(path)
     assert note.endswith("The trials were not kept with the project; they are in runs/tuning/a.csv.")
 
 
 def test_a_heading_goes_with_the_last_of_its_flags(write):
-    settings = {"fedavg_epochs": "2", "fedavg_optimizer": "sgd", "fedavg_learning_rate": "0.01"}
+    settings = {"epochs": "2", "optimizer": "sgd", "learning_rate": "0.01"}
     text = write(EXPERIMENT, settings).read_text()
     assert "as FedSiKD's students train" in find_recipe(EXPERIMENT).read() and "as FedSiKD's students train" not in text
 
@@ -87,7 +85,7 @@ def test_a_heading_goes_with_the_last_of_its_flags(write):
 @pytest.mark.parametrize("head", ["", "# My own experiment.\n", "# Mine.\n\n", "# Mine.\n\n# Ours: a guess.\n"])
 def test_a_flagfile_of_ones_own_will_do(write, tmp_path, head):
     own = tmp_path / "own.flags"
-    own.write_text(f"{head}--algo=fedavg\n--fedavg_optimizer=adam\n--rounds=3\n")
-    path = write(own, {"fedavg_optimizer": "sgd"})
+    own.write_text(f"{head}--algo=fedavg\n--optimizer=adam\n--rounds=3\n")
+    path = write(own, {"optimizer": "sgd"})
     assert parse_config([f"--flagfile={path}"]).rounds == 3
-    assert [flag for _, flags in read_blocks(path) for flag in flags] == ["algo", "rounds", "fedavg_optimizer"]
+    assert [flag for _, flags in read_blocks(path) for flag in flags] == ["algo", "rounds", "optimizer"]

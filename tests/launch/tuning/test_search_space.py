@@ -43,18 +43,18 @@ def test_numbers_are_typed_short_but_never_leave_the_range():
 @pytest.mark.parametrize(
     ("search", "message"),
     [
-        ("fedavg_learning_rate=log(0.1,1000)", ""),
-        ("fedavg_learning_rate=float(0,1)", "--search: --fedavg_learning_rate=0: expected a number above 0"),
-        ("fedavg_epochs=int(0,3)", "--search: --fedavg_epochs=0: expected an integer at least 1"),
-        ("fedavg_epochs=float(1,3)", "--search: fedavg_epochs=float(1.0,3.0): takes whole numbers; expected int"),
-        ("fedavg_epochs=log(1,8)", "takes whole numbers; expected int"),
-        ("fedavg_learning_rate=int(1,2)", ""),
+        ("learning_rate=log(0.1,1000)", ""),
+        ("learning_rate=float(0,1)", "--search: --learning_rate=0: expected a number above 0"),
+        ("epochs=int(0,3)", "--search: --epochs=0: expected an integer at least 1"),
+        ("epochs=float(1,3)", "--search: epochs=float(1.0,3.0): takes whole numbers; expected int"),
+        ("epochs=log(1,8)", "takes whole numbers; expected int"),
+        ("learning_rate=int(1,2)", ""),
         ("validation_fraction=float(0.1,0.5)", "--search: --validation_fraction=0.5: expected a number at least 0 and"),
-        ("fedavg_optimizer=int(1,2)", "--search: --fedavg_optimizer=1: expected one of"),
+        ("optimizer=int(1,2)", "--search: --optimizer=1: expected one of"),
         ("model=int(1,2)", "--search: model=int(1,2): takes no single number; expected choices"),
-        ("fedavg_epochs=1|x", "--search: --fedavg_epochs=x: expected an integer"),
-        ("fedavg_eposch=int(1,2)", "--search: --fedavg_eposch: unknown flag; did you mean --fedavg_epochs"),
-        ("fedsikd_temperature=float(1,2)", "--search: fedsikd_temperature: expected flags of --algo=fedavg"),
+        ("epochs=1|x", "--search: --epochs=x: expected an integer"),
+        ("fedavg_eposch=int(1,2)", "--search: --fedavg_eposch: unknown flag; did you mean --epochs"),
+        ("temperature=float(1,2)", "--search: --temperature: belongs to --algo=fedsikd and 1 more, expected settings"),
     ],
 )
 def test_a_range_that_leaves_that_of_the_flag_is_refused(search, message):

@@ -208,7 +208,7 @@ def test_personal_models_take_steps_by_resources(build):
 def test_the_rule_by_default_is_the_one_that_the_docs_name():
     """The paper's is `resources`; trials may choose `steps` (docs/algorithms.md)."""
     page = " ".join((pathlib.Path(__file__).parents[3] / "docs" / "algorithms.md").read_text(encoding="utf-8").split())
-    (named,) = re.findall(r"`--amfl_p_fine_tuning_rule=(\w+)`, the default", page)
+    (named,) = re.findall(r"`--fine_tuning_rule=(\w+)`, the default", page)
     assert AMFLPConfig().fine_tuning.rule == named
 
 
@@ -263,7 +263,7 @@ def test_dropout_repeats_with_the_state(build, linear_spec):
 
 
 def test_a_quantized_model_is_refused(build, linear_spec):
-    with pytest.raises(ConfigError, match="--quantize=qat: expected none"):
+    with pytest.raises(ConfigError, match="quantize=qat: expected none"):
         build(CONFIG, spec=build_quantized_spec(linear_spec))
 
 
@@ -272,7 +272,7 @@ def test_a_model_with_weights_that_are_not_trained_is_refused(build, linear_spec
         return tf.keras.Sequential([tf.keras.Input(linear_spec.input_shape), tf.keras.layers.BatchNormalization()])
 
     spec = dataclasses.replace(linear_spec, build=build_model)
-    with pytest.raises(ConfigError, match=f"--model={spec.name}: expected a model whose weights are all trained"):
+    with pytest.raises(ConfigError, match=f"model={spec.name}: expected a model whose weights are all trained"):
         build(CONFIG, spec=spec)
 
 
@@ -289,17 +289,17 @@ def test_a_model_with_terms_that_meta_gradients_do_not_heed_is_refused(build, li
         return tf.keras.Sequential([tf.keras.Input(linear_spec.input_shape), tf.keras.layers.Dense(3, **options)])
 
     spec = dataclasses.replace(linear_spec, build=build_model)
-    with pytest.raises(ConfigError, match=f"--model={spec.name}: expected a model without {found}"):
+    with pytest.raises(ConfigError, match=f"model={spec.name}: expected a model without {found}"):
         build(CONFIG, spec=spec)
 
 
 def test_a_model_in_bfloat16_is_refused(build, linear_spec):
-    with pytest.raises(ConfigError, match="--precision=bfloat16: expected float32"):
+    with pytest.raises(ConfigError, match="precision=bfloat16: expected float32"):
         build(CONFIG, spec=dataclasses.replace(linear_spec, precision="bfloat16"))
 
 
 def test_augmentation_is_refused(build, linear_spec):
-    with pytest.raises(ConfigError, match="--augment=crop_flip: expected none"):
+    with pytest.raises(ConfigError, match="augment=crop_flip: expected none"):
         build(CONFIG, spec=dataclasses.replace(linear_spec, augment=lambda x, seed: x))
 
 

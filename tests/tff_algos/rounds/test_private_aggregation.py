@@ -196,7 +196,7 @@ def test_a_model_with_weights_that_are_not_trained_is_refused(linear_spec):
         return tf.keras.Sequential(layers)
 
     check_private_model(linear_spec)
-    with pytest.raises(ConfigError, match="--quantize=qat: expected none with private updates"):
+    with pytest.raises(ConfigError, match="quantize=qat: expected none with private updates"):
         check_private_model(dataclasses.replace(linear_spec, quantization=object()))
-    with pytest.raises(ConfigError, match="--model=normalised: expected a model whose weights are all trained"):
+    with pytest.raises(ConfigError, match="model=normalised: expected a model whose weights are all trained"):
         check_private_model(ModelSpec("normalised", build, (4,), "float32", 3))

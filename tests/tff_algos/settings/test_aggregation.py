@@ -22,7 +22,7 @@ class Config(AlgorithmConfig):
 
 def test_the_flags_are_called_as_the_fields():
     names = [field.name for field in iterate_fields(Config(), "fedavg_")]
-    assert names[:3] == ["fedavg_aggregator", "fedavg_aggregator_trimmed_share", "fedavg_aggregator_num_byzantine"]
+    assert names[:3] == ["aggregator", "aggregator_trimmed_share", "aggregator_num_byzantine"]
 
 
 def test_what_the_aggregator_does_not_use_is_idle():

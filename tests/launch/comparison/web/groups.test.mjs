@@ -123,11 +123,11 @@ test("an interval ends where values end", () => {
 });
 
 test("groups are called by titles and by flags without the algorithm's name", () => {
-  const runs = [["fedavg", 0.1], ["fedavg", 0.2]].map(([algo, rate], i) => makeRun(i, { algo, fedavg_learning_rate: rate }, { round: [1] }));
+  const runs = [["fedavg", 0.1], ["fedavg", 0.2]].map(([algo, rate], i) => makeRun(i, { algo, learning_rate: rate }, { round: [1] }));
   const titles = { fedavg: "FedAvg" };
   const names = (flags) => groups.groupRuns(runs, flags, titles).map((group) => group.label);
   assert.deepEqual(names(["algo"]), ["FedAvg"]);
-  assert.deepEqual(names(["algo", "fedavg_learning_rate"]), ["FedAvg, learning rate 0.1", "FedAvg, learning rate 0.2"]);
+  assert.deepEqual(names(["algo", "learning_rate"]), ["FedAvg, learning rate 0.1", "FedAvg, learning rate 0.2"]);
 });
 
 test("a smoothed curve keeps its ends and its rounds", () => {

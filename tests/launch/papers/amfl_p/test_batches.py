@@ -43,7 +43,7 @@ def count_examples(degree, seed):
 
 def name_fine_tuning(algo):
     """What the names of an algorithm's settings of fine-tuning begin with."""
-    return "fine_tuning_" if algo == "fine_tuning" else f"{algo}_fine_tuning_"
+    return "" if algo == "fine_tuning" else "fine_tuning_"
 
 
 def list_meta_learners():
@@ -76,7 +76,7 @@ def test_batches_fit_the_sensor_with_the_fewest_readings():
     too_large = []
     for stem, flags in experiments.items():
         assert flags["building_num_sensors"] == NUM_SENSORS
-        needed = flags["amfl_p_support_size"] + flags["amfl_p_query_size"]
+        needed = flags["support_size"] + flags["query_size"]
         degree = flags["building_heterogeneity"]
         too_large += [(stem, seed) for seed in SEEDS if count_train(degree, seed, flags) < needed]
     assert too_large == []
@@ -118,7 +118,7 @@ def test_few_shot_runs_differ_in_the_start_alone(readings):
         assert flags["new_clients"] == NEW_SENSORS
         assert flags["most_train_examples"] == (0 if readings == "all" else int(readings))
         if start != "fedavg":
-            assert flags["amfl_p_inner_steps"] == int(start.removeprefix("maml"))
-            batches = flags["amfl_p_support_size"], flags["amfl_p_query_size"]
+            assert flags["inner_steps"] == int(start.removeprefix("maml"))
+            batches = flags["support_size"], flags["query_size"]
             assert batches == ((32, 32) if readings == "all" else (int(readings) // 2,) * 2)
     assert len(finishes) == 1

@@ -111,7 +111,7 @@ def test_costs_are_steps_times_batch(make_run):
     own = {**finish, "energy_of_training_examples": 9_000.0}
     assert show("start_maml_resources_building_low", amfl_p=own) == (9_000, 48_000)
     flags = read_flags("start_fedavg_same_building_low")
-    trained = 50 * 10 * flags["fine_tuning_local_steps"] * flags["batch_size"]
+    trained = 50 * 10 * flags["local_steps"] * flags["batch_size"]
     assert show("start_fedavg_same_building_low", fine_tuning=finish) == (trained, 48_000)
     assert show("start_random_same_building_low", fine_tuning=finish) == (0, 48_000)
 
@@ -121,7 +121,7 @@ def test_a_device_with_fewer_examples_than_a_batch_trains_on_those_it_has(make_r
     flags = read_flags("local_training_building_low")
     assert flags["batch_size"] == 96  # or 8 and 52 below are other means
     run = make_run("local_training_building_low", 0.7, own={"num_train": [8] * 5 + [300] * 5})
-    assert measure(run)["examples_of_training"] == 50 * 10 * flags["local_only_steps"] * 52
+    assert measure(run)["examples_of_training"] == 50 * 10 * flags["steps"] * 52
 
 
 def test_lines_of_few_shot_runs(make_run):

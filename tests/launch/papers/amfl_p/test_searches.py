@@ -9,6 +9,7 @@ import pytest
 from launch.papers.amfl_p.measures import AXES, RANDOM
 from launch.papers.amfl_p.tables import CHOICE
 from launch.runs.run_records import read_rows, resolve_experiment
+from launch.settings.algorithms import ALGORITHMS
 from launch.settings.experiments import get_experiment, list_experiments, list_searches
 from launch.settings.flags import parse_config
 from launch.settings.run_config import find_idle, flag_values
@@ -47,9 +48,16 @@ def draw(request):
     return draw_trials(request.space, request.num_trials)
 
 
+def name_shared(stem, flag):
+    """What AMFL-P and the others call a setting of Fine-Tuning."""
+    if get_experiment(stem).flags["algo"] != "fine_tuning" or flag not in ALGORITHMS["fine_tuning"].names:
+        return flag
+    return flag.removeprefix("local_") if flag.startswith("local_") else f"fine_tuning_{flag}"
+
+
 def drop_added(stem, flag, choices):
     """(name that algorithms share, choices of the first trials), asserting that the added ones are among `choices`."""
-    name = re.sub("^(amfl_p|fine_tuning_local|fedavg|local_only)_", "", flag)
+    name = name_shared(stem, flag)
     added = ADDED.get(stem, {}).get(name, ())
     assert set(added) < set(choices)
     return name, tuple(choice for choice in choices if choice not in added)

@@ -29,7 +29,7 @@ CITY = "async_periodic_mnist_city"  # shows what a large federation costs; no ac
 def make_run(experiment, accuracies, seed=0, period=0.25, models=None):
     """A run whose round r ends at `period` * r T_max, has 30 updates, and moves so many models down and up."""
     flags = flag_values(resolve_experiment(get_experiment(experiment), [f"--seed={seed}"]))
-    longest_s = flags[f"{flags['algo']}_max_training_s"]
+    longest_s = flags["max_training_s"]
     moved = {} if models is None else {"bytes_down": models[0] * MODEL_BYTES, "bytes_up": models[1] * MODEL_BYTES}
     rounds = {
         i: {"virtual_time_s": period * i * longest_s, "num_clients": 30.0, "test_accuracy": accuracy, **moved}
@@ -59,7 +59,7 @@ def test_fedavg_with_the_proximal_term_differs_from_the_papers_in_that_alone():
             flag_values(resolve_experiment(get_experiment(f"async_periodic_mnist_{case}_random_{kind}")))
             for kind in (FEDAVG, FEDAVG_PROXIMAL)
         )
-        assert plain == proximal | {"async_periodic_proximal_weight": 0.0}
+        assert plain == proximal | {"proximal_weight": 0.0}
 
 
 def test_methods_that_never_wait_send_alike():

@@ -41,7 +41,7 @@ def test_what_all_methods_share_has_the_same_choices(read_choices):
         tuple(choices)
         for stem in SPACES
         for name, choices in read_choices("async_periodic", stem).items()
-        if name.endswith("_learning_rate") and "server" not in name
+        if name == "learning_rate"
     }
     assert len(rates) == 1 and "0.01" in next(iter(rates)), "the printed one is among them"
 

@@ -110,7 +110,7 @@ def test_costs_are_those_of_the_models():
 @pytest.mark.parametrize(("name", "dataset"), zip(COSTS, ("mnist", "har", "har_windows"), strict=True))
 def test_the_saving_of_compute_is_that_of_the_models(name, dataset):
     """Training takes three inferences; a student asks the teacher once for each example, or in each of its epochs."""
-    epochs = flag_values(resolve_experiment(get_experiment(f"fedsikd_{dataset}_alpha0.1")))["fedsikd_student_epochs"]
+    epochs = flag_values(resolve_experiment(get_experiment(f"fedsikd_{dataset}_alpha0.1")))["student_epochs"]
     _, student, teacher = COSTS[name]
     weights, inference = (mine / theirs for mine, theirs in zip(student, teacher, strict=True))
     shares = [weights, inference, *(inference + asked / (3 * epochs) for asked in (1, epochs))]
@@ -134,7 +134,7 @@ def test_without_a_teacher_tuned_fedsikd_is_tuned_fedavg():
         flag_values(resolve_experiment(get_experiment(f"{stem}")))
         for stem in ("fedsikd_mnist_alpha0.1_tuned_w1", "fedavg_mnist_alpha0.1_tuned")
     )
-    assert ablation["fedsikd_label_weight"] == 1
+    assert ablation["label_weight"] == 1
     shared = ("epochs", "learning_rate", "optimizer")
-    assert [ablation[f"fedsikd_student_{name}"] for name in shared] == [fedavg[f"fedavg_{name}"] for name in shared]
-    assert ablation["fedsikd_weighting"] == fedavg["fedavg_client_weighting"] == "examples"
+    assert [ablation[f"student_{name}"] for name in shared] == [fedavg[name] for name in shared]
+    assert ablation["weighting"] == fedavg["client_weighting"] == "examples"

@@ -7,7 +7,7 @@ import pytest
 
 from launch.runs.run_records import resolve_experiment
 from launch.settings.experiments import get_experiment, list_experiments, list_trials
-from launch.settings.run_config import flag_values
+from launch.settings.run_config import find_algorithm, flag_values, shared_fields
 
 ROOT = pathlib.Path(__file__).parents[4]
 PRINTED = ROOT / "launch" / "papers" / "fedsikd" / "printed.csv"
@@ -55,7 +55,7 @@ def test_a_cell_asks_for_what_the_paper_prints_and_we_chose():
             "rounds": ROUNDS[dataset],
             "har_features": "statistics",
         }
-        own = {f"{algo}_{name}": value for name, value in expected_own_flags(algo, dataset).items()}
+        own = expected_own_flags(algo, dataset)
         values = resolve(f"{algo}_{dataset}_alpha{alpha}")
         assert {name: values[name] for name in (shared | own)} == shared | own
 
@@ -79,53 +79,47 @@ def test_the_printed_values_are_those_of_the_printed_tables():
 def test_the_values_of_the_authors_code_differ_in_the_distillation_alone(alpha):
     printed, theirs = (resolve(f"fedsikd_mnist_alpha{alpha}{suffix}") for suffix in ("", "_authors"))
     distillation = {"label_weight": 0.1, "temperature": 3.0, "distillation_inputs": "probabilities"}
-    assert theirs == printed | {f"fedsikd_{name}": value for name, value in distillation.items()}
+    assert theirs == printed | distillation
 
 
 @pytest.mark.parametrize("statistics", ["scalar", "per_feature"])
 @pytest.mark.parametrize(("suffix", "epsilon"), [("1", 1.0), ("2", 2.0), ("4", 4.0), ("8", 8.0), ("_none", 0.0)])
 def test_a_run_with_an_epsilon_is_the_cell_but_for_statistics_weights_and_rounds(statistics, suffix, epsilon):
-    expected = resolve("fedsikd_mnist_alpha0.1") | {"rounds": 5, "fedsikd_statistics": statistics}
-    expected |= {"fedsikd_weighting": "examples", "fedsikd_privacy_epsilon": epsilon, "fedsikd_privacy_delta": 1e-5}
+    expected = resolve("fedsikd_mnist_alpha0.1") | {"rounds": 5, "statistics": statistics}
+    expected |= {"weighting": "examples", "privacy_epsilon": epsilon, "privacy_delta": 1e-5}
     assert resolve(f"fedsikd_mnist_alpha0.1_{statistics}_epsilon{suffix}") == expected
 
 
 @pytest.mark.parametrize("dataset", ROUNDS)
 def test_algorithms_of_a_column_share_data_and_student_training(dataset):
     of_algo = {algo: resolve(f"{algo}_{dataset}_alpha0.1") for algo in ALGORITHMS}
-    shared = set.intersection(*(set(values) for values in of_algo.values())) - {"algo"}
+    shared = {field.name for field in shared_fields()} - {"algo"}
     assert len(shared) > 10
     for name in shared:
         assert len({str(values[name]) for values in of_algo.values()}) == 1, name
-    prefixes = {"fedsikd": "fedsikd_student_", "random_cluster": "random_cluster_student_"}
-    training = [
-        {
-            name.removeprefix(prefix): value
-            for name, value in of_algo[algo].items()
-            if name.startswith(prefix := prefixes.get(algo, f"{algo}_"))
-        }
-        for algo in ALGORITHMS
-    ]
-    for name in training[0]:
-        assert len({values[name] for values in training}) == 1, name
+    student = {name.removeprefix("student_") for name in of_algo["fedsikd"] if name.startswith("student_")}
+    assert {"epochs", "learning_rate", "optimizer"} < student
+    for name in student:
+        values = {values.get(f"student_{name}", values.get(name)) for values in of_algo.values()}
+        assert len(values) == 1, name
 
 
 def find_best_trial(experiment):
-    """The settings of the best trial in the table that an experiment names, without the algorithm's name."""
+    """The settings of the best trial in the table that an experiment names."""
     [table] = {name for each in experiment.settings for name in list_trials(f"{each.source} {each.note}")}
     with open(ROOT / table, newline="", encoding="utf-8") as file:
         trials = list(csv.DictReader(file))
     best = max(trials, key=lambda trial: float(trial["mean"]))
-    algo = pathlib.Path(table).stem.split("_mnist_")[0]
-    return {name.removeprefix(f"{algo}_"): value for name, value in best.items() if name.startswith(algo)}
+    names = find_algorithm(experiment.flags["algo"]).names
+    return {name: value for name, value in best.items() if name in names}
 
 
 @pytest.mark.parametrize("experiment", TUNED, ids=lambda each: each.name)
 def test_tuned_settings_are_those_of_the_best_trial(experiment):
     own, best = experiment.flags, find_best_trial(experiment)
-    given = {name: own[f"{own['algo']}_{name}"] for name in best if f"{own['algo']}_{name}" in own}
+    given = {name: own[name] for name in best if name in own}
     differing = [name for name, value in given.items() if value != best[name]]
     assert len(differing) == ("_tuned_" in experiment.name), differing  # an ablation changes one setting
     assert given.keys() == best.keys()
     if experiment.name.endswith("_control"):
-        assert own["random_cluster_cluster_sizes"] == "kmeans"
+        assert own["cluster_sizes"] == "kmeans"

@@ -10,7 +10,7 @@ from launch.settings import experiments
 from launch.settings.flags import FlagError
 from launch.tuning.request import parse_request
 
-SEARCH = "fedavg_learning_rate=0.02|0.2;fedavg_epochs=1|2"
+SEARCH = "learning_rate=0.02|0.2;epochs=1|2"
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_experiments_have_what_was_chosen(request_of_four, places):
     assert "the best of 3 trials" in choose.format_choice(rows[2], [{**rows[0], "mean": ""}, *rows[1:]])
     assert experiment.flags == {"algo": "fedavg", "rounds": "3", **wanted}
     sources = {each.flag: each.source for each in experiment.settings}
-    assert sources["fedavg_learning_rate"].startswith("the best of 4 trials on validation examples")
+    assert sources["learning_rate"].startswith("the best of 4 trials on validation examples")
     assert sources["rounds"] == "first"
 
 

@@ -72,5 +72,5 @@ def test_the_experiments_differ_in_the_budget_alone():
     }
     assert len(by_budget) == len(BUDGETS)
     for budget, flags in by_budget.items():
-        private = {"fedavg_dp_epsilon": budget, "fedavg_dp_clip_norm": 0.5 if budget else 1.0}
+        private = {"dp_epsilon": budget, "dp_clip_norm": 0.5 if budget else 1.0}
         assert flags == by_budget[1.0] | private

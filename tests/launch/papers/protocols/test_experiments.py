@@ -2,7 +2,7 @@
 
 from launch.runs.run_records import resolve_experiment
 from launch.settings.experiments import Origin, get_experiment, list_experiments
-from launch.settings.run_config import flag_values
+from launch.settings.run_config import flag_values, shared_fields
 
 NIID_BENCH = get_experiment("protocols/fedavg_mnist_dirichlet0.5")
 IFCA = get_experiment("protocols/fedavg_mnist_rotated4")
@@ -33,8 +33,8 @@ def test_algorithms_of_a_protocol_train_alike():
             algo, _, rest = each.name.partition("_")
             if rest == kind and algo != "scaffold":
                 values = flag_values(resolve_experiment(each))
-                names = [name for name in values if not name.startswith(f"{algo}_") and name not in ("algo", "run_dir")]
-                rows.append([values[name] for name in names] + [values[f"{algo}_{name}"] for name in own])
+                names = [field.name for field in shared_fields() if field.name not in ("algo", "run_dir")]
+                rows.append([values[name] for name in (*names, *own)])
         assert len(rows) > 1 and all(row == rows[0] for row in rows), kind
 
 
@@ -48,7 +48,7 @@ def test_each_size_of_rotated_mnist_has_all_images_in_every_group():
 def test_niid_bench_is_ten_clients_of_ten_epochs():
     values = flag_values(resolve_experiment(NIID_BENCH))
     assert (values["num_clients"], values["rounds"], values["batch_size"]) == (10, 50, 64)
-    assert [values[f"fedavg_{name}"] for name in ("epochs", "momentum", "learning_rate")] == [10, 0.9, 0.01]
+    assert [values[name] for name in ("epochs", "momentum", "learning_rate")] == [10, 0.9, 0.01]
     assert values["variant"] == "none"
 
 
@@ -57,7 +57,7 @@ def test_rotated_mnist_has_600_clients_of_100_images_a_group():
     values = flag_values(config)
     assert config.num_clients // config.variant_groups == 600
     assert config.variant_groups * 60_000 // config.num_clients == config.batch_size == 100
-    assert (values["fedavg_steps"], values["fedavg_learning_rate"]) == (10, 0.1)
+    assert (values["steps"], values["learning_rate"]) == (10, 0.1)
 
 
 def test_a_smoke_run_of_a_variant_has_a_client_a_group():
@@ -68,4 +68,4 @@ def test_a_smoke_run_of_a_variant_has_a_client_a_group():
 def test_scaffold_is_at_ten_times_the_authors_rate_and_at_theirs():
     ten = flag_values(resolve_experiment(get_experiment("protocols/scaffold_mnist_dirichlet0.5_10rounds")))
     one = flag_values(resolve_experiment(get_experiment("protocols/scaffold_mnist_dirichlet0.5_10rounds_authors_rate")))
-    assert ten["scaffold_learning_rate"] == 0.1 and one == ten | {"scaffold_learning_rate": 0.01}
+    assert ten["learning_rate"] == 0.1 and one == ten | {"learning_rate": 0.01}

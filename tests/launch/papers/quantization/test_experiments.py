@@ -21,9 +21,9 @@ def test_a_quantized_run_differs_from_its_twin_in_quantization_alone(dataset):
 @pytest.mark.parametrize("dataset", ["mnist", "har"])
 def test_it_clusters_and_distils_and_trains_as_long_as_fedavg(dataset):
     values = resolve(f"quantization/fedsikd_{dataset}_quantization")
-    assert values["fedsikd_num_clusters"] != 1 and values["fedsikd_label_weight"] <= 0.8
+    assert values["num_clusters"] != 1 and values["label_weight"] <= 0.8
     fedavg = resolve(f"fedsikd/fedavg_{dataset}_alpha{values['dirichlet_alpha']}")
     for name in ("epochs", "steps", "optimizer", "learning_rate", "momentum"):
-        assert values[f"fedsikd_student_{name}"] == fedavg[f"fedavg_{name}"], name
+        assert values[f"student_{name}"] == fedavg[name], name
     shared = values.keys() & fedavg.keys() - {"algo", "rounds"}
     assert {name for name in shared if values[name] != fedavg[name]} == set()

@@ -59,7 +59,7 @@ def test_the_experiments_differ_in_aggregator_and_attack_alone():
         for aggregator in AGGREGATORS:
             flags = settings[f"fedavg_mnist_attack_{attack}_{aggregator}"]
             differing = {name for name in flags if flags[name] != plain[name]}
-            assert all(name.startswith(("fedavg_aggregator", "fedavg_attack")) for name in differing)
-            assert flags["fedavg_aggregator"] == aggregator
-            assert flags["fedavg_attack"] == attack.removesuffix("_strong")
+            assert all(name.startswith(("aggregator", "attack")) for name in differing)
+            assert flags["aggregator"] == aggregator
+            assert flags["attack"] == attack.removesuffix("_strong")
     assert plain["rounds"] == ROUNDS
