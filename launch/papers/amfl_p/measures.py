@@ -119,7 +119,7 @@ def measure(run: RunRecord) -> dict[Hashable, float]:
 def count_mean_steps(run: RunRecord) -> float:
     """Fine-tuning steps of a device, the mean over the devices; none without fine-tuning."""
     if run.flags["algo"] == FINE_TUNING:
-        return float(run.flags["fine_tuning_steps"])  # the same for all, so there is no column of it
+        return float(run.flags["steps"])  # the same for all, so there is no column of it
     return run.rounds[max(run.rounds)].get(STEPS, 0.0)
 
 
@@ -132,10 +132,10 @@ def measure_costs(run: RunRecord, summary: Mapping[str, Any]) -> dict[str, float
     own = summary.get(algo, {})
     training = own.get("energy_of_training_examples")
     is_fine_tuned = algo == FINE_TUNING
-    if is_fine_tuned and run.flags.get("fine_tuning_start") == INITIAL:
+    if is_fine_tuned and run.flags.get("start") == INITIAL:
         training = 0.0  # what was trained is not used
     if training is None:
-        steps = run.flags.get("fine_tuning_local_steps" if is_fine_tuned else f"{algo}_steps", 0)
+        steps = run.flags.get("local_steps" if is_fine_tuned else "steps", 0)
         devices = sum(metrics.get(columns.NUM_CLIENTS, 0.0) for metrics in run.rounds.values())
         training = devices * steps * read_mean_batch(run) if steps and devices else None
     if training is None:

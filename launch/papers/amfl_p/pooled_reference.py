@@ -10,22 +10,22 @@ train days. Imports no TensorFlow.
 The study was made once, into `pooled_reference.csv`. `python -m launch.papers.amfl_p.pooled_reference` makes it again.
 """
 
+import dataclasses
 import itertools
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from absl.flags import FlagValues
 
 from datasets.arrays import ArrayDataset
 from datasets.building.readings import load_building_arrays
 from datasets.catalog import BUILDING_HETEROGENEITY
-from launch.command_line import format_command_help, parse_flags, run_main
+from launch.command_line import format_command_help, list_fields, parse_flags, run_main
 from launch.progress import say
 from launch.runs.run_records import read_rows
 from launch.runs.tables import write_table
-from launch.settings.flags import define_own_flags
 from launch.stop_signals import leave
+from tff_algos.settings.config_fields import setting
 
 PROGRAM = "python -m launch.papers.amfl_p.pooled_reference"
 
@@ -101,18 +101,20 @@ def compute_rows(seeds: Iterable[int] = SEEDS, num_sensors: int = NUM_SENSORS) -
         yield [heterogeneity, str(seed), f"{accuracy:.6f}", f"{majority:.6f}"]
 
 
-def define_flags() -> FlagValues:
+@dataclasses.dataclass(frozen=True)
+class Flags:
     """The flags of this command."""
-    return define_own_flags(output=("", "CSV file for the accuracies; empty: only print."))
+
+    output: str = setting("", "CSV file for the accuracies; empty: only print.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code: 0, 1, 2 or 130."""
-    return run_main(_run, lambda: format_command_help(f"{PROGRAM} [--output=<file>]", define_flags()), argv)
+    return run_main(_run, lambda: format_command_help(f"{PROGRAM} [--output=<file>]", list_fields(Flags)), argv)
 
 
 def _run(arguments: Sequence[str]) -> None:
-    output, rows = parse_flags(define_flags(), arguments).output, list(compute_rows())
+    output, rows = parse_flags(Flags, arguments).output, list(compute_rows())
     if output:
         write_table(pathlib.Path(output), COLUMNS, rows)
 

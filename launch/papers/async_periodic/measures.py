@@ -87,7 +87,7 @@ def list_accuracies(run: RunRecord) -> list[float]:
 
 def list_times(run: RunRecord) -> list[float]:
     """The virtual time of each round, in T_max."""
-    longest_s = run.flags[f"{run.flags['algo']}_max_training_s"]
+    longest_s = run.flags["max_training_s"]
     return [run.rounds[round_num][VIRTUAL_TIME_S] / longest_s for round_num in sorted(run.rounds)]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from launch.papers.engine.markdown import Table
 from launch.runs.run_records import RunRecord
+from launch.settings.algorithms import ALGORITHMS
 from launch.settings.experiments import Experiment, Origin
 
 LEAST_LETTERS = 4  # of a pattern of names, to be read with ease
@@ -16,15 +17,16 @@ COLUMNS = ("setting", "value", "origin", "source")
 def tabulate_provenance(experiments: Sequence[Experiment]) -> Table:
     """Setting, value, origin and source of every flag of the experiments of a paper, printed ones first.
 
-    Equal settings of equal source share a row. A value names its experiments unless all have it, or all those of the
-    algorithm that the flag is named after.
+    Equal settings of equal source share a row. A setting of an algorithm has the algorithm's name before it, since
+    another's may differ. A value names its experiments unless all have it, or all those of this algorithm.
     """
     read = {each.name: each.settings for each in experiments}
     algos = {stem: next((each.value for each in found if each.flag == "algo"), "") for stem, found in read.items()}
     rows: dict[tuple[Origin, str, str], dict[str, set[str]]] = {}
     for stem, found in read.items():
         for flag, value, origin, source, _ in found:
-            rows.setdefault((origin, flag, source), {}).setdefault(value, set()).add(stem)
+            name = f"{algos[stem]}_{flag}" if algos[stem] and flag in ALGORITHMS[algos[stem]].names else flag
+            rows.setdefault((origin, name, source), {}).setdefault(value, set()).add(stem)
     order = {flag: place for place, flag in enumerate(dict.fromkeys(flag for _, flag, _ in rows))}
     patterns = _find_patterns(read)
     lines = []

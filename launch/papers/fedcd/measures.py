@@ -201,7 +201,7 @@ def measure_draw(run: RunRecord, first_round: int, last_round: int) -> dict[str,
     first, second = (list_group_means(run, each, last_round) for each in GROUPS[HIERARCHICAL].values())
     archetypes = np.repeat(np.arange(NUM_ARCHETYPES[HIERARCHICAL]), flags["clients_per_archetype"])
     kinds = np.array([archetypes, archetypes // len(GROUPS[HIERARCHICAL]["meta_0"])]).T
-    asked = len(kinds), flags["fedavg_cohort_size"], flags.get("fedavg_participation", "fixed"), flags["seed"]
+    asked = len(kinds), flags["cohort_size"], flags.get("participation", "fixed"), flags["seed"]
     rounds = range(first_round, last_round + 1)
     drawn = [np.sum(kinds[sample_cohort(*asked, r, kinds=kinds), 1] == 0) for r in rounds]
     gaps = np.subtract(first, second)[first_round - 1 :]
@@ -254,7 +254,7 @@ def measure(run: RunRecord) -> dict[str, float]:
         if len(run.rounds) >= length:
             values[f"convergence_{length}"] = find_convergence_of(run, length)
     if RATE in run.rounds.get(LATE, {}):
-        first = run.flags[f"{place.algo}_learning_rate"]
+        first = run.flags["learning_rate"]
         values["late_rate"] = statistics.fmean(list_percent(run, RATE, LATE)[-LAST_ROUNDS:]) / first
     if place.dataset == HIERARCHICAL:
         values["late_swing"] = compute_swing(run, RESTLESS_AFTER + 1, end)

@@ -152,7 +152,7 @@ def tabulate_results(findings: Findings, size: str) -> Table:
 
 def name_bits(runs: Sequence[RunRecord], algo: str) -> str:
     """With how many bits models travel in these runs; "" without any. Runs of earlier versions know of no bits."""
-    numbers = {run.flags.get(f"{algo}_compression_bits", 32) for run in runs}
+    numbers = {run.flags.get("compression_bits", 32) for run in runs}
     return ", ".join(f"{number} bits" for number in sorted(numbers))
 
 

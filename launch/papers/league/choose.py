@@ -10,6 +10,7 @@ makes the reported runs.
 Exit codes: 0 done, 1 some runs failed, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
+import dataclasses
 import fnmatch
 import json
 import pathlib
@@ -17,23 +18,23 @@ import statistics
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-from absl import flags as absl_flags
-
-from launch.command_line import format_command_help, parse_flags, run_main
+from launch.command_line import format_command_help, list_fields, parse_flags, run_main
 from launch.papers.engine.folder import FOLDER
 from launch.papers.league.measures import PROBLEMS, name_experiment, split_name
 from launch.progress import say
 from launch.runs.run_records import read_rows
 from launch.runs.tables import write_table, write_text
+from launch.settings.algorithms import ALGORITHMS
+from launch.settings.errors import FlagError
 from launch.settings.experiments import list_experiments, list_searches
-from launch.settings.flags import FlagError
 from launch.stop_signals import leave
-from launch.sweeps.jobs import define_jobs_flag, open_engine
+from launch.sweeps.jobs import JobsFlags, open_engine
 from launch.sweeps.pool import run_tasks
 from launch.tuning.request import Request, parse_request
 from launch.tuning.scored_runs import build_tasks, draw_trials
 from launch.tuning.search_space import format_settings
 from launch.tuning.trials import read_score
+from tff_algos.settings.config_fields import setting
 
 PROGRAM = "python -m launch.papers.league.choose"
 USAGE = f"{PROGRAM} [--searches=<pattern>] [--flag=value ...]"
@@ -47,13 +48,12 @@ HEAD = f"""\
 Trial = Mapping[str, str]  # a row of the table
 
 
-def define_flags() -> absl_flags.FlagValues:
+@dataclasses.dataclass(frozen=True)
+class Flags(JobsFlags):
     """The flags of this command."""
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_string("searches", "*", "Which searches, a pattern of their names.", flag_values=values)
-    absl_flags.DEFINE_string("runs_dir", "runs/league_trials", "Folder for the run folders.", flag_values=values)
-    define_jobs_flag(values)
-    return values
+
+    searches: str = setting("*", "Which searches, a pattern of their names.")
+    runs_dir: str = setting("runs/league_trials", "Folder for the run folders.")
 
 
 def find_requests(pattern: str, runs_dir: str) -> dict[str, dict[str, Request]]:
@@ -120,10 +120,15 @@ def keep(rows: Iterable[Trial]) -> None:
 def format_choice(row: Trial, rows: Sequence[Trial]) -> str:
     """A table of settings of `chosen.toml`."""
     number = sum(each["experiment"] == row["experiment"] and bool(each["mean"]) for each in rows)
+    known = list_experiments().get(row["experiment"])
+    algorithm = ALGORITHMS[known.flags["algo"]] if known else None
+    own = {
+        name: algorithm.flag_prefix + name for name in (algorithm.names if algorithm else ())
+    }  # of one in a file of all
     pairs = (each.removeprefix("--").split("=", 1) for each in row["settings"].split())
     origin = f"the best of {number} trials on validation examples ({TRIALS})"
     lines = ["", "[[settings]]", f'ours = "{origin}"', f"of = {json.dumps(find_users(row['experiment']))}"]
-    return "\n".join([*lines, *(f"{flag} = {json.dumps(value)}" for flag, value in pairs), ""])
+    return "\n".join([*lines, *(f"{own.get(flag, flag)} = {json.dumps(value)}" for flag, value in pairs), ""])
 
 
 def find_users(experiment: str) -> list[str]:
@@ -136,11 +141,11 @@ def find_users(experiment: str) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_main(_run, lambda: format_command_help(USAGE, define_flags()), argv)
+    return run_main(_run, lambda: format_command_help(USAGE, list_fields(Flags)), argv)
 
 
 def _run(arguments: Sequence[str]) -> int:
-    values = parse_flags(define_flags(), arguments)
+    values = parse_flags(Flags, arguments)
     failures = []
     for problem, requests in find_requests(values.searches, values.runs_dir).items():
         say(f"problem  {problem}: {len(requests)} methods")

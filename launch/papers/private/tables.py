@@ -34,7 +34,7 @@ def measure(run: RunRecord) -> dict[str, float]:
     last = run.rounds[evaluated[-1]]
     numbers = {ROUND: float(evaluated[-1]), PERCENT: 100 * last[TEST_ACCURACY]}
     if EPSILON_SPENT in last:
-        numbers |= {EPSILON_SPENT: last[EPSILON_SPENT], CLIP_NORM: run.flags["fedavg_dp_clip_norm"]}
+        numbers |= {EPSILON_SPENT: last[EPSILON_SPENT], CLIP_NORM: run.flags["dp_clip_norm"]}
     return numbers
 
 

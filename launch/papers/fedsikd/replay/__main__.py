@@ -7,16 +7,15 @@ read as by `launch.train`, HAR as windows of 128 steps of 9 channels.
 Exit codes: 0 done, 1 the file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
+import dataclasses
 import itertools
 import os
 import pathlib
 import time
 from collections.abc import Sequence
 
-from absl.flags import FlagValues
-
 from datasets.catalog import DatasetOptions, load_arrays
-from launch.command_line import format_command_help, parse_flags, run_main
+from launch.command_line import format_command_help, list_fields, parse_flags, run_main
 from launch.papers.fedsikd.measures import ALPHAS, FIRST_ROUNDS
 from launch.progress import say
 from launch.runs.columns import ROUND, TEST_ACCURACY, TEST_LOSS
@@ -24,8 +23,8 @@ from launch.runs.run_records import read_rows
 from launch.runs.tables import write_table
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.errors import FlagError
-from launch.settings.flags import define_own_flags
 from launch.stop_signals import leave
+from tff_algos.settings.config_fields import setting
 
 PROGRAM = "python -m launch.papers.fedsikd.replay"
 DATASETS = ("mnist", "har")
@@ -33,19 +32,21 @@ SPLITS = {"client_0": 10, "leaders": 10, "fl_hc": 10, "fedavg": 3}  # of each ar
 COLUMNS = ("dataset", "dirichlet_alpha", "arm", "split", ROUND, TEST_ACCURACY, TEST_LOSS, "cpu_s")
 
 
-def define_flags() -> FlagValues:
+@dataclasses.dataclass(frozen=True)
+class Flags:
     """The flags of this command."""
-    data_dir = os.environ.get("FL_DATA_DIR", ""), "Where to look for the data first."
-    return define_own_flags(csv=("", "CSV file of the numbers; it is completed."), data_dir=data_dir)
+
+    csv: str = setting("", "CSV file of the numbers; it is completed.")
+    data_dir: str = setting(lambda: os.environ.get("FL_DATA_DIR", ""), "Where to look for the data first.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_main(_run, lambda: format_command_help(f"{PROGRAM} --csv=<file>", define_flags()), argv)
+    return run_main(_run, lambda: format_command_help(f"{PROGRAM} --csv=<file>", list_fields(Flags)), argv)
 
 
 def _run(arguments: Sequence[str]) -> None:
-    values = parse_flags(define_flags(), arguments)
+    values = parse_flags(Flags, arguments)
     path = pathlib.Path(values.csv)
     if not values.csv or path.is_dir():
         raise FlagError("--csv is missing: expected a file for the numbers, such as replay.csv")
