@@ -203,8 +203,8 @@ def parse_command(flags: type[Flags], argv: Sequence[str], of_a_run: str = "") -
     return Given(dataclasses.replace(flags(), **given), given.keys(), list(argv[split + 1 :]))
 
 
-def parse_flags(flags: type[Flags], argv: Sequence[str], instead: str = "") -> Flags:
-    """The flags of a command that hands none on.
+def parse_alone(flags: type[Flags], argv: Sequence[str], instead: str = "") -> Given:
+    """The same for a command that hands no flags on.
 
     Raises:
       FlagError: as above, or something stands after `--`; the error says what to do `instead`.
@@ -212,7 +212,12 @@ def parse_flags(flags: type[Flags], argv: Sequence[str], instead: str = "") -> F
     given = parse_command(flags, argv, instead)
     if given.rest:
         raise FlagError(f"nothing is expected after --{instead and f'; {instead}'}")
-    return given.flags
+    return given
+
+
+def parse_flags(flags: type[Flags], argv: Sequence[str], instead: str = "") -> Flags:
+    """Every flag of such a command with its value. Raises FlagError, as above."""
+    return parse_alone(flags, argv, instead).flags
 
 
 def take_run_dir(arguments: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from launch.command_line import COMMANDS, list_fields
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flag_fields import FlagField
 from launch.settings.flag_parsing import FULL_HELP
-from launch.settings.run_config import shared_fields
+from launch.settings.flags import list_fields_of
 
 
 def complete() -> None:
@@ -38,7 +38,7 @@ def _list_flags(name: str, words: list[str]) -> Iterable[FlagField]:
         module = importlib.import_module(f"launch.{name}")
         return list_fields(module.Flags)
     asked = [word.removeprefix("--algo=") for word in words if word.startswith("--algo=")]
-    return [*shared_fields(), *(field for algo in asked if algo in ALGORITHMS for field in ALGORITHMS[algo].fields)]
+    return list_fields_of([ALGORITHMS[algo] for algo in asked if algo in ALGORITHMS])
 
 
 def _add_flags(parser: argparse.ArgumentParser, fields: Iterable[FlagField]) -> None:

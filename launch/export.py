@@ -14,7 +14,7 @@ import sys
 from collections.abc import Collection, Sequence
 
 from datasets.label_format import NEXT_TOKEN
-from launch.command_line import parse_command, run_command, take_run_dir
+from launch.command_line import parse_alone, run_command, take_run_dir
 from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runs.stored_data import TAKES_TOKENS
 from launch.runtimes.runtime import quiet_tensorflow
@@ -55,9 +55,7 @@ COMMON = (
 
 def parse_request(argv: Sequence[str]) -> ExportRequest:
     """Reads the command line, without the program's name. Raises FlagError."""
-    request, given, rest = parse_command(ExportRequest, take_run_dir(argv))
-    if rest:
-        raise FlagError("nothing is expected after --")
+    request, given, _ = parse_alone(ExportRequest, take_run_dir(argv))
     if not request.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     _check_formats(request, given)

@@ -21,8 +21,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from absl import flags as absl_flags
-
 from launch.command_line import list_fields, run_command
 from launch.progress import say
 from launch.runs.errors import RunStopped
@@ -31,8 +29,7 @@ from launch.runs.run_records import RunPath
 from launch.runtimes.runtime import WorkerError
 from launch.settings.errors import FlagError
 from launch.settings.flag_parsing import define_flags, read_given, read_known, refuse_stray
-from launch.settings.flags import describe_unknown, list_names_of_runs
-from launch.settings.run_config import shared_fields
+from launch.settings.flags import describe_unknown_in_run, list_fields_of, list_names_of_runs
 from launch.settings.runtimes import RAY
 from launch.settings.seeds import read_seeds
 from launch.settings.setting_names import get_flag, join_values
@@ -91,15 +88,15 @@ def parse_request(argv: Sequence[str]) -> Request:
       FlagError: a wrong flag, nothing of such a name, a wrong seed, or settings that `launch.train` would refuse.
       RunFolderError: an archive of finished runs that cannot be read.
     """
-    known = define_flags(list_fields(Flags))
+    own = define_flags(list_fields(Flags))
     split = list(argv).index("--") if "--" in argv else len(argv)
-    handed_on, extra = join_values(read_known(known, argv[:split])), list(argv[split + 1 :])
+    handed_on, extra = join_values(read_known(own, argv[:split])), list(argv[split + 1 :])
     if stray := next((each for each in handed_on if not get_flag(each)), None):
-        raise refuse_stray(stray, known)
-    values = dataclasses.replace(Flags(), **read_given(known))
+        raise refuse_stray(stray, list(own))
+    values = dataclasses.replace(Flags(), **read_given(own))
     check_ray_flags(values.runtime, values.ray_address)
     recipes, runs_dir = find_asked(values), pathlib.Path(values.runs_dir)
-    _check_handed_on(known, recipes, handed_on)
+    _check_handed_on(list(own), recipes, handed_on)
     extra = [*handed_on, *extra]
     named = [name for name in OWN_FLAGS for argument in extra if get_flag(argument).removeprefix("no") == name]
     if forbidden := [name for name in named if name != "rounds"]:
@@ -126,14 +123,15 @@ def parse_request(argv: Sequence[str]) -> Request:
     return Request(tasks, values.jobs, values.ray_address if values.runtime else None, shares.lacking)
 
 
-def _check_handed_on(values: absl_flags.FlagValues, recipes: Sequence[Recipe], arguments: Sequence[str]) -> None:
-    """Raises FlagError unless each argument is a flag of the runs that the sweep does not set itself."""
-    rows = [recipe.algorithm for recipe in recipes]
-    known = list_names_of_runs(rows) - {"algo", *OWN_FLAGS}
+def _check_handed_on(own: Sequence[str], recipes: Sequence[Recipe], arguments: Sequence[str]) -> None:
+    """Raises FlagError unless each argument is a flag of the runs; the sweep's `own` and those it sets are none."""
+    rows = [row for recipe in recipes if (row := recipe.algorithm)]
+    not_handed_on = {"algo", *OWN_FLAGS, *own}
+    names = list_names_of_runs(rows) - not_handed_on
     for name in map(get_flag, arguments):
-        if name not in known and name.removeprefix("no") not in known:
-            settings = {field.name for row in rows if row for field in (*row.fields, *shared_fields())}
-            raise FlagError(describe_unknown(name, [*values, *sorted(settings - {"algo", *OWN_FLAGS, *values})]))
+        if name not in names and name.removeprefix("no") not in names:
+            known = dict.fromkeys(field.name for field in list_fields_of(rows) if field.name not in not_handed_on)
+            raise FlagError(describe_unknown_in_run(name, rows, [*own, *known]))
 
 
 def _build_task(

@@ -6,7 +6,7 @@ its global flags belong to whatever libraries are imported.
 
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from absl import flags as absl_flags
@@ -113,7 +113,7 @@ def read_flags(values: absl_flags.FlagValues, argv: Sequence[str], describe: Cal
     if unknown := next(filter(None, map(get_flag, left[:end])), None):
         raise FlagError(describe(unknown))
     if stray := [*left[:end], *left[end + 1 :]]:
-        raise refuse_stray(stray[0], values)
+        raise refuse_stray(stray[0], list(values))
 
 
 def read_known(values: absl_flags.FlagValues, argv: Sequence[str]) -> list[str]:
@@ -126,25 +126,25 @@ def read_known(values: absl_flags.FlagValues, argv: Sequence[str]) -> list[str]:
         raise FlagError(re.sub("^Missing value for flag (.+)", r"\1: no value, expected \1=<value>", text)) from None
 
 
-def refuse_stray(argument: str, values: absl_flags.FlagValues) -> FlagError:
-    """The error of an argument that is no flag; `values` are those that there are."""
+def refuse_stray(argument: str, known: Collection[str]) -> FlagError:
+    """The error of an argument that is no flag; `known` are those that there are."""
     shown = repr(argument) if "=" in argument else argument
-    return FlagError(f"{shown}: expected flags only, each as --name=value; {_explain_stray(argument, values)}")
+    return FlagError(f"{shown}: expected flags only, each as --name=value; {_explain_stray(argument, known)}")
 
 
-def _explain_stray(argument: str, values: absl_flags.FlagValues) -> str:
+def _explain_stray(argument: str, known: Collection[str]) -> str:
     """What an argument that is no flag was probably meant to be."""
     name = argument.partition("=")[0]
     if argument == "help":
         return "did you mean --help?"
-    if "algo" in values and argument in ALGORITHMS:
+    if "algo" in known and argument in ALGORITHMS:
         return f"did you mean --algo={argument}?"
-    if "=" in argument and name in values and not argument.startswith("-"):
+    if "=" in argument and name in known and not argument.startswith("-"):
         return f"did you mean --{argument}?"
     if pathlib.Path(argument).is_dir():
-        taken = [flag for flag in ("run_dir", "runs", "runs_dir") if flag in values]
+        taken = [flag for flag in ("run_dir", "runs", "runs_dir") if flag in known]
         if taken:
             return f"did you mean --{taken[0]}={argument}?"
     if argument.endswith(".flags"):
-        return f"did you mean --{'flagfiles' if 'flagfiles' in values else 'flagfile'}={argument}?"
+        return f"did you mean --{'flagfiles' if 'flagfiles' in known else 'flagfile'}={argument}?"
     return "a space before = or in a list?"

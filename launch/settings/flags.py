@@ -59,12 +59,11 @@ def describe_unknown(name: str, known: Collection[str], of_a_run: str = "") -> s
     return f"--{name}: unknown flag{hint or '; --helpfull lists them all'}"
 
 
-def _describe_unknown_in_run(name: str, rows: Sequence[Algorithm]) -> str:
-    """The same of a flag that no run of these algorithms has: the one that is named, or all."""
+def describe_unknown_in_run(name: str, rows: Sequence[Algorithm], known: Collection[str]) -> str:
+    """The same of a flag that no run of these algorithms has: the one that is named, or several."""
     algorithm = rows[0] if len(rows) == 1 else None
     if gone := _describe_earlier(name, algorithm):
         return gone
-    known = dict.fromkeys([*(field.name for field in _list_fields(rows)), *REPLACED, *LISTING])
     starts = [row.flag_prefix for row in (*rows, *ALGORITHMS.values())]
     plain = next((name.removeprefix(start) for start in starts if name.startswith(start)), name)
     near = f"; did you mean --{plain}?" if plain in known else suggest_flags(name, known) or suggest_flags(plain, known)
@@ -101,12 +100,14 @@ def parse_given(argv: Sequence[str]) -> dict[str, Any]:
     arguments = expand_experiments(expand_flagfiles(argv))
     asked = find_asked_algorithm(arguments)
     rows = (find_algorithm(asked),) if asked else tuple(ALGORITHMS.values())
-    values = define_flags(_list_fields(rows))
-    read_flags(values, spell_for(arguments, *rows), lambda name: _describe_unknown_in_run(name, rows))
+    values = define_flags(list_fields_of(rows))
+    known = [*values, *REPLACED, *LISTING]
+    read_flags(values, spell_for(arguments, *rows), lambda name: describe_unknown_in_run(name, rows, known))
     return read_given(values)
 
 
-def _list_fields(rows: Iterable[Algorithm]) -> list[FlagField]:
+def list_fields_of(rows: Iterable[Algorithm]) -> list[FlagField]:
+    """The flags of every run, and the settings of these algorithms."""
     return [*shared_fields(), *(field for row in rows for field in row.fields)]
 
 
@@ -123,7 +124,7 @@ def find_asked_algorithm(argv: Sequence[str]) -> str:
     """
     values = define_flags(each for each in shared_fields() if each.name in ("algo", "resume", "run_dir", TRUST_FLAG))
     try:
-        read_known(values, expand_experiments(argv))
+        read_known(values, expand_experiments(expand_flagfiles(argv)))
     except FlagError:
         return ""
     spelling = values["algo"].value
@@ -195,7 +196,7 @@ def read_stored_flags(run_dir: str, trusted: Collection[str] = ()) -> dict[str, 
     for name, reason in REMOVED.items():
         if name in stored:
             raise FlagError(f"--run_dir={run_dir}: was made with --{name}={stored[name]}: {reason}; start a new run")
-    known = {field.name: field for field in _list_fields([algorithm])}
+    known = {field.name: field for field in list_fields_of([algorithm])}
     unknown = sorted(set(stored) - set(known))
     if unknown:
         raise FlagError(

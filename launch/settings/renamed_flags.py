@@ -39,14 +39,11 @@ def rename_stored_flags(flags: Mapping[str, Any], algorithm: Algorithm | None = 
         algorithm = ALGORITHMS.get(spelling)
     if algorithm is not None:
         return {read_name(name, algorithm): value for name, value in flags.items()}
-    own = [name for name in flags if name not in _list_shared()]
+    shared = {field.name for field in shared_fields()}
+    own = [name for name in flags if name not in shared]
     starts = (own[0][: place + 1] for place, letter in enumerate(own[0]) if letter == "_") if len(own) > 1 else ()
     prefix = max((start for start in starts if all(name.startswith(start) for name in own)), key=len, default="")
     return {name.removeprefix(prefix) if name in own else name: value for name, value in flags.items()}
-
-
-def _list_shared() -> set[str]:
-    return {field.name for field in shared_fields()}
 
 
 def find_new_name(flag: str) -> str:

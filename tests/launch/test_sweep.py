@@ -122,6 +122,14 @@ def test_a_setting_goes_to_all_that_have_it_and_its_owners_name_wins(tmp_path, g
     assert lacking == {"epochs": ["fedsikd"]}
 
 
+def test_a_flagfile_that_names_an_experiment_gets_its_algorithms_settings(tmp_path):
+    (tmp_path / "own.flags").write_text(f"--experiment=fedsikd/{CELL}\n")
+    settings, lacking = read_settings(
+        tmp_path, f"--flagfiles={tmp_path}/own.flags", "--algos=fedavg", "--temperature=2"
+    )
+    assert settings["fedsikd"]["temperature"] == 2 and lacking == {"temperature": ["fedavg"]}
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [
