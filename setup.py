@@ -30,7 +30,7 @@ setup(
     packages=find_packages(include=["datasets*", "models*", "tff_algos*", "launch*"]),
     package_data={
         "datasets": ["*.csv"],
-        "launch": ["papers/*/*.csv", "papers/*/*.toml", "tflite/web/*", "comparison/web/*"],
+        "launch": ["tflite/web/*", "comparison/web/*"],
     },
     install_requires=[
         "absl-py",

@@ -10,8 +10,14 @@ import sys
 import hypothesis
 import numpy as np
 import pytest
+from PIL import Image
 
 from datasets.federated_data import ClientFiles, DeviceProfiles, FederatedData, Preprocessing
+from launch.plots import style
+from launch.runs.run_records import resolve_experiment
+from launch.runs.tables import write_json, write_table
+from launch.settings.experiments import get_experiment
+from launch.settings.run_config import flag_values
 
 # As a run in this process has it, which must say so before TensorFlow's first device (see `launch.runtimes.device`).
 os.environ["TF_OVERRIDE_GLOBAL_THREADPOOL"] = "1"
@@ -174,6 +180,114 @@ def break_client():
         np.full((client.num_train, *data.input_shape), np.nan, np.float32).tofile(f"{client.path}.train.x")
 
     return fill
+
+
+@pytest.fixture
+def write_run():
+    """(runs_dir, experiment, seed, rounds) -> run folder, as `launch.train` leaves it.
+
+    In round r the test accuracy is `accuracy + 0.01 r`, the loss 1 / r; `accuracy` may be a list, one a round.
+    """
+
+    def write(runs_dir, experiment, seed, rounds, accuracy=0.5, arguments=(), is_finished=True):
+        config = resolve_experiment(get_experiment(experiment), [f"--seed={seed}", *arguments])
+        run_dir = runs_dir / experiment / f"seed_{seed}"
+        write_json(run_dir / "config.json", {"flags": flag_values(config), "data": {}})
+        rows = []
+        for round_num in range(1, rounds + 1):
+            reached = accuracy[round_num - 1] if isinstance(accuracy, list) else accuracy + 0.01 * round_num
+            row = {"round": round_num, "virtual_time_s": 60 * round_num, "num_clients": 40, "num_rejected": 0}
+            row |= {"bytes_down": 3000000, "bytes_up": 3000000, "train_loss": 0.8 / round_num}
+            row |= {"test_loss": 1 / round_num, "test_accuracy": reached, "client_test_accuracy": ""}
+            row |= {"within_cluster_drift": 0.02 / round_num, "total_drift": 0.03 / round_num}
+            rows.append(row)
+        write_table(run_dir / "metrics.csv", list(rows[0]), [[str(value) for value in row.values()] for row in rows])
+        if is_finished:
+            write_json(run_dir / "summary.json", {"rounds": rounds, "final": {"test_accuracy": reached}})
+        return run_dir
+
+    return write
+
+
+SUBSET = "cifar10 subset (20,000 + 5,000 images)"
+
+
+@pytest.fixture
+def write_archetype_run():
+    """(runs_dir, experiment, accuracies by round, ...) -> run folder of FedCD or FedAvg, as `launch.train` leaves it.
+
+    A client's accuracy lies by `swing` above the mean in one meta-archetype and below it in the other, in turns, and by
+    `tilt` times its archetype's number above that. A round lasts 60 virtual seconds and `round_s` real ones; `models`
+    are columns of FedCD, each a number or one a round; `dataset` is the name that the data had. Evaluation takes
+    `evaluation_s` a round; None: the run is of an earlier version that did not note it.
+    """
+
+    def write(
+        runs_dir, experiment, accuracies, seed=0, swing=0.0, round_s=1.0, mixed=0, tilt=0.0, dataset=SUBSET,
+        evaluation_s=None, **models,
+    ):  # fmt: skip
+        flags = flag_values(resolve_experiment(get_experiment(experiment), [f"--seed={seed}"]))
+        is_hierarchical = flags["partition"] == "hierarchical"
+        groups = [int(is_hierarchical and number >= 5) for number in range(10 if is_hierarchical else 6)]
+        of_clients = [number for number in range(len(groups)) for _ in range(flags["clients_per_archetype"])]
+        names = [str(number) for number in range(len(groups))]
+        archetypes = {"names": names, "meta_archetypes": groups, "of_clients": of_clients}
+        run_dir = runs_dir / experiment / f"seed_{seed}"
+        data = {"dataset": dataset, "archetypes": archetypes}
+        write_json(run_dir / "config.json", {"flags": flags, "data": data})
+        rows = []
+        for i, accuracy in enumerate(accuracies):
+            row = {"round": i + 1, "virtual_time_s": 60 * (i + 1), "bytes_down": 3000000, "bytes_up": 2000000}
+            row |= {"train_loss": 1 / (i + 1), "test_loss": 2 / (i + 1), "test_accuracy": accuracy / 2}
+            row |= {"client_test_accuracy": accuracy, "client_accuracy_change": 2 * swing if i else ""}
+            row |= {"mixed_models": mixed[i] if isinstance(mixed, list) else mixed}
+            for number, group in enumerate(groups):
+                side = (1 if i % 2 else -1) * (1 if group else -1) * swing
+                row[f"archetype_{number}_accuracy"] = accuracy + side + tilt * number
+            row |= {name: value[i] if isinstance(value, list) else value for name, value in models.items()}
+            rows.append(row)
+        write_table(run_dir / "metrics.csv", list(rows[0]), [[str(value) for value in row.values()] for row in rows])
+        timed = {"round_s": round_s} | ({} if evaluation_s is None else {"evaluation_s": evaluation_s})
+        seconds = [[str(value) for value in (row["round"], *timed.values())] for row in rows]
+        write_table(run_dir / "timing.csv", ["round", *timed], seconds)
+        write_json(run_dir / "summary.json", {"rounds": len(rows)})
+        return run_dir
+
+    return write
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """The figures drawn, by file name, whichever module draws them; they are saved coarsely, which is quick."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    replace, save, names, drawn = style.replace_whole, FigureCanvasAgg.print_png, [], {}
+
+    def note_name(path):
+        names.append(path.name)
+        return replace(path)
+
+    def keep(canvas, *arguments, **keywords):
+        drawn[names[-1]] = canvas.figure
+        return save(canvas, *arguments, **keywords)
+
+    monkeypatch.setitem(style.STYLE, "savefig.dpi", 50)
+    monkeypatch.setattr(style, "replace_whole", note_name)
+    monkeypatch.setattr(FigureCanvasAgg, "print_png", keep)
+    return drawn
+
+
+@pytest.fixture
+def assert_is_picture():
+    """(path) checks that there is a PNG file, and nothing unfinished beside it."""
+
+    def check(path):
+        with Image.open(path) as image:
+            assert image.format == "PNG"
+            assert min(image.size) > 100
+        assert not [other for other in path.parent.iterdir() if other.name.startswith(".")]
+
+    return check
 
 
 def build_dense_spec(name, hidden, teacher=None):

@@ -17,15 +17,16 @@ from launch.settings.flag_parsing import HELP_FLAGS
 from launch.settings.flags import list_names_of_runs
 
 ROOT = pathlib.Path(__file__).parents[1]
-PACKAGES = ("datasets", "models", "tff_algos", "launch")
+PACKAGES = ("datasets", "models", "tff_algos", "launch", "reproductions")
 NAMES = [str(path.relative_to(ROOT)) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 HEAVY = {"tensorflow", "tensorflow_federated", "tensorflow_model_optimization", "keras"}
 FORBIDDEN = {
-    "datasets": {"models", "tff_algos", "launch", "absl", *HEAVY},
-    "models": {"datasets", "tff_algos", "launch", "absl", "tensorflow_federated"},
-    "tff_algos": {"launch", "absl"},
-    "launch": set(),
+    "datasets": {"models", "tff_algos", "launch", "reproductions", "absl", *HEAVY},
+    "models": {"datasets", "tff_algos", "launch", "reproductions", "absl", "tensorflow_federated"},
+    "tff_algos": {"launch", "reproductions", "absl"},
+    "launch": {"reproductions"},
+    "reproductions": {"absl"},
 }
 # What every package may import: how what a user names is imported, with the same errors for all of it.
 KNOWN_TO_ALL = "datasets.own_objects"
@@ -67,11 +68,6 @@ LAUNCH_PARTS = {
     "pages": set(),
     "comparison": {"pages", "progress", "settings", "runs", "plots"},
     "inspection": {"settings", "runs"},
-    # The replay of a paper's published code trains, and so do the trials of the league.
-    "papers": {
-        *("progress", "stop_signals", "settings", "runs", "plots", "runtimes", "training", "command_line"),
-        *("sweeps", "tuning"),
-    },
     "trackers": {"settings", "runs", "temporary_folder"},
     "training": {
         *("progress", "stop_signals", "settings", "runs", "plots", "comparison", "runtimes", "command_line", "trackers")
@@ -90,7 +86,7 @@ PIP_FLAGS = {"--no", "--require"}  # as the pattern below finds --no-deps and --
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
 COMMANDS = sorted(path.stem for path in (ROOT / "launch").glob("*.py") if '"__main__"' in path.read_text())
-KNOWING_PAPERS = {"report"}
+NAMING_PAPERS = {"launch/settings/experiments.py"}  # finds the folder by its path, for what is typed
 # Commands that look at what runs have left, and the one folder of theirs that knows how TFF is run; it imports TFF only
 # when a runtime is opened, which these commands never do.
 WITHOUT_TFF = {"card", "compare", "evaluate", "inspect", "report", "track"}
@@ -206,13 +202,16 @@ def find_reached(name: str, border: str = "") -> set[str]:
     return reached
 
 
-def test_no_command_but_the_reports_reaches_the_papers():
-    reaching = {
-        command
-        for command in COMMANDS
-        if any(name.startswith("launch/papers/") for name in find_reached(f"launch/{command}.py"))
+def test_one_place_of_the_tool_knows_where_papers_lie():
+    """Imports are in the table above; nor does any other module name the folder in a string that Python runs."""
+    tool = [name for name in NAMES if not name.startswith("reproductions/")]
+    naming = {
+        name
+        for name in tool
+        for node in ast.walk(read_tree(name))
+        if isinstance(node, ast.Constant) and node.value == "reproductions"
     }
-    assert reaching <= KNOWING_PAPERS
+    assert naming == NAMING_PAPERS
 
 
 @pytest.mark.parametrize(
@@ -220,7 +219,8 @@ def test_no_command_but_the_reports_reaches_the_papers():
 )
 def test_commands_that_do_not_train_need_no_such_library(commands, library):
     for command in sorted(commands):
-        for name in find_reached(f"launch/{command}.py", RUNTIMES):
+        start = "reproductions/report.py" if command == "report" else f"launch/{command}.py"  # which it hands over to
+        for name in find_reached(start, RUNTIMES):
             assert library not in {found.module.split(".")[0] for found in list_imports(name)}, (command, name)
 
 
@@ -291,7 +291,7 @@ def test_modules_are_short():
 def test_flags_that_texts_name_exist():
     """What an error or a docstring tells the user to type must be a flag of the training command, or of pip."""
     known = {*HELP_FLAGS, *PIP_FLAGS, *(f"--{name}" for name in list_names_of_runs())}
-    for name in (name for name in NAMES if not name.startswith("launch/")):
+    for name in (name for name in NAMES if not name.startswith(("launch/", "reproductions/"))):
         constants = [node.value for node in ast.walk(read_tree(name)) if isinstance(node, ast.Constant)]
         texts = [constant for constant in constants if isinstance(constant, str)]
         assert {flag for text in texts for flag in re.findall(r"--[a-z][a-z0-9_]*", text)} <= known, name

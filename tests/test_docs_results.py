@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from launch.papers.engine.judge import VERDICTS
-from launch.papers.engine.markdown import Table
-from launch.papers.engine.overview import compose_overview, summarize
-from launch.papers.engine.page import compose_page, fill
-from launch.papers.registry import PAPERS
+from reproductions.engine.judge import VERDICTS
+from reproductions.engine.markdown import Table
+from reproductions.engine.overview import compose_overview, summarize
+from reproductions.engine.page import compose_page, fill
+from reproductions.registry import PAPERS
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
 RESULTS = DOCS / "results"

@@ -33,7 +33,6 @@ from launch.runs.columns import (
 from launch.runs.run_records import (
     RunPath,
     RunRecordError,
-    find_experiment_of,
     find_stored_idle,
     read_columns,
     read_json,
@@ -177,10 +176,7 @@ def describe_data_in_words(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def name_experiment(run_dir: RunPath) -> str:
-    """The experiment of a run, else the folder of its seeds; "" if it has neither."""
-    experiment = find_experiment_of(run_dir)
-    if experiment is not None:
-        return experiment.name
+    """The folder of a run's seeds, which a sweep calls after what it trained; "" if it lies in none."""
     return run_dir.parent.name if run_dir.name.startswith(SEED_FOLDER) and run_dir.parent.name else ""
 
 

@@ -5,23 +5,22 @@ The folders lie in a folder or inside a zip archive; code that reads a run asks 
 """
 
 import dataclasses
-import functools
 import json
 import math
 import pathlib
 import posixpath
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from datasets.errors import DatasetError
 from launch.runs.checksums import check_sums
-from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND, SUMMARY_FILE
+from launch.runs.columns import CONFIG_FILE, ROUND, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import iterate_records, iterate_rows
-from launch.settings.experiments import Experiment, find_experiment
+from launch.settings.experiments import Experiment
 from launch.settings.flag_fields import can_hold, complete_stored_flags
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.renamed_flags import rename_stored_flags
@@ -38,7 +37,6 @@ from launch.settings.run_config import (
 from launch.settings.trusted_modules import list_foreign_modules
 from tff_algos.settings.config_fields import ConfigError
 
-TUNED_SUFFIX = "_tuned"
 RunPath = pathlib.Path | zipfile.Path
 
 
@@ -173,11 +171,6 @@ def find_run_dirs(runs_dir: RunPath) -> list[RunPath]:
     return [runs_dir / name for name in sorted(folders, key=lambda name: name.split("/"))]
 
 
-def find_experiment_of(run_dir: RunPath) -> Experiment | None:
-    """The experiment after which a run folder or the folder around it is named, None if there is none."""
-    return find_experiment(run_dir.name) or find_experiment(run_dir.parent.name)
-
-
 class Settings(NamedTuple):
     """What a run's `config.json` says: its flags, its data, and the revision of the code, "" if it is not known."""
 
@@ -212,57 +205,7 @@ def read_settings(run_dir: RunPath) -> Settings:
     return Settings(flags, data if isinstance(data, dict) else {}, revision if isinstance(revision, str) else "")
 
 
-@functools.lru_cache(maxsize=4096)
-def _find_other_settings(experiment: Experiment, flags: tuple[tuple[str, Any], ...]) -> list[str]:
-    """`list_other_settings` of flags without the seed, which an experiment leaves open. Raises FlagError."""
-    wanted = _resolve_once(experiment)
-    return list_other_settings({**dict(flags), "seed": flag_values(wanted)["seed"]}, wanted)
-
-
-@functools.cache
-def _resolve_once(experiment: Experiment) -> RunConfig:
-    return resolve_experiment(experiment)
-
-
-def read_run(run_dir: RunPath, experiment: Experiment) -> RunRecord:
-    """One run of an experiment.
-
-    Raises:
-      RunRecordError: its files cannot be read, or it was made with other settings than the experiment's.
-      FlagError: the experiment itself is wrong.
-    """
-    flags, data, revision = read_settings(run_dir)
-    # Runs of one experiment differ in the seed alone, so that most ask what another has asked.
-    other = _find_other_settings(experiment, tuple((name, flags[name]) for name in sorted(flags.keys() - {"seed"})))
-    if other:
-        raise RunRecordError(f"{run_dir}: other settings than {experiment.full_name} ({'; '.join(other)})")
-    try:
-        rounds = read_rounds(run_dir / METRICS_FILE)
-    except (OSError, ValueError, KeyError) as error:
-        raise RunRecordError(f"{run_dir}: its metrics.csv cannot be read ({error})") from None
-    if (run_dir / SUMMARY_FILE).exists():
-        read_json(run_dir / SUMMARY_FILE)  # raises here, so that no report meets a damaged one
-    return RunRecord(run_dir, flags, experiment.name, rounds, data.get("dataset") or flags["dataset"], revision)
-
-
 def read_summary(run: RunRecord) -> dict[str, Any]:
     """What a run's summary says; nothing if it has not ended."""
     path = run.path / SUMMARY_FILE
     return read_json(path) if path.is_file() else {}
-
-
-def read_runs(runs_dir: RunPath) -> Iterator[tuple[RunRecord | None, str]]:
-    """Reads every run folder in `runs_dir` that is named after an experiment.
-
-    Yields:
-      (record, "") or, for a folder that cannot be counted, (None, why).
-    """
-    for run_dir in find_run_dirs(runs_dir):
-        experiment = find_experiment_of(run_dir)
-        if experiment is None:
-            yield None, f"{run_dir}: not named after an experiment, nor is the folder around it"
-            continue
-        try:
-            yield read_run(run_dir, experiment), ""
-        except RunRecordError as error:
-            yield None, str(error)

@@ -1,6 +1,6 @@
 """Experiments: named settings of papers, each with where its value comes from. They are data, not code.
 
-They lie in `launch/papers/<paper>/experiments.toml`, and the searches that chose some of them in `searches.toml`:
+They lie in `reproductions/<paper>/experiments.toml`, and the searches that chose some of them in `searches.toml`:
 
     report = "fedsikd"                              # the report that counts the runs, if there is one
 
@@ -35,9 +35,12 @@ import difflib
 import enum
 import fnmatch
 import functools
+import importlib.util
 import pathlib
 import re
+import sys
 import textwrap
+import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -46,7 +49,7 @@ from launch.settings.errors import FlagError
 from launch.settings.flagfiles import replace_directives
 from launch.settings.setting_names import find_owner, read_name
 
-PAPERS = pathlib.Path(__file__).parents[1] / "papers"  # a folder a paper
+REPRODUCTIONS = pathlib.Path(__file__).parents[2] / "reproductions"  # a folder a paper; of a checkout alone
 EXPERIMENTS, SEARCHES = "experiments", "searches"  # the files, and the tables in them that have the names
 CHOSEN = "chosen.toml"  # further settings of the experiments, which a program has written
 NAMES = {EXPERIMENTS: "experiment", SEARCHES: "search"}
@@ -126,14 +129,30 @@ class Experiment:
         return [f"--{each.flag}={each.value}" for each in self.settings]
 
 
+def has_reproductions() -> bool:
+    """Whether the papers lie beside the tool, as they do in a checkout."""
+    return (REPRODUCTIONS / "__init__.py").is_file()
+
+
+def import_reproduction(name: str) -> types.ModuleType:
+    """A module of the papers' folder, which is found by its path. Raises FlagError where there is no such folder."""
+    if not has_reproductions():
+        raise FlagError(f"no folder {REPRODUCTIONS.name}/ beside the tool: papers are in a checkout of it alone")
+    if REPRODUCTIONS.name not in sys.modules:
+        where = {"submodule_search_locations": [str(REPRODUCTIONS)]}
+        spec = importlib.util.spec_from_file_location(REPRODUCTIONS.name, REPRODUCTIONS / "__init__.py", **where)
+        sys.modules[REPRODUCTIONS.name] = importlib.util.module_from_spec(spec)
+    return importlib.import_module(f"{REPRODUCTIONS.name}.{name}")
+
+
 def list_experiments() -> dict[str, Experiment]:
     """{name: experiment} of all papers, by paper."""
-    return _list_all(EXPERIMENTS, PAPERS)
+    return _list_all(EXPERIMENTS, REPRODUCTIONS)
 
 
 def list_searches() -> dict[str, Experiment]:
     """{name: the flags of `launch.tune`} of the searches of all papers, by paper."""
-    return _list_all(SEARCHES, PAPERS)
+    return _list_all(SEARCHES, REPRODUCTIONS)
 
 
 def find_experiment(name: str) -> Experiment | None:
@@ -244,8 +263,8 @@ def _list_all(kind: str, folder: pathlib.Path) -> dict[str, Experiment]:
 def _find(kind: str, name: str) -> Experiment | None:
     paper, _, own = name.rpartition("/")
     if not paper:
-        return _list_all(kind, PAPERS).get(own)
-    path = PAPERS / paper / f"{kind}.toml"
+        return _list_all(kind, REPRODUCTIONS).get(own)
+    path = REPRODUCTIONS / paper / f"{kind}.toml"
     known = _read(kind, path) if "/" not in paper and path.is_file() else {}
     return known.get(own) or next((each for each in known.values() if own and each.short == own), None)
 
@@ -254,7 +273,7 @@ def _get(kind: str, name: str) -> Experiment:
     found = _find(kind, name)
     if found is not None:
         return found
-    everything, paper = _list_all(kind, PAPERS), name.rpartition("/")[0]
+    everything, paper = _list_all(kind, REPRODUCTIONS), name.rpartition("/")[0]
     if own := {key: each for key, each in everything.items() if each.paper == paper}:
         everything = own
     spelled = {each.full_name: each.full_name for each in everything.values()}

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 from launch.compare import parse_request  # noqa: E402 (the project's folder must be on the path first)
 from launch.comparison.collection import collect_runs  # noqa: E402
 from launch.comparison.compared_run import ComparedRun  # noqa: E402
-from launch.papers.engine.intervals import estimate_mean, is_constant  # noqa: E402
+from reproductions.engine.intervals import estimate_mean, is_constant  # noqa: E402
 
 METRIC = "test_accuracy"
 NO_INTERVAL = "\N{EN DASH}"

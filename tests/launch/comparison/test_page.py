@@ -17,9 +17,9 @@ from launch.comparison import page
 from launch.comparison.collection import collect_runs
 from launch.comparison.estimates import LEVEL, compute_t_quantiles
 from launch.pages.one_file import compute_digest, join_scripts
-from launch.papers.engine.intervals import estimate_mean
 from launch.runs.tables import write_table
 from launch.settings.errors import FlagError
+from reproductions.engine.intervals import estimate_mean
 
 WEB_TESTS = pathlib.Path(__file__).with_name("web")
 HOSTILE = "</script><script>alert(1)</script>"

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.plots.archetype_plots import (
     draw_archetypes,
     draw_models,
@@ -15,9 +14,10 @@ from launch.plots.archetype_plots import (
     style_archetypes,
 )
 from launch.plots.run_plots import draw_run
-from launch.report import collect_runs
 from launch.runs.event_log import EventLog
 from launch.runs.run_records import read_columns
+from reproductions.engine.counted_runs import collect_runs
+from reproductions.fedcd.figure import draw_fedcd_figure
 
 FEDCD_CPU = "fedcd_cifar10_hierarchical_cpu"
 MODELS = {"live_models": [1, 2, 2], "preferred_models": [1, 1, 2], "active_models": [30, 60, 40]}

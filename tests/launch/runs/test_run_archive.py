@@ -12,9 +12,10 @@ from launch.runs.columns import PREFERS
 from launch.runs.errors import RunFolderError
 from launch.runs.event_log import EventLog
 from launch.runs.run_archive import CONTENTS, Kept, archive_runs, compute_digest, is_archive, open_runs, pack
-from launch.runs.run_records import find_run_dirs, read_columns, read_runs
+from launch.runs.run_records import find_run_dirs, read_columns
 from launch.runs.tables import write_json, write_table
 from launch.settings.resuming import PLACES
+from reproductions.engine.counted_runs import read_runs
 
 CELL = "fedsikd_mnist_alpha0.1"
 

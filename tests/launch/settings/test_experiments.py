@@ -59,7 +59,7 @@ fedavg_learning_rate = 1e-3
 @pytest.fixture
 def papers(tmp_path, monkeypatch):
     """A folder of papers with one of them, in the place of ours."""
-    monkeypatch.setattr("launch.settings.experiments.PAPERS", tmp_path)
+    monkeypatch.setattr("launch.settings.experiments.REPRODUCTIONS", tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "experiments.toml").write_text(FILE)
     return tmp_path

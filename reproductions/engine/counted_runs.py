@@ -1,0 +1,112 @@
+"""The runs that reports count: folders that are named after an experiment, and were made with its settings."""
+
+import functools
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any
+
+from launch.runs.columns import METRICS_FILE, SUMMARY_FILE, TEST_ACCURACY
+from launch.runs.run_records import (
+    RunPath,
+    RunRecord,
+    RunRecordError,
+    find_run_dirs,
+    list_other_settings,
+    read_json,
+    read_rounds,
+    read_settings,
+    resolve_experiment,
+)
+from launch.settings.experiments import Experiment, find_experiment
+from launch.settings.run_config import RunConfig, flag_values
+
+TUNED_SUFFIX = "_tuned"
+
+
+def find_experiment_of(run_dir: RunPath) -> Experiment | None:
+    """The experiment after which a run folder or the folder around it is named, None if there is none."""
+    return find_experiment(run_dir.name) or find_experiment(run_dir.parent.name)
+
+
+@functools.lru_cache(maxsize=4096)
+def _find_other_settings(experiment: Experiment, flags: tuple[tuple[str, Any], ...]) -> list[str]:
+    """`list_other_settings` of flags without the seed, which an experiment leaves open. Raises FlagError."""
+    wanted = _resolve_once(experiment)
+    return list_other_settings({**dict(flags), "seed": flag_values(wanted)["seed"]}, wanted)
+
+
+@functools.cache
+def _resolve_once(experiment: Experiment) -> RunConfig:
+    return resolve_experiment(experiment)
+
+
+def read_run(run_dir: RunPath, experiment: Experiment) -> RunRecord:
+    """One run of an experiment.
+
+    Raises:
+      RunRecordError: its files cannot be read, or it was made with other settings than the experiment's.
+      FlagError: the experiment itself is wrong.
+    """
+    flags, data, revision = read_settings(run_dir)
+    # Runs of one experiment differ in the seed alone, so that most ask what another has asked.
+    other = _find_other_settings(experiment, tuple((name, flags[name]) for name in sorted(flags.keys() - {"seed"})))
+    if other:
+        raise RunRecordError(f"{run_dir}: other settings than {experiment.full_name} ({'; '.join(other)})")
+    try:
+        rounds = read_rounds(run_dir / METRICS_FILE)
+    except (OSError, ValueError, KeyError) as error:
+        raise RunRecordError(f"{run_dir}: its metrics.csv cannot be read ({error})") from None
+    if (run_dir / SUMMARY_FILE).exists():
+        read_json(run_dir / SUMMARY_FILE)  # raises here, so that no report meets a damaged one
+    return RunRecord(run_dir, flags, experiment.name, rounds, data.get("dataset") or flags["dataset"], revision)
+
+
+def read_runs(runs_dir: RunPath) -> Iterator[tuple[RunRecord | None, str]]:
+    """Reads every run folder in `runs_dir` that is named after an experiment.
+
+    Yields:
+      (record, "") or, for a folder that cannot be counted, (None, why).
+    """
+    for run_dir in find_run_dirs(runs_dir):
+        experiment = find_experiment_of(run_dir)
+        if experiment is None:
+            yield None, f"{run_dir}: not named after an experiment, nor is the folder around it"
+            continue
+        try:
+            yield read_run(run_dir, experiment), ""
+        except RunRecordError as error:
+            yield None, str(error)
+
+
+def collect_runs(*runs_dirs: RunPath) -> tuple[list[RunRecord], list[str]]:
+    """The runs in folders and archives, one for each experiment and seed, and a line for each that is not counted."""
+    records, left_out = [], []
+    for record, reason in (each for runs_dir in runs_dirs for each in read_runs(runs_dir)):
+        if record is None:
+            left_out.append(reason)
+        else:
+            records.append(record)
+    chosen, duplicates = choose_runs(records)
+    return chosen, left_out + duplicates
+
+
+def choose_runs(
+    runs: Iterable[RunRecord], key: Callable[[RunRecord], Hashable] = lambda run: (run.experiment, run.flags["seed"])
+) -> tuple[list[RunRecord], list[str]]:
+    """For each key (by default experiment and seed) the run with the most rounds; and a line for each run left out."""
+    chosen: dict[Hashable, RunRecord] = {}
+    left_out = []
+    for run in runs:
+        rival = chosen.setdefault(key(run), run)
+        if rival is run:
+            continue
+        longest, other = (rival, run) if len(rival.rounds) >= len(run.rounds) else (run, rival)
+        same = all(
+            longest.rounds.get(number, {}).get(TEST_ACCURACY) == row.get(TEST_ACCURACY)
+            for number, row in other.rounds.items()
+        )
+        left_out.append(
+            f"{other.path}: the same experiment and seed as {longest.path}, which has as many rounds or more"
+            + ("" if same else " and other accuracies in those that both have")
+        )
+        chosen[key(run)] = longest
+    return list(chosen.values()), left_out

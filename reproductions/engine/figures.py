@@ -1,0 +1,224 @@
+"""Figures of papers: panels of curves over several runs, each a mean over the seeds with a band either side."""
+
+import pathlib
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from launch.plots.label_placement import label_line_ends
+from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
+from launch.runs.columns import ROUND
+from launch.runs.run_records import RunRecord
+from reproductions.engine.intervals import estimate_mean, is_constant
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+GREY = "#777777"
+BAND_ALPHA = 0.18
+LEVEL = 0.95
+MOST_MARKERS = 10  # of a line, or nearly so
+
+
+class Curve(NamedTuple):
+    """Means over the seeds at places on an axis, and half the width of the band around each."""
+
+    places: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+
+
+class Line(NamedTuple):
+    """A curve and how it looks: its name in the legend, and what matplotlib calls the rest, a colour among it."""
+
+    label: str
+    curve: Curve
+    style: Mapping[str, Any]
+
+
+class Panel(NamedTuple):
+    """One panel.
+
+    Attributes:
+      lines: curves; those without places are left out.
+      levels: results that have no place, drawn across the panel: the curve of each has one value, or none.
+      axes: what matplotlib's axes are set to, such as title, xlabel and xticks.
+      paint: draws what is no curve; None for nothing.
+    """
+
+    lines: Sequence[Line] = ()
+    levels: Sequence[Line] = ()
+    axes: Mapping[str, Any] = {}
+    paint: Callable[["Axes"], None] | None = None
+
+
+def style_series(names: Iterable[str], colors: Mapping[str, str] | None = None, **further: Any) -> dict[str, dict]:
+    """How the line of each name looks: markers and line styles in turn, and colours, unless `colors` has the name's."""
+    return {
+        name: {
+            "color": (colors or {}).get(name, COLORS[i % len(COLORS)]),
+            "marker": MARKERS[i % len(MARKERS)],
+            "linestyle": LINES[i % len(LINES)],
+            "markersize": 4,
+            **further,
+        }
+        for i, name in enumerate(names)
+    }
+
+
+def compute_deviation(values: Sequence[float]) -> float:
+    """Sample deviation; 0 of a single value."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def compute_half_interval(values: Sequence[float]) -> float:
+    """Half the 95 % interval of the mean (Student's t); 0 of a single value, or of equal ones."""
+    if is_constant(values):
+        return 0.0
+    low, high = estimate_mean(values, LEVEL)
+    return (high - low) / 2
+
+
+def paint_means(ax: "Axes", place: float, values: Sequence[float], color: str) -> None:
+    """A dot at the mean of `values` and its 95 % interval, at the height `place`; nothing of no values."""
+    if values:
+        mean = statistics.fmean(values)
+        half = compute_half_interval(values)
+        ax.errorbar(mean, place, xerr=half, fmt="o", color=color, markersize=4, capsize=2)
+
+
+def compute_curve(
+    places: Sequence[float],
+    values: Sequence[Sequence[float]],
+    compute_spread: Callable[[Sequence[float]], float] = compute_deviation,
+) -> Curve:
+    """The curve of `values`, at each place those of the seeds; a place without any is left out."""
+    found = [(place, each) for place, each in zip(places, values, strict=True) if len(each)]
+    means, spreads = ([compute(each) for _, each in found] for compute in (np.mean, compute_spread))
+    return Curve(np.array([place for place, _ in found]), np.array(means), np.array(spreads))
+
+
+def compute_curve_by_round(
+    runs: Sequence[RunRecord], column: str, last_round: int | None = None, of_all: bool = False
+) -> Curve:
+    """The curve of a column of `metrics.csv`.
+
+    Args:
+      runs: of one experiment.
+      column: its name.
+      last_round: where the curve ends at the latest.
+      of_all: whether a round needs a value of every run, or counts with those that it has.
+    """
+    by_round: dict[int, list[float]] = {}
+    for run in runs:
+        for round_num, metrics in run.rounds.items():
+            if column in metrics and (last_round is None or round_num <= last_round):
+                by_round.setdefault(round_num, []).append(metrics[column])
+    rounds = sorted(round_num for round_num, values in by_round.items() if not of_all or len(values) == len(runs))
+    return compute_curve(rounds, [by_round[round_num] for round_num in rounds])
+
+
+def keep_longest(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """The runs with the most rounds: a mean over other seeds from some round on would look like a change."""
+    most = max((len(run.rounds) for run in runs), default=0)
+    return [run for run in runs if len(run.rounds) == most]
+
+
+def draw_curve(
+    ax: "Axes", curve: Curve, label: str, alpha: float = BAND_ALPHA, step: str | None = None, **style: Any
+) -> None:
+    """Draws the mean as a line and the band around it; nothing for a curve without places.
+
+    Args:
+      ax: the axes.
+      curve: what to draw.
+      label: in the legend.
+      alpha: how opaque the band is.
+      step: "post" for a value that stays until the next place; None for straight lines between places.
+      style: of the line, its colour among it.
+    """
+    places, mean, spread = curve
+    if not len(places):
+        return
+    drawn = {"markevery": max(1, len(places) // MOST_MARKERS)} if step is None else {"drawstyle": f"steps-{step}"}
+    ax.fill_between(places, mean - spread, mean + spread, color=style["color"], alpha=alpha, linewidth=0, step=step)
+    ax.plot(places, mean, label=label, **style, **drawn)
+
+
+def arrange(panels: Sequence[Panel], width: int) -> list[list[Panel | None]]:
+    """Rows of so many panels, of which the last one is filled up with empty places; of none, one that is not run."""
+    places = [*panels] or [Panel()]
+    places += [None] * (-len(places) % width)
+    return [places[start : start + width] for start in range(0, len(places), width)]
+
+
+def draw_panels(
+    rows: Sequence[Sequence[Panel | None]],
+    path: pathlib.Path,
+    title: str,
+    size: tuple[float, float] = (3.4, 2.9),
+    name_lines: Callable[["Figure", np.ndarray], None] | None = None,
+    style: Mapping[str, Any] = {},
+    **share: Any,
+) -> pathlib.Path:
+    """Draws rows of panels; a panel in which nothing is drawn says that it was not run.
+
+    Args:
+      rows: of equal lengths; None leaves a place empty.
+      path: the PNG file.
+      title: of the whole figure.
+      size: width and height of a panel, in inches.
+      name_lines: names the lines on a figure's axes, an array; None: one legend below all does.
+      style: matplotlib's settings that differ from those of all figures.
+      share: sharex and sharey of the panels.
+    """
+    import matplotlib
+
+    with matplotlib.rc_context({**STYLE, **style}):
+        figure = new_figure(size[0] * len(rows[0]) + 0.6, size[1] * len(rows) + 0.9)
+        axes = figure.subplots(len(rows), len(rows[0]), squeeze=False, **share)
+        for ax, panel in zip(axes.flat, (panel for row in rows for panel in row), strict=True):
+            if panel is None:
+                ax.set_axis_off()
+            else:
+                _draw_panel(ax, panel)
+        figure.suptitle(title)
+        (name_lines or _add_legend)(figure, axes)
+        return save_figure(figure, path)
+
+
+def _draw_panel(ax: "Axes", panel: Panel) -> None:
+    for label, curve, style in panel.lines:
+        draw_curve(ax, curve, label, **style)
+    if panel.paint is not None:
+        panel.paint(ax)
+    if not (ax.lines or ax.images):
+        ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", va="center", color=GREY)
+    for label, (_, means, spreads), style in panel.levels:
+        color, linestyle = style["color"], style.get("linestyle", "-")
+        for mean, spread in zip(means, spreads, strict=True):
+            ax.axhspan(mean - spread, mean + spread, color=color, alpha=BAND_ALPHA, linewidth=0)
+            ax.axhline(mean, label=label, color=color, linestyle=linestyle)
+    ax.set(**panel.axes)
+    if ax.get_xlabel() == ROUND:
+        count_rounds(ax)
+
+
+def name_line_ends(figure: "Figure", axes: np.ndarray) -> None:
+    """Names each line at its end."""
+    figure.draw_without_rendering()  # settles the layout, by which labels find their room
+    for ax in axes.flat:
+        label_line_ends(ax)
+
+
+def _add_legend(figure: "Figure", axes: np.ndarray) -> None:
+    """The entries of all panels below them, the first of each label."""
+    handles: dict[str, Any] = {}
+    for ax in axes.flat:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if handles:
+        figure.legend(handles.values(), handles, loc="outside lower center", ncols=len(handles))

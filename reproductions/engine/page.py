@@ -1,0 +1,154 @@
+"""The page of a paper: what it claims, what our runs show of it, one figure, and whether to use it. At most 60 lines.
+
+What a page says in words stands in the paper's `page.toml`, and nothing else is written by hand. Numbers in it are
+names in braces, each a cell of one of the tables that are made from the runs:
+
+    title = "The paper: Tables 1 and 2"
+    figure = "figure.png"         # if there is one
+    claim = "What the paper claims, in a line."
+    use_it = "Two sentences, with {gain} points."
+    readme = "A sentence of the README, {gain}"  # if there is one
+    notes = ["Lines for the folded part."]
+    tables = ["targets"]          # shown whole, for pages without claims
+    commands = ["python -m ..."]
+
+    [numbers]                     # table, the cells that find its row, column; of the cell, a part: mean or interval
+    gain = { table = "further", row = { comparison = "AMFL-P above FedAvg" }, column = "numbers", part = "interval" }
+
+    [[shown]]                     # claims that the page shows, in their order
+    claim = "words of one claim alone"
+    runs = "tuned"                # to which runs it is put here
+    why = "One line."
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reproductions.engine.counts import count_verdicts
+from reproductions.engine.folder import WORDS
+from reproductions.engine.judge import BY_CONSTRUCTION, NOT_COMPARABLE
+from reproductions.engine.markdown import Table, format_table
+from reproductions.engine.paper import Paper
+
+PAGE_FILE = "page.toml"
+ABSENT = "not run"
+INTERVAL = re.compile(r"([+-]?[\d.]+ )?\[[^\]]+\]")
+LIST = re.compile(r"^(\d+ of \d+ comparisons[^:]*|all \d+ comparisons, the closest): ")
+WITHOUT_INTERVAL = re.compile(r"(.*): (\d+ of \d+ seeds on .*|[^:]* in all \d+ seeds|\d+ seeds?)")
+
+
+class PageError(ValueError):
+    """A `page.toml` that names what is not there."""
+
+
+def compose_page(paper: Paper, tables: Mapping[str, Table], remarks: Sequence[str] = ()) -> str:
+    """The page as Markdown.
+
+    Args:
+      paper: whose.
+      tables: by the names of their CSV files.
+      remarks: sentences on single runs.
+
+    Raises:
+      PageError: `page.toml` names a claim or a column that there is not.
+    """
+    page = paper.page
+    blocks = [f"# {page['title']}", fill(page["claim"], page, tables)]
+    if "claims" in tables:
+        blocks.append(format_table(count_verdicts(tables["claims"], paper.presets)))
+        blocks.append(format_table(tabulate_shown(paper, tables)))
+        blocks.append(WORDS["shown"])
+    blocks += [show_table(tables[name]) for name in page.get("tables", ())]
+    if paper.draw:
+        blocks.append(f"![{page['title']}]({page['figure']})")
+    blocks += paper.further_blocks(tables)
+    blocks.append(f"**Use it?** {fill(page['use_it'], page, tables)}")
+    lines = [f"- {fill(note, page, tables)}" for note in page.get("notes", ())] + [f"- {each}" for each in remarks]
+    files = ", ".join(f"[{name.replace('_', ' ')}]({paper.name}_{name}.csv)" for name in tables)
+    lines.append(f"- Tables: {files}; [kept runs]({paper.name}.zip). What each table shows is in `legend`.")
+    more = "\n".join(["<details><summary>Runs, tables and commands</summary>", "", *lines, "", "```sh"])
+    places = f"--runs_dir=docs/results/{paper.name}.zip --output=docs/results{' --figure' if paper.draw else ''}"
+    commands = [*page.get("commands", ()), f"python -m launch.report --tables={paper.name} {places}"]
+    blocks.append("\n".join([more, *commands, "```", "", "</details>"]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def tabulate_shown(paper: Paper, tables: Mapping[str, Table]) -> Table:
+    """The claims that the page shows: the paper's words, its numbers, ours, the interval, the verdict, and why."""
+    rows = []
+    for entry in paper.page["shown"]:
+        runs = entry["runs"]
+        found = [row for row in tables["claims"].records if entry["claim"] in row["claim"]]
+        if len(found) != 1 or runs not in paper.presets:
+            raise PageError(f"{PAGE_FILE}: {entry['claim']!r} with {runs}: {len(found)} claims, not one")
+        (row,) = found
+        numbers = row[f"{runs}_numbers"]
+        # What runs do not decide has its reason there, which `why` says in short; measures may follow.
+        if row[runs] in (BY_CONSTRUCTION, NOT_COMPARABLE):
+            numbers = numbers.partition("; ")[2] if INTERVAL.search(numbers) else ""
+        ours, interval = split_numbers(numbers)
+        printed, _ = split_numbers(row["printed_tables_numbers"])
+        verdict = row[runs] + (f" ({paper.presets[runs]})" if len(paper.presets) > 1 else "")
+        rows.append([row["claim"], printed, ours, interval, verdict, fill(entry["why"], paper.page, tables)])
+    return Table(["claim", "printed", "ours", "95 % interval", "verdict", "why"], rows)
+
+
+def split_numbers(numbers: str) -> tuple[str, str]:
+    """The first comparison that decides a claim: what is compared; and its interval, or what decides without one.
+
+    How many comparisons there are stands first in `numbers`, and last in the interval.
+
+    >>> split_numbers("2 of 2 comparisons open: A 1 %, B 2 % (MNIST): -1.00 [-2.00, +0.50], n = 3; more")
+    ('A 1 %, B 2 % (MNIST)', '-1.00 [-2.00, +0.50], n = 3; 2 of 2 comparisons open')
+    """
+    listed = LIST.match(numbers)
+    count = listed[1] if listed else ""
+    first = numbers[listed.end() :] if listed else numbers
+    match = INTERVAL.search(first)
+    if match is None:
+        first = first.split("; ")[0]
+        without = WITHOUT_INTERVAL.fullmatch(first)
+        before, decides = without.groups() if without else (first, "")
+        return before, "; ".join(filter(None, [decides, count]))
+    before = re.sub(r"(: (?:\w+; )?(?:mean )?|; (?:mean )?|: )$", "", first[: match.start()])
+    seeds = re.match(r", n = \d+", first[match.end() :])
+    interval = match[0] + (seeds[0] if seeds else "")
+    return before, "; ".join(filter(None, [interval, count]))
+
+
+def fill(text: str, page: Mapping[str, Any], tables: Mapping[str, Table]) -> str:
+    """A text of `page.toml` with its numbers."""
+    return re.sub(r"{(\w+)}", lambda match: look_up(match[1], page, tables), text)
+
+
+def look_up(name: str, page: Mapping[str, Any], tables: Mapping[str, Table]) -> str:
+    """The cell that a name of `[numbers]` stands for; "not run" if its table or row is not there.
+
+    Raises:
+      PageError: there is no such name, or several rows fit.
+    """
+    try:
+        wanted = page["numbers"][name]
+    except KeyError:
+        raise PageError(f"{PAGE_FILE}: {{{name}}} is not among its [numbers]") from None
+    table = tables.get(wanted["table"], Table([], []))
+    if table.columns and (unknown := {wanted["column"], *wanted["row"]} - set(table.columns)):
+        raise PageError(f"{PAGE_FILE}: {{{name}}}: no column {', '.join(sorted(unknown))} in {wanted['table']}")
+    rows = [row for row in table.records if all(cell in row[column] for column, cell in wanted["row"].items())]
+    exact = [row for row in rows if all(row[column] == cell for column, cell in wanted["row"].items())]
+    rows = exact or rows
+    if len(rows) > 1:
+        raise PageError(f"{PAGE_FILE}: {len(rows)} rows of {wanted['table']} fit {{{name}}}, not one")
+    cell = rows[0][wanted["column"]] if rows else ABSENT
+    if wanted.get("part") == "mean":
+        return re.split(r" [±(]", cell)[0]  # without deviation, or difference in brackets
+    if wanted.get("part") == "interval" and (match := INTERVAL.search(cell)):
+        return match[0]
+    return cell
+
+
+def show_table(table: Table) -> str:
+    """A whole table as Markdown, its names in words."""
+    columns, *rows = ([cell.replace("_", " ") for cell in row] for row in (table.columns, *table.rows))
+    return format_table(Table(columns, rows)) if rows else ABSENT

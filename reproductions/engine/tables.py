@@ -1,0 +1,87 @@
+"""Tables of results: numbers of runs by experiment and seed, and how a cell, a pair and a row look.
+
+What a reader needs beside a table is in the paper's `tables.toml`: `legend` for all, a heading and a note for each. A
+note has its numbers as `{name}`.
+"""
+
+import collections
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+
+from launch.runs.columns import TEST_ACCURACY
+from launch.runs.run_records import RunRecord
+from reproductions.engine.collection import PRESETS, Place, SeedResults, summarize
+from reproductions.engine.equivalence import compare_by_seed
+from reproductions.engine.folder import read_toml
+from reproductions.engine.markdown import Section, Table, format_measured
+
+BySeed = Mapping[int, float]
+Values = Mapping[tuple[str, Hashable], BySeed]  # by experiment and measure; what has no runs is empty
+Measure = Callable[[RunRecord], Mapping[Hashable, float]]
+
+
+def collect(runs: Iterable[RunRecord], measure: Measure) -> Values:
+    """What `measure` finds in each run; each experiment and seed comes once."""
+    found: dict[tuple[str, Hashable], dict[int, float]] = collections.defaultdict(dict)
+    for run in runs:
+        for name, value in measure(run).items():
+            found[run.experiment, name][run.flags["seed"]] = value
+    return found
+
+
+def locate(
+    values: Values, find_place: Callable[[str], Place | None], round_num: int, presets: Iterable[str] = PRESETS
+) -> SeedResults:
+    """The values of experiments that have a place, as results after a round; others are left out."""
+    results: SeedResults = {preset: {} for preset in presets}
+    for (experiment, metric), by_seed in values.items():
+        if by_seed and (place := find_place(experiment)):
+            results[place.preset].setdefault(place.make_cell(metric, round_num), {}).update(by_seed)
+    return results
+
+
+def compute_mean(by_seed: BySeed) -> float:
+    """Over the seeds, of which there is one at least."""
+    return sum(by_seed.values()) / len(by_seed)
+
+
+def show(by_seed: BySeed, metric: str = TEST_ACCURACY, absent: str = "not run") -> str:
+    """Mean and deviation over the seeds, accuracies in per cent: "74.12 ± 1.03"."""
+    return format_measured(metric, summarize(list(by_seed.values())) if by_seed else None, absent)
+
+
+def show_range(numbers: Iterable[float]) -> str:
+    """The smallest and the largest: "3 to 5", "3" if they are the same, "" without any."""
+    ordered = sorted(numbers)
+    return " to ".join(f"{number:g}" for number in dict.fromkeys((ordered[0], ordered[-1]))) if ordered else ""
+
+
+def count(*results: BySeed) -> str:
+    """How many seeds results have; those without any do not count."""
+    return show_range(map(len, filter(None, results))) or "0"
+
+
+def show_difference(first: BySeed, second: BySeed) -> list[str]:
+    """The first minus the second in points, how many seeds have both, and win, tie or loss."""
+    difference = compare_by_seed(first, second)
+    return [difference.format(), *([str(difference.count), difference.verdict] if difference.count else ["", ""])]
+
+
+def cross(*axes: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """(names, titles) of each combination of the axes, the first outermost."""
+    for items in itertools.product(*(axis.items() for axis in axes)):
+        names, titles = zip(*items, strict=True)
+        yield names, list(titles)
+
+
+def describe(paper: str, tables: Mapping[str, Table], **numbers: object) -> dict[str, Section]:
+    """Tables with their headings and notes, by name.
+
+    Args:
+      paper: its folder.
+      tables: by name.
+      numbers: what the notes say as `{name}`.
+    """
+    texts = {name: read_toml(paper, "tables.toml")[name] for name in tables}
+    notes = {name: each.get("note", "").strip().format(**numbers) for name, each in texts.items()}
+    return {name: Section(texts[name]["heading"], table, notes[name]) for name, table in tables.items()}

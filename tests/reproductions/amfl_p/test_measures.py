@@ -1,0 +1,149 @@
+"""What is measured in a run, from run folders with numbers that are easy by hand."""
+
+import dataclasses
+import math
+
+import pytest
+
+from launch.runs.run_records import resolve_experiment
+from launch.runs.tables import write_json, write_table
+from launch.runs.task_columns import find_task_columns
+from launch.settings.experiments import get_experiment, list_experiments
+from launch.settings.run_config import flag_values
+from reproductions.amfl_p import measures
+from reproductions.amfl_p.measures import (
+    ACCURACY,
+    LAST_ROUND,
+    NEW_SENSORS,
+    PLACES,
+    counts,
+    find_few_shot,
+    leave_out_seen,
+    measure,
+)
+from reproductions.engine.counted_runs import collect_runs
+from reproductions.engine.tables import collect
+
+
+def read_flags(experiment):
+    return flag_values(resolve_experiment(get_experiment(experiment)))
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    """A run of ten devices, evaluated every 5 rounds, whose accuracy rises in a line to that of its last round."""
+
+    def make(experiment, accuracy, rounds=None, steps="", curve=(), own=None, **summary):
+        flags = read_flags(experiment)
+        last = rounds or flags["rounds"]
+        run_dir = tmp_path / experiment / "seed_0"
+        write_json(run_dir / "config.json", {"flags": flags})
+        reached = {i: f"{accuracy * i / last}" for i in range(1, last + 1) if i % 5 == 0 or i == last}
+        rows = [[str(i), "10", reached.get(i, ""), str(steps)] for i in range(1, last + 1)]
+        write_table(run_dir / "metrics.csv", ["round", "num_clients", ACCURACY, "mean_fine_tuning_steps"], rows)
+        write_json(run_dir / "summary.json", summary)
+        if curve:
+            rows = [[str(cell) for cell in row] for row in curve]
+            write_table(run_dir / "fine_tuning.csv", find_task_columns("classification").fine_tuning_columns, rows)
+        for column, values in (own or {}).items():
+            rows = [[f"client_{i}", str(value)] for i, value in enumerate(values)]
+            write_table(run_dir / "clients.csv", ["client", column], rows)
+        (run,) = collect_runs(tmp_path / experiment)[0]
+        return run
+
+    return make
+
+
+def test_accuracy_rounds_and_steps(make_run):
+    """0.78 r / 50 is 0.75 from r = 48.1 on, so 50; FedAvg never gets there and has no fine-tuning."""
+    found = measure(make_run("start_maml_resources_building_medium", 0.78, steps=55.0))
+    assert (found[ACCURACY], found["rounds_to_target"], found[measures.STEPS]) == (pytest.approx(0.78), 50, 55)
+    found = measure(make_run("fedavg_alone_building_medium", 0.60))
+    assert (found["rounds_to_target"], found[measures.STEPS]) == (math.inf, 0)
+    assert measure(make_run("start_fedavg_same_building_medium", 0.8))[measures.STEPS] == 100
+
+
+def test_a_run_that_ended_early_does_not_count_nor_do_rounds_after_the_last(make_run):
+    """0.8 r / 60 is 0.75 from r = 56.3 on."""
+    assert measure(make_run("fedavg_alone_building_high", 0.60, rounds=10)) == {}
+    found = measure(make_run("fedavg_building_medium", 0.80, rounds=60))
+    assert found["rounds_to_target"] == math.inf and found[ACCURACY] == pytest.approx(0.8 * LAST_ROUND / 60)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "seen", "unseen"),
+    [
+        ("start_maml_resources_building_medium", False, True),
+        ("fedavg_alone_building_high", False, True),
+        ("ablation_dynamic_building_medium", False, True),
+        ("few_shot_local_building_16", False, True),
+        ("local_training_building_structured", True, True),  # which has no other seeds
+        ("fedavg_building_medium", True, True),  # the paper's rates, chosen by no search
+        ("local_only_building_low", True, True),
+        ("defaults_amfl_p_building_low", True, True),
+    ],
+)
+def test_what_is_tuned_counts_on_seeds_that_no_search_saw(make_run, experiment, seen, unseen):
+    run = make_run(experiment, 0.7)
+    assert [counts(dataclasses.replace(run, flags={"seed": seed})) for seed in (4, 5)] == [seen, unseen]
+    assert leave_out_seen({0: 0.1, 4: 0.2, 5: 0.3}) == {5: 0.3}
+
+
+def test_what_the_summary_says(make_run):
+    summary = {
+        "clients": {"majority_accuracy": 0.4},
+        "new_clients": {"majority_accuracy": 0.3},
+        "fine_tuning_start": {"gain_over_random_start": 0.02, "relative_change": 0.1},
+    }
+    found = measure(make_run("defaults_amfl_p_har_subjects", 0.9, **summary))
+    names = ("majority", "majority_of_new_sensors", "start_gain", "start_change")
+    assert [found[name] for name in names] == [0.4, 0.3, 0.02, 0.1]
+
+
+def test_costs_are_steps_times_batch(make_run):
+    """FedAvg's ten devices train 50 rounds; random weights cost nothing before the finish."""
+    finish = {"energy_of_fine_tuning_examples": 48_000.0}
+
+    def show(experiment, **summary):
+        found = measure(make_run(experiment, 0.7, **summary))
+        return found["examples_of_training"], found["examples_of_finish"]
+
+    own = {**finish, "energy_of_training_examples": 9_000.0}
+    assert show("start_maml_resources_building_low", amfl_p=own) == (9_000, 48_000)
+    flags = read_flags("start_fedavg_same_building_low")
+    trained = 50 * 10 * flags["local_steps"] * flags["batch_size"]
+    assert show("start_fedavg_same_building_low", fine_tuning=finish) == (trained, 48_000)
+    assert show("start_random_same_building_low", fine_tuning=finish) == (0, 48_000)
+
+
+def test_a_device_with_fewer_examples_than_a_batch_trains_on_those_it_has(make_run):
+    """Local training, 50 rounds of steps on 10 devices: five have 8 examples, five more than a batch of 96."""
+    flags = read_flags("local_training_building_low")
+    assert flags["batch_size"] == 96  # or 8 and 52 below are other means
+    run = make_run("local_training_building_low", 0.7, own={"num_train": [8] * 5 + [300] * 5})
+    assert measure(run)["examples_of_training"] == 50 * 10 * flags["steps"] * 52
+
+
+def test_lines_of_few_shot_runs(make_run):
+    """Random weights are those of FedAvg's runs; local training's new sensors are the last ones."""
+    rows = [
+        (whose, steps, base + 0.01 * steps, 0.1, base - 0.25, 0.1)
+        for whose, base in (("members", 0.5), ("new", 0.4))
+        for steps in (5, 0)
+    ]
+    values = collect([make_run("few_shot_fedavg_building_16", 0.6, curve=rows)], measure)
+    assert find_few_shot(values, "fedavg", "16") == {0: {0: 0.5}, 5: {0: 0.55}}
+    assert find_few_shot(values, "random", "16", "new") == {0: {0: pytest.approx(0.15)}, 5: {0: pytest.approx(0.15)}}
+    assert find_few_shot(values, "maml1", "16") == find_few_shot(values, "fedavg", "all") == {}
+    run = make_run("few_shot_local_building_16", 0.45, own={"accuracy": [0.5] * 80 + [0.25] * NEW_SENSORS})
+    found = measure(run)
+    assert (found["accuracy_of_members"], found["accuracy_of_new_sensors"]) == (0.5, 0.25)
+
+
+def test_every_place_of_the_papers_tables_has_its_experiment():
+    """Twelve are runs of our factorial, the methods as tuned."""
+    assert PLACES.keys() < {each.name for each in list_experiments().values() if each.paper == "amfl_p"}
+    tuned = {name for name, place in PLACES.items() if place.preset == "tuned"}
+    names = ("start_maml_resources", "start_fedavg_same", "fedavg_alone", "local_training")
+    assert tuned == {f"{name}_building_{level}" for name in names for level in ("low", "medium", "high")}
+    assert len(PLACES) == 24

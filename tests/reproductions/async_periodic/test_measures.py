@@ -1,0 +1,121 @@
+"""What is measured in a run of asynchronous FL, by hand, and which experiments there are."""
+
+import statistics
+
+import numpy as np
+import pytest
+
+from launch.runs.run_records import RunRecord, resolve_experiment
+from launch.settings.experiments import get_experiment, list_experiments
+from launch.settings.run_config import flag_values
+from reproductions.async_periodic.figure import compute_accuracy_curve
+from reproductions.async_periodic.measures import (
+    AXES,
+    FEDAVG,
+    FEDAVG_PROXIMAL,
+    MODEL_BYTES,
+    PLACES,
+    TUNED_KINDS,
+    compute_fluctuation,
+    find_last_within,
+    make_place,
+    measure,
+    name_experiment,
+)
+
+CITY = "async_periodic_mnist_city"  # shows what a large federation costs; no accuracy of it is reported
+
+
+def make_run(experiment, accuracies, seed=0, period=0.25, models=None):
+    """A run whose round r ends at `period` * r T_max, has 30 updates, and moves so many models down and up."""
+    flags = flag_values(resolve_experiment(get_experiment(experiment), [f"--seed={seed}"]))
+    longest_s = flags["max_training_s"]
+    moved = {} if models is None else {"bytes_down": models[0] * MODEL_BYTES, "bytes_up": models[1] * MODEL_BYTES}
+    rounds = {
+        i: {"virtual_time_s": period * i * longest_s, "num_clients": 30.0, "test_accuracy": accuracy, **moved}
+        for i, accuracy in enumerate(accuracies, start=1)
+    }
+    return RunRecord(None, flags, experiment, rounds)
+
+
+def climb(last, swing=0.0):
+    """40 accuracies in a straight line to `last`, every other one lower by `swing`."""
+    return [last * index / 40 - swing * (index % 2) for index in range(1, 41)]
+
+
+def test_every_place_has_its_experiment_and_every_experiment_its_place():
+    names = {each.name for each in list_experiments().values() if each.paper == "async_periodic"}
+    assert PLACES.keys() == names - {CITY}
+    assert len([place for place in PLACES.values() if not place.algo.endswith("_tuned")]) == 2 * (3 * 5 + 2) + 5
+    assert PLACES["async_periodic_mnist_persistent_random_old1.25"] == make_place("persistent", "random", "old1.25")
+    assert PLACES["fed_async_mnist_iid"] == make_place("iid", "", "fed_async")
+    assert name_experiment(make_place("shards", "", "fed_async_tuned")) == "fed_async_mnist_shards_tuned"
+    assert all(make_place("shards", *place) in PLACES.values() for place in TUNED_KINDS)
+
+
+def test_fedavg_with_the_proximal_term_differs_from_the_papers_in_that_alone():
+    for case in ("iid", "shards"):
+        plain, proximal = (
+            flag_values(resolve_experiment(get_experiment(f"async_periodic_mnist_{case}_random_{kind}")))
+            for kind in (FEDAVG, FEDAVG_PROXIMAL)
+        )
+        assert plain == proximal | {"proximal_weight": 0.0}
+
+
+def test_methods_that_never_wait_send_alike():
+    runs = [flag_values(resolve_experiment(get_experiment(f"{algo}_mnist_shards"))) for algo in AXES["never_waiting"]]
+    assert len({(run["rounds"], run["batch_size"]) for run in runs}) == 1
+
+
+def test_costs_are_met_as_by_a_step_function():
+    assert find_last_within(1.0, [0.4, 0.8, 1.2], [1, 2, 3]) == 2
+    assert find_last_within(1.2, [0.4, 0.8, 1.2], [1, 2, 3]) == 3
+    assert find_last_within(0.3, [0.4, 0.8, 1.2], [1, 2, 3]) is None
+
+
+def test_fluctuation_is_of_the_last_ten_changes_and_blind_to_a_steady_climb():
+    assert compute_fluctuation([9.0, 0.0, *(float(i) for i in range(11))]) == pytest.approx(0)
+    changes = [1.0, -1.0] * 5
+    assert compute_fluctuation([5.0, *np.cumsum(changes)[:9], 7.0, 5.0][:2]) is None
+    values = np.concatenate([[100.0, 3.0], 3.0 + np.cumsum(changes)])
+    assert compute_fluctuation(list(values)) == pytest.approx(statistics.stdev(changes))
+
+
+def test_measures_by_hand():
+    """FedAvg, 0.99 T_max a round: ten rounds fit in 10 T_max, 38 in 1,150 updates."""
+    fedavg = measure(make_run("async_periodic_mnist_iid_random_synchronous_plain", climb(0.75), period=0.99))
+    expected = {
+        "final": 75,
+        "at_equal_time": 75 * 10 / 40,
+        "at_equal_uploads": 75 * 38 / 40,
+        "time": 39.6,
+        "updates": 1200,
+    }
+    assert {name: fedavg[name] for name in expected} == pytest.approx(expected) and "at_equal_bytes" not in fedavg
+    changes = [2.0 * (1 if index % 2 == 0 else -1) for index in range(31, 41)]
+    swinging = measure(make_run("async_periodic_mnist_iid_significance_old", climb(0.0, 0.02)))
+    assert swinging["fluctuation"] == pytest.approx(statistics.stdev(changes))
+    assert measure(make_run("async_periodic_mnist_iid_random_equal", climb(0.8)[:39])) == {}, "it ended early"
+    assert measure(make_run(CITY, [0.5])) == {}
+
+
+def test_equal_bytes_are_counted_both_ways_in_models():
+    """65 models a round, 35 down and 30 up: 2,600 are 40 rounds, so that the 41st does not count."""
+    run = make_run("buffered_mnist_iid", [index / 100 for index in range(1, 71)], models=(35, 30))
+    assert measure(run)["at_equal_bytes"] == pytest.approx(40)
+
+
+def test_the_mean_over_a_cycle_is_of_the_last_twelve_aggregations():
+    """50 % at the last ten, 38 at the two before: 576 / 12 = 48."""
+    run = make_run("async_periodic_mnist_persistent_random_old", [0.9] * 28 + [0.38] * 2 + [0.5] * 10)
+    assert [measure(run)[metric] for metric in ("mean_of_last", "mean_of_cycle")] == pytest.approx([50, 48])
+
+
+def test_a_curve_is_the_mean_and_deviation_over_the_seeds():
+    pair = [
+        make_run("async_periodic_mnist_iid_random_equal", climb(last), seed) for seed, last in enumerate((0.8, 0.84))
+    ]
+    curve = compute_accuracy_curve(pair, is_by_time=True)
+    assert (curve.places[0], curve.places[-1]) == (0.25, 10.0)
+    assert (curve.mean[-1], curve.spread[-1]) == (pytest.approx(82), pytest.approx(4 / 2**0.5))
+    assert compute_accuracy_curve(pair[:1], is_by_time=False).places[-1] == 40

@@ -1,0 +1,74 @@
+"""Results over the seeds, on runs with numbers by hand: which runs count, their means and deviations."""
+
+import math
+import pathlib
+
+import pytest
+
+from launch.runs.run_records import RunRecord
+from reproductions.engine.collection import (
+    Measured,
+    Place,
+    choose_runs,
+    find_first_round,
+    group_runs,
+    summarize,
+)
+from reproductions.engine.counted_runs import read_runs
+
+CELL = "fedsikd_mnist_alpha0.1"
+PLACE = Place("printed", "mnist", "0.1", "fedsikd")
+
+
+def read_all(runs_dir):
+    return [record for record, _ in read_runs(runs_dir) if record]
+
+
+def find_place(experiment):
+    return PLACE if experiment == CELL else None
+
+
+def test_mean_and_sample_deviation():
+    # mean (0.7 + 0.8 + 0.9) / 3 = 0.8; squared distances 0.01 + 0 + 0.01 over 2 = 0.01, its root 0.1
+    assert summarize([0.7, 0.8, 0.9]) == pytest.approx(Measured(0.8, 0.1, 3))
+    assert summarize([0.7]) == Measured(0.7, None, 1)
+
+
+def test_a_seed_counts_once_with_its_longest_run(tmp_path, write_run):
+    short = write_run(tmp_path / "a", "fedsikd_mnist_alpha0.1", 0, rounds=2)
+    long = write_run(tmp_path / "b", "fedsikd_mnist_alpha0.1", 0, rounds=5)
+    chosen, left_out = choose_runs(read_all(tmp_path))
+    assert [run.path for run in chosen] == [long]
+    assert len(left_out) == 1
+    assert left_out[0].startswith(str(short)) and left_out[0].endswith("as many rounds or more")
+
+
+def test_a_shorter_run_with_other_results_is_told_from_a_repeated_one():
+    def run(name, *accuracies):
+        rounds = {number: {"test_accuracy": accuracy} for number, accuracy in enumerate(accuracies, 1)}
+        return RunRecord(pathlib.Path(name), {"seed": 0}, CELL, rounds)
+
+    chosen, left_out = choose_runs([run("short", 0.5, 0.7), run("long", 0.5, 0.6, 0.8)])
+    assert [each.path.name for each in chosen] == ["long"]
+    assert left_out[0].startswith("short") and left_out[0].endswith("and other accuracies in those that both have")
+
+
+def test_runs_are_grouped_by_place_and_of_a_seed_the_longest_counts(tmp_path, write_run):
+    write_run(tmp_path, CELL, 1, rounds=2)
+    write_run(tmp_path, CELL, 0, rounds=2)
+    write_run(tmp_path / "longer", CELL, 0, rounds=3)
+    write_run(tmp_path, "fedavg_mnist_alpha0.1", 0, rounds=2)
+    by_place = group_runs(read_all(tmp_path), find_place)
+    assert list(by_place) == [PLACE]
+    assert [(run.flags["seed"], len(run.rounds)) for run in by_place[PLACE]] == [(0, 3), (1, 2)]
+
+
+def test_what_one_seed_never_reaches_has_no_mean_or_deviation():
+    assert summarize([5, 15, math.inf]) == Measured(math.inf, None, 3)
+
+
+def test_the_first_round_with_an_accuracy():
+    accuracies = {1: 0.5, 2: 0.8, 3: 0.7, 6: 0.9}
+    assert find_first_round(accuracies, 0.8, 5) == 2
+    assert find_first_round(accuracies, 0.85, 5) == math.inf
+    assert find_first_round(accuracies, 0.85, 6) == 6

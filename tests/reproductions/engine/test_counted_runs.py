@@ -1,0 +1,69 @@
+"""Run folders are matched with their experiment by name and settings, and refused with a reason."""
+
+import pytest
+
+from reproductions.engine.counted_runs import find_experiment_of, read_runs
+
+CELL = "fedsikd_mnist_alpha0.1"
+
+
+def test_a_run_is_matched_by_its_folder_and_its_settings(tmp_path, write_run):
+    run_dir = write_run(tmp_path, CELL, seed=2, rounds=3)
+    [(record, reason)] = read_runs(tmp_path)
+    assert reason == ""
+    assert (record.path, record.experiment) == (run_dir, CELL)
+    assert record.flags["seed"] == 2
+    assert sorted(record.rounds) == [1, 2, 3]
+
+
+def test_the_run_folder_itself_may_bear_the_name(tmp_path, write_run):
+    write_run(tmp_path, CELL, seed=0, rounds=1).rename(tmp_path / "moved")
+    (tmp_path / CELL).rmdir()
+    (tmp_path / "moved").rename(tmp_path / CELL)
+    [(record, _)] = read_runs(tmp_path)
+    assert record.experiment == CELL
+
+
+@pytest.mark.parametrize("arguments", [["--temperature=1"], ["--smoke"], ["--activation=relu"]])
+def test_a_run_with_other_settings_is_refused(tmp_path, write_run, arguments):
+    write_run(tmp_path, CELL, seed=0, rounds=1, arguments=arguments)
+    [(record, reason)] = read_runs(tmp_path)
+    assert record is None
+    assert "other settings than fedsikd/fedsikd_mnist_alpha0.1 " in reason
+    assert "\n" not in reason
+
+
+def test_rounds_and_places_are_no_other_settings(tmp_path, write_run):
+    write_run(tmp_path, CELL, seed=0, rounds=1, arguments=["--rounds=5", "--data_dir=elsewhere"])
+    [(record, _)] = read_runs(tmp_path)
+    assert record is not None
+
+
+def test_the_means_of_computing_are_no_other_settings(tmp_path, write_run):
+    write_run(tmp_path, CELL, seed=0, rounds=1, arguments=["--runtime=in_process"])
+    [(record, _)] = read_runs(tmp_path)
+    assert record is not None
+
+
+def test_broken_and_foreign_folders_are_named_with_the_reason(tmp_path, write_run):
+    (write_run(tmp_path, CELL, seed=0, rounds=1) / "config.json").write_text("{")
+    (write_run(tmp_path, CELL, seed=1, rounds=1) / "metrics.csv").write_text("")
+    write_run(tmp_path, CELL, seed=2, rounds=1).rename(tmp_path / "my_run")
+    reasons = [reason for record, reason in read_runs(tmp_path) if record is None]
+    assert len(reasons) == 3
+    assert "seed_0" in reasons[0] and "config.json" in reasons[0]
+    assert "seed_1" in reasons[1] and "metrics.csv" in reasons[1]
+    assert "my_run" in reasons[2] and "not named after an experiment" in reasons[2]
+
+
+def test_a_run_is_of_the_experiment_after_which_the_folder_of_its_seeds_is_called(tmp_path, write_run, monkeypatch):
+    papers = tmp_path / "papers"
+    monkeypatch.setattr("launch.settings.experiments.REPRODUCTIONS", papers)
+    (papers / "mine").mkdir(parents=True)
+    rules = '[[settings]]\nours = "a guess"\nalgo = "fedavg"\nrounds = 1\n'
+    (papers / "mine" / "experiments.toml").write_text(f'[experiments]\nmy_own_tuned = "Mine."\n{rules}')
+    write_run(tmp_path / "runs", "my_own_tuned", seed=0, rounds=1)
+    [(record, _)] = read_runs(tmp_path / "runs")
+    assert record.experiment == "my_own_tuned"
+    assert find_experiment_of(tmp_path / "runs" / "my_own_tuned").full_name == "mine/my_own_tuned"
+    assert find_experiment_of(tmp_path / "runs" / "my_own") is None

@@ -1,0 +1,65 @@
+"""Which model devices prefer, and what a round takes beside FedAvg's: measures of made-up runs, by hand."""
+
+import pytest
+
+from reproductions.engine.counted_runs import collect_runs
+from reproductions.fedcd.costs import compute_ratios
+from reproductions.fedcd.measures import measure_preferences
+
+FEDCD = "fedcd_cifar10_hierarchical_cpu"
+
+
+def lay_out(models):
+    """The models of 30 devices, of which the first three are given."""
+    return [*models, *[7] * 27]
+
+
+@pytest.mark.parametrize(
+    ("first_archetype", "agreement", "returning"),
+    [
+        ([[0, 0, 0]] * 40, 100, 0),
+        ([[0, 0, 1]] * 40, 90, 0),  # one of ten archetypes never agrees
+        ([[0, 0, 0]] * 20 + [[4, 4, 4]] * 10 + [[0, 0, 0]] * 10, 100, 1),
+        ([[0, 0, 0]] * 20 + [[4, 4, 4]] * 20, 100, 0),  # it leaves and stays away
+        ([[0, 0, 0]] * 20 + [[0, 4, 5]] * 10 + [[0, 0, 0]] * 10, 97.5, 0),  # no two agree: still the last
+        ([[0, 0, 0]] * 20 + [[4, 4, 0]] * 10 + [[0, 0, 4]] * 10, 95, 1),
+    ],
+)
+def test_agreement_and_return(tmp_path, write_archetype_run, write_preferences, first_archetype, agreement, returning):
+    """Rounds 1 to 5, before the first milestone, do not count; nor do those after the 45th."""
+    write_preferences(
+        write_archetype_run(tmp_path, FEDCD, [0.5] * 47),
+        [
+            lay_out(each)
+            for each in [[1, 2, 3], [0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1], *first_archetype, *[[2, 3, 4]] * 2]
+        ],
+    )
+    (run,) = collect_runs(tmp_path)[0]
+    assert measure_preferences(run, 45) == pytest.approx({"agreement": agreement, "returning": returning})
+
+
+def test_a_log_that_is_missing_or_ends_early_says_nothing(tmp_path, write_archetype_run, write_preferences):
+    run_dir = write_archetype_run(tmp_path, FEDCD, [0.5] * 45)
+    (run,) = collect_runs(tmp_path)[0]
+    assert measure_preferences(run, 45) == {}
+    write_preferences(run_dir, [lay_out([0, 0, 0])] * 44)
+    assert measure_preferences(run, 45) == {}
+
+
+def test_a_round_beside_fedavgs(write_seeds, build_report, find_claim):
+    """FedCD has 45 models on the 30 devices, moves as much and takes 1.5 times as long."""
+    steady = {"live_models": 6, "active_models": 45, "preferred_models": 2}
+    write_seeds(FEDCD, [0.6] * 45, round_s=lambda seed: 1.5 + 0.01 * seed, **steady)
+    report = build_report(write_seeds("fedavg_cifar10_hierarchical_cpu", [0.4] * 45))
+    row = find_claim(report, "minimal computation", "hierarchical")
+    assert row["cpu"] == "not reproduced"
+    assert row["cpu_numbers"].startswith("2 of 3 comparisons on the other side: seconds a round, over FedAvg's: 1.51")
+    assert find_claim(report, "after convergence", "hierarchical")["cpu_numbers"].endswith(
+        "models on all devices 45.00: the same in all 3 seeds"
+    )
+
+
+def test_ratios_of_what_both_have():
+    values = {("mine", "mb_per_round"): 6.0, ("theirs", "mb_per_round"): 2.0, ("mine", "s_per_round"): 1.0}
+    found = compute_ratios(("mine", "theirs"), lambda run, name: values.get((run, name)))
+    assert dict(found) == {"mb_per_round_ratio": 3.0}

@@ -1,0 +1,55 @@
+"""The registry's rows, and the committed pages: they are what the kept runs give, which all count."""
+
+import pathlib
+
+import pytest
+
+from launch.runs.run_archive import open_runs
+from reproductions.engine.counted_runs import collect_runs
+from reproductions.registry import PAPERS
+from reproductions.report import Request, write_report
+
+ROOT = pathlib.Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
+CLAIMS = [(name, claim) for name, paper in PAPERS.items() for claim in paper.claims]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_kept_runs_give_the_committed_page_and_tables_and_all_count(name, tmp_path):
+    runs, left_out = collect_runs(open_runs(RESULTS / f"{name}.zip"))
+    report = PAPERS[name].build_report(runs)
+    assert left_out == [] and len(report.runs) == len(runs) > 0
+    assert not [line for line in report.left_out if "in no table, only in curves" not in line]
+    write_report(report, Request(name, (), tmp_path, figure=False, archive=None))
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert made == {file: (RESULTS / file).read_bytes() for file in made}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_printed_tables_are_there_and_have_rows(name):
+    paper = PAPERS[name]
+    assert bool(paper.read_printed_rows()) == (paper.path / "printed.csv").is_file()
+
+
+def test_no_claim_stands_twice():
+    texts = [(name, claim.section, claim.text) for name, claim in CLAIMS]
+    assert len(set(texts)) == len(texts) > 50
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_report_that_draws_a_figure_shows_it(name):
+    figure = PAPERS[name].page.get("figure")
+    assert bool(figure) == (PAPERS[name].draw is not None)
+    assert not figure or (RESULTS / figure).is_file()
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_further_comparison_is_one_of_ours(name):
+    assert all(claim.conditions and not claim.section for claim in PAPERS[name].further)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_other_runs_do_not_count(name, tmp_path, write_run):
+    foreign = "fedavg_building_low" if name != "amfl_p" else "fedavg_mnist_alpha0.1"
+    write_run(tmp_path, foreign, 0, rounds=1)
+    assert list(PAPERS[name].build_report(collect_runs(tmp_path)[0]).runs) == []
