@@ -1,33 +1,25 @@
-"""Experiments: named settings of papers, each with where its value comes from. They are data, not code.
+"""Experiments: named settings of papers, each with where its value comes from.
 
-They lie in `reproductions/<paper>/experiments.toml`, and the searches that chose some of them in `searches.toml`:
+They are rows of Python files, `EXPERIMENTS` of `reproductions/<paper>/experiments.py`, and the searches that chose some
+of them `SEARCHES` of the `searches.py` beside it:
 
-    report = "fedsikd"                              # the report that counts the runs, if there is one
+    COMMON = printed("section IV", dataset="mnist", num_clients=40)
+    EXPERIMENTS = [
+        make_experiment(
+            f"fedsikd_mnist_alpha{alpha}",
+            f"FedSiKD on MNIST, alpha {alpha}: Table V.",      # what it is, for a reader
+            COMMON,                                             # further settings override those before them
+            printed("section V", algo="fedsikd", dirichlet_alpha=alpha),
+            from_code("github.com/a/b, commit 0123456", teacher_epochs=10),
+            ours("the paper prints no learning rate", student_learning_rate=0.001),
+            printed="test accuracy 90.03 %.",                   # what the paper prints for it
+        )
+        for alpha in (0.1, 0.5)
+    ]
 
-    [experiments]                                   # each name, and what it is; {1} is the first choice in braces
-    "fedsikd_mnist_alpha{0.1,0.5}" = "FedSiKD on MNIST, alpha {1}: Table V."
-    "{fedavg,fl_hc}_mnist" = "{1} on MNIST."
-
-    [short]                                         # other names of some, as "<paper>/mnist"
-    mnist = "fedsikd_mnist_alpha0.1"
-
-    [words]                                         # how the texts above say a part of a name
-    fl_hc = "FL+HC"
-
-    [printed]                                       # what the paper prints for them; a * stands for anything
-    "*_alpha0.1" = "test accuracy 90.03 %."
-
-    [[settings]]                                    # flags of one origin
-    printed = "section IV"                          # or: code = "<repository>, commit <hash>", or: ours = "<why>"
-    note = "What else is to be said."
-    of = "*_mnist_*"                                # whose they are; all experiments' without it
-    num_clients = 40
-    dirichlet_alpha = { "*_alpha0.1*" = 0.1, "*_alpha0.5*" = 0.5 }
-
-What stands further down overrides what stands above; last come the settings of a `chosen.toml` beside the file, which a
-program has written. A setting of algorithms belongs to the experiments whose algorithm has it, one that begins with the
-name of an algorithm, as `fedavg_epochs`, to those with that algorithm alone.
-Imports no TensorFlow, and reads a file when it is asked for.
+A file runs when somebody types a name in it, as in `--experiment=<paper>/<name>`, or asks for a list; a name that a run
+has kept runs nothing. `REPORT` is the report that counts the runs, if it is not called like the paper.
+Imports no TensorFlow.
 """
 
 import dataclasses
@@ -41,22 +33,18 @@ import re
 import sys
 import textwrap
 import types
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.flagfiles import replace_directives
-from launch.settings.setting_names import find_owner, read_name
 
 REPRODUCTIONS = pathlib.Path(__file__).parents[2] / "reproductions"  # a folder a paper; of a checkout alone
-EXPERIMENTS, SEARCHES = "experiments", "searches"  # the files, and the tables in them that have the names
-CHOSEN = "chosen.toml"  # further settings of the experiments, which a program has written
+EXPERIMENTS, SEARCHES = "experiments", "searches"  # the modules of a paper, and in capitals the rows in them
 NAMES = {EXPERIMENTS: "experiment", SEARCHES: "search"}
 EVERYTHING = {EXPERIMENTS: "; launch.train --list_experiments shows all", SEARCHES: ""}
 EXPECTED = "<paper>/<name>; --list_experiments lists them"
 WIDTH = 120
-NOTE, OF = "note", "of"
 NOT_KEPT = "trials were not kept"  # what is said of a search whose table of trials does not lie in docs/results/
 _TRIALS = re.compile(r"docs/results/[\w./-]+\.csv")
 
@@ -92,27 +80,30 @@ class Provenance(NamedTuple):
     note: str
 
 
+Block = tuple[Provenance, ...]  # settings of one origin
+
+
 @dataclasses.dataclass(frozen=True)
 class Experiment:
     """Named settings.
 
     Attributes:
-      paper: the folder that they lie in.
       name: unlike that of any other experiment.
       about: what it is, for a reader.
+      settings: one a flag, the algorithm first.
       printed: what the paper prints for it; "" where that is not known.
-      settings: one a flag.
-      report: what `launch.report --tables` calls the report that counts its runs; "" if none does.
       short: another name inside its paper; "" if it has none.
+      paper: the folder that it lies in.
+      report: what `launch.report --tables` calls the report that counts its runs.
     """
 
-    paper: str
     name: str
     about: str
-    printed: str
-    settings: tuple[Provenance, ...]
-    report: str = ""
+    settings: Block
+    printed: str = ""
     short: str = ""
+    paper: str = ""
+    report: str = ""
 
     @property
     def full_name(self) -> str:
@@ -143,6 +134,45 @@ def import_reproduction(name: str) -> types.ModuleType:
         spec = importlib.util.spec_from_file_location(REPRODUCTIONS.name, REPRODUCTIONS / "__init__.py", **where)
         sys.modules[REPRODUCTIONS.name] = importlib.util.module_from_spec(spec)
     return importlib.import_module(f"{REPRODUCTIONS.name}.{name}")
+
+
+def printed(source: str, note: str = "", /, **settings: Any) -> Block:
+    """Settings that a paper prints.
+
+    Args:
+      source: the section.
+      note: what else is to be said.
+      settings: {flag: value}.
+    """
+    return _make_block(Origin.PRINTED, source, note, settings)
+
+
+def from_code(source: str, note: str = "", /, **settings: Any) -> Block:
+    """The same of the authors' published code: `source` is the repository and commit."""
+    return _make_block(Origin.AUTHORS_CODE, source, note, settings)
+
+
+def ours(source: str, note: str = "", /, **settings: Any) -> Block:
+    """The same of our choice: `source` is the reason."""
+    return _make_block(Origin.OURS, source, note, settings)
+
+
+def _make_block(origin: Origin | None, source: str, note: str, settings: Mapping[str, Any]) -> Block:
+    spelled = {flag: str(value).lower() if isinstance(value, bool) else str(value) for flag, value in settings.items()}
+    return tuple(Provenance(flag, value, origin, source, note) for flag, value in spelled.items())
+
+
+def make_experiment(name: str, about: str, /, *blocks: Block, printed: str = "", short: str = "") -> Experiment:
+    """A row of a paper: of settings that stand in several blocks the last one counts."""
+    settings = {each.flag: each for block in blocks for each in block}
+    return Experiment(
+        name, about, tuple(sorted(settings.values(), key=lambda each: each.flag != "algo")), printed, short
+    )
+
+
+def make_search(name: str, about: str, /, **flags: Any) -> Experiment:
+    """A row of a paper's searches: flags of `launch.tune`."""
+    return Experiment(name, about, _make_block(None, "", "", flags))
 
 
 def list_experiments() -> dict[str, Experiment]:
@@ -252,8 +282,8 @@ def format_flagfile(experiment: Experiment) -> str:
 @functools.cache
 def _list_all(kind: str, folder: pathlib.Path) -> dict[str, Experiment]:
     everything: dict[str, Experiment] = {}
-    for path in sorted(folder.glob(f"*/{kind}.toml")):
-        for each in _read(kind, path).values():
+    for path in sorted(folder.glob(f"*/{kind}.py")):
+        for each in _read(kind, folder, path.parent.name).values():
             if each.name in everything:
                 raise FlagError(f"{path}: {each.name} is in {everything[each.name].paper}, too; rename one")
             everything[each.name] = each
@@ -264,8 +294,8 @@ def _find(kind: str, name: str) -> Experiment | None:
     paper, _, own = name.rpartition("/")
     if not paper:
         return _list_all(kind, REPRODUCTIONS).get(own)
-    path = REPRODUCTIONS / paper / f"{kind}.toml"
-    known = _read(kind, path) if "/" not in paper and path.is_file() else {}
+    has_any = paper.isidentifier() and (REPRODUCTIONS / paper / f"{kind}.py").is_file()
+    known = _read(kind, REPRODUCTIONS, paper) if has_any else {}
     return known.get(own) or next((each for each in known.values() if own and each.short == own), None)
 
 
@@ -285,121 +315,9 @@ def _get(kind: str, name: str) -> Experiment:
 
 
 @functools.cache
-def _read(kind: str, path: pathlib.Path) -> dict[str, Experiment]:
-    """{name: experiment} of a file, in its order. Raises FlagError where the file says what cannot be."""
-    import tomllib  # here, since `--help` needs none
-
-    def load(path: pathlib.Path) -> dict[str, Any]:
-        try:
-            return tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise FlagError(f"{path}: cannot be read ({error})") from None
-
-    content, chosen = load(path), path.with_name(CHOSEN)
-    words = content.get("words", {})
-    about = dict(pair for name, text in content.get(kind, {}).items() for pair in _expand(name, text, words))
-    printed = content.get("printed", {})
-    rules = [_Rule(path, kind, rule) for rule in content.get("settings", ())]
-    if kind == EXPERIMENTS and chosen.is_file():
-        rules += [_Rule(chosen, kind, rule) for rule in load(chosen).get("settings", ())]
-    short = {full: other for other, full in content.get("short", {}).items()}
-    if unknown := sorted(short.keys() - about.keys()):
-        raise FlagError(f"{path}: [short] names {unknown[0]}, which is not in [{kind}]")
-    experiments = {}
-    for name, text in about.items():
-        settings = _collect(name, rules)
-        told = _choose(printed, name) if printed else None
-        experiments[name] = Experiment(
-            path.parent.name, name, text, told or "", tuple(settings), content.get("report", ""), short.get(name, "")
-        )
-    used = {pattern for rule in rules for pattern in rule.patterns} | printed.keys()
-    if idle := [pattern for pattern in used if not any(map(_compile(pattern).match, about))]:
-        raise FlagError(f"{path}: {idle[0]} is like no name in [{kind}]")
-    return experiments
-
-
-class _Rule:
-    """A table of `[[settings]]`: flags of one origin, and the patterns of the names that have them."""
-
-    def __init__(self, path: pathlib.Path, kind: str, content: Mapping[str, Any]):
-        origins = [origin for origin in Origin if origin in content]
-        if len(origins) != (kind == EXPERIMENTS):
-            given = f"one of {', '.join(Origin)}" if kind == EXPERIMENTS else "flags alone"
-            raise FlagError(f"{path}: expected {given} in each of [[settings]], not {dict(content)!r:.80}")
-        self.origin = origins[0] if origins else None
-        self.source = content[self.origin] if origins else ""
-        self.note = content.get(NOTE, "")
-        of = content.get(OF, ["*"])
-        self._of = [of] if isinstance(of, str) else of
-        self._values = {flag: value for flag, value in content.items() if flag not in (*Origin, NOTE, OF)}
-        by_name = [each for each in self._values.values() if isinstance(each, dict)]
-        self.patterns = {*self._of, *(pattern for each in by_name for pattern in each)}
-
-    def iterate(self, name: str) -> Iterator[Provenance]:
-        """The flags that an experiment has by it."""
-        if not any(_compile(pattern).match(name) for pattern in self._of):
-            return
-        for flag, value in self._values.items():
-            chosen = _choose(value, name) if isinstance(value, dict) else value
-            if chosen is not None:
-                yield Provenance(flag, _format_value(chosen), self.origin, self.source, self.note)
-
-
-def _collect(name: str, rules: Sequence[_Rule]) -> list[Provenance]:
-    """The settings of an experiment, one a flag, without those of other algorithms; its algorithm is first."""
-    given = [each for rule in rules for each in rule.iterate(name)]
-    spelling = next((each.value for each in reversed(given) if each.flag == "algo"), None)
-    if spelling is None:
-        return list({each.flag: each for each in given}.values())
-    algorithm, found = ALGORITHMS[spelling], {}
-    for each in given:
-        if algorithm in _find_algorithms(each.flag):
-            flag = read_name(each.flag, algorithm)
-            found[flag] = each._replace(flag=flag)
-    return sorted(found.values(), key=lambda each: each.flag != "algo")
-
-
-@functools.cache
-def _find_algorithms(name: str) -> Collection[Algorithm]:
-    """Those whose setting a name is in a file; all where it is of every run, or unknown."""
-    rows = ALGORITHMS.values()
-    if owner := find_owner(name, rows):
-        return (owner,)
-    return tuple(row for row in rows if name in row.names) or tuple(rows)
-
-
-def _choose(by_pattern: Mapping[str, Any], name: str) -> Any:
-    """What the last pattern says that a name is like; None if none is."""
-    return next((by_pattern[each] for each in reversed(by_pattern) if _compile(each).match(name)), None)
-
-
-def _format_value(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_BRACES = re.compile(r"\{([^{}]*)\}")
-
-
-@functools.cache
-def _compile(pattern: str) -> re.Pattern:
-    """A pattern of names, in which * is anything and {a,b} is a or b."""
-    parts = _BRACES.split(pattern)  # what is between braces has the odd places
-    choices = ("|".join(map(re.escape, part.split(","))) for part in parts[1::2])
-    written = [".*".join(map(re.escape, part.split("*"))) for part in parts[::2]]
-    return re.compile(
-        "".join(part + f"(?:{choice})" for part, choice in zip(written, choices, strict=False)) + written[-1] + r"\Z"
-    )
-
-
-def _expand(name: str, text: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The names that one with choices in braces stands for, each with its text; a choice may be {part=words}."""
-    choices = _BRACES.search(name)
-    if choices is None:
-        yield name, text
-        return
-    place = len(_BRACES.findall(name))  # the last is filled in first
-    *_, last = _BRACES.finditer(name)
-    for choice in last[1].split(","):
-        part, _, own = choice.partition("=")
-        filled = text.replace(f"{{{place}}}", own or words.get(part, part))
-        yield from _expand(name[: last.start()] + part + name[last.end() :], filled, words)
+def _read(kind: str, folder: pathlib.Path, paper: str) -> dict[str, Experiment]:
+    """{name: row} of a paper's module, in its order."""
+    module = import_reproduction(f"{paper}.{kind}")
+    report = getattr(module, "REPORT", paper)
+    rows = (dataclasses.replace(each, paper=paper, report=report) for each in getattr(module, kind.upper()))
+    return {each.name: each for each in rows}
