@@ -16,8 +16,8 @@
 #              the bytes of their tables; 20 to 30 minutes (ARGS="--only=fedcd*" for some). Where the packages differ, too,
 #              ARGS="--before_environment=<other checkout>/.venv" runs that revision by an environment of its own
 # make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
-# make bench-gpu  on a machine with an NVIDIA GPU: what it does there, beside the host's cores and pfl-research; a quarter
-#              of an hour (ARGS="--smoke" for a miniature on the CPU)
+# make bench-gpu  launch.benchmark --device=gpu: a round on an NVIDIA GPU, beside the host's cores and pfl-research
+#              (ARGS="--smoke" for a miniature on the CPU)
 # All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with; where there is none,
 # uv gets one.
 
@@ -71,7 +71,7 @@ test-same-bytes: setup
 	@.venv/bin/python tests/same_bytes/compare_revisions.py --revision=$(REVISION) $(ARGS)
 
 bench-gpu: setup
-	@$(RUN) launch.benchmarks.gpu $(ARGS)
+	@$(RUN) launch.benchmark --device=gpu $(ARGS)
 
 docs: setup
 	@sh ./docs/site/build.sh $(ARGS)

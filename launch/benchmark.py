@@ -1,6 +1,7 @@
 """`python -m launch.benchmark`: seconds a round of this project beside others and beside the machine's limit.
 
-`--before=<folder>` times another checkout of this project beside this one, by its own code.
+`--before=<folder>` times another checkout of this project beside this one, by its own code. `--device=gpu` times this
+project on an NVIDIA GPU beside the host's cores. `--smoke` does it all in miniature, on the CPU.
 
 Every peer (`launch/benchmarks/`) lives in a process of its own. They take turns, one round each, again and again, and
 only one works at a time. So a slow minute of the machine slows all of them alike. Then all start again, since a
@@ -13,27 +14,33 @@ import pathlib
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from launch.benchmarks.gpu_peers import install_libraries, make_gpu_peers, name_gpu
+from launch.benchmarks.gpu_samples import GpuSampler, find_gpu
 from launch.benchmarks.machine import describe_machine
 from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.turns import Times, compute_results, time_in_turns
-from launch.benchmarks.workloads import BEFORE, PEERS, WORKLOADS, Peer, Workload, build_data, make_peer_before
-from launch.command_line import parse_flags, run_command
+from launch.benchmarks.workloads import BEFORE, PEERS, PFL, WORKLOADS, Peer, Workload, build_data, make_peer_before
+from launch.command_line import parse_alone, run_command
 from launch.runs.errors import RunStopped
 from launch.runs.tables import write_json
 from launch.settings.errors import FlagError
-from launch.settings.runtimes import RUNTIMES
+from launch.settings.runtimes import CPU, GPU, RUNTIMES
 from launch.stop_signals import leave
 from tff_algos.settings.config_fields import setting, texts
 
 PROGRAM = "python -m launch.benchmark"
 SECONDS = ("median", "fastest", "slowest", "CPU", "system", "first")
 COUNTED = ("ratio", "spread", "switches", "faults", "memory")
+GPU_USE = ("GPU busy", "GPU mem.", "growth")
+SMOKE = {"processes": 1, "repeats": 2}  # unless they are given
 MAX_SPREAD = 1.1  # processes that differ by more are marked
 EXPLANATION = f"""seconds a round; ratio: how many times as long as ours, above 1 where ours is faster
 spread: the slowest process over the quickest, each by its median; * if its processes differ by more than {MAX_SPREAD:g}
 switches: how often a thread stopped to wait, faults: how often a page of memory had to be found, in a round"""
+GPU_EXPLANATION = """ours: the peer gpu; GPU busy: the share of the time of its rounds in which the GPU computed
+GPU mem.: what all programs took of its memory, growth: how much more after the last round than after the second"""
 
 
 class Options(NamedTuple):
@@ -45,6 +52,8 @@ class Options(NamedTuple):
       processes: how many times each is started.
       repeats: how many rounds of each are timed in all.
       output: the JSON file, "" for none.
+      gpu: the GPU whose use is sampled, as nvidia-smi names it; "" if none is used.
+      is_smoke: whether all is in miniature, with the CPU in the GPU's place.
     """
 
     workloads: tuple[Workload, ...]
@@ -52,6 +61,8 @@ class Options(NamedTuple):
     processes: int
     repeats: int
     output: str
+    gpu: str
+    is_smoke: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +70,15 @@ class Flags:
     """The flags of this command."""
 
     workloads: tuple[str, ...] = texts(("fed_avg_mnist_student",), f"What to time: {', '.join(WORKLOADS)}.")
-    peers: tuple[str, ...] = texts(tuple(PEERS), "Which peers run it, of those that can.")
+    device: str = setting(
+        CPU,
+        "gpu: this project on an NVIDIA GPU, on the host's cores (host), and pfl-research on the same GPU.",
+        choices=(CPU, GPU),
+    )
+    clients_at_a_time: tuple[str, ...] = texts(
+        (), "With --device=gpu: numbers of clients that are trained at once, each of them one more peer, as gpu_4."
+    )
+    peers: tuple[str, ...] = texts(tuple(PEERS), "Which peers run it, of those that can; with --device=gpu all of its.")
     before: str = setting("", f"Folder of another checkout of this project, such as an older one: a peer, {BEFORE}.")
     before_runtime: str = setting(
         "", "What --before runs its computations with; empty: its own default.", choices=("", *RUNTIMES)
@@ -71,6 +90,7 @@ class Flags:
         15, "Timed rounds of each peer in all, after the first of each process, which traces.", minimum=1, maximum=10**6
     )
     output: str = setting("", "JSON file for the results; empty: only the table.")
+    smoke: bool = setting(False, "In miniature, with the CPU in the GPU's place, to see that it works.")
 
 
 def parse_options(argv: Sequence[str]) -> Options:
@@ -80,30 +100,36 @@ def parse_options(argv: Sequence[str]) -> Options:
       FlagError: an unknown flag, workload or peer, a value out of range, a peer that is not set up, a file
         that cannot be written, a folder that is no checkout.
     """
-    values = parse_flags(Flags, argv)
+    given = parse_alone(Flags, argv)
+    values = given.flags
+    if values.smoke:
+        values = dataclasses.replace(values, **{name: few for name, few in SMOKE.items() if name not in given.names})
+    gpu = name_gpu() if values.device == GPU else ""
+    numbers = _read_clients_at_a_time(values)
+    peers = make_gpu_peers(gpu, numbers, values.smoke) if gpu else dict(PEERS)
+    asked = list(values.peers if "peers" in given.names else peers)
     _check_names("workloads", values.workloads, WORKLOADS)
-    _check_names("peers", values.peers, PEERS)
+    _check_names("peers", asked, peers)
     _check_output(values.output)
     if values.repeats < values.processes:
         raise FlagError(f"--repeats={values.repeats}: expected a round for each of --processes={values.processes}")
-    peers, asked = dict(PEERS), list(values.peers)
     if values.before:
-        _check_checkout(values.before)
+        _check_before(values)
         peers[BEFORE] = make_peer_before(values.before, values.before_runtime)
         asked.append(BEFORE)
     elif values.before_runtime:
         raise FlagError(f"--before_runtime={values.before_runtime}: expected --before=<folder> beside it")
-    chosen = tuple(_choose_peers(WORKLOADS[name], asked, peers) for name in dict.fromkeys(values.workloads))
-    return Options(chosen, peers, values.processes, values.repeats, values.output)
+    workloads = tuple(_choose_workload(name, values, asked, peers) for name in dict.fromkeys(values.workloads))
+    return Options(workloads, peers, values.processes, values.repeats, values.output, gpu, values.smoke)
 
 
-def format_table(workload: Workload, peers: Mapping[str, Peer], times: Mapping[str, Sequence[Times]]) -> str:
-    """The results for people: seconds, ratio, the spread between processes and the counters of each peer."""
-    results = compute_results(times)
-    titles = "".join(f"{title:>9}" for title in (*SECONDS, *COUNTED))
+def format_table(workload: Workload, peers: Mapping[str, Peer], results: Mapping[str, Any]) -> str:
+    """The results for people: seconds, ratio, the spread between processes, counters and the GPU's use of each peer."""
+    use = results.get("gpu", {})
+    titles = "".join(f"{title:>9}" for title in (*SECONDS, *COUNTED, *(GPU_USE if use else ())))
     lines = [workload.describe(), f"{'peer':<16}{titles}"]
-    for name in times:
-        taken, cpu_s, system_s = results["rounds_s"][name], results["cpu_s"][name], results["system_s"][name]
+    for name, taken in results["rounds_s"].items():
+        cpu_s, system_s = results["cpu_s"][name], results["system_s"][name]
         seconds = (results[f"{name}_s"], min(taken), max(taken), cpu_s, system_s, results["first_round_s"][name])
         ratio, spread = results.get(f"ratio_to_{name}"), results["spread"][name]
         counted = (
@@ -112,16 +138,35 @@ def format_table(workload: Workload, peers: Mapping[str, Peer], times: Mapping[s
             f"{results['switches'][name]:.0f}",
             f"{results['faults'][name]:.0f}",
             f"{results['memory_bytes'][name] / 1e6:.0f} MB",
+            *(_format_use(use[name]) if use else ()),
         )
         cells = "".join(f"{value:7.3f} s" for value in seconds) + "".join(f"{cell:>9}" for cell in counted)
         lines.append(f"{name:<16}{cells}  {peers[name].description}")
-    return "\n".join([*lines, EXPLANATION])
+    return "\n".join([*lines, EXPLANATION, *([GPU_EXPLANATION] if use else ())])
+
+
+def _format_use(use: Mapping[str, Any]) -> tuple[str, ...]:
+    busy_percent, memory_bytes, growth_bytes = (
+        use[name] for name in ("utilisation_percent", "memory_bytes", "memory_growth_bytes")
+    )
+    return (
+        "" if busy_percent is None else f"{busy_percent:.0f} %",
+        "" if memory_bytes is None else f"{memory_bytes / 1e6:.0f} MB",
+        "" if growth_bytes is None else f"{growth_bytes / 1e6:+.0f} MB",
+    )
 
 
 def run_workload(
-    workload: Workload, peers: Mapping[str, Peer], processes: int, repeats: int, report: Callable[[str], None]
+    workload: Workload,
+    peers: Mapping[str, Peer],
+    processes: int,
+    repeats: int,
+    report: Callable[[str], None],
+    sampler: GpuSampler | None = None,
 ) -> dict[str, list[Times]]:
     """Starts the peers of a workload, times their rounds in turn, and leaves no process behind; so `processes` times.
+
+    A sampler is told when the rounds ran.
 
     Returns:
       What the rounds took, by peer and process.
@@ -142,7 +187,10 @@ def run_workload(
                 started = [stack.enter_context(PeerProcess(name, peers[name], workload, folder)) for name in present]
                 for peer in started:
                     peer.wait_until_ready()
-                taken = time_in_turns({peer.name: peer.run_round for peer in started}, rounds, report)
+                runs = {peer.name: peer.run_round for peer in started}
+                if sampler:
+                    runs = {name: sampler.watch(name, run) for name, run in runs.items()}
+                taken = time_in_turns(runs, rounds, report)
             for name in present:
                 times[name].append(taken[name])
     return times
@@ -171,22 +219,37 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: Options) -> None:
     start = time.monotonic()
-    machine = describe_machine()
-    results = {}
 
     def report(line: str) -> None:
         print(f"[{time.monotonic() - start:4.0f} s] {line}", flush=True)
 
+    machine = {**describe_machine(), "gpu": None, "smoke": options.is_smoke}
+    if options.gpu and not options.is_smoke:
+        machine["gpu"] = find_gpu(options.gpu)
+        if machine["gpu"] is None:
+            raise FlagError(
+                f"--device={GPU}: nvidia-smi sees no GPU {options.gpu}; --smoke does it in miniature on the CPU"
+            )
+        install_libraries(report)
+    results = {}
     try:
         for workload in options.workloads:
-            times = run_workload(workload, options.peers, options.processes, options.repeats, report)
-            results[workload.name] = compute_results(times)
-            print(f"\n{format_table(workload, options.peers, times)}\n", flush=True)
+            results[workload.name] = _time_workload(workload, options, report)
+            print(f"\n{format_table(workload, options.peers, results[workload.name])}\n", flush=True)
     except PeerError as error:
         raise RunStopped(f"error: {error}", 1) from error
     if options.output:
         write_json(pathlib.Path(options.output), {"machine": machine, "workloads": results})
         print(f"results in {options.output}")
+
+
+def _time_workload(workload: Workload, options: Options, report: Callable[[str], None]) -> dict[str, Any]:
+    given = (workload, options.peers, options.processes, options.repeats, report)
+    if not options.gpu:
+        return compute_results(run_workload(*given))
+    with GpuSampler(options.gpu) as sampler:
+        times = run_workload(*given, sampler)
+    return {**compute_results(times, base=GPU), "gpu": sampler.summarize()}
 
 
 def _check_names(flag: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -210,20 +273,42 @@ def _check_output(path: str) -> None:
         ) from None
 
 
-def _check_checkout(folder: str) -> None:
+def _check_before(values: Flags) -> None:
+    folder = values.before
+    if values.device != CPU:
+        raise FlagError(f"--before={folder}: expected --device={CPU}, with which alone another checkout is timed")
     if not (pathlib.Path(folder) / "launch" / "train.py").is_file():
         raise FlagError(f"--before={folder}: expected the folder of a checkout of this project, with launch/train.py")
 
 
-def _choose_peers(workload: Workload, names: Sequence[str], peers: Mapping[str, Peer]) -> Workload:
-    chosen = tuple(name for name in workload.peers if name in names)
+def _read_clients_at_a_time(values: Flags) -> list[int]:
+    numbers = [int(number) if number.isdecimal() else 0 for number in values.clients_at_a_time]
+    given = ",".join(values.clients_at_a_time)
+    if 0 in numbers:
+        raise FlagError(f"--clients_at_a_time={given}: expected numbers of at least 1, with commas between")
+    if numbers and values.device != GPU:
+        raise FlagError(f"--clients_at_a_time={given}: expected --device={GPU} beside it")
+    return numbers
+
+
+def _choose_workload(name: str, values: Flags, asked: Sequence[str], peers: Mapping[str, Peer]) -> Workload:
+    """The workload with those that can run it of the peers that are asked for. Raises FlagError if there are none."""
+    workload = WORKLOADS[name]
+    known = workload.peers
+    if values.device == GPU:
+        known = tuple(peer for peer in peers if peer != PFL or PFL in workload.peers)
+    chosen = tuple(peer for peer in known if peer in asked)
     if not chosen:
-        raise FlagError(
-            f"--peers={','.join(names)}: none can run {workload.name}; its peers: {', '.join(workload.peers)}"
-        )
-    reasons = [peers[name].explain_absence() for name in chosen]
+        raise FlagError(f"--peers={','.join(asked)}: none can run {workload.name}; its peers: {', '.join(known)}")
+    reasons = [peers[peer].explain_absence() for peer in chosen]
     if all(reasons):
-        raise FlagError(f"--peers={','.join(names)}: {reasons[0]}")
+        raise FlagError(f"--peers={','.join(asked)}: {reasons[0]}")
+    if values.smoke:
+        workload = dataclasses.replace(
+            workload,
+            description=f"{workload.description}, in miniature",
+            settings={**workload.settings, "smoke": True},
+        )
     return dataclasses.replace(workload, peers=chosen)
 
 

@@ -75,9 +75,7 @@ LAUNCH_PARTS = {
     "sweeps": {"progress", "stop_signals", "settings", "runs", "plots", "runtimes", "training", "command_line"},
     "tuning": {"progress", "settings", "runs", "plots", "sweeps", "command_line"},
     "tflite": {"pages", "progress", "settings", "runs", "plots", "runtimes", "training"},
-    "benchmarks": {
-        *("library_versions", "arenas", "stop_signals", "settings", "runs", "runtimes", "training", "command_line")
-    },
+    "benchmarks": {"library_versions", "arenas", "settings", "runs", "runtimes", "training"},
 }
 AT_MOST_ONE_MODULE = {"tensorflow_model_optimization": "models"}
 MAX_LINES = 400

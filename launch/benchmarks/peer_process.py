@@ -6,7 +6,6 @@ stock TFF's worker outlives its parent. What a peer prints goes to a log file.
 
 import contextlib
 import importlib
-import math
 import multiprocessing
 import os
 import pathlib
@@ -39,17 +38,9 @@ class PeerProcess:
     Use it as a context manager: on exit, however that comes, its whole process group is killed.
     """
 
-    def __init__(self, name: str, peer: Peer, workload: Workload, folder: str, deadline_s: float = math.inf):
-        """Starts the process.
-
-        Args:
-          name: of the peer, for messages.
-          peer: what it is.
-          workload: what it runs.
-          folder: holds the client files and gets the log `<name>.log`.
-          deadline_s: of `time.monotonic`, after which no answer is waited for.
-        """
-        self.name, self.log_path, self._deadline_s = name, os.path.join(folder, f"{name}.log"), deadline_s
+    def __init__(self, name: str, peer: Peer, workload: Workload, folder: str):
+        """Starts the process; `folder` holds the client files and gets the log `<name>.log`."""
+        self.name, self.log_path = name, os.path.join(folder, f"{name}.log")
         self._is_busy = True
         self._connection, theirs = _SPAWN.Pipe()
         arguments = (theirs, self.log_path, peer.module, dict(peer.options), workload, os.path.abspath(folder))
@@ -93,7 +84,6 @@ class PeerProcess:
             self._connection.close()
 
     def _read_answer(self, limit_s: float) -> Any:
-        limit_s = max(0.0, min(limit_s, self._deadline_s - time.monotonic()))
         try:
             if not self._connection.poll(limit_s):
                 raise PeerError(f"{self.name}: no answer within {limit_s:.0f} s; {describe_log_end(self.log_path)}")

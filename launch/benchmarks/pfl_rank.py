@@ -34,41 +34,21 @@ from pfl.model.pytorch import PyTorchModel
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 FILTERS = (32, 16, 16, 64)  # of `models.image_cnn`'s student
-NUM_CLASSES = 10
 NEVER = 10**9
 
 
-def build_image_student(num_channels, side):
-    """The layers of `models.image_cnn`'s student: strided convolutions without activation, one dense.
+class ImageStudent(torch.nn.Module):
+    """Images (batch, 1, 28, 28) in float32 to logits (batch, 10): strided convolutions without activation, one dense.
 
-    PyTorch pads each side by one where Keras pads an even side at its end alone; sizes and arithmetic are the same.
+    The weights start as Keras's do. PyTorch pads each side by one where Keras pads an even side at its end alone; sizes
+    and arithmetic are the same.
     """
-    pairs = itertools.pairwise((num_channels, *FILTERS))
-    convolutions = [torch.nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairs]
-    for _ in FILTERS:
-        side = -(-side // 2)
-    return [*convolutions, torch.nn.Flatten(), torch.nn.Linear(FILTERS[-1] * side**2, NUM_CLASSES)]
 
-
-def build_emnist_cnn(num_channels, side):
-    """The layers of `models.emnist_cnn`, which pfl-research's own benchmark trains on CIFAR-10."""
-    nn = torch.nn
-    first, second = nn.Conv2d(num_channels, 32, 3), nn.Conv2d(32, 64, 3)
-    hidden = nn.Linear(((side - 4) // 2) ** 2 * 64, 128)
-    convolutions = [first, nn.ReLU(), second, nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten()]
-    return [*convolutions, hidden, nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, NUM_CLASSES)]
-
-
-MODELS = {"image_student": build_image_student, "emnist_cnn": build_emnist_cnn}
-OPTIMIZERS = {"adam": functools.partial(torch.optim.Adam, eps=1e-7, fused=True), "sgd": torch.optim.SGD}
-
-
-class ImageClassifier(torch.nn.Module):
-    """Images (batch, channels, side, side) in float32 to logits (batch, 10). The weights start as Keras's do."""
-
-    def __init__(self, layers):
+    def __init__(self):
         super().__init__()
-        self.layers = torch.nn.Sequential(*layers)
+        pairs = itertools.pairwise((1, *FILTERS))
+        convolutions = [torch.nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairs]
+        self.layers = torch.nn.Sequential(*convolutions, torch.nn.Flatten(), torch.nn.Linear(FILTERS[-1] * 4, 10))
         for name, weights in self.named_parameters():
             if name.endswith("bias"):
                 torch.nn.init.zeros_(weights)
@@ -80,14 +60,12 @@ class ImageClassifier(torch.nn.Module):
         return self.layers(x)
 
     def loss(self, x, y):
-        """Mean cross-entropy of a batch to train on."""
-        self.train()
+        """Mean cross-entropy of a batch."""
         return torch.nn.functional.cross_entropy(self(x), y)
 
     @torch.no_grad()
     def metrics(self, x, y):
         """What pfl-research computes of every user in the first round, which is not timed."""
-        self.eval()
         return {"loss": Weighted(torch.nn.functional.cross_entropy(self(x), y, reduction="sum").item(), len(y))}
 
 
@@ -125,7 +103,6 @@ class Orders(TrainingProcessCallback):
 @torch.no_grad()
 def compute_accuracy(module, x, y):
     """The share of examples whose largest logit is that of their label."""
-    module.eval()
     return (module(x).argmax(dim=1) == y).float().mean().item()
 
 
@@ -160,18 +137,17 @@ def main(settings):
     users, test_set = read_users(settings["arrays"], settings["scale"], settings["offset"], device)
     datasets = [Dataset(user, user_id=str(index)) for index, user in enumerate(users)]
     federation = FederatedDataset(lambda index: datasets[index], get_user_sampler("minimize_reuse", range(len(users))))
-    layers = MODELS[settings["model"]](*users[0][0].shape[1:3])
-    module = ImageClassifier(layers).to(device, memory_format=torch.channels_last)
+    module = ImageStudent().to(device, memory_format=torch.channels_last)
     model = PyTorchModel(
         module,
-        OPTIMIZERS[settings["optimizer"]],
+        functools.partial(torch.optim.Adam, eps=1e-7, fused=True),
         central_optimizer=torch.optim.SGD(module.parameters(), lr=1.0),
     )
     FederatedAveraging().run(
         NNAlgorithmParams(
             central_num_iterations=NEVER,
             evaluation_frequency=NEVER,
-            train_cohort_size=settings["cohort_size"],
+            train_cohort_size=len(users),
             val_cohort_size=0,
         ),
         SimulatedBackend(training_data=federation, val_data=federation, postprocessors=[WeightByDatapoints()]),

@@ -72,9 +72,8 @@ def open_processes(
     """Starts the processes on a federation and ends them with the block.
 
     Args:
-      config: of FedAvg; its model, optimizer without momentum, batch size, epochs, learning rate, cohort size and seed
-        count.
-      data: images in ten classes, as many examples a client.
+      config: of FedAvg with MNIST's student and Adam; its batch size, epochs, learning rate and seed count.
+      data: images like MNIST's.
       num_processes: how many, 0 for one a core; on a GPU it is one.
       device: "cpu" or "cuda".
 
@@ -90,9 +89,6 @@ def open_processes(
             "arrays": write_arrays(data, os.path.join(folder, "arrays.npz")),
             "scale": data.preprocessing.scale,
             "offset": data.preprocessing.offset,
-            "model": config.model,
-            "optimizer": config.algorithm.training.optimizer,
-            "cohort_size": min(config.algorithm.cohort_size or len(data.clients), len(data.clients)),
             "batch_size": config.batch_size,
             "epochs": config.algorithm.training.epochs,
             "learning_rate": config.algorithm.training.learning_rate,

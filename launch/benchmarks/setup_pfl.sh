@@ -4,8 +4,8 @@
 #
 # PyPI has PyTorch for x86-64 Linux only with CUDA, and that build cannot be imported without its 2 GB of CUDA
 # libraries. The build for the CPU alone is taken where pip is set up to find it, for example by PIP_FIND_LINKS (a folder
-# with the file) or PIP_EXTRA_INDEX_URL. Both compute alike on the CPU. PFL_CUDA=1, which `make bench-gpu` sets, asks for
-# the one with CUDA.
+# with the file) or PIP_EXTRA_INDEX_URL. Both compute alike on the CPU. PFL_CUDA=1 asks for the
+# one with CUDA, which launch.benchmark --device=gpu needs.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 

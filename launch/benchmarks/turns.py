@@ -1,8 +1,6 @@
 """Peers in turns: their rounds, one peer at a time, and what the times tell. Imports no TensorFlow."""
 
-import math
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,14 +16,9 @@ class Times(NamedTuple):
 
 
 def time_in_turns(
-    runs: Mapping[str, Callable[[], Cost]],
-    repeats: int,
-    report: Callable[[str], None],
-    deadline_s: float = math.inf,
+    runs: Mapping[str, Callable[[], Cost]], repeats: int, report: Callable[[str], None]
 ) -> dict[str, Times]:
     """Calls each function once for its first round, then all in turn, `repeats` times.
-
-    After `deadline_s`, of `time.monotonic`, there is no further turn, but all have one at least.
 
     Returns:
       What they took, by name.
@@ -39,8 +32,6 @@ def time_in_turns(
             times[name].later.append(run())
         latest = ", ".join(f"{name} {taken.later[-1].wall_s:.2f} s" for name, taken in times.items())
         report(f"repeat {repeat}/{repeats}: {latest}")
-        if time.monotonic() > deadline_s:
-            break
     return times
 
 

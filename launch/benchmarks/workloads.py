@@ -38,6 +38,7 @@ class Peer:
       environment: variables set in its process.
       options: passed on to its `open_rounds`.
       set_up: the command that makes its environment of its own, with the file that is there when this is done.
+      build: what this file must say; "" if that does not matter.
       needs_worker: whether it needs TFF's worker in this environment.
     """
 
@@ -46,15 +47,19 @@ class Peer:
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     set_up: tuple[str, pathlib.Path] | None = None
+    build: str = ""
     needs_worker: bool = False
 
     def explain_absence(self) -> str | None:
         """Why it cannot run, and how to fix that; None if it can."""
         if self.needs_worker and not has_worker():
             return f"{ABSENCE}; to get it: {GET_WORKER}"
-        if self.set_up is None or self.set_up[1].exists():
+        if self.set_up is None:
             return None
-        return f"{self.set_up[1].parent.name} is not set up; make it with: {self.set_up[0]}"
+        command, done = self.set_up
+        if done.exists() and self.build in done.read_text(encoding="utf-8"):
+            return None
+        return f"{' '.join([done.parent.name, 'is not set up', self.build]).rstrip()}; make it with: {command}"
 
 
 def _make_own_peer(description: str, runtime: str, needs_worker: bool = False, **options: str) -> Peer:
@@ -124,11 +129,6 @@ class Workload:
         return build_run_config(self.get_settings(folder))
 
 
-def name_random(form: str, num_examples: int) -> str:
-    """So many random examples in a form of `random_examples.FORMATS`, as `--dataset` spells them."""
-    return f"launch.benchmarks.random_examples:{form}_{num_examples}"
-
-
 def make_fed_avg(
     name: str, model: str, num_clients: int, num_examples: int, form: str = "mnist", peers=OF_THIS_PROJECT, **settings
 ) -> Workload:
@@ -152,7 +152,7 @@ def make_fed_avg(
         f"FedAvg, {num_clients} clients x {num_examples} examples, batch {shared['batch_size']}, {work}",
         {
             "algo": "fedavg",
-            "dataset": name_random(form, num_clients * num_examples),
+            "dataset": f"launch.benchmarks.random_examples:{form}_{num_clients * num_examples}",
             "partition": "iid",
             "num_clients": num_clients,
             "validation_fraction": 0.0,

@@ -74,12 +74,12 @@ def test_without_ours_there_are_no_ratios():
 def test_a_round_too_short_for_the_kernel_to_count_has_no_ratio_of_processor_time():
     times = {name: [Times(Cost(1.0, 0.0), [Cost(0.01, 0.0)])] for name in ("ours", "raw_loop")}
     assert compute_results(times)["cpu_ratio_to_raw_loop"] is None
-    assert "raw_loop" in benchmark.format_table(WORKLOADS[NAME], PEERS, times)
+    assert "raw_loop" in benchmark.format_table(WORKLOADS[NAME], PEERS, compute_results(times))
 
 
 def test_table_shows_seconds_ratios_counters_and_marks_processes_that_differ():
     times = {**TIMES, "tff_worker": [make_times(7.0, 2.0), make_times(7.0, 2.1)]}
-    lines = benchmark.format_table(WORKLOADS[NAME], PEERS, times).splitlines()
+    lines = benchmark.format_table(WORKLOADS[NAME], PEERS, compute_results(times)).splitlines()
     assert "40 clients x 1500 examples, batch 64, epochs 1" in lines[0]
     rows = {line.split()[0]: line.replace(" s ", " ").replace(" MB", "").split() for line in lines[2:]}
     seconds = ["9.000", "6.000", "12.000", "4.500", "0.450", "25.000"]
@@ -127,12 +127,6 @@ def test_peers_take_turns_after_the_first_round_of_each():
     assert lines[-1] == "repeat 2/2: a 2.00 s, b 4.00 s"
 
 
-def test_after_the_deadline_each_peer_has_its_turn_and_there_is_no_other():
-    later = iter([2.0, 3.0, 4.0])
-    taken = time_in_turns({"a": lambda: Cost(next(later), 0.0)}, 5, print, deadline_s=0.0)
-    assert taken["a"] == Times(Cost(2.0, 0.0), [Cost(3.0, 0.0)])
-
-
 def test_options_by_default_time_the_one_workload_with_all_its_peers():
     options = benchmark.parse_options([])
     assert [workload.name for workload in options.workloads] == [NAME]
@@ -152,6 +146,15 @@ def test_peers_are_chosen_in_the_order_of_the_workload():
     options = benchmark.parse_options(["--peers=stock_tff,ours", "--processes=1", "--repeats=2", f"--workloads={NAME}"])
     assert [workload.peers for workload in options.workloads] == [("ours", "stock_tff")]
     assert options.repeats == 2
+
+
+def test_a_miniature_has_few_rounds_unless_more_are_asked_for(tmp_path):
+    options = benchmark.parse_options(["--smoke", f"--workloads={','.join(WORKLOADS)}"])
+    assert (options.processes, options.repeats) == (1, 2)
+    for workload in options.workloads:
+        assert workload.build_config(str(tmp_path)).num_clients <= 3 and "in miniature" in workload.describe()
+    options = benchmark.parse_options(["--smoke", "--processes=4", "--repeats=9"])
+    assert (options.processes, options.repeats) == (4, 9)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +177,8 @@ def test_peers_are_chosen_in_the_order_of_the_workload():
         (["--before=/no/such"], "--before=/no/such: expected the folder of a checkout"),
         (["--before_runtime=tff"], "--before_runtime=tff: expected --before=<folder>"),
         (["--before=.", "--before_runtime=nope"], "--before_runtime=nope"),
+        (["--device=tpu"], "--device=tpu: expected one of cpu, gpu"),
+        (["--clients_at_a_time=4"], "--clients_at_a_time=4: expected --device=gpu beside it"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_exit_code_2(arguments, expected, capsys, monkeypatch):
@@ -259,8 +264,10 @@ def test_json_has_the_machine_and_the_results_of_each_workload(monkeypatch, tmp_
     assert content["workloads"] == {NAME: compute_results(TIMES)}
     assert content["machine"]["num_cores"] >= 1
     assert content["machine"]["tensorflow_federated"] == "0.87.0"
+    assert (content["machine"]["gpu"], content["machine"]["smoke"]) == (None, False)
     assert list(tmp_path.iterdir()) == [output]
-    assert "ratio" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "ratio" in printed and "GPU" not in printed
 
 
 @pytest.mark.parametrize(

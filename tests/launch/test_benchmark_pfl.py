@@ -1,5 +1,6 @@
 """The peer pfl-research: its environment's set-up, the orders to its processes, and that it learns what ours does."""
 
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -13,6 +14,7 @@ from datasets.arrays import make_array_dataset
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.mnist import MNIST_FORMAT
 from launch.benchmarks import pfl_research
+from launch.benchmarks.gpu_peers import make_gpu_peers
 from launch.benchmarks.workloads import PEERS, PFL, build_data, make_fed_avg
 from launch.runs.run_description import describe_data
 
@@ -168,6 +170,15 @@ def test_set_up_takes_the_whole_lock_if_it_is_asked_to_and_keeps_it(run_setup):
     exit_code, _, errors, installed = run_setup(PFL_CUDA="1")
     assert (exit_code, errors, installed) == (0, "", ["requirements-pfl.lock"])
     assert run_setup(PFL_CUDA="1") == run_setup() == (0, "", "", [])
+
+
+def test_on_a_gpu_the_build_with_cuda_is_asked_for(run_setup):
+    done = run_setup.environment / "setup_done"
+    peer = dataclasses.replace(make_gpu_peers("0", [], False)[PFL], set_up=("PFL_CUDA=1 make setup-pfl", done))
+    assert run_setup()[0] == 0
+    assert peer.explain_absence() == ".venv-pfl is not set up with CUDA; make it with: PFL_CUDA=1 make setup-pfl"
+    assert run_setup(PFL_CUDA="1")[0] == 0
+    assert peer.explain_absence() is None
 
 
 def test_set_up_keeps_a_link_to_another_disk(run_setup, tmp_path):
