@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from launch.runs.run_records import RunRecord
+from reproductions.async_periodic.claims import CLAIMS, FURTHER
 from reproductions.async_periodic.figure import draw_async_figures
 from reproductions.async_periodic.measures import (
     AXES,
@@ -148,4 +149,6 @@ def tabulate_shares() -> Table:
     return Table(["gamma", *columns, "largest over smallest"], rows)
 
 
-PAPER = Paper("async", build_async_report, "async_periodic", {PRINTED: "ours"}, draw=draw_async_figures)
+PAPER = Paper(
+    "async", build_async_report, "async_periodic", {PRINTED: "ours"}, CLAIMS, FURTHER, draw=draw_async_figures
+)

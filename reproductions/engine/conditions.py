@@ -35,6 +35,14 @@ class Condition:
     def cells(self) -> list[Cell]:
         return [cell for _, cell in self.terms]
 
+    def __bool__(self) -> bool:
+        """Python would read `low < it < high` as the second of two conditions alone."""
+        raise TypeError("a comparison is neither true nor false; expected between(low, high) for two bounds")
+
+    def told(self, text: str) -> "Condition":
+        """The same with a text."""
+        return dataclasses.replace(self, text=text)
+
     @property
     def is_pair(self) -> bool:
         """Whether results are compared with each other, rather than one with a number."""

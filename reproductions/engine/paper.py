@@ -10,7 +10,6 @@ from launch.runs import columns
 from launch.runs.run_archive import Kept
 from launch.runs.run_records import RunRecord, read_rows
 from launch.settings.experiments import Experiment, list_experiments
-from reproductions.engine.claim_rows import load_claims
 from reproductions.engine.claims import Claim
 from reproductions.engine.collection import PRINTED, TUNED
 from reproductions.engine.folder import FOLDER, read_toml
@@ -33,6 +32,8 @@ class Paper:
       build: (paper, runs of its experiments, each experiment and seed once) -> Report.
       folder: of `reproductions`; "" if it is called like the paper.
       presets: the kinds of runs that claims are put to, each with what it is called in the report.
+      claims: what the paper says in words.
+      further: comparisons of ours that the paper does not claim.
       further_presets: the kinds of runs that our further comparisons are put to; empty: all.
       draw: (runs, folder) -> path of the figure drawn there; None if the report has no figure.
       further_metrics: a regular expression of the columns of `metrics.csv` that it reads beside ALWAYS_KEPT.
@@ -44,6 +45,8 @@ class Paper:
     build: Callable[["Paper", Sequence[RunRecord]], Report]
     folder: str = ""
     presets: Mapping[str, str] = dataclasses.field(default_factory=lambda: {PRINTED: "ours", TUNED: "ours, tuned"})
+    claims: tuple[Claim, ...] = ()
+    further: tuple[Claim, ...] = ()
     further_presets: tuple[str, ...] = ()
     draw: Callable[[Sequence[RunRecord], pathlib.Path], pathlib.Path] | None = None
     further_metrics: str = ""
@@ -59,26 +62,6 @@ class Paper:
     def page(self) -> Mapping[str, Any]:
         """What its page says, see `reproductions.engine.page`."""
         return read_toml(self.path.name, "page.toml")
-
-    @functools.cached_property
-    def rows(self) -> Mapping[str, tuple[Claim, ...]]:
-        """The rows of the folder's `claims.toml` by family; nothing if there is no such file.
-
-        Raises:
-          ClaimError: a row cannot be read.
-        """
-        path = self.path / "claims.toml"
-        return load_claims(path) if path.is_file() else {}
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """What the paper says in words."""
-        return self.rows.get("claim", ())
-
-    @property
-    def further(self) -> tuple[Claim, ...]:
-        """Comparisons of ours that the paper does not claim."""
-        return self.rows.get("further", ())
 
     @property
     def kept(self) -> Kept:
