@@ -40,6 +40,7 @@ from launch.settings.errors import FlagError
 from launch.settings.flagfiles import replace_directives
 
 REPRODUCTIONS = pathlib.Path(__file__).parents[2] / "reproductions"  # a folder a paper; of a checkout alone
+NO_PAPERS = f"no folder {REPRODUCTIONS.name}/ beside the tool; papers lie in a checkout of it, not in a wheel"
 EXPERIMENTS, SEARCHES = "experiments", "searches"  # the modules of a paper, and in capitals the rows in them
 NAMES = {EXPERIMENTS: "experiment", SEARCHES: "search"}
 EVERYTHING = {EXPERIMENTS: "; launch.train --list_experiments shows all", SEARCHES: ""}
@@ -128,7 +129,7 @@ def has_reproductions() -> bool:
 def import_reproduction(name: str) -> types.ModuleType:
     """A module of the papers' folder, which is found by its path. Raises FlagError where there is no such folder."""
     if not has_reproductions():
-        raise FlagError(f"no folder {REPRODUCTIONS.name}/ beside the tool: papers are in a checkout of it alone")
+        raise FlagError(NO_PAPERS)
     if REPRODUCTIONS.name not in sys.modules:
         where = {"submodule_search_locations": [str(REPRODUCTIONS)]}
         spec = importlib.util.spec_from_file_location(REPRODUCTIONS.name, REPRODUCTIONS / "__init__.py", **where)
@@ -303,6 +304,8 @@ def _get(kind: str, name: str) -> Experiment:
     found = _find(kind, name)
     if found is not None:
         return found
+    if not has_reproductions():
+        raise FlagError(f"{name}: {NO_PAPERS}")
     everything, paper = _list_all(kind, REPRODUCTIONS), name.rpartition("/")[0]
     if own := {key: each for key, each in everything.items() if each.paper == paper}:
         everything = own

@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch import train
+from launch import report, train
 from launch.settings.errors import FlagError
 from launch.settings.experiments import (
     Origin,
@@ -18,65 +18,67 @@ from launch.settings.experiments import (
 from launch.settings.flags import parse_config
 
 FILE = """
-report = "mine"
+from launch.settings.experiments import from_code, make_experiment, ours, printed
 
-[experiments]
-"{fedavg,fl_hc}_digits_alpha{0.1,0.5}" = "{1} on digits, alpha {2}: Table 1."
-"fedavg_digits_alpha0.1_{tuned=with settings of ours}" = "FedAvg {1}."
+REPORT = "tables_of_mine"
+TITLES = {"fedavg": "FedAvg", "fl_hc": "FL+HC"}
 
-[short]
-small = "fedavg_digits_alpha0.1"
 
-[words]
-fedavg = "FedAvg"
-fl_hc = "FL+HC"
+def settings(algo, *more):
+    yield printed("section 3", num_clients=40, rounds=5, algo=algo)
+    epochs = 2 if algo == "fedavg" else 3
+    yield from_code("github.com/a/b, commit 0123456", "As they train.", epochs=epochs, run_page=False)
+    yield from more
 
-[printed]
-"*" = "nothing."
-"*_alpha0.1" = "90 %."
 
-[[settings]]
-printed = "section 3"
-algo = { "fedavg*" = "fedavg", "fl_hc*" = "fl_hc" }
-num_clients = 40
-rounds = 5
-
-[[settings]]
-code = "github.com/a/b, commit 0123456"
-note = "As they train."
-fedavg_epochs = 2
-fl_hc_epochs = 3
-run_page = false
-
-[[settings]]
-ours = "a guess"
-of = ["*_tuned", "fl_hc_*_alpha{0.1,0.7}"]
-rounds = 7
-fedavg_learning_rate = 1e-3
+EXPERIMENTS = [
+    make_experiment(
+        f"{algo}_digits_alpha{alpha}",
+        f"{title} on digits, alpha {alpha}: Table 1.",
+        *settings(algo, *([ours("a guess", rounds=7)] if (algo, alpha) == ("fl_hc", 0.1) else [])),
+        printed="90 %." if alpha == 0.1 else "nothing.",
+        short="small" if (algo, alpha) == ("fedavg", 0.1) else "",
+    )
+    for alpha in (0.1, 0.5)
+    for algo, title in TITLES.items()
+]
+"""
+OTHER = """
+from launch.settings.experiments import make_experiment
+EXPERIMENTS = [make_experiment("fedavg_digits_alpha0.1", "Mine.")]
 """
 
 
 @pytest.fixture
 def papers(tmp_path, monkeypatch):
-    """A folder of papers with one of them, in the place of ours."""
-    monkeypatch.setattr("launch.settings.experiments.REPRODUCTIONS", tmp_path)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "experiments.toml").write_text(FILE)
-    return tmp_path
+    """A folder of papers with one of them, in the place of ours; and a function that adds another."""
+    folder = tmp_path / f"papers_{tmp_path.name}"  # a package, of a name that no other test has imported
+
+    def add(paper, text):
+        (folder / paper).mkdir(parents=True)
+        for package in (folder, folder / paper):
+            (package / "__init__.py").touch()
+        (folder / paper / "experiments.py").write_text(text)
+
+    monkeypatch.setattr("launch.settings.experiments.REPRODUCTIONS", folder)
+    add("mine", FILE)
+    return add
 
 
-def test_names_are_expanded_and_told_in_words(papers):
+def test_the_rows_of_a_module_are_experiments_of_its_paper(papers):
     found = list_experiments()
     assert [*found] == [
         *("fedavg_digits_alpha0.1", "fl_hc_digits_alpha0.1", "fedavg_digits_alpha0.5", "fl_hc_digits_alpha0.5"),
-        "fedavg_digits_alpha0.1_tuned",
     ]
     assert found["fl_hc_digits_alpha0.5"].about == "FL+HC on digits, alpha 0.5: Table 1."
-    assert found["fedavg_digits_alpha0.1_tuned"].about == "FedAvg with settings of ours."
-    assert {name: each.printed for name, each in found.items() if each.printed != "nothing."} == {
-        f"{algo}_digits_alpha0.1": "90 %." for algo in ("fedavg", "fl_hc")
-    }
-    assert {(each.paper, each.report) for each in found.values()} == {("mine", "mine")}
+    assert {(each.paper, each.report) for each in found.values()} == {("mine", "tables_of_mine")}
+
+
+def test_no_paper_runs_before_one_of_it_is_asked_for(papers):
+    papers("other", "raise AssertionError('it runs')")
+    assert find_experiment("mine/small").name == "fedavg_digits_alpha0.1"
+    with pytest.raises(AssertionError, match="it runs"):
+        list_experiments()
 
 
 def test_a_short_name_stands_beside_its_paper(papers):
@@ -87,10 +89,6 @@ def test_a_short_name_stands_beside_its_paper(papers):
     assert not any(each.short for each in others)
     with pytest.raises(FlagError, match=r"mine/smal: no such experiment; did you mean mine/small\?"):
         get_experiment("mine/smal")
-    (papers / "other").mkdir()
-    (papers / "other" / "experiments.toml").write_text(FILE.replace('small = "fedavg_', 'small = "nobody_'))
-    with pytest.raises(FlagError, match=r"\[short\] names nobody_digits_alpha0.1, which is not in \[experiments\]"):
-        find_experiment("other/small")
 
 
 def test_a_setting_has_its_origin_and_the_last_one_counts(papers):
@@ -102,24 +100,6 @@ def test_a_setting_has_its_origin_and_the_last_one_counts(papers):
         ("run_page", "false", Origin.AUTHORS_CODE, "github.com/a/b, commit 0123456", "As they train."),
     )
     assert get_experiment("fedavg_digits_alpha0.5").flags["rounds"] == "5"
-
-
-@pytest.mark.parametrize(
-    ("added", "message"),
-    [
-        ("[", "cannot be read"),
-        ('[[settings]]\nof = "*"\nseed = 1\n', "expected one of printed, code, ours in each of"),
-        ('[[settings]]\nours = "a"\ncode = "b"\n', "expected one of printed, code, ours in each of"),
-        ('[[settings]]\nours = "a"\nof = "*_alpha9"\nseed = 1\n', r"\*_alpha9 is like no name in \[experiments\]"),
-        ('[[settings]]\nours = "a"\nseed = { "x*" = 1 }\n', r"x\* is like no name"),
-    ],
-)
-def test_what_cannot_be_is_one_line_with_the_file(papers, added, message):
-    path = papers / "mine" / "experiments.toml"
-    path.write_text(FILE + added)
-    with pytest.raises(FlagError, match=message) as error:
-        list_experiments()
-    assert str(path) in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_name_is_found_with_and_without_its_paper(papers):
@@ -136,16 +116,15 @@ def test_a_name_is_found_with_and_without_its_paper(papers):
 
 
 def test_two_of_one_name_are_refused(papers):
-    (papers / "other").mkdir()
-    (papers / "other" / "experiments.toml").write_text('[experiments]\n"fedavg_digits_alpha0.1" = "Mine."\n')
-    with pytest.raises(FlagError, match=r"other.experiments.toml: fedavg_digits_alpha0\.1 is in mine, too"):
+    papers("other", OTHER)
+    with pytest.raises(FlagError, match=r"other.experiments.py: fedavg_digits_alpha0\.1 is in mine, too"):
         list_experiments()
 
 
 def test_a_list_has_a_line_for_each(papers):
     lines = format_list("fl_hc").splitlines()
     assert lines[0] == "mine/fl_hc_digits_alpha0.1  FL+HC on digits, alpha 0.1: Table 1." and len(lines) == 2
-    assert len(format_list("").splitlines()) == 5
+    assert len(format_list("").splitlines()) == 4
 
 
 def test_a_flagfile_says_the_same(papers, tmp_path):
@@ -188,6 +167,14 @@ def test_a_wrong_name_is_one_line(argument, message, capsys):
     assert train.main([argument]) == 2
     printed = capsys.readouterr().err
     assert message in printed and printed.count("\n") == 1
+
+
+@pytest.mark.parametrize("argument", ["--experiment=fedcd/a", "--experiment=a", "--list_experiments", "--tables=fedcd"])
+def test_a_wheel_has_no_papers_and_says_so_in_one_line(argument, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("launch.settings.experiments.REPRODUCTIONS", tmp_path / "nowhere")
+    assert (report if argument.startswith("--tables") else train).main([argument]) == 2
+    printed = capsys.readouterr().err
+    assert "no folder reproductions/ beside the tool; papers lie in a checkout" in printed and printed.count("\n") == 1
 
 
 def test_the_command_lists_and_shows(capsys):
