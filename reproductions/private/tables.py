@@ -1,24 +1,24 @@
 """What private updates cost: accuracy against epsilon, over the seeds. Imports no TensorFlow."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from launch.plots.style import COLORS
 from launch.runs.columns import EPSILON_SPENT, TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from reproductions.engine.figures import Line, Panel, compute_curve, draw_panels
-from reproductions.engine.folder import read_toml
+from reproductions.engine.frames import make_frame, make_table, show, show_range
 from reproductions.engine.markdown import Report, Table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report
-from reproductions.engine.tables import Values, collect, count, describe, show, show_range
+from reproductions.engine.tables import describe
 
-BUDGETS = read_toml("private", "tables.toml")["budget"]  # by experiment
-NONE = "none"
-ROUND, CLIP_NORM, PERCENT = "rounds", "clip_norm", "percent"
-COLUMNS = ("budget", "seeds", ROUND, EPSILON_SPENT, CLIP_NORM, TEST_ACCURACY)
+NONE = "none"  # the budget of runs without privacy
+BUDGETS = ("1", "2", "4", "8", NONE)  # epsilon
 TITLE = "FedAvg on MNIST, 1,000 clients\nThin lines: runs as they spend their budget"
 
 
@@ -27,56 +27,51 @@ def list_evaluated(run: RunRecord) -> list[int]:
     return sorted(round_num for round_num, row in run.rounds.items() if TEST_ACCURACY in row)
 
 
-def measure(run: RunRecord) -> dict[str, float]:
+def measure(run: RunRecord) -> Mapping[str, Any]:
     """What the last evaluated round says; nothing of a run that was never evaluated."""
     if not (evaluated := list_evaluated(run)):
         return {}
-    last = run.rounds[evaluated[-1]]
-    numbers = {ROUND: float(evaluated[-1]), PERCENT: 100 * last[TEST_ACCURACY]}
-    if EPSILON_SPENT in last:
-        numbers |= {EPSILON_SPENT: last[EPSILON_SPENT], CLIP_NORM: run.flags["dp_clip_norm"]}
-    return numbers
+    epsilon, last = run.flags["dp_epsilon"], run.rounds[evaluated[-1]]
+    return {
+        "budget": f"{epsilon:g}" if epsilon else NONE,
+        "rounds": evaluated[-1],
+        EPSILON_SPENT: f"{last[EPSILON_SPENT]:.4f}" if epsilon else "",
+        "clip_norm": f"{run.flags['dp_clip_norm']:g}" if epsilon else "",
+        TEST_ACCURACY: last[TEST_ACCURACY],
+    }
 
 
-def tabulate(values: Values) -> Table:
+def tabulate(frame: pd.DataFrame) -> Table:
     """A row for each epsilon that was run, those without privacy last."""
-    rows = []
-    for experiment, budget in BUDGETS.items():
-        accuracy, rounds, spent, clip_norm = (
-            values.get((experiment, number), {}) for number in (PERCENT, ROUND, EPSILON_SPENT, CLIP_NORM)
-        )
-        if accuracy:
-            shown = [f"{max(spent.values()):.4f}", f"{max(clip_norm.values()):g}"] if spent else ["", ""]
-            rows.append([budget, count(accuracy), show_range(rounds.values()), *shown, show(accuracy, PERCENT)])
-    return Table(COLUMNS, rows)
+    columns = {"rounds": show_range, EPSILON_SPENT: "max", "clip_norm": "max", TEST_ACCURACY: show}
+    found = frame.reindex(columns=["budget", "seed", *columns]).groupby("budget", as_index=False)
+    return make_table(found.agg({"seed": "size", **columns}).rename(columns={"seed": "seeds"}))
 
 
 def build_private_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The table of accuracy against epsilon, and the figure."""
-    sections = describe("private", {"results": tabulate(collect(runs, measure))})
+    sections = describe("private", {"results": tabulate(make_frame(runs, measure))})
     return compose_report(paper, sections, [run for run in runs if list_evaluated(run)], {})
 
 
 def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws `private.png`: the accuracy at the last round against the budget, and each seed's way there."""
-    values = collect(runs, measure)
-    private = {name: float(budget) for name, budget in BUDGETS.items() if budget != NONE}
-    colors = dict(zip(private, COLORS, strict=False))
+    frame = make_frame(runs, measure).reindex(columns=["budget", TEST_ACCURACY])
+    ends = [100 * frame[TEST_ACCURACY][frame.budget == budget] for budget in BUDGETS]
     lines = []
     for run in runs:
-        if run.experiment in private:
+        if run.flags["dp_epsilon"]:
             rows = [run.rounds[round_num] for round_num in list_evaluated(run)]
-            curve = compute_curve(
-                np.log2([row[EPSILON_SPENT] for row in rows]), [[100 * row[TEST_ACCURACY]] for row in rows]
-            )
-            lines.append(Line("_", curve, {"color": colors[run.experiment], "linewidth": 0.9}))
-    ends = [list(values.get((name, PERCENT), {}).values()) for name in BUDGETS]
-    budgets = np.log2(list(private.values()))
+            spent, accuracies = (np.array([row[name] for row in rows]) for name in (EPSILON_SPENT, TEST_ACCURACY))
+            color = COLORS[BUDGETS.index(f"{run.flags['dp_epsilon']:g}")]
+            curve = compute_curve(np.log2(spent), 100 * accuracies[:, np.newaxis])
+            lines.append(Line("_", curve, {"color": color, "linewidth": 0.9}))
+    places = np.log2([float(budget) for budget in BUDGETS[:-1]])
     style = {"color": "#000000", "marker": "o", "linestyle": ":"}
-    lines.append(Line("at the last round", compute_curve(budgets, ends[: len(private)]), style))
+    lines.append(Line("at the last round", compute_curve(places, ends[:-1]), style))
     levels = [Line("without privacy", compute_curve([0], ends[-1:]), {"color": COLORS[1], "linestyle": "--"})]
     axes = {"xlabel": "epsilon spent (delta 1e-5, a client more or less)", "ylabel": "test accuracy (%)"}
-    axes |= {"xticks": budgets, "xticklabels": [f"{budget:g}" for budget in private.values()]}
+    axes |= {"xticks": places, "xticklabels": BUDGETS[:-1]}
     return draw_panels([[Panel(lines, levels, axes)]], folder / "private.png", TITLE, (5.8, 3.6))
 
 
