@@ -1,51 +1,34 @@
 """`python -m reproductions.league.choose` makes the trials of the league's methods and keeps the best of each.
 
-It makes every search of `reproductions/league/searches.toml`, those of one problem together: each method has as many
+It makes every search of `reproductions/league/searches.py`, those of one problem together: each method has as many
 trials, on the same seeds, which are not reported. The trial with the highest mean of the clients' own validation
-accuracy gives the experiment its settings. They go into `chosen.toml`, and all trials into
-docs/results/tuning/league.csv; both are written after each problem, and what is known of others stays. Finished runs
-are skipped, so the same command goes on where it was stopped. `launch.sweep --experiments='league/*_league_*'` then
-makes the reported runs.
+accuracy gives the experiment its settings. All trials go into docs/results/tuning/league.csv, which
+`reproductions/league/experiments.py` reads; it is written after each problem, and what is known of others stays.
+Finished runs are skipped, so the same command goes on where it was stopped.
+`launch.sweep --experiments='league/*_league_*'` then makes the reported runs.
 
 Exit codes: 0 done, 1 some runs failed, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
 import dataclasses
 import fnmatch
-import json
-import pathlib
-import statistics
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from launch.command_line import format_command_help, list_fields, parse_flags, run_main
 from launch.progress import say
-from launch.runs.run_records import read_rows
-from launch.runs.tables import write_table, write_text
-from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
-from launch.settings.experiments import list_experiments, list_searches
+from launch.settings.experiments import list_searches
 from launch.stop_signals import leave
-from launch.sweeps.jobs import JobsFlags, open_engine
-from launch.sweeps.pool import run_tasks
+from launch.sweeps.jobs import JobsFlags
+from launch.tuning.method_choice import keep_trials, make_trials
 from launch.tuning.request import Request, parse_request
-from launch.tuning.scored_runs import build_tasks, draw_trials
-from launch.tuning.search_space import format_settings
-from launch.tuning.trials import read_score
-from reproductions.engine.folder import FOLDER
-from reproductions.league.measures import PROBLEMS, name_experiment, split_name
+from reproductions.league.experiments import TABLE
+from reproductions.league.problems import PROBLEMS, split_name
 from tff_algos.settings.config_fields import setting
 
 PROGRAM = "python -m reproductions.league.choose"
 USAGE = f"{PROGRAM} [--searches=<pattern>] [--flag=value ...]"
-TRIALS = pathlib.Path("docs/results/tuning/league.csv")
-CHOSEN = FOLDER / "league" / "chosen.toml"
-COLUMNS = ("experiment", "trial", "settings", "scores", "mean", "chosen")
-HEAD = f"""\
-# The best trials of the league's searches, written by `{PROGRAM}`; all trials are in {TRIALS}.
-"""
-
-Trial = Mapping[str, str]  # a row of the table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,72 +56,6 @@ def find_requests(pattern: str, runs_dir: str) -> dict[str, dict[str, Request]]:
     return {problem: requests for problem, requests in found.items() if requests}
 
 
-def make_trials(requests: Mapping[str, Request], jobs: int | None) -> tuple[list[Trial], list[str]]:
-    """Trains what is not finished; returns a row a trial, and a line for each run that failed."""
-    tasks = {name: build_tasks(request) for name, request in requests.items()}
-    everything = [task for each in tasks.values() for task in each.values()]
-    failures = run_tasks(everything, open_engine(everything, jobs))
-    rows = []
-    for name, request in requests.items():
-        scores = {key: read_score(task, request.objective) for key, task in tasks[name].items()}
-        rows += rank_trials(name, request, scores)
-    return rows, failures
-
-
-def rank_trials(name: str, request: Request, scores: Mapping[tuple[int, str], float | None]) -> list[Trial]:
-    """A row a trial; the one with the highest mean over all seeds is chosen, the first of equals.
-
-    Args:
-      name: of the experiment.
-      request: its search.
-      scores: by trial and seed; None where a run failed.
-    """
-    rows = []
-    for number, settings in enumerate(draw_trials(request.space, request.num_trials), 1):
-        found = [scores[number, seed] for seed in request.seeds]
-        mean = "" if None in found else f"{statistics.fmean(found):.6g}"
-        shown = " ".join("" if score is None else f"{score:.6g}" for score in found)
-        cells = (name, str(number), " ".join(format_settings(settings)), shown, mean, "")
-        rows.append(dict(zip(COLUMNS, cells, strict=True)))
-    known = [row for row in rows if row["mean"]]
-    if known:
-        max(known, key=lambda row: float(row["mean"]))["chosen"] = "yes"
-    return rows
-
-
-def keep(rows: Iterable[Trial]) -> None:
-    """Writes the table and `chosen.toml`, in which rows of the same experiments are replaced."""
-    rows = list(rows)
-    anew = {row["experiment"] for row in rows if row["chosen"]}  # where all failed, what was known stays
-    rows = [row for row in rows if row["experiment"] in anew]
-    before = [row for row in (read_rows(TRIALS) if TRIALS.is_file() else []) if row["experiment"] not in anew]
-    ordered = sorted([*before, *rows], key=lambda row: (row["experiment"], int(row["trial"])))
-    write_table(TRIALS, COLUMNS, [[row[column] for column in COLUMNS] for row in ordered])
-    write_text(CHOSEN, HEAD + "".join(format_choice(row, ordered) for row in ordered if row["chosen"]))
-
-
-def format_choice(row: Trial, rows: Sequence[Trial]) -> str:
-    """A table of settings of `chosen.toml`."""
-    number = sum(each["experiment"] == row["experiment"] and bool(each["mean"]) for each in rows)
-    known = list_experiments().get(row["experiment"])
-    algorithm = ALGORITHMS[known.flags["algo"]] if known else None
-    own = {
-        name: algorithm.flag_prefix + name for name in (algorithm.names if algorithm else ())
-    }  # of one in a file of all
-    pairs = (each.removeprefix("--").split("=", 1) for each in row["settings"].split())
-    origin = f"the best of {number} trials on validation examples ({TRIALS})"
-    lines = ["", "[[settings]]", f'ours = "{origin}"', f"of = {json.dumps(find_users(row['experiment']))}"]
-    return "\n".join([*lines, *(f"{own.get(flag, flag)} = {json.dumps(value)}" for flag, value in pairs), ""])
-
-
-def find_users(experiment: str) -> list[str]:
-    """The experiments that take the settings chosen for this one: those of problems tuned as its own, too."""
-    method, problem = split_name(experiment) or (experiment, "")
-    alike = [other for other, words in PROBLEMS.items() if problem and words.get("tuned_as") == problem]
-    names = list_experiments()
-    return [experiment, *(name for each in alike if (name := name_experiment(method, each)) in names)]
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     return run_main(_run, lambda: format_command_help(USAGE, list_fields(Flags)), argv)
@@ -150,7 +67,7 @@ def _run(arguments: Sequence[str]) -> int:
     for problem, requests in find_requests(values.searches, values.runs_dir).items():
         say(f"problem  {problem}: {len(requests)} methods")
         rows, failed = make_trials(requests, values.jobs)
-        keep(rows)
+        keep_trials(TABLE, rows)
         failures += failed
     if failures:
         print(f"{len(failures)} runs failed:", *failures, sep="\n  ", file=sys.stderr)

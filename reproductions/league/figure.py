@@ -9,17 +9,8 @@ from launch.plots.style import COLORS
 from launch.runs.run_records import RunRecord
 from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
 from reproductions.engine.tables import Values, collect, compute_mean
-from reproductions.league.measures import (
-    COMMON,
-    MAJORITY,
-    METHODS,
-    PROBLEMS,
-    SYSTEMS,
-    find_judged,
-    find_values,
-    measure,
-    title_majority,
-)
+from reproductions.league.measures import COMMON, MAJORITY, find_judged, find_values, measure, title_majority
+from reproductions.league.problems import METHODS, PROBLEMS, SYSTEMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

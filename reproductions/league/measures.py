@@ -1,27 +1,19 @@
-"""What is measured in a run of the league, and the words of its problems and methods. Imports no TensorFlow.
+"""What is measured in a run of the league. Imports no TensorFlow.
 
-An experiment is called `<method>_league_<problem>`. Every run of a problem ends within the same limits, in bytes, in
-virtual seconds and in rounds, so what counts is where it ends.
+Every run of a problem ends within the same limits, in bytes, in virtual seconds and in rounds, so what counts is where
+it ends.
 """
 
 import functools
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from launch.runs.columns import BYTES_DOWN, BYTES_UP, MAJORITY_ACCURACY, NEW_CLIENTS, TOKEN_BASELINES, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_summary
 from launch.runs.task_columns import read_task_columns
 from launch.settings.experiments import get_search, list_experiments
-from reproductions.engine.folder import read_toml
 from reproductions.engine.tables import BySeed, Values
+from reproductions.league.problems import METHODS, PROBLEMS, name_experiment, name_tuned, split_name
 
-WORDS = read_toml("league", "league.toml")
-PROBLEMS: Mapping[str, Mapping[str, Any]] = WORDS["problems"]
-METHODS: Mapping[str, str] = WORDS["methods"]  # titles, in the order of the tables
-SYSTEMS: tuple[str, ...] = tuple(WORDS["systems"])  # the four
-REFERENCES: tuple[str, ...] = tuple(WORDS["references"])  # which know what a method does not; no rivals
-INFIX = "_league_"
 MAJORITY_TITLE = "each client's majority class"
 
 # Shares of 1: on the clients' own test data, or on that of new clients where the problem is about them.
@@ -30,22 +22,10 @@ MEGABYTES, SECONDS, ROUNDS = "megabytes", "virtual_s", "rounds"
 _RATES = re.compile(r"(\w*learning_rate)=([^|;]+(?:\|[^|;]+){2,})")  # of a search, the flag with three choices or more
 
 
-def name_experiment(method: str, problem: str) -> str:
-    """The experiment of a method on a problem."""
-    return f"{method}{INFIX}{problem}"
-
-
-def split_name(experiment: str) -> tuple[str, str] | None:
-    """(method, problem) of an experiment; None of another paper's."""
-    method, infix, problem = experiment.partition(INFIX)
-    return (method, problem) if infix and method in METHODS and problem in PROBLEMS else None
-
-
 @functools.cache
 def read_rates(experiment: str) -> tuple[float | None, tuple[float, ...]]:
     """The learning rate that an experiment has from its trials, None before them, and the choices, ascending."""
-    method, problem = split_name(experiment) or ("", "")
-    search = get_search(f"league/{name_experiment(method, PROBLEMS[problem].get('tuned_as', problem))}")
+    search = get_search(f"league/{name_tuned(*split_name(experiment))}")
     flag, choices = _RATES.search(search.flags["search"]).groups()
     chosen = list_experiments()[experiment].flags.get(flag)
     return chosen and float(chosen), tuple(sorted(map(float, choices.split("|"))))

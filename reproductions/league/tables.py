@@ -14,23 +14,19 @@ from reproductions.league.measures import (
     COMMON,
     MAJORITY,
     MEGABYTES,
-    METHODS,
     OWN,
-    PROBLEMS,
-    REFERENCES,
     ROUNDS,
     SECONDS,
-    SYSTEMS,
     WORST_TENTH,
     find_judged,
     find_values,
     list_missing,
     measure,
-    name_experiment,
     read_rates,
     title_majority,
 )
 from reproductions.league.pairs import UNDECIDED, find_best, judge_pairs, list_system_pairs, list_winners
+from reproductions.league.problems import METHODS, PROBLEMS, REFERENCES, SYSTEMS, name_experiment
 
 STANDINGS = (
     *("problem", "method", "seeds", "own accuracy (%)", "worst tenth (%)", "common test set (%)"),

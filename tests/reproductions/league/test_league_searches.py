@@ -6,8 +6,9 @@ from launch.runs.run_records import read_rows
 from launch.settings.experiments import list_experiments
 from launch.tuning.scored_runs import compute_grid_size, draw_trials
 from launch.tuning.search_space import format_settings
-from reproductions.league.choose import CHOSEN, HEAD, TRIALS, find_requests, format_choice
-from reproductions.league.measures import COMMON, PROBLEMS, name_experiment, split_name
+from reproductions.league.choose import TABLE, find_requests
+from reproductions.league.measures import COMMON
+from reproductions.league.problems import PROBLEMS, name_tuned, split_name
 from reproductions.league.tables import PAPER
 
 NUM_TRIALS = 6
@@ -21,7 +22,7 @@ def requests():
 
 @pytest.fixture(scope="module")
 def rows():
-    return read_rows(TRIALS)
+    return read_rows(TABLE)
 
 
 def test_every_search_has_a_grid_of_equal_size_and_seeds_that_are_not_reported(requests):
@@ -38,8 +39,7 @@ def test_every_search_has_a_grid_of_equal_size_and_seeds_that_are_not_reported(r
 
 def test_every_experiment_is_searched_under_the_problem_that_it_is_tuned_as(requests):
     for name in PAPER.experiments:
-        method, problem = split_name(name)
-        assert name_experiment(method, PROBLEMS[problem].get("tuned_as", problem)) in requests, name
+        assert name_tuned(*split_name(name)) in requests, name
 
 
 def test_what_was_run_has_the_settings_of_its_best_trial(rows):
@@ -63,7 +63,3 @@ def test_the_kept_trials_are_all_points_of_the_grids(requests, rows):
     for name in {row["experiment"] for row in rows}:
         drawn = [" ".join(format_settings(each)) for each in draw_trials(requests[name].space, NUM_TRIALS)]
         assert [row["settings"] for row in rows if row["experiment"] == name] == drawn
-
-
-def test_the_file_of_what_was_chosen_is_that_of_the_trials(rows):
-    assert CHOSEN.read_text() == HEAD + "".join(format_choice(row, rows) for row in rows if row["chosen"])

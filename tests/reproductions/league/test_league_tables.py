@@ -7,7 +7,8 @@ import pytest
 from launch.runs.tables import write_json
 from reproductions.engine.counted_runs import collect_runs
 from reproductions.engine.tables import collect
-from reproductions.league.measures import METHODS, PROBLEMS, measure, read_rates, split_name
+from reproductions.league.measures import measure, read_rates
+from reproductions.league.problems import METHODS, PROBLEMS, split_name
 from reproductions.league.tables import (
     PAPER,
     format_rate,
