@@ -17,10 +17,19 @@ from reproductions.engine.markdown import Table, format_measured
 EXPERIMENT, SEED = "experiment", "seed"
 
 
-def make_frame(runs: Iterable[RunRecord], measure: Callable[[RunRecord], Mapping[str, Any]]) -> pd.DataFrame:
-    """A row for each run in which something is measured: its experiment, its seed, and what `measure` finds."""
+def make_frame(
+    runs: Iterable[RunRecord], measure: Callable[[RunRecord], Mapping[str, Any]], columns: Iterable[str] = ()
+) -> pd.DataFrame:
+    """A row for each run in which something is measured: its experiment, its seed, and what `measure` finds.
+
+    Args:
+      runs: any, each experiment and seed once.
+      measure: run -> what is measured in it, by name.
+      columns: names that the frame has even where no run has them.
+    """
     rows = [{EXPERIMENT: run.experiment, SEED: run.flags[SEED], **found} for run in runs if (found := measure(run))]
-    return pd.DataFrame(rows, columns=None if rows else [EXPERIMENT, SEED])
+    found = dict.fromkeys((EXPERIMENT, SEED, *columns, *(name for row in rows for name in row)))
+    return pd.DataFrame(rows, columns=list(found))
 
 
 def make_table(frame: pd.DataFrame) -> Table:

@@ -5,9 +5,8 @@ import pytest
 from launch.runs.run_records import resolve_experiment
 from launch.settings.run_config import flag_values
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.engine.tables import collect
-from reproductions.robust.measures import AGGREGATORS, ATTACKS, ROUNDS, measure
-from reproductions.robust.tables import COLUMNS, PAPER, tabulate
+from reproductions.engine.frames import make_frame
+from reproductions.robust.tables import AGGREGATORS, ATTACKS, PAPER, ROUNDS, measure, tabulate
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def runs(tmp_path, write_run):
 
 
 def test_a_row_an_aggregator_with_its_worst_attack(runs):
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in tabulate(collect(runs, measure)).rows]
+    rows = tabulate(make_frame(runs, measure, COLUMNS)).records
     assert [row["aggregator"] for row in rows] == ["mean", "median"]
     mean, median = rows
     assert (mean["none"], mean["sign_flip"], mean["alie"]) == ("91.00 ± 1.41", "11.00 ± 1.41", "70.00")
