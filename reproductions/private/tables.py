@@ -19,6 +19,7 @@ from reproductions.engine.tables import describe
 
 NONE = "none"  # the budget of runs without privacy
 BUDGETS = ("1", "2", "4", "8", NONE)  # epsilon
+MEASURED = ("budget", "rounds", EPSILON_SPENT, "clip_norm", TEST_ACCURACY)
 TITLE = "FedAvg on MNIST, 1,000 clients\nThin lines: runs as they spend their budget"
 
 
@@ -44,19 +45,19 @@ def measure(run: RunRecord) -> Mapping[str, Any]:
 def tabulate(frame: pd.DataFrame) -> Table:
     """A row for each epsilon that was run, those without privacy last."""
     columns = {"rounds": show_range, EPSILON_SPENT: "max", "clip_norm": "max", TEST_ACCURACY: show}
-    found = frame.reindex(columns=["budget", "seed", *columns]).groupby("budget", as_index=False)
+    found = frame.groupby("budget", as_index=False)
     return make_table(found.agg({"seed": "size", **columns}).rename(columns={"seed": "seeds"}))
 
 
 def build_private_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The table of accuracy against epsilon, and the figure."""
-    sections = describe("private", {"results": tabulate(make_frame(runs, measure))})
+    sections = describe("private", {"results": tabulate(make_frame(runs, measure, MEASURED))})
     return compose_report(paper, sections, [run for run in runs if list_evaluated(run)], {})
 
 
 def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws `private.png`: the accuracy at the last round against the budget, and each seed's way there."""
-    frame = make_frame(runs, measure).reindex(columns=["budget", TEST_ACCURACY])
+    frame = make_frame(runs, measure, MEASURED)
     ends = [100 * frame[TEST_ACCURACY][frame.budget == budget] for budget in BUDGETS]
     lines = []
     for run in runs:

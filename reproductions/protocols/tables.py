@@ -4,16 +4,19 @@ import pathlib
 import re
 from collections.abc import Sequence
 
+import pandas as pd
+
 from launch.plots.style import COLORS
 from launch.runs.columns import ROUND
 from launch.runs.run_records import RunRecord
 from launch.settings.experiments import get_experiment
 from reproductions.engine.figures import Line, Panel, arrange, compute_curve, compute_curve_by_round, draw_panels
 from reproductions.engine.folder import read_toml
+from reproductions.engine.frames import make_frame, show
 from reproductions.engine.markdown import Report, Table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report
-from reproductions.engine.tables import Values, collect, compute_mean, count, describe, show
+from reproductions.engine.tables import describe
 
 TEXTS = read_toml("protocols", "tables.toml")
 METHODS, PROTOCOLS = TEXTS["method"], TEXTS["protocol"]
@@ -49,24 +52,25 @@ def measure(run: RunRecord) -> dict[str, float]:
     return {PERCENT: 100 * run.rounds[count_rounds(run.experiment)][JUDGED_BY[run.experiment]]}
 
 
-def tabulate(values: Values) -> Table:
+def tabulate(frame: pd.DataFrame) -> Table:
     """A row for each protocol and method that was run."""
     rows = []
     for protocol, words in PROTOCOLS.items():
         for method, title in METHODS.items():
             name = f"{method}_{protocol}"
-            if by_seed := values.get((name, PERCENT), {}):
+            found = frame[frame.experiment == name]
+            if len(found):
                 printed = read_printed(name)
-                shown = ["", ""] if printed is None else [f"{printed:g}", f"{compute_mean(by_seed) - printed:+.2f}"]
-                ours = show(by_seed, PERCENT)
+                shown = ["", ""] if printed is None else [f"{printed:g}", f"{found[PERCENT].mean() - printed:+.2f}"]
+                ours = show(found[PERCENT], PERCENT)
                 place = [words["title"], title, TEXTS["tested_on"][words["judged_by"]]]
-                rows.append([*place, str(count_rounds(name)), count(by_seed), shown[0], ours, shown[1]])
+                rows.append([*place, str(count_rounds(name)), str(len(found)), shown[0], ours, shown[1]])
     return Table(COLUMNS, rows)
 
 
 def build_protocols_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The table of accuracies beside the printed ones, and the figure."""
-    sections = describe("protocols", {"results": tabulate(collect(runs, measure))})
+    sections = describe("protocols", {"results": tabulate(make_frame(runs, measure))})
     return compose_report(paper, sections, [run for run in runs if is_finished(run)], {})
 
 

@@ -6,39 +6,52 @@ are runs that `launch.export` has exported. Imports no TensorFlow.
 
 import contextlib
 import math
-import statistics
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import pandas as pd
 
 from launch.runs.columns import EXPORT_REPORT, MODEL, TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_rows
 from models.model_names import EXPORT_FORMATS
 from reproductions.engine.folder import read_toml
+from reproductions.engine.frames import show, show_range
 from reproductions.engine.markdown import Report, Table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report
-from reproductions.engine.tables import BySeed, Values, collect, count, describe, show, show_range
+from reproductions.engine.tables import describe
 
 QAT_SUFFIX = "_qat"
 QAT_FORMAT = "qat_int8"
 SHARED_MODEL = "global"
-ROUND, PERCENT = "rounds", "percent"
 TEXTS = read_toml("quantization", "tables.toml")
-TAKES = {"mean": statistics.fmean, "worst": min}
 FILE_COLUMNS = ("experiment", "format", "seeds", *TEXTS["file_columns"])
 RUN_COLUMNS = ("experiment", "seeds", "rounds", "float_accuracy", "qat_accuracy", "difference")
 TARGET_COLUMNS = ("experiment", "target", "measured", "verdict")
 
 
-def measure(run: RunRecord) -> dict[Hashable, float]:
-    """The accuracy of a run, and the numbers of its exported shared model by (format, number)."""
-    last = max(run.rounds)
-    numbers: dict[Hashable, float] = {ROUND: float(last), PERCENT: 100 * run.rounds[last][TEST_ACCURACY]}
-    path = run.path / EXPORT_REPORT
-    for row in read_rows(path) if path.is_file() else ():
-        if row[MODEL] == SHARED_MODEL:
-            numbers |= {(row["format"], name): number for name, number in read_file(row).items()}
-    return numbers
+def make_runs(runs: Iterable[RunRecord]) -> pd.DataFrame:
+    """A row a run that has its twin: the name of both, seed, whether it is quantization-aware, rounds, accuracy."""
+    rows = [
+        (run.experiment.removesuffix(QAT_SUFFIX), run.flags["seed"], run.experiment.endswith(QAT_SUFFIX), run, last)
+        for run in runs
+        for last in [max(run.rounds)]
+    ]
+    frame = pd.DataFrame(rows, columns=["experiment", "seed", "is_qat", "run", "rounds"])
+    frame[TEST_ACCURACY] = [run.rounds[last][TEST_ACCURACY] for run, last in zip(frame.run, frame.rounds, strict=True)]
+    has_twin = frame.groupby(["experiment", "seed"]).is_qat.transform("nunique") == 2
+    return frame[has_twin]
+
+
+def make_files(runs: pd.DataFrame) -> pd.DataFrame:
+    """A row a file that is compared: all of the float runs, and the one that their twins were trained for."""
+    rows = [
+        {"experiment": each.experiment, **row, **read_file(row)}
+        for each in runs.itertuples()
+        for row in (read_rows(path) if (path := each.run.path / EXPORT_REPORT).is_file() else ())
+        if row[MODEL] == SHARED_MODEL and (not each.is_qat or row["format"] == QAT_FORMAT)
+    ]
+    return pd.DataFrame(rows, columns=None if rows else ["experiment", "format"])
 
 
 def read_file(row: Mapping[str, str]) -> dict[str, float]:
@@ -50,84 +63,61 @@ def read_file(row: Mapping[str, str]) -> dict[str, float]:
     # Earlier exports had no cards in their files.
     numbers["size_bytes"] -= numbers.pop("card_bytes", 0.0)
     if "keras_test_accuracy" in numbers:
-        numbers |= {PERCENT: 100 * numbers[TEST_ACCURACY], "keras_percent": 100 * numbers["keras_test_accuracy"]}
+        numbers |= {"percent": 100 * numbers[TEST_ACCURACY], "keras_percent": 100 * numbers["keras_test_accuracy"]}
         numbers["difference"] = 100 * (numbers[TEST_ACCURACY] - numbers["keras_test_accuracy"])
         numbers["agreement"] = 100 * numbers["top1_agreement"]
     return numbers
 
 
-def find_pairs(runs: Sequence[RunRecord]) -> dict[str, set[int]]:
-    """The seeds of each float experiment that its twin has, too."""
-    seeds: dict[str, set[int]] = {}
-    for run in runs:
-        seeds.setdefault(run.experiment, set()).add(run.flags["seed"])
-    pairs = {name: each & seeds.get(name + QAT_SUFFIX, set()) for name, each in sorted(seeds.items())}
-    return {name: each for name, each in pairs.items() if each}
-
-
-def find_file(values: Values, experiment: str, format_name: str, number: str) -> BySeed:
-    """A number of the files that are compared: all of the float run's, and the one that its twin was trained for."""
-    owner = experiment + QAT_SUFFIX if format_name == QAT_FORMAT else experiment
-    return values.get((owner, (format_name, number)), {})
-
-
 def build_quantization_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """What was aimed at, and the tables of files and of runs."""
-    pairs = find_pairs(runs)
-    counted = [run for run in runs if run.flags["seed"] in pairs.get(run.experiment.removesuffix(QAT_SUFFIX), ())]
-    values = collect(counted, measure)
+    frame = make_runs(runs)
+    files = make_files(frame)
     tables = {
-        "targets": Table(TARGET_COLUMNS, [row for name in pairs for row in judge_targets(values, name)]),
-        "files": Table(FILE_COLUMNS, [row for name in pairs for row in list_files(values, name)]),
-        "runs": Table(RUN_COLUMNS, [list_run(values, name) for name in pairs]),
+        "targets": Table(TARGET_COLUMNS, judge_targets(frame, files)),
+        "files": Table(FILE_COLUMNS, list_files(files)),
+        "runs": Table(RUN_COLUMNS, list_runs(frame)),
     }
-    return compose_report(paper, describe("quantization", tables), counted, {})
+    return compose_report(paper, describe("quantization", tables), list(frame.run), {})
 
 
-def list_files(values: Values, experiment: str) -> list[list[str]]:
-    """A row for each format, with the columns of `tables.toml`."""
+def list_files(files: pd.DataFrame) -> list[list[str]]:
+    """A row for each experiment and format, with the columns of `tables.toml`."""
+    takes = {"mean": pd.Series.mean, "worst": pd.Series.min}
     rows = []
-    for name in EXPORT_FORMATS:
-        if seeds := len(find_file(values, experiment, name, "size_bytes")):
-            columns = TEXTS["file_columns"].values()
-            found = [find_file(values, experiment, name, number).values() for number, _, _ in columns]
-            shown = [f"{TAKES[take](each):{form}}" for each, (_, take, form) in zip(found, columns, strict=True)]
-            rows.append([experiment, name, str(seeds), *shown])
+    for (experiment, name), found in files.groupby(["experiment", "format"]):
+        shown = [f"{takes[take](found[number]):{form}}" for number, take, form in TEXTS["file_columns"].values()]
+        rows.append([experiment, name, str(len(found)), *shown])
+    formats = list(EXPORT_FORMATS)
+    return sorted(rows, key=lambda row: (row[0], formats.index(row[1])))
+
+
+def list_runs(frame: pd.DataFrame) -> list[list[str]]:
+    """A row for each pair of experiments, the columns of RUN_COLUMNS."""
+    rows = []
+    for experiment, runs in frame.groupby("experiment"):
+        of_float, of_qat = (runs[TEST_ACCURACY][runs.is_qat == is_qat] for is_qat in (False, True))
+        lead = f"{100 * (of_qat.mean() - of_float.mean()):+.2f}"
+        rows.append([experiment, str(len(of_float)), show_range(runs.rounds), show(of_float), show(of_qat), lead])
     return rows
 
 
-def find_runs(values: Values, experiment: str, number: str = PERCENT) -> list[BySeed]:
-    """A number of the float runs, and of the quantization-aware ones."""
-    return [values[name, number] for name in (experiment, experiment + QAT_SUFFIX)]
-
-
-def compute_difference(values: Values, experiment: str) -> float:
-    """Mean accuracy of the quantization-aware runs minus that of the float runs, in points."""
-    of_float, of_qat = (statistics.fmean(by_seed.values()) for by_seed in find_runs(values, experiment))
-    return of_qat - of_float
-
-
-def list_run(values: Values, experiment: str) -> list[str]:
-    """The columns of RUN_COLUMNS."""
-    accuracies = find_runs(values, experiment)
-    rounds = show_range(number for by_seed in find_runs(values, experiment, ROUND) for number in by_seed.values())
-    shown = [show(by_seed, PERCENT) for by_seed in accuracies]
-    return [experiment, count(*accuracies), rounds, *shown, f"{compute_difference(values, experiment):+.2f}"]
-
-
-def judge_targets(values: Values, experiment: str) -> list[list[str]]:
-    """A row for each target, the columns of TARGET_COLUMNS."""
+def judge_targets(frame: pd.DataFrame, files: pd.DataFrame) -> list[list[str]]:
+    """A row for each experiment and target, the columns of TARGET_COLUMNS."""
     rows = []
-    for target in TEXTS["target"]:
-        found = find_file(values, experiment, target["format"], target["number"])
-        rows.append([experiment, f"{target['format']}: {target['words']}", *judge(target, list(found.values()))])
-    target = TEXTS["run_target"]
-    return [*rows, [experiment, target["words"], *judge(target, [abs(compute_difference(values, experiment))])]]
+    for experiment, runs in frame.groupby("experiment"):
+        for target in TEXTS["target"]:
+            found = files[(files.experiment == experiment) & (files.format == target["format"])]
+            judged = judge(target, found[target["number"]] if len(found) else ())
+            rows.append([experiment, f"{target['format']}: {target['words']}", *judged])
+        means, target = 100 * runs.groupby("is_qat")[TEST_ACCURACY].mean(), TEXTS["run_target"]
+        rows.append([experiment, target["words"], *judge(target, [abs(means[True] - means[False])])])
+    return rows
 
 
 def judge(target: Mapping[str, Any], numbers: Sequence[float]) -> list[str]:
     """The number that is nearest to the bound or farthest past it, and the verdict."""
-    if not numbers:
+    if not len(numbers):
         return ["", "not run"]
     worst = min(numbers) if "least" in target else max(numbers)
     is_reached = target.get("least", -math.inf) <= worst <= target.get("most", math.inf)

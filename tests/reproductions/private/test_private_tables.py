@@ -8,7 +8,7 @@ from launch.runs.run_records import resolve_experiment
 from launch.settings.run_config import flag_values
 from reproductions.engine.counted_runs import collect_runs
 from reproductions.engine.frames import make_frame
-from reproductions.private.tables import measure, tabulate
+from reproductions.private.tables import MEASURED, measure, tabulate
 from reproductions.registry import PAPERS
 
 EXPERIMENT = "fedavg_mnist_1000clients_budget"
@@ -37,7 +37,7 @@ def runs(tmp_path, write_run):
 
 
 def test_a_row_an_epsilon_with_the_mean_over_its_seeds(runs):
-    rows = tabulate(make_frame(runs, measure)).records
+    rows = tabulate(make_frame(runs, measure, MEASURED)).records
     assert [(row["budget"], row["seeds"], row["epsilon_spent"]) for row in rows] == [
         ("2", "2", "2.0000"), ("8", "1", "8.0000"), ("none", "1", "")
     ]  # fmt: skip
@@ -48,7 +48,7 @@ def test_a_row_an_epsilon_with_the_mean_over_its_seeds(runs):
 def test_a_run_that_was_never_evaluated_does_not_count(tmp_path, write_run):
     write_run(tmp_path, f"{EXPERIMENT}4", 0, 1, [""])
     runs, _ = collect_runs(tmp_path)
-    assert len(runs) == 1 and tabulate(make_frame(runs, measure)).rows == []
+    assert len(runs) == 1 and tabulate(make_frame(runs, measure, MEASURED)).rows == []
     assert "not run" in PAPERS["private"].build_report(runs).markdown
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.engine.tables import collect
-from reproductions.protocols.tables import COLUMNS, JUDGED_BY, PAPER, count_rounds, measure, read_printed, tabulate
+from reproductions.engine.frames import make_frame
+from reproductions.protocols.tables import JUDGED_BY, PAPER, count_rounds, measure, read_printed, tabulate
 
 FEDAVG, IFCA, ORACLE = (f"{algo}_mnist_rotated4_200images_tenth" for algo in ("fedavg", "ifca", "oracle"))
 SCAFFOLD = "scaffold_mnist_dirichlet0.5"
@@ -28,7 +28,7 @@ def runs(tmp_path, write_run):
 
 
 def test_ours_stand_beside_what_is_printed(runs):
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in tabulate(collect(runs, measure)).rows]
+    rows = tabulate(make_frame(runs, measure)).records
     assert [(row["method"], row["rounds"], row["seeds"]) for row in rows] == [
         ("SCAFFOLD", "50", "2"),
         ("local training", "10", "1"),

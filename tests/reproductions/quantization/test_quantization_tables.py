@@ -5,7 +5,7 @@ import pytest
 from launch.runs.tables import format_cell, write_table
 from launch.tflite.export_report import FileRow
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.quantization.tables import FILE_COLUMNS, TARGET_COLUMNS, find_pairs, measure
+from reproductions.quantization.tables import FILE_COLUMNS, TARGET_COLUMNS, make_files, make_runs, read_file
 from reproductions.registry import PAPERS
 
 FLOAT, QAT = "fedsikd_mnist_quantization", "fedsikd_mnist_quantization_qat"
@@ -43,7 +43,8 @@ def rows_of(report, table, columns):
 
 
 def test_runs_are_paired_by_seed(runs):
-    assert find_pairs(runs) == {FLOAT: {0, 1}}
+    frame = make_runs(runs)
+    assert set(zip(frame.experiment, frame.seed, strict=True)) == {(FLOAT, 0), (FLOAT, 1)}
     assert len(PAPERS["quantization"].build_report(runs).runs) == 4
 
 
@@ -79,14 +80,13 @@ def test_without_exports_the_files_are_not_run(tmp_path, write_run):
 
 
 def test_only_the_shared_model_is_read(runs):
-    found = measure(runs[0])
-    assert {number[0] for number in found if isinstance(number, tuple)} == {"float32", "int8"}
-    assert found["float32", "difference"] == 0
+    files = make_files(make_runs(runs))
+    assert sorted(files.format) == sorted(2 * ["float32", "int8", "qat_int8"])
+    assert (files.difference[files.format == "float32"] == 0).all()
 
 
 @pytest.mark.parametrize(("cells", "expected"), [({"card_bytes": "1300"}, 42700), ({}, 44000)])
-def test_sizes_are_without_the_cards_in_the_files(runs, cells, expected):
+def test_sizes_are_without_the_cards_in_the_files(cells, expected):
     """Exports that were made before there were cards have no such column."""
     row = {"model": "global", "format": "int8", "size_bytes": "44000", **cells}
-    write_table(runs[0].path / "export" / "report.csv", list(row), [list(row.values())])
-    assert measure(runs[0])["int8", "size_bytes"] == expected
+    assert read_file(row)["size_bytes"] == expected

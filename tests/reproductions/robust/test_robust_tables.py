@@ -23,7 +23,7 @@ def runs(tmp_path, write_run):
 
 
 def test_a_row_an_aggregator_with_its_worst_attack(runs):
-    rows = tabulate(make_frame(runs, measure, COLUMNS)).records
+    rows = tabulate(make_frame(runs, measure)).records
     assert [row["aggregator"] for row in rows] == ["mean", "median"]
     mean, median = rows
     assert (mean["none"], mean["sign_flip"], mean["alie"]) == ("91.00 ± 1.41", "11.00 ± 1.41", "70.00")
