@@ -48,7 +48,8 @@ def make_files(runs: pd.DataFrame) -> pd.DataFrame:
     rows = [
         {"experiment": each.experiment, **row, **read_file(row)}
         for each in runs.itertuples()
-        for row in (read_rows(path) if (path := each.run.path / EXPORT_REPORT).is_file() else ())
+        for path in [each.run.path / EXPORT_REPORT]
+        for row in (read_rows(path) if path.is_file() else ())
         if row[MODEL] == SHARED_MODEL and (not each.is_qat or row["format"] == QAT_FORMAT)
     ]
     return pd.DataFrame(rows, columns=None if rows else ["experiment", "format"])
