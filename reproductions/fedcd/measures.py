@@ -244,7 +244,7 @@ def _returns(preferred: np.ndarray) -> bool:
 
 
 def measure(run: RunRecord) -> dict[str, float]:
-    """Every measure of a run, by the names of `claims.toml`; those of FedCD's models for FedCD only."""
+    """Every measure of a run, by the names of `claims.py`; those of FedCD's models for FedCD only."""
     place = find_place(run.experiment)
     last, end = COMPARED_ROUNDS[place.dataset], count_rounds(place)
     values = measure_accuracy(run) | measure_costs(run, last) | measure_majority(run.flags)

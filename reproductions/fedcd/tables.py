@@ -6,15 +6,14 @@ from typing import NamedTuple
 
 from launch.runs.columns import EVENTS_FILE, TIMING_FILE
 from launch.runs.run_records import RunRecord
-from reproductions.engine.claim_rows import load_words
 from reproductions.engine.collection import Place, PrintedValue, SeedResults
-from reproductions.engine.folder import FOLDER
 from reproductions.engine.markdown import Report, Section, Table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report
 from reproductions.engine.tables import BySeed, collect, describe, locate, show, show_difference
 from reproductions.fedcd.authors_run import tabulate_authors_run
 from reproductions.fedcd.causes import tabulate_causes
+from reproductions.fedcd.claims import CLAIMS, FURTHER, SAME_RATES, WHERE_RUNS_END
 from reproductions.fedcd.costs import CLOCKS, compare_costs, compute_ratios, format_costs, format_ratios, pair_runs
 from reproductions.fedcd.figure import draw_fedcd_figure
 from reproductions.fedcd.measures import (
@@ -208,7 +207,7 @@ def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
         sections |= describe("fedcd", {"causes": causes})
     if (cohorts := tabulate_causes(findings.runs, findings.find, FEDAVG)).rows:
         sections |= describe("fedcd", {"cohorts": cohorts})
-    words = load_words(FOLDER / "fedcd" / "claims.toml")
+    words = {"same_rates": SAME_RATES, "where_runs_end": WHERE_RUNS_END}
     values, counted = list_printed_values(printed), keep_one_data_set(runs)
     report = compose_report(paper, sections, counted, findings.results, values, **words)
     return report._replace(left_out=describe_left_out(runs))
@@ -218,6 +217,8 @@ PAPER = Paper(
     "fedcd",
     build_fedcd_report,
     presets=SIZES,
+    claims=CLAIMS,
+    further=FURTHER,
     draw=draw_fedcd_figure,
     further_metrics=".*_models|archetype_.*|client_accuracy_change|score_deviation|learning_rate_mean",
     kept_files=(TIMING_FILE, EVENTS_FILE),
