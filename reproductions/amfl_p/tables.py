@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from launch.runs.columns import CLIENTS_FILE, FINE_TUNING_FILE
 from launch.runs.run_records import RunRecord
+from reproductions.amfl_p.claims import CLAIMS, FURTHER
 from reproductions.amfl_p.figure import draw_amfl_p_figures
 from reproductions.amfl_p.measures import (
     ACCURACY,
@@ -339,6 +340,8 @@ PAPER = Paper(
     "amfl_p",
     build_amfl_p_report,
     presets=SOURCES,
+    claims=CLAIMS,
+    further=FURTHER,
     draw=draw_amfl_p_figures,
     further_metrics=STEPS,
     kept_files=(CLIENTS_FILE, FINE_TUNING_FILE),
