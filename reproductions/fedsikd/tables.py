@@ -24,6 +24,7 @@ from reproductions.engine.markdown import Report, Table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report, format_p_value
 from reproductions.engine.tables import BySeed, describe, show
+from reproductions.fedsikd.claims import CLAIMS, FURTHER, NOISE, OWN
 from reproductions.fedsikd.figure import draw_fedsikd_figure
 from reproductions.fedsikd.measures import (
     ALPHAS,
@@ -61,9 +62,9 @@ def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     tables = {
         "tables": tabulate_values(printed, own),
         "clusters": tabulate_clusters(by_place, own),
-        "own_splits": tabulate_own_splits(by_place, paper.rows["own"], own),
+        "own_splits": tabulate_own_splits(by_place, OWN, own),
         "tuned": tabulate_tuned(by_place, own[TUNED]),
-        "privacy": tabulate_privacy(paper.rows["noise"], own[PRIVACY]),
+        "privacy": tabulate_privacy(NOISE, own[PRIVACY]),
     }
     sections = describe("fedsikd", {name: table for name, table in tables.items() if table.rows})
     judged = measure_by_seed(share_baselines(by_place), printed)
@@ -221,6 +222,8 @@ PAPER = Paper(
     "fedsikd",
     build_fedsikd_report,
     presets=PRESETS,
+    claims=CLAIMS,
+    further=FURTHER,
     further_presets=(TUNED,),
     draw=draw_fedsikd_figure,
     further_metrics=f"{WITHIN_CLUSTER_DRIFT}|{TOTAL_DRIFT}|num_clusters",

@@ -8,6 +8,7 @@ from launch.settings.experiments import get_experiment, list_experiments
 from launch.settings.run_config import flag_values
 from reproductions.engine.claims import AGREE, CONTRADICT, NOT_PRINTED, ask_printed_tables
 from reproductions.engine.collection import TUNED, Cell
+from reproductions.fedsikd.claims import CLAIMS, FURTHER, NOISE
 from reproductions.fedsikd.measures import (
     ALPHAS,
     LAST_ROUND,
@@ -33,9 +34,6 @@ CONTRADICTED = (
     'HAR {input}, alpha 0.5: the loss of the others "either rises or demonstrates no improvement"',
     'HAR {input}, alpha 0.1: "FedSiKD achieves better results with fewer communication rounds"',
 )
-
-ROWS = PAPERS["fedsikd"].rows
-CLAIMS, FURTHER = ROWS["claim"], ROWS["further"]
 
 
 def list_cells(claim):
@@ -124,7 +122,7 @@ def test_every_further_comparison_has_its_experiments():
     experiments = [find_place(each.name) for each in list_experiments().values() if each.paper == "fedsikd"]
     places = {place[1:] for place in experiments if place and place.preset == TUNED}
     assert {(cell.dataset, cell.setting, cell.algo) for cell in planned} <= places
-    noise = {cell.algo for claim in ROWS["noise"] for cell in list_cells(claim)}
+    noise = {cell.algo for claim in NOISE for cell in list_cells(claim)}
     assert noise == {place.algo for place in experiments if place and place.preset == PRIVACY}
 
 
