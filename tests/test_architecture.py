@@ -73,7 +73,7 @@ LAUNCH_PARTS = {
         *("progress", "stop_signals", "settings", "runs", "plots", "comparison", "runtimes", "command_line", "trackers")
     },
     "sweeps": {"progress", "stop_signals", "settings", "runs", "plots", "runtimes", "training", "command_line"},
-    "tuning": {"progress", "settings", "runs", "plots", "sweeps", "command_line"},
+    "tuning": {"progress", "settings", "runs", "plots", "comparison", "sweeps", "command_line"},
     "tflite": {"pages", "progress", "settings", "runs", "plots", "runtimes", "training"},
     "benchmarks": {"library_versions", "arenas", "settings", "runs", "runtimes", "training"},
 }

@@ -23,10 +23,10 @@ from launch.comparison.details import (
     choose_client_tables,
     list_plots,
 )
-from launch.comparison.estimates import LEVEL, compute_t_quantiles
 from launch.comparison.groups import ALGO, choose_grouping, find_default_flags, find_differing_flags
 from launch.comparison.references import REFERENCES, find_missing
 from launch.comparison.results import bound_columns, list_main_columns, list_tasks, name_columns
+from launch.comparison.seed_statistics import LEVEL, compute_t_quantile
 from launch.comparison.trivial_rows import find_differing_data
 from launch.plots.style import COLORS
 from launch.runs.column_titles import title_column
@@ -104,7 +104,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
         "seed": SEED,
         "experiment": EXPERIMENT,
         "level": LEVEL,
-        "quantiles": compute_t_quantiles(max(1, len(runs) - 1)),
+        "quantiles": [compute_t_quantile(degrees) for degrees in range(1, max(2, len(runs)))],
         "colors": COLORS,
         "algorithmColors": {name: row.color for name, row in ALGORITHMS.items()},
         "thinned": any(len(rounds) < len(run.columns[ROUND]) for run, rounds in zip(runs, kept, strict=True)),

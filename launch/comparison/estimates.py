@@ -1,7 +1,7 @@
-"""What is computed of a group of runs: its mean with an interval, its curve, its differences to another group by seed.
+"""What is computed of a group of runs: its results by seed, and its mean curve.
 
-The page does the same in `groups.js`. A seed counts once: runs of a group with the same seed are averaged. Imports no
-TensorFlow.
+The page does the same in `statistics.js`. A seed counts once: runs of a group with the same seed are averaged. Imports
+no TensorFlow.
 """
 
 from collections.abc import Sequence
@@ -10,23 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from launch.comparison.compared_run import SEED, ComparedRun
+from launch.comparison.seed_statistics import NO_BOUNDS, Bounds, average_repeats, compute_mean, estimate_mean
 from launch.runs.columns import ROUND
 
-LEVEL = 0.95
 LAST, BEST = "last", "best"
-ROUNDING = 1e-9  # a spread this small, as a share of the numbers, is that of rounding
-
-Bounds = tuple[float | None, float | None]
-NO_BOUNDS: Bounds = (None, None)
-
-
-class Estimate(NamedTuple):
-    """A mean over seeds with Student's t interval; `low` and `high` are None where there is none, as for one seed."""
-
-    mean: float
-    low: float | None
-    high: float | None
-    count: int
 
 
 class CurvePoint(NamedTuple):
@@ -47,25 +34,6 @@ class CurvePoint(NamedTuple):
         return max(self.low, self.lowest), min(self.high, self.highest)
 
 
-def compute_t_quantiles(most: int) -> list[float]:
-    """Of Student's t, what a two-sided interval of `LEVEL` takes: for 1, 2, ... degrees of freedom up to `most`."""
-    from scipy import special  # quicker to import than scipy.stats, which asks it for the same
-
-    return [float(value) for value in special.stdtrit(np.arange(1, most + 1), (1 + LEVEL) / 2)]
-
-
-def estimate_mean(values: Sequence[float], bounds: Bounds = NO_BOUNDS) -> Estimate:
-    """The mean of at least one number with its interval, cut at the bounds of what the numbers can be."""
-    numbers = np.asarray(values, np.float64)
-    mean, count = float(numbers.mean()), len(numbers)
-    if count < 2 or np.ptp(numbers) <= ROUNDING * max(1.0, float(np.abs(numbers).max())):
-        return Estimate(mean, None, None, count)
-    half = compute_t_quantiles(count - 1)[-1] * float(numbers.std(ddof=1)) / count**0.5
-    low, high = bounds
-    cut_low = mean - half if low is None else max(low, mean - half)
-    return Estimate(mean, cut_low, mean + half if high is None else min(high, mean + half), count)
-
-
 def read_result(run: ComparedRun, metric: str, at: str | int, is_low_better: bool) -> float | None:
     """A run's value of a column: the last measured one, the best one, or the last up to a round; None without any."""
     values = run.columns.get(metric)
@@ -84,18 +52,8 @@ def read_result(run: ComparedRun, metric: str, at: str | int, is_low_better: boo
 
 def read_seed_results(runs: Sequence[ComparedRun], metric: str, at: str | int, is_low_better: bool) -> dict[int, float]:
     """{seed: result}, the mean over the runs with that seed; in the order of the seeds."""
-    by_seed: dict[int, list[float]] = {}
-    for run in runs:
-        result = read_result(run, metric, at, is_low_better)
-        if result is not None:
-            by_seed.setdefault(int(run.flags[SEED]), []).append(result)
-    return {seed: float(np.mean(by_seed[seed])) for seed in sorted(by_seed)}
-
-
-def estimate_difference(ours: dict[int, float], theirs: dict[int, float]) -> Estimate | None:
-    """Ours minus theirs over the seeds that both have; None if they share none."""
-    differences = [value - theirs[seed] for seed, value in ours.items() if seed in theirs]
-    return estimate_mean(differences) if differences else None
+    results = ((int(run.flags[SEED]), read_result(run, metric, at, is_low_better)) for run in runs)
+    return average_repeats((seed, result) for seed, result in results if result is not None)
 
 
 def compute_curve(runs: Sequence[ComparedRun], metric: str, axis: str, bounds: Bounds = NO_BOUNDS) -> list[CurvePoint]:
@@ -109,13 +67,9 @@ def compute_curve(runs: Sequence[ComparedRun], metric: str, axis: str, bounds: B
             by_round.setdefault(int(run.columns[ROUND][i]), []).append(entry)
     points = []
     for round_num, entries in sorted(by_round.items()):
-        if len(entries) < len(runs):
-            continue
-        by_seed: dict[int, list[float]] = {}
-        for seed, _, value in entries:
-            by_seed.setdefault(seed, []).append(value)
-        means = [float(np.mean(each)) for each in by_seed.values()]
-        found = estimate_mean(means, bounds)
-        x = float(np.mean([place for _, place, _ in entries]))
-        points.append(CurvePoint(round_num, x, found.mean, found.low, found.high, min(means), max(means)))
+        if len(entries) == len(runs):
+            means = average_repeats((seed, value) for seed, _, value in entries).values()
+            found = estimate_mean(means, bounds=bounds)
+            x = compute_mean(place for _, place, _ in entries)
+            points.append(CurvePoint(round_num, x, found.mean, found.low, found.high, min(means), max(means)))
     return points

@@ -115,7 +115,7 @@ def draw_comparison(ranking: Ranking, drawing: Drawing) -> "Figure":
     """
     ranking = keep_best(ranking)
     curves = _list_curves(ranking, drawing.axis)
-    others = [result for result in ranking.results if result.difference is not None]
+    others = [result for result in ranking.results if result.difference.count]
     width = WIDTHS[drawing.width]
     levels = _list_levels(ranking)
     names = [curve.label for curve in curves] + list(levels)

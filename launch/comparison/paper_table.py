@@ -6,8 +6,8 @@ import pathlib
 import re
 from collections.abc import Callable, Sequence
 
-from launch.comparison.estimates import LEVEL, Estimate
 from launch.comparison.results import Ranking, describe_time
+from launch.comparison.seed_statistics import LEVEL, Difference, Estimate
 from launch.runs.shown_text import encode_cell, escape_hidden, escape_markdown, format_markdown_table
 from launch.runs.tables import format_cell, write_text
 from launch.runs.task_columns import format_value
@@ -83,7 +83,7 @@ def format_csv(rankings: Sequence[Ranking]) -> str:
     writer.writerow(CSV_COLUMNS)
     for ranking in rankings:
         for result in (*ranking.results, *ranking.trivial):
-            found, difference = result.estimate, result.difference or Estimate(None, None, None, 0)
+            found, difference = result.estimate, result.difference
             cells = [result.group.label, ranking.metric.column, ranking.at, found.count, *found[:3]]
             cells += [ranking.baseline, difference.count, *difference[:3]]
             writer.writerow([encode_cell(cell) if isinstance(cell, str) else format_cell(cell) for cell in cells])
@@ -114,15 +114,15 @@ def _list_cells(
             if result is None:
                 cells += [none, none]
                 continue
-            estimate = _format_estimate(result.estimate, minus, is_signed=False)
+            estimate, difference = _format_estimate(result.estimate, minus, is_signed=False), result.difference
             is_best = result is ranking.results[0] and len(ranking.results) > 1
             cells.append(mark(estimate) if is_best else estimate)
-            cells.append(_format_estimate(result.difference, minus, is_signed=True) if result.difference else none)
+            cells.append(_format_estimate(difference, minus, is_signed=True) if difference.count else none)
         rows.append(cells)
     return [head, *rows]
 
 
-def _format_estimate(estimate: Estimate, minus: str, is_signed: bool) -> str:
+def _format_estimate(estimate: Estimate | Difference, minus: str, is_signed: bool) -> str:
     """For example "0.9512 [0.9400, 0.9624]", a difference with its sign."""
 
     def write(value: float) -> str:

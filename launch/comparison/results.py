@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from launch.comparison.compared_run import SECONDS, TOTAL_BYTES, ComparedRun
-from launch.comparison.estimates import (
-    BEST,
-    LAST,
-    NO_BOUNDS,
-    Bounds,
-    Estimate,
-    estimate_difference,
-    estimate_mean,
-    read_seed_results,
-)
+from launch.comparison.estimates import BEST, LAST, read_seed_results
 from launch.comparison.groups import ALGO, Group, choose_grouping, group_runs
+from launch.comparison.seed_statistics import (
+    NO_BOUNDS,
+    NO_DIFFERENCE,
+    Bounds,
+    Difference,
+    Estimate,
+    compare_by_seed,
+    estimate_mean,
+)
 from launch.comparison.trivial_rows import list_trivial_groups
 from launch.runs.column_titles import TITLES, title_column
 from launch.runs.task_columns import TaskColumns, describe_columns, find_bounds, find_directions
@@ -50,12 +50,12 @@ class MetricWords(NamedTuple):
 class GroupResult(NamedTuple):
     """A group and its result: the mean over its seeds, and the difference to the baseline by seed.
 
-    `difference` is None for the baseline itself, and for a group that shares no seed with it.
+    `difference` is `NO_DIFFERENCE` for the baseline itself, and for a group that shares no seed with it.
     """
 
     group: Group
     estimate: Estimate
-    difference: Estimate | None
+    difference: Difference
 
 
 class Ranking(NamedTuple):
@@ -148,7 +148,7 @@ def rank_groups(
     for group in group_runs(runs, flags):
         values = read_seed_results(group.runs, metric.column, at, metric.is_low_better)
         if values:
-            found.append((group, values, estimate_mean(list(values.values()), metric.bounds)))
+            found.append((group, values, estimate_mean(values.values(), bounds=metric.bounds)))
     if not found:
         raise FlagError(f"--metric={metric.column}: was not measured in any run{_describe_round(at)}")
     found.sort(key=lambda each: each[2].mean, reverse=not metric.is_low_better)
@@ -158,14 +158,14 @@ def rank_groups(
     chosen = labels.index(baseline) if baseline else 0
     theirs = found[chosen][1]
     results = [
-        GroupResult(group, estimate, None if i == chosen else estimate_difference(values, theirs))
+        GroupResult(group, estimate, NO_DIFFERENCE if i == chosen else compare_by_seed(values, theirs))
         for i, (group, values, estimate) in enumerate(found)
     ]
     trivial = []
     for group in list_trivial_groups(runs, metric.column):
         values = read_seed_results(group.runs, metric.column, at, metric.is_low_better)
-        estimate = estimate_mean(list(values.values()), metric.bounds)
-        trivial.append(GroupResult(group, estimate, estimate_difference(values, theirs)))
+        estimate = estimate_mean(values.values(), bounds=metric.bounds)
+        trivial.append(GroupResult(group, estimate, compare_by_seed(values, theirs)))
     return Ranking(metric, at, results, labels[chosen], trivial)
 
 

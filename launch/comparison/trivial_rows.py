@@ -5,12 +5,12 @@ none. The page does the same in `trivial.js`. Imports no TensorFlow.
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from launch.comparison.compared_run import ComparedRun
-from launch.comparison.groups import Group, group_runs
+from launch.comparison.groups import Group, find_differing_flags, group_runs
 from launch.runs.columns import ROUND
 from launch.settings.data_flags import DataFlags, OwnDataFlags
 from launch.settings.partition_flags import ArchetypeFlags, PartitionFlags
@@ -23,13 +23,9 @@ DATA_FLAGS = {
 } - NO_DATA | {"smoke"}
 
 
-def find_differing_data(runs: Iterable[ComparedRun]) -> list[str]:
+def find_differing_data(runs: Sequence[ComparedRun]) -> list[str]:
     """The flags of data, the seed aside, that have several values among the runs that have them."""
-    values: dict[str, set] = {}
-    for run in runs:
-        for name in DATA_FLAGS & run.flags.keys():
-            values.setdefault(name, set()).add(run.flags[name])
-    return sorted(name for name, found in values.items() if len(found) > 1)
+    return sorted(DATA_FLAGS.intersection(find_differing_flags(runs)))
 
 
 def list_trivial_groups(runs: Sequence[ComparedRun], column: str) -> list[Group]:

@@ -1,12 +1,12 @@
 """Trials: the runs that each consists of, what came of it, the table of all, and which are the best."""
 
 import enum
-import statistics
 import types
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from datasets.partition_settings import ARCHETYPE_PARTITIONS
+from launch.comparison.seed_statistics import compute_mean
 from launch.runs.columns import METRICS_FILE
 from launch.runs.run_records import RunPath, read_rounds
 from launch.runs.tables import write_table
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
     @property
     def mean(self) -> float | None:
         """The mean of the scores over all seeds; None if the trial is not complete."""
-        return statistics.fmean(self.scores.values()) if self.state is State.COMPLETE else None
+        return compute_mean(self.scores.values()) if self.state is State.COMPLETE else None
 
 
 def build_task(request: Request, number: int, settings: Settings, seed: str) -> Task:
@@ -140,7 +140,7 @@ def tabulate(
 def _format_scores(scores: Scores, seeds: Sequence[str]) -> list[str]:
     """The score of each seed, and their mean if all are there."""
     found = [scores.get(seed) for seed in seeds]
-    return [*map(_format, found), _format(None if None in found else statistics.fmean(found))]
+    return [*map(_format, found), _format(None if None in found else compute_mean(found))]
 
 
 def _format(score: float | None) -> str:
@@ -176,7 +176,7 @@ def find_best(
     if not request.confirm_seeds:
         return (ranked[0], ranked[0].mean) if ranked else None
     means = [
-        (each, statistics.fmean(confirmed[each.number].values()))
+        (each, compute_mean(confirmed[each.number].values()))
         for each in ranked
         if len(confirmed.get(each.number, ())) == len(request.confirm_seeds)
     ]

@@ -42,7 +42,6 @@ from reproductions.engine.figures import (
     Panel,
     compute_curve,
     compute_curve_by_round,
-    compute_half_interval,
     draw_panels,
     style_series,
 )
@@ -112,7 +111,7 @@ def _draw_by_steps(
 
     def make_line(label: str, values: Sequence[BySeed], style: Mapping[str, Any]) -> Line:
         accuracies = [list(by_seed.values()) for by_seed in values]
-        return Line(label, compute_curve(places[: len(values)], accuracies, compute_half_interval), style)
+        return Line(label, compute_curve(places[: len(values)], accuracies, has_intervals=True), style)
 
     def make_panel(row: str, column: str) -> Panel:
         axes = {"xticks": places, "xticklabels": measured}

@@ -2,9 +2,9 @@
 
 import functools
 import itertools
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from launch.comparison.seed_statistics import compare_by_seed, compute_mean, subtract_by_seed
 from launch.runs.columns import CLIENTS_FILE, FINE_TUNING_FILE
 from launch.runs.run_records import RunRecord
 from reproductions.amfl_p.claims import CLAIMS, FURTHER
@@ -37,7 +37,6 @@ from reproductions.amfl_p.measures import (
 )
 from reproductions.amfl_p.pooled_reference import read_pooled_accuracies
 from reproductions.engine.collection import TUNED, Cell, PrintedValue, SeedResults
-from reproductions.engine.equivalence import compare_by_seed
 from reproductions.engine.markdown import Report, Table, format_rounds
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report
@@ -158,20 +157,12 @@ def tabulate_gaps(results: SeedResults) -> Table:
             algo: results[TUNED].get(make_cell(algo, level), {}) for algo in (*ALGOS, "pooled_reference", "majority")
         }
         pairs = (("pooled_reference", FEDAVG), (AMFL_P, FEDAVG), (AMFL_P, FINE_TUNING))
-        gap, closed, lead = (_subtract(found[first], found[second]) for first, second in pairs)
+        gap, closed, lead = (subtract_by_seed(found[first], found[second]) for first, second in pairs)
         is_known = gap and closed
-        share = f"{_average(closed) / _average(gap):.0%}" if is_known else NOT_RUN
+        share = f"{compute_mean(closed.values()) / compute_mean(gap.values()):.0%}" if is_known else NOT_RUN
         rows.append([level, show(gap), share, show(lead), show(found[LOCAL_ONLY]), show(found["majority"])])
     names = ("pooled reference minus FedAvg, points", "of it closed by AMFL-P", "AMFL-P minus Fine-Tuning, points")
     return Table(["heterogeneity", *names, "local training (%)", "majority class (%)"], rows)
-
-
-def _subtract(first: BySeed, second: BySeed) -> BySeed:
-    return {seed: first[seed] - second[seed] for seed in first.keys() & second.keys()}
-
-
-def _average(by_seed: BySeed) -> float:
-    return statistics.fmean(by_seed.values())
 
 
 def find_majority(values: Values, place: str, number: str = "majority") -> BySeed:
@@ -222,7 +213,7 @@ def tabulate_costs(values: Values) -> Table:
     for degree, (name, titles) in itertools.product(AXES["degree"], cells.items()):
         training, finish = (find(values, name, degree, cost) for cost in ("examples_of_training", "examples_of_finish"))
         parts = [training, finish, {seed: cost + finish[seed] for seed, cost in training.items()}]
-        shown = [f"{_average(part) / 1000:,.0f}" if part else NOT_RUN for part in parts]
+        shown = [f"{compute_mean(part.values()) / 1000:,.0f}" if part else NOT_RUN for part in parts]
         rows.append([degree, *titles, str(len(training) or ""), *shown])
     columns = ["before the finish", "in the finish", "both"]
     return Table(["heterogeneity", "start", "finish", "seeds", *columns], rows)

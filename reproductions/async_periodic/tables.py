@@ -2,9 +2,9 @@
 
 import itertools
 import math
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from launch.comparison.seed_statistics import LOSS, MARGIN, TIE, WIN, compare_by_seed, compute_mean
 from launch.runs.run_records import RunRecord
 from reproductions.async_periodic.claims import CLAIMS, FURTHER
 from reproductions.async_periodic.figure import draw_async_figures
@@ -26,7 +26,6 @@ from reproductions.async_periodic.measures import (
     measure,
 )
 from reproductions.engine.collection import PRINTED, Cell
-from reproductions.engine.equivalence import LOSS, MARGIN, TIE, WIN, compare_by_seed
 from reproductions.engine.markdown import Report, Table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report
@@ -70,7 +69,7 @@ def tabulate_results(results: Results) -> Table:
 
 
 def _show_mean(by_seed: BySeed, digits: int) -> str:
-    return f"{statistics.fmean(by_seed.values()):.{digits}f}" if by_seed else ""
+    return f"{compute_mean(by_seed.values()):.{digits}f}" if by_seed else ""
 
 
 def list_pairs() -> Iterator[tuple[str, str, Group, Group, str]]:
@@ -102,7 +101,7 @@ def average_by_seed(results: Iterable[BySeed]) -> dict[int, float]:
     """The mean over the results, of each seed that all of them have."""
     values = list(results)
     seeds = set.intersection(*map(set, values))
-    return {seed: statistics.fmean(each[seed] for each in values) for seed in seeds}
+    return {seed: compute_mean(each[seed] for each in values) for seed in seeds}
 
 
 def tabulate_levels(results: Results) -> Table:

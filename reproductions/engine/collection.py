@@ -5,10 +5,10 @@ A paper says where a run stands (`Place`) and what is measured in it; everything
 
 import itertools
 import math
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from launch.comparison.seed_statistics import compute_deviation
 from launch.runs.columns import BYTES_DOWN, BYTES_UP, CLIENT_TEST_ACCURACY, TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from reproductions.engine.counted_runs import choose_runs
@@ -55,14 +55,6 @@ class PrintedValue(NamedTuple):
     value: float
 
 
-class Measured(NamedTuple):
-    """A result of ours: mean and sample deviation (None for one seed) over `count` seeds."""
-
-    mean: float
-    deviation: float | None
-    count: int
-
-
 SeedResults = dict[str, dict[Cell, dict[int, float]]]  # by preset, cell and seed
 
 
@@ -94,12 +86,6 @@ def list_bytes(run: RunRecord) -> list[float]:
     return list(itertools.accumulate(row[BYTES_DOWN] + row[BYTES_UP] for row in rows))
 
 
-def summarize(numbers: Sequence[float]) -> Measured:
-    """Mean and sample deviation of at least one number; no deviation where one of them is infinite."""
-    has_deviation = len(numbers) > 1 and all(map(math.isfinite, numbers))
-    return Measured(statistics.fmean(numbers), statistics.stdev(numbers) if has_deviation else None, len(numbers))
-
-
 def compute_deviation_of_changes(levels: Sequence[float]) -> float:
     """Sample deviation of the changes from each of at least three levels to the next: 0 in a steady climb."""
-    return statistics.stdev(after - before for before, after in itertools.pairwise(levels))
+    return compute_deviation([after - before for before, after in itertools.pairwise(levels)])

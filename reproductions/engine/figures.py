@@ -1,17 +1,16 @@
 """Figures of papers: panels of curves over several runs, each a mean over the seeds with a band either side."""
 
 import pathlib
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from launch.comparison.seed_statistics import compute_deviation, compute_mean, estimate_mean
 from launch.plots.label_placement import label_line_ends
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.columns import ROUND
 from launch.runs.run_records import RunRecord
-from reproductions.engine.intervals import estimate_mean, is_constant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 GREY = "#777777"
 BAND_ALPHA = 0.18
-LEVEL = 0.95
 MOST_MARKERS = 10  # of a line, or nearly so
 
 
@@ -69,35 +67,21 @@ def style_series(names: Iterable[str], colors: Mapping[str, str] | None = None, 
     }
 
 
-def compute_deviation(values: Sequence[float]) -> float:
-    """Sample deviation; 0 of a single value."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-
-def compute_half_interval(values: Sequence[float]) -> float:
-    """Half the 95 % interval of the mean (Student's t); 0 of a single value, or of equal ones."""
-    if is_constant(values):
-        return 0.0
-    low, high = estimate_mean(values, LEVEL)
-    return (high - low) / 2
-
-
 def paint_means(ax: "Axes", place: float, values: Sequence[float], color: str) -> None:
     """A dot at the mean of `values` and its 95 % interval, at the height `place`; nothing of no values."""
     if values:
-        mean = statistics.fmean(values)
-        half = compute_half_interval(values)
-        ax.errorbar(mean, place, xerr=half, fmt="o", color=color, markersize=4, capsize=2)
+        found = estimate_mean(values)
+        ax.errorbar(found.mean, place, xerr=found.half_width, fmt="o", color=color, markersize=4, capsize=2)
 
 
-def compute_curve(
-    places: Sequence[float],
-    values: Sequence[Sequence[float]],
-    compute_spread: Callable[[Sequence[float]], float] = compute_deviation,
-) -> Curve:
-    """The curve of `values`, at each place those of the seeds; a place without any is left out."""
+def compute_curve(places: Sequence[float], values: Sequence[Sequence[float]], has_intervals: bool = False) -> Curve:
+    """The curve of `values`, at each place those of the seeds; a place without any is left out.
+
+    The band is the sample deviation or, if asked for, the 95 % interval of the mean; 0 of a single value.
+    """
     found = [(place, each) for place, each in zip(places, values, strict=True) if len(each)]
-    means, spreads = ([compute(each) for _, each in found] for compute in (np.mean, compute_spread))
+    means = [compute_mean(each) for _, each in found]
+    spreads = [estimate_mean(each).half_width if has_intervals else compute_deviation(each) or 0.0 for _, each in found]
     return Curve(np.array([place for place, _ in found]), np.array(means), np.array(spreads))
 
 

@@ -19,11 +19,12 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from reproductions.engine.claims import Claim, Outcome, list_texts
-from reproductions.engine.collection import Cell
-from reproductions.engine.conditions import Condition
-from reproductions.engine.intervals import (
+from launch.comparison.seed_statistics import (
+    ERROR_RATE,
     LEAST_SEEDS,
+    UNDECIDED,
+    compute_deviation,
+    compute_mean,
     compute_p_value,
     compute_sign_p_value,
     correct_by_holm,
@@ -31,12 +32,14 @@ from reproductions.engine.intervals import (
     is_constant,
     predict_one,
 )
+from reproductions.engine.claims import Claim, Outcome, list_texts
+from reproductions.engine.collection import Cell
+from reproductions.engine.conditions import Condition
 
-REPRODUCED, NOT_REPRODUCED, UNDECIDED = "reproduced", "not reproduced", "undecided"
+REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 BY_CONSTRUCTION, NOT_COMPARABLE, NOT_RUN = "by construction", "not comparable", "not run"
 VERDICTS = (REPRODUCED, NOT_REPRODUCED, UNDECIDED, BY_CONSTRUCTION, NOT_COMPARABLE, NOT_RUN)
 HOLDS, FAILS = "yes", "no"  # verdicts of our further comparisons, beside UNDECIDED and NOT_RUN
-ERROR_RATE = 0.05
 
 SeedValues = Mapping[Cell, Mapping[int, float]]
 
@@ -88,16 +91,16 @@ class Evidence(NamedTuple):
         above, below = self.condition.above, self.condition.below
         if is_constant(self.values):
             return 0 if self.is_tie else 1 if self.condition.admits(self.values[0]) else -1
-        interval = estimate_mean(self.values, level)
-        if above < interval.low and interval.high < below:
+        low, high = estimate_mean(self.values, level).ends
+        if above < low and high < below:
             return 1
-        return -1 if interval.high <= above or interval.low >= below else 0
+        return -1 if high <= above or low >= below else 0
 
     def compute_distance(self) -> float:
         """How far the mean lies within the bounds, in standard deviations, to find the closest of many."""
         if self.uses_signs or is_constant(self.values):
             return math.inf
-        mean, deviation = statistics.fmean(self.values), statistics.stdev(self.values)
+        mean, deviation = compute_mean(self.values), compute_deviation(self.values)
         return min(mean - self.condition.above, self.condition.below - mean) / deviation
 
     def describe(self) -> str:
@@ -112,13 +115,13 @@ class Evidence(NamedTuple):
         if is_constant(self.values):
             what = "a tie" if self.is_tie else "the same difference" if self.condition.is_pair else "the same"
             return f"{text}: {what} in all {len(self.values)} seeds"
-        interval = estimate_mean(self.values, 1 - ERROR_RATE)
-        level = f"{_format_interval(interval, self.condition)}, {number}"
+        found = estimate_mean(self.values)
+        level = f"{_format_interval(found.ends, self.condition)}, {number}"
         if self.condition.is_pair:
-            mean, _, _ = _format_numbers((statistics.fmean(self.values), *interval), self.condition)
+            mean, _, _ = _format_numbers((found.mean, *found.ends), self.condition)
             level = f"{mean} {level}"
         if self.condition.is_near:
-            one = _format_interval(predict_one(self.values, 1 - ERROR_RATE), self.condition)
+            one = _format_interval(predict_one(self.values).ends, self.condition)
             bounds = _format_interval((self.condition.above, self.condition.below), self.condition)
             word = {1: "near", -1: "far", 0: UNDECIDED}[self.find_side(1 - ERROR_RATE)]
             return f"{text}: {word}; mean {level}; margin {bounds}; one run {one}"
@@ -152,7 +155,7 @@ def gather(condition: Condition, seed_values: SeedValues) -> Evidence | None:
         return None
     values = {cell: [look_up(cell)[seed] for seed in by_seed] for cell in condition.cells}
     is_finite = all(math.isfinite(value) for each in values.values() for value in each)
-    find_center = statistics.fmean if is_finite else statistics.median
+    find_center = compute_mean if is_finite else statistics.median
     centers = {cell: find_center(each) for cell, each in values.items()}
     return Evidence(condition, tuple(by_seed.values()), centers)
 
@@ -266,7 +269,7 @@ def _leans_for(evidence: Evidence) -> bool:
     """Whether the mean, or most of the signs, lie on the claimed side."""
     if evidence.uses_signs:
         return evidence.num_on_side / max(evidence.num_decided, 1) > 0.5
-    return evidence.condition.admits(statistics.fmean(evidence.values))
+    return evidence.condition.admits(compute_mean(evidence.values))
 
 
 def _decide_one(

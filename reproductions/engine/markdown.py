@@ -5,8 +5,9 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from launch.comparison.seed_statistics import compute_deviation, compute_mean
 from launch.runs.run_records import RunRecord
-from reproductions.engine.collection import PERCENT_METRICS, Measured, summarize
+from reproductions.engine.collection import PERCENT_METRICS
 
 
 class Table(NamedTuple):
@@ -56,15 +57,16 @@ def tabulate_legend(texts: Mapping[str, str], sections: Mapping[str, Section]) -
     return Table(["about", "heading", "how to read it"], [[" ".join(cell.split()) for cell in row] for row in rows])
 
 
-def format_measured(metric: str, measured: Measured | None, absent: str = "not run") -> str:
-    """ "74.12 ± 1.03" in the units of the table, `absent` for None."""
-    if measured is None:
+def format_measured(metric: str, values: Collection[float], absent: str = "not run") -> str:
+    """Mean and sample deviation of values, one a seed: "74.12 ± 1.03" in the table's units; `absent` without any."""
+    if not values:
         return absent
-    if math.isinf(measured.mean):
+    mean, deviation = compute_mean(values), compute_deviation(values)
+    if math.isinf(mean):
         return "not reached by all"
     factor = 100 if metric in PERCENT_METRICS else 1
-    spread = "" if measured.deviation is None else f" ± {factor * measured.deviation:.2f}"
-    return f"{factor * measured.mean:.2f}{spread}"
+    spread = "" if deviation is None else f" ± {factor * deviation:.2f}"
+    return f"{factor * mean:.2f}{spread}"
 
 
 def format_rounds(rounds: Collection[float], last_round: int) -> str:
@@ -76,7 +78,7 @@ def format_rounds(rounds: Collection[float], last_round: int) -> str:
     """
     late = sum(map(math.isinf, rounds))
     if not late:
-        return format_measured("rounds", summarize(list(rounds)))
+        return format_measured("rounds", rounds)
     never = f"> {last_round} in {late} of {len(rounds)}"
     median = statistics.median(rounds)
     return never if math.isinf(median) else f"median {median:g}; {never}"

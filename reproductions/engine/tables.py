@@ -8,14 +8,13 @@ import collections
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
+from launch.comparison.seed_statistics import BySeed, compare_by_seed
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
-from reproductions.engine.collection import PRESETS, Place, SeedResults, summarize
-from reproductions.engine.equivalence import compare_by_seed
+from reproductions.engine.collection import PRESETS, Place, SeedResults
 from reproductions.engine.folder import read_toml
 from reproductions.engine.markdown import Section, Table, format_measured
 
-BySeed = Mapping[int, float]
 Values = Mapping[tuple[str, Hashable], BySeed]  # by experiment and measure; what has no runs is empty
 Measure = Callable[[RunRecord], Mapping[Hashable, float]]
 
@@ -40,14 +39,9 @@ def locate(
     return results
 
 
-def compute_mean(by_seed: BySeed) -> float:
-    """Over the seeds, of which there is one at least."""
-    return sum(by_seed.values()) / len(by_seed)
-
-
 def show(by_seed: BySeed, metric: str = TEST_ACCURACY, absent: str = "not run") -> str:
     """Mean and deviation over the seeds, accuracies in per cent: "74.12 ± 1.03"."""
-    return format_measured(metric, summarize(list(by_seed.values())) if by_seed else None, absent)
+    return format_measured(metric, by_seed.values(), absent)
 
 
 def show_range(numbers: Iterable[float]) -> str:

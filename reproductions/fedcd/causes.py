@@ -6,9 +6,9 @@ runs of the small size have over their seeds.
 """
 
 import math
-import statistics
 from collections.abc import Callable
 
+from launch.comparison.seed_statistics import compute_deviation, compute_mean, subtract_by_seed
 from reproductions.engine.collection import Place
 from reproductions.engine.markdown import Table
 from reproductions.engine.tables import BySeed
@@ -31,16 +31,17 @@ def compare_with_base(values: BySeed, base: BySeed, usual: BySeed) -> str:
     """
     if not values:
         return ""
-    shown = statistics.fmean(values.values())
+    shown = compute_mean(values.values())
     text = f"{shown:.2f}"
     if math.isinf(shown):
         times = sum(map(math.isinf, values.values()))
         text = "never" if times == len(values) else f"never in {times} of {len(values)}"
-    differences = [values[seed] - base[seed] for seed in sorted(values.keys() & base.keys())]
+    differences = subtract_by_seed(values, base).values()
     if not differences or not all(map(math.isfinite, (*differences, *usual.values()))):
         return text
-    mean = statistics.fmean(differences)
-    counts = len(usual) > 1 and abs(mean) > LEAST_DEVIATIONS * statistics.stdev(usual.values())
+    mean = compute_mean(differences)
+    deviation = compute_deviation(usual.values())
+    counts = deviation is not None and abs(mean) > LEAST_DEVIATIONS * deviation
     return f"{text} ({mean:+.2f}{MARK if counts else ''})"
 
 

@@ -4,6 +4,7 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 
+from launch.comparison.seed_statistics import compare_by_seed, compute_deviation, compute_mean
 from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
 from launch.runs.run_records import RunRecord, read_summary
 from reproductions.engine.claims import Claim
@@ -16,9 +17,7 @@ from reproductions.engine.collection import (
     PrintedValue,
     SeedResults,
     group_runs,
-    summarize,
 )
-from reproductions.engine.equivalence import compare_by_seed
 from reproductions.engine.judge import decide_further
 from reproductions.engine.markdown import Report, Table
 from reproductions.engine.paper import Paper
@@ -92,8 +91,10 @@ def tabulate_values(printed: Sequence[PrintedValue], results: SeedResults) -> Ta
 
 def _spell_measured(by_seed: BySeed | None) -> list[str]:
     """Mean, deviation and how many seeds; empty where not run."""
-    measured = summarize(list(by_seed.values())) if by_seed else (None, None, None)
-    return ["" if number is None else f"{number:.8g}" for number in measured]
+    if not by_seed:
+        return ["", "", ""]
+    numbers = (compute_mean(by_seed.values()), compute_deviation(by_seed.values()), len(by_seed))
+    return ["" if number is None else f"{number:.8g}" for number in numbers]
 
 
 def tabulate_clusters(by_place: RunsByPlace, results: SeedResults) -> Table:

@@ -5,10 +5,11 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from launch.comparison.seed_statistics import compute_mean
 from launch.plots.style import COLORS
 from launch.runs.run_records import RunRecord
 from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
-from reproductions.engine.tables import Values, collect, compute_mean
+from reproductions.engine.tables import Values, collect
 from reproductions.league.measures import COMMON, MAJORITY, find_judged, find_values, measure, title_majority
 from reproductions.league.problems import METHODS, PROBLEMS, SYSTEMS
 
@@ -31,7 +32,7 @@ def draw_league(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path
 
 def _build_panel(values: Values, problem: str) -> Panel:
     own = find_judged(values, problem)
-    ordered = sorted(own, key=lambda method: compute_mean(own[method]))
+    ordered = sorted(own, key=lambda method: compute_mean(own[method].values()))
     is_common = PROBLEMS[problem].get("judged_by") == COMMON
     majority = None if is_common else next(iter(find_values(values, problem, MAJORITY).values()), None)
 
@@ -40,7 +41,8 @@ def _build_panel(values: Values, problem: str) -> Panel:
             color = SYSTEM_COLOR if method in SYSTEMS else RIVAL_COLOR
             paint_means(ax, place, [100 * value for value in own[method].values()], color)
         if majority:
-            ax.axvline(100 * compute_mean(majority), linestyle=":", color="#000000", label=title_majority(problem))
+            level = 100 * compute_mean(majority.values())
+            ax.axvline(level, linestyle=":", color="#000000", label=title_majority(problem))
         low, high = ax.get_xlim()
         ax.set_xlim(max(low, 0), min(high, 100))
         ax.set_yticks(range(len(ordered)), [METHODS[method] for method in ordered])

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from launch.comparison.pairs import find_best, judge_pairs, list_pairs, list_winners
+from launch.comparison.seed_statistics import UNDECIDED, compare_by_seed, compute_mean
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
-from reproductions.engine.equivalence import compare_by_seed
-from reproductions.engine.markdown import Report, Table, format_table
+from reproductions.engine.markdown import Report, Table, format_measured, format_table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report, format_p_value
-from reproductions.engine.tables import BySeed, Values, collect, compute_mean, count, describe, show
+from reproductions.engine.tables import BySeed, Values, collect, count, describe, show
 from reproductions.league.figure import draw_league
 from reproductions.league.measures import (
     COMMON,
@@ -25,7 +26,6 @@ from reproductions.league.measures import (
     read_rates,
     title_majority,
 )
-from reproductions.league.pairs import UNDECIDED, find_best, judge_pairs, list_system_pairs, list_winners
 from reproductions.league.problems import METHODS, PROBLEMS, REFERENCES, SYSTEMS, name_experiment
 
 STANDINGS = (
@@ -51,22 +51,23 @@ def tabulate_standings(values: Values) -> Table:
     rows = []
     for problem, words in PROBLEMS.items():
         judged = find_judged(values, problem)
-        lines = [(compute_mean(each), _describe_method(values, problem, method)) for method, each in judged.items()]
+        lines = [(each, _describe_method(values, problem, method)) for method, each in judged.items()]
         if majority := next(iter(find_values(values, problem, MAJORITY).values()), None):
             shown = show(majority, TEST_ACCURACY)
-            lines.append((compute_mean(majority), [title_majority(problem), count(majority), shown, *[""] * 7]))
-        rows += [[words["title"], *cells] for _, cells in sorted(lines, key=lambda line: -line[0])]
+            lines.append((majority, [title_majority(problem), count(majority), shown, *[""] * 7]))
+        lines.sort(key=lambda line: -compute_mean(line[0].values()))
+        rows += [[words["title"], *cells] for _, cells in lines]
     return Table(STANDINGS, rows)
 
 
 def _describe_method(values: Values, problem: str, method: str) -> list[str]:
     experiment = name_experiment(method, problem)
     numbers = (OWN, WORST_TENTH, COMMON, MEGABYTES, SECONDS, ROUNDS)
-    *shares, sent, seconds, rounds = (values.get((experiment, number), {}) for number in numbers)
+    *shares, sent, seconds, rounds = (values.get((experiment, number), {}).values() for number in numbers)
     judged = find_judged(values, problem)
     has_pair = BASELINE in judged and method != BASELINE
     difference = compare_by_seed(judged[method], judged[BASELINE]).format() if has_pair else ""
-    shown = [show(each, TEST_ACCURACY, "") for each in shares]
+    shown = [format_measured(TEST_ACCURACY, each, "") for each in shares]
     costs = [f"{compute_mean(sent):.1f}", f"{compute_mean(seconds):.0f}", f"{compute_mean(rounds):.0f}"]
     return [METHODS[method], count(judged[method]), *shown, *costs, format_rate(*read_rates(experiment)), difference]
 
@@ -84,7 +85,7 @@ def tabulate_pairs(values: Values) -> Table:
     rows = []
     for problem, words in PROBLEMS.items():
         rivals = _find_rivals(values, problem)
-        for pair in judge_pairs(list_system_pairs(list(rivals), SYSTEMS), rivals):
+        for pair in judge_pairs(list_pairs(list(rivals), SYSTEMS), rivals):
             shown = [pair.difference.format(), format_p_value(pair.p_value), pair.verdict]
             rows.append([words["title"], METHODS[pair.first], METHODS[pair.second], *shown])
     return Table(PAIRS, rows)

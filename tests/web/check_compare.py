@@ -1,7 +1,7 @@
 """Compares what a page of launch.compare showed in a browser with the runs: `check_compare.py answers.json --runs=...`.
 
 The flags after the answers are those of launch.compare; `drive_compare.mjs` wrote the answers. Each group's mean and
-interval, in the table that the page begins with, must be those that the reports compute from the same runs. Exit codes:
+interval, in the table that the page begins with, must be those that Python computes from the same runs. Exit codes:
 0 all is well, 1 the page differs or misbehaves, 2 it cannot be checked.
 """
 
@@ -16,10 +16,11 @@ import numpy as np
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+
 from launch.compare import parse_request  # noqa: E402 (the project's folder must be on the path first)
 from launch.comparison.collection import collect_runs  # noqa: E402
 from launch.comparison.compared_run import ComparedRun  # noqa: E402
-from reproductions.engine.intervals import estimate_mean, is_constant  # noqa: E402
+from launch.comparison.seed_statistics import average_repeats, estimate_mean  # noqa: E402
 
 METRIC = "test_accuracy"
 NO_INTERVAL = "\N{EN DASH}"
@@ -32,19 +33,16 @@ def format_value(value: Any) -> str:
 
 def compute_groups(runs: Sequence[ComparedRun], flag: str) -> dict[str, list[str]]:
     """Mean, interval and number of seeds of the last test accuracy, as the page writes them, by the flag's value."""
-    results: dict[str, dict[int, list[float]]] = {}
+    results: dict[str, list[tuple[int, float]]] = {}
     for run in runs:
         values = run.columns[METRIC]
-        by_seed = results.setdefault(format_value(run.flags.get(flag)), {})
-        by_seed.setdefault(run.flags["seed"], []).append(float(values[~np.isnan(values)][-1]))
+        last = float(values[~np.isnan(values)][-1])
+        results.setdefault(format_value(run.flags.get(flag)), []).append((run.flags["seed"], last))
     groups = {}
-    for name, by_seed in results.items():
-        means = [float(np.mean(values)) for values in by_seed.values()]
-        interval = NO_INTERVAL
-        if len(means) > 1 and not is_constant(means):
-            low, high = estimate_mean(means, 0.95)
-            interval = f"{low:.4f} to {high:.4f}"
-        groups[name] = [f"{np.mean(means):.4f}", interval, str(len(means))]
+    for name, measured in results.items():
+        found = estimate_mean(average_repeats(measured).values(), bounds=(0.0, 1.0))
+        interval = NO_INTERVAL if found.low is None else f"{found.low:.4f} to {found.high:.4f}"
+        groups[name] = [f"{found.mean:.4f}", interval, str(found.count)]
     return groups
 
 

@@ -11,8 +11,8 @@ from launch.comparison.collection import collect_runs
 from launch.comparison.compared_run import ComparedRun
 from launch.comparison.content import build_content, choose_rounds, to_plain
 from launch.comparison.details import read_details
-from launch.comparison.estimates import compute_t_quantiles
 from launch.comparison.groups import find_differing_flags
+from launch.comparison.seed_statistics import compute_t_quantile
 
 
 def make_run(flags=None, **columns):
@@ -21,7 +21,8 @@ def make_run(flags=None, **columns):
 
 
 def test_quantiles_are_those_of_scipy():
-    assert compute_t_quantiles(200) == pytest.approx(stats.t.ppf(0.975, np.arange(1, 201)), rel=1e-12)
+    degrees = range(1, 201)
+    assert [*map(compute_t_quantile, degrees)] == pytest.approx(stats.t.ppf(0.975, degrees), rel=1e-12)
 
 
 def test_flags_differ_if_runs_that_have_them_have_several_values():

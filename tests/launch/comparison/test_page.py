@@ -15,11 +15,10 @@ import pytest
 
 from launch.comparison import page
 from launch.comparison.collection import collect_runs
-from launch.comparison.estimates import LEVEL, compute_t_quantiles
+from launch.comparison.seed_statistics import compute_t_quantile, estimate_mean
 from launch.pages.one_file import compute_digest, join_scripts
 from launch.runs.tables import write_table
 from launch.settings.errors import FlagError
-from reproductions.engine.intervals import estimate_mean
 
 WEB_TESTS = pathlib.Path(__file__).with_name("web")
 HOSTILE = "</script><script>alert(1)</script>"
@@ -246,13 +245,13 @@ def test_intervals_are_those_of_the_reports(node, tmp_path):
     script = tmp_path / "estimate.mjs"
     script.write_text(
         f'import {{ estimateMean }} from "{page.SOURCES / "numbers.js"}";\n'
-        f"const quantiles = {json.dumps(compute_t_quantiles(11))};\n"
+        f"const quantiles = {json.dumps([compute_t_quantile(degrees) for degrees in range(1, 12)])};\n"
         f"console.log(JSON.stringify({json.dumps(samples)}.map((values) => estimateMean(values, quantiles))));"
     )
     ended = subprocess.run([node, str(script)], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
     for values, found in zip(samples, json.loads(ended.stdout), strict=True):
-        expected = estimate_mean(values, LEVEL)
+        expected = estimate_mean(values)
         assert math.isclose(found["mean"], np.mean(values), rel_tol=1e-12)
         assert math.isclose(found["low"], expected.low, rel_tol=1e-9)
         assert math.isclose(found["high"], expected.high, rel_tol=1e-9)

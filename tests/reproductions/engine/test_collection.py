@@ -3,16 +3,12 @@
 import math
 import pathlib
 
-import pytest
-
 from launch.runs.run_records import RunRecord
 from reproductions.engine.collection import (
-    Measured,
     Place,
     choose_runs,
     find_first_round,
     group_runs,
-    summarize,
 )
 from reproductions.engine.counted_runs import read_runs
 
@@ -26,12 +22,6 @@ def read_all(runs_dir):
 
 def find_place(experiment):
     return PLACE if experiment == CELL else None
-
-
-def test_mean_and_sample_deviation():
-    # mean (0.7 + 0.8 + 0.9) / 3 = 0.8; squared distances 0.01 + 0 + 0.01 over 2 = 0.01, its root 0.1
-    assert summarize([0.7, 0.8, 0.9]) == pytest.approx(Measured(0.8, 0.1, 3))
-    assert summarize([0.7]) == Measured(0.7, None, 1)
 
 
 def test_a_seed_counts_once_with_its_longest_run(tmp_path, write_run):
@@ -61,10 +51,6 @@ def test_runs_are_grouped_by_place_and_of_a_seed_the_longest_counts(tmp_path, wr
     by_place = group_runs(read_all(tmp_path), find_place)
     assert list(by_place) == [PLACE]
     assert [(run.flags["seed"], len(run.rounds)) for run in by_place[PLACE]] == [(0, 3), (1, 2)]
-
-
-def test_what_one_seed_never_reaches_has_no_mean_or_deviation():
-    assert summarize([5, 15, math.inf]) == Measured(math.inf, None, 3)
 
 
 def test_the_first_round_with_an_accuracy():

@@ -9,7 +9,6 @@ from reproductions.engine.figures import (
     arrange,
     compute_curve,
     compute_curve_by_round,
-    compute_half_interval,
     draw_panels,
     name_line_ends,
 )
@@ -54,7 +53,7 @@ def test_a_curve_is_the_mean_and_sample_deviation_at_each_place():
 
 def test_a_band_may_be_the_interval_of_the_mean():
     """0.49, 0.50, 0.51: deviation 0.01, error 0.005774, t(2) 4.3027: 0.50 give or take 0.02484."""
-    curve = compute_curve([0, 5, 9], [[0.3], [0.49, 0.50, 0.51], [0.6, 0.6]], compute_half_interval)
+    curve = compute_curve([0, 5, 9], [[0.3], [0.49, 0.50, 0.51], [0.6, 0.6]], has_intervals=True)
     np.testing.assert_allclose(curve, [[0, 5, 9], [0.3, 0.5, 0.6], [0, 0.02484, 0]], atol=1e-5)
 
 

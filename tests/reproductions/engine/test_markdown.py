@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from reproductions.engine.collection import Measured
 from reproductions.engine.markdown import (
     Section,
     Table,
@@ -30,11 +29,11 @@ def test_a_legend_says_how_a_table_is_read():
 
 
 def test_a_result():
-    assert format_measured("test_accuracy", Measured(0.8, 0.1, 3)) == "80.00 ± 10.00"
-    assert format_measured("test_loss", Measured(0.8, None, 1)) == "0.80"
-    assert format_measured("test_loss", None) == "not run"
-    assert format_measured("test_loss", None, absent="") == ""
-    assert format_measured("rounds", Measured(math.inf, None, 3)) == "not reached by all"
+    assert format_measured("test_accuracy", [0.7, 0.8, 0.9]) == "80.00 ± 10.00"
+    assert format_measured("test_loss", [0.8]) == "0.80"
+    assert format_measured("test_loss", []) == "not run"
+    assert format_measured("test_loss", [], absent="") == ""
+    assert format_measured("rounds", [5, 15, math.inf]) == "not reached by all"
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,8 @@
 
 import pytest
 
-from reproductions.league.pairs import (
-    AHEAD,
-    BEHIND,
-    UNDECIDED,
-    find_best,
-    judge_pairs,
-    list_system_pairs,
-    list_winners,
-)
+from launch.comparison.pairs import AHEAD, BEHIND, find_best, judge_pairs, list_pairs, list_winners
+from launch.comparison.seed_statistics import UNDECIDED
 
 FEDAVG = {0: 0.50, 1: 0.52, 2: 0.54}
 
@@ -47,9 +40,9 @@ def test_the_same_difference_in_all_seeds_decides_and_a_tie_does_not():
     assert (tie.verdict, above.verdict) == (UNDECIDED, AHEAD)
 
 
-def test_every_system_meets_every_other_method_once():
+def test_every_candidate_meets_every_other_method_once():
     methods = ["fedavg", "fedsikd", "ditto", "amfl_p"]
-    assert list_system_pairs(methods, ("fedsikd", "fedcd", "amfl_p")) == [
+    assert list_pairs(methods, ("fedsikd", "fedcd", "amfl_p")) == [
         ("fedsikd", "fedavg"),
         ("fedsikd", "ditto"),
         ("fedsikd", "amfl_p"),
@@ -62,15 +55,15 @@ def test_the_best_has_the_highest_mean():
     assert find_best({"a": {0: 0.5, 1: 0.7}, "b": {0: 0.61, 1: 0.61}, "c": {0: 0.61, 1: 0.61}}) == "b"
 
 
-def test_a_system_wins_by_its_hardest_pair_alone():
+def test_a_candidate_wins_by_its_hardest_pair_alone():
     # fedcd - c: 2, 3 and 4 points, t = 3 / (1 / sqrt(3)) = 5.196 with 2 degrees of freedom, p = 0.0351; others less.
     values = {"fedavg": FEDAVG, "c": add(FEDAVG, 0.10, 0.10, 0.10), "fedcd": add(FEDAVG, 0.12, 0.13, 0.14)}
     assert list_winners(values, ("fedsikd", "fedcd")) == ["fedcd"]
-    # Of two systems the smaller p counts twice, 0.0702.
+    # Of two candidates the smaller p counts twice, 0.0702.
     assert list_winners({**values, "fedsikd": FEDAVG}, ("fedsikd", "fedcd")) == []
 
 
-def test_a_system_that_is_behind_once_or_has_no_rival_does_not_win():
+def test_a_candidate_that_is_behind_once_or_has_no_rival_does_not_win():
     values = {"fedavg": FEDAVG, "fedcd": add(FEDAVG, 0.1, 0.1, 0.1)}
     assert list_winners(values, ("fedcd",)) == ["fedcd"]
     assert list_winners({**values, "ifca": add(FEDAVG, 0.2, 0.2, 0.2)}, ("fedcd",)) == []
