@@ -27,7 +27,7 @@ from launch.settings.errors import FlagError
 SOURCES = pathlib.Path(__file__).with_name("web")
 # Each may use those before it.
 SCRIPTS = (
-    *("numbers.js", "groups.js", "trivial.js", "table.js", "filters.js", "charts.js", "legend.js"),
+    *("numbers.js", "statistics.js", "groups.js", "trivial.js", "table.js", "filters.js", "charts.js", "legend.js"),
     *("words.js", "differences.js", "sections.js", "details.js", "main.js"),
 )
 MARK = '<meta name="generator" content="launch.compare">'  # by which a page of ours is known

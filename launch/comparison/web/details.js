@@ -1,7 +1,7 @@
 // The section on one run: its results, flags, clients, plots and events.
 
-import { readResult } from "./groups.js";
-import { computeQuantile, formatBytes, formatFlag, formatNumber, formatSeconds } from "./numbers.js";
+import { formatBytes, formatFlag, formatNumber, formatSeconds } from "./numbers.js";
+import { computeQuantile, readResult } from "./statistics.js";
 import { fillTable, makeElement } from "./table.js";
 import { byId, nameColumn } from "./words.js";
 

@@ -1,18 +1,12 @@
 // The section on two groups: their difference by seed. A `view` is what is shown, see sections.js.
 
 import { drawDifference } from "./charts.js";
-import { computeCurve, pairGroups } from "./groups.js";
-import { estimateMean, formatFlag, formatInterval, formatNumber } from "./numbers.js";
+import { formatFlag, formatInterval, formatNumber } from "./numbers.js";
+import { comparePairsByRound, estimatePairs } from "./statistics.js";
 import { fillTable, makeElement } from "./table.js";
 import { byId, countSeeds, describeTime, formatDifference, nameInSentence } from "./words.js";
 
 const PAIRS = "Pairs are runs with the same seed, which share the split and the first weights. Interval: Student's t.";
-const MOST_COMPARED_ROUNDS = 200; // in the chart of differences
-
-export function estimatePairs(view, one, other) {
-  const pairs = pairGroups(one, other, view.metric, view.at, view.content.seed);
-  return pairs.length ? { pairs, ...estimateMean(pairs.map((pair) => pair.difference), view.content.quantiles) } : null;
-}
 
 // The difference of two groups by seed: in words, as a table, and over the rounds.
 export function showDifference(view, one, other, styles, sort) {
@@ -28,35 +22,19 @@ export function showDifference(view, one, other, styles, sort) {
   ];
   fillTable(byId("pairs"), columns, found?.pairs ?? [], sort);
   byId("difference-note").textContent = PAIRS;
-  const points = found ? listSharedRounds(view, one, other).map((round) => compareAt(view, one, other, round)).filter(Boolean) : [];
+  const points = found ? comparePairsByRound(view, one, other) : [];
   const color = one ? styles.get(one.key).color : view.content.colors[0];
   return drawDifference(byId("difference-chart"), points, color, `Difference in ${nameInSentence(view.content, view.metric)}`);
-}
-
-function listSharedRounds(view, one, other) {
-  const { metric, content } = view;
-  const [ours, theirs] = [one, other].map((group) =>
-    computeCurve(group, metric, "round", content.seed, content.quantiles).map((point) => point.round),
-  );
-  const known = new Set(theirs);
-  const shared = ours.filter((round) => known.has(round));
-  const step = Math.ceil(shared.length / MOST_COMPARED_ROUNDS);
-  return shared.filter((_, i) => i % step === step - 1 || i === shared.length - 1);
-}
-
-function compareAt(view, one, other, round) {
-  const found = estimatePairs({ ...view, at: round }, one, other);
-  return found && { round, x: round, mean: found.mean, low: found.low, high: found.high, count: found.pairs.length };
 }
 
 function describeDifference(view, one, other, found) {
   if (!one || !other || one === other) return ["Choose two different groups."];
   if (!found) return ["The two groups share no seed."];
   const metric = nameInSentence(view.content, view.metric);
-  const seeds = countSeeds(found.pairs.length);
+  const seeds = countSeeds(found.count);
   const mean = makeElement("strong", {}, formatDifference(found.mean));
   if (found.low === null) {
-    const why = found.pairs.length < 2 ? "which takes two seeds" : "since all differences are equal";
+    const why = found.count < 2 ? "which takes two seeds" : "since all differences are equal";
     return [mean, ` in ${metric}, ${seeds}: no interval, ${why}.`];
   }
   const verdict = found.low > 0 ? "The first is higher." : found.high < 0 ? "The first is lower." : "The interval includes 0: undecided.";

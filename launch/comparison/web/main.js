@@ -1,10 +1,11 @@
 // Unpacks what is in the page, keeps what is chosen, and shows it.
 
 import { fillGrouping, fillSelect, makeFilter } from "./filters.js";
-import { filterRuns, groupRuns, learnColumns } from "./groups.js";
+import { filterRuns, groupRuns } from "./groups.js";
 import { showRun } from "./details.js";
 import { showDifference } from "./differences.js";
 import { rankGroups, showAnswer, showCurves, showGroups, showRuns, styleGroups, summarizeTrivial } from "./sections.js";
+import { learnColumns } from "./statistics.js";
 import { makeElement } from "./table.js";
 import { byId, nameColumn } from "./words.js";
 

@@ -1,37 +1,4 @@
-// The page's maths and how it writes numbers.
-
-const ROUNDING = 1e-9; // a spread this small, as a share of the numbers, is that of rounding
-
-export function computeMean(values) {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-// Of values in ascending order, on straight lines between neighbours; null without any.
-export function computeQuantile(values, share) {
-  if (!values.length) return null;
-  const place = share * (values.length - 1);
-  const below = Math.floor(place);
-  return values[below] + (place - below) * (values[Math.min(below + 1, values.length - 1)] - values[below]);
-}
-
-// Whether all values are equal but for rounding.
-export function isConstant(values) {
-  const largest = Math.max(...values.map(Math.abs));
-  return Math.max(...values) - Math.min(...values) <= ROUNDING * Math.max(1, largest);
-}
-
-// Student's t interval of the mean, {mean, low, high}. `quantiles[k - 1]` is that of k degrees of freedom. The ends are
-// null where there is no interval: for a single value, and for values that are all equal. They are cut at `bounds`, the
-// least and the largest that a value can be, null for none.
-export function estimateMean(values, quantiles, bounds = [null, null]) {
-  const mean = computeMean(values);
-  if (values.length < 2 || isConstant(values)) return { mean, low: null, high: null };
-  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
-  const half = quantiles[values.length - 2] * Math.sqrt(squares / (values.length - 1) / values.length);
-  const [least, most] = bounds;
-  const [low, high] = [mean - half, mean + half];
-  return { mean, low: least === null ? low : Math.max(least, low), high: most === null ? high : Math.min(most, high) };
-}
+// How the page writes and orders values.
 
 // Numbers by size, text by the alphabet, numbers first; what is missing comes last.
 export function compareValues(one, other) {

@@ -2,11 +2,11 @@
 // A `view` is what is shown: {content, runs, groups, grouping, metric, at, axis, spread, smoothing}.
 
 import { chooseLevelStyle, chooseStyle, drawCurves, drawResults } from "./charts.js";
-import { estimatePairs } from "./differences.js";
-import { computeCurve, findBounds, findMixedFlags, isLowBetter, readColumn, readCurve, readResult } from "./groups.js";
-import { isCount, smoothCurve, summarizeGroup } from "./groups.js";
+import { findMixedFlags } from "./groups.js";
 import { showLegend } from "./legend.js";
 import { formatBytes, formatFlag, formatInterval, formatNumber, formatSeconds } from "./numbers.js";
+import { computeCurve, estimatePairs, findBounds, isCount, isLowBetter } from "./statistics.js";
+import { readColumn, readCurve, readResult, smoothCurve, summarizeGroup } from "./statistics.js";
 import { fillTable, makeElement } from "./table.js";
 import { isReference, listTrivial } from "./trivial.js";
 import { byId, countSeeds, describeTime, formatDifference, nameColumn, nameInSentence } from "./words.js";
@@ -22,10 +22,6 @@ const UNEQUAL = "The two groups do not have equally many seeds; look at the diff
 const TRIVIAL = "Trivial rows always answer with the most frequent class, without a model.";
 const AVERAGED = "A seed counts once: several runs of a group with the same seed are averaged.";
 
-function summarize(view, group) {
-  return summarizeGroup(group, view.metric, view.at, view.content.seed, view.content.quantiles);
-}
-
 // The colour and dashes of each group; of algorithms alone, those that they have in all plots.
 export function styleGroups(view) {
   const { colors, algorithmColors } = view.content;
@@ -36,13 +32,13 @@ export function styleGroups(view) {
 
 // The trivial rows of the metric, with their results.
 export function summarizeTrivial(view) {
-  return listTrivial(view).map((group) => ({ group, summary: summarize(view, group) }));
+  return listTrivial(view).map((group) => ({ group, summary: summarizeGroup(view, group) }));
 }
 
 // The groups with a result, the best first.
 export function rankGroups(view) {
   const sign = isLowBetter(view.metric) ? 1 : -1;
-  const results = view.groups.map((group) => ({ group, summary: summarize(view, group) }));
+  const results = view.groups.map((group) => ({ group, summary: summarizeGroup(view, group) }));
   return results.filter(({ summary }) => summary).sort((one, other) => sign * (one.summary.mean - other.summary.mean));
 }
 
@@ -59,9 +55,9 @@ export function showAnswer(view, ranked, trivial) {
   const ahead =
     paired && paired.low !== null
       ? ` By seed, the difference is ${formatDifference(paired.mean)} (95 % interval ${formatInterval(paired, formatDifference)}, ` +
-        `${countSeeds(paired.pairs.length)})${paired.low <= 0 && paired.high >= 0 ? ", which includes 0: undecided" : ""}.`
-      : paired && paired.pairs.length > 1
-        ? ` The difference is ${formatDifference(paired.mean)} in all ${countSeeds(paired.pairs.length)}.`
+        `${countSeeds(paired.count)})${paired.low <= 0 && paired.high >= 0 ? ", which includes 0: undecided" : ""}.`
+      : paired && paired.count > 1
+        ? ` The difference is ${formatDifference(paired.mean)} in all ${countSeeds(paired.count)}.`
         : "";
   place.replaceChildren(
     makeElement("p", { class: "best" }, `${which} mean: `, makeElement("strong", {}, flags + group.label)),
@@ -175,7 +171,7 @@ export function showCurves(view, ranked, styles) {
   let curves = drawn.map((group) => ({
     label: group.label,
     style: styles.get(group.key),
-    points: computeCurve(group, metric, axis, content.seed, content.quantiles),
+    points: computeCurve(view, group),
     runs: areRuns ? group.runs.map((run) => ({ name: run.name, points: readCurve(run, metric, axis) })) : [],
   }));
   if (content.runs.length === 1) curves = listOwnCurves(view);

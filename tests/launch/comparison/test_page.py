@@ -1,10 +1,9 @@
-"""The page is one file that loads nothing, holds what it shows, and computes intervals as the reports do."""
+"""The page is one file that loads nothing, holds what it shows, and computes as Python does."""
 
 import base64
 import gzip
 import html.parser
 import json
-import math
 import pathlib
 import re
 import shutil
@@ -15,7 +14,13 @@ import pytest
 
 from launch.comparison import page
 from launch.comparison.collection import collect_runs
-from launch.comparison.seed_statistics import compute_t_quantile, estimate_mean
+from launch.comparison.seed_statistics import (
+    average_repeats,
+    compare_by_seed,
+    compute_t_quantile,
+    estimate_mean,
+    subtract_by_seed,
+)
 from launch.pages.one_file import compute_digest, join_scripts
 from launch.runs.tables import write_table
 from launch.settings.errors import FlagError
@@ -238,23 +243,33 @@ def test_a_page_of_many_runs_is_small(write_page, tmp_path):
     assert (tmp_path / "compare.html").stat().st_size < 60 / 500 * 18e6
 
 
-def test_intervals_are_those_of_the_reports(node, tmp_path):
-    """The page's own arithmetic against SciPy's, on samples of 2 to 12 numbers."""
-    rng = np.random.default_rng(1)
-    samples = [rng.normal(0.5, 0.1, size).tolist() for size in range(2, 13)]
-    script = tmp_path / "estimate.mjs"
-    script.write_text(
-        f'import {{ estimateMean }} from "{page.SOURCES / "numbers.js"}";\n'
-        f"const quantiles = {json.dumps([compute_t_quantile(degrees) for degrees in range(1, 12)])};\n"
-        f"console.log(JSON.stringify({json.dumps(samples)}.map((values) => estimateMean(values, quantiles))));"
-    )
-    ended = subprocess.run([node, str(script)], capture_output=True, text=True, timeout=60)
+def draw_tables(rng):
+    """Pairs of groups, each rows of (seed, share), and the bounds of the shares, at which some intervals are cut.
+
+    Groups lack some of the twelve seeds, and have others twice.
+    """
+    for bounds in [(0, 1), (None, None), (0, None)] * 10:
+        sizes = rng.integers(1, 13, 2)
+        yield [np.column_stack([rng.choice(12, size), rng.random(size)]).tolist() for size in sizes], bounds
+    ones, nearly = ([(seed, share + seed * 1e-12) for seed in range(5)] for share in (1.0, 0.7))
+    wide = [(0, 0.1), (4, 0.9)]
+    for pair in ([ones, nearly], [nearly, nearly], [ones[:1], ones], [ones[:2], ones[2:]], [nearly, wide]):
+        yield pair, (0, 1)
+
+
+def test_statistics_are_those_of_python(node):
+    """The page's own arithmetic against SciPy's: means and intervals of groups, and their paired differences."""
+    tables = list(draw_tables(np.random.default_rng(1)))
+    given = json.dumps([tables, [compute_t_quantile(degrees) for degrees in range(1, 12)]])
+    script = WEB_TESTS / "estimate.mjs"
+    ended = subprocess.run([node, str(script)], input=given, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
-    for values, found in zip(samples, json.loads(ended.stdout), strict=True):
-        expected = estimate_mean(values)
-        assert math.isclose(found["mean"], np.mean(values), rel_tol=1e-12)
-        assert math.isclose(found["low"], expected.low, rel_tol=1e-9)
-        assert math.isclose(found["high"], expected.high, rel_tol=1e-9)
+    for (groups, bounds), (of_groups, pairs, of_pairs) in zip(tables, json.loads(ended.stdout), strict=True):
+        first, second = map(average_repeats, groups)
+        expected = [estimate_mean(group.values(), bounds=bounds) for group in (first, second)]
+        assert of_groups == [pytest.approx(list(each), rel=1e-9) for each in expected]
+        assert dict(pairs) == pytest.approx(subtract_by_seed(first, second), abs=1e-12)
+        assert of_pairs == pytest.approx(list(compare_by_seed(first, second)[:4]), rel=1e-9, abs=1e-12)
 
 
 def test_joined_scripts_are_javascript_without_a_name_twice(node, tmp_path):

@@ -1,4 +1,4 @@
-// The page's maths and grouping, by hand-worked numbers.
+// The page's maths and grouping, by hand-worked numbers; test_page.py compares its means and intervals with Python's.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -6,8 +6,10 @@ import { test } from "node:test";
 import * as charts from "../../../../launch/comparison/web/charts.js";
 import * as groups from "../../../../launch/comparison/web/groups.js";
 import * as numbers from "../../../../launch/comparison/web/numbers.js";
+import * as statistics from "../../../../launch/comparison/web/statistics.js";
 
 const QUANTILES = [12.706, 4.303, 3.182]; // of Student's t, from a printed table
+const VIEW = { content: { seed: "seed", quantiles: QUANTILES }, metric: "a", at: "last", axis: "round" };
 
 function makeRun(seed, flags, columns) {
   return { name: `run_${seed}`, flags: { seed, ...flags }, columns };
@@ -15,21 +17,9 @@ function makeRun(seed, flags, columns) {
 
 const near = (value, expected) => assert.ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
 
-test("the interval of 1, 2, 3: mean 2, deviation 1, half width 4.303 / sqrt(3)", () => {
-  const { mean, low, high } = numbers.estimateMean([1, 2, 3], QUANTILES);
-  near(mean, 2);
-  near(low, 2 - 4.303 / Math.sqrt(3));
-  near(high, 2 + 4.303 / Math.sqrt(3));
-});
-
 test("quantiles lie on straight lines between neighbours", () => {
-  assert.deepEqual([0, 0.25, 0.5, 1].map((share) => numbers.computeQuantile([1, 3], share)), [1, 1.5, 2, 3]);
-  assert.equal(numbers.computeQuantile([], 0.5), null);
-});
-
-test("one value, or equal ones, have no interval", () => {
-  assert.deepEqual(numbers.estimateMean([4], QUANTILES), { mean: 4, low: null, high: null });
-  assert.equal(numbers.estimateMean([0.5, 0.5 + 1e-12], QUANTILES).low, null);
+  assert.deepEqual([0, 0.25, 0.5, 1].map((share) => statistics.computeQuantile([1, 3], share)), [1, 1.5, 2, 3]);
+  assert.equal(statistics.computeQuantile([], 0.5), null);
 });
 
 test("values are ordered by size, text by the alphabet, what is missing last", () => {
@@ -47,16 +37,16 @@ test("numbers are written as one reads them", () => {
 
 test("a result is the last measured one, the best one, or that up to a round", () => {
   const run = makeRun(0, {}, { round: [1, 2, 3, 4], test_accuracy: [0.5, 0.7, 0.6, null], test_loss: [3, 1, 2, null] });
-  assert.deepEqual(groups.readResult(run, "test_accuracy", "last"), { value: 0.6, round: 3 });
-  assert.deepEqual(groups.readResult(run, "test_accuracy", "best"), { value: 0.7, round: 2 });
-  assert.deepEqual(groups.readResult(run, "test_loss", "best"), { value: 1, round: 2 });
-  assert.deepEqual(groups.readResult(run, "test_accuracy", 1), { value: 0.5, round: 1 });
-  assert.equal(groups.readResult(run, "drift", "last"), null);
+  assert.deepEqual(statistics.readResult(run, "test_accuracy", "last"), { value: 0.6, round: 3 });
+  assert.deepEqual(statistics.readResult(run, "test_accuracy", "best"), { value: 0.7, round: 2 });
+  assert.deepEqual(statistics.readResult(run, "test_loss", "best"), { value: 1, round: 2 });
+  assert.deepEqual(statistics.readResult(run, "test_accuracy", 1), { value: 0.5, round: 1 });
+  assert.equal(statistics.readResult(run, "drift", "last"), null);
 });
 
 test("a packed column stands for every round", () => {
   const run = makeRun(0, {}, { round: [1, 2, 3], num_clients: 6 });
-  assert.deepEqual(groups.readColumn(run, "num_clients"), [6, 6, 6]);
+  assert.deepEqual(statistics.readColumn(run, "num_clients"), [6, 6, 6]);
 });
 
 test("groups are in the order of their values, and a run without the flag stands alone", () => {
@@ -73,33 +63,30 @@ test("filters leave values out, and a text keeps names", () => {
   assert.deepEqual(groups.filterRuns(runs, {}, "RUN_3").map((run) => run.flags.seed), [3]);
 });
 
-test("two runs of a seed count as one, their mean", () => {
-  const runs = [[0, 0.2], [0, 0.4], [1, 0.5]].map(([seed, value]) => makeRun(seed, {}, { round: [1], a: [value] }));
-  const results = groups.readSeedResults({ runs }, "a", "last", "seed");
-  near(results.get(0), 0.3);
-  const summary = groups.summarizeGroup({ runs }, "a", "last", "seed", QUANTILES);
-  near(summary.mean, 0.4);
-  near(summary.high, 0.4 + 12.706 * 0.1); // two values 0.2 apart: standard error 0.1
-  assert.equal(summary.count, 2);
-});
-
 test("a curve is the mean at the rounds that all runs have, over the mean of the other axis", () => {
   const runs = [
     makeRun(0, {}, { round: [1, 2, 3], a: [1, 2, 3], seconds: [10, 20, 30] }),
     makeRun(1, {}, { round: [1, 2], a: [3, 6], seconds: [20, 40] }),
   ];
-  const curve = groups.computeCurve({ runs }, "a", "seconds", "seed", QUANTILES);
+  const curve = statistics.computeCurve({ ...VIEW, axis: "seconds" }, { runs });
   assert.deepEqual(curve.map(({ round, x, mean, lowest, highest, count }) => [round, x, mean, lowest, highest, count]), [
     [1, 15, 2, 1, 3, 2],
     [2, 30, 4, 2, 6, 2],
   ]);
-  assert.deepEqual(groups.readCurve(runs[1], "a", "seconds").map((point) => point.x), [20, 40]);
+  assert.deepEqual(statistics.readCurve(runs[1], "a", "seconds").map((point) => point.x), [20, 40]);
 });
 
 test("groups are paired by the seeds that both have", () => {
-  const group = (seeds, value) => ({ runs: seeds.map((seed) => makeRun(seed, {}, { round: [1], a: [value + seed] })) });
-  const pairs = groups.pairGroups(group([0, 1, 2], 0.5), group([1, 2, 3], 0.25), "a", "last", "seed");
-  assert.deepEqual(pairs.map(({ seed, difference }) => [seed, difference]), [[1, 0.25], [2, 0.25]]);
+  const group = (seeds, value, rounds = [1, 2]) => ({
+    runs: seeds.map((seed) => makeRun(seed, {}, { round: rounds, a: rounds.map((round) => value * round + seed) })),
+  });
+  const [one, other] = [group([0, 1, 2], 0.5, [1, 2, 3]), group([1, 2, 3], 0.25)];
+  const { pairs, mean, low, count } = statistics.estimatePairs(VIEW, one, other);
+  assert.deepEqual(pairs.map(({ seed, difference }) => [seed, difference]), [[1, 1], [2, 1]]);
+  assert.deepEqual([mean, low, count], [1, null, 2]);
+  assert.equal(statistics.estimatePairs(VIEW, one, group([3], 0.5)), null);
+  const points = statistics.comparePairsByRound(VIEW, one, other);
+  assert.deepEqual(points.map((point) => [point.round, point.mean, point.count]), [[1, 0.25, 2], [2, 0.5, 2]]);
 });
 
 test("flags that vary inside a group are named", () => {
@@ -108,18 +95,15 @@ test("flags that vary inside a group are named", () => {
 });
 
 test("small is good for losses and bytes, not for accuracies", () => {
-  assert.deepEqual(["test_loss", "bytes_up", "client_test_accuracy_std", "total_drift"].map(groups.isLowBetter), [true, true, true, true]);
-  assert.deepEqual(["test_accuracy", "client_test_accuracy_worst_tenth", "silhouette"].map(groups.isLowBetter), [false, false, false]);
+  assert.deepEqual(["test_loss", "bytes_up", "client_test_accuracy_std", "total_drift"].map(statistics.isLowBetter), [true, true, true, true]);
+  assert.deepEqual(["test_accuracy", "client_test_accuracy_worst_tenth", "silhouette"].map(statistics.isLowBetter), [false, false, false]);
 });
 
-test("an interval ends where values end", () => {
-  const found = numbers.estimateMean([0.1, 0.9], QUANTILES, [0, 1]);
-  assert.deepEqual([found.low, found.high], [0, 1]);
-  assert.equal(numbers.estimateMean([1, 2, 3], QUANTILES, [0, null]).high, numbers.estimateMean([1, 2, 3], QUANTILES).high);
-  groups.learnColumns({ largerIsBetter: {}, bounds: { share: [0, 1] } });
+test("the interval of a curve ends where values end", () => {
+  statistics.learnColumns({ largerIsBetter: {}, bounds: { share: [0, 1] } });
   const runs = [0.1, 0.9].map((share, seed) => makeRun(seed, {}, { round: [1], share: [share] }));
-  assert.equal(groups.summarizeGroup({ runs }, "share", "last", "seed", QUANTILES).high, 1);
-  assert.equal(groups.computeCurve({ runs }, "share", "round", "seed", QUANTILES)[0].low, 0);
+  const [{ low, high }] = statistics.computeCurve({ ...VIEW, metric: "share" }, { runs });
+  assert.deepEqual([low, high], [0, 1]);
 });
 
 test("groups are called by titles and by flags without the algorithm's name", () => {
@@ -132,9 +116,9 @@ test("groups are called by titles and by flags without the algorithm's name", ()
 
 test("a smoothed curve keeps its ends and its rounds", () => {
   const points = [1, 2, 6, 4].map((mean, i) => ({ round: i + 1, x: i + 1, mean, low: null }));
-  const smoothed = groups.smoothCurve(points, 3);
+  const smoothed = statistics.smoothCurve(points, 3);
   assert.deepEqual(smoothed.map((point) => [point.round, point.mean]), [[1, 1], [2, 3], [3, 4], [4, 4]]);
-  assert.deepEqual(groups.smoothCurve(points.slice(0, 1), 9), points.slice(0, 1));
+  assert.deepEqual(statistics.smoothCurve(points.slice(0, 1), 9), points.slice(0, 1));
 });
 
 const curveOf = (values, first = 1) => [{ points: values.map((mean, i) => ({ x: first + i, mean })), runs: [] }];
@@ -146,8 +130,8 @@ test("axes span what was measured, end near the bounds, and count rounds", () =>
   assert.deepEqual(charts.findRange([], [0, 1]), [0, 1]);
   assert.deepEqual(charts.countValues(curveOf([1, 2.5, 4])), { dtick: 1, tickformat: ",d" });
   assert.deepEqual(charts.countValues(curveOf([2.2, 2.6])), {});
-  assert.ok(groups.isCount([makeRun(0, {}, { round: [1, 2], a: [3, null] })], "a"));
-  assert.ok(!groups.isCount([makeRun(0, {}, { round: [1], a: [0.5] })], "a"));
+  assert.ok(statistics.isCount([makeRun(0, {}, { round: [1, 2], a: [3, null] })], "a"));
+  assert.ok(!statistics.isCount([makeRun(0, {}, { round: [1], a: [0.5] })], "a"));
   assert.deepEqual(charts.countRounds(curveOf([0.5], 10)), { range: [9, 11], dtick: 1, tickformat: ",d" });
   assert.deepEqual(charts.countRounds(curveOf([1, 2, 3])), { dtick: 1, tickformat: ",d" });
   assert.deepEqual(charts.countRounds(curveOf(Array(20).fill(1))), { tickformat: ",d" });

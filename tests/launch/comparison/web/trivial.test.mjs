@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { summarizeGroup } from "../../../../launch/comparison/web/groups.js";
+import { summarizeGroup } from "../../../../launch/comparison/web/statistics.js";
 import { isReference, listTrivial } from "../../../../launch/comparison/web/trivial.js";
 
 function makeRun(seed, flags, aClient) {
@@ -11,14 +11,14 @@ function makeRun(seed, flags, aClient) {
   return { flags: { seed, ...flags }, columns: { round: [1, 2], own: [0.1, 0.5] }, trivial };
 }
 
-const content = { dataFlags: ["alpha"], references: ["local_only"] };
+const content = { dataFlags: ["alpha"], references: ["local_only"], seed: "seed", quantiles: [12.706] };
 const list = (runs, metric = "own") => listTrivial({ content, runs, metric });
 
 test("a row is the mean over the seeds, however many runs have a seed", () => {
   const runs = [0, 1].flatMap((seed) => ["a", "b"].map((algo) => makeRun(seed, { algo, alpha: 1 }, 0.5 + seed / 4)));
   const rows = list([...runs, makeRun(2, { algo: "a", alpha: 1 }, null)]);
   assert.deepEqual(rows.map(({ label }) => label), ["a client", "overall"]);
-  const { mean, count } = summarizeGroup(rows[0], "own", "last", "seed", [12.706]);
+  const { mean, count } = summarizeGroup({ content, metric: "own", at: "last" }, rows[0]);
   assert.deepEqual([mean, count], [0.625, 2]);
   assert.deepEqual(list(runs, "test").map(({ label }) => label), ["overall"]);
   assert.deepEqual(list(runs, "loss"), []);
