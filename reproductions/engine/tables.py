@@ -1,4 +1,7 @@
-"""Tables of results: numbers of runs by experiment and seed, and how a cell, a pair and a row look.
+"""Tables of reports: the runs as one pandas frame, and how a cell made of some of its rows looks.
+
+A frame has a row a run. A group of runs is a part of it, and what runs of the same seed are compared by is a series by
+seed, so that pandas pairs them.
 
 What a reader needs beside a table is in the paper's `tables.toml`: `legend` for all, a heading and a note for each. A
 note has its numbers as `{name}`.
@@ -6,7 +9,10 @@ note has its numbers as `{name}`.
 
 import collections
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sized
+from typing import Any
+
+import pandas as pd
 
 from launch.comparison.seed_statistics import BySeed, compare_by_seed
 from launch.runs.columns import TEST_ACCURACY
@@ -15,8 +21,30 @@ from reproductions.engine.collection import PRESETS, Place, SeedResults
 from reproductions.engine.folder import read_toml
 from reproductions.engine.markdown import Section, Table, format_measured
 
+EXPERIMENT, SEED = "experiment", "seed"
+
 Values = Mapping[tuple[str, Hashable], BySeed]  # by experiment and measure; what has no runs is empty
 Measure = Callable[[RunRecord], Mapping[Hashable, float]]
+
+
+def make_frame(
+    runs: Iterable[RunRecord], measure: Callable[[RunRecord], Mapping[str, Any]], columns: Iterable[str] = ()
+) -> pd.DataFrame:
+    """A row for each run in which something is measured: its experiment, its seed, and what `measure` finds.
+
+    Args:
+      runs: any, each experiment and seed once.
+      measure: run -> what is measured in it, by name.
+      columns: names that the frame has even where no run has them.
+    """
+    rows = [{EXPERIMENT: run.experiment, SEED: run.flags[SEED], **found} for run in runs if (found := measure(run))]
+    found = dict.fromkeys((EXPERIMENT, SEED, *columns, *(name for row in rows for name in row)))
+    return pd.DataFrame(rows, columns=list(found))
+
+
+def make_table(frame: pd.DataFrame) -> Table:
+    """A frame of cells that are text already."""
+    return Table(list(frame.columns), frame.astype(str).to_numpy().tolist())
 
 
 def collect(runs: Iterable[RunRecord], measure: Measure) -> Values:
@@ -39,9 +67,9 @@ def locate(
     return results
 
 
-def show(by_seed: BySeed, metric: str = TEST_ACCURACY, absent: str = "not run") -> str:
+def show(values: Collection[float] | BySeed, metric: str = TEST_ACCURACY, absent: str = "not run") -> str:
     """Mean and deviation over the seeds, accuracies in per cent: "74.12 ± 1.03"."""
-    return format_measured(metric, by_seed.values(), absent)
+    return format_measured(metric, list(values.values() if isinstance(values, Mapping) else values), absent)
 
 
 def show_range(numbers: Iterable[float]) -> str:
@@ -50,14 +78,14 @@ def show_range(numbers: Iterable[float]) -> str:
     return " to ".join(f"{number:g}" for number in dict.fromkeys((ordered[0], ordered[-1]))) if ordered else ""
 
 
-def count(*results: BySeed) -> str:
+def count(*results: Sized) -> str:
     """How many seeds results have; those without any do not count."""
-    return show_range(map(len, filter(None, results))) or "0"
+    return show_range(filter(None, map(len, results))) or "0"
 
 
-def show_difference(first: BySeed, second: BySeed) -> list[str]:
+def show_difference(first: BySeed | pd.Series, second: BySeed | pd.Series) -> list[str]:
     """The first minus the second in points, how many seeds have both, and win, tie or loss."""
-    difference = compare_by_seed(first, second)
+    difference = compare_by_seed(dict(first), dict(second))
     return [difference.format(), *([str(difference.count), difference.verdict] if difference.count else ["", ""])]
 
 

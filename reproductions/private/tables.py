@@ -11,11 +11,10 @@ from launch.plots.style import COLORS
 from launch.runs.columns import EPSILON_SPENT, TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from reproductions.engine.figures import Line, Panel, compute_curve, draw_panels
-from reproductions.engine.frames import make_frame, make_table, show, show_range
 from reproductions.engine.markdown import Report, Table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report
-from reproductions.engine.tables import describe
+from reproductions.engine.tables import describe, make_frame, make_table, show, show_range
 
 NONE = "none"  # the budget of runs without privacy
 BUDGETS = ("1", "2", "4", "8", NONE)  # epsilon

@@ -11,11 +11,10 @@ from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
 from reproductions.engine.folder import read_toml
-from reproductions.engine.frames import make_frame, show, show_range
 from reproductions.engine.markdown import Report, Table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report
-from reproductions.engine.tables import describe
+from reproductions.engine.tables import describe, make_frame, show, show_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ import pytest
 from launch.runs.run_records import resolve_experiment
 from launch.settings.run_config import flag_values
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.engine.frames import make_frame
+from reproductions.engine.tables import make_frame
 from reproductions.private.tables import MEASURED, measure, tabulate
 from reproductions.registry import PAPERS
 

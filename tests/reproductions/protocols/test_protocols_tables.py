@@ -3,7 +3,7 @@
 import pytest
 
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.engine.frames import make_frame
+from reproductions.engine.tables import make_frame
 from reproductions.protocols.tables import JUDGED_BY, PAPER, count_rounds, measure, read_printed, tabulate
 
 FEDAVG, IFCA, ORACLE = (f"{algo}_mnist_rotated4_200images_tenth" for algo in ("fedavg", "ifca", "oracle"))
