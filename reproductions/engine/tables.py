@@ -67,6 +67,24 @@ def locate(
     return results
 
 
+def list_results(frame: pd.DataFrame, round_num: int, presets: Iterable[str] = PRESETS) -> SeedResults:
+    """The numbers of a frame as results after a round, by preset, cell and seed.
+
+    Args:
+      frame: a row a run, with the columns of a `Place`; each further column of numbers is a metric.
+      round_num: of the cells.
+      presets: that the results have even without runs.
+    """
+    results: SeedResults = {preset: {} for preset in presets}
+    metrics = frame.columns.difference([EXPERIMENT, SEED, *Place._fields], sort=False)
+    for place, runs in frame.groupby(list(Place._fields)):
+        for metric in metrics:
+            by_seed = runs.set_index(SEED)[metric].dropna().to_dict()
+            if by_seed:
+                results[place[0]][Place(*place).make_cell(metric, round_num)] = by_seed
+    return results
+
+
 def show(values: Collection[float] | BySeed, metric: str = TEST_ACCURACY, absent: str = "not run") -> str:
     """Mean and deviation over the seeds, accuracies in per cent: "74.12 ± 1.03"."""
     return format_measured(metric, list(values.values() if isinstance(values, Mapping) else values), absent)
