@@ -28,10 +28,11 @@ GENERATED = {"flags.md", "api.md"}  # pages that the site makes from the code
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 TABLE_ROW = re.compile(r"^\| [^|]+ \| (.*`.*) \|$", re.MULTILINE)
-PATH = re.compile(r"(datasets|models|tff_algos|launch|tests|examples|docs)/[\w./-]*")
+PATH = re.compile(r"(datasets|models|tff_algos|launch|reproductions|tests|examples|docs)/[\w./-]*")
 OWN_MODULE = re.compile(r"# (my_\w+\.py)\n")
 INTERVAL = re.compile(r"±|\[[+-]?[\d.]+, ?[+-]?[\d.]+\]")
 TRAIN = "python -m launch.train "
+HANDED_TO = {"launch.report": "reproductions.report"}
 PARSERS = {
     "launch.sweep": "parse_request",
     "launch.tune": "parse_request",
@@ -321,7 +322,8 @@ def test_a_command_is_understood(command, checkout, capsys):
     if module_name == "launch.train":
         parse_config(arguments)
     elif module_name in PARSERS:
-        getattr(module, PARSERS[module_name])(arguments)
+        parsing = importlib.import_module(HANDED_TO.get(module_name, module_name))
+        getattr(parsing, PARSERS[module_name])(arguments)
     else:
         parse_command(module.Flags, arguments)
 

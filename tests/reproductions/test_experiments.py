@@ -39,7 +39,7 @@ from launch.runs.run_records import resolve_experiment
 from launch.settings.experiments import list_experiments
 for experiment in list_experiments().values():
     resolve_experiment(experiment)
-loaded = {"tensorflow", "tensorflow_federated", "sklearn", "matplotlib", "reproductions"} & sys.modules.keys()
+loaded = {"tensorflow", "tensorflow_federated", "sklearn", "scipy", "matplotlib", "pandas"} & sys.modules.keys()
 sys.exit(f"imported: {loaded}" if loaded else 0)
 """
 

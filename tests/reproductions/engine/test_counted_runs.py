@@ -2,6 +2,7 @@
 
 import pytest
 
+from launch.settings.experiments import make_experiment, ours
 from reproductions.engine.counted_runs import find_experiment_of, read_runs
 
 CELL = "fedsikd_mnist_alpha0.1"
@@ -57,13 +58,11 @@ def test_broken_and_foreign_folders_are_named_with_the_reason(tmp_path, write_ru
 
 
 def test_a_run_is_of_the_experiment_after_which_the_folder_of_its_seeds_is_called(tmp_path, write_run, monkeypatch):
-    papers = tmp_path / "papers"
-    monkeypatch.setattr("launch.settings.experiments.REPRODUCTIONS", papers)
-    (papers / "mine").mkdir(parents=True)
-    rules = '[[settings]]\nours = "a guess"\nalgo = "fedavg"\nrounds = 1\n'
-    (papers / "mine" / "experiments.toml").write_text(f'[experiments]\nmy_own_tuned = "Mine."\n{rules}')
+    settings = ours("a guess", algo="fedavg", rounds=1)
+    mine = {"my_own_tuned": make_experiment("my_own_tuned", "Mine.", settings)}
+    monkeypatch.setattr("launch.settings.experiments._list_all", lambda kind, folder: mine)
     write_run(tmp_path / "runs", "my_own_tuned", seed=0, rounds=1)
     [(record, _)] = read_runs(tmp_path / "runs")
     assert record.experiment == "my_own_tuned"
-    assert find_experiment_of(tmp_path / "runs" / "my_own_tuned").full_name == "mine/my_own_tuned"
+    assert find_experiment_of(tmp_path / "runs" / "my_own_tuned").name == "my_own_tuned"
     assert find_experiment_of(tmp_path / "runs" / "my_own") is None

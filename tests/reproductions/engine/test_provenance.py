@@ -11,10 +11,8 @@ def make_experiments(**flags):
     """Experiments by name, each with the flags of two origins."""
     return [
         Experiment(
-            "paper",
             name,
             "An experiment.",
-            "",
             (
                 *(Provenance(*pair.split("="), Origin.PRINTED, "section 3", "") for pair in printed.split()),
                 *(Provenance(*pair.split("="), Origin.OURS, "a guess", "With a note.") for pair in ours.split()),

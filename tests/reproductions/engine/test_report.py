@@ -51,13 +51,12 @@ PAGE = {
 
 @pytest.fixture
 def compose(monkeypatch):
-    """(claims by family, what else a paper has) -> its report."""
+    """(what a paper has) -> its report."""
     monkeypatch.setattr(Paper, "page", PAGE)
     texts = {"legend": "How to read {things}.", "presets": "Ours: mine."}
     monkeypatch.setattr(report, "read_toml", lambda *place: {("one", "tables.toml"): texts}[place])
 
-    def make_report(rows, **fields):
-        monkeypatch.setattr(Paper, "rows", rows)
+    def make_report(**fields):
         tables = {"results": Section("Table VI", Table(["a"], [["1"]]), "Round 5.")}
         return compose_report(Paper("one", lambda *_: None, **fields), tables, [], RESULTS, [], things="them")
 
@@ -65,7 +64,7 @@ def compose(monkeypatch):
 
 
 def test_a_report_has_tables_claims_and_a_legend(compose):
-    report = compose({"claim": (LEADS,), "further": (LEADS,)}, draw=lambda *_: None)
+    report = compose(claims=(LEADS,), further=(LEADS,), draw=lambda *_: None)
     assert list(report.tables) == ["results", "claims", "further", "legend"]
     legend = {row[0]: row[1:] for row in report.tables["legend"].rows}
     assert legend["all"] == ["", "How to read them."] and legend["runs"] == ["", "Ours: mine."]
@@ -75,7 +74,7 @@ def test_a_report_has_tables_claims_and_a_legend(compose):
 
 
 def test_a_report_without_claims_has_its_tables_alone(compose):
-    report = compose({})
+    report = compose()
     assert list(report.tables) == ["results", "legend"]
     assert "verdict" not in report.markdown and "**Use it?** Yes." in report.markdown
 
