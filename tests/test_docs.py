@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from launch.command_line import parse_command
+from launch.runs.run_records import resolve_experiment
 from launch.runs.tables import write_json
 from launch.settings.flags import list_names_of_runs, parse_config
 from launch.settings.run_config import build_run_config, flag_values
@@ -264,6 +265,16 @@ def test_the_own_data_set_loads(checkout):
     assert x.shape == (len(y), 8) and len(y) == source.num_examples["train"][7]
 
 
+def test_the_own_experiments_resolve_and_the_own_claim_compares(checkout):
+    my_paper = importlib.import_module("my_paper")
+    configs = [resolve_experiment(each) for each in my_paper.EXPERIMENTS]
+    assert [(config.algo, config.algorithm.training.learning_rate) for config in configs] == [
+        *(("fedavg", 0.1), ("scaffold", 0.1)),
+    ]
+    (claim,) = my_paper.CLAIMS
+    assert [condition.text for condition in claim.conditions] == ["scaffold {0}, fedavg {1}"] * 3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("own", ["my_algorithms:", "my_data:", "my_source:"])
 def test_own_modules_train(own, checkout):
@@ -288,6 +299,7 @@ def test_every_python_block_is_tried():
         "my_models.py",
         "my_algorithms.py",
         "my_data.py",
+        "my_paper.py",
         "my_source.py",
     }
 

@@ -20,13 +20,13 @@ class Book:
       at: fields of every result, unless a row or the comparison says otherwise.
       names: by field the known values, and what texts call them. A field that is not in it takes any.
       texts: how a comparison is told, by the number of its results: `{0}`, `{1}` stand for them as they are written,
-        `{0.algo}` for the name of a field.
+        `{0.algo}` for the name of a field. By default each stands behind its algorithm.
       seeds: by data set, the seeds that decide, where some had been looked at before; all, if it says nothing.
     """
 
     at: Mapping[str, Any]
-    names: Mapping[str, Mapping[str, str]]
-    texts: Mapping[int, str]
+    names: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    texts: Mapping[int, str] = dataclasses.field(default_factory=dict)
     seeds: Mapping[str, Collection[int]] = dataclasses.field(default_factory=dict)
 
     def claim(
@@ -77,7 +77,9 @@ class Book:
         of_data = {frozenset(self.seeds[cell.dataset]) for cell in condition.cells if cell.dataset in self.seeds}
         if not seeds and len(of_data) > 1:
             raise ValueError("data with other seeds each; expected seeds in the row")
-        text = condition.text or text or self.texts[len(condition.cells)]
+        number = len(condition.cells)
+        plain = ", ".join(f"{{{i}.algo}} {{{i}}}" for i in range(number))
+        text = condition.text or text or self.texts.get(number, plain)
         text = text.format(*(_Place(i, cell, self.names) for i, cell in enumerate(condition.cells)))
         return dataclasses.replace(condition, text=text, seeds=seeds or frozenset().union(*of_data))
 

@@ -53,6 +53,12 @@ def test_what_is_not_compared_is_named(runs_dir, capsys):
     assert printed.err == "not compared: runs/fedsikd_mnist_alpha0.1/seed_1: not finished\n"
 
 
+def test_a_folder_with_an_experiments_name_runs_nothing_of_its_paper(runs_dir, monkeypatch):
+    """Papers are code, which only a name that somebody types may run."""
+    monkeypatch.setattr("launch.settings.experiments.import_reproduction", lambda name: pytest.fail(f"{name} ran"))
+    assert main(["--runs=runs", "--table=a.csv"]) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -34,6 +34,8 @@ def test_a_row_is_a_claim():
 
 
 def test_a_further_comparison_has_no_section_and_may_have_a_text():
+    (condition,) = Book(BOOK.at).further("plain", lambda runs: runs("ours") > runs("other")).conditions
+    assert condition.text == "ours {0}, other {1}"
     claim = BOOK.further(
         "once more", lambda runs: runs("ours", round=1) < runs("ours"), text="{0.round}: {0}, then {1}"
     )
