@@ -24,11 +24,10 @@ from launch.sweeps.jobs import JobsFlags
 from launch.tuning.method_choice import keep_trials, make_trials
 from launch.tuning.request import Request, parse_request
 from reproductions.league.experiments import TABLE
-from reproductions.league.problems import PROBLEMS, split_name
+from reproductions.league.problems import split_name
 from tff_algos.settings.config_fields import setting
 
-PROGRAM = "python -m reproductions.league.choose"
-USAGE = f"{PROGRAM} [--searches=<pattern>] [--flag=value ...]"
+USAGE = "python -m reproductions.league.choose [--searches=<pattern>] [--flag=value ...]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,15 +44,14 @@ def find_requests(pattern: str, runs_dir: str) -> dict[str, dict[str, Request]]:
     Raises:
       FlagError: none is like the pattern, or one cannot be made.
     """
-    found: dict[str, dict[str, Request]] = {problem: {} for problem in PROBLEMS}
+    found: dict[str, dict[str, Request]] = {}
     for search in list_searches().values():
-        named = split_name(search.name)
-        if search.paper == "league" and named and fnmatch.fnmatchcase(search.name, pattern):
+        if search.paper == "league" and fnmatch.fnmatchcase(search.name, pattern):
             arguments = [f"--search={search.full_name}", f"--runs_dir={runs_dir}", f"--output={runs_dir}/trials.csv"]
-            found[named[1]][search.name] = parse_request(arguments)
-    if not any(found.values()):
+            found.setdefault(split_name(search.name)[1], {})[search.name] = parse_request(arguments)
+    if not found:
         raise FlagError(f"--searches={pattern}: like no search of the league, such as ditto_league_rotated")
-    return {problem: requests for problem, requests in found.items() if requests}
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:

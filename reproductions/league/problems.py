@@ -8,8 +8,6 @@ from reproductions.engine.folder import read_toml
 WORDS = read_toml("league", "league.toml")
 PROBLEMS: Mapping[str, Mapping[str, Any]] = WORDS["problems"]
 METHODS: Mapping[str, str] = WORDS["methods"]  # titles, in the order of the tables
-SYSTEMS: tuple[str, ...] = tuple(WORDS["systems"])  # the four
-REFERENCES: tuple[str, ...] = tuple(WORDS["references"])  # which know what a method does not; no rivals
 INFIX = "_league_"
 
 
@@ -23,7 +21,7 @@ def name_tuned(method: str, problem: str) -> str:
     return name_experiment(method, PROBLEMS[problem].get("tuned_as", problem))
 
 
-def split_name(experiment: str) -> tuple[str, str] | None:
-    """(method, problem) of an experiment; None of another paper's."""
-    method, infix, problem = experiment.partition(INFIX)
-    return (method, problem) if infix and method in METHODS and problem in PROBLEMS else None
+def split_name(experiment: str) -> tuple[str, str]:
+    """(method, problem) of an experiment of the league."""
+    method, _, problem = experiment.partition(INFIX)
+    return method, problem

@@ -1,112 +1,155 @@
-"""The league: a table a problem, the pairs that decide, and one sentence each. Imports no TensorFlow."""
+"""The league: a table a problem, the pairs that decide, one sentence each, and the figure. Imports no TensorFlow.
 
-from collections.abc import Mapping, Sequence
+Every run of a problem ends within the same limits, in bytes, in virtual seconds and in rounds, so what counts is where
+it ends.
+"""
+
+import pathlib
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from launch.comparison.pairs import find_best, judge_pairs, list_pairs, list_winners
-from launch.comparison.seed_statistics import UNDECIDED, compare_by_seed, compute_mean
-from launch.runs.columns import TEST_ACCURACY
-from launch.runs.run_records import RunRecord
-from reproductions.engine.markdown import Report, Table, format_measured, format_table
+from launch.comparison.seed_statistics import UNDECIDED, BySeed, compute_mean
+from launch.plots.style import COLORS
+from launch.runs.columns import BYTES_DOWN, BYTES_UP, MAJORITY_ACCURACY, NEW_CLIENTS, TOKEN_BASELINES, VIRTUAL_TIME_S
+from launch.runs.run_records import RunRecord, read_summary
+from launch.runs.task_columns import read_task_columns
+from launch.settings.experiments import list_experiments, list_searches
+from launch.tuning.search_space import parse_search
+from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
+from reproductions.engine.markdown import Report, Table, format_table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report, format_p_value
-from reproductions.engine.tables import BySeed, Values, collect, count, describe, show
-from reproductions.league.figure import draw_league
-from reproductions.league.measures import (
-    COMMON,
-    MAJORITY,
-    MEGABYTES,
-    OWN,
-    ROUNDS,
-    SECONDS,
-    WORST_TENTH,
-    find_judged,
-    find_values,
-    list_missing,
-    measure,
-    read_rates,
-    title_majority,
-)
-from reproductions.league.problems import METHODS, PROBLEMS, REFERENCES, SYSTEMS, name_experiment
+from reproductions.engine.tables import EXPERIMENT, SEED, describe, make_frame, show, show_difference
+from reproductions.league.experiments import METHODS_OF
+from reproductions.league.problems import METHODS, PROBLEMS, WORDS, name_tuned, split_name
 
-STANDINGS = (
-    *("problem", "method", "seeds", "own accuracy (%)", "worst tenth (%)", "common test set (%)"),
-    *("MB", "virtual seconds", "rounds", "learning rate", "above FedAvg (points)"),
-)
-PAIRS = ("problem", "system", "rival", "difference (points)", "p (Holm)", "verdict")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Methods go by their titles here.
+SYSTEMS = [METHODS[name] for name in WORDS["systems"]]  # the four
+REFERENCES = [METHODS[name] for name in WORDS["references"]]  # which know what a method does not; no rivals
+BASELINE = METHODS["fedavg"]
+
+SHARES = OWN, WORST_TENTH, COMMON = "own", "worst_tenth", "common"
+COSTS = {"MB": ".1f", "virtual seconds": ".0f", "rounds": ".0f"}  # how their means look
+MAJORITY_TITLE = "each client's majority class"
 WINNERS, NONE = "systems ahead of all rivals", "none"
-SHORT_ANSWERS = (
-    "problem",
-    "best",
-    "not told apart",
-    "best of the four systems",
-    "its difference to the best other method (points)",
-)
-ANSWERS = (*SHORT_ANSWERS, WINNERS, "sentence")
-BASELINE = "fedavg"
-LOWEST, HIGHEST = "lowest", "highest"
+LEAD = "its difference to the best other method (points)"
+ANSWERS = ["problem", "best", "not told apart", "best of the four systems", LEAD, WINNERS, "sentence"]
+SYSTEM_COLOR = COLORS[0]
+TITLE = "The league: accuracy within the same bytes and seconds, mean over the seeds with 95 % intervals"
 
 
-def tabulate_standings(values: Values) -> Table:
+def measure(run: RunRecord) -> dict[str, Any]:
+    """What a run that has ended says at its end; nothing of another.
+
+    Accuracies are shares of 1: on the clients' own test data, or on that of new clients where the problem is about
+    them, and on the common test set; which of these the problem is `judged` by; and that of the `majority` class.
+    """
+    if not (summary := read_summary(run)):
+        return {}
+    method, problem = split_name(run.experiment)
+    words, task, last = PROBLEMS[problem], read_task_columns(summary), run.rounds[max(run.rounds)]
+    clients = summary[NEW_CLIENTS if words.get("new_clients") else "clients"]
+    own, _, _, worst_tenth = task.statistics
+    shares = {OWN: clients[own], WORST_TENTH: clients[worst_tenth], COMMON: last.get(task.test)}
+    return {
+        "problem": problem,
+        "method": METHODS[method],
+        **shares,
+        "judged": shares[words.get("judged_by", OWN)],
+        "majority": clients.get(MAJORITY_ACCURACY, summary.get(TOKEN_BASELINES, {}).get("bigram_accuracy")),
+        "MB": sum(row[BYTES_DOWN] + row[BYTES_UP] for row in run.rounds.values()) / 1e6,
+        "virtual seconds": last[VIRTUAL_TIME_S],
+        "rounds": max(run.rounds),
+    }
+
+
+def measure_all(runs: Iterable[RunRecord]) -> pd.DataFrame:
+    """A row a run that has ended, by seed: its experiment, and what `measure` finds.
+
+    Groups by problem and by method come in the order of the tables.
+    """
+    frame = make_frame(runs, measure, ("problem", "method", "judged")).dropna(subset="judged").set_index(SEED)
+    orders = {"problem": PROBLEMS.keys(), "method": METHODS.values()}
+    return frame.astype({name: pd.CategoricalDtype(list(order)) for name, order in orders.items()})
+
+
+def find_majority(runs: pd.DataFrame) -> pd.Series:
+    """By seed what is right without a model, which is the same in all runs of a problem."""
+    return runs.groupby(SEED).majority.first().dropna()
+
+
+def find_rivals(runs: pd.DataFrame) -> dict[str, BySeed]:
+    """By method and seed what the methods of a problem are judged by, without those that know the groups."""
+    by_method = runs[~runs.method.isin(REFERENCES)].groupby("method", observed=True)
+    return {method: own.judged.to_dict() for method, own in by_method}
+
+
+def tabulate_standings(frame: pd.DataFrame) -> Table:
     """A row a problem and method, best first; the majority class among them."""
     rows = []
-    for problem, words in PROBLEMS.items():
-        judged = find_judged(values, problem)
-        lines = [(each, _describe_method(values, problem, method)) for method, each in judged.items()]
-        if majority := next(iter(find_values(values, problem, MAJORITY).values()), None):
-            shown = show(majority, TEST_ACCURACY)
-            lines.append((majority, [title_majority(problem), count(majority), shown, *[""] * 7]))
-        lines.sort(key=lambda line: -compute_mean(line[0].values()))
+    for problem, runs in frame.groupby("problem", observed=True):
+        words, lines, baseline = PROBLEMS[problem], [], runs.judged[runs.method == BASELINE]
+        for (method, experiment), own in runs.groupby(["method", EXPERIMENT], observed=True):
+            shares = [show(own[share].dropna(), absent="") for share in SHARES]
+            costs = [f"{compute_mean(own[cost]):{form}}" for cost, form in COSTS.items()]
+            search = list_searches()[name_tuned(*split_name(experiment))]
+            rate = show_rate(search.flags["search"], list_experiments()[experiment].flags)
+            has_pair = len(baseline) and method != BASELINE
+            lead = show_difference(own.judged, baseline)[0] if has_pair else ""
+            lines.append((own.judged, [method, str(len(own)), *shares, *costs, rate, lead]))
+        if len(majority := find_majority(runs)):
+            title = words.get("majority", MAJORITY_TITLE)
+            lines.append((majority, [title, str(len(majority)), show(majority), *[""] * 7]))
+        lines.sort(key=lambda line: -compute_mean(line[0]))
         rows += [[words["title"], *cells] for _, cells in lines]
-    return Table(STANDINGS, rows)
+    shown = ("own accuracy (%)", "worst tenth (%)", "common test set (%)", *COSTS)
+    return Table(["problem", "method", "seeds", *shown, "learning rate", "above FedAvg (points)"], rows)
 
 
-def _describe_method(values: Values, problem: str, method: str) -> list[str]:
-    experiment = name_experiment(method, problem)
-    numbers = (OWN, WORST_TENTH, COMMON, MEGABYTES, SECONDS, ROUNDS)
-    *shares, sent, seconds, rounds = (values.get((experiment, number), {}).values() for number in numbers)
-    judged = find_judged(values, problem)
-    has_pair = BASELINE in judged and method != BASELINE
-    difference = compare_by_seed(judged[method], judged[BASELINE]).format() if has_pair else ""
-    shown = [format_measured(TEST_ACCURACY, each, "") for each in shares]
-    costs = [f"{compute_mean(sent):.1f}", f"{compute_mean(seconds):.0f}", f"{compute_mean(rounds):.0f}"]
-    return [METHODS[method], count(judged[method]), *shown, *costs, format_rate(*read_rates(experiment)), difference]
+def show_rate(grid: str, flags: Mapping[str, str]) -> str:
+    """The learning rate that trials chose, marked where the best may lie beyond the grid; "" before any trials.
+
+    Args:
+      grid: of the trials, such as "learning_rate=0.1|0.3|1;momentum=0|0.9", the rates ascending.
+      flags: of the experiment.
+    """
+    # It has three rates and two values of what is the method's own, which may be a rate, too.
+    flag, choices = max(parse_search(grid).items(), key=lambda searched: len(searched[1]))
+    rate = flags.get(flag, "")
+    return rate + {choices[0]: " (lowest)", choices[-1]: " (highest)"}.get(rate, "")
 
 
-def format_rate(rate: float | None, choices: Sequence[float]) -> str:
-    """A rate that trials chose, marked where the best may lie beyond the grid."""
-    if rate is None:
-        return ""
-    edge = {choices[0]: LOWEST, choices[-1]: HIGHEST}.get(rate)
-    return f"{rate:g} ({edge})" if edge else f"{rate:g}"
-
-
-def tabulate_pairs(values: Values) -> Table:
+def tabulate_pairs(frame: pd.DataFrame) -> Table:
     """A row a pair of a system and another method."""
     rows = []
-    for problem, words in PROBLEMS.items():
-        rivals = _find_rivals(values, problem)
+    for problem, runs in frame.groupby("problem", observed=True):
+        rivals = find_rivals(runs)
         for pair in judge_pairs(list_pairs(list(rivals), SYSTEMS), rivals):
             shown = [pair.difference.format(), format_p_value(pair.p_value), pair.verdict]
-            rows.append([words["title"], METHODS[pair.first], METHODS[pair.second], *shown])
-    return Table(PAIRS, rows)
+            rows.append([PROBLEMS[problem]["title"], pair.first, pair.second, *shown])
+    return Table(["problem", "system", "rival", "difference (points)", "p (Holm)", "verdict"], rows)
 
 
-def _find_rivals(values: Values, problem: str) -> dict[str, BySeed]:
-    judged = find_judged(values, problem)
-    return {method: by_seed for method, by_seed in judged.items() if method not in REFERENCES}
-
-
-def tabulate_answers(values: Values) -> Table:
+def tabulate_answers(frame: pd.DataFrame) -> Table:
     """A row a problem that was run: what is best, what cannot be told from it, and the sentence of it.
 
     Nothing is best where a method has no run with a seed that others have.
     """
     rows = []
-    for problem, words in PROBLEMS.items():
-        rivals = _find_rivals(values, problem)
-        if missing := list_missing(values, problem) if rivals else []:
-            names = ", ".join(METHODS[method] for method in missing)
-            sentence = f"Not decided, since runs are missing: {names}."
+    for problem, runs in frame.groupby("problem", observed=True):
+        words, rivals = PROBLEMS[problem], find_rivals(runs)
+        asked = [METHODS[name] for name in METHODS_OF[problem]]
+        counts = runs.groupby("method", observed=False).size()
+        missing = [method for method in counts.index[counts < runs.index.nunique()] if method in asked]
+        if missing and rivals:
+            sentence = f"Not decided, since runs are missing: {', '.join(missing)}."
             rows.append([words["title"], *[""] * (len(ANSWERS) - 2), sentence])
         elif rivals:
             rows.append([words["title"], *_answer(rivals, words["when"])])
@@ -116,22 +159,15 @@ def tabulate_answers(values: Values) -> Table:
 def _answer(rivals: Mapping[str, BySeed], when: str) -> list[str]:
     best = find_best(rivals)
     pairs = judge_pairs([(best, other) for other in rivals if other != best], rivals)
-    alike = ", ".join(METHODS[pair.second] for pair in pairs if pair.verdict == UNDECIDED)
-    winners = ", ".join(METHODS[system] for system in list_winners(rivals, SYSTEMS)) or NONE
-    sentence = f"Use {METHODS[best]} when {when}"
+    alike = ", ".join(pair.second for pair in pairs if pair.verdict == UNDECIDED)
+    # The best of the four systems, and how far it is ahead of the best other method, by seed.
+    system = find_best({method: by_seed for method, by_seed in rivals.items() if method in SYSTEMS})
+    other = find_best({method: by_seed for method, by_seed in rivals.items() if method != system})
+    lead = show_difference(rivals[system], rivals[other])[0]
+    winners = ", ".join(list_winners(rivals, SYSTEMS)) or NONE
+    sentence = f"Use {best} when {when}"
     sentence += f"; the seeds do not tell it from: {alike}." if alike else "."
-    return [METHODS[best], alike, *_place_systems(rivals), winners, sentence]
-
-
-def _place_systems(rivals: Mapping[str, BySeed]) -> list[str]:
-    """The best of the four systems, and how far it is ahead of the best other method, by seed."""
-    found = {method: by_seed for method, by_seed in rivals.items() if method in SYSTEMS}
-    if not found:
-        return ["", ""]
-    system = find_best(found)
-    others = {method: by_seed for method, by_seed in rivals.items() if method != system}
-    lead = compare_by_seed(rivals[system], others[find_best(others)]).format() if others else ""
-    return [METHODS[system], lead]
+    return [best, alike, system, lead, winners, sentence]
 
 
 def sum_up(answers: Table, standings: Table) -> str:
@@ -143,38 +179,61 @@ def sum_up(answers: Table, standings: Table) -> str:
         answer = f"A system is ahead of all rivals on {len(won)} of {len(rows)} problems: {'; '.join(won)}."
     decided = {row["problem"] for row in rows}
     ran = [row["method"] for row in standings.records if row["problem"] in decided]
-    counts = [f"{METHODS[system]} {ran.count(METHODS[system])}" for system in SYSTEMS]
-    return f"{answer} Problems run: {', '.join(counts)}."
+    return f"{answer} Problems run: {', '.join(f'{system} {ran.count(system)}' for system in SYSTEMS)}."
 
 
 def compose_problems(tables: Mapping[str, Table]) -> list[str]:
     """All answers in short; for each problem that was run its sentence and its table; then what was not run."""
-    answers, absent = tables["answers"], []
-    blocks = [format_table(Table(SHORT_ANSWERS, [row[: len(SHORT_ANSWERS)] for row in answers.rows]))]
-    sentences = {row["problem"]: row["sentence"] for row in answers.records}
-    for words in PROBLEMS.values():
-        title = words["title"]
-        if title in sentences:
-            rows = [row[1:] for row in tables["standings"].rows if row[0] == title]
-            blocks += [f"## {title[0].upper()}{title[1:]}", f"{words['what']} **{sentences[title]}**"]
-            blocks.append(format_table(Table(STANDINGS[1:], rows)))
-        else:
-            absent.append(title)
+    answers, standings = tables["answers"], tables["standings"]
+    blocks = [format_table(Table(ANSWERS[:-2], [row[:-2] for row in answers.rows]))]
+    absent = {words["title"]: words["what"] for words in PROBLEMS.values()}
+    for title, *_, sentence in answers.rows:
+        own = Table(standings.columns[1:], [row[1:] for row in standings.rows if row[0] == title])
+        blocks += [f"## {title[0].upper()}{title[1:]}", f"{absent.pop(title)} **{sentence}**", format_table(own)]
     return [*blocks, f"Not run: {'; '.join(absent)}."] if absent else blocks
 
 
 def build_league_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The standings, the pairs and the answers."""
-    ended = [run for run in runs if measure(run)]
-    values = collect(ended, measure)
-    answers, standings = tabulate_answers(values), tabulate_standings(values)
+    frame = measure_all(runs)
+    answers, standings = tabulate_answers(frame), tabulate_standings(frame)
     tables = {
         "answer": Table(("about", "sentence"), [["the four systems", sum_up(answers, standings)]]),
         "answers": answers,
         "standings": standings,
-        "pairs": tabulate_pairs(values),
+        "pairs": tabulate_pairs(frame),
     }
-    return compose_report(paper, describe("league", tables), ended, {})
+    return compose_report(paper, describe("league", tables), [run for run in runs if read_summary(run)], {})
+
+
+def draw_league(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+    """Draws `league.png`: a panel a problem that was run, its methods from best to worst, the four systems coloured."""
+    panels = [_build_panel(*problem) for problem in measure_all(runs).groupby("problem", observed=True)]
+    panels = panels or [Panel(axes={"title": "no problem"})]
+    return draw_panels(arrange(panels, 3), folder / "league.png", TITLE, (4.4, 3.4))
+
+
+def _build_panel(problem: str, runs: pd.DataFrame) -> Panel:
+    words = PROBLEMS[problem]
+    judged_by = words.get("judged_by", OWN)
+    ordered = runs.groupby("method", observed=True).judged.agg(compute_mean).sort_values(kind="stable").index
+    majority = find_majority(runs)
+
+    def paint(ax: "Axes") -> None:
+        for place, method in enumerate(ordered):
+            values = 100 * runs.judged[runs.method == method]
+            paint_means(ax, place, list(values), SYSTEM_COLOR if method in SYSTEMS else GREY)
+        if len(majority) and judged_by == OWN:
+            title = words.get("majority", MAJORITY_TITLE)
+            ax.axvline(100 * compute_mean(majority), linestyle=":", color="#000000", label=title)
+        low, high = ax.get_xlim()
+        ax.set_xlim(max(low, 0), min(high, 100))
+        ax.set_yticks(range(len(ordered)), ordered)
+        for label, method in zip(ax.get_yticklabels(), ordered, strict=True):
+            label.set_color(SYSTEM_COLOR if method in SYSTEMS else "#000000")
+
+    label = {OWN: "own test data (%)", COMMON: "common test set (%)"}[judged_by]
+    return Panel(axes={"title": textwrap.fill(words["title"], width=33), "xlabel": label}, paint=paint)
 
 
 PAPER = Paper(

@@ -7,9 +7,8 @@ from launch.settings.experiments import list_experiments
 from launch.tuning.scored_runs import compute_grid_size, draw_trials
 from launch.tuning.search_space import format_settings
 from reproductions.league.choose import TABLE, find_requests
-from reproductions.league.measures import COMMON
 from reproductions.league.problems import PROBLEMS, name_tuned, split_name
-from reproductions.league.tables import PAPER
+from reproductions.league.tables import COMMON, PAPER
 
 NUM_TRIALS = 6
 REPORTED = {"0", "1", "2", "3", "4"}
@@ -29,6 +28,8 @@ def test_every_search_has_a_grid_of_equal_size_and_seeds_that_are_not_reported(r
     assert {compute_grid_size(each.space) for each in requests.values()} == {NUM_TRIALS}
     assert {each.num_trials for each in requests.values()} == {NUM_TRIALS}
     for name, each in requests.items():
+        (flag, rates), _ = sorted(each.space.items(), key=lambda searched: -len(searched[1]))
+        assert flag.endswith("learning_rate") and len(rates) == 3 and sorted(rates, key=float) == list(rates), name
         problem = split_name(name)[1]
         accuracy = "token_accuracy" if problem == "shakespeare" else "accuracy"
         clients = "" if PROBLEMS[problem].get("judged_by") == COMMON else "client_"

@@ -6,12 +6,14 @@ import pytest
 
 from launch.runs.tables import write_json
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.engine.tables import collect
-from reproductions.league.measures import measure, read_rates
+from reproductions.league.experiments import METHODS_OF
 from reproductions.league.problems import METHODS, PROBLEMS, split_name
 from reproductions.league.tables import (
     PAPER,
-    format_rate,
+    SYSTEMS,
+    measure,
+    measure_all,
+    show_rate,
     sum_up,
     tabulate_answers,
     tabulate_pairs,
@@ -67,7 +69,7 @@ def runs(write_problem, read):
 
 
 def test_the_standings_go_from_best_to_worst_with_the_majority_class(runs):
-    rows = tabulate_standings(collect(runs, measure)).records
+    rows = tabulate_standings(measure_all(runs)).records
     named = [(row["method"], row["own accuracy (%)"]) for row in rows]
     others = {row.split("_league_")[0] for row in PAPER.experiments if row.endswith("rotated")} - OWN.keys()
     assert len(others) > 10 and {shown for name, shown in named[4:-1]} == {"31.00 ± 1.00"}
@@ -86,54 +88,61 @@ def test_the_standings_go_from_best_to_worst_with_the_majority_class(runs):
     assert fedcd["above FedAvg (points)"].startswith("+10.00 [") and rows[3]["above FedAvg (points)"] == ""
 
 
-def test_a_rate_says_whether_a_better_one_may_lie_beyond_the_grid():
-    shown = [format_rate(rate, (0.003, 0.01, 0.03)) for rate in (None, 0.003, 0.01, 0.03)]
-    assert shown == ["", "0.003 (lowest)", "0.01", "0.03 (highest)"]
-    assert read_rates("amfl_p_league_archetypes20")[1] == (0.003, 0.01, 0.03)
+def test_a_rate_says_whether_a_better_one_may_lie_beyond_the_grid(runs):
+    grid = "meta_learning_rate=0.003|0.01|0.03;fine_tuning_learning_rate=0.02|0.1"
+    shown = [show_rate(grid, {"meta_learning_rate": rate, "learning_rate": "7"}) for rate in ("0.003", "0.01", "0.03")]
+    assert shown == ["0.003 (lowest)", "0.01", "0.03 (highest)"]
+    assert show_rate(grid, {"fine_tuning_learning_rate": "0.1"}) == ""
+    rates = {row["method"]: row["learning rate"] for row in tabulate_standings(measure_all(runs)).records}
+    assert rates["AMFL-P"] == "0.01" and rates["FedSiKD"] == "1 (highest)"
 
 
 def test_a_system_meets_its_rivals_but_not_the_oracle(runs):
-    rows = tabulate_pairs(collect(runs, measure)).records
+    rows = tabulate_pairs(measure_all(runs)).records
     found = {(row["system"], row["rival"]): row["verdict"] for row in rows}
     assert found["FedCD", "FedAvg"] == "ahead" and found["FedCD", "IFCA"] == "behind"
     assert not [pair for pair in found if METHODS["oracle"] in pair] and ("AMFL-P", "FedAvg") in found
 
 
 def test_the_sentence_names_the_best_and_what_is_not_told_from_it(runs, write_league_run, read):
-    (row,) = tabulate_answers(collect(runs, measure)).records
+    (row,) = tabulate_answers(measure_all(runs)).records
     assert row["best"] == "IFCA" and row["systems ahead of all rivals"] == "none"
     assert row["best of the four systems"] == "FedCD" and row[LEAD].startswith("-10.00 [-10.")
     assert row["sentence"] == f"Use IFCA when {PROBLEMS['rotated']['when']}."
     for seed, own in enumerate((0.69, 0.73, 0.70)):
         write_league_run("ditto_league_rotated", seed, own)
-    (row,) = tabulate_answers(collect(read(), measure)).records
+    (row,) = tabulate_answers(measure_all(read())).records
     assert row["not told apart"] == "Ditto"
     assert row["sentence"].endswith("; the seeds do not tell it from: Ditto.")
 
 
 def test_a_system_that_is_ahead_of_all_rivals_wins(write_problem, read):
     write_problem({"fedcd": OWN["fedcd"]})
-    values = collect(read(), measure)
-    answers = tabulate_answers(values)
+    frame = measure_all(read())
+    answers = tabulate_answers(frame)
     answer = "A system is ahead of all rivals on 1 of 1 problems: FedCD on rotated MNIST."
-    assert sum_up(answers, tabulate_standings(values)) == f"{answer} {RAN}"
+    assert sum_up(answers, tabulate_standings(frame)) == f"{answer} {RAN}"
     assert answers.records[0][LEAD].startswith("+30.00 [")
 
 
 def test_nothing_is_best_while_a_method_has_no_run_with_a_seed_of_others(runs):
-    values = collect([run for run in runs if "ditto" not in run.experiment], measure)
-    (row,) = tabulate_answers(values).records
+    frame = measure_all([run for run in runs if "ditto" not in run.experiment])
+    (row,) = tabulate_answers(frame).records
     assert row["sentence"] == "Not decided, since runs are missing: Ditto."
-    assert "on any of 0 problems. Problems run: FedSiKD 0," in sum_up(
-        tabulate_answers(values), tabulate_standings(values)
-    )
+    summed_up = sum_up(tabulate_answers(frame), tabulate_standings(frame))
+    assert "on any of 0 problems. Problems run: FedSiKD 0," in summed_up
     fewer = [run for run in runs if not (run.experiment.startswith("apfl") and run.flags["seed"] == 2)]
-    assert tabulate_answers(collect(fewer, measure)).records[0]["sentence"].endswith(": APFL.")
+    assert tabulate_answers(measure_all(fewer)).records[0]["sentence"].endswith(": APFL.")
+    # The majority class is of all seeds, whichever method has them.
+    fewer = [run for run in runs if not (run.experiment.startswith("local_only") and run.flags["seed"] == 2)]
+    assert tabulate_standings(measure_all(fewer)).records[-1]["seeds"] == "3"
+    # What knows the groups answers nothing alone.
+    assert not tabulate_answers(measure_all([run for run in runs if run.experiment.startswith("oracle")])).rows
 
 
 def test_on_new_clients_theirs_count(write_league_run, read):
     write_league_run("fedavg_league_har_new", 0, 0.75, key="new_clients")
-    (row,) = [row for row in tabulate_standings(collect(read(), measure)).records if row["method"] == "FedAvg"]
+    (row,) = [row for row in tabulate_standings(measure_all(read())).records if row["method"] == "FedAvg"]
     assert row["own accuracy (%)"] == "75.00"
 
 
@@ -145,7 +154,7 @@ def test_text_is_judged_by_tokens_beside_the_most_frequent_ones(write_league_run
     del summary["clients"]["majority_accuracy"]
     baselines = {"unigram_accuracy": 0.18, "bigram_accuracy": 0.28}
     write_json(run_dir / "summary.json", {**summary, "task": "next_token", "token_baselines": baselines})
-    rows = tabulate_standings(collect(read(), measure)).records
+    rows = tabulate_standings(measure_all(read())).records
     shown = [(row["method"], row["own accuracy (%)"], row["worst tenth (%)"]) for row in rows]
     assert shown == [("FedAvg", "36.00", "30.00"), (PROBLEMS["shakespeare"]["majority"], "28.00", "")]
 
@@ -157,7 +166,7 @@ def test_where_some_classes_are_few_clients_own_the_common_test_set_decides(writ
         metrics.write_text(
             metrics.read_text().replace(",0.52", ",0.72") if method == "buffered" else metrics.read_text()
         )
-    rows = tabulate_standings(collect(read(), measure)).records
+    rows = tabulate_standings(measure_all(read())).records
     named = [(row["method"], row["own accuracy (%)"], row["above FedAvg (points)"]) for row in rows]
     assert named[:2] == [("FedBuff", "60.00", "+20.00"), ("FedAvg", "80.00", "")]
 
@@ -197,5 +206,8 @@ def test_there_is_a_figure_of_no_runs(tmp_path, assert_is_picture):
 
 def test_every_experiment_is_of_a_problem_and_a_method():
     for name in PAPER.experiments:
-        assert split_name(name) is not None, name
-    assert split_name("fedavg_mnist_rotated4") is None
+        method, problem = split_name(name)
+        assert problem in PROBLEMS and method in METHODS_OF[problem] and method in METHODS, name
+    # So that each problem has a best system and a best other method.
+    for methods in METHODS_OF.values():
+        assert "fedavg" in methods and {METHODS[method] for method in methods} & set(SYSTEMS)
