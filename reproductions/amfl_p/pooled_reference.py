@@ -16,18 +16,16 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 
 from datasets.arrays import ArrayDataset
 from datasets.building.readings import load_building_arrays
 from datasets.catalog import BUILDING_HETEROGENEITY
 from launch.command_line import format_command_help, list_fields, parse_flags, run_main
 from launch.progress import say
-from launch.runs.run_records import read_rows
 from launch.runs.tables import write_table
 from launch.stop_signals import leave
 from tff_algos.settings.config_fields import setting
-
-PROGRAM = "python -m reproductions.amfl_p.pooled_reference"
 
 POOLED_FILE = pathlib.Path(__file__).with_name("pooled_reference.csv")
 COLUMNS = ("heterogeneity", "seed", "accuracy", "majority")
@@ -83,13 +81,9 @@ def _average_over_sensors(arrays: ArrayDataset, correct: np.ndarray) -> float:
     return float(np.mean([correct[sensors == sensor].mean() for sensor in np.unique(sensors)]))
 
 
-def read_pooled_accuracies(path: pathlib.Path = POOLED_FILE, column: str = "accuracy") -> dict[str, dict[int, float]]:
-    """{heterogeneity: {seed: accuracy}}, of the trees or of another column; empty if there is no such file."""
-    accuracies: dict[str, dict[int, float]] = {}
-    for row in read_rows(path) if path.is_file() else ():
-        if row.get(column):
-            accuracies.setdefault(row["heterogeneity"], {})[int(row["seed"])] = float(row[column])
-    return accuracies
+def read_pooled(path: pathlib.Path = POOLED_FILE) -> pd.DataFrame:
+    """The study, columns COLUMNS; no rows if there is no such file."""
+    return pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=COLUMNS)
 
 
 def compute_rows(seeds: Iterable[int] = SEEDS, num_sensors: int = NUM_SENSORS) -> Iterator[list[str]]:
@@ -110,7 +104,8 @@ class Flags:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code: 0, 1, 2 or 130."""
-    return run_main(_run, lambda: format_command_help(f"{PROGRAM} [--output=<file>]", list_fields(Flags)), argv)
+    usage = "python -m reproductions.amfl_p.pooled_reference [--output=<file>]"
+    return run_main(_run, lambda: format_command_help(usage, list_fields(Flags)), argv)
 
 
 def _run(arguments: Sequence[str]) -> None:

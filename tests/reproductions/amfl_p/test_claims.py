@@ -2,13 +2,13 @@
 
 import pytest
 
-from reproductions.amfl_p.measures import ACCURACY, LEVELS, STEPS, make_cell
-from reproductions.amfl_p.tables import compute_results
+from reproductions.amfl_p.measures import ACCURACY, LAST_ROUND, LEVELS, ROUNDS, STEPS
+from reproductions.engine.collection import Cell
 from reproductions.engine.judge import decide, decide_further
 from reproductions.registry import PAPERS
 
 PAPER = PAPERS["amfl_p"]
-POOLED = {"medium": {0: 0.8, 1: 0.84, 2: 0.82}}
+POOLED = [("medium", seed, accuracy, None) for seed, accuracy in {5: 0.8, 6: 0.84, 7: 0.82}.items()]
 
 
 def find_claim(words):
@@ -17,21 +17,20 @@ def find_claim(words):
 
 
 @pytest.fixture
-def results():
+def results(make_frame, make_results):
     """Three buildings that differ: tuned AMFL-P leads FedAvg by 18 to 20 points, Fine-Tuning by -1 to 1."""
-    levels = {"start_maml_resources": (0.70, 0.76, 0.82), "start_fedavg_same": (0.71, 0.76, 0.81)}
-    levels |= {"fedavg_alone": (0.52, 0.57, 0.62), "local_training": (0.645, 0.70, 0.755)}
-    values = {(f"{name}_building_medium", ACCURACY): dict(enumerate(each)) for name, each in levels.items()}
     never = float("inf")
-    rounds = {
-        "start_maml_resources": (never, 50, 50),
-        "fedavg_alone": (never,) * 3,
-        "start_fedavg_same": (never, 50, 50),
+    numbers = {
+        "start_maml_resources": ((0.70, 0.76, 0.82), (never, 50, 50), 55.0),
+        "start_fedavg_same": ((0.71, 0.76, 0.81), (never, 50, 50), 100.0),
+        "fedavg_alone": ((0.52, 0.57, 0.62), (never,) * 3, 0.0),
+        "local_training": ((0.645, 0.70, 0.755), (never,) * 3, 0.0),
     }
-    values |= {(f"{name}_building_medium", "rounds_to_target"): dict(enumerate(each)) for name, each in rounds.items()}
-    for name, steps in (("start_maml_resources", 55.0), ("start_fedavg_same", 100.0)):
-        values[f"{name}_building_medium", STEPS] = dict.fromkeys(range(3), steps)
-    return compute_results(values, POOLED, {})["tuned"]
+    found = {
+        (name, "medium"): {ACCURACY: accuracies, ROUNDS: rounds, STEPS: (steps,) * 3}
+        for name, (accuracies, rounds, steps) in numbers.items()
+    }
+    return make_results(make_frame(found), None, POOLED)["tuned"]
 
 
 def test_claims_are_decided_within_a_building(results):
@@ -80,7 +79,10 @@ def test_what_was_aimed_at_is_compared_seed_by_seed(results):
 def test_the_bounds_of_our_comparisons(text, amfl_p, fedavg, verdict):
     """Beside a Fine-Tuning of 70, 75 and 80 %, and a pooled reference that is 5 points above it."""
     moved = {"amfl_p": amfl_p, "fine_tuning": 0.0, "fedavg": fedavg + 0.05, "pooled_reference": 0.05}
-    values = {make_cell(algo): {seed: 0.7 + 0.05 * seed + by for seed in range(3)} for algo, by in moved.items()}
+    values = {
+        Cell("building", "medium", algo, LAST_ROUND, ACCURACY): {seed: 0.7 + 0.05 * seed + by for seed in range(3)}
+        for algo, by in moved.items()
+    }
     (claim,) = [claim for claim in PAPER.further if claim.text.endswith(text)]
     assert decide_further([claim], values)[0].verdict == verdict
 
@@ -89,14 +91,13 @@ def test_the_bounds_of_our_comparisons(text, amfl_p, fedavg, verdict):
     ("examples", "equal", "verdict"),
     [(0.01, 0.01, "reproduced"), (0.01, -0.01, "not reproduced"), (0.01, 0.001, "undecided"), (0.01, None, "not run")],
 )
-def test_adaptive_weights_are_put_to_our_ablations(examples, equal, verdict):
+def test_adaptive_weights_are_put_to_our_ablations(examples, equal, verdict, make_frame, make_results):
     """They lead by so much, give or take a tenth of a point; t(2) 4.303 makes that a quarter of a point."""
-    buildings = {0: 0.6, 1: 0.7, 2: 0.8}
-    moved = {"start_maml_resources": {0: 0.599, 1: 0.7, 2: 0.801}}
+    moved = {("start_maml_resources", "medium"): (0.599, 0.7, 0.801)}
     for name, lead in (("examples", examples), ("equal", equal)):
         if lead is not None:
-            moved[f"ablation_weighting_{name}"] = {seed: building - lead for seed, building in buildings.items()}
-    results = compute_results({(f"{name}_building_medium", ACCURACY): each for name, each in moved.items()}, {}, {})
+            moved[f"ablation_weighting_{name}", "medium"] = [building - lead for building in (0.6, 0.7, 0.8)]
+    results = make_results(make_frame(moved))
     claim = find_claim("adaptive weighting scheme")
     outcome = decide(claim, results["tuned"])
     assert (outcome.verdict, decide(claim, results["printed"]).verdict) == (verdict, "not run")
@@ -110,20 +111,20 @@ def test_adaptive_weights_are_put_to_our_ablations(examples, equal, verdict):
     [(0.03, ("16", "32", "64"), "reproduced"), (0.03, ("16", "32", "all"), "not run"),
      (-0.03, ("16", "32", "64"), "not reproduced"), (0.001, ("16", "32", "64"), "undecided")],
 )  # fmt: skip
-def test_meta_learning_helps_with_limited_data_if_its_start_is_above_both_others(lead, readings, verdict):
+def test_meta_learning_helps_with_limited_data_if_its_start_is_above_both_others(
+    lead, readings, verdict, make_frame, make_few_shot, make_results
+):
     """Of members after 5 steps, where random weights are 5 points below FedAvg's model; new sensors do not count."""
-    values = {}
+    found = {}
     for each in readings:
-        fedavg = {0: 0.5, 1: 0.55, 2: 0.6}
-        maml = {0: 0.498 + lead, 1: 0.55 + lead, 2: 0.602 + lead}
-        random = {seed: value - 0.05 for seed, value in fedavg.items()}
-        found = {("fedavg", "trained"): fedavg, ("fedavg", "random"): random, ("maml1", "trained"): maml}
-        for (name, start), by_seed in found.items():
+        levels = {"fedavg": (0.5, 0.55, 0.6), "random": (0.45, 0.5, 0.55)}
+        levels["maml1"] = [0.498 + lead, 0.55 + lead, 0.602 + lead]
+        for start, accuracies in levels.items():
             for steps, more in ((2, 0.1), (5, 0.0)):
-                moved = {seed: value + more for seed, value in by_seed.items()}
-                values[f"few_shot_{name}_building_{each}", (start, "members", steps)] = moved
-        values[f"few_shot_maml1_building_{each}", ("trained", "new", 5)] = dict.fromkeys(range(3), 0.1)
-    outcome = decide(find_claim("limited local data"), compute_results(values, {}, {})["tuned"])
+                found[f"few_shot_{start}", each, "members", steps] = [accuracy + more for accuracy in accuracies]
+        found["few_shot_maml1", each, "new", 5] = (0.1,) * 3
+    results = make_results(make_frame({}), make_few_shot(found))
+    outcome = decide(find_claim("limited local data"), results["tuned"])
     assert outcome.verdict == verdict
     if verdict == "reproduced":
         assert outcome.numbers.startswith("all 6 comparisons, the closest: 16 readings: MAML 58.00 %, FedAvg 55.0")

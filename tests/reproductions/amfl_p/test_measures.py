@@ -10,19 +10,21 @@ from launch.runs.tables import write_json, write_table
 from launch.runs.task_columns import find_task_columns
 from launch.settings.experiments import get_experiment, list_experiments
 from launch.settings.run_config import flag_values
-from reproductions.amfl_p import measures
 from reproductions.amfl_p.measures import (
     ACCURACY,
+    ALGOS,
     LAST_ROUND,
     NEW_SENSORS,
-    PLACES,
+    ROUNDS,
+    STANDS_FOR,
+    STEPS,
+    TUNED_KINDS,
     counts,
-    find_few_shot,
-    leave_out_seen,
+    make_curves,
+    make_runs,
     measure,
 )
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.engine.tables import collect
 
 
 def read_flags(experiment):
@@ -34,9 +36,9 @@ def make_run(tmp_path):
     """A run of ten devices, evaluated every 5 rounds, whose accuracy rises in a line to that of its last round."""
 
     def make(experiment, accuracy, rounds=None, steps="", curve=(), own=None, **summary):
-        flags = read_flags(experiment)
+        flags = read_flags(experiment) | {"seed": 5}
         last = rounds or flags["rounds"]
-        run_dir = tmp_path / experiment / "seed_0"
+        run_dir = tmp_path / experiment / "seed_5"
         write_json(run_dir / "config.json", {"flags": flags})
         reached = {i: f"{accuracy * i / last}" for i in range(1, last + 1) if i % 5 == 0 or i == last}
         rows = [[str(i), "10", reached.get(i, ""), str(steps)] for i in range(1, last + 1)]
@@ -57,17 +59,17 @@ def make_run(tmp_path):
 def test_accuracy_rounds_and_steps(make_run):
     """0.78 r / 50 is 0.75 from r = 48.1 on, so 50; FedAvg never gets there and has no fine-tuning."""
     found = measure(make_run("start_maml_resources_building_medium", 0.78, steps=55.0))
-    assert (found[ACCURACY], found["rounds_to_target"], found[measures.STEPS]) == (pytest.approx(0.78), 50, 55)
+    assert (found[ACCURACY], found[ROUNDS], found[STEPS]) == (pytest.approx(0.78), 50, 55)
     found = measure(make_run("fedavg_alone_building_medium", 0.60))
-    assert (found["rounds_to_target"], found[measures.STEPS]) == (math.inf, 0)
-    assert measure(make_run("start_fedavg_same_building_medium", 0.8))[measures.STEPS] == 100
+    assert (found[ROUNDS], found[STEPS]) == (math.inf, 0)
+    assert measure(make_run("start_fedavg_same_building_medium", 0.8))[STEPS] == 100
 
 
 def test_a_run_that_ended_early_does_not_count_nor_do_rounds_after_the_last(make_run):
     """0.8 r / 60 is 0.75 from r = 56.3 on."""
     assert measure(make_run("fedavg_alone_building_high", 0.60, rounds=10)) == {}
     found = measure(make_run("fedavg_building_medium", 0.80, rounds=60))
-    assert found["rounds_to_target"] == math.inf and found[ACCURACY] == pytest.approx(0.8 * LAST_ROUND / 60)
+    assert found[ROUNDS] == math.inf and found[ACCURACY] == pytest.approx(0.8 * LAST_ROUND / 60)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,24 @@ def test_a_run_that_ended_early_does_not_count_nor_do_rounds_after_the_last(make
 def test_what_is_tuned_counts_on_seeds_that_no_search_saw(make_run, experiment, seen, unseen):
     run = make_run(experiment, 0.7)
     assert [counts(dataclasses.replace(run, flags={"seed": seed})) for seed in (4, 5)] == [seen, unseen]
-    assert leave_out_seen({0: 0.1, 4: 0.2, 5: 0.3}) == {5: 0.3}
+
+
+def test_runs_are_a_frame_of_what_counts_and_is_whole(make_run):
+    """By variant, setting and seed; without flags the setting is all of the data."""
+    names = ("start_maml_same_building_low", "few_shot_maml1_building_all", "fedavg_building_medium")
+    names += ("local_training_building_high", "defaults_amfl_p_building_low", "defaults_fedavg_chosen_har_subjects")
+    runs = [make_run(name, 0.7) for name in names]
+    runs.append(make_run("fedavg_alone_building_low", 0.7, rounds=10))
+    runs.append(dataclasses.replace(runs[0], flags={**runs[0].flags, "seed": 4}))
+    assert make_runs(runs).preset.to_dict() == {
+        ("start_maml_same", "low", 5): "tuned",
+        ("few_shot_maml1", "all", 5): "tuned",
+        ("local_training", "high", 5): "tuned",
+        ("fedavg", "medium", 5): "printed",
+        ("defaults_amfl_p", "building_low", 5): "defaults",
+        ("defaults_fedavg_chosen", "har_subjects", 5): "defaults",
+    }
+    assert make_runs([]).empty and {ACCURACY, "run", "start_gain"} < set(make_runs([]).columns)
 
 
 def test_what_the_summary_says(make_run):
@@ -96,7 +115,7 @@ def test_what_the_summary_says(make_run):
         "fine_tuning_start": {"gain_over_random_start": 0.02, "relative_change": 0.1},
     }
     found = measure(make_run("defaults_amfl_p_har_subjects", 0.9, **summary))
-    names = ("majority", "majority_of_new_sensors", "start_gain", "start_change")
+    names = ("majority_of_members", "majority_of_new", "start_gain", "start_change")
     assert [found[name] for name in names] == [0.4, 0.3, 0.02, 0.1]
 
 
@@ -131,19 +150,39 @@ def test_lines_of_few_shot_runs(make_run):
         for whose, base in (("members", 0.5), ("new", 0.4))
         for steps in (5, 0)
     ]
-    values = collect([make_run("few_shot_fedavg_building_16", 0.6, curve=rows)], measure)
-    assert find_few_shot(values, "fedavg", "16") == {0: {0: 0.5}, 5: {0: 0.55}}
-    assert find_few_shot(values, "random", "16", "new") == {0: {0: pytest.approx(0.15)}, 5: {0: pytest.approx(0.15)}}
-    assert find_few_shot(values, "maml1", "16") == find_few_shot(values, "fedavg", "all") == {}
+    runs = [make_run(f"few_shot_{start}_building_{number}", 0.6, curve=rows) for start, number in
+            (("fedavg", "16"), ("maml1", "32"))]  # fmt: skip
+    curves = make_curves(make_runs(runs), "few_shot_")
+    assert curves.loc["few_shot_fedavg", "16", "members"].to_dict() == {(0, 5): 0.5, (5, 5): 0.55}
+    assert curves.loc["few_shot_random", "16", "new"].to_dict() == pytest.approx({(0, 5): 0.15, (5, 5): 0.15})
+    assert set(curves.index.droplevel(["sensors", "steps"])) == {
+        ("few_shot_fedavg", "16", 5), ("few_shot_random", "16", 5), ("few_shot_maml1", "32", 5)
+    }  # fmt: skip
     run = make_run("few_shot_local_building_16", 0.45, own={"accuracy": [0.5] * 80 + [0.25] * NEW_SENSORS})
     found = measure(run)
-    assert (found["accuracy_of_members"], found["accuracy_of_new_sensors"]) == (0.5, 0.25)
+    assert (found["accuracy_of_members"], found["accuracy_of_new"]) == (0.5, 0.25)
+
+
+def test_a_random_start_is_measured_from_random_weights(make_run):
+    """Its run's model is of the one round that a run must have. No other run of the factorial has it."""
+    runs = [make_run(f"start_{start}_same_building_low", 0.6, curve=[("members", 5, 0.3, 0.1, 0.2, 0.1)]) for start in
+            ("random", "fedavg")]  # fmt: skip
+    curves = make_curves(make_runs(runs), "start_")
+    assert curves.droplevel(["setting", "sensors", "steps", "seed"]).to_dict() == {
+        "start_random_same": 0.2, "start_fedavg_same": 0.3
+    }  # fmt: skip
+    assert make_curves(make_runs(runs), "few_shot_").empty
 
 
 def test_every_place_of_the_papers_tables_has_its_experiment():
     """Twelve are runs of our factorial, the methods as tuned."""
-    assert PLACES.keys() < {each.name for each in list_experiments().values() if each.paper == "amfl_p"}
-    tuned = {name for name, place in PLACES.items() if place.preset == "tuned"}
-    names = ("start_maml_resources", "start_fedavg_same", "fedavg_alone", "local_training")
-    assert tuned == {f"{name}_building_{level}" for name in names for level in ("low", "medium", "high")}
-    assert len(PLACES) == 24
+    variants = [(variant, algo) for variant, algo in STANDS_FOR if algo in ALGOS]
+    names = [f"{variant}_building_{level}" for variant, _ in variants for level in ("low", "medium", "high")]
+    assert set(names) < {each.name for each in list_experiments().values() if each.paper == "amfl_p"}
+    assert len(set(names)) == 24
+    assert {algo: variant for variant, algo in variants if f"{variant}_".startswith(TUNED_KINDS)} == {
+        "amfl_p": "start_maml_resources",
+        "fine_tuning": "start_fedavg_same",
+        "fedavg": "fedavg_alone",
+        "local_only": "local_training",
+    }

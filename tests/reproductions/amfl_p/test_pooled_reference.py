@@ -17,7 +17,7 @@ from reproductions.amfl_p.pooled_reference import (
     compute_pooled_accuracy,
     compute_rows,
     main,
-    read_pooled_accuracies,
+    read_pooled,
 )
 
 
@@ -76,14 +76,12 @@ def test_the_command_writes_what_the_report_reads(tmp_path, monkeypatch, capsys)
         pooled_reference, "compute_pooled_accuracy", lambda arrays, seed: len(arrays.test_y) * seed / 1e4
     )
     assert main([f"--output={path}"]) == 0
-    accuracies = read_pooled_accuracies(path)
-    assert list(accuracies) == ["low", "structured"]
-    majorities = read_pooled_accuracies(path, "majority")
-    assert all(0.2 < majorities[level][1] < 0.9 for level in accuracies)
-    assert all(list(by_seed) == [1] and 0 < by_seed[1] <= 1 for by_seed in accuracies.values())
-    assert path.read_text().splitlines()[0] == ",".join(COLUMNS)
-    assert f"{accuracies['low'][1]:.4f}" in capsys.readouterr().out
-    assert read_pooled_accuracies(tmp_path / "absent.csv") == {}
+    pooled = read_pooled(path)
+    assert list(pooled.columns) == list(COLUMNS)
+    assert list(pooled.heterogeneity) == ["low", "structured"] and set(pooled.seed) == {1}
+    assert pooled.majority.between(0.2, 0.9).all() and pooled.accuracy.between(0, 1, inclusive="right").all()
+    assert f"{pooled.accuracy[0]:.4f}" in capsys.readouterr().out
+    assert read_pooled(tmp_path / "absent.csv").empty
 
 
 @pytest.mark.parametrize("arguments", [["--seeds=0"], ["--", "x"]])

@@ -3,14 +3,10 @@
 import pytest
 
 from reproductions.amfl_p import tables
-from reproductions.amfl_p.measures import (
-    ACCURACY,
-    STEPS,
-    make_cell,
-)
+from reproductions.amfl_p.measures import ACCURACY, LAST_ROUND, ROUNDS, STEPS
+from reproductions.engine.collection import Cell
 from reproductions.registry import PAPERS
 
-POOLED = {"low": {0: 0.9}, "medium": {0: 0.8, 1: 0.84, 2: 0.82}, "high": {0: 0.7}}
 BUILDINGS = (0.70, 0.75, 0.80)
 MOVED = (0.699, 0.75, 0.801)
 
@@ -20,20 +16,25 @@ def add(accuracies, amount):
 
 
 @pytest.fixture
-def factorial(name_values):
+def factorial(make_frame):
     """At medium, MAML gains 2 points on FedAvg give or take 0.1, and the rule costs 0.5; at high, they are the same.
 
     FedAvg gains 10 points on random weights. In `structured`, MAML gains 20.
     """
-    values = name_values(
-        start_fedavg_same=dict.fromkeys(("medium", "high", "structured"), BUILDINGS),
-        start_maml_same={"medium": add(MOVED, 0.02), "high": MOVED, "structured": add(MOVED, 0.2)},
-        start_random_same={"medium": add(BUILDINGS, -0.10)},
-        start_maml_resources={"medium": add(BUILDINGS, 0.015)},
-        local_training={"medium": add(BUILDINGS, -0.02)},
-        fedavg_alone={"medium": add(BUILDINGS, -0.2)},
+    return make_frame(
+        {
+            ("start_fedavg_same", "medium"): {ACCURACY: BUILDINGS, "majority_of_members": (0.4,) * 3},
+            ("start_fedavg_same", "high"): BUILDINGS,
+            ("start_fedavg_same", "structured"): BUILDINGS,
+            ("start_maml_same", "medium"): add(MOVED, 0.02),
+            ("start_maml_same", "high"): MOVED,
+            ("start_maml_same", "structured"): add(MOVED, 0.2),
+            ("start_random_same", "medium"): add(BUILDINGS, -0.10),
+            ("start_maml_resources", "medium"): add(BUILDINGS, 0.015),
+            ("local_training", "medium"): add(BUILDINGS, -0.02),
+            ("fedavg_alone", "medium"): add(BUILDINGS, -0.2),
+        }
     )
-    return values | {("start_fedavg_same_building_medium", "majority"): dict.fromkeys(range(3), 0.4)}
 
 
 def test_the_gain_of_a_start_is_apart_from_the_loss_by_the_rule(factorial, find_row):
@@ -69,11 +70,9 @@ def test_amfl_p_as_a_whole_is_compared_with_the_others(factorial, find_row):
     assert [*low.values()][2:] == ["not run", "", ""]
 
 
-def test_costs_are_in_thousands(find_row):
-    name = "start_maml_resources_building_low"
-    table = tables.tabulate_costs(
-        {(name, "examples_of_training"): {0: 9_000.0}, (name, "examples_of_finish"): {0: 48_000.0}}
-    )
+def test_costs_are_in_thousands(make_frame, find_row):
+    costs = {"examples_of_training": (9_000.0,), "examples_of_finish": (48_000.0,)}
+    table = tables.tabulate_costs(make_frame({("start_maml_resources", "low"): costs}))
     row = find_row(table, heterogeneity="low", start="MAML", finish="by resources")
     assert [*row.values()][3:] == ["1", "9", "48", "57"]
     row = find_row(table, heterogeneity="low", start="MAML", finish="the same for all")
@@ -81,29 +80,26 @@ def test_costs_are_in_thousands(find_row):
 
 
 @pytest.fixture
-def few_shot():
+def few_shot(make_few_shot):
     """FedAvg 50, 51, 52 %, MAML with five inner steps 3 points more, at every step; random weights begin 20 below.
 
     After 0, 2, 5 steps random weights have gained 0, 4, 10 points; new sensors have 5 points less.
     """
-    values = {}
-    for whose, less in (("members", 0.0), ("new", 0.05)):
+    found = {}
+    for sensors, less in (("members", 0.0), ("new", 0.05)):
         for steps, gain in ((0, 0.0), (2, 0.04), (5, 0.1)):
-            leads = {("fedavg", "trained"): 0, ("fedavg", "random"): gain - 0.2, ("maml5", "trained"): 0.03}
-            for (name, start), lead in leads.items():
-                by_seed = {seed: 0.5 + 0.01 * seed - less + lead for seed in range(3)}
-                values[f"few_shot_{name}_building_16", (start, whose, steps)] = by_seed
-    values["few_shot_fedavg_building_16", "majority"] = {0: 0.4}
-    values["few_shot_fedavg_building_16", "majority_of_new_sensors"] = {0: 0.3}
-    values["few_shot_local_building_16", "accuracy_of_new_sensors"] = {0: 0.25}
-    return values
+            for start, lead in {"fedavg": 0, "random": gain - 0.2, "maml5": 0.03}.items():
+                found[f"few_shot_{start}", "16", sensors, steps] = add((0.5, 0.51, 0.52), lead - less)
+    return make_few_shot(found)
 
 
-def test_few_readings_by_steps_for_members_and_new_sensors(few_shot, find_row):
-    table = tables.tabulate_few_shot(few_shot)
+def test_few_readings_by_steps_for_members_and_new_sensors(few_shot, make_frame, find_row):
+    beside = {("few_shot_fedavg", "16"): {"majority_of_members": (0.4,), "majority_of_new": (0.3,)}}
+    beside["few_shot_local", "16"] = {"accuracy_of_new": (0.25,)}
+    table = tables.tabulate_few_shot(make_frame(beside), few_shot)
     here, new = ({"readings": "16", "sensors": whose} for whose in ("members", "new sensors"))
     assert find_row(table, **here, start="MAML, K = 5")["5 steps"] == "54.00 ± 1.00"
-    assert find_row(table, **here, start="random")["0 steps"] == "31.00 ± 1.00"  # of FedAvg's runs
+    assert find_row(table, **here, start="random")["0 steps"] == "31.00 ± 1.00"
     assert find_row(table, **here, start="majority class")["5 steps"] == "40.00"
     assert find_row(table, **new, start="FedAvg")["0 steps"] == "46.00 ± 1.00"
     assert find_row(table, **new, start="local training")["5 steps"] == "25.00"
@@ -117,83 +113,77 @@ def test_few_readings_by_steps_for_members_and_new_sensors(few_shot, find_row):
         assert find_row(gains, **here, starts=f"MAML, K = 1 minus {other}")["0 steps"] == "not run"
 
 
-def test_an_ablation_is_compared_with_amfl_p_seed_by_seed(name_values, find_row):
-    values = name_values(
-        start_maml_resources={"medium": BUILDINGS}, ablation_weighting_equal={"medium": add(BUILDINGS, 0.005)}
-    )
-    table = tables.tabulate_ablations(values)
+def test_an_ablation_is_compared_with_amfl_p_seed_by_seed(make_frame, find_row):
+    found = {"start_maml_resources": BUILDINGS, "ablation_weighting_equal": add(BUILDINGS, 0.005)}
+    table = tables.tabulate_ablations(make_frame({(name, "medium"): each for name, each in found.items()}))
     equal = find_row(table, **{"AMFL-P with": "weighted equally"})
     assert (equal["minus AMFL-P, points"], equal["verdict"]) == ("+0.50", "win, tie")
     assert find_row(table, **{"AMFL-P with": "dynamic resources"})["accuracy (%)"] == "not run"
 
 
-@pytest.fixture
-def defaults():
-    """HAR: AMFL-P 90 to 92 %, local training 10 points less, Fine-Tuning half a point more; the start gains 2."""
-    values = {
-        (f"defaults_{algo}_har_subjects", ACCURACY): {seed: level + 0.01 * seed for seed in range(3)}
-        for algo, level in (("amfl_p", 0.9), ("local_only", 0.8), ("fine_tuning", 0.905))
-    }
-    values["defaults_amfl_p_har_subjects", "start_gain"] = dict.fromkeys(range(3), 0.02)
-    values["defaults_amfl_p_har_subjects", "start_change"] = {0: 0.3, 1: 0.2, 2: 0.1}
-    return values
+# HAR: AMFL-P 90 to 92 %, local training 10 points less, Fine-Tuning half a point more; the start gains 2.
+DEFAULTS = {
+    ("defaults_amfl_p", "har_subjects"): {
+        ACCURACY: (0.90, 0.91, 0.92), "start_gain": (0.02,) * 3, "start_change": (0.3, 0.2, 0.1)
+    },
+    ("defaults_local_only", "har_subjects"): (0.80, 0.81, 0.82),
+    ("defaults_fine_tuning", "har_subjects"): (0.905, 0.915, 0.925),
+}  # fmt: skip
 
 
-def test_defaults_are_compared_with_those_of_each_other_algorithm(defaults, find_row):
-    table = tables.tabulate_defaults(defaults)
+def test_defaults_are_compared_with_those_of_each_other_algorithm(make_frame, find_row):
+    frame = make_frame(DEFAULTS, preset="defaults")
+    table = tables.tabulate_defaults(frame)
     row, digits = (find_row(table, data=name) for name in ("HAR by subject", "digits by archetype"))
     assert (row["AMFL-P"], row["local training"], row["FedAvg"]) == ("91.00 ± 1.00", "81.00 ± 1.00", "not run")
     assert [row[name] for name in tables.START_COLUMNS] == ["+2.00 win", "10.0%"]
     assert [digits[name] for name in tables.START_COLUMNS] == ["not run", "not run"]
     assert (row["chosen on it"], digits["chosen on it"], digits["seeds"]) == ("yes", "no", "0")
-    pairs = find_row(tables.tabulate_default_pairs(defaults), data="HAR by subject")
+    pairs = find_row(tables.tabulate_default_pairs(frame), data="HAR by subject")
     assert [pairs[f"AMFL-P minus {other}, points"] for other in ("Fine-Tuning", "FedAvg", "local training")] == [
         "-0.50 loss, tie", "not run", "+10.00 win"
     ]  # fmt: skip
     assert pairs["Fine-Tuning minus local training, points"] == "+10.50 win"
 
 
-def test_a_demand_that_the_defaults_miss_is_said_with_place_and_points(defaults):
+def test_a_demand_that_the_defaults_miss_is_said_with_place_and_points(make_frame):
     """Behind by 1 point at high heterogeneity; on CIFAR-10 nothing is demanded."""
+    found, buildings = dict(DEFAULTS), (0.6, 0.7, 0.8)
     for place, lead in (("building_high", -0.01), ("cifar10_shards", -0.1)):
-        for algo, more in (("amfl_p", lead), ("local_only", 0.0)):
-            defaults[f"defaults_{algo}_{place}", ACCURACY] = {seed: 0.6 + 0.1 * seed + more for seed in range(3)}
-    said = tables.say_demand(defaults)
+        found |= {("defaults_amfl_p", place): add(buildings, lead), ("defaults_local_only", place): buildings}
+    said = tables.say_demand(make_frame(found, preset="defaults"))
     assert "everywhere: not met: it is missed by 1.00 points on building, high. Not run: building, low" in said
-    defaults["defaults_amfl_p_building_high", ACCURACY] = {seed: 0.7 + 0.1 * seed for seed in range(3)}
-    assert "everywhere: met in the means of these runs. Not run: building, low; b" in tables.say_demand(defaults)
+    found["defaults_amfl_p", "building_high"] = add(buildings, 0.1)
+    said = tables.say_demand(make_frame(found, preset="defaults"))
+    assert "everywhere: met in the means of these runs. Not run: building, low; b" in said
 
 
 @pytest.fixture
-def results():
-    """At medium, tuned: AMFL-P 0.78 and 0.82, Fine-Tuning 0.80, FedAvg 0.60."""
-    numbers = {
-        "start_maml_resources": {
-            ACCURACY: {0: 0.78, 1: 0.82},
-            "rounds_to_target": {0: 50, 1: float("inf")},
-            STEPS: {0: 55, 1: 57},
-        },
-        "start_fedavg_same": {ACCURACY: {0: 0.80}},
-        "fedavg_alone": {ACCURACY: {0: 0.60}},
+def made(make_frame):
+    """At medium, tuned: AMFL-P 0.78 and 0.82, Fine-Tuning 0.80, FedAvg 0.60. And the rows of the pooled study."""
+    amfl_p = {ACCURACY: (0.78, 0.82), ROUNDS: (50, float("inf")), STEPS: (55, 57)}
+    found = {
+        "start_maml_resources": amfl_p,
+        "start_fedavg_same": {ACCURACY: (0.80,), ROUNDS: (50,), STEPS: (100,)},
+        "fedavg_alone": {ACCURACY: (0.60,), ROUNDS: (float("inf"),), STEPS: (0,)},
     }
-    values = {
-        (f"{name}_building_medium", metric): by_seed
-        for name, each in numbers.items()
-        for metric, by_seed in each.items()
-    }
-    return tables.compute_results(values, POOLED, {"medium": {0: 0.4}})
+    pooled = [("low", 5, 0.9, None), ("high", 5, 0.7, None)]
+    pooled += [("medium", 4, 0.5, 0.1), ("medium", 5, 0.8, 0.4), ("medium", 6, 0.84, None), ("medium", 7, 0.82, None)]
+    return make_frame({(name, "medium"): each for name, each in found.items()}), None, pooled
 
 
-def test_what_has_no_settings_is_a_result_of_both_presets(results):
-    for preset in ("printed", "tuned"):
-        assert results[preset][make_cell("pooled_reference")] == POOLED["medium"]
-        assert results[preset][make_cell("majority")] == {0: 0.4}
+def test_what_has_no_settings_is_a_result_of_both_presets(made, make_results):
+    """Beside tuned runs on the seeds that no search saw."""
+    results = make_results(*made)
+    cells = [Cell("building", "medium", algo, LAST_ROUND, ACCURACY) for algo in ("pooled_reference", "majority")]
+    assert [results["printed"][cell] for cell in cells] == [{4: 0.5, 5: 0.8, 6: 0.84, 7: 0.82}, {4: 0.1, 5: 0.4}]
+    assert [results["tuned"][cell] for cell in cells] == [{5: 0.8, 6: 0.84, 7: 0.82}, {5: 0.4}]
 
 
-def test_table_1_has_the_printed_values_beside_ours(results):
+def test_table_1_has_the_printed_values_beside_ours(made, make_placed):
     printed = tables.list_printed_values(PAPERS["amfl_p"].read_printed_rows())
     assert len(printed) == 8  # FedAvg has no fine-tuning steps
-    cells = {tuple(row[:2]): row[2:] for row in tables.tabulate_table_1(printed, results).rows}
+    cells = {tuple(row[:2]): row[2:] for row in tables.tabulate_table_1(printed, make_placed(*made)).rows}
     assert cells["AMFL-P", "printed"] == ["", "88.70", "30.00", "65.00"]
     assert cells["FedAvg", "printed"][-1] == ""
     assert cells["AMFL-P", "ours, tuned"] == ["2", "80.00 ± 2.83", "> 50 in 1 of 2", "56.00 ± 1.41"]
@@ -202,9 +192,24 @@ def test_table_1_has_the_printed_values_beside_ours(results):
     assert ("local training", "printed") not in cells
 
 
-def test_the_gap_to_the_pooled_reference_is_taken_within_a_seed(results):
-    """Seed 0: reference 0.80, FedAvg 0.60, AMFL-P 0.78, Fine-Tuning 0.80; seed 1 has AMFL-P alone."""
-    low, medium, high = tables.tabulate_gaps(results).rows
+def test_the_gap_to_the_pooled_reference_is_taken_within_a_seed(made, make_placed):
+    """Seed 5: reference 0.80, FedAvg 0.60, AMFL-P 0.78, Fine-Tuning 0.80; seed 6 has AMFL-P alone."""
+    placed = make_placed(*made)
+    low, medium, high = tables.tabulate_gaps(placed).rows
     assert medium == ["medium", "20.00", "90%", "-2.00", "not run", "40.00"]
     assert low[1:5] == high[1:5] == ["not run"] * 4
-    assert tables.tabulate_table_2(results).rows[-2] == ["majority class", "data", "not run", "40.00", "not run"]
+    assert tables.tabulate_table_2(placed).rows[-2] == ["majority class", "data", "not run", "40.00", "not run"]
+
+
+def test_tables_of_no_runs_say_so(make_frame, make_few_shot, make_placed):
+    """None of them needs a run, since a report makes all; those of the paper stand in it in any case."""
+    frame, few_shot = make_frame({}), make_few_shot({})
+    placed = make_placed(frame, few_shot)
+    made = [tables.tabulate_table_1([], placed), tables.tabulate_table_2(placed), tables.tabulate_gaps(placed)]
+    made += [tables.tabulate_factorial(frame), tables.tabulate_costs(frame), tables.tabulate_ablations(frame)]
+    made += [tables.tabulate_differences(frame, "factorial_starts"), tables.tabulate_few_shot(frame, few_shot)]
+    made += [tables.tabulate_defaults(frame), tables.tabulate_default_pairs(frame)]
+    for table in made:
+        assert "not run" in {cell for row in table.rows for cell in row}
+    report = PAPERS["amfl_p"].build_report([])
+    assert {"table_1", "claims"} < report.tables.keys() and "factorial" not in report.tables
