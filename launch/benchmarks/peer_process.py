@@ -135,7 +135,10 @@ def _serve(
                 connection.send(subtract(read_cost(wall_s), before))
     except Exception as error:
         traceback.print_exc()
-        connection.send(" ".join(f"{type(error).__name__}: {error}".split()))
+        try:
+            connection.send(" ".join(f"{type(error).__name__}: {error}".split()))
+        except OSError:  # the parent was killed, and this process must not end before it has ended what it started
+            os.killpg(0, signal.SIGKILL)
 
 
 def _end_with_parent() -> None:
