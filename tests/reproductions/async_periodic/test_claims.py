@@ -2,18 +2,17 @@
 
 import pytest
 
-from reproductions.async_periodic.measures import (
-    AXES,
-    FEDAVG,
-    FEDAVG_PROXIMAL,
-    TUNED_KINDS,
-    make_cell,
-)
+from reproductions.async_periodic.claims import POLICIES, WEIGHTINGS
+from reproductions.async_periodic.tables import FEDAVG, FEDAVG_PROXIMAL, LAST_ROUND, OLDER, TUNED
+from reproductions.engine.collection import Cell
 from reproductions.engine.judge import decide, decide_further
 from reproductions.registry import PAPERS
 
 PAPER = PAPERS["async"]
-POLICIES, WEIGHTINGS = AXES["policy"], AXES["weighting"]
+
+
+def make_cell(case, policy, kind, metric):
+    return Cell(case, policy, kind, LAST_ROUND, metric)
 
 
 def find_claim(words, ending=""):
@@ -107,14 +106,14 @@ def test_a_larger_lead_on_non_iid_data_is_taken_within_a_seed():
     assert outcome.verdict == "reproduced" and "+3.10 [" in outcome.numbers
 
 
-@pytest.mark.parametrize("kind", AXES["older"])
+@pytest.mark.parametrize("kind", OLDER)
 @pytest.mark.parametrize(
     ("equal", "fresh", "verdict"),
     [(1.0, 2.0, "reproduced"), (-1.0, 2.0, "not reproduced"), (1.0, -1.0, "not reproduced"), (0.01, 2.0, "undecided")],
 )
 def test_favouring_older_updates_has_to_be_above_equal_and_above_fresher(kind, equal, fresh, verdict):
     """Its leads over the other two, which differ from seed to seed by 0.1 or so."""
-    claim = find_claim("older updates", AXES["older"][kind].removeprefix("older favoured"))
+    claim = find_claim("older updates", OLDER[kind].removeprefix("older favoured"))
     levels = {kind: 60.0, "equal": 60.0 - equal, "fresh": 60.0 - fresh}
     assert {cell.algo for cell in list_cells(claim)} == levels.keys()
     values = {cell: {6 + i: levels[cell.algo] + 0.1 * i * (cell.algo == kind) for i in (-1, 0, 1)}
@@ -158,14 +157,14 @@ def test_a_random_cohort_is_fedavg_with_random_scheduling_whatever_the_policy():
 
 def test_tuned_methods_are_compared_where_they_were_tuned():
     """At equal bytes only those are that have by then done as much of the run that they were tuned for."""
-    tuned = {kind for _, kind in TUNED_KINDS}
+    tuned = {f"{kind}_tuned" for _, kind in TUNED.values()}
     compared = {}
     for claim in PAPER.further:
         if {cell.algo for cell in list_cells(claim)} & tuned:
             (metric,) = {cell.metric for cell in list_cells(claim)}
             compared.setdefault(metric, []).append({cell.algo for cell in list_cells(claim)})
     assert compared.keys() == {"at_equal_time", "at_equal_bytes"} and set.union(*compared["at_equal_time"]) == tuned
-    assert compared["at_equal_bytes"] == [{f"{algo}_tuned" for algo in AXES["never_waiting"]}]
+    assert compared["at_equal_bytes"] == [{"fed_async_tuned", "buffered_tuned"}]
 
 
 def test_fedavg_is_the_papers_without_the_proximal_term_and_the_other_is_compared_further():

@@ -1,34 +1,36 @@
 """What is measured in a run of asynchronous FL, by hand, and which experiments there are."""
 
+import math
 import statistics
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from launch.runs.run_records import RunRecord, resolve_experiment
 from launch.settings.experiments import get_experiment, list_experiments
 from launch.settings.run_config import flag_values
-from reproductions.async_periodic.figure import compute_accuracy_curve
-from reproductions.async_periodic.measures import (
-    AXES,
+from reproductions.async_periodic.tables import (
     FEDAVG,
     FEDAVG_PROXIMAL,
+    MEASURES,
     MODEL_BYTES,
+    OTHERS,
     PLACES,
-    TUNED_KINDS,
-    compute_fluctuation,
+    TUNED,
+    compute_accuracy_curve,
     find_last_within,
-    make_place,
+    list_rounds,
     measure,
-    name_experiment,
 )
+from reproductions.engine.collection import Place
 
 CITY = "async_periodic_mnist_city"  # shows what a large federation costs; no accuracy of it is reported
 
 
-def make_run(experiment, accuracies, seed=0, period=0.25, models=None):
+def make_run(experiment, accuracies, period=0.25, models=None):
     """A run whose round r ends at `period` * r T_max, has 30 updates, and moves so many models down and up."""
-    flags = flag_values(resolve_experiment(get_experiment(experiment), [f"--seed={seed}"]))
+    flags = flag_values(resolve_experiment(get_experiment(experiment), ["--seed=0"]))
     longest_s = flags["max_training_s"]
     moved = {} if models is None else {"bytes_down": models[0] * MODEL_BYTES, "bytes_up": models[1] * MODEL_BYTES}
     rounds = {
@@ -47,10 +49,12 @@ def test_every_place_has_its_experiment_and_every_experiment_its_place():
     names = {each.name for each in list_experiments().values() if each.paper == "async_periodic"}
     assert PLACES.keys() == names - {CITY}
     assert len([place for place in PLACES.values() if not place.algo.endswith("_tuned")]) == 2 * (3 * 5 + 2) + 5
-    assert PLACES["async_periodic_mnist_persistent_random_old1.25"] == make_place("persistent", "random", "old1.25")
-    assert PLACES["fed_async_mnist_iid"] == make_place("iid", "", "fed_async")
-    assert name_experiment(make_place("shards", "", "fed_async_tuned")) == "fed_async_mnist_shards_tuned"
-    assert all(make_place("shards", *place) in PLACES.values() for place in TUNED_KINDS)
+    older = Place("printed", "persistent", "random", "old1.25")
+    assert PLACES["async_periodic_mnist_persistent_random_old1.25"] == older
+    assert PLACES["fed_async_mnist_iid"] == Place("printed", "iid", "", "fed_async")
+    assert PLACES["fed_async_mnist_shards_tuned"] == Place("printed", "shards", "", "fed_async_tuned")
+    tuned = {Place("printed", "shards", policy, f"{kind}_tuned") for policy, kind in TUNED.values()}
+    assert len(tuned) == 4 and tuned <= set(PLACES.values())
 
 
 def test_fedavg_with_the_proximal_term_differs_from_the_papers_in_that_alone():
@@ -63,22 +67,24 @@ def test_fedavg_with_the_proximal_term_differs_from_the_papers_in_that_alone():
 
 
 def test_methods_that_never_wait_send_alike():
-    runs = [flag_values(resolve_experiment(get_experiment(f"{algo}_mnist_shards"))) for algo in AXES["never_waiting"]]
+    runs = [flag_values(resolve_experiment(get_experiment(f"{algo}_mnist_shards"))) for _, algo in OTHERS.values()]
     assert len({(run["rounds"], run["batch_size"]) for run in runs}) == 1
 
 
 def test_costs_are_met_as_by_a_step_function():
-    assert find_last_within(1.0, [0.4, 0.8, 1.2], [1, 2, 3]) == 2
-    assert find_last_within(1.2, [0.4, 0.8, 1.2], [1, 2, 3]) == 3
-    assert find_last_within(0.3, [0.4, 0.8, 1.2], [1, 2, 3]) is None
+    rounds = pd.DataFrame({"time": [0.4, 0.8, 1.2], "accuracy": [1.0, 2.0, 3.0]})
+    assert [find_last_within(rounds, "time", budget) for budget in (1.0, 1.2)] == [2, 3]
+    assert math.isnan(find_last_within(rounds, "time", 0.3))
 
 
 def test_fluctuation_is_of_the_last_ten_changes_and_blind_to_a_steady_climb():
-    assert compute_fluctuation([9.0, 0.0, *(float(i) for i in range(11))]) == pytest.approx(0)
     changes = [1.0, -1.0] * 5
-    assert compute_fluctuation([5.0, *np.cumsum(changes)[:9], 7.0, 5.0][:2]) is None
-    values = np.concatenate([[100.0, 3.0], 3.0 + np.cumsum(changes)])
-    assert compute_fluctuation(list(values)) == pytest.approx(statistics.stdev(changes))
+    swinging = [100.0, 3.0, *(3.0 + np.cumsum(changes))]
+    climbing, swinging, short = (
+        MEASURES["fluctuation"](pd.DataFrame({"accuracy": levels}))
+        for levels in ([9.0, 0.0, *np.arange(11.0)], swinging, swinging[-10:])
+    )
+    assert (climbing, swinging) == pytest.approx((0, statistics.stdev(changes))) and math.isnan(short)
 
 
 def test_measures_by_hand():
@@ -91,7 +97,8 @@ def test_measures_by_hand():
         "time": 39.6,
         "updates": 1200,
     }
-    assert {name: fedavg[name] for name in expected} == pytest.approx(expected) and "at_equal_bytes" not in fedavg
+    assert {name: fedavg[name] for name in expected} == pytest.approx(expected)
+    assert math.isnan(fedavg["at_equal_bytes"]), "the run says nothing of bytes"
     changes = [2.0 * (1 if index % 2 == 0 else -1) for index in range(31, 41)]
     swinging = measure(make_run("async_periodic_mnist_iid_significance_old", climb(0.0, 0.02)))
     assert swinging["fluctuation"] == pytest.approx(statistics.stdev(changes))
@@ -112,10 +119,8 @@ def test_the_mean_over_a_cycle_is_of_the_last_twelve_aggregations():
 
 
 def test_a_curve_is_the_mean_and_deviation_over_the_seeds():
-    pair = [
-        make_run("async_periodic_mnist_iid_random_equal", climb(last), seed) for seed, last in enumerate((0.8, 0.84))
-    ]
-    curve = compute_accuracy_curve(pair, is_by_time=True)
+    pair = [list_rounds(make_run("async_periodic_mnist_iid_random_equal", climb(last))) for last in (0.8, 0.84)]
+    curve = compute_accuracy_curve(pair, "time")
     assert (curve.places[0], curve.places[-1]) == (0.25, 10.0)
     assert (curve.mean[-1], curve.spread[-1]) == (pytest.approx(82), pytest.approx(4 / 2**0.5))
-    assert compute_accuracy_curve(pair[:1], is_by_time=False).places[-1] == 40
+    assert compute_accuracy_curve(pair[:1], "aggregation").places[-1] == 40

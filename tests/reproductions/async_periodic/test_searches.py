@@ -8,7 +8,7 @@ from launch.settings.experiments import get_experiment, list_searches
 from launch.tuning.best_flagfile import write_best_flagfile
 from launch.tuning.scored_runs import build_tasks, compute_grid_size
 from launch.tuning.trials import Outcome, State
-from reproductions.async_periodic.measures import TIME_BUDGET, TUNED_CASES, TUNED_KINDS, make_place, name_experiment
+from reproductions.async_periodic.tables import PLACES, TIME_BUDGET
 from reproductions.engine.counted_runs import TUNED_SUFFIX
 from reproductions.engine.folder import read_toml
 
@@ -19,7 +19,7 @@ HELD_OUT = "validation_fraction"
 
 
 def test_every_method_that_is_shown_tuned_has_its_space():
-    tuned = {name_experiment(make_place(case, *place)) for case in TUNED_CASES for place in TUNED_KINDS}
+    tuned = {experiment for experiment, place in PLACES.items() if place.algo.endswith(TUNED_SUFFIX)}
     assert {f"{stem}{TUNED_SUFFIX}" for stem in SPACES} == tuned
 
 

@@ -2,14 +2,28 @@
 
 import statistics
 
+import pandas as pd
 import pytest
 
-from reproductions.async_periodic.figure import draw_async_figures
-from reproductions.async_periodic.measures import (
+from reproductions.async_periodic.tables import (
     CYCLE,
-    make_cell,
+    MEASURED,
+    compute_shares,
+    draw_async_figures,
+    tabulate_levels,
+    tabulate_results,
+    tabulate_shares,
 )
-from reproductions.async_periodic.tables import compute_shares, tabulate_levels, tabulate_results, tabulate_shares
+
+
+def make_frame(values):
+    """The frame of {(data, policy, kind, measure): {seed: value}}; what is not given was not measured."""
+    rows = {}
+    for (*place, metric), by_seed in values.items():
+        for seed, value in by_seed.items():
+            rows.setdefault((*place, seed), dict(zip(("dataset", "setting", "algo"), place, strict=True)))
+            rows[(*place, seed)] |= {"seed": seed, metric: value}
+    return pd.DataFrame(list(rows.values()), columns=["experiment", "seed", *MEASURED])
 
 
 def test_the_table_has_a_row_a_combination():
@@ -19,7 +33,7 @@ def test_the_table_has_a_row_a_combination():
         "time": {0: 39.6, 1: 39.6},
         "updates": {0: 1200.0},
     }
-    table = tabulate_results({make_cell("iid", "random", "equal", metric): found for metric, found in numbers.items()})
+    table = tabulate_results(make_frame({("iid", "random", "equal", metric): numbers[metric] for metric in numbers}))
     rows = {tuple(row[:3]): dict(zip(table.columns[3:], row[3:], strict=True)) for row in table.rows}
     equal = rows["IID", "random", "equal weights"]
     assert (equal["seeds"], equal["final"], equal["at equal time"]) == ("2", "82.00 ± 2.83", "18.75")
@@ -61,12 +75,12 @@ def test_the_fastest_keep_a_third_whatever_gamma_is():
 def test_pairs_are_decided_or_level_or_neither(differences, verdict):
     """In points; random scheduling minus scheduling by frequency, seeds that lie ten points apart."""
     values = {
-        make_cell("shards", policy, "fresh", "mean_of_last"): {
+        ("shards", policy, "fresh", "mean_of_last"): {
             seed: 50.0 + 10 * seed + difference * (policy == "random") for seed, difference in enumerate(differences)
         }
         for policy in ("random", "frequency")
     }
-    (row,) = tabulate_levels(values).rows
+    (row,) = tabulate_levels(make_frame(values)).rows
     assert row[2] == "random, fresher favoured minus frequency"
     assert (row[4], row[5]) == (str(len(differences)), verdict)
     assert row[3].startswith(f"{statistics.fmean(differences):+.2f}")
@@ -76,14 +90,14 @@ def test_policies_are_compared_by_their_mean_over_the_weightings_too():
     """Random scheduling leads by 3, -3 and 0.3 points, or 0.1 on average; the claims compare this mean."""
     leads = {"equal": 3.0, "fresh": -3.0, "old": 0.3}
     values = {
-        make_cell("shards", policy, kind, "mean_of_last"): {
+        ("shards", policy, kind, "mean_of_last"): {
             seed: 50.0 + 10 * seed + (lead + 0.5 * seed) * (policy == "random")
             for seed in (-1, 0, 1, *([2] if kind == "old" else []))
         }
         for policy in ("random", "frequency")
         for kind, lead in leads.items()
     }
-    rows = {row[2]: row[3:] for row in tabulate_levels(values).rows}
+    rows = {row[2]: row[3:] for row in tabulate_levels(make_frame(values)).rows}
     verdicts = {name: row[2] for name, row in rows.items() if name.endswith("minus frequency")}
     mean = "random, mean over the weightings minus frequency"
     assert [*verdicts.values()] == ["higher", "lower", "undecided", "level"] and [*verdicts][-1] == mean
@@ -95,11 +109,11 @@ def test_where_devices_keep_their_speed_both_windows_are_compared():
     """Ten aggregations, which decide the claims, and a cycle of 12; equal weights with fresher at equal time, too."""
     levels = {"old": (30.0, 28.0, 0.0), "equal": (10.0, 9.0, 15.0), "fresh": (0.0, 0.0, 0.0)}
     values = {
-        make_cell("persistent", "random", kind, metric): dict.fromkeys(range(3), 50.0 + level)
+        ("persistent", "random", kind, metric): dict.fromkeys(range(3), 50.0 + level)
         for kind, each in levels.items()
         for metric, level in zip(("mean_of_last", "mean_of_cycle", "at_equal_time"), each, strict=True)
     }
-    rows = {(row[1], row[2]): row[3] for row in tabulate_levels(values).rows}
+    rows = {(row[1], row[2]): row[3] for row in tabulate_levels(make_frame(values)).rows}
     ten, cycle = "mean over the last 10 aggregations", "mean over the last 12 aggregations, a whole cycle"
     equal, older = "random, equal weights minus fresher favoured", "random, older favoured, gamma 2 minus equal weights"
     assert [rows[each, equal] for each in (ten, cycle, "at 10 T_max")] == ["+10.00", "+9.00", "+15.00"]
@@ -107,8 +121,11 @@ def test_where_devices_keep_their_speed_both_windows_are_compared():
     assert len(rows) == 7 and CYCLE == 12
 
 
-def test_without_pairs_there_is_no_row_of_them():
-    assert tabulate_levels({make_cell("iid", "random", "fresh", "at_equal_uploads"): {0: 80.0}}).rows == []
+@pytest.mark.parametrize("values", [{}, {("iid", "random", "fresh", "at_equal_uploads"): {0: 80.0}}])
+def test_without_pairs_there_is_no_row_of_them(values):
+    frame = make_frame(values)
+    assert tabulate_levels(frame).rows == []
+    assert len([row for row in tabulate_results(frame).rows if row[3] == ""]) == 43 - len(values)
 
 
 def test_figures_are_drawn_where_there_are_runs(tmp_path, assert_is_picture):
