@@ -12,13 +12,13 @@ names in braces, each a cell of one of the tables that are made from the runs:
     tables = ["targets"]          # shown whole, for pages without claims
     commands = ["python -m ..."]
 
+    shown_runs = "tuned"          # to which runs claims are put, unless a row says so
+    shown = [                     # claims that the page shows, in their order, by words of one claim alone
+        { claim = "AMFL-P is ahead", runs = "printed", why = "One line." },
+    ]
+
     [numbers]                     # table, the cells that find its row, column; of the cell, a part: mean or interval
     gain = { table = "further", row = { comparison = "AMFL-P above FedAvg" }, column = "numbers", part = "interval" }
-
-    [[shown]]                     # claims that the page shows, in their order
-    claim = "words of one claim alone"
-    runs = "tuned"                # to which runs it is put here
-    why = "One line."
 """
 
 import re
@@ -78,7 +78,7 @@ def tabulate_shown(paper: Paper, tables: Mapping[str, Table]) -> Table:
     """The claims that the page shows: the paper's words, its numbers, ours, the interval, the verdict, and why."""
     rows = []
     for entry in paper.page["shown"]:
-        runs = entry["runs"]
+        runs = entry.get("runs", paper.page.get("shown_runs"))
         found = [row for row in tables["claims"].records if entry["claim"] in row["claim"]]
         if len(found) != 1 or runs not in paper.presets:
             raise PageError(f"{PAGE_FILE}: {entry['claim']!r} with {runs}: {len(found)} claims, not one")
