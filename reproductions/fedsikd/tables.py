@@ -1,222 +1,204 @@
-"""Tables V to IX of the FedSiKD paper beside our runs, and tables that it does not have. Imports no TensorFlow."""
+"""Tables V to IX of the FedSiKD paper beside our runs, tables that it does not have, and its Figure 3 with our runs.
 
-import functools
+Most tables are made of `by_seed`, the rows of `measure_runs` at round 5: a row a run, by seed. Imports no TensorFlow.
+"""
+
 import itertools
+import math
+import pathlib
 from collections.abc import Mapping, Sequence
 
-from launch.comparison.seed_statistics import compare_by_seed, compute_deviation, compute_mean
-from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
-from launch.runs.run_records import RunRecord, read_summary
-from reproductions.engine.claims import Claim
-from reproductions.engine.collection import (
-    PERCENT_METRICS,
-    PRINTED,
-    TUNED,
-    Cell,
-    Place,
-    PrintedValue,
-    SeedResults,
-    group_runs,
-)
+import pandas as pd
+
+from launch.comparison.seed_statistics import compare_by_seed
+from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY, TEST_LOSS, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
+from launch.runs.run_records import RunRecord
+from launch.settings.algorithms import ALGORITHMS
+from reproductions.engine import figures
+from reproductions.engine.collection import PERCENT_METRICS, PRINTED, TUNED, Cell, Place, PrintedValue, SeedResults
 from reproductions.engine.judge import decide_further
 from reproductions.engine.markdown import Report, Table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report, format_p_value
-from reproductions.engine.tables import BySeed, describe, show
+from reproductions.engine.tables import SEED, describe, list_results, make_table, show, show_range
+from reproductions.fedsikd import measures
+from reproductions.fedsikd.claim_book import METRICS
 from reproductions.fedsikd.claims import CLAIMS, FURTHER, NOISE, OWN
-from reproductions.fedsikd.figure import draw_fedsikd_figure
-from reproductions.fedsikd.measures import (
-    ALPHAS,
-    AXES,
-    BUDGET_ROUNDS,
-    COMPARED_ALPHAS,
-    CONTROL,
-    EPSILONS,
-    FEDAVG,
-    FEDSIKD,
-    FL_HC,
-    MNIST,
-    NAMES,
-    NO_NOISE,
-    PRIVACY,
-    RunsByPlace,
-    find_majorities,
-    find_place,
-    list_printed_values,
-    make_cell,
-    measure_by_seed,
-    measure_printed,
-    share_baselines,
-)
+from reproductions.fedsikd.measures import ALPHAS, AUTHORS, AXES, BUDGET_ROUNDS, MNIST, NAMES, PRIVACY
 
-PRESETS = AXES["preset"]
-COMPARED_ON_OWN = {**NAMES, CONTROL: AXES["further"][CONTROL]}
+PRESETS, DATA, STATISTICS = AXES["preset"], AXES["data"], AXES["statistics"]
+ROUND = f"round {BUDGET_ROUNDS} (%)"
+NUM_COLUMNS = 4  # of panels
+TITLE = "FedSiKD, Figure 3 with our runs: test accuracy by round, mean over n seeds and one deviation either side"
+STYLES = figures.style_series(NAMES, {algo: ALGORITHMS[algo].color for algo in NAMES}, linestyle="-")
 
 
 def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The printed tables with our numbers, further tables, and the claims."""
-    by_place = group_runs(runs, find_place)
-    printed = list_printed_values(paper.read_printed_rows())
-    own = measure_by_seed(by_place, printed)
+    printed = measures.read_printed(paper.read_printed_rows())
+    frame = measures.measure_runs(runs, measures.find_targets(printed))
+    by_seed, results = frame[frame.round_num == BUDGET_ROUNDS].set_index(SEED), list_judged(frame)
+    p_values = {  # by the place of the second result, which FedSiKD, or the run without noise, is put above
+        Place(preset, *each.claim.conditions[0].cells[1][:3]): each.p_value
+        for preset, family in ((TUNED, OWN), (PRIVACY, NOISE))
+        for each in decide_further(family, results[preset])
+    }
     tables = {
-        "tables": tabulate_values(printed, own),
-        "clusters": tabulate_clusters(by_place, own),
-        "own_splits": tabulate_own_splits(by_place, OWN, own),
-        "tuned": tabulate_tuned(by_place, own[TUNED]),
-        "privacy": tabulate_privacy(NOISE, own[PRIVACY]),
+        "tables": tabulate_values(printed, frame),
+        "clusters": tabulate_clusters(by_seed),
+        "own_splits": tabulate_own_splits(by_seed, p_values),
+        "tuned": tabulate_tuned(by_seed),
+        "privacy": tabulate_privacy(by_seed, p_values),
     }
     sections = describe("fedsikd", {name: table for name, table in tables.items() if table.rows})
-    judged = measure_by_seed(share_baselines(by_place), printed)
-    judged = {preset: judged[preset] for preset in paper.presets}
-    return compose_report(paper, sections, runs, judged, [*printed, *measure_printed(printed)])
+    values = pd.concat([printed, measures.measure_printed(printed)]).itertuples(index=False)
+    values = [PrintedValue(table, Cell(*cell), value) for table, *cell, value in values]
+    return compose_report(paper, sections, runs, results, values)
 
 
-def tabulate_values(printed: Sequence[PrintedValue], results: SeedResults) -> Table:
-    """A row a printed value, those of HAR once for each input; empty where not run."""
-    columns = ["table", "dataset", "dirichlet_alpha", "algo", "round", "metric", "printed"]
-    sources = ["ours" if preset == PRINTED else preset for preset in PRESETS]
-    columns += [f"{source}_{part}" for source in sources for part in ("mean", "deviation", "seeds")]
-    columns += [f"{source}_own_splits_{part}" for source in sources for part in ("mean", "deviation")]
-    rows = []
-    for table, cell, value in printed:
-        row = [table, cell.dataset, cell.setting, cell.algo, str(cell.round_num), cell.metric, f"{value:g}"]
-        for preset in PRESETS:
-            row += _spell_measured(results[preset].get(cell))
-        own = cell._replace(metric=CLIENT_TEST_ACCURACY) if cell.metric == TEST_ACCURACY else None
-        for preset in PRESETS:
-            row += _spell_measured(results[preset].get(own))[:2]
-        rows.append(row)
-    return Table(columns, rows)
+def list_judged(frame: pd.DataFrame) -> SeedResults:
+    """The rows of `measure_runs` as results: what claims are about, by preset, cell and seed; some at two places.
+
+    - A baseline of ours also stands beside the authors' values, which set only how FedSiKD distils.
+    - RandomCluster as the paper prints it is also the control, which has every setting of the FedSiKD beside it, down
+      to the sizes of the clusters: they differ in the members of the clusters alone.
+    """
+    printed, authors = frame[frame.preset == PRINTED], frame[(frame.preset == AUTHORS) & (frame.algo == "fedsikd")]
+    shared = printed[printed.algo != "fedsikd"].merge(authors[["dataset", "setting"]].drop_duplicates())
+    control = printed[printed.algo == "random_cluster"].assign(algo="control")
+    results: SeedResults = {preset: {} for preset in (*PRESETS, PRIVACY)}
+    for round_num, rows in pd.concat([frame, shared.assign(preset=AUTHORS), control]).groupby("round_num"):
+        found = rows[[SEED, *Place._fields, *METRICS]].dropna(axis="columns", how="all")
+        for preset, by_cell in list_results(found, round_num, results).items():
+            results[preset] |= by_cell
+    return results
 
 
-def _spell_measured(by_seed: BySeed | None) -> list[str]:
-    """Mean, deviation and how many seeds; empty where not run."""
-    if not by_seed:
-        return ["", "", ""]
-    numbers = (compute_mean(by_seed.values()), compute_deviation(by_seed.values()), len(by_seed))
-    return ["" if number is None else f"{number:.8g}" for number in numbers]
-
-
-def tabulate_clusters(by_place: RunsByPlace, results: SeedResults) -> Table:
-    """FL+HC's clusters, and its clients' own accuracy beside FedAvg's."""
-    columns = ["runs", "data", "alpha", "sizes", "FL+HC, test set", "FL+HC, clients", "FedAvg, test set"]
-    rows = []
-    for place, runs in by_place.items():
-        sizes = {run.flags["seed"]: read_summary(run).get(FL_HC, {}).get("cluster_sizes") for run in runs}
-        if place.algo == FL_HC and any(sizes.values()):
-            cells = [
-                place._replace(algo=algo).make_cell(metric, BUDGET_ROUNDS)
-                for algo in (FL_HC, FEDAVG)
-                for metric in (TEST_ACCURACY, CLIENT_TEST_ACCURACY)
-            ]
-            names = [PRESETS[place.preset], AXES["data"][place.dataset], place.setting, _format_sizes(sizes)]
-            rows.append([*names, *(show(results[place.preset].get(cell, {})) for cell in cells)])
-    return Table([*columns, "FedAvg, clients"], rows)
-
-
-def tabulate_own_splits(by_place: RunsByPlace, claims: Sequence[Claim], results: SeedResults) -> Table:
-    """Every algorithm on the common test set and on the clients' own splits, by how much FedSiKD is ahead on each.
+def tabulate_values(printed: pd.DataFrame, frame: pd.DataFrame) -> Table:
+    """A row a printed value, those of HAR once for each input; empty where not run.
 
     Args:
-      by_place: the runs.
-      claims: the comparisons on the clients' own splits, a family of tuned runs.
-      results: every measure.
+      printed: see `read_printed`.
+      frame: see `measure_runs`.
     """
-    majorities, decided = find_majorities(by_place), decide_further(claims, results[TUNED])
-    p_values = {each.claim.conditions[0].cells[1]: each.p_value for each in decided}  # by FedSiKD's rival
-    columns = ["runs", "data", "alpha", "algorithm", "seeds", "test set", "clients' own"]
-    columns += ["FedSiKD ahead, test set", "FedSiKD ahead, clients' own", "p (Holm)"]
+    keys = ["preset", *Cell._fields]
+    values = frame.melt([*Place._fields, "round_num"], [TEST_ACCURACY, CLIENT_TEST_ACCURACY, TEST_LOSS], "metric")
+    found = values.dropna().groupby(keys).value.agg(mean="mean", deviation="std", seeds="count")
+    found = found.map("{:.8g}".format, na_action="ignore")
+    on_own_splits = printed.assign(metric=printed.metric.map({TEST_ACCURACY: CLIENT_TEST_ACCURACY}))
+    parts = [printed.assign(value=printed.value.map("{:g}".format))]
+    for cells, infix, columns in ((printed, "", list(found)), (on_own_splits, "_own_splits", ["mean", "deviation"])):
+        for preset in PRESETS:
+            beside = cells.assign(preset=preset).join(found, on=keys)[columns]
+            parts.append(beside.add_prefix(f"{'ours' if preset == PRINTED else preset}{infix}_"))
+    names = {"setting": "dirichlet_alpha", "round_num": "round", "value": "printed"}
+    return make_table(pd.concat(parts, axis="columns").rename(columns=names).fillna(""))
+
+
+def tabulate_clusters(by_seed: pd.DataFrame) -> Table:
+    """FL+HC's clusters, and its clients' own accuracy beside FedAvg's.
+
+    Seeds with the same sizes stand together: "37, 3 x 1 (seeds 0, 2); 40 (seed 1)".
+    """
+    accuracies = {TEST_ACCURACY: "test set", CLIENT_TEST_ACCURACY: "clients"}
+    shown = list(itertools.product(("fl_hc", "fedavg"), accuracies))
     rows = []
-    for preset, (dataset, data), alpha in itertools.product((PRINTED, TUNED), AXES["data"].items(), ALPHAS):
-        place = Place(preset, dataset, alpha, FEDSIKD)
-        mine = [_find_after_budget(results, place, metric) for metric in (TEST_ACCURACY, CLIENT_TEST_ACCURACY)]
-        lines = {name: place._replace(algo=algo) for algo, name in COMPARED_ON_OWN.items()}
-        for name, other in lines.items() if mine[1] else ():
-            theirs = [_find_after_budget(results, other, metric) for metric in (TEST_ACCURACY, CLIENT_TEST_ACCURACY)]
-            if theirs[1] and (preset == TUNED or other.algo != CONTROL):
-                leads = ["", ""] if other == place else map(_show_lead, (TEST_ACCURACY,) * 2, mine, theirs)
-                p_value = (
-                    p_values.get(other.make_cell(CLIENT_TEST_ACCURACY, BUDGET_ROUNDS)) if preset == TUNED else None
-                )
-                cells = [*map(show, theirs), *leads, format_p_value(p_value)]
-                rows.append([PRESETS[preset], data, alpha, name, _count_seeds(theirs[1]), *cells])
-        usual = {seed: value for seed, value in majorities.get((dataset, alpha), {}).items() if seed in mine[1]}
-        if usual:
-            cells = ["", show(usual), "", _show_lead(TEST_ACCURACY, mine[1], usual), ""]
-            rows.append([PRESETS[preset], data, alpha, "majority class", _count_seeds(usual), *cells])
-    return Table(columns, rows)
+    for (preset, dataset, alpha), runs in by_seed.groupby(["preset", "dataset", "setting"]):
+        if sizes := runs.groupby("cluster_sizes", sort=False).groups:
+            spelled = [f"{text} (seed{'s' * (len(s) > 1)} {', '.join(map(str, s))})" for text, s in sizes.items()]
+            cells = [show(runs[metric][runs.algo == algo].dropna()) for algo, metric in shown]
+            rows.append([PRESETS[preset], DATA[dataset], alpha, "; ".join(spelled), *cells])
+    names = [f"{NAMES[algo]}, {accuracies[metric]}" for algo, metric in shown]
+    return Table(["runs", "data", "alpha", "sizes", *names], rows)
 
 
-def _find_after_budget(results: SeedResults, place: Place, metric: str) -> BySeed:
-    return results[place.preset].get(place.make_cell(metric, BUDGET_ROUNDS), {})
+def compare(runs: pd.DataFrame, metric: str, algo: str, best: str = "fedsikd") -> tuple[str, str, str]:
+    """An accuracy of an algorithm beside another's: its seeds, "3 (10 to 12)"; it; and by how much the other is ahead.
 
-
-def _format_sizes(sizes: Mapping[int, Sequence[int] | None]) -> str:
-    """The sizes of each seed, seeds with the same together: "37, 3 x 1 (seeds 0, 2); 40 (seed 1)"."""
-    seeds: dict[str, list[str]] = {}
-    for seed, each in sizes.items():
-        if each:
-            counts = {size: each.count(size) for size in sorted(each, reverse=True)}
-            text = ", ".join(str(size) if count == 1 else f"{count} x {size}" for size, count in counts.items())
-            seeds.setdefault(text, []).append(str(seed))
-    return "; ".join(
-        f"{text} (seed{'s' if len(which) > 1 else ''} {', '.join(which)})" for text, which in seeds.items()
-    )
-
-
-def tabulate_tuned(by_place: RunsByPlace, values: Mapping[Cell, BySeed]) -> Table:
-    """Tuned against tuned, with control and ablations, at equal rounds and at equal bytes."""
-    columns = ["algorithm", "alpha", "seeds", f"round {BUDGET_ROUNDS} (%)", "FedSiKD ahead"]
-    columns += ["equal bytes (%)", "FedSiKD ahead", "clients' own (%)", "FedSiKD ahead"]
-    columns += ["MB a round", "seconds a round"]
-    rows = []
-    for alpha, (algo, name) in itertools.product(COMPARED_ALPHAS, (NAMES | AXES["further"]).items()):
-        found = functools.partial(_find, values, alpha)
-        if not (accuracies := found(TEST_ACCURACY, algo)):
-            continue
-        row = [name, alpha, _count_seeds(accuracies)]
-        for metric in (TEST_ACCURACY, "equal_bytes_accuracy", CLIENT_TEST_ACCURACY):
-            lead = "" if algo == FEDSIKD else _show_lead(metric, found(metric, FEDSIKD), found(metric, algo))
-            row += [show(found(metric, algo), metric, absent=""), lead]
-        summaries = [read_summary(run) for run in by_place[Place(TUNED, MNIST, alpha, algo)]]
-        known = [each["seconds_per_round"] for each in summaries if "seconds_per_round" in each]
-        row.append(show(found("megabytes_a_round", algo), "megabytes_a_round", absent=""))
-        rows.append([*row, f"{min(known):.1f}" if known else ""])
-    return Table(columns, rows)
-
-
-def _find(values: Mapping[Cell, BySeed], alpha: str, metric: str, algo: str) -> BySeed:
-    return values.get(make_cell(MNIST, alpha, metric, algo), {})
-
-
-def _count_seeds(by_seed: BySeed) -> str:
-    """How many seeds there are, and which: "3 (10 to 12)"."""
-    seeds = sorted(by_seed)
-    is_row = len(seeds) > 1 and seeds == list(range(seeds[0], seeds[-1] + 1))
-    return f"{len(seeds)} ({f'{seeds[0]} to {seeds[-1]}' if is_row else ', '.join(map(str, seeds))})"
-
-
-def _show_lead(metric: str, mine: BySeed, theirs: BySeed) -> str:
-    """Mine less theirs in pairs of a seed, in points: mean and 95 % interval; "" without any pair."""
+    Args:
+      runs: that are compared.
+      metric: a column of accuracies, shares if its name is among PERCENT_METRICS, else in per cent.
+      algo: whose it is; without any values, all three are empty.
+      best: the other, in pairs of the same seed, in points, with the 95 % interval; empty without a pair.
+    """
+    theirs, mine = (runs[metric][runs.algo == each].dropna() for each in (algo, best))
     scale = 1 if metric in PERCENT_METRICS else 100
-    shares = ({seed: value / scale for seed, value in each.items()} for each in (mine, theirs))
-    lead = compare_by_seed(*shares)
-    return lead.format() if lead.count else ""
+    seeds, lead = sorted(theirs.index), compare_by_seed(dict(mine / scale), dict(theirs / scale))
+    is_row = len(seeds) > 1 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    which = f"{seeds[0]} to {seeds[-1]}" if is_row else ", ".join(map(str, seeds))
+    count = f"{len(seeds)} ({which})" if seeds else ""
+    return count, show(theirs, metric, absent=""), lead.format() if lead.count and algo != best else ""
 
 
-def tabulate_privacy(claims: Sequence[Claim], values: Mapping[Cell, BySeed]) -> Table:
-    """Accuracy by statistics and epsilon, and by how much the same runs without noise are ahead."""
-    decided = decide_further(claims, values)
-    p_values = {each.claim.conditions[0].cells[1].algo: each.p_value for each in decided}  # by the one with noise
+def tabulate_own_splits(by_seed: pd.DataFrame, p_values: Mapping[Place, float | None]) -> Table:
+    """Every algorithm on the common test set and on the clients' own splits, by how much FedSiKD is ahead on each."""
+    # Runs of a seed share their split, and most of them have measured what the majority class gets on it.
+    usual = by_seed.groupby(["dataset", "setting", SEED]).majority.transform("first")
+    usual = by_seed.assign(**{"algo": "majority", TEST_ACCURACY: math.nan, CLIENT_TEST_ACCURACY: usual})
+    usual = usual[(by_seed.algo == "fedsikd") & by_seed[CLIENT_TEST_ACCURACY].notna()]
+    frame, rows = pd.concat([by_seed, usual]), []
+    names = {**NAMES, "control": AXES["further"]["control"], "majority": "majority class"}
+    for preset, dataset, alpha in itertools.product((PRINTED, TUNED), DATA, ALPHAS):
+        runs = frame.query("preset == @preset and dataset == @dataset and setting == @alpha")
+        measured = set(runs.algo[runs[CLIENT_TEST_ACCURACY].notna()])
+        for algo in [algo for algo in names if {algo, "fedsikd"} <= measured]:
+            _, on_test, lead = compare(runs, TEST_ACCURACY, algo)
+            seeds, on_own, lead_on_own = compare(runs, CLIENT_TEST_ACCURACY, algo)
+            p_value = format_p_value(p_values.get(Place(preset, dataset, alpha, algo)))
+            place = [PRESETS[preset], DATA[dataset], alpha, names[algo]]
+            rows.append([*place, seeds, on_test, on_own, lead, lead_on_own, p_value])
+    columns = ["runs", "data", "alpha", "algorithm", "seeds", "test set", "clients' own", "FedSiKD ahead, test set"]
+    return Table([*columns, "FedSiKD ahead, clients' own", "p (Holm)"], rows)
+
+
+def tabulate_tuned(by_seed: pd.DataFrame) -> Table:
+    """Tuned against tuned, with control and ablations, at equal rounds and at equal bytes."""
     rows = []
-    for kind, epsilon in itertools.product(AXES["statistics"], EPSILONS):
-        noisy, without = (_find(values, "0.1", TEST_ACCURACY, f"{kind}_{each}") for each in (epsilon, NO_NOISE))
-        if noisy:
-            lead = "" if epsilon == NO_NOISE else _show_lead(TEST_ACCURACY, without, noisy)
-            shown = format_p_value(p_values.get(f"{kind}_{epsilon}"))
-            rows.append([AXES["statistics"][kind], epsilon, _count_seeds(noisy), show(noisy), lead, shown])
-    columns = ["statistics", "epsilon", "seeds", f"round {BUDGET_ROUNDS} (%)", "without noise ahead", "p (Holm)"]
-    return Table(columns, rows)
+    for alpha, runs in by_seed.query("preset == @TUNED and dataset == @MNIST").groupby("setting"):
+        for algo, name in (NAMES | AXES["further"]).items():
+            seeds, *cells = compare(runs, TEST_ACCURACY, algo)
+            for metric in ("equal_bytes_accuracy", CLIENT_TEST_ACCURACY):
+                cells += compare(runs, metric, algo)[1:]
+            if seeds:
+                costs = runs[runs.algo == algo]
+                seconds = f"{costs.seconds_a_round.min():.1f}" if costs.seconds_a_round.count() else ""
+                megabytes = show(costs.megabytes_a_round.dropna(), "megabytes", absent="")
+                rows.append([name, alpha, seeds, *cells, megabytes, seconds])
+    columns = ["algorithm", "alpha", "seeds", ROUND, "FedSiKD ahead", "equal bytes (%)", "FedSiKD ahead"]
+    return Table([*columns, "clients' own (%)", "FedSiKD ahead", "MB a round", "seconds a round"], rows)
+
+
+def tabulate_privacy(by_seed: pd.DataFrame, p_values: Mapping[Place, float | None]) -> Table:
+    """Accuracy by statistics and epsilon, and by how much the same runs without noise are ahead."""
+    runs = by_seed[by_seed.preset == PRIVACY]
+    rows = []
+    for kind, epsilon in itertools.product(STATISTICS, measures.EPSILONS):
+        cells = compare(runs, TEST_ACCURACY, f"{kind}_{epsilon}", f"{kind}_{measures.NO_NOISE}")
+        if any(cells):
+            p_value = p_values.get(Place(PRIVACY, MNIST, "0.1", f"{kind}_{epsilon}"))
+            rows.append([STATISTICS[kind], epsilon, *cells, format_p_value(p_value)])
+    return Table(["statistics", "epsilon", "seeds", ROUND, "without noise ahead", "p (Holm)"], rows)
+
+
+def draw_fedsikd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+    """Draws `figure_3.png`: the mean over the seeds, and a band of one deviation either side.
+
+    What the paper's figure does not have, HAR's windows and tuned runs, has panels where there are runs, these last.
+    """
+    placed, panels = measures.place_runs(runs), []
+    for preset, dataset, alpha in itertools.product((PRINTED, TUNED), DATA, ALPHAS):
+        of_panel = placed.query("preset == @preset and dataset == @dataset and setting == @alpha")
+        drawn = {algo: figures.keep_longest(list(of_panel.run[of_panel.algo == algo])) for algo in NAMES}
+        if any(drawn.values()) or (preset == PRINTED and dataset != measures.HAR_WINDOWS):
+            seeds = show_range(len(each) for each in drawn.values() if each)
+            tuned = ", tuned" if preset == TUNED else ""
+            title = f"{DATA[dataset]}, alpha = {alpha}{tuned}" + (f", n = {seeds}" if seeds else "")
+            curves = [figures.compute_curve_by_round(drawn[algo], TEST_ACCURACY) for algo in NAMES]
+            lines = list(map(figures.Line, NAMES.values(), curves, STYLES.values()))
+            label = "" if len(panels) % NUM_COLUMNS else "test accuracy"
+            panels.append(figures.Panel(lines, axes={"title": title, "xlabel": "round", "ylabel": label}))
+    # By row, since a row holds the settings of one data set, and two data sets have accuracies far apart.
+    return figures.draw_panels(figures.arrange(panels, NUM_COLUMNS), folder / "figure_3.png", TITLE, sharey="row")
 
 
 PAPER = Paper(

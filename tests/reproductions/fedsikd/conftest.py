@@ -5,10 +5,8 @@ import pathlib
 import pytest
 
 from launch.runs.run_records import RunRecord
-from reproductions.fedsikd.tables import build_fedsikd_report
-from reproductions.registry import PAPERS
-
-PAPER = PAPERS["fedsikd"]
+from reproductions.fedsikd.measures import read_printed
+from reproductions.fedsikd.tables import PAPER
 
 
 @pytest.fixture
@@ -28,10 +26,16 @@ def make_run():
     return make
 
 
+@pytest.fixture(scope="session")
+def printed():
+    """The printed numbers as a frame."""
+    return read_printed(PAPER.read_printed_rows())
+
+
 @pytest.fixture
 def report():
     """(runs) -> Report."""
-    return lambda runs: build_fedsikd_report(PAPER, runs)
+    return PAPER.build_report
 
 
 @pytest.fixture

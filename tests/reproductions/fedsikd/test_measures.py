@@ -4,26 +4,25 @@ import math
 
 import pytest
 
-from reproductions.engine.collection import Cell, Place, group_runs
+from reproductions.engine.collection import Cell, Place
 from reproductions.fedsikd.measures import (
-    compute_fluctuation,
     count_rounds_within,
     find_place,
-    list_printed_values,
-    measure_by_seed,
+    find_targets,
     measure_printed,
-    measure_run,
+    measure_round,
+    measure_runs,
+    measure_whole,
 )
-from reproductions.registry import PAPERS
+from reproductions.fedsikd.tables import PAPER, list_judged
 
-ROUNDS = ("rounds_to_accuracy", 5)
-MEGABYTES = ("megabytes_to_accuracy", 5)
-EQUAL_BYTES = ("equal_bytes_accuracy", 5)
+ROUNDS, MEGABYTES, EQUAL_BYTES = "rounds_to_accuracy", "megabytes_to_accuracy", "equal_bytes_accuracy"
 
 
-@pytest.fixture(scope="module")
-def printed():
-    return list_printed_values(PAPERS["fedsikd"].read_printed_rows())
+@pytest.fixture
+def judge(printed):
+    """(runs) -> results by preset, cell and seed."""
+    return lambda runs: list_judged(measure_runs(runs, find_targets(printed)))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +45,7 @@ def test_experiments_have_their_places(experiment, place):
 
 
 def test_every_experiment_of_the_paper_has_a_place_of_its_own():
-    experiments = PAPERS["fedsikd"].experiments
+    experiments = PAPER.experiments
     assert len({find_place(name) for name in experiments}) == len(experiments) >= 32
 
 
@@ -60,60 +59,69 @@ def test_a_budget_pays_for_whole_rounds():
     assert count_rounds_within([30.1, 60.1, 90.1], 90) == 2  # however little is missing
     assert count_rounds_within([150], 100) == 0
     assert count_rounds_within([], 100) is None
+    assert count_rounds_within([30, 60, 90, 120], None) is None
 
 
-def test_fluctuation_is_the_deviation_of_changes():
+def test_fluctuation_is_the_deviation_of_changes(make_run):
     """Ten changes of +2 and -2 points in turns: their mean is 0, the sum of squares 40, over nine."""
-    levels = {r: 0.5 + 0.02 * (r % 2) for r in range(40, 51)}
-    assert compute_fluctuation(levels, 50) == pytest.approx(math.sqrt(40 / 9))
-    once = {40: 0.4, **dict.fromkeys(range(41, 51), 0.5)}
-    assert compute_fluctuation(once, 50) == pytest.approx(math.sqrt(10)), "10 and nine times 0: 9^2 + 9 * 1, over nine"
-    assert compute_fluctuation({r: 0.01 * r for r in range(51)}, 50) == pytest.approx(0)  # a steady rise
-    assert compute_fluctuation(dict.fromkeys(range(50), 0.5), 50) is None
+
+    def measure(accuracies):
+        return measure_round(make_run("fedavg_har_alpha0.1", 0, accuracies), 50).get("fluctuation")
+
+    assert measure([0.5 + 0.02 * (r % 2) for r in range(50)]) == pytest.approx(math.sqrt(40 / 9))
+    once = [0.4] * 40 + [0.5] * 10
+    assert measure(once) == pytest.approx(math.sqrt(10)), "10 and nine times 0: 9^2 + 9 * 1, over nine"
+    assert measure([0.01 * r for r in range(50)]) == pytest.approx(0)  # a steady rise
+    assert measure([0.5] * 49) is None
+    run = make_run("fedavg_har_alpha0.1", 0, [0.5] * 50)
+    del run.rounds[45]
+    assert "fluctuation" not in measure_round(run, 50), "one of the rounds is missing"
 
 
 def test_a_run_within_its_budget(make_run):
     """20 MB a round and 50 MB: two rounds, of which neither has 0.75; within five rounds the third has."""
     run = make_run("fedavg_mnist_alpha0.1_tuned", 0, [0.5, 0.7, 0.8], megabytes=20)
-    numbers = measure_run(run, 0.75, 50e6)
+    numbers = measure_whole(run, 0.75, 50e6)
     assert numbers[EQUAL_BYTES] == pytest.approx(70)
     assert numbers[MEGABYTES] == math.inf
     assert ROUNDS not in numbers  # three rounds say nothing about the fifth
-    assert measure_run(run, 0.75, 80e6).keys().isdisjoint({EQUAL_BYTES, MEGABYTES})  # pays for a fourth round
-    assert measure_run(run, 0.65, 50e6)[MEGABYTES] == pytest.approx(40)
+    assert measure_whole(run, 0.75, 80e6).keys().isdisjoint({EQUAL_BYTES, MEGABYTES})  # pays for a fourth round
+    assert measure_whole(run, 0.65, 50e6)[MEGABYTES] == pytest.approx(40)
     longer = make_run("fedavg_mnist_alpha0.1_tuned", 0, [0.5, 0.7, 0.8, 0.8, 0.8], megabytes=20)
-    assert measure_run(longer, 0.75, 50e6)[ROUNDS] == 3
-    assert measure_run(longer, 0.9, 50e6)[ROUNDS] == math.inf
-    assert measure_run(longer, None, None).keys().isdisjoint({ROUNDS, EQUAL_BYTES, MEGABYTES})
+    assert measure_whole(longer, 0.75, 50e6)[ROUNDS] == 3
+    assert measure_whole(longer, 0.9, 50e6)[ROUNDS] == math.inf
+    assert measure_whole(longer, 0.75, None).keys().isdisjoint({EQUAL_BYTES, MEGABYTES})
 
 
 def test_a_longer_run_is_not_ahead_for_being_longer(make_run):
     """A run that gets there in round 6 has not got there within five, however long it is."""
     late = make_run("fedavg_mnist_alpha0.1", 0, [0.1] * 5 + [0.9] * 5)
-    assert measure_run(late, 0.75, None)[ROUNDS] == math.inf
+    assert measure_whole(late, 0.75, None)[ROUNDS] == math.inf
 
 
 def test_the_drift_ratio_by_round(make_run):
-    numbers = measure_run(make_run("fedsikd_mnist_alpha0.1", 0, [0.5, 0.6], drift=[0.7, 0.8]), None, None)
-    assert numbers["drift_ratio", 1] == pytest.approx(0.7)
-    assert numbers["drift_ratio", 2] == pytest.approx(0.8)
+    run = make_run("fedsikd_mnist_alpha0.1", 0, [0.5, 0.6], drift=[0.7, 0.8])
+    assert [measure_round(run, r)["drift_ratio"] for r in (1, 2)] == pytest.approx([0.7, 0.8])
+    assert measure_round(run, 3) == {}
+    run.rounds[1]["total_drift"] = 0.0
+    assert "drift_ratio" not in measure_round(run, 1)
 
 
-def test_the_budget_is_what_fedsikd_moves_with_the_same_seed(make_run, printed):
+def test_the_budget_is_what_fedsikd_moves_with_the_same_seed(make_run, judge):
     runs = [
         make_run("fedsikd_mnist_alpha0.1_tuned", seed, [0.8] * 6, megabytes=60 if seed else 30) for seed in (0, 1)
     ] + [make_run("fedavg_mnist_alpha0.1_tuned", seed, [0.01 * r for r in range(1, 31)]) for seed in (0, 1, 2)]
-    values = measure_by_seed(group_runs(runs, find_place), printed)["tuned"]
+    values = judge(runs)["tuned"]
     cell = Cell("mnist", "0.1", "fedavg", 5, "equal_bytes_accuracy")
     # 150 MB pay for 15 rounds of 10; 300 for all 30; seed 2 has no FedSiKD.
     assert values[cell] == pytest.approx({0: 15, 1: 30})
     assert values[cell._replace(algo="fedsikd")] == pytest.approx({0: 80, 1: 80})
 
 
-def test_printed_random_cluster_is_the_control(make_run, printed):
+def test_printed_random_cluster_is_the_control(make_run, judge):
     runs = [make_run("random_cluster_mnist_alpha0.1", 0, [0.5], drift=0.7)]
     runs += [make_run("random_cluster_mnist_alpha0.1_tuned", 0, [0.5], drift=0.6)]
-    results = measure_by_seed(group_runs(runs, find_place), printed)
+    results = judge(runs)
     cell = Cell("mnist", "0.1", "control", 1, "drift_ratio")
     assert results["printed"][cell] == pytest.approx({0: 0.7})
     assert results["printed"][cell._replace(metric="test_accuracy")] == pytest.approx({0: 0.5})
@@ -122,7 +130,7 @@ def test_printed_random_cluster_is_the_control(make_run, printed):
 
 def test_printed_rounds_to_the_printed_accuracy(printed):
     """HAR, alpha 0.1: FedSiKD prints 55.55 % in round 5, had 56.57 in round 4, and FL+HC 55.72 in the first."""
-    rounds = {value.cell: value.value for value in measure_printed(printed)}
+    rounds = measure_printed(printed).set_index(list(Cell._fields)).value
     cell = Cell("har", "0.1", "fedsikd", 5, "rounds_to_accuracy")
     assert (rounds[cell], rounds[cell._replace(algo="fl_hc")]) == (4, 1)
     assert rounds[cell._replace(algo="fedavg")] == math.inf

@@ -10,7 +10,7 @@ from launch.settings.experiments import get_experiment, list_searches, match_exp
 from launch.settings.run_config import flag_values
 from launch.tuning.scored_runs import build_tasks
 from reproductions.engine.counted_runs import TUNED_SUFFIX
-from reproductions.fedsikd.measures import BUDGET_ROUNDS, COMPARED_ALPHAS, FEDSIKD, FL_HC, NAMES, RANDOM_CLUSTER
+from reproductions.fedsikd.measures import BUDGET_ROUNDS, COMPARED_ALPHAS, NAMES
 
 SPACES = [f"{algo}_mnist_alpha{alpha}" for algo in NAMES for alpha in COMPARED_ALPHAS]
 CUT_OF_PRINTED = "fl_hc_mnist_printed"  # where FL+HC cuts with the paper's settings, which prints no distance
@@ -43,15 +43,16 @@ def test_a_space_can_be_run_and_has_as_many_trials_as_the_others(stem, read_requ
 
 def test_what_methods_share_has_the_same_choices(read_shared_choices):
     """RandomCluster and FedSiKD all but how they cluster; the others what a student's training is."""
-    whole = read_shared_choices(f"{FEDSIKD}_mnist_alpha0.1")
+    whole = read_shared_choices("fedsikd_mnist_alpha0.1")
     names = {"epochs": "student_epochs", "learning_rate": "student_learning_rate", "client_weighting": "weighting"}
-    own = {FEDSIKD: {"statistics"}, RANDOM_CLUSTER: {"cluster_sizes"}, FL_HC: {"distance_multiple", "clustering_round"}}
+    own = {"fedsikd": {"statistics"}, "random_cluster": {"cluster_sizes"}}
+    own["fl_hc"] = {"distance_multiple", "clustering_round"}
     for stem in SPACES:
         algo, choices = stem.partition("_mnist")[0], read_shared_choices(stem)
         shared = choices.keys() - own.get(algo, set())
         assert {names.get(name, name): choices[name] for name in shared} == {
             name: whole[name]
-            for name in (whole.keys() - {"statistics"} if algo in (FEDSIKD, RANDOM_CLUSTER) else names.values())
+            for name in (whole.keys() - {"statistics"} if algo in ("fedsikd", "random_cluster") else names.values())
         }
 
 

@@ -1,55 +1,53 @@
-"""The tables of FedSiKD's report, with numbers by hand."""
+"""The tables and the figure of FedSiKD's report, with numbers by hand."""
 
 import dataclasses
 
 import pytest
 
 from launch.runs.tables import write_json
-from reproductions.engine.collection import Cell, PrintedValue, group_runs
+from reproductions.engine.collection import Cell
 from reproductions.engine.counted_runs import read_runs
-from reproductions.fedsikd.measures import find_place, list_printed_values, measure_by_seed
-from reproductions.fedsikd.tables import tabulate_values
-from reproductions.registry import PAPERS
+from reproductions.fedsikd.measures import find_targets, measure_runs
+from reproductions.fedsikd.tables import PAPER, list_judged, tabulate_values
 
 FIFTH = Cell("mnist", "0.1", "fedsikd", 5, "test_accuracy")
-RIVAL = FIFTH._replace(algo="fedavg")
-PRINTED = [PrintedValue("VI", FIFTH, 0.7483), PrintedValue("VI", RIVAL, 0.3779)]
+ALGOS = ("fedsikd", "fedavg")
 
 
-def results_of(**by_preset):
-    return {preset: dict(by_preset.get(preset, ())) for preset in PAPERS["fedsikd"].presets}
-
-
-def test_the_printed_tables_are_all_read():
-    values = list_printed_values(PAPERS["fedsikd"].read_printed_rows())
-    once = [value for value in values if value.cell.dataset != "har_windows"]
+def test_the_printed_tables_are_all_read(printed):
+    once, windows = (printed[(printed.dataset == "har_windows") == is_windows] for is_windows in (False, True))
     assert len(once) == 64 + 320
-    assert len({value.cell for value in once if value.table != "V"}) == 320
-    by_place = {(value.table, value.cell): value.value for value in values}
-    assert by_place["V", Cell("har", "2", "fedavg", 50, "test_loss")] == 25.64
-    assert by_place["VI", FIFTH] == 0.7483
-    for cell in {value.cell for value in values if value.table == "V" and value.cell.round_num == 1}:
-        assert by_place["V", cell] == next(by_place[key] for key in by_place if key[1] == cell and key[0] != "V")
-    windows = {value._replace(cell=value.cell._replace(dataset="har")) for value in values} - set(once)
-    assert len(values) == 384 + 192
-    assert windows == {value._replace(cell=value.cell._replace(dataset="har")) for value in once} - set(once)
+    values = once.set_index(["table", *Cell._fields]).value
+    assert values["V", "har", "2", "fedavg", 50, "test_loss"] == 25.64
+    assert values["VI", *FIFTH] == 0.7483
+    of_v, others = (
+        each.set_index(list(Cell._fields)).value for each in (once[once.table == "V"], once[once.table != "V"])
+    )
+    assert len(set(others.index)) == 320
+    first = of_v[of_v.index.get_level_values("round_num") == 1]
+    assert len(first) == 32 and first.equals(others[first.index])
+    assert len(windows) == 192
+    assert windows.assign(dataset="har").to_numpy().tolist() == once[once.dataset == "har"].to_numpy().tolist()
 
 
-def test_results_are_taken_over_the_seeds(tmp_path, write_run):
+def test_results_are_taken_over_the_seeds(tmp_path, write_run, printed):
     for seed, accuracy in enumerate((0.60, 0.70)):
         write_run(tmp_path, "fedsikd_mnist_alpha0.1", seed, rounds=5, accuracy=accuracy)
     write_run(tmp_path, "fedsikd_mnist_alpha0.1", 2, rounds=1, accuracy=0.5)
     records = [record for record, _ in read_runs(tmp_path)]
-    results = measure_by_seed(group_runs(records, find_place), PRINTED)["printed"]
+    results = list_judged(measure_runs(records, find_targets(printed)))["printed"]
     assert results[FIFTH] == pytest.approx({0: 0.65, 1: 0.75})
     assert len(results[FIFTH._replace(round_num=1)]) == 3
     assert FIFTH._replace(round_num=6) not in results
 
 
-def test_the_csv_has_a_row_a_printed_value_and_empty_cells_where_not_run():
-    own = FIFTH._replace(metric="client_test_accuracy")
-    values = {FIFTH: {0: 0.73, 1: 0.74, 2: 0.75}, own: {0: 0.6, 1: 0.8}}
-    columns, rows = tabulate_values(PRINTED, results_of(printed=values))
+def test_the_csv_has_a_row_a_printed_value_and_empty_cells_where_not_run(make_run, printed):
+    runs = [make_run("fedsikd_mnist_alpha0.1", seed, [0.73 + 0.01 * seed] * 5) for seed in range(3)]
+    for run, own in zip(runs, (0.6, 0.8, None), strict=True):
+        run.rounds[5]["client_test_accuracy"] = own
+    columns, rows = tabulate_values(printed, measure_runs(runs, find_targets(printed)))
+    assert len(rows) == len(printed)
+    rows = [next(row for row in rows if row[1:6] == ["mnist", "0.1", algo, "5", "test_accuracy"]) for algo in ALGOS]
     assert columns[:7] == ["table", "dataset", "dirichlet_alpha", "algo", "round", "metric", "printed"]
     assert columns[7:10] == ["ours_mean", "ours_deviation", "ours_seeds"]
     assert rows[0] == ["VI", *FIFTH[:3], "5", "test_accuracy", "0.7483", "0.74", "0.01", "3", *[""] * 6, *rows[0][16:]]
@@ -59,16 +57,12 @@ def test_the_csv_has_a_row_a_printed_value_and_empty_cells_where_not_run():
     assert {len(row) for row in rows} == {len(columns)}
 
 
-def rows_of(table):
-    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-
-
 def test_clusters_of_fl_hc_by_seed(tmp_path, make_run, report):
     runs = [make_run("fedavg_mnist_alpha0.1", seed, [0.8] * 5) for seed in range(3)]
     for seed, sizes in enumerate(([1, 37, 1, 1], [40], [37, 1, 1, 1])):
         write_json(tmp_path / str(seed) / "summary.json", {"fl_hc": {"cluster_sizes": sizes}})
         runs.append(make_run("fl_hc_mnist_alpha0.1", seed, [0.7] * 5, path=tmp_path / str(seed)))
-    (row,) = rows_of(report(runs).tables["clusters"])
+    (row,) = report(runs).tables["clusters"].records
     assert row["sizes"] == "37, 3 x 1 (seeds 0, 2); 40 (seed 1)"
     accuracies = [row[f"{algo}, {where}"] for algo in ("FL+HC", "FedAvg") for where in ("test set", "clients")]
     assert accuracies == ["70.00 ± 0.00", "80.00 ± 0.00", "80.00 ± 0.00", "90.00 ± 0.00"]
@@ -145,7 +139,7 @@ def test_short_runs_have_no_number_at_equal_bytes(make_run, report):
 
 def test_further_comparisons_are_those_of_the_runs(tuned_runs, report):
     page = report(tuned_runs)
-    rows = rows_of(page.tables["further"])
+    rows = page.tables["further"].records
     (legend,) = [row for row in page.tables["legend"].rows if row[0] == "further"]
     assert "Planned and not run yet: 12 of 17 (ours, tuned). When they are," in legend[2]
     verdicts = {row["comparison"]: row["verdict"] for row in rows if row["runs"] == "ours, tuned"}
@@ -178,3 +172,24 @@ def test_accuracy_by_epsilon(make_run, report):
     runs += [make_run(f"{name}_scalar_epsilon2", seed, [0.7 + 0.05 * seed, *[0.8] * 4]) for seed in range(3)]
     assert [row[-1] for row in report(runs).tables["privacy"].rows[:2]] == ["0.1484", "0.2254"], "a family of two"
     assert "privacy" not in report([]).tables
+
+
+def test_panels_and_curves_of_the_figure(tmp_path, make_run, figures, assert_is_picture):
+    """Of two runs of three rounds and one of one, the two make the curve.
+
+    Windows and tuned runs have panels where there are any.
+    """
+    runs = [make_run("fedsikd_mnist_alpha0.1", seed, [0.1, 0.2, 0.3 + 0.2 * seed]) for seed in (0, 1)]
+    runs += [make_run("fedsikd_mnist_alpha0.1", 2, [0.9])]
+    runs += [make_run("fedavg_mnist_alpha0.1_tuned", 0, [0.5]), make_run("fedsikd_mnist_alpha0.1_authors", 0, [0.7])]
+    runs += [make_run("fedavg_har_windows_alpha0.5", 0, [0.5])]
+    assert_is_picture(PAPER.draw(runs, tmp_path))
+    axes = {ax.get_title(): ax for ax in figures["figure_3.png"].axes if ax.get_title()}
+    assert [title for title in axes if "windows" in title] == ["HAR windows, alpha = 0.5, n = 1"]
+    assert len(axes) == 10 and list(axes)[-1] == "MNIST, alpha = 0.1, tuned, n = 1"
+
+    def read_lines(title):
+        return {line.get_label(): list(line.get_ydata()) for line in axes[title].lines}
+
+    assert read_lines("MNIST, alpha = 0.1, n = 2") == {"FedSiKD": pytest.approx([0.1, 0.2, 0.4])}
+    assert read_lines("MNIST, alpha = 0.1, tuned, n = 1") == {"FedAvg": [0.5]}
