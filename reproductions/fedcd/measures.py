@@ -1,27 +1,34 @@
-"""What the FedCD report measures in a run, from its `metrics.csv` and `timing.csv`. Imports no TensorFlow.
+"""Which runs the FedCD report counts, and what it measures in one of them. Imports no TensorFlow.
 
 Accuracies are in per cent, changes of them in points. Most measures look at the rounds that the paper's figure of the
 experiment shows (COMPARED_ROUNDS), so that runs of different lengths can be compared. What a run does not reach within
 its rounds, such as convergence, is at infinity.
 """
 
+import dataclasses
+import functools
 import itertools
 import math
 import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from datasets.archetypes import count_labels, describe_archetypes
+from datasets.partition_settings import ArchetypeSettings
 from launch.plots.archetype_plots import read_preferences
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
-from launch.runs.columns import CLIENT_TEST_ACCURACY, EVALUATION_S, EVENTS_FILE, ROUND_S, TIMING_FILE
+from launch.runs.columns import CLIENT_TEST_ACCURACY as ACCURACY
+from launch.runs.columns import EVALUATION_S, EVENTS_FILE, ROUND, ROUND_S, TIMING_FILE, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_columns
 from launch.settings.algorithms import ALGORITHMS
-from reproductions.engine.collection import Cell, Place, group_runs, list_bytes
-from reproductions.engine.folder import read_toml
-from reproductions.fedcd.majority import measure_majority
+from reproductions.engine.collection import Place, list_bytes
+from reproductions.engine.folder import FOLDER, read_toml
+from reproductions.engine.tables import SEED, make_frame
 from tff_algos.client.cohort_draw import sample_cohort
 
 HIERARCHICAL, HYPERGEOMETRIC = "hierarchical", "hypergeometric"
@@ -35,8 +42,8 @@ COMPARED_ROUNDS = {HIERARCHICAL: 45, HYPERGEOMETRIC: 80}
 # which a device of the cohort has it: its rate falls after about round 58 if three devices have it, 63 if two, 80 if
 # one. So the late changes mix both rates.
 LATE = 60
-FULL_ROUNDS = 53  # of the run that the authors print
-WHOLE_DATA = (AUTHORS, FULL, PAPER)  # the sizes that mean the whole of CIFAR-10
+CIFAR10 = "cifar10"  # the whole of it, as runs name their data
+WHOLE_DATA = (AUTHORS, FULL, PAPER)  # the sizes that mean it
 NUM_ARCHETYPES = {HIERARCHICAL: 10, HYPERGEOMETRIC: 6}
 # Archetypes whose mean is a measure: the two meta-archetypes, and those whose labels are the most and the least skewed.
 GROUPS = {
@@ -44,12 +51,7 @@ GROUPS = {
     HYPERGEOMETRIC: {"outer": (0, 5), "central": (2, 3)},
 }
 BASE = ""  # the variant with biases from U(0.6, 0.7) and 32 bits
-_LONGEST_FIRST = sorted(SIZES, key=len, reverse=True)
-FEDCD_RUNS = rf"({FEDCD}|{FEDAVG})_cifar10_({HIERARCHICAL}|{HYPERGEOMETRIC})_({'|'.join(_LONGEST_FIRST)})(?:_(.+))?"
-RunsByPlace = Mapping[Place, Sequence[RunRecord]]
 MILESTONES = (5, 15, 25, 30)  # rounds after which all models are cloned
-ACCURACY = CLIENT_TEST_ACCURACY
-RATE = "learning_rate_mean"  # FedCD's own column where the rate has steps
 WINDOW = 5  # rounds of a trailing mean
 LAST_ROUNDS = 10
 CALM_FROM = 10  # "stop by round 10"
@@ -59,89 +61,156 @@ RESTLESS_AFTER = 40  # "past round 40"
 LONG, CAP = 150, 300  # rounds of the paper's longer FedAvg runs
 
 
-def make_cell(partition: str, algo: str, metric: str, variant: str = BASE) -> Cell:
-    """A result of an experiment; the round is part of the metric."""
-    return Cell(partition, variant, algo, 0, metric)
-
-
 def find_place(experiment: str) -> Place:
     """The place of an experiment's runs: the size is the preset, the archetypes the data, the variant the setting.
 
     Experiments that differ only in rounds share a place.
     """
-    algo, partition, size, variant = re.fullmatch(FEDCD_RUNS, experiment).groups(default=BASE)
+    sizes = "|".join(sorted(SIZES, key=len, reverse=True))  # the longest first, since some begin like others
+    pattern = rf"(\w+?)_cifar10_([a-z]+)_({sizes})(?:_(.+))?"
+    algo, partition, size, variant = re.fullmatch(pattern, experiment).groups(default=BASE)
     return Place(size, partition, BASE if variant.endswith("rounds") else variant, algo)
 
 
 def count_rounds(place: Place) -> int:
     """The rounds that the experiments of a place ask for; the longer ones of FedAvg have these and more."""
-    longer = {AUTHORS: LATE, FULL: FULL_ROUNDS} if (place.dataset, place.setting) == (HIERARCHICAL, BASE) else {}
+    # The run that the authors print has 53.
+    longer = {AUTHORS: LATE, FULL: 53} if (place.dataset, place.setting) == (HIERARCHICAL, BASE) else {}
     return longer.get(place.preset, COMPARED_ROUNDS[place.dataset])
 
 
-def choose_data(runs: Iterable[RunRecord]) -> dict[str, str]:
-    """The one data set of each size, since runs on different data are not compared.
+def make_runs(runs: Iterable[RunRecord]) -> pd.DataFrame:
+    """A row a run, in the order given: experiment, seed, the columns of its place, and
 
-    It is the whole of CIFAR-10, or of the small sizes, for which a subset will do, that of most of the runs.
+    - run, with its rounds and how many are asked for; whether each is evaluated by archetype, and whether it is whole,
+      which is both;
+    - data, on which it was made, and counted, the one data set on which runs of its size count, since runs on different
+      data are not compared: the whole of CIFAR-10, or of the small sizes, for which a subset will do, that of most.
     """
-    found: dict[str, list[str]] = {}
-    for run in runs:
-        size = find_place(run.experiment).preset
-        found.setdefault(size, []).append(run.flags["dataset"] if size in WHOLE_DATA else run.dataset)
-    return {size: statistics.mode(datasets) for size, datasets in found.items()}
+
+    def describe(run: RunRecord) -> dict[str, Any]:
+        place, numbers = find_place(run.experiment), range(1, len(run.rounds) + 1)
+        evaluated = bool(numbers) and all({ACCURACY, MIXED} <= run.rounds.get(number, {}).keys() for number in numbers)
+        found = {"run": run, "rounds": len(numbers), "asked": count_rounds(place), "evaluated": evaluated}
+        return {**place._asdict(), **found, "data": run.dataset}
+
+    frame = make_frame(runs, describe, (*Place._fields, "run", "rounds", "asked", "evaluated", "data"))
+    frame = frame.astype({"evaluated": bool})
+    of_most = frame.groupby("preset").data.transform(statistics.mode)
+    whole = (frame.rounds >= frame.asked) & frame.evaluated
+    return frame.assign(whole=whole, counted=of_most.mask(frame.preset.isin(WHOLE_DATA), CIFAR10))
 
 
-def keep_one_data_set(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """The runs on the data that their size is compared on."""
-    chosen = choose_data(runs)
-    return [run for run in runs if run.dataset == chosen[find_place(run.experiment).preset]]
+def choose_runs(frame: pd.DataFrame) -> pd.DataFrame:
+    """The evaluated runs on the data that count, by place and seed: of one seed the longest.
+
+    Its first rounds are those of the others. Tables are of those that are whole.
+    """
+    alike = [*Place._fields, SEED]
+    found = frame[frame.evaluated & (frame.data == frame.counted)]
+    longest = found.sort_values("rounds", ascending=False, kind="stable").drop_duplicates(alike)
+    return longest.sort_values(alike, ignore_index=True)
 
 
-def describe_left_out(runs: Sequence[RunRecord]) -> list[str]:
+def describe_left_out(frame: pd.DataFrame) -> list[str]:
     """A line for each run that does not count, or that the tables do without: on other data, or interrupted."""
-    lines, chosen = [], choose_data(runs)
-    for run in runs:
-        place = find_place(run.experiment)
-        if run.dataset != chosen[place.preset]:
-            lines.append(f"{run.path}: made on {run.dataset}; runs of its size count on {chosen[place.preset]} alone")
-        elif len(run.rounds) < count_rounds(place):
-            lines.append(f"{run.path}: {len(run.rounds)} of {count_rounds(place)} rounds; in no table, only in curves")
-    return lines
+    return [
+        f"{row.run.path}: made on {row.data}; runs of its size count on {row.counted} alone"
+        if row.data != row.counted
+        else f"{row.run.path}: {row.rounds} of {row.asked} rounds; in no table, only in curves"
+        for row in frame.itertuples()
+        if row.data != row.counted or row.rounds < row.asked
+    ]
 
 
-def is_whole(run: RunRecord) -> bool:
-    """Whether a run has the rounds asked for, each of them evaluated by archetype."""
-    return len(run.rounds) >= count_rounds(find_place(run.experiment)) and is_evaluated(run)
+@functools.cache
+def read_authors_run() -> RunRecord:
+    """The one run that the authors' published notebook prints, as if it were one of ours.
 
-
-def is_evaluated(run: RunRecord) -> bool:
-    """Whether each round of a run was evaluated by archetype."""
-    return bool(run.rounds) and all(
-        {ACCURACY, MIXED} <= run.rounds.get(round_num, {}).keys() for round_num in range(1, len(run.rounds) + 1)
-    )
-
-
-def group_whole_runs(runs: Sequence[RunRecord]) -> dict[Place, list[RunRecord]]:
-    """The whole runs of each place, by seed: of one seed the longest, whose first rounds are those of the others.
-
-    Those of a size are all on one data set (`choose_data`).
+    FedCD on hierarchical archetypes with 8 bits, 53 rounds, the test accuracy of each of the 30 devices in per cent
+    (github.com/jessijzhao/FedCD, commit cea256a). In this commit models are cloned after rounds 2, 15, 25 and 30, where
+    the paper prints 5, 15, 25 and 30. Its rounds have the columns of metrics.csv that follow from the accuracies.
     """
-    return group_runs(filter(is_whole, keep_one_data_set(runs)), find_place)
+    path = FOLDER / "fedcd" / "authors_run.csv"
+    devices = pd.read_csv(path, index_col=ROUND) / 100
+    archetypes = np.arange(len(devices.columns)) // 3  # the devices of an archetype are side by side, three of each
+    rounds = devices.T.groupby(archetypes).mean().T.rename(columns=name_accuracy)
+    rounds[ACCURACY], rounds[CHANGE] = devices.mean(axis=1), devices.diff().abs().mean(axis=1)
+    by_round = {round_num: row.dropna().to_dict() for round_num, row in rounds.iterrows()}  # no change in the first
+    return RunRecord(path, {}, "fedcd_cifar10_hierarchical_authors_full", by_round)
 
 
-def list_column(run: RunRecord, column: str, last_round: int | None = None) -> list[float]:
-    """The numbers of a column by round up to a round, 0 where the cell is empty (the first change is)."""
-    rounds = range(1, (last_round or len(run.rounds)) + 1)
-    return [run.rounds[round_num].get(column, 0.0) for round_num in rounds]
+def select(frame: pd.DataFrame, **values: str) -> pd.DataFrame:
+    """The rows that have these values, by column."""
+    return frame[(frame[list(values)] == pd.Series(values)).all(axis=1)]
 
 
-def list_percent(run: RunRecord, column: str, last_round: int | None = None) -> list[float]:
-    """The same in per cent."""
-    return [100 * value for value in list_column(run, column, last_round)]
+def measure(run: RunRecord) -> dict[str, float]:
+    """Every measure of a run, by the names of `claims.py`; those of FedCD's models for FedCD only."""
+    place = find_place(run.experiment)
+    last = COMPARED_ROUNDS[place.dataset]
+    values = measure_rounds(run) | measure_majority(run.flags)
+    values |= measure_costs(run, last, values["convergence"])
+    if place.dataset == HIERARCHICAL:
+        values |= measure_draw(run, CALM_FROM + 1, last) if place.algo == FEDAVG else measure_preferences(run, last)
+    return values
 
 
-def compute_trailing_means(values: Sequence[float]) -> list[float]:
+def measure_rounds(run: RunRecord) -> dict[str, float]:
+    """The measures that need no more than `metrics.csv`; of single columns those that `tables.toml` has."""
+    place, rounds = find_place(run.experiment), list_rounds(run)
+    ends = {"compared": COMPARED_ROUNDS[place.dataset], "asked": count_rounds(place), "late": LATE}
+    last, asked, _ = ends.values()
+    values = {
+        name: TAKES[take](rounds[column].loc[: ends[until]].iloc[first:])
+        for name, (column, until, first, take) in TEXTS["measures"].items()
+        if column in run.rounds.get(ends[until], {})
+    }
+    if "late_rate" in values:
+        values["late_rate"] /= run.flags["learning_rate"]
+
+    def converge(end: int) -> float:
+        return find_convergence(rounds[ACCURACY].loc[:end], rounds[CHANGE].loc[:end])
+
+    values |= {"convergence": converge(len(rounds)), "convergence_or_end": min(converge(asked), asked + 1)}
+    values[f"convergence_or_end_{last}"] = min(converge(last), last + 1)
+    values |= {f"convergence_{cap}": converge(cap) for cap in (LONG, CAP) if len(rounds) >= cap}
+    compared = rounds.loc[:last]
+    # No changes: a run whose devices never calm down can still settle in its mean.
+    values["level"] = find_convergence(compared[ACCURACY], [0.0] * last)
+    values["calmest"] = min(compute_trailing_means(compared[CHANGE].iloc[1:])[WINDOW - 1 :])
+    archetypes = {f"archetype_{i}": [i] for i in range(NUM_ARCHETYPES[place.dataset])}
+    for name, means in average_archetypes(compared, archetypes | GROUPS[place.dataset]).items():
+        values[name] = statistics.fmean(means.tail(LAST_ROUNDS))
+        # Chance changes of devices even out in the changes of a mean.
+        values[f"convergence_{name}"] = find_convergence(means, means.diff().abs())
+    values["converged"] = sum(values[f"convergence_{name}"] < math.inf for name in archetypes)
+    if place.dataset == HIERARCHICAL:
+        # How far meta-archetypes swing: the size of the change of their mean accuracy, averaged over both and rounds.
+        swings = average_archetypes(rounds, GROUPS[HIERARCHICAL]).diff().abs().mean(axis=1)
+        values["swing"] = swings.loc[CALM_FROM + 1 : last].mean()
+        values["late_swing"] = swings.loc[RESTLESS_AFTER + 1 : asked].mean()
+        if "preferred_models" in rounds:
+            # The share of rounds after the first milestone in which the meta-archetypes are apart: two or more models
+            # are preferred, and none by devices of both.
+            apart = (compared.preferred_models >= 2) & (compared[MIXED] == 0)
+            values["separation"] = 100 * apart.loc[MILESTONES[0] + 1 :].mean()
+    return values
+
+
+def list_rounds(run: RunRecord) -> pd.DataFrame:
+    """The columns of `metrics.csv`, a row a round: accuracies, their changes and learning rates in per cent.
+
+    0 where a cell is empty, as the first change is.
+    """
+    rounds = pd.DataFrame.from_dict(run.rounds, orient="index").sort_index().fillna(0.0)
+    rounds.loc[:, rounds.columns.str.contains("accuracy|learning_rate")] *= 100
+    return rounds
+
+
+def compute_trailing_means(values: Iterable[float]) -> list[float]:
     """Means over the last WINDOW values up to each, over fewer at the beginning."""
+    values = list(values)
     return [statistics.fmean(values[max(0, i + 1 - WINDOW) : i + 1]) for i in range(len(values))]
 
 
@@ -159,65 +228,36 @@ def find_convergence(accuracies: Sequence[float], changes: Sequence[float]) -> f
     levels = compute_trailing_means(accuracies)
     # There is no change before the second round, so the first counts as calm.
     calm = [0.0, *compute_trailing_means(changes[1:])]
-    is_settled = [
-        abs(level - levels[-1]) <= MOST_BEHIND and change <= MOST_CHANGE
-        for level, change in zip(levels, calm, strict=True)
+    unsettled = [
+        round_num
+        for round_num, (level, change) in enumerate(zip(levels, calm, strict=True), 1)
+        if abs(level - levels[-1]) > MOST_BEHIND or change > MOST_CHANGE
     ]
-    unsettled = [i for i, settled in enumerate(is_settled) if not settled]
-    # The round after the last unsettled one: index i is round i + 1, and the next is i + 2.
-    first = max(unsettled, default=-1) + 2
-    return first if first <= len(accuracies) - LAST_ROUNDS + 1 else math.inf
+    first = max(unsettled, default=0) + 1
+    return first if first <= len(levels) - LAST_ROUNDS + 1 else math.inf
 
 
-def find_convergence_of(run: RunRecord, last_round: int | None = None) -> float:
-    """`find_convergence` of a run's first rounds."""
-    return find_convergence(list_percent(run, ACCURACY, last_round), list_percent(run, CHANGE, last_round))
+def average_archetypes(rounds: pd.DataFrame, groups: Mapping[str, Iterable[int]]) -> pd.DataFrame:
+    """The mean accuracy of groups of archetypes after each round, a column a group."""
+    return pd.DataFrame({name: rounds[list(map(name_accuracy, group))].mean(axis=1) for name, group in groups.items()})
 
 
-def list_group_means(run: RunRecord, archetypes: Iterable[int], last_round: int | None = None) -> list[float]:
-    """The mean accuracy of some archetypes after each round."""
-    columns = [list_percent(run, name_accuracy(archetype), last_round) for archetype in archetypes]
-    return [statistics.fmean(values) for values in zip(*columns, strict=True)]
-
-
-def list_group_changes(means: Sequence[float]) -> list[float]:
-    """The size of the change of a mean in each round, 0 in the first. Chance changes of devices even out in it."""
-    return [0.0, *(abs(after - before) for before, after in itertools.pairwise(means))]
-
-
-def compute_swing(run: RunRecord, first_round: int, last_round: int) -> float:
-    """How far meta-archetypes swing: the size of the change of their mean accuracy, averaged over both and rounds."""
-    means = [list_group_means(run, archetypes, last_round) for archetypes in GROUPS[HIERARCHICAL].values()]
-    return statistics.fmean(change for each in means for change in list_group_changes(each)[first_round - 1 :])
-
-
-def measure_draw(run: RunRecord, first_round: int, last_round: int) -> dict[str, float]:
+def measure_draw(run: RunRecord, first: int, last: int) -> dict[str, float]:
     """What FedAvg's cohort of a round has to do with the accuracy after it; nothing where one of both never changes.
 
     `draw` is the correlation, over rounds, of how many devices of the first meta-archetype were drawn with how far its
     mean accuracy is above the other's. Devices of a meta-archetype are side by side, and all are always available.
     """
-    flags = run.flags
-    first, second = (list_group_means(run, each, last_round) for each in GROUPS[HIERARCHICAL].values())
+    flags, means = run.flags, average_archetypes(list_rounds(run), GROUPS[HIERARCHICAL])
     archetypes = np.repeat(np.arange(NUM_ARCHETYPES[HIERARCHICAL]), flags["clients_per_archetype"])
     kinds = np.array([archetypes, archetypes // len(GROUPS[HIERARCHICAL]["meta_0"])]).T
     asked = len(kinds), flags["cohort_size"], flags.get("participation", "fixed"), flags["seed"]
-    rounds = range(first_round, last_round + 1)
-    drawn = [np.sum(kinds[sample_cohort(*asked, r, kinds=kinds), 1] == 0) for r in rounds]
-    gaps = np.subtract(first, second)[first_round - 1 :]
+    drawn = [np.sum(kinds[sample_cohort(*asked, r, kinds=kinds), 1] == 0) for r in range(first, last + 1)]
+    gaps = (means.meta_0 - means.meta_1).loc[first:last]
     return {"draw": float(np.corrcoef(drawn, gaps)[0, 1])} if np.ptp(drawn) and np.ptp(gaps) else {}
 
 
-def compute_separation(run: RunRecord, last_round: int) -> float:
-    """Share, in per cent, of the rounds after the first milestone in which the meta-archetypes are apart.
-
-    That is, two or more models are preferred, and none by devices of both meta-archetypes.
-    """
-    rows = [run.rounds[round_num] for round_num in range(MILESTONES[0] + 1, last_round + 1)]
-    return 100 * statistics.fmean(row["preferred_models"] >= 2 and row[MIXED] == 0 for row in rows)
-
-
-def measure_preferences(run: RunRecord, last_round: int) -> dict[str, float]:
+def measure_preferences(run: RunRecord, last: int) -> dict[str, float]:
     """Who prefers what from the first milestone on; nothing without a log of events of all these rounds.
 
     `agreement` is the share, in per cent, of archetypes and rounds in which all devices of an archetype prefer the same
@@ -227,8 +267,8 @@ def measure_preferences(run: RunRecord, last_round: int) -> dict[str, float]:
     if not (run.path / EVENTS_FILE).exists():
         return {}
     number = NUM_ARCHETYPES[HIERARCHICAL]
-    preferred = read_preferences(run.path / EVENTS_FILE)[MILESTONES[0] : last_round]
-    if len(preferred) < last_round - MILESTONES[0]:
+    preferred = read_preferences(run.path / EVENTS_FILE)[MILESTONES[0] : last]
+    if len(preferred) < last - MILESTONES[0]:
         return {}
     of_archetypes = preferred.reshape(len(preferred), number, -1)  # devices of an archetype are side by side
     agree = (of_archetypes == of_archetypes[..., :1]).all(axis=2)
@@ -243,87 +283,71 @@ def _returns(preferred: np.ndarray) -> bool:
     return len(set(ordered)) < len(ordered)
 
 
-def measure(run: RunRecord) -> dict[str, float]:
-    """Every measure of a run, by the names of `claims.py`; those of FedCD's models for FedCD only."""
-    place = find_place(run.experiment)
-    last, end = COMPARED_ROUNDS[place.dataset], count_rounds(place)
-    values = measure_accuracy(run) | measure_costs(run, last) | measure_majority(run.flags)
-    values["convergence_or_end"] = min(find_convergence_of(run, end), end + 1)
-    values[f"convergence_or_end_{last}"] = min(find_convergence_of(run, last), last + 1)
-    for length in (LONG, CAP):
-        if len(run.rounds) >= length:
-            values[f"convergence_{length}"] = find_convergence_of(run, length)
-    if RATE in run.rounds.get(LATE, {}):
-        first = run.flags["learning_rate"]
-        values["late_rate"] = statistics.fmean(list_percent(run, RATE, LATE)[-LAST_ROUNDS:]) / first
-    if place.dataset == HIERARCHICAL:
-        values["late_swing"] = compute_swing(run, RESTLESS_AFTER + 1, end)
-        if place.algo == FEDAVG:
-            values |= measure_draw(run, CALM_FROM + 1, last)
-        if place.algo == FEDCD:
-            values["separation"] = compute_separation(run, last)
-            values |= measure_preferences(run, last)
-    return values
+def compute_majority(flags: Mapping[str, Any]) -> pd.Series:
+    """What always saying a device's most frequent class gets, which a model must beat to be of use.
 
+    The settings of a run and its seed say how many images of each label a device has in each split, whichever these
+    are. So no data are read, and runs that were made before anybody asked have it as well.
 
-def measure_columns(run: RunRecord) -> dict[str, float]:
-    """The measures of single columns, as `tables.toml` has them."""
-    place, values = find_place(run.experiment), {}
-    ends = {"compared": COMPARED_ROUNDS[place.dataset], "asked": count_rounds(place), "late": LATE}
-    for name, (column, until, first, take) in TEXTS["measures"].items():
-        if column in run.rounds.get(ends[until], {}):
-            list_numbers = list_percent if column in (ACCURACY, CHANGE) else list_column
-            values[name] = TAKES[take](list_numbers(run, column, ends[until])[first:])
-    return values
+    Args:
+      flags: of a run; those that earlier versions did not have are as they were then.
 
-
-def measure_accuracy(run: RunRecord) -> dict[str, float]:
-    """The measures that need no more than accuracies, in the rounds compared but for convergence."""
-    partition = find_place(run.experiment).dataset
-    last = COMPARED_ROUNDS[partition]
-    accuracies, changes = list_percent(run, ACCURACY, last), list_percent(run, CHANGE, last)
-    values = measure_columns(run) | {
-        "convergence": find_convergence_of(run),
-        # No changes: a run whose devices never calm down can still settle in its mean.
-        "level": find_convergence(accuracies, [0.0] * last),
-        "calmest": min(compute_trailing_means(changes[1:])[WINDOW - 1 :]),
-    }
-    archetypes = {f"archetype_{i}": (i,) for i in range(NUM_ARCHETYPES[partition])}
-    means = {name: list_group_means(run, each, last) for name, each in (archetypes | GROUPS[partition]).items()}
-    found = {name: find_convergence(each, list_group_changes(each)) for name, each in means.items()}
-    values |= {name: statistics.fmean(means[name][-LAST_ROUNDS:]) for name in archetypes}
-    values["converged"] = sum(math.isfinite(found[name]) for name in archetypes)
-    for name, group in GROUPS[partition].items():
-        values[name] = statistics.fmean(values[f"archetype_{archetype}"] for archetype in group)
-        values[f"convergence_{name}"] = found[name]
-    if partition == HIERARCHICAL:
-        values["swing"] = compute_swing(run, CALM_FROM + 1, last)
-    return values
-
-
-def measure_costs(run: RunRecord, last: int) -> dict[str, float]:
-    """What a round moves and lasts up to a round; no seconds without a `timing.csv`."""
-    megabytes = list_megabytes(run)
-    values = {"mb_per_round": megabytes[last - 1] / last}
-    values["last_mb_per_round"] = (megabytes[last - 1] - megabytes[last - 1 - LAST_ROUNDS]) / LAST_ROUNDS
-    if seconds := list_seconds(run):
-        values["s_per_round"] = seconds[last - 1] / last
-    if seconds and (evaluations := list_seconds(run, EVALUATION_S)):
-        values["evaluation_share"] = 100 * evaluations[last - 1] / (evaluations[last - 1] + seconds[last - 1])
-    return values
-
-
-def list_seconds(run: RunRecord, column: str = ROUND_S) -> list[float]:
-    """Seconds spent by the end of each round; nothing if the run has no `timing.csv` of all its rounds.
-
-    By default in training, which has devices' own evaluation in it; evaluating on the test splits is another column.
+    Returns:
+      The accuracy on each device's own test split of the most frequent label of its train split, of equally frequent
+      ones the lowest, in per cent: a row a device, by the number of its archetype.
     """
-    path = run.path / TIMING_FILE
-    columns = read_columns(path) if path.is_file() else {}
-    seconds = columns[column].cumsum().tolist() if column in columns else []
-    return seconds if len(seconds) == len(run.rounds) else []
+    names = [field.name for field in dataclasses.fields(ArchetypeSettings)]
+    settings = ArchetypeSettings(**{name: flags[name] for name in names if name in flags})
+    labels = tuple(map(str, range(10)))  # of CIFAR-10
+    archetypes = describe_archetypes(flags["partition"], labels, settings)
+    counts = count_labels(flags["partition"], archetypes, len(labels), settings, flags["seed"])
+    usual = counts["train"].argmax(axis=1)
+    right = counts["test"][np.arange(len(usual)), usual]
+    return pd.Series(100 * right / counts["test"].sum(axis=1), index=archetypes.of_clients)
 
 
-def list_megabytes(run: RunRecord) -> list[float]:
-    """Megabytes that have travelled in both directions by the end of each round."""
-    return [total / 1e6 for total in list_bytes(run)]
+def measure_majority(flags: Mapping[str, Any]) -> dict[str, float]:
+    """Its mean over the devices, and over those of each archetype."""
+    accuracy = compute_majority(flags)
+    return {"majority": accuracy.mean(), **accuracy.groupby(level=0).mean().add_prefix("majority_")}
+
+
+def add_up_costs(run: RunRecord) -> pd.DataFrame:
+    """What a run has spent by the end of each round, a row a round; NaN where its files do not say it of all rounds.
+
+    Columns: real_s in training, which has devices' own evaluation in it, evaluation_s on the test splits, virtual_s,
+    and megabytes in both directions.
+    """
+    path, numbers = run.path / TIMING_FILE, range(1, len(run.rounds) + 1)
+    timing = read_columns(path) if path.is_file() else {}
+    spent = {
+        "real_s": np.cumsum(timing.get(ROUND_S, ())),
+        "evaluation_s": np.cumsum(timing.get(EVALUATION_S, ())),
+        "virtual_s": [run.rounds[number].get(VIRTUAL_TIME_S, math.nan) for number in numbers],
+        "megabytes": np.divide(list_bytes(run), 1e6),
+    }
+    known = {name: each if len(each) == len(numbers) else math.nan for name, each in spent.items()}
+    return pd.DataFrame(known, index=numbers)
+
+
+def measure_costs(run: RunRecord, last: int, convergence: float) -> dict[str, float]:
+    """What a run costs; NaN for what its files do not say.
+
+    In the rounds up to `last`: megabytes and seconds a round, and the share of evaluation in the time, in per cent. To
+    convergence: real_s, virtual_s and megabytes. Runs end, so for a run that has not converged by then it is only known
+    that convergence takes more than it has spent. `spent_until` is the round by whose end that is spent, and `is_exact`
+    says whether it counts as the cost of convergence: FedAvg's after CAP rounds does all the same, as in the paper.
+    """
+    spent = add_up_costs(run)
+    by_then = spent.loc[last]
+    is_capped = math.isinf(convergence) and run.flags["algo"] == FEDAVG and len(run.rounds) >= CAP
+    until = int(min(convergence, CAP if is_capped else len(run.rounds)))
+    return {
+        "mb_per_round": by_then.megabytes / last,
+        "last_mb_per_round": (by_then.megabytes - spent.megabytes[last - LAST_ROUNDS]) / LAST_ROUNDS,
+        "s_per_round": by_then.real_s / last,
+        "evaluation_share": 100 * by_then.evaluation_s / (by_then.evaluation_s + by_then.real_s),
+        **spent.drop(columns="evaluation_s").loc[until],
+        "spent_until": until,
+        "is_exact": is_capped or convergence < math.inf,
+    }

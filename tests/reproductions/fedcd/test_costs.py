@@ -1,8 +1,11 @@
 """Seconds and megabytes to convergence, where runs end before it as well: made-up runs, easy by hand."""
 
+import math
+
+import pandas as pd
 import pytest
 
-from reproductions.fedcd.costs import Cost, is_decided
+from reproductions.fedcd.tables import is_decided
 
 FEDCD_CPU, FEDAVG_CPU = "fedcd_cifar10_hierarchical_cpu", "fedavg_cifar10_hierarchical_cpu"
 MEDIUM = "cifar10_hierarchical_authors"
@@ -24,20 +27,25 @@ def jump(first, length):
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        (Cost(10, 5, True), Cost(20, 8, True), True),
-        (Cost(10, 45, False), Cost(20, 60, False), False),
-        (Cost(10, 5, True), Cost(20, 60, False), True),
-        (Cost(20, 5, True), Cost(20, 60, False), False),  # the other may take 20.1 or 200
-        (Cost(10, 61, True), Cost(20, 60, False), False),  # beyond the rounds of the other
-        (Cost(10, 60, True), Cost(20, 60, False), True),
-        (Cost(20, 40, False), Cost(10, 40, True), True),  # FedAvg alone
-        (Cost(20, 40, False), Cost(10, 41, True), False),
-        (Cost(30, 45, True), Cost(20, 300, False, is_capped=True), True),  # as in the paper, 300 rounds count
-        (Cost(30, 310, False), Cost(20, 300, False, is_capped=True), False),
+        ((10, 5, True), (20, 8, True), True),
+        ((10, 45, False), (20, 60, False), False),
+        ((10, 5, True), (20, 60, False), True),
+        ((20, 5, True), (20, 60, False), False),  # the other may take 20.1 or 200
+        ((10, 61, True), (20, 60, False), False),  # beyond the rounds of the other
+        ((10, 60, True), (20, 60, False), True),
+        ((20, 40, False), (10, 40, True), True),  # FedAvg alone
+        ((20, 40, False), (10, 41, True), False),
+        ((30, 45, True), (20, 300, False, True), True),  # as in the paper, 300 rounds count
+        ((30, 310, False), (20, 300, False, True), False),
     ],
 )
 def test_which_costs_decide(first, second, expected):
-    assert is_decided(first, second) is is_decided(second, first) is expected
+    """Each run is (seconds, the round by whose end it spent them, whether it converged, whether it counts as if)."""
+    runs = []
+    for seconds, until, has_converged, *is_capped in (first, second):
+        cost = {"real_s": seconds, "spent_until": until, "convergence": until if has_converged else math.inf}
+        runs.append(pd.DataFrame([cost | {"is_exact": has_converged or bool(is_capped)}]))
+    assert [is_decided(*each, "real_s").tolist() for each in (runs, runs[::-1])] == [[expected]] * 2
 
 
 def test_where_fedavg_stops_early_its_rounds_are_a_bound(write_seeds, build_report, find_claim):

@@ -3,12 +3,12 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.fedcd.authors_run import read_authors_run, tabulate_authors_run
-from reproductions.fedcd.causes import compare_with_base
-from reproductions.fedcd.measures import measure
+from reproductions.fedcd.measures import measure, read_authors_run
+from reproductions.fedcd.tables import compare_with_base, tabulate_authors_run
 from tff_algos.client.cohort_draw import sample_cohort
 
 SMALL = "cifar10_hierarchical_authors_small"
@@ -202,14 +202,20 @@ def test_calm_counts_only_if_fedavg_is_less_calm(write_seeds, build_report, find
 
 
 def test_a_cause_counts_beyond_twice_the_deviation_of_the_runs_without_it():
+    def compare(values, base, usual=None):
+        return compare_with_base(*(pd.Series(each, dtype=float) for each in (values, base, usual or base)))
+
     base = {0: 10.0, 1: 12.0, 2: 14.0}  # deviation 2
-    assert compare_with_base({0: 15.0}, base, base) == "15.00 (+5.00*)"
-    assert compare_with_base({0: 14.0}, base, base) == "14.00 (+4.00)"
-    assert compare_with_base({0: 5.0, 1: 6.0}, base, base) == "5.50 (-5.50*)"
-    assert compare_with_base({0: 15.0}, {0: 10.0}, {0: 10.0}) == "15.00 (+5.00)", "one run has no deviation"
-    assert compare_with_base({0: math.inf}, base, base) == "never"
-    assert compare_with_base({0: math.inf, 1: 33.0}, base, base) == "never in 1 of 2"
-    assert compare_with_base({0: 15.0}, *[{0: math.inf, 1: 12.0}] * 2) == "15.00"
+    assert compare({0: 15.0}, base) == "15.00 (+5.00*)"
+    assert compare({0: 14.0}, base) == "14.00 (+4.00)"
+    assert compare({0: 5.0, 1: 6.0}, base) == "5.50 (-5.50*)"
+    assert compare({0: 15.0}, {0: 10.0}) == "15.00 (+5.00)", "one run has no deviation"
+    assert compare({0: math.inf}, base) == "never"
+    assert compare({0: math.inf, 1: 33.0}, base) == "never in 1 of 2"
+    assert compare({0: 15.0}, {0: math.inf, 1: 12.0}) == "15.00"
+    assert compare({0: math.inf, 1: 33.0}, {0: math.inf, 1: 30.0}, base) == "never in 1 of 2", "not 3 of one seed"
+    assert compare({3: 15.0}, base) == "15.00", "no seed of both"
+    assert compare({}, base) == ""
 
 
 def test_anew_is_compared_with_the_same_steps_shared_too(write_seeds, tmp_path, write_archetype_run, build_report):

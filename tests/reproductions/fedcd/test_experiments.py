@@ -5,8 +5,7 @@ import pytest
 from launch.runs.run_records import resolve_experiment
 from launch.settings.experiments import get_experiment, match_experiments
 from launch.settings.run_config import flag_values
-from reproductions.fedcd.causes import CAUSES, COHORTS
-from reproductions.fedcd.measures import COMPARED_ROUNDS, MILESTONES, find_place
+from reproductions.fedcd.measures import AXES, COMPARED_ROUNDS, MILESTONES, find_place
 from reproductions.registry import PAPERS
 
 
@@ -138,7 +137,7 @@ FEDCD_CAUSES["together"]["short_history"] = "latest"
 
 @pytest.mark.parametrize("cause", FEDCD_CAUSES)
 def test_a_cause_is_the_small_size_with_one_thing_of_the_authors_code(cause):
-    assert set(FEDCD_CAUSES) == set(CAUSES)
+    assert set(FEDCD_CAUSES) == set(AXES["cause"])
     small = resolve_cifar10("fedcd", "hierarchical", "cpu")
     assert resolve_cifar10("fedcd", "hierarchical", "cpu", cause) == small | FEDCD_CAUSES[cause]
 
@@ -151,7 +150,7 @@ def test_fedavg_has_other_cohorts_and_another_network_and_nothing_else():
     even = stratified | {"cohort_size": 20}
     changes |= {"even": even, "student": student, "student_stratified": stratified | student}
     changes |= {"student_even": even | student}
-    assert set(changes) == set(COHORTS)
+    assert set(changes) == set(AXES["cohort"])
     small = resolve_cifar10("fedavg", "hierarchical", "cpu")
     assert small["participation"] == "fixed" and small["model"] == "image_cnn10"
     for variant, changed in changes.items():
@@ -179,7 +178,7 @@ def test_the_settings_of_a_size_leave_two_models_on_a_device(size):
     """Each round after the last milestone takes one of three or more: of 16 models, 14 rounds leave two."""
     for each in match_experiments(f"fedcd/fedcd_cifar10_*_{size}*"):
         flags = flag_values(resolve_experiment(each))
-        is_cause = find_place(each.name).setting in CAUSES  # of which no claim is asked
+        is_cause = find_place(each.name).setting in AXES["cause"]  # of which no claim is asked
         assert is_cause or flags["deletion"] == "below_best", "or more than two could stay"
         assert flags["protected_models"] == 2, "that many stay, at least and at most"
         assert flags["late_round"] > MILESTONES[1], "so that the second milestone makes four of two"

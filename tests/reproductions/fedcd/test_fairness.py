@@ -7,7 +7,7 @@ import pytest
 from launch.report import main
 from reproductions.engine.counted_runs import collect_runs
 from reproductions.fedcd.figure import draw_fedcd_figure
-from reproductions.fedcd.measures import is_whole, measure
+from reproductions.fedcd.measures import make_runs, measure
 
 SMALL = "cifar10_hierarchical_authors_small"
 MEDIUM = "cifar10_hierarchical_authors"
@@ -46,8 +46,7 @@ def test_a_run_is_whole_with_the_rounds_that_its_experiment_has(tmp_path, write_
     interrupted = write_archetype_run(tmp_path, f"fedcd_{MEDIUM}", [0.5] * 59, dataset=WHOLE, **MODELS)
     write_archetype_run(tmp_path, f"fedcd_{MEDIUM}_shared", [0.5] * 45, dataset=WHOLE, **MODELS)
     write_archetype_run(tmp_path, f"fedavg_{MEDIUM}_150rounds", [0.5] * 60, dataset=WHOLE)
-    runs, _ = collect_runs(tmp_path)
-    assert {run.experiment: is_whole(run) for run in runs} == {
+    assert make_runs(collect_runs(tmp_path)[0]).set_index("experiment").whole.to_dict() == {
         f"fedcd_{MEDIUM}": False,
         f"fedcd_{MEDIUM}_shared": True,
         f"fedavg_{MEDIUM}_150rounds": True,

@@ -13,7 +13,7 @@ from launch.runs.columns import MAJORITY_ACCURACY
 from launch.runs.run_archive import open_runs
 from launch.runs.run_records import read_summary
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.fedcd.majority import compute_majority, measure_majority
+from reproductions.fedcd.measures import compute_majority, measure_majority
 
 ARCHIVE = pathlib.Path(__file__).parents[3] / "docs" / "results" / "fedcd.zip"
 BIASED = {
@@ -29,8 +29,8 @@ BIASED = {
 
 
 def test_a_device_has_its_bias_right():
-    accuracy, archetypes = compute_majority(BIASED)
-    assert accuracy.tolist() == pytest.approx([60] * 20) and archetypes.tolist() == [i // 2 for i in range(20)]
+    accuracy = compute_majority(BIASED)
+    assert accuracy.tolist() == pytest.approx([60] * 20) and accuracy.index.tolist() == [i // 2 for i in range(20)]
     assert measure_majority(BIASED) == pytest.approx({"majority": 60, **{f"majority_{i}": 60 for i in range(10)}})
     even = measure_majority(BIASED | {"bias_min": 0.2, "bias_max": 0.2})
     assert even["majority"] == pytest.approx(20), "each label of a meta-archetype is as frequent"
@@ -46,7 +46,7 @@ def test_images_of_a_label_are_as_many_as_the_settings_say():
     drawn = draw_clients(arrays, "hierarchical", settings, 1)
     usual = [np.bincount(y[client["train"]]).argmax() for client in drawn]
     right = [100 * np.mean(y[client["test"]] == label) for client, label in zip(drawn, usual, strict=True)]
-    assert compute_majority(flags)[0].tolist() == pytest.approx(right)
+    assert compute_majority(flags).tolist() == pytest.approx(right)
 
 
 def test_kept_runs_that_measured_it_say_the_same():

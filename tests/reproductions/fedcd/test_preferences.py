@@ -1,10 +1,13 @@
 """Which model devices prefer, and what a round takes beside FedAvg's: measures of made-up runs, by hand."""
 
+import math
+
+import pandas as pd
 import pytest
 
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.fedcd.costs import compute_ratios
 from reproductions.fedcd.measures import measure_preferences
+from reproductions.fedcd.tables import list_findings
 
 FEDCD = "fedcd_cifar10_hierarchical_cpu"
 
@@ -60,6 +63,13 @@ def test_a_round_beside_fedavgs(write_seeds, build_report, find_claim):
 
 
 def test_ratios_of_what_both_have():
-    values = {("mine", "mb_per_round"): 6.0, ("theirs", "mb_per_round"): 2.0, ("mine", "s_per_round"): 1.0}
-    found = compute_ratios(("mine", "theirs"), lambda run, name: values.get((run, name)))
-    assert dict(found) == {"mb_per_round_ratio": 3.0}
+    """Of seed 0 both moved something, FedCD's alone was timed; of seed 1 FedAvg moved nothing; seed 2 is FedCD's."""
+    fedcd = {"algo": "fedcd", "seed": [0, 1, 2], "mb_per_round": [6.0, 6.0, 6.0], "s_per_round": 1.0}
+    fedavg = {"algo": "fedavg", "seed": [0, 1, 3], "mb_per_round": [2.0, 0.0, 2.0], "s_per_round": math.nan}
+    same = {"experiment": "", "preset": "cpu", "dataset": "hierarchical", "setting": "", "data": "", "variant": ""}
+    same |= dict.fromkeys(["real_s", "virtual_s", "megabytes", "last_mb_per_round"], math.nan)
+    same |= {"convergence": 14.0, "spent_until": 14, "is_exact": True}
+    frame = pd.concat([pd.DataFrame(each | same) for each in (fedcd, fedavg)], ignore_index=True)
+    found = list_findings(frame)["cpu"]
+    ratios = {(cell.algo, cell.metric): by_seed for cell, by_seed in found.items() if cell.metric.endswith("_ratio")}
+    assert ratios == {("fedcd", "mb_per_round_ratio"): {0: 3.0}}

@@ -5,19 +5,19 @@ import math
 import pytest
 
 from launch.report import main
-from reproductions.engine.collection import Place
+from reproductions.engine.collection import Cell
 from reproductions.engine.counted_runs import collect_runs
 from reproductions.engine.figures import compute_curve_by_round
 from reproductions.fedcd.figure import draw_fedcd_figure
 from reproductions.fedcd.measures import (
     SIZES,
+    choose_runs,
     compute_trailing_means,
     find_convergence,
-    group_whole_runs,
-    make_cell,
-    measure,
+    make_runs,
+    select,
 )
-from reproductions.fedcd.tables import compute_findings
+from reproductions.fedcd.tables import list_findings, measure_runs
 from reproductions.registry import PAPERS
 
 FEDCD_CPU, FEDAVG_CPU = "fedcd_cifar10_hierarchical_cpu", "fedavg_cifar10_hierarchical_cpu"
@@ -41,6 +41,15 @@ def runs_dir(tmp_path, write_archetype_run):
     return tmp_path
 
 
+def test_without_runs_the_smallest_size_says_so(tmp_path, build_report):
+    tables = build_report(tmp_path).tables
+    of_cpu = [f"cpu_{name}" for name in ("table_1", "results", "archetypes")]
+    assert list(tables) == ["authors_run", *of_cpu, "claims", "settings", "legend"]
+    assert tables["cpu_table_1"].rows[2][:6] == ["hierarchical", "ours", "", "not run", "not run", ""]
+    assert {row["seeds"] for row in tables["cpu_results"].records} == {"not run"}
+    assert {row["archetype 5"] for row in tables["cpu_archetypes"].records} == {"not run"}
+
+
 def test_trailing_means_are_over_five_rounds_or_as_many_as_there_are():
     assert compute_trailing_means([5, 1, 3, 3, 3, 10]) == [5, 3, 3, 3, 3, 4]
 
@@ -59,16 +68,16 @@ def test_convergence_by_hand():
 
 def test_the_longest_run_of_a_seed_counts_and_short_ones_do_not(runs_dir, tmp_path, write_archetype_run):
     write_archetype_run(runs_dir, "fedcd_cifar10_hypergeometric_cpu", [0.5] * 79, **STEADY)
-    by_place = group_whole_runs(collect_runs(runs_dir)[0])
-    (fedavg,) = by_place[Place("cpu", "hierarchical", "", "fedavg")]
-    assert len(fedavg.rounds) == 300
-    assert [run.flags["seed"] for run in by_place[Place("cpu", "hierarchical", "", "fedcd")]] == [0, 1]
-    assert not any(place.dataset == "hypergeometric" for place in by_place)
+    chosen = choose_runs(make_runs(collect_runs(runs_dir)[0]))
+    whole = chosen[chosen.whole]
+    assert select(whole, setting="", algo="fedavg").rounds.tolist() == [300]
+    assert select(whole, setting="", algo="fedcd").seed.tolist() == [0, 1]
+    assert set(whole.dataset) == {"hierarchical"} and set(chosen.dataset) == {"hierarchical", "hypergeometric"}
 
 
 def test_measures_by_hand(runs_dir):
-    by_place = group_whole_runs(collect_runs(runs_dir)[0])
-    fedcd = measure(by_place[Place("cpu", "hierarchical", "", "fedcd")][0])
+    frame = measure_runs(choose_runs(make_runs(collect_runs(runs_dir)[0])))
+    fedcd, _ = select(frame, setting="", algo="fedcd").to_dict("records")
     expected = {"final": 60, "mean_of_last": 60, "change": 0, "archetype_3": 63, "swing": 0, "live_models": 6}
     # 30 points up in round 10: the five-round mean is 54 in round 13 and 60 in round 14.
     expected |= {
@@ -84,11 +93,11 @@ def test_measures_by_hand(runs_dir):
     }
     expected |= {"late_active_models": (5 * 80 + 10 * 40) / 15, "score_deviation": 0.02, "max_active_models": 2}
     assert {name: fedcd[name] for name in expected} == pytest.approx(expected)
-    fedavg = measure(by_place[Place("cpu", "hierarchical", "", "fedavg")][0])
+    (fedavg,) = select(frame, setting="", algo="fedavg").to_dict("records")
     expected = {"final": 40, "change": 20, "swing": 20, "late_swing": 20, "calmest": 20, "level": 1}
     expected |= dict.fromkeys(("convergence", "convergence_150", "convergence_300"), math.inf)
     assert {name: fedavg[name] for name in expected} == pytest.approx(expected)
-    assert "live_models" not in fedavg
+    assert math.isnan(fedavg["live_models"])
 
 
 def test_table_1_has_rounds_by_seed_and_time_ratios(runs_dir, build_report):
@@ -241,9 +250,9 @@ def test_hypergeometric_archetypes(tmp_path, write_archetype_run, build_report, 
     # Archetypes 50, 52, ..., 60 %: outer 50 and 60, central 54 and 56, equal means.
     numbers = find_claim(report, "more skewed")["cpu_numbers"]
     assert numbers == "outer 55.00 against central 55.00: 1 seed"
-    results = compute_findings(collect_runs(tmp_path)[0]).results["cpu"]
-    assert results[make_cell("hypergeometric", "fedcd", "archetype_5")] == {0: pytest.approx(60)}
-    assert make_cell("hypergeometric", "fedcd", "separation") not in results
+    results = list_findings(measure_runs(choose_runs(make_runs(collect_runs(tmp_path)[0]))))["cpu"]
+    assert results[Cell("hypergeometric", "", "fedcd", 0, "archetype_5")] == {0: pytest.approx(60)}
+    assert Cell("hypergeometric", "", "fedcd", 0, "separation") not in results
 
 
 def test_every_metric_of_a_claim_is_measured(tmp_path, write_archetype_run, write_preferences):
@@ -291,7 +300,7 @@ def test_every_metric_of_a_claim_is_measured(tmp_path, write_archetype_run, writ
 
 
 def test_a_curve_is_the_mean_over_the_seeds_as_far_as_all_go(runs_dir):
-    runs = group_whole_runs(collect_runs(runs_dir)[0])[Place("cpu", "hierarchical", "", "fedcd")]
+    runs = select(choose_runs(make_runs(collect_runs(runs_dir)[0])), setting="", algo="fedcd").run
     rounds, mean, deviation = compute_curve_by_round(runs, "client_test_accuracy", 40, of_all=True)
     assert (rounds[-1], mean[-1], deviation[-1]) == (40, pytest.approx(0.61), pytest.approx(0.02 / 2**0.5))
     assert compute_curve_by_round(runs, "client_accuracy_change", 150, of_all=True).places.tolist() == list(
