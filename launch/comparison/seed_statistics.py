@@ -164,7 +164,8 @@ def average_repeats(measured: Iterable[tuple[int, float]]) -> dict[int, float]:
 
 
 def subtract_by_seed(first: BySeed, second: BySeed) -> dict[int, float]:
-    """The first minus the second, in the order of the seeds that both have."""
+    """The first minus the second, in the order of the seeds that both have; series of pandas by seed will do, too."""
+    first, second = dict(first), dict(second)
     return {seed: first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())}
 
 

@@ -52,7 +52,7 @@ def build_amfl_p_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
             tables |= found
     number = sum(cell != NOT_RUN for row in gains.rows for cell in row[4:])
     sections = describe("amfl_p", tables, number=number, chance=round(number / 20), demand=say_demand(frame))
-    results = list_results(placed.drop(columns="run"), measures.LAST_ROUND)
+    results = list_results(placed, measures.LAST_ROUND)
     return compose_report(paper, sections, runs, results, printed)
 
 
@@ -107,7 +107,7 @@ def tabulate_gaps(placed: pd.DataFrame) -> Table:
         gap, closed = (found.pooled_reference - found.fedavg).dropna(), (found.amfl_p - found.fedavg).dropna()
         share = f"{closed.mean() / gap.mean():.0%}" if len(gap) and len(closed) else NOT_RUN
         others = found.amfl_p - found.fine_tuning, found.local_only, found.majority
-        rows.append([level, show(gap), share, *(show(each.dropna()) for each in others)])
+        rows.append([level, show(gap), share, *map(show, others)])
     names = ("pooled reference minus FedAvg, points", "of it closed by AMFL-P", "AMFL-P minus Fine-Tuning, points")
     return Table(["heterogeneity", *names, "local training (%)", "majority class (%)"], rows)
 

@@ -120,7 +120,7 @@ def build_async_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     tables = {name: table for name, table in tables.items() if table.rows}
     numbers = {"last_round": LAST_ROUND, "last": LAST_AGGREGATIONS, "time": TIME_BUDGET, "uploads": UPLOAD_BUDGET}
     sections = describe("async_periodic", tables, margin=100 * MARGIN)
-    results = list_results(frame.drop(columns="rounds"), LAST_ROUND, (PRINTED,))
+    results = list_results(frame, LAST_ROUND, (PRINTED,))
     return compose_report(paper, sections, runs, results, **numbers, models=MODEL_BUDGET)
 
 
@@ -137,7 +137,7 @@ def tabulate_results(frame: pd.DataFrame) -> Table:
     rows = []
     for _, case, policy, kind in PLACES.values():
         runs = select(frame, case, policy, kind)
-        shown = [show(runs[metric].dropna(), metric) for metric in SHOWN]
+        shown = [show(runs[metric], metric) for metric in SHOWN]
         costs = ((runs[metric].dropna(), digits) for metric, digits in (("time", 1), ("updates", 0)))
         shown += [f"{compute_mean(values):.{digits}f}" if len(values) else "" for values, digits in costs]
         rows.append([DATA[case], policy or "none", ALGOS[kind], str(len(runs) or ""), *shown])

@@ -5,13 +5,11 @@ A paper says where a run stands (`Place`) and what is measured in it; everything
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from launch.comparison.seed_statistics import compute_deviation
 from launch.runs.columns import BYTES_DOWN, BYTES_UP, CLIENT_TEST_ACCURACY, TEST_ACCURACY
 from launch.runs.run_records import RunRecord
-from reproductions.engine.counted_runs import choose_runs
 
 PRINTED, TUNED = PRESETS = ("printed", "tuned")
 # Shares, shown in per cent. What a report measures in per cent itself goes by names of its own.
@@ -58,21 +56,6 @@ class PrintedValue(NamedTuple):
 SeedResults = dict[str, dict[Cell, dict[int, float]]]  # by preset, cell and seed
 
 
-def group_runs(runs: Iterable[RunRecord], find_place: Callable[[str], Place | None]) -> dict[Place, list[RunRecord]]:
-    """The runs of each place in the order of their seeds, of each seed only the longest.
-
-    Args:
-      runs: any.
-      find_place: (name of an experiment) -> its place, None for another paper's, whose runs are left out.
-    """
-    placed = [run for run in runs if find_place(run.experiment) is not None]
-    chosen, _ = choose_runs(placed, lambda run: (find_place(run.experiment), run.flags["seed"]))
-    by_place: dict[Place, list[RunRecord]] = {}
-    for run in sorted(chosen, key=lambda run: (find_place(run.experiment), run.flags["seed"])):
-        by_place.setdefault(find_place(run.experiment), []).append(run)
-    return by_place
-
-
 def find_first_round(accuracies: Mapping[int, float], target: float, last_round: int) -> float:
     """The first round up to `last_round` with the target accuracy or more; infinite if there is none."""
     return min((r for r, accuracy in accuracies.items() if r <= last_round and accuracy >= target), default=math.inf)
@@ -84,8 +67,3 @@ def list_bytes(run: RunRecord) -> list[float]:
     if not all({BYTES_DOWN, BYTES_UP} <= row.keys() for row in rows):
         return []
     return list(itertools.accumulate(row[BYTES_DOWN] + row[BYTES_UP] for row in rows))
-
-
-def compute_deviation_of_changes(levels: Sequence[float]) -> float:
-    """Sample deviation of the changes from each of at least three levels to the next: 0 in a steady climb."""
-    return compute_deviation([after - before for before, after in itertools.pairwise(levels)])

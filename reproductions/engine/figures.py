@@ -105,12 +105,6 @@ def compute_curve_by_round(
     return compute_curve(rounds, [by_round[round_num] for round_num in rounds])
 
 
-def keep_longest(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """The runs with the most rounds: a mean over other seeds from some round on would look like a change."""
-    most = max((len(run.rounds) for run in runs), default=0)
-    return [run for run in runs if len(run.rounds) == most]
-
-
 def draw_curve(
     ax: "Axes", curve: Curve, label: str, alpha: float = BAND_ALPHA, step: str | None = None, **style: Any
 ) -> None:

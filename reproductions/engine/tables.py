@@ -7,14 +7,14 @@ What a reader needs beside a table is in the paper's `tables.toml`: `legend` for
 note has its numbers as `{name}`.
 """
 
-import collections
 import itertools
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sized
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import pandas as pd
 
-from launch.comparison.seed_statistics import BySeed, compare_by_seed
+from launch.comparison.seed_statistics import compare_by_seed
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from reproductions.engine.collection import PRESETS, Place, SeedResults
@@ -22,9 +22,6 @@ from reproductions.engine.folder import read_toml
 from reproductions.engine.markdown import Section, Table, format_measured
 
 EXPERIMENT, SEED = "experiment", "seed"
-
-Values = Mapping[tuple[str, Hashable], BySeed]  # by experiment and measure; what has no runs is empty
-Measure = Callable[[RunRecord], Mapping[Hashable, float]]
 
 
 def make_frame(
@@ -47,26 +44,6 @@ def make_table(frame: pd.DataFrame) -> Table:
     return Table(list(frame.columns), frame.astype(str).to_numpy().tolist())
 
 
-def collect(runs: Iterable[RunRecord], measure: Measure) -> Values:
-    """What `measure` finds in each run; each experiment and seed comes once."""
-    found: dict[tuple[str, Hashable], dict[int, float]] = collections.defaultdict(dict)
-    for run in runs:
-        for name, value in measure(run).items():
-            found[run.experiment, name][run.flags["seed"]] = value
-    return found
-
-
-def locate(
-    values: Values, find_place: Callable[[str], Place | None], round_num: int, presets: Iterable[str] = PRESETS
-) -> SeedResults:
-    """The values of experiments that have a place, as results after a round; others are left out."""
-    results: SeedResults = {preset: {} for preset in presets}
-    for (experiment, metric), by_seed in values.items():
-        if by_seed and (place := find_place(experiment)):
-            results[place.preset].setdefault(place.make_cell(metric, round_num), {}).update(by_seed)
-    return results
-
-
 def list_results(frame: pd.DataFrame, round_num: int, presets: Iterable[str] = PRESETS) -> SeedResults:
     """The numbers of a frame as results after a round, by preset, cell and seed.
 
@@ -76,7 +53,7 @@ def list_results(frame: pd.DataFrame, round_num: int, presets: Iterable[str] = P
       presets: that the results have even without runs.
     """
     results: SeedResults = {preset: {} for preset in presets}
-    metrics = frame.columns.difference([EXPERIMENT, SEED, *Place._fields], sort=False)
+    metrics = frame.select_dtypes("number").columns.difference([SEED, *Place._fields], sort=False)
     for place, runs in frame.groupby(list(Place._fields)):
         for metric in metrics:
             by_seed = runs.set_index(SEED)[metric].dropna().to_dict()
@@ -85,9 +62,9 @@ def list_results(frame: pd.DataFrame, round_num: int, presets: Iterable[str] = P
     return results
 
 
-def show(values: Collection[float] | BySeed, metric: str = TEST_ACCURACY, absent: str = "not run") -> str:
-    """Mean and deviation over the seeds, accuracies in per cent: "74.12 ± 1.03"."""
-    return format_measured(metric, list(values.values() if isinstance(values, Mapping) else values), absent)
+def show(values: Iterable[float], metric: str = TEST_ACCURACY, absent: str = "not run") -> str:
+    """Mean and deviation over the seeds, accuracies in per cent: "74.12 ± 1.03"; NaN is what was not measured."""
+    return format_measured(metric, [value for value in values if not math.isnan(value)], absent)
 
 
 def show_range(numbers: Iterable[float]) -> str:
@@ -101,9 +78,9 @@ def count(*results: Sized) -> str:
     return show_range(filter(None, map(len, results))) or "0"
 
 
-def show_difference(first: BySeed | pd.Series, second: BySeed | pd.Series) -> list[str]:
+def show_difference(first: pd.Series, second: pd.Series) -> list[str]:
     """The first minus the second in points, how many seeds have both, and win, tie or loss."""
-    difference = compare_by_seed(dict(first), dict(second))
+    difference = compare_by_seed(first, second)
     return [difference.format(), *([str(difference.count), difference.verdict] if difference.count else ["", ""])]
 
 

@@ -95,7 +95,7 @@ def list_findings(frame: pd.DataFrame) -> SeedResults:
         for cost in RATIOS
     }
     paired = [ratios[own.algo == FEDCD].add_suffix("_ratio"), pd.DataFrame(spent)]
-    return list_results(frame.drop(columns=["data", "variant", *RATIOS]).join(paired), 0, SIZES)
+    return list_results(frame.drop(columns=[*RATIOS]).join(paired), 0, SIZES)
 
 
 def list_printed_values(printed: Sequence[Mapping[str, str]]) -> list[PrintedValue]:
@@ -187,7 +187,7 @@ def tabulate_results(frame: pd.DataFrame) -> Table:
     for partition, setting, algo in places + further:
         runs = select(frame, dataset=partition, setting=setting, algo=algo)
         if len(runs):
-            cells = {name: show(runs[name].dropna(), "", "") for name in columns}
+            cells = {name: show(runs[name], "", "") for name in columns}
             for name, end in {"convergence": runs.rounds, "level": COMPARED_ROUNDS[partition]}.items():
                 cells[name] = show_each(runs[name].clip(upper=end), runs[name])
             lengths = ", ".join(runs.rounds.astype(str).unique())

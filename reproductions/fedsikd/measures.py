@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from launch.comparison.seed_statistics import compute_deviation
 from launch.runs import columns
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_summary
 from launch.settings.algorithms import ALGORITHMS
-from reproductions.engine import collection
-from reproductions.engine.collection import PRINTED, TUNED, Cell, Place
+from reproductions.engine.collection import PRINTED, TUNED, Cell, Place, find_first_round, list_bytes
 from reproductions.engine.folder import read_toml
 from reproductions.engine.tables import SEED, make_frame
 
@@ -77,7 +78,7 @@ def measure_runs(runs: Iterable[RunRecord], targets: pd.Series) -> pd.DataFrame:
     placed, rows = place_runs(runs), []
     presets = placed.preset.replace(AUTHORS, PRINTED)  # the authors' values set how FedSiKD distils, not what it moves
     for (_, dataset, alpha, _), paired in placed.groupby([presets, "dataset", "setting", SEED]):
-        moved = [collection.list_bytes(run) for run in paired.run[paired.algo == "fedsikd"]]
+        moved = [list_bytes(run) for run in paired.run[paired.algo == "fedsikd"]]
         budget = next((sums[BUDGET_ROUNDS - 1] for sums in moved if len(sums) >= BUDGET_ROUNDS), None)
         for each in paired.itertuples(index=False):
             for round_num in (*FIRST_ROUNDS, LAST_ROUND[dataset]):
@@ -101,7 +102,7 @@ def measure_round(run: RunRecord, round_num: int) -> dict[str, float]:
         found["drift_ratio"] = found[columns.WITHIN_CLUSTER_DRIFT] / found[columns.TOTAL_DRIFT]
     levels = [run.rounds.get(r, {}).get(TEST_ACCURACY) for r in range(round_num - FLUCTUATING_ROUNDS, round_num + 1)]
     if None not in levels:
-        found["fluctuation"] = 100 * collection.compute_deviation_of_changes(levels)
+        found["fluctuation"] = 100 * compute_deviation(np.diff(levels))
     return found
 
 
@@ -114,7 +115,7 @@ def measure_whole(run: RunRecord, target: float, budget: float | None) -> dict[s
       budget: bytes that count at equal bytes; None if FedSiKD has no run of this seed.
     """
     accuracies = {number: row[TEST_ACCURACY] for number, row in run.rounds.items() if TEST_ACCURACY in row}
-    sums, summary = collection.list_bytes(run), read_summary(run)
+    sums, summary = list_bytes(run), read_summary(run)
     counts = sorted(Counter(summary.get("fl_hc", {}).get("cluster_sizes") or ()).items(), reverse=True)
     found = {
         "seconds_a_round": summary.get("seconds_per_round"),
@@ -124,9 +125,9 @@ def measure_whole(run: RunRecord, target: float, budget: float | None) -> dict[s
     if sums:
         found["megabytes_a_round"] = sums[-1] / len(sums) / 1e6
     if len(run.rounds) >= BUDGET_ROUNDS:
-        found["rounds_to_accuracy"] = collection.find_first_round(accuracies, target, BUDGET_ROUNDS)
+        found["rounds_to_accuracy"] = find_first_round(accuracies, target, BUDGET_ROUNDS)
     if (last := count_rounds_within(sums, budget)) is not None:
-        first = collection.find_first_round(accuracies, target, last)
+        first = find_first_round(accuracies, target, last)
         found["megabytes_to_accuracy"] = math.inf if math.isinf(first) else sums[int(first) - 1] / 1e6
         found["equal_bytes_accuracy"] = 100 * accuracies.get(last, math.nan)
     return found

@@ -106,7 +106,7 @@ def tabulate_clusters(by_seed: pd.DataFrame) -> Table:
     for (preset, dataset, alpha), runs in by_seed.groupby(["preset", "dataset", "setting"]):
         if sizes := runs.groupby("cluster_sizes", sort=False).groups:
             spelled = [f"{text} (seed{'s' * (len(s) > 1)} {', '.join(map(str, s))})" for text, s in sizes.items()]
-            cells = [show(runs[metric][runs.algo == algo].dropna()) for algo, metric in shown]
+            cells = [show(runs[metric][runs.algo == algo]) for algo, metric in shown]
             rows.append([PRESETS[preset], DATA[dataset], alpha, "; ".join(spelled), *cells])
     names = [f"{NAMES[algo]}, {accuracies[metric]}" for algo, metric in shown]
     return Table(["runs", "data", "alpha", "sizes", *names], rows)
@@ -162,7 +162,7 @@ def tabulate_tuned(by_seed: pd.DataFrame) -> Table:
             if seeds:
                 costs = runs[runs.algo == algo]
                 seconds = f"{costs.seconds_a_round.min():.1f}" if costs.seconds_a_round.count() else ""
-                megabytes = show(costs.megabytes_a_round.dropna(), "megabytes", absent="")
+                megabytes = show(costs.megabytes_a_round, "megabytes", absent="")
                 rows.append([name, alpha, seeds, *cells, megabytes, seconds])
     columns = ["algorithm", "alpha", "seeds", ROUND, "FedSiKD ahead", "equal bytes (%)", "FedSiKD ahead"]
     return Table([*columns, "clients' own (%)", "FedSiKD ahead", "MB a round", "seconds a round"], rows)
@@ -180,6 +180,12 @@ def tabulate_privacy(by_seed: pd.DataFrame, p_values: Mapping[Place, float | Non
     return Table(["statistics", "epsilon", "seeds", ROUND, "without noise ahead", "p (Holm)"], rows)
 
 
+def keep_longest(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """The runs with the most rounds: a mean over other seeds from some round on would look like a change."""
+    most = max((len(run.rounds) for run in runs), default=0)
+    return [run for run in runs if len(run.rounds) == most]
+
+
 def draw_fedsikd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws `figure_3.png`: the mean over the seeds, and a band of one deviation either side.
 
@@ -188,7 +194,7 @@ def draw_fedsikd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
     placed, panels = measures.place_runs(runs), []
     for preset, dataset, alpha in itertools.product((PRINTED, TUNED), DATA, ALPHAS):
         of_panel = placed.query("preset == @preset and dataset == @dataset and setting == @alpha")
-        drawn = {algo: figures.keep_longest(list(of_panel.run[of_panel.algo == algo])) for algo in NAMES}
+        drawn = {algo: keep_longest(list(of_panel.run[of_panel.algo == algo])) for algo in NAMES}
         if any(drawn.values()) or (preset == PRINTED and dataset != measures.HAR_WINDOWS):
             seeds = show_range(len(each) for each in drawn.values() if each)
             tuned = ", tuned" if preset == TUNED else ""

@@ -97,7 +97,7 @@ def tabulate_standings(frame: pd.DataFrame) -> Table:
     for problem, runs in frame.groupby("problem", observed=True):
         words, lines, baseline = PROBLEMS[problem], [], runs.judged[runs.method == BASELINE]
         for (method, experiment), own in runs.groupby(["method", EXPERIMENT], observed=True):
-            shares = [show(own[share].dropna(), absent="") for share in SHARES]
+            shares = [show(own[share], absent="") for share in SHARES]
             costs = [f"{compute_mean(own[cost]):{form}}" for cost, form in COSTS.items()]
             search = list_searches()[name_tuned(*split_name(experiment))]
             rate = show_rate(search.flags["search"], list_experiments()[experiment].flags)

@@ -45,8 +45,8 @@ def tabulate(frame: pd.DataFrame) -> Table:
         by_attack = own.pivot(index="seed", columns="attack", values=TEST_ACCURACY).reindex(columns=ATTACKS)
         if len(own):
             worst = by_attack.drop(columns=NONE).min(axis=1, skipna=False)
-            cells = [show(by_attack[attack].dropna()) for attack in ATTACKS]
-            rows.append([title, show_range(own.groupby("attack").size()), *cells, show(worst.dropna())])
+            cells = [show(by_attack[attack]) for attack in ATTACKS]
+            rows.append([title, show_range(own.groupby("attack").size()), *cells, show(worst)])
     return Table(COLUMNS, rows)
 
 

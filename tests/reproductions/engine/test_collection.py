@@ -8,7 +8,6 @@ from reproductions.engine.collection import (
     Place,
     choose_runs,
     find_first_round,
-    group_runs,
 )
 from reproductions.engine.counted_runs import read_runs
 
@@ -18,10 +17,6 @@ PLACE = Place("printed", "mnist", "0.1", "fedsikd")
 
 def read_all(runs_dir):
     return [record for record, _ in read_runs(runs_dir) if record]
-
-
-def find_place(experiment):
-    return PLACE if experiment == CELL else None
 
 
 def test_a_seed_counts_once_with_its_longest_run(tmp_path, write_run):
@@ -41,16 +36,6 @@ def test_a_shorter_run_with_other_results_is_told_from_a_repeated_one():
     chosen, left_out = choose_runs([run("short", 0.5, 0.7), run("long", 0.5, 0.6, 0.8)])
     assert [each.path.name for each in chosen] == ["long"]
     assert left_out[0].startswith("short") and left_out[0].endswith("and other accuracies in those that both have")
-
-
-def test_runs_are_grouped_by_place_and_of_a_seed_the_longest_counts(tmp_path, write_run):
-    write_run(tmp_path, CELL, 1, rounds=2)
-    write_run(tmp_path, CELL, 0, rounds=2)
-    write_run(tmp_path / "longer", CELL, 0, rounds=3)
-    write_run(tmp_path, "fedavg_mnist_alpha0.1", 0, rounds=2)
-    by_place = group_runs(read_all(tmp_path), find_place)
-    assert list(by_place) == [PLACE]
-    assert [(run.flags["seed"], len(run.rounds)) for run in by_place[PLACE]] == [(0, 3), (1, 2)]
 
 
 def test_the_first_round_with_an_accuracy():

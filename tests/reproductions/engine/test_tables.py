@@ -1,10 +1,11 @@
-"""Numbers of runs by experiment and seed, and how they look in a table."""
+"""Runs as a frame, and how groups of it look in a table."""
 
-import pytest
+import numpy as np
+import pandas as pd
 
 from launch.runs.run_records import RunRecord
 from reproductions.engine import tables
-from reproductions.engine.collection import Cell, Place
+from reproductions.engine.collection import Place
 from reproductions.engine.markdown import Table
 
 
@@ -12,39 +13,47 @@ def make_run(experiment, seed, accuracy):
     return RunRecord(None, {"seed": seed}, experiment, {1: {"test_accuracy": accuracy}})
 
 
-@pytest.fixture
-def values():
-    runs = [make_run("ours_easy", 0, 0.7), make_run("ours_easy", 1, 0.8), make_run("other", 0, 0.5)]
-    return tables.collect(runs, lambda run: dict(run.rounds[1]))
+def measure(run):
+    accuracy = run.rounds[1]["test_accuracy"]
+    return {"name": run.experiment.upper(), "test_accuracy": accuracy} if accuracy else {}
 
 
-def test_numbers_are_found_by_experiment_and_seed(values):
-    assert values == {("ours_easy", "test_accuracy"): {0: 0.7, 1: 0.8}, ("other", "test_accuracy"): {0: 0.5}}
-    assert values.get(("ours_hard", "test_accuracy"), {}) == {}
+def test_a_frame_has_a_row_for_each_run_in_which_something_is_measured():
+    frame = tables.make_frame([make_run("a", 0, 0.7), make_run("b", 1, 0.8), make_run("b", 2, None)], measure, ["loss"])
+    assert list(frame.columns) == ["experiment", "seed", "loss", "name", "test_accuracy"]
+    assert frame[["experiment", "seed", "name"]].to_numpy().tolist() == [["a", 0, "A"], ["b", 1, "B"]]
+    assert frame.loss.isna().all()
+    assert list(tables.make_frame([], measure, ["loss"]).columns) == ["experiment", "seed", "loss"]
 
 
-def test_experiments_with_a_place_are_results_of_its_preset(values):
-    """Experiments that share a place are together; each seed counts where it has the measure."""
-    easy = Place("tuned", "data", "easy", "ours")
-    results = tables.locate(values, {"ours_easy": easy}.get, round_num=5)
-    assert results == {"printed": {}, "tuned": {Cell("data", "easy", "ours", 5, "test_accuracy"): {0: 0.7, 1: 0.8}}}
-    values["longer", "test_accuracy"] = {2: 0.9}
-    results = tables.locate(values, {"ours_easy": easy, "longer": easy}.get, 5, ("tuned", "other"))
-    assert results == {"tuned": {easy.make_cell("test_accuracy", 5): {0: 0.7, 1: 0.8, 2: 0.9}}, "other": {}}
+def test_numbers_of_a_frame_are_results_of_their_place():
+    """What was not measured has no seed, and a column of text is no metric."""
+    easy, hard = (Place("tuned", "data", setting, "ours") for setting in ("easy", "hard"))
+    rows = [(*easy, 0, "x", 0.7, 3), (*easy, 1, "y", 0.8, np.nan), (*hard, 1, "z", np.inf, np.nan)]
+    frame = pd.DataFrame(rows, columns=[*Place._fields, "seed", "name", "test_accuracy", "loss"])
+    assert tables.list_results(frame, 5) == {
+        "printed": {},
+        "tuned": {
+            easy.make_cell("test_accuracy", 5): {0: 0.7, 1: 0.8},
+            easy.make_cell("loss", 5): {0: 3},
+            hard.make_cell("test_accuracy", 5): {1: np.inf},
+        },
+    }
+    assert tables.list_results(frame[:0], 5, ("other",)) == {"other": {}}
 
 
 def test_cells_of_a_table():
-    assert tables.show({0: 0.7, 1: 0.8}) == "75.00 ± 7.07"
-    assert tables.show({0: 7.0}, "points") == "7.00"
-    assert (tables.show({}), tables.show({}, absent="")) == ("not run", "")
-    assert tables.count({0: 1.0}, {}, {0: 1.0, 1: 2.0, 2: 3.0}) == "1 to 3" and tables.count({}) == "0"
+    assert tables.show([0.7, np.nan, 0.8]) == "75.00 ± 7.07"
+    assert tables.show([7.0], "points") == "7.00"
+    assert (tables.show([]), tables.show([np.nan], absent="")) == ("not run", "")
+    assert tables.count([1.0], [], [1.0, 2.0, 3.0]) == "1 to 3" and tables.count([]) == "0"
     assert (tables.show_range([5.0, 3.0, 4.0]), tables.show_range([4]), tables.show_range([])) == ("3 to 5", "4", "")
 
 
 def test_a_pair_has_its_difference_seeds_and_verdict():
-    first = {0: 0.60, 1: 0.70, 2: 0.80, 3: 0.9}
-    assert tables.show_difference(first, {0: 0.5, 1: 0.6, 2: 0.7}) == ["+10.00", "3", "win"]
-    assert tables.show_difference(first, {}) == ["not run", "", ""]
+    first = pd.Series([0.60, 0.70, 0.80, 0.9])
+    assert tables.show_difference(first, first[:3] - 0.1) == ["+10.00", "3", "win"]
+    assert tables.show_difference(first, first[:0]) == ["not run", "", ""]
 
 
 def test_axes_are_crossed_with_their_titles():
