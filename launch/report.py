@@ -8,15 +8,23 @@ Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 
 from collections.abc import Sequence
 
 from launch.command_line import run_main
-from launch.settings.experiments import has_reproductions, import_reproduction
+from launch.settings.errors import FlagError
+from launch.settings.experiments import import_reproduction
 from launch.stop_signals import leave
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    if has_reproductions():
-        return import_reproduction("report").main(argv)
-    return run_main(lambda arguments: import_reproduction("report"), lambda: __doc__.strip(), argv)
+    try:
+        report = import_reproduction("report")
+    except FlagError as error:  # there is no such folder, or a claim in it cannot be read
+        why = error
+
+        def refuse(arguments: Sequence[str]) -> None:
+            raise why
+
+        return run_main(refuse, lambda: __doc__.strip(), argv)
+    return report.main(argv)
 
 
 if __name__ == "__main__":

@@ -314,7 +314,7 @@ def _get(kind: str, name: str) -> Experiment:
     spelled |= {other: other for each in everything.values() if each.short for other in [f"{each.paper}/{each.short}"]}
     near = difflib.get_close_matches(name, list(spelled), n=1, cutoff=0.6)
     hint = f"; did you mean {spelled[near[0]]}?" if near else ""
-    raise FlagError(f"{name}: no such {NAMES[kind]}{hint}{EVERYTHING[kind]}")
+    raise FlagError(f"{name}: no such {NAMES[kind]}{hint or EVERYTHING[kind]}")
 
 
 @functools.cache

@@ -4,10 +4,16 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+from launch.settings.errors import FlagError
 from reproductions.engine.claims import Claim
 from reproductions.engine.collection import Cell
 from reproductions.engine.comparisons import FIELDS, Results
 from reproductions.engine.conditions import Condition
+
+
+class ClaimError(FlagError):
+    """A row that cannot be: which and why, in one line."""
+
 
 Compare = Callable[[Results], Condition | Iterable[Condition]]
 
@@ -52,10 +58,18 @@ class Book:
           text: how these are told, those that have no text of their own.
           seeds: that decide it, in place of those of its data.
           at: fields of its results.
+
+        Raises:
+          ClaimError: it compares nothing, or a result that there cannot be.
         """
         if not (compare or by_construction or not_comparable):
-            raise ValueError(f"{words}: nothing is compared; expected compare, by_construction or not_comparable")
-        found = compare(Results(self.at | at, self.names)) if compare else ()
+            raise ClaimError(
+                f"claim {words!r}: nothing is compared; expected compare, by_construction or not_comparable"
+            )
+        try:
+            found = compare(Results(self.at | at, self.names)) if compare else ()
+        except ValueError as error:
+            raise ClaimError(f"claim {words!r}: {error}") from None
         conditions = (found,) if isinstance(found, Condition) else found
         return Claim(
             section,
@@ -76,7 +90,7 @@ class Book:
         """With its text, and with the seeds that decide it."""
         of_data = {frozenset(self.seeds[cell.dataset]) for cell in condition.cells if cell.dataset in self.seeds}
         if not seeds and len(of_data) > 1:
-            raise ValueError("data with other seeds each; expected seeds in the row")
+            raise ClaimError("a claim on data with other seeds each; expected seeds in the row")
         number = len(condition.cells)
         plain = ", ".join(f"{{{i}.algo}} {{{i}}}" for i in range(number))
         text = condition.text or text or self.texts.get(number, plain)

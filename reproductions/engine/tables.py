@@ -8,7 +8,6 @@ note has its numbers as `{name}`.
 """
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any
 
@@ -63,8 +62,8 @@ def list_results(frame: pd.DataFrame, round_num: int, presets: Iterable[str] = P
 
 
 def show(values: Iterable[float], metric: str = TEST_ACCURACY, absent: str = "not run") -> str:
-    """Mean and deviation over the seeds, accuracies in per cent: "74.12 ± 1.03"; NaN is what was not measured."""
-    return format_measured(metric, [value for value in values if not math.isnan(value)], absent)
+    """Mean and deviation over the seeds, accuracies in per cent: "74.12 ± 1.03"; NaN and None were not measured."""
+    return format_measured(metric, [value for value in values if pd.notna(value)], absent)
 
 
 def show_range(numbers: Iterable[float]) -> str:

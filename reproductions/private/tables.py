@@ -1,5 +1,6 @@
 """What private updates cost: accuracy against epsilon, over the seeds. Imports no TensorFlow."""
 
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,8 +17,6 @@ from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report
 from reproductions.engine.tables import describe, make_frame, make_table, show, show_range
 
-NONE = "none"  # the budget of runs without privacy
-BUDGETS = ("1", "2", "4", "8", NONE)  # epsilon
 MEASURED = ("budget", "rounds", EPSILON_SPENT, "clip_norm", TEST_ACCURACY)
 TITLE = "FedAvg on MNIST, 1,000 clients\nThin lines: runs as they spend their budget"
 
@@ -33,7 +32,7 @@ def measure(run: RunRecord) -> Mapping[str, Any]:
         return {}
     epsilon, last = run.flags["dp_epsilon"], run.rounds[evaluated[-1]]
     return {
-        "budget": f"{epsilon:g}" if epsilon else NONE,
+        "budget": epsilon or math.inf,
         "rounds": evaluated[-1],
         EPSILON_SPENT: f"{last[EPSILON_SPENT]:.4f}" if epsilon else "",
         "clip_norm": f"{run.flags['dp_clip_norm']:g}" if epsilon else "",
@@ -44,8 +43,8 @@ def measure(run: RunRecord) -> Mapping[str, Any]:
 def tabulate(frame: pd.DataFrame) -> Table:
     """A row for each epsilon that was run, those without privacy last."""
     columns = {"rounds": show_range, EPSILON_SPENT: "max", "clip_norm": "max", TEST_ACCURACY: show}
-    found = frame.groupby("budget", as_index=False)
-    return make_table(found.agg({"seed": "size", **columns}).rename(columns={"seed": "seeds"}))
+    found = frame.groupby("budget", as_index=False).agg({"seed": "size", **columns}).rename(columns={"seed": "seeds"})
+    return make_table(found.assign(budget=["none" if math.isinf(each) else f"{each:g}" for each in found.budget]))
 
 
 def build_private_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
@@ -57,21 +56,22 @@ def build_private_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
 def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws `private.png`: the accuracy at the last round against the budget, and each seed's way there."""
     frame = make_frame(runs, measure, MEASURED)
-    ends = [100 * frame[TEST_ACCURACY][frame.budget == budget] for budget in BUDGETS]
+    budgets = sorted(set(frame.budget[frame.budget < math.inf]))
+    *ends, without = [100 * frame[TEST_ACCURACY][frame.budget == budget] for budget in (*budgets, math.inf)]
     lines = []
     for run in runs:
-        if run.flags["dp_epsilon"]:
-            rows = [run.rounds[round_num] for round_num in list_evaluated(run)]
+        if run.flags["dp_epsilon"] and (evaluated := list_evaluated(run)):
+            rows = [run.rounds[round_num] for round_num in evaluated]
             spent, accuracies = (np.array([row[name] for row in rows]) for name in (EPSILON_SPENT, TEST_ACCURACY))
-            color = COLORS[BUDGETS.index(f"{run.flags['dp_epsilon']:g}")]
+            color = COLORS[budgets.index(run.flags["dp_epsilon"]) % len(COLORS)]
             curve = compute_curve(np.log2(spent), 100 * accuracies[:, np.newaxis])
             lines.append(Line("_", curve, {"color": color, "linewidth": 0.9}))
-    places = np.log2([float(budget) for budget in BUDGETS[:-1]])
+    places = np.log2(budgets)
     style = {"color": "#000000", "marker": "o", "linestyle": ":"}
-    lines.append(Line("at the last round", compute_curve(places, ends[:-1]), style))
-    levels = [Line("without privacy", compute_curve([0], ends[-1:]), {"color": COLORS[1], "linestyle": "--"})]
+    lines.append(Line("at the last round", compute_curve(places, ends), style))
+    levels = [Line("without privacy", compute_curve([0], [without]), {"color": COLORS[1], "linestyle": "--"})]
     axes = {"xlabel": "epsilon spent (delta 1e-5, a client more or less)", "ylabel": "test accuracy (%)"}
-    axes |= {"xticks": places, "xticklabels": BUDGETS[:-1]}
+    axes |= {"xticks": places, "xticklabels": [f"{budget:g}" for budget in budgets]}
     return draw_panels([[Panel(lines, levels, axes)]], folder / "private.png", TITLE, (5.8, 3.6))
 
 

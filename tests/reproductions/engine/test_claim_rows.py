@@ -2,7 +2,7 @@
 
 import pytest
 
-from reproductions.engine.claim_rows import Book
+from reproductions.engine.claim_rows import Book, ClaimError
 
 ALGOS = {"ours": "Ours", "other": "The other", "best": "The best"}
 BOOK = Book(
@@ -72,7 +72,7 @@ def test_the_seeds_that_decide_are_those_of_the_data_unless_the_row_has_its_own(
     by_cell = {cell: dict.fromkeys((0, 5, 9, 11), 1.0) for each in conditions for cell in each.cells}
     assert [list(each.compute_by_seed(by_cell.get)) for each in conditions] == [[0, 5, 9, 11], [5, 9], [5, 9], [0]]
     other = Book(BOOK.at, BOOK.names, BOOK.texts, {"har": (5,), "mnist": (0, 1)})
-    with pytest.raises(ValueError, match="data with other seeds each; expected seeds in the row"):
+    with pytest.raises(ClaimError, match="data with other seeds each; expected seeds in the row"):
         other.further("both", lambda runs: runs("ours") > runs("other", dataset="har"))
 
 
@@ -81,7 +81,9 @@ def test_what_is_not_compared_says_why():
     assert follows.follows_in("printed") and not follows.follows_in("tuned")
     cannot = BOOK.claim("V", "it converges", not_comparable="a limit", not_comparable_in=["tuned"])
     assert (cannot.not_comparable, cannot.conditions, cannot.not_comparable_in) == ("a limit", (), {"tuned"})
-    with pytest.raises(ValueError, match="w: nothing is compared; expected compare, by_construction or not_comp"):
+    with pytest.raises(
+        ClaimError, match="claim 'w': nothing is compared; expected compare, by_con"
+    ):
         BOOK.claim("V", "w")
 
 
@@ -89,3 +91,8 @@ def test_what_is_not_compared_says_why():
 def test_a_text_of_what_is_not_there_is_refused(text):
     with pytest.raises((IndexError, AttributeError)):
         BOOK.further("w", lambda runs: runs("ours") > runs("other"), text=text)
+
+
+def test_a_result_that_cannot_be_names_its_claim():
+    with pytest.raises(ClaimError, match="claim 'w': 'outs' is no algo; expected one of ours, other, best"):
+        BOOK.further("w", lambda runs: runs("outs") > 1)

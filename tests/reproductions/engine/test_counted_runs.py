@@ -1,9 +1,12 @@
 """Run folders are matched with their experiment by name and settings, and refused with a reason."""
 
+import pathlib
+
 import pytest
 
+from launch.runs.run_records import RunRecord
 from launch.settings.experiments import make_experiment, ours
-from reproductions.engine.counted_runs import find_experiment_of, read_runs
+from reproductions.engine.counted_runs import choose_runs, find_experiment_of, read_runs
 
 CELL = "fedsikd_mnist_alpha0.1"
 
@@ -66,3 +69,22 @@ def test_a_run_is_of_the_experiment_after_which_the_folder_of_its_seeds_is_calle
     assert record.experiment == "my_own_tuned"
     assert find_experiment_of(tmp_path / "runs" / "my_own_tuned").name == "my_own_tuned"
     assert find_experiment_of(tmp_path / "runs" / "my_own") is None
+
+
+def test_a_seed_counts_once_with_its_longest_run(tmp_path, write_run):
+    short = write_run(tmp_path / "a", "fedsikd_mnist_alpha0.1", 0, rounds=2)
+    long = write_run(tmp_path / "b", "fedsikd_mnist_alpha0.1", 0, rounds=5)
+    chosen, left_out = choose_runs([record for record, _ in read_runs(tmp_path)])
+    assert [run.path for run in chosen] == [long]
+    assert len(left_out) == 1
+    assert left_out[0].startswith(str(short)) and left_out[0].endswith("as many rounds or more")
+
+
+def test_a_shorter_run_with_other_results_is_told_from_a_repeated_one():
+    def run(name, *accuracies):
+        rounds = {number: {"test_accuracy": accuracy} for number, accuracy in enumerate(accuracies, 1)}
+        return RunRecord(pathlib.Path(name), {"seed": 0}, CELL, rounds)
+
+    chosen, left_out = choose_runs([run("short", 0.5, 0.7), run("long", 0.5, 0.6, 0.8)])
+    assert [each.path.name for each in chosen] == ["long"]
+    assert left_out[0].startswith("short") and left_out[0].endswith("and other accuracies in those that both have")
