@@ -81,9 +81,7 @@ def test_what_is_not_compared_says_why():
     assert follows.follows_in("printed") and not follows.follows_in("tuned")
     cannot = BOOK.claim("V", "it converges", not_comparable="a limit", not_comparable_in=["tuned"])
     assert (cannot.not_comparable, cannot.conditions, cannot.not_comparable_in) == ("a limit", (), {"tuned"})
-    with pytest.raises(
-        ClaimError, match="claim 'w': nothing is compared; expected compare, by_con"
-    ):
+    with pytest.raises(ClaimError, match="claim 'w': nothing is compared; expected compare, by_con"):
         BOOK.claim("V", "w")
 
 
