@@ -1,7 +1,7 @@
 """FedCD (Kopparapu, Lin and Zhao 2020) on CIFAR-10, beside FedAvg: Table 1, the figures, and what the text claims.
 
 Expected: FedCD has converged at round 45 (hierarchical archetypes) or 50 (hypergeometric), FedAvg has not after 300;
-FedCD's wall-clock time till then is to FedAvg's as 1 to 1.482 or to 3.488. `claims.toml` has what the text says.
+FedCD's wall-clock time till then is to FedAvg's as 1 to 1.482 or to 3.488. `claims.py` has what the text says.
 Cost on two cores: 5 minutes of training a run in the median, 75 in the medium size; the 92 kept runs took 18.7 hours.
 Command: `python -m launch.sweep --experiments='fedcd/*_hierarchical_authors' --seeds=0-2 -- --runtime=tff`.
 

@@ -101,9 +101,7 @@ WINDOWS = HAR._replace(
     title="HAR, windows",
     tables={0.1: "VIII", 0.5: "VIII"},
     inputs=from_code(
-        CODE,
-        "The inertial windows, 128 steps of 9 signals; the paper prints 561 features.",
-        har_features="inertial",
+        CODE, "The inertial windows, 128 steps of 9 signals; the paper prints 561 features.", har_features="inertial"
     ),
 )
 
