@@ -9,8 +9,8 @@ stopped. `--confirm_seeds` scores the best trials on seeds that were not searche
 the runs, as do the plots of Optuna's.
 
 `--experiment` takes a flagfile or an experiment of a paper. Keep what is asked for in a file and give it as
-`--flagfile`: so the search space is written down before the first trial. Those of the papers lie in `searches.py` beside
-their experiments; `--search=fedsikd/fedavg_mnist_alpha0.1` takes all flags of one.
+`--flagfile`: so the search space is written down before the first trial. Those of the papers lie in `searches.py`,
+beside their experiments; `--search=fedsikd/fedavg_mnist_alpha0.1` takes all flags of one.
 
 Exit codes: 0 all trials are scored, 1 some runs failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM,
 129 by SIGHUP.
