@@ -5,9 +5,9 @@ is chosen, of each method. Imports no TensorFlow.
 """
 
 import pathlib
-import statistics
 from collections.abc import Iterable, Mapping
 
+from launch.comparison.seed_statistics import compute_mean
 from launch.runs.run_records import read_rows
 from launch.runs.tables import write_table
 from launch.sweeps.jobs import open_engine
@@ -51,7 +51,7 @@ def rank_trials(name: str, request: Request, scores: Mapping[tuple[int, str], fl
     rows = []
     for number, settings in enumerate(draw_trials(request.space, request.num_trials), 1):
         found = [scores[number, seed] for seed in request.seeds]
-        mean = "" if None in found else f"{statistics.fmean(found):.6g}"
+        mean = "" if None in found else f"{compute_mean(found):.6g}"
         shown = " ".join("" if score is None else f"{score:.6g}" for score in found)
         cells = (name, str(number), " ".join(format_settings(settings)), shown, mean, "")
         rows.append(dict(zip(COLUMNS, cells, strict=True)))

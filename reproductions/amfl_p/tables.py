@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from launch.comparison.seed_statistics import Difference, compare_by_seed
+from launch.comparison.seed_statistics import Difference, compare_by_seed, compute_mean
 from launch.runs.columns import CLIENTS_FILE, FINE_TUNING_FILE, MEMBERS
 from launch.runs.run_records import RunRecord
 from reproductions.amfl_p import measures
@@ -105,7 +105,7 @@ def tabulate_gaps(placed: pd.DataFrame) -> Table:
         found = own.pivot(index=SEED, columns="algo", values=ACCURACY)
         found = found.reindex(columns=[*ALGOS, "pooled_reference", "majority"])
         gap, closed = (found.pooled_reference - found.fedavg).dropna(), (found.amfl_p - found.fedavg).dropna()
-        share = f"{closed.mean() / gap.mean():.0%}" if len(gap) and len(closed) else NOT_RUN
+        share = f"{compute_mean(closed) / compute_mean(gap):.0%}" if len(gap) and len(closed) else NOT_RUN
         others = found.amfl_p - found.fine_tuning, found.local_only, found.majority
         rows.append([level, show(gap), share, *map(show, others)])
     names = ("pooled reference minus FedAvg, points", "of it closed by AMFL-P", "AMFL-P minus Fine-Tuning, points")
@@ -119,7 +119,7 @@ def find_majority(frame: pd.DataFrame, preset: str = TUNED, sensors: str = MEMBE
 
 def compare(numbers: pd.Series, first: tuple[Any, ...], second: tuple[Any, ...]) -> Difference:
     """The first minus the second, parts of a series by their place in its index, the last of which is the seed."""
-    return compare_by_seed(*(dict(numbers.get(place, {})) for place in (first, second)))
+    return compare_by_seed(*(numbers.get(place, {}) for place in (first, second)))
 
 
 def tabulate_factorial(frame: pd.DataFrame) -> Table:
@@ -156,7 +156,7 @@ def tabulate_costs(frame: pd.DataFrame) -> Table:
     """A row for each degree, start and finish, and for local training: the means over the seeds, in thousands."""
     costs = frame[["examples_of_training", "examples_of_finish"]].dropna().astype(float)
     found = costs.assign(both=costs.sum(axis=1)).groupby(["setting", "variant"])
-    shown = (found.mean() / 1000).map("{:,.0f}".format)
+    shown = (found.agg(compute_mean) / 1000).map("{:,.0f}".format)
     shown.insert(0, "seeds", found.size().astype(str))
     variants = {f"start_{start}_{finish}": titles for (start, finish), titles in cross(AXES["start"], AXES["finish"])}
     variants["local_training"] = ["local training", ""]
@@ -224,7 +224,7 @@ def tabulate_defaults(frame: pd.DataFrame) -> Table:
     for data, title in AXES["data"].items():
         found = [frame[ACCURACY].get((f"defaults_{algo}", data), ()) for algo in AXES["default"]]
         gain, change = (starts[each].get(("defaults_amfl_p", data), {}) for each in starts)
-        start = [compare_by_seed(dict(gain), dict.fromkeys(gain.keys(), 0)).describe()]
+        start = [compare_by_seed(gain, dict.fromkeys(gain.keys(), 0)).describe()]
         start.append(f"{min(change):.1%}" if len(change) else NOT_RUN)
         used = "yes" if data in CHOICE["chosen_on"] else "no"
         rows.append([title, used, count(*found), *map(show, (*found, majority.get(data, ()))), *start])

@@ -27,7 +27,7 @@ from reproductions.engine.figures import Curve, Line, Panel, compute_curve, draw
 from reproductions.engine.markdown import Report, Table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report
-from reproductions.engine.tables import SEED, describe, list_results, make_frame, show, show_difference
+from reproductions.engine.tables import SEED, describe, list_results, make_frame, select, show, show_difference
 
 FEDAVG, FEDAVG_PROXIMAL = "synchronous_plain", "synchronous"
 OLDER = {"old1.25": ALGOS["old1.25"], "old1.5": ALGOS["old1.5"], "old": f"{ALGOS['old']}, gamma 2"}
@@ -124,11 +124,6 @@ def build_async_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     return compose_report(paper, sections, runs, results, **numbers, models=MODEL_BUDGET)
 
 
-def select(frame: pd.DataFrame, case: str, policy: str, *kinds: str) -> pd.DataFrame:
-    """The rows of the frame with the data, the policy and one of the kinds."""
-    return frame[(frame.dataset == case) & (frame.setting == policy) & frame.algo.isin(kinds)]
-
-
 SHOWN = ("final", "mean_of_last", "at_equal_time", "at_equal_uploads", "at_equal_bytes", "fluctuation")
 
 
@@ -136,7 +131,7 @@ def tabulate_results(frame: pd.DataFrame) -> Table:
     """A row for each place."""
     rows = []
     for _, case, policy, kind in PLACES.values():
-        runs = select(frame, case, policy, kind)
+        runs = select(frame, dataset=case, setting=policy, algo=kind)
         shown = [show(runs[metric], metric) for metric in SHOWN]
         costs = ((runs[metric].dropna(), digits) for metric, digits in (("time", 1), ("updates", 0)))
         shown += [f"{compute_mean(values):.{digits}f}" if len(values) else "" for values, digits in costs]
@@ -175,7 +170,7 @@ def list_pairs() -> Iterator[tuple[str, str, Group, Group]]:
 def select_by_seed(frame: pd.DataFrame, case: str, metric: str, policy: str, kind: str) -> pd.Series:
     """A measure by seed; MEAN is of the seeds that have all weightings."""
     kinds = WEIGHTINGS if kind == MEAN else (kind,)
-    by_kind = select(frame, case, policy, *kinds).pivot(index=SEED, columns="algo", values=metric)
+    by_kind = select(frame, dataset=case, setting=policy).pivot(index=SEED, columns="algo", values=metric)
     return by_kind.reindex(columns=kinds).mean(axis=1, skipna=False).dropna()
 
 
@@ -280,7 +275,7 @@ def _make_panel(frame: pd.DataFrame, case: str, groups: Mapping[str, Group], axi
     step = "post" if axis == "time" else None
     lines = []
     for name, (policy, kind) in groups.items():
-        rounds = list(select(frame, case, policy, kind).rounds)
+        rounds = list(select(frame, dataset=case, setting=policy, algo=kind).rounds)
         if rounds:
             style = STYLES[kind.removesuffix(TUNED_SUFFIX)] | {"step": step}
             lines.append(Line(name, compute_accuracy_curve(rounds, axis), style))

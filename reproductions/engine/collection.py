@@ -1,4 +1,4 @@
-"""Collects results: what was measured in runs, by place and seed, then its mean and deviation over the seeds.
+"""What results are called, and numbers of a run that several papers look at.
 
 A paper says where a run stands (`Place`) and what is measured in it; everything after that is the same for all.
 """

@@ -38,6 +38,11 @@ def make_frame(
     return pd.DataFrame(rows, columns=list(found))
 
 
+def select(frame: pd.DataFrame, **values: str) -> pd.DataFrame:
+    """The rows that have these values, by column."""
+    return frame[(frame[list(values)] == pd.Series(values)).all(axis=1)]
+
+
 def make_table(frame: pd.DataFrame) -> Table:
     """A frame of cells that are text already."""
     return Table(list(frame.columns), frame.astype(str).to_numpy().tolist())
@@ -54,9 +59,8 @@ def list_results(frame: pd.DataFrame, round_num: int, presets: Iterable[str] = P
     results: SeedResults = {preset: {} for preset in presets}
     metrics = frame.select_dtypes("number").columns.difference([SEED, *Place._fields], sort=False)
     for place, runs in frame.groupby(list(Place._fields)):
-        for metric in metrics:
-            by_seed = runs.set_index(SEED)[metric].dropna().to_dict()
-            if by_seed:
+        for metric, values in runs.set_index(SEED)[metrics].items():
+            if by_seed := values.dropna().to_dict():
                 results[place[0]][Place(*place).make_cell(metric, round_num)] = by_seed
     return results
 

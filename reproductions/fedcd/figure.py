@@ -17,6 +17,7 @@ from launch.runs.columns import CONFIG_FILE, EVENTS_FILE, ROUND
 from launch.runs.run_records import RunRecord, read_json
 from launch.settings.algorithms import ALGORITHMS
 from reproductions.engine.figures import Line, Panel, compute_curve, compute_curve_by_round, draw_panels, style_series
+from reproductions.engine.tables import select
 from reproductions.fedcd.measures import (
     ACCURACY,
     AUTHORS,
@@ -40,7 +41,6 @@ from reproductions.fedcd.measures import (
     choose_runs,
     make_runs,
     read_authors_run,
-    select,
 )
 
 if TYPE_CHECKING:

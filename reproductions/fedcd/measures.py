@@ -140,11 +140,6 @@ def read_authors_run() -> RunRecord:
     return RunRecord(path, {}, "fedcd_cifar10_hierarchical_authors_full", by_round)
 
 
-def select(frame: pd.DataFrame, **values: str) -> pd.DataFrame:
-    """The rows that have these values, by column."""
-    return frame[(frame[list(values)] == pd.Series(values)).all(axis=1)]
-
-
 def measure(run: RunRecord) -> dict[str, float]:
     """Every measure of a run, by the names of `claims.py`; those of FedCD's models for FedCD only."""
     place = find_place(run.experiment)

@@ -6,13 +6,23 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from launch.comparison.seed_statistics import compute_deviation, compute_mean
 from launch.runs.columns import EVENTS_FILE, TIMING_FILE
 from launch.runs.run_records import RunRecord
 from reproductions.engine.collection import Cell, Place, PrintedValue, SeedResults
 from reproductions.engine.markdown import Report, Section, Table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report
-from reproductions.engine.tables import EXPERIMENT, SEED, describe, list_results, make_frame, show, show_difference
+from reproductions.engine.tables import (
+    EXPERIMENT,
+    SEED,
+    describe,
+    list_results,
+    make_frame,
+    select,
+    show,
+    show_difference,
+)
 from reproductions.fedcd.claims import CLAIMS, FURTHER, SAME_RATES, WHERE_RUNS_END
 from reproductions.fedcd.figure import draw_fedcd_figure
 from reproductions.fedcd.measures import (
@@ -33,7 +43,6 @@ from reproductions.fedcd.measures import (
     measure,
     measure_rounds,
     read_authors_run,
-    select,
 )
 
 LATER_EDITION = "fedcd_annotated.txt"
@@ -259,15 +268,16 @@ def compare_with_base(values: pd.Series, base: pd.Series, usual: pd.Series) -> s
     """
     if values.empty:
         return ""
-    text, never = f"{values.mean():.2f}", sum(map(math.isinf, values))
+    text, never = f"{compute_mean(values):.2f}", sum(map(math.isinf, values))
     if never:
         text = "never" if never == len(values) else f"never in {never} of {len(values)}"
     values, base = values.align(base, join="inner")
     differences = values - base
     if differences.empty or not np.isfinite([*differences, *usual]).all():
         return text
-    counts = abs(differences.mean()) > LEAST_DEVIATIONS * usual.std()
-    return f"{text} ({differences.mean():+.2f}{'*' if counts else ''})"
+    mean, deviation = compute_mean(differences), compute_deviation(usual)
+    counts = deviation is not None and abs(mean) > LEAST_DEVIATIONS * deviation
+    return f"{text} ({mean:+.2f}{'*' if counts else ''})"
 
 
 def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from launch.comparison.seed_statistics import compare_by_seed
+from launch.comparison.seed_statistics import compare_by_seed, compute_deviation, compute_mean
 from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY, TEST_LOSS, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
 from launch.runs.run_records import RunRecord
 from launch.settings.algorithms import ALGORITHMS
@@ -20,7 +20,7 @@ from reproductions.engine.judge import decide_further
 from reproductions.engine.markdown import Report, Table
 from reproductions.engine.paper import Paper
 from reproductions.engine.report import compose_report, format_p_value
-from reproductions.engine.tables import SEED, describe, list_results, make_table, show, show_range
+from reproductions.engine.tables import SEED, describe, list_results, make_table, select, show, show_range
 from reproductions.fedsikd import measures
 from reproductions.fedsikd.claim_book import METRICS
 from reproductions.fedsikd.claims import CLAIMS, FURTHER, NOISE, OWN
@@ -83,7 +83,7 @@ def tabulate_values(printed: pd.DataFrame, frame: pd.DataFrame) -> Table:
     """
     keys = ["preset", *Cell._fields]
     values = frame.melt([*Place._fields, "round_num"], [TEST_ACCURACY, CLIENT_TEST_ACCURACY, TEST_LOSS], "metric")
-    found = values.dropna().groupby(keys).value.agg(mean="mean", deviation="std", seeds="count")
+    found = values.dropna().groupby(keys).value.agg(mean=compute_mean, deviation=compute_deviation, seeds="count")
     found = found.map("{:.8g}".format, na_action="ignore")
     on_own_splits = printed.assign(metric=printed.metric.map({TEST_ACCURACY: CLIENT_TEST_ACCURACY}))
     parts = [printed.assign(value=printed.value.map("{:g}".format))]
@@ -123,7 +123,7 @@ def compare(runs: pd.DataFrame, metric: str, algo: str, best: str = "fedsikd") -
     """
     theirs, mine = (runs[metric][runs.algo == each].dropna() for each in (algo, best))
     scale = 1 if metric in PERCENT_METRICS else 100
-    seeds, lead = sorted(theirs.index), compare_by_seed(dict(mine / scale), dict(theirs / scale))
+    seeds, lead = sorted(theirs.index), compare_by_seed(mine / scale, theirs / scale)
     is_row = len(seeds) > 1 and seeds == list(range(seeds[0], seeds[-1] + 1))
     which = f"{seeds[0]} to {seeds[-1]}" if is_row else ", ".join(map(str, seeds))
     count = f"{len(seeds)} ({which})" if seeds else ""
@@ -139,7 +139,7 @@ def tabulate_own_splits(by_seed: pd.DataFrame, p_values: Mapping[Place, float | 
     frame, rows = pd.concat([by_seed, usual]), []
     names = {**NAMES, "control": AXES["further"]["control"], "majority": "majority class"}
     for preset, dataset, alpha in itertools.product((PRINTED, TUNED), DATA, ALPHAS):
-        runs = frame.query("preset == @preset and dataset == @dataset and setting == @alpha")
+        runs = select(frame, preset=preset, dataset=dataset, setting=alpha)
         measured = set(runs.algo[runs[CLIENT_TEST_ACCURACY].notna()])
         for algo in [algo for algo in names if {algo, "fedsikd"} <= measured]:
             _, on_test, lead = compare(runs, TEST_ACCURACY, algo)
@@ -154,7 +154,7 @@ def tabulate_own_splits(by_seed: pd.DataFrame, p_values: Mapping[Place, float | 
 def tabulate_tuned(by_seed: pd.DataFrame) -> Table:
     """Tuned against tuned, with control and ablations, at equal rounds and at equal bytes."""
     rows = []
-    for alpha, runs in by_seed.query("preset == @TUNED and dataset == @MNIST").groupby("setting"):
+    for alpha, runs in select(by_seed, preset=TUNED, dataset=MNIST).groupby("setting"):
         for algo, name in (NAMES | AXES["further"]).items():
             seeds, *cells = compare(runs, TEST_ACCURACY, algo)
             for metric in ("equal_bytes_accuracy", CLIENT_TEST_ACCURACY):
@@ -193,7 +193,7 @@ def draw_fedsikd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
     """
     placed, panels = measures.place_runs(runs), []
     for preset, dataset, alpha in itertools.product((PRINTED, TUNED), DATA, ALPHAS):
-        of_panel = placed.query("preset == @preset and dataset == @dataset and setting == @alpha")
+        of_panel = select(placed, preset=preset, dataset=dataset, setting=alpha)
         drawn = {algo: keep_longest(list(of_panel.run[of_panel.algo == algo])) for algo in NAMES}
         if any(drawn.values()) or (preset == PRINTED and dataset != measures.HAR_WINDOWS):
             seeds = show_range(len(each) for each in drawn.values() if each)

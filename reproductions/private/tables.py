@@ -27,7 +27,7 @@ def list_evaluated(run: RunRecord) -> list[int]:
 
 
 def measure(run: RunRecord) -> Mapping[str, Any]:
-    """What the last evaluated round says; nothing of a run that was never evaluated."""
+    """What the last evaluated round says, accuracy in per cent; nothing of a run that was never evaluated."""
     if not (evaluated := list_evaluated(run)):
         return {}
     epsilon, last = run.flags["dp_epsilon"], run.rounds[evaluated[-1]]
@@ -36,13 +36,14 @@ def measure(run: RunRecord) -> Mapping[str, Any]:
         "rounds": evaluated[-1],
         EPSILON_SPENT: f"{last[EPSILON_SPENT]:.4f}" if epsilon else "",
         "clip_norm": f"{run.flags['dp_clip_norm']:g}" if epsilon else "",
-        TEST_ACCURACY: last[TEST_ACCURACY],
+        TEST_ACCURACY: 100 * last[TEST_ACCURACY],
     }
 
 
 def tabulate(frame: pd.DataFrame) -> Table:
     """A row for each epsilon that was run, those without privacy last."""
-    columns = {"rounds": show_range, EPSILON_SPENT: "max", "clip_norm": "max", TEST_ACCURACY: show}
+    columns = {"rounds": show_range, EPSILON_SPENT: "max", "clip_norm": "max"}
+    columns[TEST_ACCURACY] = lambda percents: show(percents, "percent")
     found = frame.groupby("budget", as_index=False).agg({"seed": "size", **columns}).rename(columns={"seed": "seeds"})
     return make_table(found.assign(budget=["none" if math.isinf(each) else f"{each:g}" for each in found.budget]))
 
@@ -57,7 +58,7 @@ def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
     """Draws `private.png`: the accuracy at the last round against the budget, and each seed's way there."""
     frame = make_frame(runs, measure, MEASURED)
     budgets = sorted(set(frame.budget[frame.budget < math.inf]))
-    *ends, without = [100 * frame[TEST_ACCURACY][frame.budget == budget] for budget in (*budgets, math.inf)]
+    *ends, without = [frame[TEST_ACCURACY][frame.budget == budget] for budget in (*budgets, math.inf)]
     lines = []
     for run in runs:
         if run.flags["dp_epsilon"] and (evaluated := list_evaluated(run)):

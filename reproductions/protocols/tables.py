@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from launch.comparison.seed_statistics import compute_mean
 from launch.plots.style import COLORS
 from launch.runs.columns import ROUND
 from launch.runs.run_records import RunRecord
@@ -60,7 +61,9 @@ def tabulate(frame: pd.DataFrame) -> Table:
             found = frame[frame.experiment == name]
             if len(found):
                 printed = read_printed(name)
-                shown = ["", ""] if printed is None else [f"{printed:g}", f"{found[PERCENT].mean() - printed:+.2f}"]
+                shown = (
+                    ["", ""] if printed is None else [f"{printed:g}", f"{compute_mean(found[PERCENT]) - printed:+.2f}"]
+                )
                 ours = show(found[PERCENT], PERCENT)
                 place = [words["title"], title, TEXTS["tested_on"][words["judged_by"]]]
                 rows.append([*place, str(count_rounds(name)), str(len(found)), shown[0], ours, shown[1]])

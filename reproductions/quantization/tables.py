@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from launch.comparison.seed_statistics import compute_mean
 from launch.runs.columns import EXPORT_REPORT, MODEL, TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_rows
 from models.model_names import EXPORT_FORMATS
@@ -30,14 +31,16 @@ TARGET_COLUMNS = ("experiment", "target", "measured", "verdict")
 
 
 def make_runs(runs: Iterable[RunRecord]) -> pd.DataFrame:
-    """A row a run that has its twin: the name of both, seed, whether it is quantization-aware, rounds, accuracy."""
+    """A row a run that has its twin: name of both, seed, whether it is quantization-aware, rounds, accuracy (%)."""
     rows = [
         (run.experiment.removesuffix(QAT_SUFFIX), run.flags["seed"], run.experiment.endswith(QAT_SUFFIX), run, last)
         for run in runs
         for last in [max(run.rounds)]
     ]
     frame = pd.DataFrame(rows, columns=["experiment", "seed", "is_qat", "run", "rounds"])
-    frame[TEST_ACCURACY] = [run.rounds[last][TEST_ACCURACY] for run, last in zip(frame.run, frame.rounds, strict=True)]
+    frame["percent"] = [
+        100 * run.rounds[last][TEST_ACCURACY] for run, last in zip(frame.run, frame.rounds, strict=True)
+    ]
     has_twin = frame.groupby(["experiment", "seed"]).is_qat.transform("nunique") == 2
     return frame[has_twin]
 
@@ -83,7 +86,7 @@ def build_quantization_report(paper: Paper, runs: Sequence[RunRecord]) -> Report
 
 def list_files(files: pd.DataFrame) -> list[list[str]]:
     """A row for each experiment and format, with the columns of `tables.toml`."""
-    takes = {"mean": pd.Series.mean, "worst": pd.Series.min}
+    takes = {"mean": compute_mean, "worst": min}
     rows = []
     for (experiment, name), found in files.groupby(["experiment", "format"]):
         shown = [f"{takes[take](found[number]):{form}}" for number, take, form in TEXTS["file_columns"].values()]
@@ -92,13 +95,19 @@ def list_files(files: pd.DataFrame) -> list[list[str]]:
     return sorted(rows, key=lambda row: (row[0], formats.index(row[1])))
 
 
+def compute_lead(runs: pd.DataFrame) -> float:
+    """Mean accuracy of the quantization-aware runs minus that of the float runs, in points."""
+    of_float, of_qat = (compute_mean(runs.percent[runs.is_qat == is_qat]) for is_qat in (False, True))
+    return of_qat - of_float
+
+
 def list_runs(frame: pd.DataFrame) -> list[list[str]]:
     """A row for each pair of experiments, the columns of RUN_COLUMNS."""
     rows = []
     for experiment, runs in frame.groupby("experiment"):
-        of_float, of_qat = (runs[TEST_ACCURACY][runs.is_qat == is_qat] for is_qat in (False, True))
-        lead = f"{100 * (of_qat.mean() - of_float.mean()):+.2f}"
-        rows.append([experiment, str(len(of_float)), show_range(runs.rounds), show(of_float), show(of_qat), lead])
+        of_float, of_qat = (runs.percent[runs.is_qat == is_qat] for is_qat in (False, True))
+        lead, accuracies = compute_lead(runs), (show(each, "percent") for each in (of_float, of_qat))
+        rows.append([experiment, str(len(of_float)), show_range(runs.rounds), *accuracies, f"{lead:+.2f}"])
     return rows
 
 
@@ -110,8 +119,8 @@ def judge_targets(frame: pd.DataFrame, files: pd.DataFrame) -> list[list[str]]:
             found = files[(files.experiment == experiment) & (files.format == target["format"])]
             judged = judge(target, found[target["number"]] if len(found) else ())
             rows.append([experiment, f"{target['format']}: {target['words']}", *judged])
-        means, target = 100 * runs.groupby("is_qat")[TEST_ACCURACY].mean(), TEXTS["run_target"]
-        rows.append([experiment, target["words"], *judge(target, [abs(means[True] - means[False])])])
+        target = TEXTS["run_target"]
+        rows.append([experiment, target["words"], *judge(target, [abs(compute_lead(runs))])])
     return rows
 
 

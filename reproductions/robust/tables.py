@@ -23,18 +23,19 @@ TEXTS = read_toml("robust", "tables.toml")
 ATTACKS, AGGREGATORS = TEXTS["attack"], TEXTS["aggregator"]  # their words
 NONE, WORST = "none", "worst"
 ROUNDS = 20  # of a whole run
-MEASURED = ("aggregator", "attack", TEST_ACCURACY)
+PERCENT = "percent"
+MEASURED = ("aggregator", "attack", PERCENT)
 COLUMNS = ("aggregator", "seeds", *ATTACKS, WORST)
 TITLE = "FedAvg on MNIST, 10 of 50 clients attack: mean over the seeds with 95 % intervals"
 PANELS_A_ROW = 3
 
 
 def measure(run: RunRecord) -> Mapping[str, Any]:
-    """The accuracy after the last round, and of what; nothing of a run that is not there yet."""
+    """The accuracy in per cent after the last round, and of what; nothing of a run that is not there yet."""
     if TEST_ACCURACY not in (last := run.rounds.get(ROUNDS, {})):
         return {}
     attack = run.experiment.removeprefix("fedavg_mnist_attack_").removesuffix(f"_{run.flags['aggregator']}")
-    return {"aggregator": run.flags["aggregator"], "attack": attack, TEST_ACCURACY: last[TEST_ACCURACY]}
+    return {"aggregator": run.flags["aggregator"], "attack": attack, PERCENT: 100 * last[TEST_ACCURACY]}
 
 
 def tabulate(frame: pd.DataFrame) -> Table:
@@ -42,11 +43,11 @@ def tabulate(frame: pd.DataFrame) -> Table:
     rows = []
     for aggregator, title in AGGREGATORS.items():
         own = frame[frame.aggregator == aggregator]
-        by_attack = own.pivot(index="seed", columns="attack", values=TEST_ACCURACY).reindex(columns=ATTACKS)
+        by_attack = own.pivot(index="seed", columns="attack", values=PERCENT).reindex(columns=ATTACKS)
         if len(own):
             worst = by_attack.drop(columns=NONE).min(axis=1, skipna=False)
-            cells = [show(by_attack[attack]) for attack in ATTACKS]
-            rows.append([title, show_range(own.groupby("attack").size()), *cells, show(worst)])
+            cells = [show(by_attack[attack], PERCENT) for attack in ATTACKS]
+            rows.append([title, show_range(own.groupby("attack").size()), *cells, show(worst, PERCENT)])
     return Table(COLUMNS, rows)
 
 
@@ -69,7 +70,7 @@ def _build_panel(frame: pd.DataFrame, title: str) -> Panel:
     def paint(ax: "Axes") -> None:
         for place, name in enumerate(reversed(AGGREGATORS)):
             color = COLORS[1] if name == "mean" else GREY  # the weighted mean, beside which the others are to be read
-            paint_means(ax, place, list(100 * frame[TEST_ACCURACY][frame.aggregator == name]), color)
+            paint_means(ax, place, list(frame[PERCENT][frame.aggregator == name]), color)
         ax.set_yticks(range(len(AGGREGATORS)), reversed(AGGREGATORS.values()))
         ax.set_xlim(0, 100)
 

@@ -8,6 +8,7 @@ from launch.report import main
 from reproductions.engine.collection import Cell
 from reproductions.engine.counted_runs import collect_runs
 from reproductions.engine.figures import compute_curve_by_round
+from reproductions.engine.tables import select
 from reproductions.fedcd.figure import draw_fedcd_figure
 from reproductions.fedcd.measures import (
     SIZES,
@@ -15,7 +16,6 @@ from reproductions.fedcd.measures import (
     compute_trailing_means,
     find_convergence,
     make_runs,
-    select,
 )
 from reproductions.fedcd.tables import list_findings, measure_runs
 from reproductions.registry import PAPERS
