@@ -161,8 +161,8 @@ _ROWS = (
     ),
     Dataset(
         "files",
-        loader="datasets.files.formats:open_data",
-        partition="datasets.files.formats:choose_partition",
+        loader="datasets.file_formats:open_data",
+        partition="datasets.file_formats:choose_partition",
         origin="your own file or folder, named by --data",
     ),
     Dataset(

@@ -11,10 +11,10 @@ from datasets.client_source import ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
-from datasets.files.leaf import open_leaf
-from datasets.files.leaf_examples import IMAGE_NAMES
-from datasets.files.leaf_files import find_leaf_files
-from datasets.files.leaf_images import DEFAULT_SIZE
+from datasets.formats.leaf import open_leaf
+from datasets.leaf.examples import IMAGE_NAMES
+from datasets.leaf.files import find_leaf_files
+from datasets.leaf.images import DEFAULT_SIZE
 
 CLASS_NAMES = ("not smiling", "smiling")
 FOLDER = "celeba"

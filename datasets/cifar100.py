@@ -24,10 +24,10 @@ from datasets.dataset import CIFAR100_FORMS, DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
-from datasets.files.tff import open_tff
-from datasets.files.tff_database import TffDatabase
-from datasets.files.tff_example import Features
-from datasets.files.tff_records import Decoder, get_class, open_records
+from datasets.formats.tff import open_tff
+from datasets.tff_files.database import TffDatabase
+from datasets.tff_files.example import Features
+from datasets.tff_files.records import Decoder, get_class, open_records
 
 FOLDER_NAME = "cifar-100-python"
 REMOTE_FILE = RemoteFile(

@@ -40,7 +40,7 @@ class DatasetOptions:
       har_features: one of `HAR_FEATURES`.
       npz: path of the user's file, for "npz".
       data: the user's file or folder, for "files".
-      data_format: a name of `datasets.files.formats.FORMAT_NAMES`, or "auto" to look.
+      data_format: a name of `datasets.file_formats.FORMAT_NAMES`, or "auto" to look.
       client_column: of a table, whose a row is; "" to guess, "none" for no such column, as with the time and the test.
       label_column: of a table, one or several with commas between them; "" to guess.
       feature_columns: of a table, with commas between them; "" for all that are nothing else.

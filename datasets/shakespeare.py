@@ -12,10 +12,10 @@ from datasets.cache_folder import search_dirs
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_missing, locate_downloaded
-from datasets.files.leaf import open_leaf
-from datasets.files.leaf_examples import CHARACTERS
-from datasets.files.leaf_files import find_leaf_files
-from datasets.files.tff import open_tff
+from datasets.formats.leaf import open_leaf
+from datasets.formats.tff import open_tff
+from datasets.leaf.examples import CHARACTERS
+from datasets.leaf.files import find_leaf_files
 
 REMOTE_FILE = RemoteFile(
     "shakespeare.sqlite.lzma", ("https://storage.googleapis.com/tff-datasets-public/shakespeare.sqlite.lzma",)

@@ -32,11 +32,11 @@ from datasets.dataset import STACKOVERFLOW_TASKS, DatasetLocation, DatasetOption
 from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
-from datasets.files.tff import open_tff
-from datasets.files.tff_database import TffDatabase
-from datasets.files.tff_example import Features, decode_example
-from datasets.files.tff_records import Decoder, get_text, open_records
+from datasets.formats.tff import open_tff
 from datasets.label_format import MULTI_LABEL, NEXT_TOKEN, LabelFormat
+from datasets.tff_files.database import TffDatabase
+from datasets.tff_files.example import Features, decode_example
+from datasets.tff_files.records import Decoder, get_text, open_records
 
 _ADDRESS = "https://storage.googleapis.com/tff-datasets-public/"
 REMOTE_FILE = RemoteFile("stackoverflow.sqlite.lzma", (f"{_ADDRESS}stackoverflow.sqlite.lzma",))

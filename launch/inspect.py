@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from datasets.catalog import find_dataset, get_title
 from datasets.dataset import DatasetOptions
-from datasets.files.formats import find_format
+from datasets.file_formats import find_format
 from launch.command_line import parse_command, run_command
 from launch.inspection.findings import describe, inspect_data
 from launch.inspection.page import BAR, PLAIN_BAR, list_lines

@@ -13,7 +13,7 @@ from datasets.dataset import (
     STACKOVERFLOW_TASKS,
     DatasetOptions,
 )
-from datasets.files.formats import AUTO, FORMAT_NAMES
+from datasets.file_formats import AUTO, FORMAT_NAMES
 from datasets.layouts import AS_STORED, BYTES, LAYOUTS, SCALE_FORM
 from models.task_kinds import LOSSES, TASK_NAMES
 from tff_algos.settings.config_fields import Needs, Setting, needs_value, setting

@@ -18,8 +18,8 @@ parquet = pytest.importorskip("pyarrow.parquet")
 
 from datasets.dataset import DatasetOptions  # noqa: E402 - after the library that may be missing
 from datasets.errors import DatasetError  # noqa: E402
-from datasets.files.client_files import choose_client_files_partition, open_client_files  # noqa: E402
-from datasets.files.parquet import choose_parquet_partition, is_parquet, open_parquet  # noqa: E402
+from datasets.formats.client_files import choose_client_files_partition, open_client_files  # noqa: E402
+from datasets.formats.parquet import choose_parquet_partition, is_parquet, open_parquet  # noqa: E402
 
 OPTIONS = DatasetOptions()
 TABLE = {
@@ -215,7 +215,7 @@ def test_images_are_resized_and_converted_on_request(tmp_path):
 
 
 def test_a_large_file_is_read_in_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr("datasets.files.parquet.BATCH_ROWS", 7)
+    monkeypatch.setattr("datasets.formats.parquet.BATCH_ROWS", 7)
     columns = {"user": [f"u{n % 3}" for n in range(50)], "a": list(range(50)), "y": [n % 2 for n in range(50)]}
     clients, _ = read(write(tmp_path / "mine.parquet", columns))
     assert clients["u1"][0][:, 0].tolist() == list(range(1, 50, 3))

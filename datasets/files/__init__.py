@@ -1,1 +1,0 @@
-"""What people hold: files and folders in the formats of the field, each read by a module of its own."""

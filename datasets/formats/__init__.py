@@ -1,0 +1,1 @@
+"""The formats of files and folders that `--data` takes, a module each."""

@@ -1,0 +1,41 @@
+"""`--data` on an npz file: what `--dataset=npz` reads."""
+
+import dataclasses
+import os
+import zipfile
+
+from datasets.arrays import ArrayDataset
+from datasets.dataset import DatasetOptions
+from datasets.file_formats import FileFormat
+from datasets.npz import choose_partition, load_npz_arrays
+from datasets.unused_options import OF_IMAGES, OF_TABLES, OF_TEXT, refuse_options
+
+
+def is_npz(path: str) -> bool:
+    """Whether it is a zip archive of arrays."""
+    return os.path.isfile(path) and (path.endswith(".npz") or _is_zip_of_arrays(path))
+
+
+def _is_zip_of_arrays(path: str) -> bool:
+    if not zipfile.is_zipfile(path):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, ValueError, RuntimeError):
+        return False
+    return bool(names) and all(name.endswith(".npy") for name in names)
+
+
+def open_npz(path: str, options: DatasetOptions) -> ArrayDataset:
+    """The file's arrays; see `datasets.npz`."""
+    refuse_options(path, "an npz file", options, *OF_TABLES, *OF_IMAGES, *OF_TEXT)
+    return load_npz_arrays(path, options.seed, options.layout, options.scale, options.task)
+
+
+def choose_npz_partition(path: str, options: DatasetOptions) -> str:
+    """See `datasets.npz.choose_partition`."""
+    return choose_partition(dataclasses.replace(options, npz=path))
+
+
+FORMAT = FileFormat("an npz file of arrays", is_npz, open_npz, choose_npz_partition, rank=10)

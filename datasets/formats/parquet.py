@@ -1,0 +1,210 @@
+"""`--data` on parquet and Arrow: a file, a folder of them, and what Hugging Face and Flower Datasets save to disk.
+
+pyarrow reads them, which the extra `parquet` brings. Files are read batch by batch.
+"""
+
+import contextlib
+import json
+import os
+import typing
+from collections.abc import Iterator
+
+from datasets.client_source import ClientSource
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
+from datasets.file_formats import FileFormat
+from datasets.image_pixels import ImageForm
+from datasets.tables.arrow_files import (
+    DICT_FILE,
+    STATE_FILE,
+    ArrowFile,
+    find_arrow_files,
+    find_class_names,
+    is_arrow_file,
+    is_parquet_file,
+    read_class_names,
+    walk_files,
+)
+from datasets.tables.roles import names_clients
+from datasets.tables.source import choose_table_partition, open_table
+from datasets.tables.table import Piece, Table, list_names
+
+if typing.TYPE_CHECKING:
+    import pyarrow
+
+BATCH_ROWS, BATCH_BLOCKS = 8192, 256  # rows at a time, of numbers and text, and of arrays and images
+MOST_LOOKED_AT = 100_000  # entries of folders, to tell whether there is such a file
+INSTALL = ".venv/bin/python -m pip install -r requirements-parquet.lock"
+
+
+def is_parquet(path: str) -> bool:
+    """Whether it is a parquet or Arrow file, or a folder of such."""
+    if not os.path.isdir(path):
+        return is_arrow_file(path)
+    if any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, DICT_FILE)):
+        return True
+    return next(walk_files(path, MOST_LOOKED_AT), None) is not None
+
+
+def open_parquet(path: str, options: DatasetOptions) -> ClientSource:
+    """The clients of a table.
+
+    Raises:
+      DatasetError: pyarrow is not installed; else see `make_arrow_table` and `table_source.open_table`.
+    """
+    return open_table(make_arrow_table(path, options), options)
+
+
+def choose_parquet_partition(path: str, options: DatasetOptions) -> str:
+    """See `datasets.tables.source.choose_table_partition`."""
+    return choose_table_partition(make_arrow_table(path, options), options)
+
+
+def make_arrow_table(path: str, options: DatasetOptions, files: list[ArrowFile] | None = None) -> Table:
+    """A table of parquet or Arrow files.
+
+    Args:
+      path: a file or a folder.
+      options: which column names clients, and how images are read.
+      files: those of the folder, where it is known already what their names mean.
+
+    Raises:
+      DatasetError: pyarrow is not installed, there is no such file, or one cannot be read.
+    """
+    require_pyarrow(path)
+    given = files is not None
+    files = files or find_arrow_files(path)
+    schema = _read_schema(files[0].path)
+    from datasets.tables.arrow_cells import convert_column, is_block_type
+
+    columns = tuple(schema.names)
+    twice = [name for name in columns if columns.count(name) > 1]
+    if twice:
+        raise DatasetError(f"{files[0].path}: two columns are called {twice[0]!r}, expected different names")
+    if not given and all(file.is_own_name for file in files) and names_clients(columns, options):
+        files = [file._replace(client="", is_own_name=False) for file in files]
+    blocks = tuple(field.name for field in schema if is_block_type(field.type))
+    images = ImageForm(options.image_size, options.image_colour)
+
+    def read(names: tuple[str, ...]) -> Iterator[Piece]:
+        form = images
+        for file in files:
+            num_rows = BATCH_BLOCKS if set(names) & set(blocks) else BATCH_ROWS
+            for first, batch in _read_batches(file.path, names, files[0].path, num_rows):
+                locate = _Locator(file.path, first)
+                cells = {}
+                for name in names:
+                    cells[name] = convert_column(batch.column(name), name, locate, form)
+                    if cells[name].block is not None and len(batch):
+                        form = form.fix(cells[name].block[0]) if cells[name].block.ndim == 4 else form
+                yield Piece(cells, file.client, file.split, locate)
+
+    names = _find_class_names(schema) or (read_class_names(path) if os.path.isdir(path) else {})
+    form = "parquet" if is_parquet_file(files[0].path) else "Arrow"
+    has_clients = all(file.client for file in files)
+    return Table(path, tuple(file.path for file in files), columns, read, form, blocks, names, has_clients)
+
+
+def require_pyarrow(path: str) -> None:
+    """Raises DatasetError, with the command to type, if pyarrow is not installed."""
+    try:
+        import pyarrow  # noqa: F401 - whether it can be
+    except ImportError as error:
+        raise DatasetError(
+            f"{path}: parquet and Arrow are read by pyarrow, which is not installed ({error}); {INSTALL}"
+        ) from None
+
+
+class _Locator:
+    """Says where a row of a batch stands."""
+
+    def __init__(self, path: str, first: int):
+        self._path, self._first = path, first
+
+    def __call__(self, row: int) -> str:
+        return f"{self._path}, row {self._first + row} (counted from 0)"
+
+
+@contextlib.contextmanager
+def _guard(path: str) -> Iterator[None]:
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, DatasetError):
+            raise
+        line = str(error).splitlines()[0] if str(error) else type(error).__name__
+        size = os.path.getsize(path) if os.path.isfile(path) else -1
+        problem = "empty, 0 bytes" if size == 0 else f"damaged, cut or no parquet or Arrow file ({line[:200]})"
+        raise DatasetError(f"{path}: {problem}; expected a whole one") from None
+
+
+def _read_schema(path: str) -> "pyarrow.Schema":
+    with _guard(path):
+        if is_parquet_file(path):
+            import pyarrow.parquet
+
+            return pyarrow.parquet.read_schema(path)
+        with _open_arrow(path) as reader:
+            return reader.schema
+
+
+@contextlib.contextmanager
+def _open_arrow(path: str) -> Iterator[typing.Any]:
+    """A reader of record batches, of Arrow's file format or, as Hugging Face saves, of its stream format."""
+    import pyarrow
+
+    with pyarrow.memory_map(path) as source:
+        start = source.read(6)
+        source.seek(0)
+        open_reader = pyarrow.ipc.open_file if start == b"ARROW1" else pyarrow.ipc.open_stream
+        with open_reader(source) as reader:
+            yield reader
+
+
+def _read_batches(
+    path: str, names: tuple[str, ...], first_path: str, num_rows: int
+) -> Iterator[tuple[int, "pyarrow.RecordBatch"]]:
+    """(row of the file, batch of at most so many rows, and one at least, with these columns)."""
+    with _guard(path):
+        found = _read_schema(path).names
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise DatasetError(
+                f"{path}: column {missing[0]!r} is missing, which {first_path} has; it has {list_names(found)}"
+            )
+        row = 0
+        read = _read_parquet if is_parquet_file(path) else _read_arrow
+        for batch in read(path, names, num_rows):
+            if len(batch):
+                yield row, batch
+            row += len(batch)
+
+
+def _read_parquet(path: str, names: tuple[str, ...], num_rows: int) -> Iterator["pyarrow.RecordBatch"]:
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path) as file:
+        yield from file.iter_batches(num_rows, columns=list(names))
+
+
+def _read_arrow(path: str, names: tuple[str, ...], num_rows: int) -> Iterator["pyarrow.RecordBatch"]:
+    with _open_arrow(path) as reader:
+        is_file = hasattr(reader, "num_record_batches")
+        batches = (reader.get_batch(place) for place in range(reader.num_record_batches)) if is_file else reader
+        for batch in batches:
+            for start in range(0, len(batch), num_rows):
+                yield batch.slice(start, num_rows).select(list(names))
+
+
+def _find_class_names(schema: "pyarrow.Schema") -> dict[str, tuple[str, ...]]:
+    """The names of labels in the schema, where Hugging Face wrote it."""
+    try:
+        info = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        return find_class_names(info.get("info", {}).get("features"))
+    except (ValueError, AttributeError):
+        return {}
+
+
+FORMAT = FileFormat("parquet or Arrow", is_parquet, open_parquet, choose_parquet_partition, rank=40)

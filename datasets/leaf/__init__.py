@@ -1,0 +1,1 @@
+"""What LEAF's JSON files hold."""

@@ -1,0 +1,193 @@
+"""A folder with an npz file for each client: arrays x and y, or, as PFLlib writes them, a dictionary of these.
+
+alice.npz, bob.npz                  x, y and, where there is one, the client's own test part, x_test, y_test
+train/0.npz, test/0.npz             the parts in folders
+"""
+
+import zipfile
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from datasets.arrays import ExampleFormat
+from datasets.client_source import TEST, TRAIN, ClientSource
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
+from datasets.example_store import StoreWriter, open_or_write_store
+from datasets.federated_data import Preprocessing
+from datasets.file_digest import compute_source_digest
+from datasets.file_formats import name_data
+from datasets.label_format import NEXT_TOKEN, REGRESSION, LabelFormat
+from datasets.layouts import AUTO, FEATURES, NO_SCALE, TOKENS, choose_preprocessing, describe_examples, resolve_layout
+from datasets.npz import check_examples, convert_examples
+from datasets.npz_file import DAMAGES, has_array, read_npz_file
+from datasets.npz_labels import read_task_labels, standardise
+from datasets.pickled_arrays import read_pickled_arrays
+from datasets.unused_options import OF_IMAGES, OF_TABLES, OF_TEXT, refuse_options
+
+VERSION = 1
+_PICKLED = "data"  # the entry of PFLlib's files
+
+
+class ClientFile(NamedTuple):
+    """A file of a client's examples of one part, or of both."""
+
+    path: str
+    client: str
+    split: str
+
+
+def open_npz_clients(path: str, files: list[ClientFile], options: DatasetOptions) -> ClientSource:
+    """The clients of a folder of npz files.
+
+    Each file is read once, one at a time, into a store.
+
+    Args:
+      path: the folder.
+      files: in a fixed order.
+      options: layout, scale and task.
+
+    Raises:
+      DatasetError: a file cannot be read, or they do not fit together.
+    """
+    refuse_options(path, "npz files", options, *OF_TABLES, *OF_IMAGES, *OF_TEXT)
+    names = [[file.client, file.split] for file in files]
+    try:
+        digest = compute_source_digest(
+            [file.path for file in files], [VERSION, "npz", names, options.layout, options.task or ""]
+        )
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None
+    store = open_or_write_store(digest, lambda writer: _write(path, files, options, writer))
+    facts, shape = store.facts, tuple(store.x.shape[1:])
+    layout, is_uint8 = facts["layout"], store.x.dtype == np.uint8
+    if layout == TOKENS and options.scale not in (AUTO, NO_SCALE):
+        raise DatasetError(f"scale={options.scale}: tokens are looked up, not scaled; leave it out")
+    preprocessing = Preprocessing() if layout == TOKENS else choose_preprocessing(options.scale, shape, is_uint8)
+    labels = LabelFormat(**{**facts["labels"], "shape": tuple(facts["labels"]["shape"])})
+    if labels.task == REGRESSION:
+        offset, scale = standardise(np.array(store.y[store.splits == 0]))
+        labels = LabelFormat(labels.task, labels.shape, labels.num_outputs, offset, scale)
+    class_names = tuple(facts["class_names"])
+    reading = [describe_examples(shape, preprocessing, layout), "an npz file a client", facts["reading"]]
+    return ClientSource(
+        name=name_data(path),
+        format=ExampleFormat(
+            shape, store.x.dtype.name, class_names, preprocessing, labels=labels, takes_tokens=layout == TOKENS
+        ),
+        client_names=store.client_names,
+        num_examples=store.num_examples,
+        read=store.read,
+        digest=digest,
+        reading="; ".join(filter(None, reading)),
+        are_features=layout == FEATURES,
+        count_labels=(lambda: store.count_labels(len(class_names))) if labels.is_by_class else None,
+    )
+
+
+def _write(path: str, files: list[ClientFile], options: DatasetOptions, writer: StoreWriter) -> Mapping[str, Any]:
+    """Reads labels, then examples, a file at a time."""
+    parts = [(file, part, *pair) for file in files for part, *pair in _list_parts(file)]
+    labels, lengths, shape, form = [], [], (), None
+    largest_token = 0
+    for file, _, x_key, y_key in parts:
+        arrays = read_arrays(file.path, (x_key, y_key))
+        x, y = arrays[x_key], arrays[y_key]
+        check_examples(file.path, x_key, x)
+        if len(y) != len(x):
+            raise DatasetError(
+                f"{file.path}: {len(x)} examples and {len(y)} labels, expected one label for each example"
+            )
+        if form is None:
+            shape, form = x.shape[1:], (x.dtype.kind, file.path)
+        if x.shape[1:] != shape:
+            raise DatasetError(
+                f"{file.path}: {x_key} has examples of shape {x.shape[1:]}, expected {shape} as {form[1]} has"
+            )
+        if y.shape[1:] != (labels[0].shape[1:] if labels else y.shape[1:]):
+            raise DatasetError(
+                f"{file.path}: {y_key} has labels of shape {y.shape[1:]}, expected {labels[0].shape[1:]} as "
+                f"{form[1]} has"
+            )
+        if labels and (y.dtype.kind in "US") != (labels[0].dtype.kind in "US"):
+            raise DatasetError(
+                f"{file.path}: {y_key} is {y.dtype}, expected labels as {labels[0].dtype} in {form[1]}: text or numbers"
+            )
+        labels.append(y)
+        lengths.append(len(y))
+        largest_token = max(largest_token, int(x.max())) if x.dtype.kind in "iu" else largest_token
+    y_all = np.concatenate(labels)
+    # Of next_token the examples themselves are of the task; what it needs of them is their form and largest token.
+    stand_in = np.broadcast_to(np.int64(largest_token), (len(y_all), *shape)) if form[0] in "iu" else np.zeros((1, 1))
+    found = read_task_labels(path, {"x": stand_in, "y": y_all}, options.task or "")
+    dtype = found.format.dtype
+    starts = np.cumsum([0, *lengths])
+    layout = ""
+    for place, (file, part, x_key, _) in enumerate(parts):
+        x = read_arrays(file.path, (x_key,))[x_key]
+        if not layout:
+            is_uint8 = x.dtype == np.uint8
+            is_text = found.format.task == NEXT_TOKEN and options.layout == AUTO
+            layout = TOKENS if is_text else resolve_layout(options.layout, shape, is_uint8)
+        y = found.y[starts[place] : starts[place + 1]].astype(dtype)
+        writer.append(_convert(file, x_key, x, layout, is_uint8), y, file.client, part)
+    label_facts = {
+        "task": found.format.task,
+        "shape": found.format.shape,
+        "num_outputs": found.format.num_outputs,
+        "padding": found.format.padding,
+    }
+    return {"layout": layout, "labels": label_facts, "class_names": found.class_names, "reading": found.reading}
+
+
+def _convert(file: ClientFile, key: str, x: np.ndarray, layout: str, is_uint8: bool) -> np.ndarray:
+    if (x.dtype == np.uint8) != is_uint8:
+        kind, other = ("uint8", "other numbers") if is_uint8 else ("other numbers than uint8", "uint8")
+        raise DatasetError(f"{file.path}: {key} is {x.dtype}, expected {kind} as in the first file, not {other}")
+    return convert_examples(file.path, key, x, layout)
+
+
+def _list_parts(file: ClientFile) -> list[tuple[str, str, str]]:
+    """(part, key of its examples, key of its labels) of a file."""
+    parts = [(file.split, "x", "y")]
+    if file.split == TRAIN and has_array(file.path, "x_test"):
+        parts.append((TEST, "x_test", "y_test"))
+    return parts
+
+
+def read_arrays(path: str, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Arrays of a file, whether it holds these or a dictionary of them.
+
+    Raises:
+      DatasetError: see `read_npz_file` and `read_pickled_arrays`.
+    """
+    if has_array(path, keys[0]) or not has_array(path, _PICKLED):
+        return read_npz_file(path, keys)
+    where = f"{path}: array {_PICKLED!r}"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            with archive.open(f"{_PICKLED}.npy" if f"{_PICKLED}.npy" in names else _PICKLED) as stream:
+                version = np.lib.format.read_magic(stream)
+                is_old = version == (1, 0)
+                read_header = np.lib.format.read_array_header_1_0 if is_old else np.lib.format.read_array_header_2_0
+                shape, _, dtype = read_header(stream)
+                if not dtype.hasobject or shape != ():
+                    raise DatasetError(f"{where} is {dtype} of shape {shape}, expected arrays x and y")
+                content = stream.read()
+    except DatasetError:
+        raise
+    except DAMAGES as error:
+        raise DatasetError(f"{path}: damaged, truncated or not an npz file ({error})") from None
+    arrays = read_pickled_arrays(content, where)
+    missing = [key for key in keys if key not in arrays]
+    if missing:
+        raise DatasetError(f"{where} lacks {missing[0]!r}, it has {', '.join(arrays)}; expected x and y")
+    return arrays
+
+
+def guess_folder_task(files: list[ClientFile]) -> str:
+    """What the labels of the first file tell of the task."""
+    arrays = read_arrays(files[0].path, ("x", "y"))
+    return read_task_labels(files[0].path, arrays).format.task

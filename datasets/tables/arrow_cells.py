@@ -1,0 +1,120 @@
+"""Columns of parquet and Arrow as cells of a table: numbers, texts, dates, lists, and images kept as their bytes."""
+
+import io
+import typing
+from collections.abc import Callable
+
+import numpy as np
+
+from datasets.errors import DatasetError
+from datasets.image_pixels import ImageForm, read_image
+from datasets.tables.cells import Cells, block_cells, date_cells, number_cells, string_cells
+
+if typing.TYPE_CHECKING:
+    import pyarrow
+
+Locate = Callable[[int], str]
+
+
+def is_image_type(kind: "pyarrow.DataType") -> bool:
+    """Whether a column of this type holds images: a struct of bytes and a path, as Hugging Face stores them."""
+    import pyarrow.types as types
+
+    return types.is_struct(kind) and {kind.field(place).name for place in range(kind.num_fields)} == {"bytes", "path"}
+
+
+def is_block_type(kind: "pyarrow.DataType") -> bool:
+    """Whether a column of this type holds an array or an image in each row."""
+    import pyarrow.types as types
+
+    kind = getattr(kind, "storage_type", kind)
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return is_list or is_image_type(kind)
+
+
+def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: ImageForm) -> Cells:
+    """Cells of a column of a batch.
+
+    Args:
+      column: of it.
+      name: of the column, for errors.
+      locate: (row of the batch) -> the place in words.
+      images: how images are read.
+
+    Raises:
+      DatasetError: a type that is not read, a list of another length, or an image that is damaged or of another form.
+    """
+    import pyarrow
+    import pyarrow.types as types
+
+    if isinstance(column, pyarrow.ExtensionArray):
+        column = column.storage
+    kind = column.type
+    if types.is_dictionary(kind):
+        column = column.dictionary_decode()
+        kind = column.type
+    is_missing = np.asarray(column.is_null())
+    if types.is_boolean(kind):
+        return number_cells(np.asarray(column.fill_null(False)), is_missing)
+    if types.is_integer(kind):
+        return number_cells(np.asarray(column.fill_null(0)), is_missing)
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return number_cells(np.asarray(column.cast(pyarrow.float64()).fill_null(np.nan)))
+    if types.is_string(kind) or types.is_large_string(kind):
+        return string_cells(np.array([*column.to_pylist(), None], object)[:-1])
+    if types.is_timestamp(kind) or types.is_date(kind):
+        return date_cells(np.asarray(column.cast(pyarrow.timestamp("ns"), safe=False)).astype("datetime64[ns]"))
+    if types.is_null(kind):
+        return string_cells(np.full(len(column), None, object))
+    if is_image_type(kind):
+        return block_cells(_decode_images(column, name, locate, images))
+    if is_block_type(kind):
+        return block_cells(_stack_lists(column, name, locate))
+    raise DatasetError(
+        f"{locate(0)}: column {name!r} is of type {kind}, expected numbers, text, dates, lists or images; name the "
+        f"columns to use by --feature_columns"
+    )
+
+
+def _decode_images(column: "pyarrow.Array", name: str, locate: Locate, images: ImageForm) -> np.ndarray:
+    """Uint8, shape (rows, height, width, channels)."""
+    pixels = []
+    for row, value in enumerate(column.to_pylist()):
+        where = f"{locate(row)}: column {name!r}"
+        if value is None or value["bytes"] is None:
+            path = f", only the path {value['path']!r}" if value else ""
+            raise DatasetError(f"{where} has no bytes of an image{path}, expected the image in the file itself")
+        pixels.append(read_image(io.BytesIO(value["bytes"]), where, images))
+        images = images.fix(pixels[0])
+    return np.stack(pixels) if pixels else np.zeros((0, 1, 1, 1), np.uint8)
+
+
+def _stack_lists(column: "pyarrow.Array", name: str, locate: Locate) -> np.ndarray:
+    """The lists of each row, which may hold lists, as numbers of one shape (rows, ...)."""
+    import pyarrow.types as types
+
+    shape: list[int] = []
+    total, values = len(column), column
+    while is_block_type(values.type):
+        if values.null_count:
+            raise DatasetError(f"{locate(0)}: column {name!r} lacks a list in some row, expected one in each")
+        lengths = np.asarray(values.value_lengths()) if not types.is_fixed_size_list(values.type) else None
+        if lengths is None:
+            length = values.type.list_size
+        else:
+            length = int(lengths[0]) if len(lengths) else 0
+            if (lengths != length).any():
+                row = int(np.argmax(lengths != length)) // max(1, int(np.prod(shape)))
+                raise DatasetError(
+                    f"{locate(row)}: column {name!r} has a list of another length than the rows before it ({length}), "
+                    f"expected lists of one length"
+                )
+        shape.append(length)
+        values = values.flatten()
+    if values.null_count or not (types.is_integer(values.type) or types.is_floating(values.type)):
+        raise DatasetError(
+            f"{locate(0)}: column {name!r} has lists of {values.type}, some of them missing, expected numbers"
+            if values.null_count
+            else f"{locate(0)}: column {name!r} has lists of {values.type}, expected numbers"
+        )
+    return np.asarray(values).reshape(total, *shape)

@@ -1,0 +1,197 @@
+"""The labels of a table: which task its label columns are for, and what each value becomes."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets.errors import DatasetError
+from datasets.example_store import sort_key
+from datasets.label_format import (
+    CLASSIFICATION,
+    LABEL_KINDS,
+    MULTI_LABEL,
+    NEXT_TOKEN,
+    REGRESSION,
+    LabelFormat,
+)
+from datasets.names import check_names
+from datasets.npz_labels import guess_task
+from datasets.tables.cells import Cells
+from datasets.tables.roles import Roles
+from datasets.tables.scan import MOST_DIFFERENT, ColumnScan, TableScan, is_text_column
+from datasets.tables.table import Table
+
+_RENAME = "or name another column by --label_column"
+
+
+class TableLabels(NamedTuple):
+    """How labels of a table are read.
+
+    Attributes:
+      format: what they are; a regression's offset and scale are not known yet.
+      class_names: one a label; of multi_label and of a regression of several, the columns; of one number, none.
+      numbers: of classes, the number that stands for each, in order; () if texts do.
+      texts: of classes, the text that stands for each, in order; () if numbers do.
+      reading: the task in words, and why, if it is not classification; else "".
+      notes: what may have been meant otherwise.
+    """
+
+    format: LabelFormat
+    class_names: tuple[str, ...]
+    numbers: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
+    reading: str = ""
+    notes: tuple[str, ...] = ()
+
+    def encode(self, cells: list[Cells]) -> np.ndarray:
+        """Labels as they are stored, shape (rows, ...); of rows that lack one it is 0.
+
+        Args:
+          cells: of each label column.
+        """
+        if self.format.is_by_class and len(cells) > 1:
+            return np.argmax(np.stack([each.numbers for each in cells], axis=1) == 1, axis=1).astype(self.format.dtype)
+        if self.texts:
+            order = {text: index for index, text in enumerate(self.texts)}
+            return np.array([order.get(text, 0) for text in cells[0].text.tolist()], self.format.dtype)
+        if self.format.is_by_class:
+            found = np.searchsorted(np.array(self.numbers), np.nan_to_num(cells[0].numbers))
+            return np.minimum(found, len(self.numbers) - 1).astype(self.format.dtype)
+        columns = [np.nan_to_num(each.numbers).astype(self.format.dtype) for each in cells]
+        return np.stack(columns, axis=1) if self.format.shape else columns[0]
+
+
+def choose_labels(table: Table, roles: Roles, scan: TableScan, task: str) -> TableLabels:
+    """What the label columns are.
+
+    Args:
+      table: what was read.
+      roles: of its columns.
+      scan: of the whole table.
+      task: what `--task` says; "" to tell it from the values.
+
+    Raises:
+      DatasetError: the values do not fit the task, or are of no use as labels.
+    """
+    reason = ""
+    if not task:
+        task, reason = guess_table_task(roles, scan)
+    if task == NEXT_TOKEN:
+        raise DatasetError(f"{table.path}: task={task} is for text, expected another for a label in a column")
+    for name in roles.labels:
+        _check_column(table, name, scan.columns[name], task, len(roles.labels))
+    reading = (
+        "" if task == CLASSIFICATION else f"task {LABEL_KINDS[task].title}" + (f", since {reason}" if reason else "")
+    )
+    if len(roles.labels) > 1:
+        return _choose_several(table, roles, scan, task, reading)
+    if task == REGRESSION:
+        return TableLabels(LabelFormat(REGRESSION, (), 1), (), reading=reading)
+    if task == MULTI_LABEL:
+        raise DatasetError(
+            f"{table.path}: --task={task} needs several columns of 0 and 1, expected --label_column=<a,b,...>"
+        )
+    return _choose_classes(table, roles.labels[0], scan.columns[roles.labels[0]], task, reading)
+
+
+def guess_table_task(roles: Roles, scan: TableScan) -> tuple[str, str]:
+    """(task, what tells it) from what was found in the label columns."""
+    if len(roles.labels) > 1:
+        if scan.most_ones < 0 or any(is_text_column(scan.columns[name]) for name in roles.labels):
+            return REGRESSION, "several columns are to be predicted"
+        if (scan.most_ones, scan.fewest_ones) == (1, 1):
+            return CLASSIFICATION, ""
+        return MULTI_LABEL, "several columns of 0 and 1 are to be predicted"
+    column = scan.columns[roles.labels[0]]
+    if is_text_column(column) or not column.num_numbers:
+        return CLASSIFICATION, ""
+    if column.numbers is None:
+        kind = "whole" if column.is_whole else "float"
+        return REGRESSION, f"{roles.labels[0]} has more than {MOST_DIFFERENT:,} different {kind} numbers"
+    task, reason = guess_task(np.array(sorted(column.numbers)))
+    return task, reason.replace("y has", f"{roles.labels[0]} has", 1)
+
+
+def _check_column(table: Table, name: str, column: ColumnScan, task: str, num_columns: int) -> None:
+    """Refuses a column that has no value, texts among numbers, or what the task does not have."""
+    if column.num_missing == column.num_rows:
+        raise DatasetError(f"{table.path}: label column {name!r} has no value, expected one in each row")
+    text, where = column.first_text
+    needs_numbers = task in (REGRESSION, MULTI_LABEL) or num_columns > 1
+    if text and (needs_numbers or not is_text_column(column)):
+        what = "the name of the column again; take that line out" if text == name else "a number as in other rows"
+        raise DatasetError(f"{where}: label column {name!r} has {text!r}, expected {what}, {_RENAME}")
+    if column.first_endless[1]:
+        raise DatasetError(
+            f"{column.first_endless[1]}: label column {name!r} has {column.first_endless[0]}, expected a finite number"
+        )
+
+
+def _choose_several(table: Table, roles: Roles, scan: TableScan, task: str, reading: str) -> TableLabels:
+    names, count = roles.labels, len(roles.labels)
+    if task == REGRESSION:
+        return TableLabels(LabelFormat(REGRESSION, (count,), count), names, reading=reading)
+    if scan.most_ones < 0:
+        raise DatasetError(
+            f"{table.path}: label columns {', '.join(names)} hold other numbers than 0 and 1, expected these for "
+            f"--task={task}; --task={REGRESSION} predicts numbers"
+        )
+    if task == MULTI_LABEL:
+        return TableLabels(LabelFormat(MULTI_LABEL, (count,), count), names, reading=reading)
+    if (scan.most_ones, scan.fewest_ones) != (1, 1):
+        raise DatasetError(
+            f"{table.path}: label columns {', '.join(names)} have rows with {scan.fewest_ones} to {scan.most_ones} "
+            f"ones, expected one in each for --task={task}; --task={MULTI_LABEL} predicts several"
+        )
+    return _finish_classes(table, names[0], task, TableLabels(LabelFormat(task), names, reading=reading))
+
+
+def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, reading: str) -> TableLabels:
+    given = table.class_names.get(name, ())
+    values = column.texts if is_text_column(column) else column.numbers
+    if values is None:
+        raise DatasetError(
+            f"{table.path}: label column {name!r} has more than {MOST_DIFFERENT:,} different values, expected classes; "
+            f"give --task={REGRESSION} for measurements, {_RENAME}"
+        )
+    if is_text_column(column):
+        texts = tuple(sorted(values, key=sort_key))
+        check_names(f"{table.path}: label column {name!r}", "class", texts)
+        return _finish_classes(table, name, task, TableLabels(LabelFormat(task), texts, texts=texts, reading=reading))
+    numbers = sorted(values | ({0.0, 1.0} if column.num_booleans else set()))
+    if given:
+        if not column.is_whole or numbers[0] < 0 or numbers[-1] >= len(given):
+            raise DatasetError(
+                f"{table.path}: label column {name!r} holds {numbers[0]:g}..{numbers[-1]:g}, expected "
+                f"0..{len(given) - 1} for its {len(given)} names; -1 stands for examples without a label, "
+                f"which cannot be learned from"
+            )
+        places = tuple(map(float, range(len(given))))
+        return _finish_classes(
+            table, name, task, TableLabels(LabelFormat(task), given, numbers=places, reading=reading)
+        )
+    if not column.is_whole:
+        raise DatasetError(
+            f"{table.path}: label column {name!r} holds numbers that are not whole, expected classes for "
+            f"--task={task}; give --task={REGRESSION}, {_RENAME}"
+        )
+    is_truth = column.num_booleans and set(numbers) <= {0.0, 1.0}
+    names = ("false", "true") if is_truth else tuple(f"{number:.0f}" for number in numbers)
+    labels = TableLabels(
+        LabelFormat(task), names, numbers=tuple(numbers), reading=reading, notes=_note_numbers(name, numbers)
+    )
+    return _finish_classes(table, name, task, labels)
+
+
+def _note_numbers(name: str, numbers: list[float]) -> tuple[str, ...]:
+    if np.array_equal(numbers, np.arange(len(numbers))):
+        return ()
+    return (
+        f"the labels in {name} are {numbers[0]:.0f}..{numbers[-1]:.0f}, {len(numbers)} different numbers; each is a "
+        f"class, and its number the name; if they are measurements, give --task={REGRESSION}",
+    )
+
+
+def _finish_classes(table: Table, name: str, task: str, labels: TableLabels) -> TableLabels:
+    labels.format.check_names(f"{table.path}: label column {name!r}", labels.class_names)
+    return labels

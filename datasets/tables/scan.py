@@ -1,0 +1,259 @@
+"""Looks through a table once: what each column holds, where the first odd value is, and which values are different."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from datasets.client_source import TEST, TRAIN
+from datasets.errors import DatasetError
+from datasets.tables.cells import BOOLEAN, DATE, STRING, TEXT, Cells, looks_like_date, read_times
+from datasets.tables.roles import NO_COLUMN, Roles
+from datasets.tables.table import SPLIT_NAMES, Piece, Table
+
+MOST_DIFFERENT = 10_000  # values of a column that are kept; of a label, the most classes
+MOST_NUMBERS = 1000  # of them, as long as all are numbers
+LARGEST = float(np.finfo(np.float32).max)
+_MOST_SHOWN = 60  # characters of a value, in errors
+_TEST_WORDS = {"true": TEST, "1": TEST, "yes": TEST, "false": TRAIN, "0": TRAIN, "no": TRAIN, **SPLIT_NAMES}
+_Locate = Callable[[int], str]
+
+
+@dataclasses.dataclass
+class ColumnScan:
+    """What a column holds.
+
+    Attributes:
+      form: of its cells.
+      num_rows: looked at.
+      num_missing: values that are.
+      first_missing: where, in words; "" for nowhere, as with the next.
+      num_numbers: values that are numbers and no truth values.
+      num_booleans: truth values.
+      num_dates: texts that are written as dates, of a column of the form "date" all.
+      first_text: (value, where) of the first that is neither number nor truth value.
+      first_number: the same of the first number.
+      first_endless: the same of the first number that float32 cannot hold.
+      is_whole: whether all numbers are.
+      is_row_number: whether the numbers count the rows.
+      lowest: number.
+      highest: number.
+      numbers: the different ones; None if they are more than `most_different`, or not kept.
+      texts: the different values as they are written, where they are text or may be, and how often each stands in a row
+        that is not for the test; None if they are more.
+      most_different: values that are kept.
+    """
+
+    most_different: int = MOST_DIFFERENT
+    form: str = ""
+    num_rows: int = 0
+    num_missing: int = 0
+    first_missing: str = ""
+    num_numbers: int = 0
+    num_booleans: int = 0
+    num_dates: int = 0
+    first_text: tuple[str, str] = ("", "")
+    first_number: tuple[str, str] = ("", "")
+    first_endless: tuple[str, str] = ("", "")
+    is_whole: bool = True
+    is_row_number: bool = True
+    lowest: float = np.inf
+    highest: float = -np.inf
+    numbers: set[float] | None = dataclasses.field(default_factory=set)
+    texts: Counter[str] | None = dataclasses.field(default_factory=Counter)
+
+    @property
+    def num_texts(self) -> int:
+        """Values that are neither missing, nor a number, nor a truth value."""
+        return self.num_rows - self.num_missing - self.num_numbers - self.num_booleans
+
+    def add(self, cells: Cells, is_test: np.ndarray, locate: _Locate) -> None:
+        """Looks at the next values.
+
+        Args:
+          cells: of the column.
+          is_test: which rows are for the test.
+          locate: (row) -> the place in words.
+        """
+        if self.form not in ("", cells.form):
+            raise DatasetError(f"{locate(0)}: {cells.form}, before it was {self.form}; expected one kind of values")
+        self.form = cells.form
+        self.add_missing(cells, locate)
+        is_number, is_missing = cells.is_number, cells.is_missing
+        is_text = ~(is_number | is_missing | cells.is_boolean)
+        self._note_first("first_text", is_text, cells, locate)
+        self._note_first("first_number", is_number, cells, locate)
+        with np.errstate(invalid="ignore"):
+            self._note_first("first_endless", is_number & (np.abs(cells.numbers) > LARGEST), cells, locate)
+        self._add_numbers(cells.numbers[is_number], len(is_missing))
+        self._add_texts(cells, is_text, is_test)
+        self.num_numbers += int(is_number.sum())
+        self.num_booleans += int(cells.is_boolean.sum())
+
+    def add_missing(self, cells: Cells, locate: _Locate) -> None:
+        """Looks at which of the next values are missing, and at nothing else."""
+        if not self.first_missing and cells.is_missing.any():
+            self.first_missing = locate(int(np.argmax(cells.is_missing)))
+        self.num_missing += int(cells.is_missing.sum())
+        self.num_rows += len(cells.is_missing)
+
+    def _note_first(self, field: str, is_it: np.ndarray, cells: Cells, locate: _Locate) -> None:
+        if not getattr(self, field)[1] and is_it.any():
+            row = int(np.argmax(is_it))
+            setattr(self, field, (str(cells.text[row])[:_MOST_SHOWN], locate(row)))
+
+    def _add_numbers(self, numbers: np.ndarray, num_rows: int) -> None:
+        if self.is_row_number:
+            lowest = self.lowest if np.isfinite(self.lowest) else numbers[0] if len(numbers) else 0
+            first = self.num_rows - num_rows + lowest
+            self.is_row_number = len(numbers) == num_rows and bool((numbers == first + np.arange(num_rows)).all())
+        if not len(numbers):
+            return
+        self.lowest, self.highest = min(self.lowest, numbers.min()), max(self.highest, numbers.max())
+        self.is_whole = self.is_whole and bool((numbers == np.rint(numbers)).all())
+        if self.numbers is not None:
+            self.numbers.update(np.unique(numbers).tolist())
+            self.numbers = None if len(self.numbers) > self.most_different else self.numbers
+
+    def _add_texts(self, cells: Cells, is_text: np.ndarray, is_test: np.ndarray) -> None:
+        if self.form == DATE:
+            self.num_dates += int(is_text.sum() + cells.is_number.sum())
+            return
+        if is_text.any():
+            self.num_dates += sum(map(looks_like_date, cells.text[is_text].tolist()))
+        if self.texts is not None and cells.form in (TEXT, STRING):
+            is_there = ~cells.is_missing
+            self.texts.update(cells.text[is_there & ~is_test].tolist())
+            self.texts.update(dict.fromkeys(cells.text[is_there & is_test].tolist(), 0))
+            # Numbers are no categories, and a table can have very many columns of them.
+            most = self.most_different if self.first_text[1] else min(self.most_different, MOST_NUMBERS)
+            self.texts = None if len(self.texts) > most else self.texts
+
+
+@dataclasses.dataclass
+class TableScan:
+    """What a table holds.
+
+    Attributes:
+      columns: of all that are used and no block.
+      num_rows: of the table.
+      num_incomplete: rows in which a column that is used has no value.
+      block_shape: of an example, where a block is the feature; () before the first row.
+      block_dtype: of it.
+      most_ones: of several label columns, the most ones in a row; -1 if there are other numbers than 0 and 1.
+      fewest_ones: the fewest.
+    """
+
+    columns: dict[str, ColumnScan]
+    num_rows: int = 0
+    num_incomplete: int = 0
+    block_shape: tuple[int, ...] = ()
+    block_dtype: str = ""
+    most_ones: int = 0
+    fewest_ones: int = 2**31
+
+
+def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT) -> TableScan:
+    """Reads a table once.
+
+    Args:
+      table: to be read.
+      roles: of its columns.
+      most_categories: different texts of a feature that are kept.
+
+    Raises:
+      DatasetError: it has no row, a row has no client, time or test mark that can be read, or reading fails.
+    """
+    columns = {name: ColumnScan(most_categories, numbers=None) for name in roles.used}
+    scan = TableScan(columns | {name: ColumnScan() for name in roles.labels})
+    values = {*roles.labels, *roles.features}  # of others it only matters whether they are there
+    for piece in table.read(roles.used):
+        scan.num_rows += piece.num_rows
+        is_test = np.array(read_splits(piece, roles)) == TEST
+        is_incomplete = np.zeros(piece.num_rows, bool)
+        for name, column in scan.columns.items():
+            if name in values:
+                column.add(piece.cells[name], is_test, piece.locate)
+            else:
+                column.add_missing(piece.cells[name], piece.locate)
+            is_incomplete |= piece.cells[name].is_missing
+        scan.num_incomplete += int(is_incomplete.sum())
+        if roles.time:
+            read_row_times(piece, roles)
+        if len(roles.labels) > 1:
+            _count_ones(scan, piece, roles)
+    if not scan.num_rows:
+        raise DatasetError(f"{table.path}: no rows below the names of the columns, expected at least one")
+    if roles.block:
+        _look_at_block(scan, table, roles)
+    return scan
+
+
+def _count_ones(scan: TableScan, piece: Piece, roles: Roles) -> None:
+    rows = np.stack([piece.cells[name].numbers for name in roles.labels], axis=1)
+    rows = rows[~np.isnan(rows).any(axis=1)]
+    if not len(rows) or scan.most_ones < 0:
+        return
+    if not ((rows == 0) | (rows == 1)).all():
+        scan.most_ones = -1
+        return
+    ones = rows.sum(axis=1)
+    scan.most_ones, scan.fewest_ones = max(scan.most_ones, int(ones.max())), min(scan.fewest_ones, int(ones.min()))
+
+
+def _look_at_block(scan: TableScan, table: Table, roles: Roles) -> None:
+    """The form of the first example; whether all have it is seen when they are read."""
+    for piece in table.read((roles.block,)):
+        block = piece.cells[roles.block].block
+        if len(block):
+            scan.block_shape, scan.block_dtype = tuple(block.shape[1:]), block.dtype.name
+            return
+
+
+def read_splits(piece: Piece, roles: Roles) -> list[str]:
+    """The part that each row is in.
+
+    Raises:
+      DatasetError: the column says something else; it names the place.
+    """
+    if not roles.test:
+        return [piece.split] * piece.num_rows
+    cells = piece.cells[roles.test]
+    if cells.form == BOOLEAN:
+        return [TEST if number else TRAIN for number in cells.numbers]
+    splits = [_TEST_WORDS.get(text.lower()) for text in cells.text]
+    if None in splits:
+        row = splits.index(None)
+        said = f"{cells.text[row][:_MOST_SHOWN]!r}" if cells.text[row] else "nothing"
+        raise DatasetError(
+            f"{piece.locate(row)}: column {roles.test!r} says {said}, expected true, 1 or test for the rows of the "
+            f"test, false, 0 or train for others, or validation; --test_column names another column, or is {NO_COLUMN}"
+        )
+    return splits
+
+
+def read_row_times(piece: Piece, roles: Roles) -> np.ndarray:
+    """The time of each row, float64; NaN where it is missing.
+
+    Raises:
+      DatasetError: it is no time; it names the place.
+    """
+    cells = piece.cells[roles.time]
+    times = read_times(cells)
+    is_wrong = ~cells.is_missing & ~np.isfinite(times)
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        raise DatasetError(
+            f"{piece.locate(row)}: column {roles.time!r} has {cells.text[row][:_MOST_SHOWN]!r}, expected numbers, "
+            f"dates as in 2024-12-31 23:59:59, or 31.12.2024; --time_column names another column, or is {NO_COLUMN}"
+        )
+    return times
+
+
+def is_text_column(column: ColumnScan) -> bool:
+    """Whether its values are names of something, and not numbers with a mistake among them."""
+    if column.form == STRING:
+        return True
+    known = column.num_numbers + column.num_booleans + column.num_texts
+    return column.num_texts > 0.1 * known or (column.num_texts > 0 and not column.num_numbers)

@@ -1,0 +1,171 @@
+"""A table becomes a source of clients: looked through once, then written into a store, from which clients are read."""
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Iterator
+
+from datasets.arrays import ExampleFormat
+from datasets.client_source import ClientSource
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
+from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore, open_or_write_store
+from datasets.federated_data import Preprocessing
+from datasets.file_digest import compute_source_digest
+from datasets.file_formats import name_data
+from datasets.label_format import LABEL_KINDS, LabelFormat
+from datasets.layouts import AUTO, FEATURES, NO_SCALE, TOKENS, choose_preprocessing, describe_examples
+from datasets.tables.examples import TableExamples
+from datasets.tables.labels import guess_table_task
+from datasets.tables.roles import Roles, choose_roles
+from datasets.tables.scan import scan_table
+from datasets.tables.table import Piece, Table, list_names
+from datasets.tables.windows import GAP, Windows, cut_windows
+from datasets.tables.writing import write_table
+from datasets.unused_options import OF_IMAGES, OF_TEXT, refuse_options
+
+VERSION = 1  # of how a table is read; another makes new stores
+
+
+def open_table(table: Table, options: DatasetOptions) -> ClientSource:
+    """The clients of a table.
+
+    Raises:
+      DatasetError: its columns or values are of no use; one line that names the file and the place.
+    """
+    roles = choose_roles(table, options)
+    _check_options(table, roles, options)
+    names = (
+        [os.path.relpath(path, table.path) for path in table.paths] if len(table.paths) > 1 or table.has_clients else []
+    )
+    told = [options.missing, options.categories, options.layout, options.task or "", options.image_size]
+    told += [options.image_colour, bool(options.window)]
+    class_names = sorted(table.class_names.items())
+    how = [VERSION, table.form, names, class_names, dataclasses.asdict(roles), *told]
+    how[4]["guessed"] = sorted(roles.guessed)
+    try:
+        digest = compute_source_digest(table.paths, how)
+    except OSError as error:
+        raise DatasetError(f"{table.path}: cannot be read ({error.strerror or error})") from None
+    store = open_or_write_store(digest, lambda writer: write_table(table, roles, options, writer))
+    return _make_source(table, roles, options, store, digest)
+
+
+def choose_table_partition(table: Table, options: DatasetOptions) -> str:
+    """The default of `--partition`: "natural" for named clients, "iid" for labels that are no classes; else ""."""
+    roles = choose_roles(table, options)
+    if roles.client or table.has_clients:
+        return "natural"
+    task = options.task
+    if not task:
+        head = dataclasses.replace(table, read=lambda names: _take_first(table.read(names)))
+        scan = scan_table(head, dataclasses.replace(roles, client="", features=(), time="", test="", block=""))
+        task = guess_table_task(roles, scan)[0]
+    return "" if LABEL_KINDS[task].is_by_class else "iid"
+
+
+def _take_first(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    yield from itertools.islice(pieces, 1)
+
+
+def _check_options(table: Table, roles: Roles, options: DatasetOptions) -> None:
+    refuse_options(table.path, "a table", options, *OF_TEXT, *(() if roles.block else OF_IMAGES))
+    if options.window and roles.block:
+        raise DatasetError(
+            f"{table.path}: window={options.window} is for columns of numbers, {roles.block} holds arrays"
+        )
+    if not roles.block and options.layout not in (AUTO, FEATURES):
+        raise DatasetError(
+            f"{table.path}: layout={options.layout}: the columns of a table are features, expected no --layout; "
+            f"--window makes sequences of rows"
+        )
+
+
+def _make_source(table: Table, roles: Roles, options: DatasetOptions, store: ExampleStore, digest: str) -> ClientSource:
+    facts = store.facts
+    windows = None
+    if options.window:
+        step = options.window_step or options.window
+        windows = cut_windows(
+            store.clients, store.splits, store.times, options.window, step, SPLIT_ORDER.index(LEFT_OUT)
+        )
+        if not len(windows.starts):
+            raise DatasetError(
+                f"{table.path}: window={options.window}: no client has so many rows without a gap, expected fewer"
+            )
+        digest = compute_source_digest((), [digest, options.window, step])
+    examples = TableExamples(store, windows, options.window, facts["fills"], roles.block != "")
+    layout, is_uint8 = facts["layout"], facts["dtype"] == "uint8"
+    shape = examples.shape
+    if layout == TOKENS and options.scale not in (AUTO, NO_SCALE):
+        raise DatasetError(f"scale={options.scale}: tokens are looked up, not scaled; leave it out")
+    preprocessing = Preprocessing() if layout == TOKENS else choose_preprocessing(options.scale, shape, is_uint8)
+    labels = LabelFormat(facts["task"], tuple(facts["label_shape"]), facts["num_outputs"])
+    are_features = not windows and (not roles.block or layout == FEATURES)
+    class_names = tuple(facts["class_names"])
+    form = ExampleFormat(
+        shape,
+        facts["dtype"],
+        class_names,
+        preprocessing,
+        labels=labels,
+        takes_tokens=layout == TOKENS,
+        # Of one channel a name would be taken for that of one of so many features.
+        feature_names=() if windows and shape[-1] == 1 else tuple(facts["feature_names"]),
+    )
+    described = describe_examples(shape, preprocessing, FEATURES if are_features else layout or AUTO)
+    reading = [described, _describe_columns(table, roles), *facts["reading"], _describe_windows(options, windows)]
+    has_clients = bool(roles.client) or table.has_clients
+    return ClientSource(
+        name=name_data(table.path),
+        format=form,
+        client_names=store.client_names,
+        num_examples=examples.num_examples,
+        read=examples.read,
+        digest=digest,
+        has_clients=has_clients,
+        is_ordered_by_time=bool(roles.time or windows),
+        num_dropped=facts["num_dropped"],
+        reading="; ".join(filter(None, reading)),
+        notes=(*facts["notes"], *_note_windows(options, windows)),
+        are_features=are_features,
+        count_labels=(lambda: examples.count_labels(len(class_names))) if labels.is_by_class else None,
+    )
+
+
+def _describe_columns(table: Table, roles: Roles) -> str:
+    def name(role: str, columns: str) -> str:
+        return f"{columns} (by its name)" if role in roles.guessed else columns
+
+    parts = [f"table, {table.form}: label {name('label', list_names(roles.labels))}"]
+    if roles.client:
+        parts.append(f"client {name('client', roles.client)}")
+    elif table.has_clients:
+        parts.append("a file a client")
+    else:
+        parts.append("no clients")
+    if roles.time:
+        parts.append(f"ordered by {name('time', roles.time)}")
+    if roles.test:
+        parts.append(f"test rows by {name('test', roles.test)}")
+    return ", ".join(parts)
+
+
+def _note_windows(options: DatasetOptions, windows: Windows | None) -> tuple[str, ...]:
+    if windows is None or not 0 < options.window_step < options.window:
+        return ()
+    return (
+        f"windows overlap, so that the first of a client's test part share rows with the last before it; "
+        f"--window_step={options.window} makes them apart",
+    )
+
+
+def _describe_windows(options: DatasetOptions, windows: Windows | None) -> str:
+    if windows is None:
+        return ""
+    step = options.window_step or options.window
+    text = f"{len(windows.starts):,} windows of {options.window:,} rows, one every {step:,}, labelled as their last row"
+    if not windows.num_gaps:
+        return text
+    noun = "gap" if windows.num_gaps == 1 else "gaps"
+    return f"{text}; none crosses one of {windows.num_gaps:,} {noun} (more than {GAP:g} times a client's usual step)"

@@ -1,0 +1,101 @@
+"""A table, as its reader hands it over: columns by name, in pieces, each piece of one file."""
+
+import csv
+import dataclasses
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from datasets.client_source import TEST, TRAIN, VALIDATION
+from datasets.errors import DatasetError
+from datasets.tables.cells import Cells
+
+# What parts of data are called, in names of files and folders and in columns.
+SPLIT_NAMES = {
+    **dict.fromkeys(("train", "training"), TRAIN),
+    **dict.fromkeys(("test", "testing", "heldout"), TEST),
+    **dict.fromkeys(("validation", "valid", "val", "dev"), VALIDATION),
+}
+_MOST_LISTED = 12
+
+
+class Piece(NamedTuple):
+    """Rows of one file.
+
+    Attributes:
+      cells: by the name of the column.
+      client: whose they are, if the file says so; "" if a column does, or nothing.
+      split: which they are, unless a column says so.
+      locate: (row of the piece, from 0) -> the file and the place in it, in words.
+    """
+
+    cells: Mapping[str, Cells]
+    client: str
+    split: str
+    locate: Callable[[int], str]
+
+    @property
+    def num_rows(self) -> int:
+        """How many."""
+        return len(next(iter(self.cells.values())).is_missing)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table that is read in pieces, as often as wanted.
+
+    Attributes:
+      path: of the file or folder, for messages.
+      paths: its files, for the digest, in a fixed order.
+      columns: names in the order of the file, all different.
+      blocks: those of them that hold arrays or images.
+      read: (names of columns) -> its pieces in the order of the file, with at least these columns.
+      form: in words, such as "comma-separated, UTF-8".
+      class_names: of columns whose numbers the file gives names.
+      has_clients: whether pieces say whose they are.
+    """
+
+    path: str
+    paths: tuple[str, ...]
+    columns: tuple[str, ...]
+    read: Callable[[tuple[str, ...]], Iterator[Piece]]
+    form: str
+    blocks: tuple[str, ...] = ()
+    class_names: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    has_clients: bool = False
+
+
+def split_names(value: str) -> tuple[str, ...]:
+    """The names of a flag that takes several: commas between them, a name with a comma in quotes."""
+    rows = list(csv.reader([value], skipinitialspace=True))
+    return tuple(name.strip() for name in rows[0] if name.strip()) if rows else ()
+
+
+def find_column(table: Table, name: str, flag: str) -> str:
+    """The column of this name; spelled in other letters, it is found where only one is.
+
+    Raises:
+      DatasetError: there is none.
+    """
+    if name in table.columns:
+        return name
+    alike = [column for column in table.columns if simplify(column) == simplify(name)]
+    if len(alike) == 1:
+        return alike[0]
+    near = difflib.get_close_matches(name, table.columns, n=1) or difflib.get_close_matches(
+        name.lower(), [column.lower() for column in table.columns], n=1
+    )
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise DatasetError(f"{table.path}: {flag}={name}: no such column, it has {list_names(table.columns)}{hint}")
+
+
+def simplify(name: str) -> str:
+    """A column's name without what people spell differently: case, blanks, hyphens and underscores."""
+    return re.sub(r"[\W_]+", "", name.lower())
+
+
+def list_names(names: tuple[str, ...] | list[str]) -> str:
+    """The first names of a list, and how many more there are."""
+    more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
+    return ", ".join(names[:_MOST_LISTED]) + more

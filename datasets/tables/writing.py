@@ -1,0 +1,148 @@
+"""Writes a table into a store: looks through it, decides what each column becomes, and encodes it piece by piece."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from datasets.client_source import TRAIN
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
+from datasets.example_store import LEFT_OUT, StoreWriter
+from datasets.layouts import resolve_layout
+from datasets.names import check_names
+from datasets.npz import convert_examples
+from datasets.tables.features import MOST_CATEGORIES, Feature, choose_features, describe_features, note_features
+from datasets.tables.labels import choose_labels
+from datasets.tables.roles import Roles
+from datasets.tables.scan import ColumnScan, TableScan, read_row_times, read_splits, scan_table
+from datasets.tables.table import Piece, Table, list_names
+
+MOST_MEDIAN_VALUES = 2**22  # that a median is taken of; of more, evenly spaced ones
+REFUSE, MEDIAN, DROP = "refuse", "median", "drop"
+
+
+def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: StoreWriter) -> Mapping[str, Any]:
+    """Fills a store; returns what else is known of the data, as JSON can hold it.
+
+    Numbers that are missing are NaN in the store, and `fills` says what stands for them. With windows, rows that are
+    left out keep their place.
+
+    Raises:
+      DatasetError: a value is of no use; it names the file and the place.
+    """
+    scan = scan_table(table, roles, MOST_CATEGORIES[options.categories])
+    _check_missing(table, roles, scan, options.missing)
+    labels = choose_labels(table, roles, scan, options.task)
+    features = () if roles.block else choose_features(table, roles, scan, options.categories)
+    layout = resolve_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ""
+    medians = _Medians(features if options.missing == MEDIAN else (), scan)
+    form: dict[str, Any] = {}
+    num_dropped = 0
+    for piece in table.read((*roles.used, roles.block) if roles.block else roles.used):
+        x = _encode_block(piece, roles, scan, layout) if roles.block else _encode_features(piece, features)
+        y = labels.encode([piece.cells[name] for name in roles.labels])
+        form = {"shape": x.shape[1:], "dtype": x.dtype.name}
+        is_dropped = _find_incomplete(piece, roles, options.missing)
+        num_dropped += int(is_dropped.sum())
+        splits = np.array(read_splits(piece, roles), object)
+        medians.add(x[(splits == TRAIN) & ~is_dropped])
+        splits[is_dropped] = LEFT_OUT
+        clients = piece.cells[roles.client].text if roles.client else np.full(piece.num_rows, piece.client, object)
+        kept = np.arange(piece.num_rows) if options.window else np.flatnonzero(~is_dropped)
+        times = np.nan_to_num(read_row_times(piece, roles))[kept] if roles.time else None
+        check_names(table.path, "client", set(clients.tolist()))
+        writer.append(x[kept], y[kept], clients[kept].tolist(), splits[kept].tolist(), times)
+    return {
+        **form,
+        "layout": layout,
+        "task": labels.format.task,
+        "label_shape": labels.format.shape,
+        "num_outputs": labels.format.num_outputs,
+        "class_names": labels.class_names,
+        "feature_names": [name for feature in features for name in feature.names],
+        "fills": medians.compute(),
+        "num_dropped": num_dropped,
+        "reading": [labels.reading, describe_features(features)],
+        "notes": [*labels.notes, *note_features(roles, scan, features)],
+    }
+
+
+def _find_incomplete(piece: Piece, roles: Roles, missing: str) -> np.ndarray:
+    """The rows that are dropped, bool (rows,)."""
+    is_incomplete = np.zeros(piece.num_rows, bool)
+    if missing == DROP:
+        for name in roles.used:
+            is_incomplete |= piece.cells[name].is_missing
+    return is_incomplete
+
+
+def _check_missing(table: Table, roles: Roles, scan: TableScan, missing: str) -> None:
+    found = {name: column for name, column in scan.columns.items() if column.num_missing}
+    if missing == MEDIAN:
+        needed = (roles.client, *roles.labels, roles.time)
+        found = {name: column for name, column in found.items() if name in needed}
+    if not found or (missing == DROP and scan.num_incomplete < scan.num_rows):
+        return
+    if missing == DROP:
+        counts = [f"{name} {column.num_missing:,}" for name, column in found.items()]
+        raise DatasetError(
+            f"{table.path}: each of the {scan.num_rows:,} rows lacks a value ({list_names(counts)}), so that "
+            f"--missing=drop leaves none; leave such columns out by --feature_columns"
+        )
+    counts = [f"{name} {column.num_missing:,} ({column.first_missing})" for name, column in found.items()]
+    ways = "--missing=drop leaves such rows out"
+    if missing == REFUSE and not set(found) & {roles.client, *roles.labels, roles.time}:
+        ways = f"--missing=median fills them, {ways}"
+    raise DatasetError(
+        f"{table.path}: missing values, by column with the first place, of {scan.num_rows:,} rows: "
+        f"{list_names(counts)}; expected none; {ways}"
+    )
+
+
+class _Medians:
+    """Medians of the columns that lack values, over rows of the train part; of very many, over evenly spaced ones."""
+
+    def __init__(self, features: tuple[Feature, ...], scan: TableScan):
+        self._columns: list[ColumnScan | None] = []
+        for feature in features:
+            column = scan.columns[feature.column]
+            is_filled = column.num_missing > 0 and not feature.categories
+            self._columns += [column if is_filled else None] * len(feature.names)
+        self._values: dict[int, list[np.ndarray]] = {at: [] for at, each in enumerate(self._columns) if each}
+        self._counts = dict.fromkeys(self._values, 0)
+        self._steps = dict.fromkeys(self._values, 1)
+
+    def add(self, x: np.ndarray) -> None:
+        """Takes rows of the train part, shape (rows, features)."""
+        for at, values in self._values.items():
+            new = x[:, at]
+            new = new[~np.isnan(new)][:: self._steps[at]]
+            values.append(new)
+            self._counts[at] += len(new)
+            if self._counts[at] > MOST_MEDIAN_VALUES:
+                values[:] = [np.concatenate(values)[::2]]
+                self._counts[at], self._steps[at] = len(values[0]), 2 * self._steps[at]
+
+    def compute(self) -> list[float | None]:
+        """For each feature what stands for a missing value; None where none is missing."""
+        fills: list[float | None] = [None] * len(self._columns)
+        for at, values in self._values.items():
+            all_values = np.concatenate(values)
+            median = float(np.median(all_values)) if len(all_values) else 0.0
+            fills[at] = float(np.floor(median)) if self._columns[at].num_booleans else median
+        return fills if self._values else []
+
+
+def _encode_features(piece: Piece, features: tuple[Feature, ...]) -> np.ndarray:
+    return np.concatenate([feature.encode(piece.cells[feature.column]) for feature in features], axis=1)
+
+
+def _encode_block(piece: Piece, roles: Roles, scan: TableScan, layout: str) -> np.ndarray:
+    block = piece.cells[roles.block].block
+    if block.shape[1:] != scan.block_shape:
+        raise DatasetError(
+            f"{piece.locate(0)}: column {roles.block!r} has examples of shape {block.shape[1:]}, expected "
+            f"{scan.block_shape} as the first has; images are brought to one size by --image_size"
+        )
+    return convert_examples(piece.locate(0), roles.block, block, layout)

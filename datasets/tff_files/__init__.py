@@ -1,0 +1,1 @@
+"""What TensorFlow Federated's SQLite files hold."""

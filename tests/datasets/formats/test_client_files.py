@@ -1,0 +1,182 @@
+"""A folder with a file for each client: npz as NumPy and as PFLlib write it, and tables."""
+
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
+from datasets.formats.client_files import choose_client_files_partition, is_client_files, open_client_files
+
+OPTIONS = DatasetOptions()
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "clients"
+    path.mkdir()
+    return path
+
+
+def open_folder(folder, **options):
+    return open_client_files(str(folder), dataclasses.replace(OPTIONS, **options))
+
+
+def write_pfllib(folder, sizes=(6, 4, 12), shape=(3, 6, 6)):
+    """As PFLlib's `save_file` does: a dictionary in an array without axes, by client and part."""
+    rng = np.random.default_rng(0)
+    written = {}
+    for part in ("train", "test"):
+        (folder / part).mkdir()
+        for client, size in enumerate(sizes):
+            size = size if part == "train" else 2
+            pair = rng.normal(size=(size, *shape)).astype(np.float32), rng.permutation(np.arange(size) % 3)
+            with open(folder / part / f"{client}.npz", "wb") as file:
+                np.savez_compressed(file, data={"x": pair[0], "y": pair[1]})
+            written[client, part] = pair
+    (folder / "config.json").write_text("{}")
+    return written
+
+
+def test_what_pfllib_writes(folder):
+    written = write_pfllib(folder, sizes=(3,) * 11)
+    source = open_folder(folder)
+    assert source.client_names == tuple(map(str, range(11))) and source.has_tests
+    assert source.format.input_shape == (6, 6, 3) and source.format.class_names == ("0", "1", "2")
+    for (client, part), (x, y) in written.items():
+        found = source.read(client, part)
+        np.testing.assert_array_equal(found[0], np.moveaxis(x, 1, -1))
+        np.testing.assert_array_equal(found[1], y)
+    assert source.count_labels().sum() == 33
+    assert choose_client_files_partition(str(folder), OPTIONS) == "natural"
+    assert "an npz file a client" in source.reading
+
+
+def test_plain_npz_with_tests_of_their_own(folder):
+    np.savez(folder / "Zoë.npz", x=np.ones((3, 2)), y=["a", "b", "a"], x_test=np.zeros((1, 2)), y_test=["b"])
+    np.savez(folder / "bob.npz", x=np.full((2, 2), 5), y=["c", "a"])
+    source = open_folder(folder)
+    assert source.client_names == ("Zoë", "bob") and source.format.class_names == ("a", "b", "c")
+    assert source.num_examples["train"].tolist() == [3, 2] and source.num_examples["test"].tolist() == [1, 0]
+    assert source.format.input_shape == (2, 1) and source.are_features
+    assert source.read(0, "test")[1].tolist() == [1] and source.read(1, "train")[1].tolist() == [2, 0]
+
+
+def test_numbers_to_predict_are_standardised_over_all_clients(folder):
+    np.savez(folder / "a.npz", x=np.ones((2, 2)), y=[0.5, 1.5])
+    np.savez(folder / "b.npz", x=np.ones((2, 2)), y=[2.5, 3.5], x_test=np.ones((1, 2)), y_test=[100.5])
+    labels = open_folder(folder).pool().labels
+    assert labels.task == "regression" and labels.offset == (2.0,) and labels.scale == pytest.approx((1.25**0.5,))
+
+
+def test_tokens_and_the_next_ones(folder):
+    np.savez(folder / "a.npz", x=np.array([[1, 2], [3, 0]]), y=np.array([[2, 3], [0, 0]]))
+    np.savez(folder / "b.npz", x=np.array([[7, 2]]), y=np.array([[2, 1]]))
+    source = open_folder(folder)
+    assert source.format.takes_tokens and source.format.labels.task == "next_token"
+    assert source.format.labels.num_outputs == 8 and source.read(1, "train")[0].tolist() == [[7, 2]]
+
+
+def write_table(folder, name, rows, header="a,label"):
+    (folder / name).write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+
+
+def test_a_table_a_client(folder):
+    write_table(folder, "b.csv", ["1,x", "2,y"])
+    write_table(folder, "10.csv", ["3,x"])
+    write_table(folder, "9.csv", ["4,y"])
+    source = open_folder(folder)
+    assert source.client_names == ("9", "10", "b") and "a file a client" in source.reading
+    assert source.read(2, "train")[0][:, 0, 0].tolist() == [1, 2]
+    assert choose_client_files_partition(str(folder), OPTIONS) == "natural"
+
+
+def test_tables_in_folders_of_parts(folder):
+    for part, rows in (("train", ["1,x", "2,y"]), ("test", ["3,x"])):
+        (folder / part).mkdir()
+        write_table(folder / part, "ann.csv", rows)
+    source = open_folder(folder)
+    assert source.num_examples["train"].tolist() == [2] and source.num_examples["test"].tolist() == [1]
+
+
+def test_a_column_of_clients_outweighs_the_names_of_files(folder):
+    write_table(folder, "january.csv", ["1,x,ann", "2,y,bob"], "a,label,user")
+    write_table(folder, "march.csv", ["3,x,ann"], "a,label,user")
+    source = open_folder(folder)
+    assert source.client_names == ("ann", "bob") and source.read(0, "train")[0][:, 0, 0].tolist() == [1, 3]
+    assert open_folder(folder, client_column="none").client_names == ("january", "march")
+
+
+def test_train_and_test_are_parts_of_one_table(folder):
+    write_table(folder, "train.csv", ["1,x", "2,y"])
+    write_table(folder, "test.csv", ["3,x"])
+    source = open_folder(folder)
+    assert not source.has_clients and source.has_tests
+    assert choose_client_files_partition(str(folder), OPTIONS) == ""
+
+
+def save(**arrays):
+    return lambda path: np.savez(path, **arrays)
+
+
+X, Y = np.ones((2, 3)), np.array([0, 1])
+WRONG = {
+    "no labels": (save(x=X), "array 'y' is missing"),
+    "no examples": (save(y=Y), "array 'x' is missing"),
+    "fewer labels": (save(x=X, y=Y[:1]), "2 examples and 1 labels"),
+    "another shape": (save(x=np.ones((2, 4)), y=Y), "examples of shape (4,), expected (3,) as"),
+    "rows of labels": (save(x=X, y=np.ones((2, 2))), "labels of shape (2,), expected () as"),
+    "another dtype": (save(x=X.astype(np.uint8), y=Y), "x is uint8, expected other numbers than uint8"),
+    "text for numbers": (save(x=np.array([["a"] * 3] * 2), y=Y), "x is <U1 of shape (2, 3), expected numbers"),
+    "no number": (save(x=X * np.nan, y=Y), "x[0, 0] is nan"),
+    "text for labels": (save(x=X, y=np.array(["a", "b"])), "y is <U1, expected labels as int64 in"),
+    "a function": (lambda path: np.savez(path, data={"x": os.getcwd}), "holds Python objects that are not read"),
+    "another dictionary": (lambda path: np.savez(path, data={"x": X}), "lacks 'y', it has x"),
+    "objects": (save(x=np.array([[1], [1, 2]], object), y=Y), "array 'x' has dtype object"),
+    "empty": (lambda path: path.write_bytes(b""), "empty, 0 bytes"),
+    "damaged": (lambda path: path.write_bytes(b"PK\x03\x04" + bytes(100)), "damaged, truncated or not an npz file"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_with_a_file_is_one_line_that_names_it(folder, name):
+    write, expected = WRONG[name]
+    np.savez(folder / "ann.npz", x=X, y=Y)
+    write(folder / "bob.npz")
+    with pytest.raises(DatasetError) as caught:
+        open_folder(folder)
+    assert expected in str(caught.value) and "\n" not in str(caught.value)
+    assert "bob.npz" in str(caught.value)
+
+
+def test_what_is_wrong_with_a_folder_is_one_line(folder):
+    with pytest.raises(DatasetError, match="no file of a client"):
+        open_folder(folder)
+    write_table(folder, "ann.csv", ["1,x", "2,y"])
+    write_table(folder, "train.csv", ["1,x"])
+    with pytest.raises(DatasetError, match="a part of a whole beside files of clients"):
+        open_folder(folder)
+    (folder / "train.csv").unlink()
+    write_table(folder, "ann.tsv", ["1\tx"])
+    with pytest.raises(DatasetError, match="client 'ann' has a file of this part already"):
+        open_folder(folder)
+    (folder / "ann.tsv").unlink()
+    write_table(folder, "eve.csv", [])
+    with pytest.raises(DatasetError, match=r"eve\.csv: no rows below"):
+        open_folder(folder)
+    np.savez(folder / "bob.npz", x=X, y=Y)
+    with pytest.raises(DatasetError, match=r"files of several kinds \(csv, npz"):
+        open_folder(folder)
+
+
+def test_folders_are_known_by_what_is_in_them(folder):
+    assert not is_client_files(str(folder))
+    write_pfllib(folder)
+    assert is_client_files(str(folder)) and not is_client_files(str(folder / "train" / "0.npz"))

@@ -1,0 +1,352 @@
+"""Tables of text: what is read from files as pandas and Excel write them."""
+
+import dataclasses
+import gzip
+import os
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
+from datasets.formats.csv import choose_csv_partition, is_csv, make_csv_table, open_csv
+from datasets.tables.cells import MISSING_WORDS
+from datasets.tables.roles import choose_roles
+from datasets.tables.scan import scan_table
+
+OPTIONS = DatasetOptions()
+FRAME = pandas.DataFrame(
+    {
+        "user": ["Zoë", "bob", "Zoë", "bob", "李", "李"],
+        "age": [30, 41, 29, 35, 52, 61],
+        "height": [1.5, 1.75, 1.625, -2.0, 1e-3, 0.5],
+        "colour": ["red", "blue", "red", "green", "blue", "red"],
+        "smokes": [True, False, False, True, True, False],
+        "label": ["yes", "no", "maybe", "no", "yes", "maybe"],
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def write(tmp_path, text, name="mine.csv", encoding="utf-8"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
+    return str(path)
+
+
+def read(path, split="train", **options):
+    """{client: (x without the channel, y)} and the source."""
+    source = open_csv(path, dataclasses.replace(OPTIONS, **options))
+    found = {name: source.read(client, split) for client, name in enumerate(source.client_names)}
+    return {name: (x[..., 0] if source.are_features else x, y) for name, (x, y) in found.items()}, source
+
+
+def test_a_table_of_pandas_becomes_clients(tmp_path):
+    path = tmp_path / "mine.csv"
+    FRAME.to_csv(path, index=False)
+    clients, source = read(str(path))
+    assert source.client_names == ("Zoë", "bob", "李")
+    assert source.format.class_names == ("maybe", "no", "yes")
+    assert source.format.feature_names == ("age", "height", "colour=blue", "colour=green", "colour=red", "smokes")
+    assert source.format.input_shape == (6, 1) and source.format.input_dtype == "float32" and source.are_features
+    np.testing.assert_array_equal(clients["bob"][0], np.float32([[41, 1.75, 1, 0, 0, 0], [35, -2, 0, 1, 0, 1]]))
+    np.testing.assert_array_equal(clients["bob"][1], [1, 1])
+    np.testing.assert_array_equal(source.num_examples["train"], [2, 2, 2])
+    np.testing.assert_array_equal(source.count_labels(), [[1, 0, 1], [0, 2, 0], [1, 0, 1]])
+    assert "client user (by its name)" in source.reading and "label label (by its name)" in source.reading
+    assert "comma-separated, UTF-8" in source.reading and "colour (3)" in source.reading
+    assert choose_csv_partition(str(path), OPTIONS) == "natural"
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"sep": ";", "decimal": ",", "encoding": "utf-8-sig", "lineterminator": "\r\n"}, "decimal comma"),
+        ({"sep": "\t"}, "tab-separated"),
+        ({"sep": "|"}, "separated by |"),
+        ({"encoding": "utf-16"}, "UTF-16"),
+        ({"compression": "gzip"}, "gzip"),
+        ({"quoting": 1}, "comma-separated"),
+    ],
+)
+def test_other_ways_to_write_it_mean_the_same(tmp_path, how, said):
+    plain, other = tmp_path / "plain.csv", tmp_path / "other.csv"
+    FRAME.to_csv(plain, index=False)
+    FRAME.to_csv(other, index=False, **how)
+    expected, found = read(str(plain))[0], read(str(other))
+    assert said in found[1].reading
+    for name, (x, y) in expected.items():
+        np.testing.assert_array_equal(found[0][name][0], x)
+        np.testing.assert_array_equal(found[0][name][1], y)
+
+
+def test_a_file_of_an_old_windows_is_read_and_that_is_said(tmp_path):
+    path = write(tmp_path, "user,a,label\nJürgen,1,ä\nJürgen,2,b\n", encoding="cp1252")
+    _, source = read(path)
+    assert source.client_names == ("Jürgen",) and source.format.class_names == ("b", "ä")
+    assert "Windows-1252" in source.reading
+
+
+def test_the_first_line_of_excel_that_names_the_separator_is_no_header(tmp_path):
+    path = write(tmp_path, "sep=;\r\na;label\r\n1,5;x\r\n2;y\r\n")
+    clients, _ = read(path)
+    np.testing.assert_array_equal(clients[""][0], [[1.5], [2]])
+    with pytest.raises(DatasetError, match="line 4: column 'a' has 'q'"):
+        read(write(tmp_path, "sep=;\na;label\n1;x\nq;y\n" + "2;x\n" * 20))
+
+
+def test_the_index_of_pandas_is_left_out_and_that_is_said(tmp_path):
+    path = tmp_path / "mine.csv"
+    FRAME.to_csv(path)
+    _, source = read(str(path))
+    assert source.format.feature_names[0] == "age"
+    assert any("index that pandas writes" in note for note in source.notes)
+
+
+def test_flags_say_what_columns_are_for(tmp_path):
+    text = "who,when,target,b,part\nx,3,1.5,10,train\nx,1,2.5,20,train\ny,2,0.5,30,TEST\nx,2,3.5,40,1\nx,9,4.5,50,0\n"
+    path = write(tmp_path, text)
+    clients, source = read(path, client_column="who", time_column="when", test_column="part", feature_columns="b")
+    np.testing.assert_array_equal(clients["x"][0][:, 0], [20, 10, 50])
+    np.testing.assert_array_equal(clients["x"][1], np.float32([2.5, 1.5, 4.5]))
+    assert source.read(0, "test")[1].tolist() == [3.5] and source.read(1, "test")[1].tolist() == [0.5]
+    assert source.is_ordered_by_time and source.has_tests
+    # Of the train part: 2.5, 1.5, 4.5 have the mean 17/6 and the variance 14/9.
+    labels = source.pool().labels
+    assert labels.offset == pytest.approx((17 / 6,)) and labels.scale == pytest.approx(((14 / 9) ** 0.5,))
+    assert "task regression, since target has numbers that are not whole" in source.reading
+    assert (
+        choose_csv_partition(path, dataclasses.replace(OPTIONS, client_column="b", feature_columns="when")) == "natural"
+    )
+
+
+def test_dates_order_the_rows_of_a_client(tmp_path):
+    rows = ["2024-02-01 10:00,1", "2024-01-31 23:59:59,2", "01.03.2024,3", "2024-02-01T09:00:00Z,4"]
+    path = write(tmp_path, "time,label\n" + "".join(f"{row}\n" for row in rows), "other.csv")
+    text = "time,a,label\n" + "".join(f"{row},{n % 2}\n" for n, row in enumerate(rows))
+    clients, source = read(write(tmp_path, text))
+    assert clients[""][0][:, 0].tolist() == [2, 4, 1, 3]
+    assert "ordered by time (by its name)" in source.reading and not source.has_clients
+    with pytest.raises(DatasetError, match="no column is left to predict from"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("labels", "task", "expected"),
+    [
+        (["0", "1", "1", "0"], "", ("classification", ("0", "1"))),
+        (["1", "2", "3", "1"], "", ("classification", ("1", "2", "3"))),
+        (["true", "false", "true", "true"], "", ("classification", ("false", "true"))),
+        (["10", "9", "a b", "c"], "", ("classification", ("9", "10", "a b", "c"))),
+        (["0.5", "1", "2", "3"], "", ("regression", ())),
+        (["0", "1", "1", "0"], "binary", ("binary", ("0", "1"))),
+        (["4", "8", "15", "16"], "regression", ("regression", ())),
+    ],
+)
+def test_the_labels_tell_the_task_unless_it_is_given(tmp_path, labels, task, expected):
+    text = "a,y\n" + "".join(f"{n},{label}\n" for n, label in enumerate(labels))
+    _, source = read(write(tmp_path, text), task=task)
+    assert (source.format.labels.task, source.format.class_names) == expected
+    partition = choose_csv_partition(write(tmp_path, text), dataclasses.replace(OPTIONS, task=task))
+    assert partition == ("iid" if expected[0] == "regression" else "")
+
+
+def test_many_whole_numbers_with_gaps_are_measurements(tmp_path):
+    text = "a,y\n" + "".join(f"{n},{n * n}\n" for n in range(60))
+    assert read(write(tmp_path, text))[1].format.labels.task == "regression"
+
+
+@pytest.mark.parametrize(
+    ("rows", "task", "shape", "y"),
+    [
+        (["1,0", "1,1", "0,0"], "multi_label", (2,), [[1, 0], [1, 1], [0, 0]]),
+        (["1,0", "0,1", "1,0"], "classification", (), [0, 1, 0]),
+        (["1,0.5", "2,1", "4,1.5"], "regression", (2,), [[1, 0.5], [2, 1], [4, 1.5]]),
+    ],
+)
+def test_several_label_columns(tmp_path, rows, task, shape, y):
+    path = write(tmp_path, "f,u,v\n" + "".join(f"{n},{row}\n" for n, row in enumerate(rows)))
+    clients, source = read(path, label_column="u,v")
+    assert (source.format.labels.task, source.format.labels.shape) == (task, shape)
+    assert source.format.class_names == ("u", "v")
+    np.testing.assert_array_equal(clients[""][1], y)
+
+
+MISSING = "user,a,c,label\nu,1,x,p\nu,,x,q\nv,4,?,p\nv,9,z,q\nv,NA,x,p\n"
+
+
+def test_missing_values_are_refused_with_the_count_by_column(tmp_path):
+    with pytest.raises(DatasetError) as caught:
+        read(write(tmp_path, MISSING))
+    assert "of 5 rows: a 2 (" in str(caught.value) and "line 3), c 1 (" in str(caught.value)
+    assert "--missing=median" in str(caught.value) and "--missing=drop" in str(caught.value)
+
+
+def test_missing_values_become_medians_of_the_train_part(tmp_path):
+    clients, source = read(write(tmp_path, MISSING), missing="median")
+    assert source.format.feature_names == ("a", "c=x", "c=z")
+    np.testing.assert_array_equal(clients["u"][0], [[1, 1, 0], [4, 1, 0]])
+    np.testing.assert_array_equal(clients["v"][0], [[4, 1, 0], [9, 0, 1], [4, 1, 0]])
+    text = "a,y,is_test\n1,p,0\n5,q,0\n,p,0\n100,q,1\n,q,1\n"
+    clients, source = read(write(tmp_path, text), missing="median")
+    assert clients[""][0][:, 0].tolist() == [1, 5, 3] and source.read(0, "test")[0][:, 0, 0].tolist() == [100, 3]
+
+
+def test_rows_that_lack_values_are_dropped_and_counted(tmp_path):
+    clients, source = read(write(tmp_path, MISSING), missing="drop")
+    assert clients["u"][0].tolist() == [[1, 1, 0]] and clients["v"][0].tolist() == [[9, 0, 1]]
+    assert source.num_dropped == 3
+
+
+def test_categories_as_an_index(tmp_path):
+    clients, source = read(write(tmp_path, "c,y\nb,0\na,1\nb,1\n10,0\n9,1\n"), categories="index")
+    assert source.format.feature_names == ("c",) and clients[""][0][:, 0].tolist() == [3, 2, 3, 1, 0]
+    assert "index of its category: c (4)" in source.reading
+
+
+def test_columns_that_say_nothing_are_noted(tmp_path):
+    text = "id,same,ok,kind,y\n" + "".join(f"{n + 7},3,{n % 2},a,{n % 2}\n" for n in range(6))
+    notes = read(write(tmp_path, text))[1].notes
+    assert any(note.startswith("column id counts the rows") for note in notes)
+    assert any(note.startswith("column same is 3 in every row") for note in notes)
+    assert any(note.startswith("column kind is a in every row") for note in notes)
+    assert len(notes) == 3
+
+
+def test_windows_cross_no_client_and_no_gap(tmp_path):
+    rows = [("u", 1), ("u", 2), ("u", 3), ("u", 4), ("v", 1), ("u", 50), ("u", 51), ("v", 2), ("v", 3), ("v", 4)]
+    text = "user,time,a,b,label\n" + "".join(f"{who},{t},{t * 10},{n},{t % 2}\n" for n, (who, t) in enumerate(rows))
+    clients, source = read(write(tmp_path, text), window=2, window_step=1)
+    assert source.format.input_shape == (2, 2) and not source.are_features
+    assert source.format.feature_names == ("a", "b")
+    assert clients["u"][0][..., 0].tolist() == [[10, 20], [20, 30], [30, 40], [500, 510]]
+    assert clients["u"][1].tolist() == [0, 1, 0, 1]
+    assert source.num_examples["train"].tolist() == [4, 3]
+    assert source.count_labels().tolist() == [[2, 2], [2, 1]]
+    assert "7 windows of 2 rows, one every 1" in source.reading and "crosses one of 1 gap" in source.reading
+    with pytest.raises(DatasetError, match="window=9: no client has so many rows"):
+        read(write(tmp_path, text), window=9)
+
+
+def test_a_dropped_row_breaks_a_window(tmp_path):
+    text = "user,a,y\n" + "".join(f"u,{n if n != 3 else ''},{n % 2}\n" for n in range(8))
+    clients, source = read(write(tmp_path, text), window=2, window_step=1, missing="drop")
+    assert clients["u"][0][..., 0].tolist() == [[0, 1], [1, 2], [4, 5], [5, 6], [6, 7]]
+    assert source.num_dropped == 1
+
+
+def test_a_second_opening_reads_the_store(tmp_path, monkeypatch):
+    path = write(tmp_path, "user,a,y\nu,1,0\nv,2,1\n")
+    first = open_csv(path, OPTIONS)
+    monkeypatch.setattr("datasets.tables.source.write_table", None)
+    second = open_csv(path, OPTIONS)
+    assert second.digest == first.digest and second.reading == first.reading
+    np.testing.assert_array_equal(second.read(1, "train")[0], first.read(1, "train")[0])
+    with pytest.raises(TypeError):  # the file is read anew where it is read in another way
+        open_csv(path, dataclasses.replace(OPTIONS, categories="index", feature_columns="a"))
+
+
+def test_a_large_file_is_read_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.formats.csv.PIECE_CELLS", 12)
+    text = "user,a,y\n" + "".join(f"u{n % 3},{n},{n % 2}\n" for n in range(50))
+    clients, source = read(write(tmp_path, text))
+    assert source.num_examples["train"].tolist() == [17, 17, 16]
+    assert clients["u1"][0][:, 0].tolist() == list(range(1, 50, 3))
+    with pytest.raises(DatasetError, match=r"line 45: 4 fields, expected 3"):
+        read(write(tmp_path, text.replace("u1,43,1", "u1,43,1,9")))
+
+
+def test_a_table_is_known_by_its_name_or_its_lines(tmp_path):
+    assert is_csv(write(tmp_path, "", "a.csv")) and is_csv(write(tmp_path, "", "a.TSV.gz"))
+    assert is_csv(write(tmp_path, "a;b\n1;2\n3;4\n", "table.txt"))
+    assert is_csv(write(tmp_path, gzip.compress(b"a;b\n1;2\n3;4\n"), "table.gz"))
+    assert not is_csv(write(tmp_path, "some words, and more\nthen\n", "words.txt"))
+    assert not is_csv(write(tmp_path, '{"users": [1, 2],\n"a": 3,\n', "leaf.json"))
+    assert not is_csv(write(tmp_path, bytes(range(256)), "data.bin")) and not is_csv(str(tmp_path))
+
+
+def test_files_of_one_table_have_the_same_columns(tmp_path):
+    first, second = write(tmp_path, "a,y\n1,0\n", "1.csv"), write(tmp_path, "a,z\n1,0\n", "2.csv")
+    table = make_csv_table(str(tmp_path), [(first, "u", "train"), (second, "v", "train")], True)
+    with pytest.raises(DatasetError, match=r"2\.csv: column 'y' is missing"):
+        list(table.read(("a", "y")))
+
+
+@pytest.mark.parametrize(
+    "header", ["land,1999,2000,label", "a,2,b,label", "0,1,2,3", "1,2,3,4", "4,b,5,y", "-1,0,1,target"]
+)
+def test_names_of_columns_can_be_numbers(tmp_path, header):
+    path = write(tmp_path, header + "\n" + "1,2,3,0\n4,5,6,1\n")
+    _, source = read(path, label_column=header.split(",")[3])
+    assert source.format.feature_names == tuple(header.split(",")[:3])
+
+
+def test_a_pipe_is_not_waited_at(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert not is_csv(str(tmp_path / "pipe.csv"))
+    with pytest.raises(DatasetError, match="no regular file"):
+        read(str(tmp_path / "pipe.csv"))
+    with pytest.raises(DatasetError, match="a folder, expected a table of text"):
+        read(str(tmp_path))
+
+
+def test_a_wide_table_of_numbers_keeps_few_values(tmp_path):
+    table = make_csv_table(
+        "wide", [(write(tmp_path, "a,y\n" + "".join(f"{n},0.5\n" for n in range(2000))), "", "train")]
+    )
+    scan = scan_table(table, choose_roles(table, OPTIONS))
+    assert scan.columns["a"].texts is None and scan.columns["a"].numbers is None
+    assert scan.columns["y"].numbers == {0.5}
+
+
+def test_what_r_writes(tmp_path):
+    text = '"","user","a","ok","y"\n"1","u",1.5,TRUE,"x"\n"2","u",NA,FALSE,"y"\n"3","v",2.5,TRUE,"x"\n'
+    clients, source = read(write(tmp_path, text), missing="drop")
+    assert source.format.feature_names == ("a", "ok") and source.num_dropped == 1
+    assert clients["u"][0].tolist() == [[1.5, 1]] and clients["v"][0].tolist() == [[2.5, 1]]
+
+
+NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=8).map(str.strip)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(
+        st.tuples(
+            NAMES.filter(lambda name: name.lower() not in MISSING_WORDS),
+            st.floats(-1e6, 1e6, width=32),
+            st.sampled_from(["aa", "b;b", 'c"c', "d,d", "f|f"]),
+        ),
+        min_size=2,
+        max_size=12,
+    ),
+    separator=st.sampled_from([",", ";", "\t", "|"]),
+)
+def test_what_pandas_writes_comes_back(tmp_path, rows, separator):
+    frame = pandas.DataFrame(rows, columns=["user", "a", "kind"]).assign(y=[n % 2 for n in range(len(rows))])
+    path = tmp_path / "mine.csv"
+    frame.to_csv(path, index=False, sep=separator)
+    clients, source = read(str(path))
+    assert set(clients) == set(frame.user)
+    for name, own in frame.groupby("user", sort=False):
+        x, y = clients[name]
+        np.testing.assert_array_equal(x[:, 0], own.a.to_numpy(np.float32))
+        np.testing.assert_array_equal(y, own.y)
+        kinds = [source.format.feature_names[1 + place] for place in np.argmax(x[:, 1:], axis=1)]
+        assert kinds == [f"kind={kind}" for kind in own.kind]
+
+
+def test_a_column_whose_name_means_something_else_can_be_a_feature(tmp_path):
+    path = write(tmp_path, "device,time,a,y\n1,soon,5,0\n2,late,6,1\n")
+    with pytest.raises(DatasetError, match="--time_column names another column, or is none"):
+        read(path)
+    _, source = read(path, time_column="none", client_column="none")
+    assert source.format.feature_names == ("device", "time=late", "time=soon", "a")
+    assert not source.has_clients and not source.is_ordered_by_time

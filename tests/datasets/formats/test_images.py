@@ -1,0 +1,161 @@
+"""Folders of images, by clients and classes."""
+
+import dataclasses
+import os
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
+from datasets.formats.images import choose_image_partition, is_image_tree, open_image_tree
+
+OPTIONS = DatasetOptions()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "photos"
+    path.mkdir()
+    return path
+
+
+def draw(path, value=0, size=(5, 4), mode="L", **how):
+    """An image of one colour, size as (width, height)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    PIL.Image.new(mode, size, value).save(path, **how)
+
+
+def open_folder(folder, **options):
+    return open_image_tree(str(folder), dataclasses.replace(OPTIONS, **options))
+
+
+def test_a_folder_a_client_and_a_folder_a_class(folder):
+    for n, name in enumerate(["Zoë/cat/b.png", "Zoë/cat/a.png", "Zoë/dog/1.png", "bob/dog/x.PNG", "10/cat/1.png"]):
+        draw(folder / name, n)
+    source = open_folder(folder)
+    assert source.client_names == ("10", "Zoë", "bob") and source.format.class_names == ("cat", "dog")
+    assert source.format.input_shape == (4, 5, 1) and source.format.input_dtype == "uint8"
+    assert source.format.preprocessing.scale == 1 / 255
+    x, y = source.read(1, "train")
+    assert x[:, 0, 0, 0].tolist() == [1, 0, 2] and y.tolist() == [0, 0, 1] and x.dtype == np.uint8
+    assert source.count_labels().tolist() == [[1, 0], [2, 1], [0, 1]]
+    assert "in grey; a folder a class, a folder a client, 3" in source.reading
+    assert choose_image_partition(str(folder), OPTIONS) == "natural" and is_image_tree(str(folder))
+
+
+def test_classes_without_clients(folder):
+    for n, name in enumerate(["cat/1.png", "dog/1.png", "dog/2.png"]):
+        draw(folder / name, n)
+    source = open_folder(folder)
+    assert not source.has_clients and source.num_examples["train"].tolist() == [3]
+    assert choose_image_partition(str(folder), OPTIONS) == ""
+
+
+@pytest.mark.parametrize("client", ["", "ann/"])
+def test_train_and_test_on_top(folder, client):
+    for n, name in enumerate([f"train/{client}cat/1.png", f"train/{client}dog/1.png", f"test/{client}dog/1.png"]):
+        draw(folder / name, n)
+    source = open_folder(folder)
+    assert source.num_examples["train"].tolist() == [2] and source.num_examples["test"].tolist() == [1]
+    assert source.read(0, "test")[0][0, 0, 0, 0] == 2 and source.has_clients == bool(client)
+
+
+def test_resized_and_converted_on_request(folder):
+    draw(folder / "cat/1.png", (10, 20, 30), (8, 4), "RGB")
+    draw(folder / "dog/1.png", 7, (3, 9), "L")
+    draw(folder / "dog/2.png", (1, 2, 3, 4), (3, 3), "RGBA")
+    source = open_folder(folder, image_size=6, image_colour="colour")
+    x, _ = source.read(0, "train")
+    assert x.shape == (3, 6, 6, 3) and x[0, 0, 0].tolist() == [10, 20, 30] and x[1, 5, 5].tolist() == [7, 7, 7]
+    assert "in colour, resized to 6 x 6" in source.reading
+    grey = open_folder(folder, image_size=6, image_colour="grey").read(0, "train")[0]
+    # 0.299 R + 0.587 G + 0.114 B of (10, 20, 30)
+    assert grey.shape == (3, 6, 6, 1) and grey[0, 0, 0, 0] in (18, 19)
+
+
+def test_a_photograph_is_turned_as_its_camera_says(folder):
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6
+    draw(folder / "cat/1.jpg", (9, 9, 9), (8, 4), "RGB", exif=exif)
+    draw(folder / "dog/1.jpg", (9, 9, 9), (4, 8), "RGB")
+    source = open_folder(folder)
+    assert source.format.input_shape == (8, 4, 3) and source.read(0, "train")[0].shape == (2, 8, 4, 3)
+
+
+def test_pixels_are_read_when_they_are_asked_for(folder, monkeypatch):
+    draw(folder / "a/cat/1.png")
+    draw(folder / "b/dog/1.png", 3)
+    monkeypatch.setattr("datasets.formats.images.read_image", lambda *_: pytest.fail("read"))
+    source = open_folder(folder)
+    assert source.num_examples["train"].tolist() == [1, 1]
+
+
+def test_the_digest_is_of_the_images_their_places_and_how_they_are_read(folder):
+    draw(folder / "cat/1.png")
+    draw(folder / "dog/1.png")
+    digests = {open_folder(folder).digest, open_folder(folder, image_size=3).digest}
+    os.rename(folder / "dog/1.png", folder / "dog/2.png")
+    digests.add(open_folder(folder).digest)
+    draw(folder / "dog/2.png", 5)
+    digests.add(open_folder(folder).digest)
+    assert len(digests) == 4
+
+
+def spoil(path, keep=40):
+    path.write_bytes(path.read_bytes()[:keep])
+
+
+WRONG = {
+    "another size": (lambda odd: draw(odd, 0, (6, 4)), {}, "6 x 4 pixels in grey, expected 5 x 4 pixels in grey"),
+    "colour": (
+        lambda odd: draw(odd, (0, 0, 0), mode="RGB"),
+        {},
+        "5 x 4 pixels in colour, expected 5 x 4 pixels in grey",
+    ),
+    "16 bits": (lambda odd: draw(odd, 9, mode="I;16"), {}, "its pixels are I;16, expected 8 bits"),
+    "text": (lambda odd: odd.write_text("no image"), {}, "no image, or a damaged one"),
+    "nothing": (lambda odd: odd.write_bytes(b""), {}, "no image, or a damaged one"),
+    "deeper": (lambda odd: draw(odd.parent / "new" / "z.png"), {}, "expected <client>/<class>/<image>"),
+    "higher": (lambda odd: draw(odd.parent.parent / "z.png"), {}, "expected <client>/<class>/<image>"),
+    "an empty folder": (lambda odd: (odd.parent.parent / "wolf").mkdir(), {}, "wolf: no image in it"),
+    "a regression": (lambda odd: None, {"task": "regression"}, "task=regression: the folders of images are classes"),
+    "a giant": (lambda odd: draw(odd, 0, (20000, 10000), mode="1"), {}, "a damaged image (Image size (200000000"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_one_line_that_names_the_odd_one(folder, name):
+    spoil_it, options, expected = WRONG[name]
+    draw(folder / "ann/cat/1.png")
+    draw(folder / "ann/dog/1.png")
+    spoil_it(folder / "ann/dog/zz.png")
+    with pytest.raises(DatasetError) as caught:
+        open_folder(folder, **options)
+    assert expected in str(caught.value) and str(folder) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_image_that_is_cut_is_named_when_it_is_read(folder):
+    draw(folder / "cat/1.png", size=(50, 50))
+    draw(folder / "dog/1.png", 3, size=(50, 50))
+    spoil(folder / "dog/1.png", 60)
+    source = open_folder(folder)
+    with pytest.raises(DatasetError, match=r"dog/1\.png: a damaged image"):
+        source.read(0, "train")
+
+
+def test_a_pipe_is_no_image(folder):
+    draw(folder / "cat/1.png")
+    draw(folder / "dog/1.png")
+    os.mkfifo(folder / "dog/2.png")
+    assert open_folder(folder).num_examples["train"].tolist() == [2]
+
+
+def test_one_class_and_no_image_are_one_line(folder):
+    with pytest.raises(DatasetError, match="no image in this folder"):
+        open_folder(folder)
+    assert not is_image_tree(str(folder))
+    draw(folder / "cat/1.png")
+    with pytest.raises(DatasetError, match="1 class, expected at least 2"):
+        open_folder(folder)

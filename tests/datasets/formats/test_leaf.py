@@ -1,0 +1,331 @@
+"""LEAF's JSON in each of its forms, and wrong in each way."""
+
+import json
+import os
+import pathlib
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from datasets.catalog import DATASETS, load_arrays
+from datasets.character_text import OOV, PAD, TOKEN_NAMES
+from datasets.client_source import TEST, TRAIN
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
+from datasets.file_formats import find_format, get_format, open_data
+from datasets.formats.leaf import is_leaf
+
+LINE = "O Romeo, Romeo! wherefore art thou Romeo? Deny thy father and refuse thy name; Or, if thou wilt not"
+
+
+def make_content(users, /, **changes):
+    """A file of LEAF's: {user: (x, y)}."""
+    content = {
+        "users": list(users),
+        "num_samples": [len(y) for _, y in users.values()],
+        "user_data": {name: {"x": x, "y": y} for name, (x, y) in users.items()},
+    }
+    return {**content, **changes}
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def write_all(folder, users, **changes):
+    write(folder / "all_data.json", make_content(users, **changes))
+    return folder
+
+
+def open_folder(folder, **options):
+    return open_data(DatasetOptions(data=str(folder), **options))
+
+
+def read(source, name, split=TRAIN):
+    return source.read(source.client_names.index(name), split)
+
+
+def make_numbers(*rows):
+    return [[float(value), 0.5, -2] for value in rows]
+
+
+def test_numbers_are_features(tmp_path):
+    write_all(
+        tmp_path, {"f_10": (make_numbers(3), [0]), "f_9": (make_numbers(1, 2), [2, 1]), "Zoë": (make_numbers(4), [0])}
+    )
+    source = open_folder(tmp_path)
+    assert source.client_names == ("Zoë", "f_10", "f_9") or set(source.client_names) == {"Zoë", "f_10", "f_9"}
+    x, y = read(source, "f_9")
+    np.testing.assert_array_equal(x, np.array(make_numbers(1, 2), np.float32))
+    assert y.tolist() == [2, 1]
+    assert source.format.class_names == ("0", "1", "2")
+    assert not source.has_tests
+
+
+def test_folders_train_and_test_are_each_users_own_splits(tmp_path):
+    write(tmp_path / "data" / "train" / "all_data_0.json", make_content({"a": (make_numbers(1, 2), [0, 1])}))
+    write(tmp_path / "data" / "train" / "all_data_1.json", make_content({"b": (make_numbers(5), [1])}))
+    write(
+        tmp_path / "data" / "test" / "all_data_0.json",
+        make_content({"b": (make_numbers(6), [0]), "a": (make_numbers(3), [1])}),
+    )
+    write(tmp_path / "data" / "all_data" / "all_data_0.json", "not read, since train and test are made of it")
+    for path in (tmp_path, tmp_path / "data"):
+        source = open_folder(path)
+        assert [source.num_examples[split].tolist() for split in (TRAIN, TEST)] == [[2, 1], [1, 1]]
+        assert read(source, "a", TEST)[1].tolist() == [1]
+        assert read(source, "b", TEST)[0][0, 0] == 6
+    assert find_format(str(tmp_path)) == get_format("leaf")
+
+
+def test_a_single_file_is_read_and_a_second_time_from_the_store(tmp_path):
+    path = write(tmp_path / "some.json", make_content({"a": (make_numbers(1), [0]), "b": (make_numbers(2), [1])}))
+    assert is_leaf(str(path))
+    first, second = open_folder(path), open_folder(path)
+    assert first.digest == second.digest
+    np.testing.assert_array_equal(read(first, "b")[0], read(second, "b")[0])
+    write(path, make_content({"a": (make_numbers(9), [0]), "b": (make_numbers(2), [1])}))
+    assert open_folder(path).digest != first.digest
+
+
+def test_other_json_is_not_leafs(tmp_path):
+    assert not is_leaf(str(write(tmp_path / "a.json", {"features": [1]})))
+    assert not is_leaf(str(write(tmp_path / "b.json", "[1]")))
+    assert not is_leaf(str(tmp_path))
+    assert not is_leaf(str(write(tmp_path / "users.csv", '{"users"')))
+
+
+def test_hierarchies_stand_beside_the_users(tmp_path):
+    users = {"a": (make_numbers(1), [0]), "b": (make_numbers(2), [1])}
+    assert len(open_folder(write_all(tmp_path / "a", users, hierarchies=["play 1", "play 2"])).client_names) == 2
+    with pytest.raises(DatasetError, match=r"all_data\.json: 1 hierarchies for 2 users"):
+        open_folder(write_all(tmp_path / "b", users, hierarchies=["play 1"]))
+
+
+def test_labels_may_be_texts(tmp_path):
+    source = open_folder(
+        write_all(tmp_path, {"a": (make_numbers(1, 2), ["warm", "cold"]), "b": (make_numbers(2), ["hot"])})
+    )
+    assert source.format.class_names == ("cold", "hot", "warm")
+    assert read(source, "a")[1].tolist() == [2, 0]
+    assert read(source, "b")[1].tolist() == [1]
+
+
+def test_femnist_is_emnist_with_the_background_one(tmp_path):
+    rng = np.random.default_rng(0)
+    images = rng.random((3, 784)).round(3)
+    source = open_folder(write_all(tmp_path, {"f0_1": (images.tolist(), [0, 35, 61])}))
+    x, y = read(source, "f0_1")
+    np.testing.assert_array_equal(x, images.reshape(3, 28, 28, 1).astype(np.float32))
+    assert [source.format.class_names[label] for label in y] == ["0", "Z", "z"]
+
+
+def test_characters_predict_the_one_after_the_last(tmp_path):
+    xs, ys = [LINE[:80], LINE[1:81]], [LINE[80], "é"]
+    x, y = read(open_folder(write_all(tmp_path, {"ROMEO": (xs, ys)})), "ROMEO")
+    assert "".join(TOKEN_NAMES[token] for token in x[1]) == xs[1]
+    assert (y[:, :-1] == PAD).all()
+    assert TOKEN_NAMES[y[0, -1]] == ys[0]
+    assert y[1, -1] == OOV
+
+
+def test_leafs_shakespeare_is_found_by_name(tmp_path):
+    users = {"A": ([LINE[:80]], [LINE[80]])}
+    write(tmp_path / "shakespeare" / "train" / "all_data.json", make_content(users))
+    write(tmp_path / "shakespeare" / "test" / "all_data.json", make_content({"A": ([LINE[5:85]], [LINE[85]])}))
+    source = load_arrays("shakespeare", DatasetOptions(str(tmp_path), False))
+    assert (source.name, source.client_names, source.has_tests) == ("shakespeare", ("A",), True)
+    with pytest.raises(DatasetError, match="sequence_length=0 or as many"):
+        load_arrays("shakespeare", DatasetOptions(str(tmp_path), False, sequence_length=70))
+    write(tmp_path / "shakespeare" / "train" / "all_data.json", make_content({"A": (make_numbers(1, 2), [0, 1])}))
+    write(tmp_path / "shakespeare" / "test" / "all_data.json", make_content({"A": (make_numbers(3), [0])}))
+    with pytest.raises(DatasetError, match="its examples are features, expected characters"):
+        load_arrays("shakespeare", DatasetOptions(str(tmp_path), False))
+
+
+def test_tweets_become_their_first_words(tmp_path):
+    tweets = [["1", "Mon", "NO_QUERY", "me", "Good good MORNING!"], ["2", "Tue", "NO_QUERY", "me", "morning, rain"]]
+    source = open_folder(write_all(tmp_path, {"me": (tweets, [1, 0])}), vocabulary_size=3, sequence_length=4)
+    # good 2, morning 2, then of "!", "," and "rain" the first.
+    x, y = read(source, "me")
+    assert x.tolist() == [[1, 1, 2, 3], [2, 4, 4, 0]]
+    assert y.tolist() == [1, 0]
+    assert source.format.takes_tokens
+
+
+def test_pieces_of_comments_predict_the_next_word(tmp_path):
+    x = [[["<BOS>", "so", "it"], ["goes", "<PAD>", "<PAD>"]]]
+    y = [{"target_tokens": [["so", "it", "goes"], ["<EOS>", "<PAD>", "<PAD>"]], "count_tokens": 4}]
+    source = open_folder(write_all(tmp_path, {"me": (x, y)}), sequence_length=3)
+    tokens, targets = read(source, "me")
+    names = source.format.class_names
+    assert [[names[token] for token in row] for row in tokens] == [["<BOS>", "so", "it"], ["goes", "<pad>", "<pad>"]]
+    assert [[names[token] for token in row] for row in targets] == [["so", "it", "goes"], ["<oov>", "<pad>", "<pad>"]]
+    assert source.format.labels.task == "next_token"
+
+
+@pytest.fixture
+def celeba(tmp_path):
+    folder = tmp_path / "celeba"
+    (folder / "raw" / "img_align_celeba").mkdir(parents=True)
+    for number, colour in enumerate([(255, 0, 0), (0, 0, 255), (0, 255, 0)], start=1):
+        PIL.Image.new("RGB", (20, 10), colour).save(folder / "raw" / "img_align_celeba" / f"{number:06}.png")
+    write(folder / "train" / "all_data.json", make_content({"7": (["000001.png", "000002.png"], [1, 0])}))
+    write(folder / "test" / "all_data.json", make_content({"7": (["000003.png"], [1])}))
+    return folder
+
+
+def test_names_of_images_are_opened_when_they_are_asked_for(celeba):
+    source = load_arrays("celeba", DatasetOptions(str(celeba.parent), image_size=6))
+    x, y = read(source, "7")
+    assert (x.shape, x.dtype) == ((2, 6, 6, 3), np.uint8)
+    assert x[0, 3, 3].tolist() == [255, 0, 0]
+    assert source.format.class_names == ("not smiling", "smiling")
+    assert y.tolist() == [1, 0]
+    assert load_arrays("celeba", DatasetOptions(str(celeba.parent))).format.input_shape == (84, 84, 3)
+    assert load_arrays("celeba", DatasetOptions(str(celeba.parent), image_colour="grey")).read(0, TEST)[0].shape == (
+        1,
+        84,
+        84,
+        1,
+    )
+    assert DATASETS["celeba"].find(str(celeba.parent)).found
+
+
+def test_a_missing_or_damaged_image_is_one_line(celeba):
+    images = celeba / "raw" / "img_align_celeba"
+    (images / "000003.png").write_bytes(b"no image")
+    os.remove(images / "000002.png")
+    source = load_arrays("celeba", DatasetOptions(str(celeba.parent)))
+    with pytest.raises(DatasetError, match=r"000002\.png: no such image"):
+        source.read(0, TRAIN)
+    with pytest.raises(DatasetError, match=r"000003\.png: no image, or a damaged one"):
+        source.read(0, TEST)
+
+
+def test_the_name_of_an_image_never_leads_out_of_its_folder(celeba):
+    write(celeba / "train" / "all_data.json", make_content({"7": (["1.png", "../../secret.png"], [1, 0])}))
+    with pytest.raises(DatasetError, match="expected the name of an image file"):
+        load_arrays("celeba", DatasetOptions(str(celeba.parent)))
+
+
+GOOD = {"a": (make_numbers(1), [0]), "b": (make_numbers(2, 3), [1, 0])}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (make_content(GOOD, num_samples=[1, 3]), "user 'b' has 2 examples, num_samples says 3"),
+        (make_content(GOOD, num_samples=[1]), "1 num_samples for 2 users"),
+        (make_content(GOOD, users=["a", "b", "a"], num_samples=[1, 2, 1]), "user 'a' is there twice"),
+        (make_content(GOOD, users=["a", "c"]), "user 'c' has no user_data"),
+        (make_content(GOOD, users=["a"], num_samples=[1]), "user_data has user 'b', who is not among the users"),
+        (make_content(GOOD, users=["a", 5]), "users holds what is no text"),
+        (
+            make_content({**GOOD, "b": (make_numbers(2, 3, 4), [1, 0])}),
+            "user 'b' has 3 examples in x, but 2 labels in y",
+        ),
+        (make_content({**GOOD, "b": ([[1.0, 2.0]], [1])}), r"user 'b': example 0 \(from 0\) has 2 numbers, expected 3"),
+        (make_content({**GOOD, "b": (make_numbers(float("nan")), [1])}), "user 'b': x holds NaN or infinity"),
+        (make_content({**GOOD, "b": ([["a", 1, 2]], [1])}), "user 'b': x holds what is no number"),
+        (make_content({**GOOD, "b": (make_numbers(1), [-1])}), r"user 'b': label 0 \(from 0\) is -1, expected whole"),
+        (
+            make_content({**GOOD, "b": (make_numbers(1), [0.5])}),
+            r"user 'b': label 0 \(from 0\) is 0\.5, expected whole",
+        ),
+        (
+            make_content({**GOOD, "b": (make_numbers(1), [None])}),
+            r"user 'b': label 0 \(from 0\) is None, expected whole",
+        ),
+        (make_content({"a": ([{"an": "object"}], [1])}), "user 'a': x is .* of none of LEAF's forms"),
+        (
+            make_content({"a": ([LINE[:80], LINE[:79]], ["a", "b"])}),
+            r"user 'a': example 1 \(from 0\) has 79 characters",
+        ),
+        (
+            make_content({"a": ([LINE[:80]] * 2, ["a", "bc"])}),
+            r"user 'a': label 1 \(from 0\) is 'bc', expected one char",
+        ),
+        (make_content({"a": ([], [])}), "nobody has an example to train on"),
+        ({**make_content(GOOD), "user_data": []}, "user_data is no object"),
+        ({**make_content(GOOD), "user_data": {"a": 1, "b": 2}}, "user 'a' has no lists x and y"),
+        (json.dumps(make_content(GOOD))[:-5], "damaged or truncated"),
+        ('{"users": "\xff', "damaged or truncated"),
+    ],
+)
+def test_what_is_wrong_is_one_line_that_names_file_and_user(tmp_path, content, message):
+    path = write(tmp_path / "all_data.json", content)
+    with pytest.raises(DatasetError, match=message) as error:
+        open_folder(tmp_path)
+    assert "\n" not in str(error.value)
+    assert str(path) in str(error.value) or "nobody" in message
+
+
+def test_a_user_in_two_files_of_one_part_is_refused(tmp_path):
+    for number in range(2):
+        write(tmp_path / f"all_data_{number}.json", make_content({"a": (make_numbers(number), [number])}))
+    with pytest.raises(DatasetError, match=r"all_data_1\.json: user 'a' is there twice, first in .*all_data_0\.json"):
+        open_folder(tmp_path)
+
+
+def test_a_test_split_that_is_trained_on_is_refused_and_single_repeats_are_noted(tmp_path):
+    write(tmp_path / "train" / "a.json", make_content({"a": (make_numbers(1, 2, 3), [0, 1, 0])}))
+    test = write(tmp_path / "test" / "a.json", make_content({"a": (make_numbers(2, 3), [1, 0])}))
+    with pytest.raises(DatasetError, match="user 'a': all 2 test examples are among its train examples, too"):
+        open_folder(tmp_path)
+    write(test, make_content({"a": (make_numbers(2, 9), [1, 0])}))
+    assert open_folder(tmp_path).notes == ("1 test example is among the train examples of the same user, first 'a'",)
+    write(test, make_content({"a": (make_numbers(2, 9), [0, 0])}))  # another label, another example
+    assert open_folder(tmp_path).notes == ()
+
+
+@pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")
+def test_real_digits_as_leaf_writes_them(tmp_path):
+    from datasets.mnist import load_mnist_arrays
+
+    arrays = load_mnist_arrays(os.environ["FL_DATA_DIR"], download=False)
+    images = (1 - arrays.train_x[:40].reshape(40, 784) / 255).round(6)
+    users = {
+        f"f{number:04}_{number}": (images[number::4].tolist(), arrays.train_y[number:40:4].tolist())
+        for number in range(4)
+    }
+    source = open_folder(write_all(tmp_path, users))
+    for number in range(4):
+        x, y = source.read(number, TRAIN)
+        np.testing.assert_allclose(
+            1 - x.reshape(-1, 784), arrays.train_x[number:40:4].reshape(-1, 784) / 255, atol=1e-6
+        )
+        np.testing.assert_array_equal(y, arrays.train_y[number:40:4])
+    assert source.format.class_names == tuple("0123456789")
+
+
+@pytest.mark.skipif(
+    not os.path.exists(os.path.join(os.environ.get("FL_DATA_DIR") or "/nowhere", "shakespeare")),
+    reason="no Shakespeare in FL_DATA_DIR: no real data here",
+)
+def test_real_text_as_leaf_writes_it(tmp_path):
+    from datasets.shakespeare import find_shakespeare
+    from datasets.tff_files.database import TffDatabase
+    from datasets.tff_files.example import decode_example
+
+    database = TffDatabase(find_shakespeare(os.environ["FL_DATA_DIR"]))
+    users = {}
+    for role in sorted(database.count_examples()["train"])[:3]:
+        speeches = [decode_example(record)["snippets"][0].decode() for record in database.fetch(role, "train")]
+        text = " ".join(" ".join(speeches).split())
+        places = range(len(text) - 80)
+        users[role] = [text[place : place + 80] for place in places], [text[place + 80] for place in places]
+    write(pathlib.Path(tmp_path / "all_data.json"), make_content(users, hierarchies=["A play"] * 3))
+    source = open_folder(tmp_path)
+    for role, (xs, ys) in users.items():
+        if not ys:
+            continue
+        x, y = read(source, role)
+        known = set(TOKEN_NAMES)
+        assert ["".join(TOKEN_NAMES[token] for token in row) for row in x[:50] if OOV not in row] == [
+            text for text in xs[:50] if set(text) <= known
+        ]
+        assert len(y) == len(ys)

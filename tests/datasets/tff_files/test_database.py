@@ -1,0 +1,129 @@
+"""Files of TFF's form: packed, without an index, from several threads and processes, and wrong in each way."""
+
+import concurrent.futures
+import lzma
+import multiprocessing
+import os
+import pathlib
+import sqlite3
+
+import pytest
+
+from datasets.errors import DatasetError
+from datasets.tff_files.database import TffDatabase, arrange_counts, starts_as_sqlite
+from datasets.tff_files.example import decode_example
+
+SPLITS = {
+    "train": {"10": [{"n": 1}, {"n": 2}], "9": [{"n": 3}], "Zoë": [{"n": 4}]},
+    "test": {"9": [{"n": 5}], "only here": [{"n": 6}]},
+}
+
+
+@pytest.fixture
+def path(tmp_path, write_tff_file):
+    return write_tff_file(tmp_path / "some.sqlite", SPLITS)
+
+
+def read_numbers(database, client, split):
+    return [int(decode_example(record)["n"][0]) for record in database.fetch(client, split)]
+
+
+def fetch_in_child(database):
+    return read_numbers(database, "10", "train")
+
+
+def test_clients_counts_and_records(path):
+    database = TffDatabase(path)
+    counts = database.count_examples()
+    assert counts == {"train": {"10": 2, "9": 1, "Zoë": 1}, "test": {"9": 1, "only here": 1}}
+    assert read_numbers(database, "10", "train") == [1, 2]
+    assert read_numbers(database, "Zoë", "train") == [4]
+    assert read_numbers(database, "Zoë", "test") == []
+    assert [(split, client) for split, client, _ in database.iterate(["test"])] == [
+        ("test", "9"),
+        ("test", "only here"),
+    ]
+    names, arrays = arrange_counts(counts)
+    assert names == ("9", "10", "Zoë", "only here")
+    assert arrays["train"].tolist() == [1, 2, 1, 0]
+    assert arrays["test"].tolist() == [1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("form", [lzma.FORMAT_XZ, lzma.FORMAT_ALONE])
+def test_a_packed_file_is_unpacked_once_into_the_cache(path, tmp_path, form):
+    packed = tmp_path / "some.sqlite.lzma"
+    packed.write_bytes(lzma.compress(pathlib.Path(path).read_bytes(), form))
+    assert starts_as_sqlite(str(packed))
+    assert read_numbers(TffDatabase(str(packed)), "10", "train") == [1, 2]
+    (unpacked,) = pathlib.Path(os.environ["XDG_CACHE_HOME"]).rglob("*.sqlite")
+    before = unpacked.stat().st_mtime_ns
+    assert read_numbers(TffDatabase(str(packed)), "9", "test") == [5]
+    assert unpacked.stat().st_mtime_ns == before
+    assert os.listdir(tmp_path) == ["some.sqlite", "some.sqlite.lzma"] or len(os.listdir(tmp_path)) == 2
+
+
+def test_a_truncated_packed_file_is_one_line_and_leaves_nothing(path, tmp_path):
+    packed = tmp_path / "some.sqlite.lzma"
+    packed.write_bytes(lzma.compress(pathlib.Path(path).read_bytes())[:-40])
+    with pytest.raises(DatasetError, match=r"some\.sqlite\.lzma: damaged or truncated"):
+        TffDatabase(str(packed))
+    assert not [path for path in pathlib.Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file()]
+
+
+def test_a_large_file_without_an_index_is_copied_with_one(tmp_path, write_tff_file, capsys):
+    many = {"train": {f"client {number}": [{"n": number}] * 20 for number in range(100)}}
+    path = write_tff_file(tmp_path / "some.sqlite", many, has_index=False)
+    content = pathlib.Path(path).read_bytes()
+    assert read_numbers(TffDatabase(path), "client 7", "train") == [7] * 20
+    assert "no index by client" in capsys.readouterr().err
+    assert pathlib.Path(path).read_bytes() == content
+    TffDatabase(path)
+    assert capsys.readouterr().err == ""
+
+
+def test_threads_and_processes_read_side_by_side(path):
+    database = TffDatabase(path)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(fetch_in_child, [database] * 16)) == [[1, 2]] * 16
+    for method in ("fork", "spawn"):
+        with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
+            assert pool.submit(fetch_in_child, database).result() == [1, 2]
+
+
+def test_counts_come_from_the_examples_where_the_table_is_empty(tmp_path, write_tff_file):
+    path = write_tff_file(tmp_path / "some.sqlite", SPLITS, metadata=[])
+    assert TffDatabase(path).count_examples()["train"] == {"10": 2, "9": 1, "Zoë": 1}
+
+
+def test_a_client_in_two_rows_of_the_metadata_has_their_sum(tmp_path, write_tff_file):
+    path = write_tff_file(tmp_path / "some.sqlite", SPLITS, metadata=[("10", "train", 1), ("10", "train", 1)])
+    assert TffDatabase(path).count_examples() == {"train": {"10": 2}}
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DROP TABLE client_metadata", "no table client_metadata"),
+        ("DROP TABLE examples", "no table examples"),
+        ("ALTER TABLE examples RENAME COLUMN client_id TO user", "table examples has no column client_id"),
+        ("UPDATE client_metadata SET num_examples = 'many'", "client_metadata has the row"),
+        ("UPDATE client_metadata SET num_examples = -1", "client_metadata has the row"),
+        ("UPDATE client_metadata SET client_id = NULL", "client_metadata has the row"),
+        ("DELETE FROM client_metadata; DELETE FROM examples", "it holds no example"),
+    ],
+)
+def test_what_is_wrong_is_one_line_that_names_the_file(path, statement, message):
+    connection = sqlite3.connect(path)
+    connection.executescript(statement)
+    connection.close()
+    with pytest.raises(DatasetError, match=rf"some\.sqlite: {message}") as error:
+        TffDatabase(path).count_examples()
+    assert "\n" not in str(error.value)
+
+
+def test_a_damaged_file_is_one_line(path):
+    content = bytearray(pathlib.Path(path).read_bytes())
+    content[100:] = b"\x55" * (len(content) - 100)
+    pathlib.Path(path).write_bytes(content)
+    with pytest.raises(DatasetError, match=r"some\.sqlite: damaged"):
+        TffDatabase(path).count_examples()
