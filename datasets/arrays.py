@@ -7,52 +7,10 @@ from typing import Any
 import numpy as np
 
 from datasets.errors import DatasetError
+from datasets.example_format import check_features
 from datasets.federated_data import Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from datasets.names import check_names
-
-
-@dataclasses.dataclass(frozen=True)
-class ExampleFormat:
-    """What is known of a data set before its files are read.
-
-    Attributes:
-      input_shape: of one example, without the batch axis.
-      input_dtype: "uint8" or "float32", as stored; tokens also "int32".
-      class_names: one name a label; () where the task has none.
-      preprocessing: stored example to model input.
-      client_names: the natural clients of the train part, if they are known; else ().
-      labels: the task, and what its labels are.
-      takes_tokens: whether examples are tokens, whole numbers that a model looks up.
-      feature_names: one a feature of (features,) or (features, 1), or one a channel of (steps, channels); () if they
-        have none.
-      feature_units: of these, such as "°C", "" for none; () if none is known.
-
-    Raises:
-      DatasetError: a shape or dtype that no data set has, class names that the task does not have, or a name with a
-        control character.
-    """
-
-    input_shape: tuple[int, ...]
-    input_dtype: str
-    class_names: tuple[str, ...]
-    preprocessing: Preprocessing = Preprocessing()
-    client_names: tuple[str, ...] = ()
-    labels: LabelFormat = LabelFormat()
-    takes_tokens: bool = False
-    feature_names: tuple[str, ...] = ()
-    feature_units: tuple[str, ...] = ()
-
-    def __post_init__(self):
-        dtypes = ("uint8", "int32") if self.takes_tokens else ("uint8", "float32")
-        if self.input_dtype not in dtypes:
-            raise DatasetError(f"input_dtype={self.input_dtype}: expected {' or '.join(dtypes)}")
-        if not self.input_shape or not all(isinstance(size, int) and size >= 1 for size in self.input_shape):
-            raise DatasetError(f"input_shape={self.input_shape}: expected whole numbers of at least 1")
-        self.labels.check_names(f"class_names={self.class_names}", self.class_names)
-        check_names("class_names", "class", self.class_names)
-        check_names("client_names", "client", self.client_names)
-        check_features("feature_names", self.feature_names, self.feature_units, self.input_shape)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,17 +85,6 @@ class ArrayDataset:
             )
         check_features(self.name, self.feature_names, self.feature_units, self.train_x.shape[1:])
         _check_clients(self)
-
-
-def check_features(where: str, names: tuple[str, ...], units: tuple[str, ...], input_shape: tuple[int, ...]) -> None:
-    """Raises DatasetError, beginning with `where`, unless there are as many names and units as features, or none."""
-    is_flat = len(input_shape) == 1 or (len(input_shape) == 2 and input_shape[1] == 1)
-    number = input_shape[0] if is_flat else input_shape[-1]
-    for kind, values in (("names", names), ("units", units)):
-        if len(values) not in (0, number):
-            noun = "features" if is_flat else "channels"
-            raise DatasetError(f"{where}: {len(values)} {kind} of {number} {noun}, expected one for each, or none")
-        check_names(where, f"feature's {kind[:-1]}", values)
 
 
 def _check_part(dataset: ArrayDataset, part: str, x: np.ndarray, y: np.ndarray) -> None:

@@ -89,6 +89,7 @@ _ROWS = (
         loader="datasets.har:load_har",
         format="datasets.har:choose_har_format",
         clients="people",
+        client_names="datasets.har:SUBJECT_NAMES",
         locate="datasets.har:locate_har",
         smoke_sizes=(150, 30),  # fewer, since its models have millions of parameters
         num_examples=10_299,

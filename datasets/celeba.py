@@ -5,11 +5,11 @@ celebrities with 200,288 images in all. LEAF's scripts make the JSON of images t
 page, so that nothing is downloaded here. The images are made 84x84 pixels (`--image_size`), as in LEAF's own model.
 """
 
-from datasets.arrays import ExampleFormat
 from datasets.cache_folder import describe_missing, search_dirs
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 from datasets.formats.leaf import open_leaf
 from datasets.leaf.examples import IMAGE_NAMES

@@ -8,9 +8,9 @@ its bytes between a mark of its beginning and one of its end, padded to a multip
 
 import numpy as np
 
-from datasets.arrays import ExampleFormat
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.label_format import NEXT_TOKEN, LabelFormat
 
 PAD_NAME, OOV_NAME, BOS_NAME, EOS_NAME = "<pad>", "<oov>", "<bos>", "<eos>"

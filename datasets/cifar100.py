@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
+from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.cache_folder import search_dirs
 from datasets.cifar100_classes import CLASS_NAMES
 from datasets.cifar_files import read_batch, read_batch_files
@@ -23,6 +23,7 @@ from datasets.client_source import TEST, VALIDATION, ClientSource
 from datasets.dataset import CIFAR100_FORMS, DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 from datasets.formats.tff import open_tff
 from datasets.tff_files.database import TffDatabase

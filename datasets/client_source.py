@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, ExampleFormat, hold_out_test_part, make_array_dataset
+from datasets.arrays import ArrayDataset, hold_out_test_part, make_array_dataset
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.label_format import REGRESSION
 from datasets.names import check_names
 from datasets.npz_labels import standardise

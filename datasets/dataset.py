@@ -15,8 +15,9 @@ from datasets.errors import DatasetError
 from datasets.terms import COMMERCIAL_USE, UNKNOWN, Terms
 
 if typing.TYPE_CHECKING:
-    from datasets.arrays import ArrayDataset, ExampleFormat
+    from datasets.arrays import ArrayDataset
     from datasets.client_source import ClientSource
+    from datasets.example_format import ExampleFormat
 
 HAR_FEATURES = ("statistics", "inertial")
 BUILDING_HETEROGENEITY = ("low", "medium", "high", "structured")
@@ -120,6 +121,7 @@ class Dataset:
       format: an ExampleFormat, or (DatasetOptions) -> ExampleFormat where it depends on the options. A smoke run draws
         random arrays of it. None, where only the files tell, makes a smoke run load the data.
       clients: what its natural clients are, for example "people"; "" if it does not say who holds which example.
+      client_names: of these, where they are known before the data are read, or "module:NAME"; a smoke run has them.
       partition: the default of `--partition` for this data set, or (DatasetOptions) -> that, where it depends on the
         options; "" leaves it to the algorithm.
       model: what `--model=auto` means here, or (DatasetOptions) -> that; "" leaves it to the form of an example.
@@ -138,6 +140,7 @@ class Dataset:
     title: str = ""
     format: "str | ExampleFormat | Callable[[DatasetOptions], ExampleFormat] | None" = None
     clients: str = ""
+    client_names: str | tuple[str, ...] = ()
     partition: str | Callable[[DatasetOptions], str] = ""
     model: str | Callable[[DatasetOptions], str] = ""
     locate: str | Callable[[str | None], DatasetLocation] | None = None

@@ -9,8 +9,9 @@ import pathlib
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, ExampleFormat, hold_out_test_part, make_array_dataset
+from datasets.arrays import ArrayDataset, hold_out_test_part, make_array_dataset
 from datasets.dataset import DatasetOptions
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 
 DIGIT_NAMES = tuple("0123456789")

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from datasets.arrays import ExampleFormat
 from datasets.cache_folder import find_file
 from datasets.client_source import ClientSource
 from datasets.dataset import EMNIST_LABELS, DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 from datasets.formats.tff import open_tff
 from datasets.tff_files.database import TffDatabase

@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
+from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.cache_folder import describe_missing, search_dirs
 from datasets.dataset import HAR_FEATURES, DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 from datasets.npz_file import read_npz_file
 
@@ -36,12 +37,13 @@ def name_subjects(subjects: Iterable[int]) -> tuple[str, ...]:
 
 CHANNELS = tuple(f"{signal}_{axis}" for signal in ("body_acc", "body_gyro", "total_acc") for axis in "xyz")
 CHANNEL_UNITS = (*("g",) * 3, *("rad/s",) * 3, *("g",) * 3)
+SUBJECT_NAMES = name_subjects(TRAIN_SUBJECTS)
 HAR_FORMATS = {
     "statistics": ExampleFormat(
-        (561, 1), "float32", ACTIVITY_NAMES, Preprocessing(feature_range=(-1.0, 1.0)), name_subjects(TRAIN_SUBJECTS)
+        (561, 1), "float32", ACTIVITY_NAMES, Preprocessing(feature_range=(-1.0, 1.0))
     ),
     "inertial": ExampleFormat(
-        (128, 9), "float32", ACTIVITY_NAMES, Preprocessing(), name_subjects(TRAIN_SUBJECTS),
+        (128, 9), "float32", ACTIVITY_NAMES,
         feature_names=CHANNELS, feature_units=CHANNEL_UNITS,
     ),
 }  # fmt: skip

@@ -14,11 +14,12 @@ import zlib
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
+from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.cache_folder import describe_missing, search_dirs
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 from datasets.npz_file import read_npz_file
 

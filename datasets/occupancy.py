@@ -23,10 +23,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
+from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.cache_folder import describe_missing, search_dirs
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 
 TRAIN_FILE = "datatraining.txt"
 TEST_FILES = ("datatest.txt", "datatest2.txt")

@@ -13,8 +13,9 @@ from datasets.errors import DatasetError
 from datasets.own_objects import describe_failure, import_object
 
 if typing.TYPE_CHECKING:
-    from datasets.arrays import ArrayDataset, ExampleFormat
+    from datasets.arrays import ArrayDataset
     from datasets.client_source import ClientSource
+    from datasets.example_format import ExampleFormat
 
 
 def is_own_dataset(dataset: str) -> bool:
@@ -57,7 +58,7 @@ def _load(label: str, row: Dataset, options: DatasetOptions) -> "ArrayDataset | 
 
 
 def _find_format(label: str, row: Dataset, options: DatasetOptions) -> "ExampleFormat":
-    from datasets.arrays import ExampleFormat
+    from datasets.example_format import ExampleFormat
 
     found = _call(label, row.find_format, options)
     if not isinstance(found, ExampleFormat):

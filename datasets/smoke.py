@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
-from datasets.dataset import Dataset, DatasetOptions
+from datasets.arrays import ArrayDataset, make_array_dataset
+from datasets.dataset import Dataset, DatasetOptions, resolve_reference
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.label_format import MULTI_LABEL, REGRESSION
 
 NUM_TOKENS = 2  # where the labels do not say how many there are: any vocabulary has these
@@ -29,7 +30,7 @@ def make_random_arrays(row: Dataset, options: DatasetOptions | None = None) -> A
     train, test = (_make_random_part(example_format, num_examples, rng) for num_examples in row.smoke_sizes)
     clients = None
     if row.clients:
-        names = example_format.client_names or tuple(f"{row.name}_{client}" for client in range(NUM_CLIENTS))
+        names = resolve_reference(row.client_names) or [f"{row.name}_{client}" for client in range(NUM_CLIENTS)]
         clients = np.resize(np.array(names), len(train[1]))
     return make_array_dataset(
         row.name,

@@ -9,9 +9,10 @@ import hashlib
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, ExampleFormat
+from datasets.arrays import ArrayDataset
 from datasets.client_source import TRAIN, ClientSource
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 
 READING = "each client's features scaled by its own means and deviations"

@@ -20,9 +20,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, ExampleFormat
+from datasets.arrays import ArrayDataset
 from datasets.client_source import TRAIN, ClientSource
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Archetypes
 from datasets.partition_settings import RELABELLED, ROTATED, TURNS, VariantSettings
 

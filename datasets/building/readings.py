@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
+from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.building.physics import (
     MINUTES_PER_STEP,
     Climate,
@@ -44,6 +44,7 @@ from datasets.building.physics import (
 from datasets.building.rooms import DEGREES, Rooms, Sensors, draw_rooms, draw_sensors
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 
 NUM_TRAIN_DAYS, NUM_TEST_DAYS = 15, 5
 MINUTES_PER_READING = 30

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets.arrays import ExampleFormat
 from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.example_store import SPLIT_ORDER, count_by_client, select_splits, sort_key
 from datasets.file_digest import compute_source_digest
 from datasets.file_formats import FileFormat, name_data

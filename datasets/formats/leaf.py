@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from datasets.arrays import ExampleFormat
 from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.emnist import ALL_NAMES, CLASS_NAMES
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.example_store import ExampleStore, StoreWriter, open_or_write_store
 from datasets.federated_data import Preprocessing
 from datasets.file_digest import compute_source_digest

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, ExampleFormat
+from datasets.arrays import ArrayDataset
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
+from datasets.example_format import ExampleFormat
 
 MOST_EXAMPLES = 100_000
 MOST_BYTES = 64 * 2**20

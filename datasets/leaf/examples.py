@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from datasets.arrays import ExampleFormat
 from datasets.character_text import NUM_TOKENS, OOV, OOV_NAME, PAD, PAD_NAME, TOKEN_NAMES, encode_characters
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 from datasets.label_format import NEXT_TOKEN, LabelFormat
 

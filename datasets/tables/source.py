@@ -5,10 +5,10 @@ import itertools
 import os
 from collections.abc import Iterator
 
-from datasets.arrays import ExampleFormat
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore, open_or_write_store
 from datasets.federated_data import Preprocessing
 from datasets.file_digest import compute_source_digest

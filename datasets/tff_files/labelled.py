@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from datasets.arrays import ExampleFormat
 from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.example_store import StoreWriter, open_or_write_store
 from datasets.federated_data import Preprocessing
 from datasets.tff_files.database import TffDatabase

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.arrays import ExampleFormat
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.tff_files.database import TffDatabase, arrange_counts
 from datasets.tff_files.example import Features, decode_example
 

@@ -6,10 +6,11 @@ module to other checkouts, which may not have it, so that both train on the same
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
+from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.character_text import choose_character_format
 from datasets.cifar10 import CIFAR10_FORMAT
 from datasets.dataset import Dataset, DatasetOptions
+from datasets.example_format import ExampleFormat
 from datasets.mnist import MNIST_FORMAT
 
 FORMATS = {"mnist": MNIST_FORMAT, "cifar10": CIFAR10_FORMAT, "shakespeare": choose_character_format(DatasetOptions())}

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import psutil
 
-from datasets.arrays import ExampleFormat
 from datasets.catalog import find_dataset
+from datasets.example_format import ExampleFormat
 from launch.runs.errors import RunFolderError
 from launch.runtimes.processor import list_cores
 from launch.settings.run_config import RunConfig

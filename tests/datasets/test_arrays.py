@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from datasets.arrays import ExampleFormat, hold_out_test_part, make_array_dataset
+from datasets.arrays import hold_out_test_part, make_array_dataset
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 from datasets.label_format import LabelFormat
 

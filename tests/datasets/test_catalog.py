@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from datasets import catalog
-from datasets.arrays import ExampleFormat
 from datasets.building.rooms import DEGREES
 from datasets.catalog import DATASETS, Dataset, DatasetOptions
 from datasets.dataset import resolve_reference
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.har import HAR_FORMATS
 from datasets.occupancy import OCCUPANCY_FORMATS
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from datasets import client_source
-from datasets.arrays import ExampleFormat
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.label_format import LabelFormat
 
 COUNTS = {"train": [3, 0, 5], "validation": [1, 0, 0], "test": [0, 2, 1]}

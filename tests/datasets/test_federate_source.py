@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datasets.arrays import ExampleFormat
 from datasets.client_files import clean_client_dir
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federate import build_federated_data
 from datasets.label_format import REGRESSION, LabelFormat
 from datasets.partition_settings import PartitionSettings

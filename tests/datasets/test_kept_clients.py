@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datasets.arrays import ExampleFormat, make_array_dataset
+from datasets.arrays import make_array_dataset
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import Preprocessing
 from datasets.kept_clients import keep_some_clients

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from datasets.arrays import ExampleFormat, make_array_dataset
+from datasets.arrays import make_array_dataset
 from datasets.device_table import load_device_profiles
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 from datasets.npz import load_npz_arrays
 

@@ -14,7 +14,8 @@ import sys
 
 import numpy as np
 
-from datasets.arrays import DatasetError, ExampleFormat, make_array_dataset
+from datasets.arrays import DatasetError, make_array_dataset
+from datasets.example_format import ExampleFormat
 from datasets.catalog import Dataset
 from datasets.federated_data import Preprocessing
 

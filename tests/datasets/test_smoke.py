@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from datasets.arrays import ExampleFormat
 from datasets.catalog import DATASETS, Dataset, DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 from datasets.label_format import LabelFormat
 from datasets.smoke import make_random_arrays

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from datasets.arrays import ExampleFormat, make_array_dataset
+from datasets.arrays import make_array_dataset
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 from datasets.standardized_clients import measure_features, standardize_clients
 

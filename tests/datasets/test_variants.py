@@ -5,9 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from datasets.arrays import ExampleFormat, make_array_dataset
+from datasets.arrays import make_array_dataset
 from datasets.client_source import TEST, TRAIN, ClientSource
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import Preprocessing
 from datasets.partition_settings import VariantSettings

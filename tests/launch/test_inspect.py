@@ -11,8 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from datasets.arrays import ExampleFormat
 from datasets.client_source import ClientSource
+from datasets.example_format import ExampleFormat
 from launch import inspect
 from launch.inspection.findings import inspect_data
 from launch.inspection.page import list_lines

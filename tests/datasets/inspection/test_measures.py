@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from datasets.arrays import ExampleFormat, make_array_dataset
+from datasets.arrays import make_array_dataset
 from datasets.client_source import ClientSource
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
 from datasets.inspection import sample as samples
 from datasets.inspection.measures import measure

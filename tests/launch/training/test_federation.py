@@ -79,7 +79,8 @@ def test_smoke_arrays_have_enough_for_archetypes(tmp_path, dataset, partition):
 
 OWN_DATA = """
 import numpy as np
-from datasets.arrays import ExampleFormat, make_array_dataset
+from datasets.arrays import make_array_dataset
+from datasets.example_format import ExampleFormat
 from datasets.catalog import Dataset
 
 FORMAT = ExampleFormat((2,), "float32", ("low", "high"))

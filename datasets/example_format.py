@@ -1,0 +1,127 @@
+"""What an example of a data set is: its shape and type, its label, and what is done to it before a model.
+
+Everything that carries data holds this one description: a loader's arrays, a source of clients, a federation, the
+stores of users' files and `config.json`, both of which keep it as JSON.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from datasets.errors import DatasetError
+from datasets.federated_data import Preprocessing
+from datasets.label_format import CLASS_LABELS, LabelFormat
+from datasets.names import check_names
+
+TASK, KIND = "task", "kind"  # the part of the JSON that is of the labels, and the task in it
+
+
+@dataclasses.dataclass(frozen=True)
+class ExampleFormat:
+    """What is known of the examples of a data set before they are read.
+
+    Attributes:
+      input_shape: of one example, without the batch axis: images (H, W, C), sequences (steps, C), features (features,)
+        or (features, 1), tokens (positions,).
+      input_dtype: "uint8" or "float32", as stored; tokens also "int32".
+      class_names: one name a label; () where the task has none.
+      preprocessing: stored example to model input.
+      labels: the task, and what its labels are.
+      takes_tokens: whether examples are tokens, whole numbers that a model looks up.
+      are_features: whether examples of shape (features, 1) have the last axis only for the one channel of features.
+      feature_names: one a feature of (features,) or (features, 1), or one a channel of (steps, channels); () if they
+        have none.
+      feature_units: of these, such as "°C", "" for none; () if none is known.
+
+    Raises:
+      DatasetError: a shape or dtype that no data set has, class names that the task does not have, or a name with a
+        control character.
+    """
+
+    input_shape: tuple[int, ...]
+    input_dtype: str
+    class_names: tuple[str, ...]
+    preprocessing: Preprocessing = Preprocessing()
+    labels: LabelFormat = CLASS_LABELS
+    takes_tokens: bool = False
+    are_features: bool = False
+    feature_names: tuple[str, ...] = ()
+    feature_units: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        dtypes = ("uint8", "int32") if self.takes_tokens else ("uint8", "float32")
+        if self.input_dtype not in dtypes:
+            raise DatasetError(f"input_dtype={self.input_dtype}: expected {' or '.join(dtypes)}")
+        if not self.input_shape or not all(isinstance(size, int) and size >= 1 for size in self.input_shape):
+            raise DatasetError(f"input_shape={self.input_shape}: expected whole numbers of at least 1")
+        self.labels.check_names(f"class_names={self.class_names}", self.class_names)
+        check_names("class_names", "class", self.class_names)
+        check_features("feature_names", self.feature_names, self.feature_units, self.input_shape)
+
+    @property
+    def num_outputs(self) -> int:
+        """How many outputs a model has, of one position."""
+        return self.labels.count_outputs(len(self.class_names))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON can hold it; `read_example_format` reads it back."""
+        labels = {**dataclasses.asdict(self.labels)}
+        return {
+            "input_shape": list(self.input_shape),
+            "input_dtype": self.input_dtype,
+            "scale": self.preprocessing.scale,
+            "offset": self.preprocessing.offset,
+            "feature_range": self.preprocessing.feature_range and list(self.preprocessing.feature_range),
+            "class_names": list(self.class_names),
+            TASK: {KIND: labels.pop("task"), **{name: _listed(value) for name, value in labels.items()}},
+            "takes_tokens": self.takes_tokens,
+            "are_features": self.are_features,
+            "feature_names": list(self.feature_names),
+            "feature_units": list(self.feature_units),
+        }
+
+
+def read_example_format(content: Mapping[str, Any]) -> ExampleFormat:
+    """What `ExampleFormat.to_json` gave; keys that it does not know are others'.
+
+    What an earlier version did not write, all but shape, dtype, scale, offset and names, has its default.
+
+    Raises:
+      DatasetError: the values do not fit each other.
+    """
+    spread = content.get("feature_range")
+    names = ("takes_tokens", "are_features", "feature_names", "feature_units")
+    return ExampleFormat(
+        tuple(content["input_shape"]),
+        content["input_dtype"],
+        tuple(content["class_names"]),
+        Preprocessing(content["scale"], content["offset"], spread and tuple(spread)),
+        read_label_format(content.get(TASK)),
+        **{name: _fixed(content[name]) for name in names if name in content},
+    )
+
+
+def read_label_format(content: Mapping[str, Any] | None) -> LabelFormat:
+    """The labels in such JSON; classes where there is nothing. Raises DatasetError: the values do not fit."""
+    if content is None:
+        return CLASS_LABELS
+    return LabelFormat(content[KIND], **{name: _fixed(value) for name, value in content.items() if name != KIND})
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _fixed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def check_features(where: str, names: tuple[str, ...], units: tuple[str, ...], input_shape: tuple[int, ...]) -> None:
+    """Raises DatasetError, beginning with `where`, unless there are as many names and units as features, or none."""
+    is_flat = len(input_shape) == 1 or (len(input_shape) == 2 and input_shape[1] == 1)
+    number = input_shape[0] if is_flat else input_shape[-1]
+    for kind, values in (("names", names), ("units", units)):
+        if len(values) not in (0, number):
+            noun = "features" if is_flat else "channels"
+            raise DatasetError(f"{where}: {len(values)} {kind} of {number} {noun}, expected one for each, or none")
+        check_names(where, f"feature's {kind[:-1]}", values)

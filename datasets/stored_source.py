@@ -1,0 +1,102 @@
+"""Files of any format become a source of clients: read through once, into a store, from which runs are served.
+
+A format says what it will open and how it reads it (`Reading`). The examples go into a store that is named by the
+digest of both, so that a second run reads none of the files, unless one has changed.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from datasets.client_source import ClientSource
+from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat, read_example_format
+from datasets.example_store import ExampleStore, StoreWriter, open_or_write_store
+from datasets.file_digest import compute_source_digest
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """What is known of data once all of them were read; the store keeps it as JSON.
+
+    Attributes:
+      format: of the examples, as the store has them.
+      has_clients: see `ClientSource`, like all below.
+      is_ordered_by_time: see there.
+      num_dropped: see there.
+      reading: see there.
+      notes: see there.
+    """
+
+    format: ExampleFormat
+    has_clients: bool = True
+    is_ordered_by_time: bool = False
+    num_dropped: int = 0
+    reading: str = ""
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """`read_description` reads it back."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {**values, "format": self.format.to_json(), "notes": list(self.notes)}
+
+
+def read_description(content: dict[str, Any]) -> Description:
+    """What `Description.to_json` gave."""
+    return Description(
+        **{**content, "format": read_example_format(content["format"]), "notes": tuple(content["notes"])}
+    )
+
+
+class Reading(NamedTuple):
+    """What a format says of its files before it reads them.
+
+    Attributes:
+      name: how reports call the data.
+      path: of the file or folder, for errors.
+      files: all that are opened, in a fixed order; their contents name the store.
+      how: what else decides what is read, as JSON can hold it; a number that changes with the reading itself is in it.
+      write: hands all examples to the writer, and describes them. It raises DatasetError.
+    """
+
+    name: str
+    path: str
+    files: Iterable[str]
+    how: Any
+    write: Callable[[StoreWriter], Description]
+
+
+def open_reading(reading: Reading) -> ClientSource:
+    """The clients of files, from the store, which is written unless it is there.
+
+    Raises:
+      DatasetError: a file cannot be read, or what it holds is of no use; one line that names the file and the place.
+    """
+    store, description, digest = open_store(reading)
+    example_format = description.format
+    labels = example_format.labels
+    return ClientSource(
+        reading.name,
+        example_format,
+        store.client_names,
+        store.num_examples,
+        store.read,
+        digest,
+        description.has_clients,
+        description.is_ordered_by_time,
+        description.num_dropped,
+        description.reading,
+        description.notes,
+        example_format.are_features,
+        (lambda: store.count_labels(len(example_format.class_names))) if labels.is_by_class else None,
+    )
+
+
+def open_store(reading: Reading) -> tuple[ExampleStore, Description, str]:
+    """(store, what is in it, its digest) of files; see `open_reading`."""
+    try:
+        digest = compute_source_digest(reading.files, reading.how)
+    except OSError as error:
+        raise DatasetError(f"{reading.path}: cannot be read ({error.strerror or error})") from None
+    store = open_or_write_store(digest, lambda writer: reading.write(writer).to_json())
+    return store, read_description(store.facts), digest
