@@ -39,9 +39,8 @@ def test_a_name_with_a_control_character_is_refused_in_one_line(bad):
         with pytest.raises(DatasetError, match="holds the control character") as caught:
             make(**fields)
         assert len(str(caught.value).splitlines()) == 1 and str(caught.value).isprintable()
-    for names in ({"class_names": ("a", bad)}, {"class_names": ("a", "b"), "client_names": (bad,)}):
-        with pytest.raises(DatasetError, match="holds the control character"):
-            ExampleFormat(input_shape=(3,), input_dtype="float32", **names)
+    with pytest.raises(DatasetError, match="holds the control character"):
+        ExampleFormat(input_shape=(3,), input_dtype="float32", class_names=("a", bad))
 
 
 def test_all_other_names_are_taken_as_they_are():
