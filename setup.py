@@ -47,6 +47,7 @@ setup(
         "portpicker",
         "protobuf",
         "psutil",
+        "pyarrow==21.0.0",  # the last that takes this NumPy
         "scikit-learn",
         "scipy",
         # Both bring the package tensorflow. The first has no CUDA, takes 0.6 GB less, and is for x86-64 alone.
@@ -61,7 +62,6 @@ setup(
         "completion": ["argcomplete==3.7.2"],
         "dev": ["hypothesis", "pytest", "pytest-xdist", "ruff"],
         "gpu": GPU_LIBRARIES,
-        "parquet": ["pyarrow==21.0.0"],
         "ray": ["ray==2.52.1"],
         "tune": ["optuna==5.0.0"],
     },

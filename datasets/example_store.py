@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,13 @@ _WRITING_PREFIX = ".writing-"
 def default_store_dir() -> str:
     """Where stores are kept: in the user's cache folder."""
     return default_cache_dir("stores")
+
+
+class Named(NamedTuple):
+    """Names of examples: index of each into the different ones, int64 (examples,). Some name may be nobody's."""
+
+    codes: np.ndarray
+    names: list[str]
 
 
 class StoreWriter:
@@ -52,8 +59,8 @@ class StoreWriter:
         self,
         x: np.ndarray,
         y: np.ndarray,
-        clients: Iterable[str] | str,
-        split: Iterable[str] | str = TRAIN,
+        clients: Iterable[str] | str | Named,
+        split: Iterable[str] | str | np.ndarray = TRAIN,
         times: np.ndarray | None = None,
     ) -> None:
         """Adds examples.
@@ -62,26 +69,33 @@ class StoreWriter:
           x: of one shape and dtype at every call, shape (examples, ...).
           y: likewise.
           clients: whose each example is, a name for each, or one name for all.
-          split: one of `SPLIT_ORDER` for all of them, or one for each.
+          split: one of `SPLIT_ORDER` for all of them, or one for each, or the index of each, uint8 (examples,).
           times: of each, by which a client's examples are in order; None for the order of the calls. Float64, shape
             (examples,); given at every call or at none.
         """
         if isinstance(clients, str):
-            indices = np.full(len(x), self._clients.setdefault(clients, len(self._clients)), np.int32)
-        else:
-            numbers = [self._clients.setdefault(str(name), len(self._clients)) for name in clients]
-            indices = np.array(numbers, np.int32)
+            clients = Named(np.zeros(len(x), np.int64), [clients])
+        elif not isinstance(clients, Named):
+            names = list(map(str, clients))
+            clients = Named(np.arange(len(names)), names)
+        numbers = np.zeros(len(clients.names), np.int32)
+        for code in np.flatnonzero(np.bincount(clients.codes)).tolist():
+            numbers[code] = self._clients.setdefault(clients.names[code], len(self._clients))
+        indices = numbers[clients.codes]
         if not len(x) == len(y) == len(indices):
             raise ValueError(f"{len(x)} examples, {len(y)} labels and {len(indices)} clients")
         for kind, values in (("x", x), ("y", y)):
             form = (values.dtype.name, values.shape[1:])
             if self._forms.setdefault(kind, form) != form:
                 raise ValueError(f"{kind} is {form}, before it was {self._forms[kind]}")
-        codes = [_CODES[split]] * len(x) if isinstance(split, str) else [_CODES[each] for each in split]
+        if isinstance(split, str):
+            codes = np.full(len(x), _CODES[split], np.uint8)
+        else:
+            codes = np.array(split if isinstance(split, np.ndarray) else [_CODES[each] for each in split], np.uint8)
         if self._has_times not in (None, times is not None) or not len(codes) == len(x):
             raise ValueError(f"{len(x)} examples, {len(codes)} splits; times at every call, or at none")
         self._has_times = times is not None
-        columns = {"x": x, "y": y, "client": indices, "split": np.array(codes, np.uint8)}
+        columns = {"x": x, "y": y, "client": indices, "split": codes}
         if times is not None:
             columns["time"] = times.astype(np.float64)
         for kind, values in columns.items():

@@ -1,13 +1,20 @@
 """`--data` on a table of text: CSV, TSV, packed by gzip or not, as pandas and Excel write them.
 
-The first line names the columns. The file is read in pieces, so that it may be larger than memory.
+The first line names the columns. The file is read in blocks of whole rows, so that it may be larger than memory, and
+pyarrow makes columns of each block, without threads: a sweep forks. All columns are text at first, since the last row
+may decide what a column is. Python's `csv` is the judge of quotes: it reads the blocks in which they do not stand as
+they should, and finds the line of a row for an error that is told.
 """
 
+import codecs
 import csv
+import io
 import itertools
 import os
+import re
+import typing
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -15,15 +22,32 @@ from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.file_formats import FileFormat
-from datasets.tables.cells import parse_text
-from datasets.tables.csv_form import HEAD_BYTES, SEPARATORS, CsvForm, find_form, guard_reading, open_bytes, open_text
+from datasets.tables.cells import parse_text, spell_missing
+from datasets.tables.csv_form import (
+    LINE_BYTES,
+    SEPARATORS,
+    find_form,
+    open_bytes,
+    read_head,
+    refuse_long_line,
+)
 from datasets.tables.roles import LABEL_NAMES
 from datasets.tables.source import choose_table_partition, open_table
 from datasets.tables.table import Piece, Table, list_names, simplify
 
-PIECE_CELLS = 2_000_000  # of a piece, in all its columns
+if typing.TYPE_CHECKING:
+    import pyarrow
+
+BLOCK_BYTES = 2**23  # of the file, that become a piece
 ENDINGS = (".csv", ".tsv", ".tab")
-_MOST_FIELD = 2**20  # characters of a field; a longer one is a quote that nobody closed
+_MOST_FIELD = 2**20  # characters of a field in a row that `csv` reads; a longer one is a quote that nobody closed
+_EXPLAINED = {  # what `csv` says, and what a person understands
+    "unexpected end of data": 'a quote " is opened and never closed; expected a second one',
+    "field larger than": 'a quote " is opened and never closed; expected a second one',
+    "expected after": (
+        'text stands after a closing quote "; expected a separator there, and quotes inside a field doubled'
+    ),
+}
 
 
 def has_csv_name(path: str) -> bool:
@@ -32,19 +56,11 @@ def has_csv_name(path: str) -> bool:
 
 
 def is_csv(path: str) -> bool:
-    """Whether it is a table of text, by its name or by its first lines."""
-    if not os.path.isfile(path):
-        return False
-    return has_csv_name(path) or _looks_like_table(path)
-
-
-def _looks_like_table(path: str) -> bool:
-    """Whether the first lines are text of one width of at least two columns."""
-    with open(path, "rb") as file:
-        is_packed = file.read(2) == b"\x1f\x8b"
+    """Whether it is a table of text, by its name, or since its first lines are text of one width of several columns."""
+    if not os.path.isfile(path) or has_csv_name(path):
+        return os.path.isfile(path)
     try:
-        with guard_reading(path), open_bytes(path, is_packed) as stream:
-            head = stream.read(HEAD_BYTES // 16)
+        head, _ = read_head(path, 2**14)
     except DatasetError:
         return False
     if b"\x00" in head or head.lstrip()[:1] in (b"{", b"[", b"<"):
@@ -55,11 +71,7 @@ def _looks_like_table(path: str) -> bool:
 
 
 def open_csv(path: str, options: DatasetOptions) -> ClientSource:
-    """The clients of a table.
-
-    Raises:
-      DatasetError: see `make_csv_table` and `datasets.tables.source.open_table`.
-    """
+    """The clients of a table. Raises DatasetError, see `make_csv_table` and `tables.source.open_table`."""
     return open_table(make_csv_table(path, [(path, "", TRAIN)]), options)
 
 
@@ -79,150 +91,215 @@ def make_csv_table(path: str, files: list[tuple[str, str, str]], has_clients: bo
     Raises:
       DatasetError: the first file is no table, or its header is missing or names a column twice.
     """
-    first = files[0][0]
-    form = find_form(first)
-    columns = _read_header(first, form)
+    first = _CsvFile(files[0][0])
 
     def read(names: tuple[str, ...]) -> Iterator[Piece]:
-        for file, client, split in files:
-            own_form = form if file == first else find_form(file)
-            found = columns if file == first else _read_header(file, own_form)
-            missing = [name for name in names if name not in found]
-            if missing:
+        for path, client, split in files:
+            file = first if path == first.path else _CsvFile(path)
+            if missing := [name for name in names if name not in file.columns]:
                 raise DatasetError(
-                    f"{file}: column {missing[0]!r} is missing, which {first} has; it has {list_names(found)}"
+                    f"{path}: column {missing[0]!r} is missing, which {first.path} has; it has "
+                    f"{list_names(file.columns)}"
                 )
-            yield from _read_pieces(file, own_form, found, names, client, split)
+            yield from file.read(names, client, split)
 
-    return Table(
-        path, tuple(file for file, _, _ in files), tuple(columns), read, form.describe(), has_clients=has_clients
-    )
+    paths = tuple(path for path, _, _ in files)
+    return Table(path, paths, tuple(first.columns), read, first.form.describe(), has_clients=has_clients)
 
 
-def _read_header(path: str, form: CsvForm) -> list[str]:
-    with guard_reading(path), open_text(path, form) as stream:
+class _CsvFile:
+    """A file of a table: its form, and the names of its columns."""
+
+    def __init__(self, path: str):
+        self.path, self.form = path, find_form(path)
+        self.columns, self._header_bytes, self._header_lines = self._read_header()
+
+    def read(self, names: tuple[str, ...], client: str, split: str) -> Iterator[Piece]:
+        """Its pieces, with these columns. Raises DatasetError: a row that cannot be read, or none."""
+        line, skip = 1 + self.form.num_skipped + self._header_lines, self._header_bytes
+        waiting, num_rows = b"", 0
+        for block in itertools.chain(self._read_utf8(), [b""]):
+            waiting, skip = waiting + block[skip:], 0
+            columns, end = self._parse(waiting, line, not block, names)
+            if not end and len(waiting) > LINE_BYTES:
+                raise refuse_long_line(self.path, line)
+            whole, waiting = waiting[:end], waiting[end:]
+            line += whole.count(b"\n") + whole.count(b"\r") - whole.count(b"\r\n")
+            cells = {name: parse_text(column, self.form.has_decimal_comma) for name, column in columns.items()}
+            piece = Piece(cells, client, split, self._name_rows, num_rows)
+            if columns and piece.num_rows:
+                yield piece
+                num_rows += piece.num_rows
+        if not num_rows:
+            raise DatasetError(f"{self.path}: no rows below the names of the columns, expected at least one")
+
+    def _read_header(self) -> tuple[list[str], int, int]:
+        """(names of the columns, bytes and lines of the header)."""
+        lines = io.StringIO(next(self._read_utf8(), b"").decode("utf-8", "replace"), newline="")
+        reader = csv.reader(lines, delimiter=self.form.separator, strict=True)
+        number = 1 + self.form.num_skipped
         try:
-            reader = csv.reader(stream, delimiter=form.separator, strict=True)
-            header, first = next(reader, []), next(filter(None, reader), [])
+            header, num_lines = next(reader, []), reader.line_num
+            first = next(filter(None, reader), [])
         except csv.Error as error:
-            raise DatasetError(f"{path}, line {1 + form.num_skipped}: {_explain(error)}") from None
-    names = [name.strip() for name in header]
-    twice = [name for name, count in Counter(names).items() if count > 1 and name]
-    line = f"{path}, line {1 + form.num_skipped}"
-    if _are_values(names, first, form):
-        raise DatasetError(
-            f"{line}: {list_names(names)} are values, expected the names of the columns; write a line with names above"
+            raise DatasetError(f"{self.path}, line {number}: {_explain(error)}") from None
+        names, line = [name.strip() for name in header], f"{self.path}, line {number}"
+        if self._are_values(names, first):
+            raise DatasetError(
+                f"{line}: {list_names(names)} are values, expected the names of the columns; write a line with names "
+                f"above"
+            )
+        if twice := [name for name, count in Counter(names).items() if count > 1 and name]:
+            places = [str(place) for place, name in enumerate(names, 1) if name == twice[0]]
+            raise DatasetError(
+                f"{line}: columns {' and '.join(places)} are all called {twice[0]!r}, expected different names"
+            )
+        if "" in names[1:]:
+            raise DatasetError(f"{line}: column {names.index('', 1) + 1} has no name, expected one for each column")
+        lines.seek(0)
+        return names, len("".join(itertools.islice(lines, num_lines)).encode()), num_lines
+
+    def _are_values(self, names: list[str], first: list[str]) -> bool:
+        """Whether a header is none: it holds numbers, and texts and numbers where the row below has them.
+
+        Names that count, as those of arrays and years do, are names, and so is a line that names a label.
+        """
+        cells, below = (parse_text(each, self.form.has_decimal_comma) for each in (names, first))
+        numbers = cells.numbers[cells.is_number]
+        is_counted = len(numbers) > 1 and bool((np.diff(numbers) == 1).all())
+        if not len(numbers) or is_counted or LABEL_NAMES & set(map(simplify, names)):
+            return False
+        return len(names) != len(first) or bool((cells.is_number == below.is_number).all())
+
+    def _read_utf8(self) -> Iterator[bytes]:
+        """The text from the names of the columns on, as UTF-8, in blocks that may end anywhere."""
+        with open_bytes(self.path) as (stream, _):
+            decoder = codecs.getincrementaldecoder(self.form.encoding)()
+            num_skipped = self.form.num_skipped
+            while block := stream.read(BLOCK_BYTES):
+                block = block if self.form.encoding == "utf-8" else decoder.decode(block).encode()
+                yield re.sub(rb"[^\r\n]*(\r\n|\r|\n)", b"", block, count=1) if num_skipped else block
+                num_skipped = 0
+
+    def _parse(
+        self, content: bytes, line: int, is_last: bool, names: tuple[str, ...]
+    ) -> "tuple[Mapping[str, pyarrow.Array], int]":
+        """(these columns of the rows that are whole, their bytes) of text from the start of a row on.
+
+        Args:
+          content: UTF-8.
+          line: that it begins in.
+          is_last: whether nothing follows.
+          names: of the columns.
+        """
+        import pyarrow.csv
+
+        end = _find_end(content, self.form.separator, is_last)
+        if end == _IRREGULAR:
+            return self._parse_rows(content, line, is_last, names)
+        if not end:
+            return {}, 0
+        is_skipped = []
+        table = pyarrow.csv.read_csv(
+            pyarrow.BufferReader(memoryview(content)[:end]),
+            pyarrow.csv.ReadOptions(use_threads=False, block_size=end + 1, column_names=self.columns),
+            pyarrow.csv.ParseOptions(
+                delimiter=self.form.separator,
+                newlines_in_values=True,
+                invalid_row_handler=lambda row: is_skipped.append(True) or "skip",
+            ),
+            pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pyarrow.string()),
+                include_columns=names,
+                null_values=spell_missing(),
+                strings_can_be_null=True,
+            ),
         )
-    if twice:
-        places = [str(place + 1) for place, name in enumerate(names) if name == twice[0]]
-        raise DatasetError(
-            f"{line}: columns {' and '.join(places)} are all called {twice[0]!r}, expected different names"
-        )
-    empty = [place for place, name in enumerate(names) if not name and place]
-    if empty:
-        raise DatasetError(f"{line}: column {empty[0] + 1} has no name, expected one for each column")
-    return names
+        if is_skipped:  # a row of another width, whose line is wanted
+            return self._parse_rows(content[:end], line, is_last, names)
+        return {name: table[name].combine_chunks() for name in names}, end
 
+    def _parse_rows(
+        self, content: bytes, line: int, is_last: bool, names: tuple[str, ...]
+    ) -> "tuple[Mapping[str, pyarrow.Array], int]":
+        """The same by `csv`. Raises DatasetError: quotes are not as they should be, or a row is of another width."""
+        import pyarrow
 
-def _are_values(names: list[str], first: list[str], form: CsvForm) -> bool:
-    """Whether a header is none: it holds numbers, and texts and numbers where the row below has them.
+        csv.field_size_limit(_MOST_FIELD)
+        lines = io.StringIO(content[: len(content) if is_last else _find_newline(content) + 1].decode(), newline="")
+        reader, rows, ends = csv.reader(lines, delimiter=self.form.separator, strict=True), [], [0]
+        width = len(self.columns)
+        try:
+            for row in reader:
+                if row and len(row) != width:
+                    extra = "; a field that holds the separator stands in quotes" if len(row) > width else ""
+                    raise DatasetError(
+                        f"{self.path}, line {line + ends[-1]}: {len(row)} fields, expected {width} as the first line "
+                        f"has{extra}"
+                    )
+                rows.append(row)
+                ends.append(reader.line_num)
+        except csv.Error as error:
+            if is_last or "unexpected end of data" not in str(error):  # else the last row goes on
+                raise DatasetError(f"{self.path}, line {line + ends[-1]}: {_explain(error)}") from None
+        fields = list(zip(*filter(None, rows), strict=True)) or [()] * width
+        columns = {name: pyarrow.array(fields[self.columns.index(name)], pyarrow.string()) for name in names}
+        lines.seek(0)
+        return columns, len("".join(itertools.islice(lines, ends[-1])).encode())
 
-    Names that count, as those of arrays and years do, are names, and so is a line that names a label.
-    """
-    cells, below = parse_text(names, form.has_decimal_comma), parse_text(first, form.has_decimal_comma)
-    numbers = cells.numbers[cells.is_number]
-    is_counted = len(numbers) > 1 and bool((np.diff(numbers) == 1).all())
-    if not len(numbers) or is_counted or LABEL_NAMES & set(map(simplify, names)):
-        return False
-    return len(names) != len(first) or bool((cells.is_number == below.is_number).all())
-
-
-def _read_pieces(
-    path: str, form: CsvForm, columns: list[str], names: tuple[str, ...], client: str, split: str
-) -> Iterator[Piece]:
-    csv.field_size_limit(_MOST_FIELD)
-    num_rows = max(1, PIECE_CELLS // len(columns))
-    total = 0
-    for rows in _read_rows(path, form, num_rows):
-        _check_width(path, form, columns, rows, total)
-        values = dict(zip(columns, zip(*rows, strict=True), strict=True))
-        cells = {name: parse_text(list(values[name]), form.has_decimal_comma) for name in names}
-        yield Piece(cells, client, split, _Locator(path, form, total))
-        total += len(rows)
-    if not total:
-        raise DatasetError(f"{path}: no rows below the names of the columns, expected at least one")
-
-
-class _Locator:
-    """Says where a row of a piece stands: the line of the file, which is found by reading it again."""
-
-    def __init__(self, path: str, form: CsvForm, first: int):
-        self._path, self._form, self._first = path, form, first
-
-    def __call__(self, row: int) -> str:
-        return f"{self._path}, line {find_line(self._path, self._form, self._first + row)}"
-
-
-def find_line(path: str, form: CsvForm, row: int) -> int:
-    """The line, from 1, in which a row begins; rows are counted from 0, below the header, without empty lines."""
-    with guard_reading(path), open_text(path, form) as stream:
-        reader = csv.reader(stream, delimiter=form.separator, strict=True)
-        next(reader)
-        line, count = reader.line_num, 0
-        for fields in reader:
-            if fields:
-                if count == row:
-                    break
-                count += 1
+    def _name_rows(self, rows: Collection[int]) -> dict[int, str]:
+        """Row, counted from 0 below the header without empty lines -> the line in which it begins, in words."""
+        found, number = {}, 0
+        with open_bytes(self.path) as (stream, _):
+            text = io.TextIOWrapper(stream, encoding=self.form.encoding, newline="")
+            for _ in range(self.form.num_skipped):
+                text.readline()
+            reader = csv.reader(text, delimiter=self.form.separator)
+            next(reader)
             line = reader.line_num
-    return line + 1 + form.num_skipped
-
-
-def _read_rows(path: str, form: CsvForm, num_rows: int) -> Iterator[list[list[str]]]:
-    """The rows below the header, so many at a time, without empty lines."""
-    with guard_reading(path), open_text(path, form) as stream:
-        reader = csv.reader(stream, delimiter=form.separator, strict=True)
-        next(reader)
-        line = reader.line_num
-        try:
-            while taken := list(itertools.islice(reader, num_rows)):
+            for fields in reader:
+                if fields:
+                    if number in rows:
+                        found[number] = f"{self.path}, line {line + 1 + self.form.num_skipped}"
+                    number += 1
+                if len(found) == len(rows):
+                    break
                 line = reader.line_num
-                if rows := [row for row in taken if row]:
-                    yield rows
-        except csv.Error as error:
-            place = _find_open_quote(path, form, line)
-            raise DatasetError(f"{path}, line {place}: {_explain(error)}") from None
+        return found
+
+
+_IRREGULAR = -1
+
+
+def _find_end(content: bytes, separator: str, is_last: bool) -> int:
+    """Where the last whole row ends, 0 for nowhere; `_IRREGULAR` if a quote neither opens nor closes a field.
+
+    If each quote does, opening and closing ones take turns, so that their number tells what is inside of quotes.
+    """
+    if b'"' not in content:
+        return len(content) if is_last else _find_newline(content) + 1
+    padded = np.frombuffer(b"\n" + content + b"\n", np.uint8)
+    places = np.flatnonzero(padded == ord('"'))
+    may_be_beside = np.zeros(256, bool)
+    may_be_beside[list(f'{separator}\r\n"'.encode())] = True
+    if not (may_be_beside[padded[places[::2] - 1]].all() and may_be_beside[padded[places[1::2] + 1]].all()):
+        return _IRREGULAR
+    if is_last:
+        return len(content) if len(places) % 2 == 0 else _IRREGULAR
+    places -= 1
+    newline = _find_newline(content)
+    while (before := int(np.searchsorted(places, newline))) % 2:
+        newline = max(content.rfind(each, 0, places[before - 1]) for each in (b"\n", b"\r"))
+    return newline + 1
+
+
+def _find_newline(content: bytes) -> int:
+    """The last end of a line; -1 if there is none. A return at the very end may be half of one."""
+    return max(content.rfind(b"\n"), content.rfind(b"\r", 0, len(content) - 1))
 
 
 def _explain(error: csv.Error) -> str:
-    text = str(error)
-    if "unexpected end of data" in text or "field larger than" in text:
-        return 'a quote " is opened and never closed; expected a second one'
-    if "expected after" in text:
-        return 'text stands after a closing quote "; expected a separator there, and quotes inside a field doubled'
-    return text
-
-
-def _find_open_quote(path: str, form: CsvForm, line: int) -> int:
-    """The line in which the row that cannot be read begins; `line` is one before it."""
-    with open_text(path, form) as stream:
-        reader = csv.reader(stream, delimiter=form.separator, strict=True)
-        try:
-            for _ in reader:
-                line = reader.line_num
-        except csv.Error:
-            pass
-    return line + 1 + form.num_skipped
-
-
-def _check_width(path: str, form: CsvForm, columns: list[str], rows: list[list[str]], first: int) -> None:
-    width = len(columns)
-    if set(map(len, rows)) == {width}:
-        return
-    row = next(place for place, fields in enumerate(rows) if len(fields) != width)
-    line = find_line(path, form, first + row)
-    extra = "; a field that holds the separator stands in quotes" if len(rows[row]) > width else ""
-    raise DatasetError(f"{path}, line {line}: {len(rows[row])} fields, expected {width} as the first line has{extra}")
+    return next((words for part, words in _EXPLAINED.items() if part in str(error)), str(error))
 
 
 FORMAT = FileFormat("a table, CSV or TSV", is_csv, open_csv, choose_csv_partition, rank=60)

@@ -1,13 +1,14 @@
 """`--data` on parquet and Arrow: a file, a folder of them, and what Hugging Face and Flower Datasets save to disk.
 
-pyarrow reads them, which the extra `parquet` brings. Files are read batch by batch.
+Files are read batch by batch.
 """
 
 import contextlib
+import functools
 import json
 import os
 import typing
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetOptions
@@ -27,14 +28,13 @@ from datasets.tables.arrow_files import (
 )
 from datasets.tables.roles import names_clients
 from datasets.tables.source import choose_table_partition, open_table
-from datasets.tables.table import Piece, Table, list_names
+from datasets.tables.table import Piece, Place, Table, list_names
 
 if typing.TYPE_CHECKING:
     import pyarrow
 
 BATCH_ROWS, BATCH_BLOCKS = 8192, 256  # rows at a time, of numbers and text, and of arrays and images
 MOST_LOOKED_AT = 100_000  # entries of folders, to tell whether there is such a file
-INSTALL = ".venv/bin/python -m pip install -r requirements-parquet.lock"
 
 
 def is_parquet(path: str) -> bool:
@@ -69,9 +69,8 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ArrowFile] 
       files: those of the folder, where it is known already what their names mean.
 
     Raises:
-      DatasetError: pyarrow is not installed, there is no such file, or one cannot be read.
+      DatasetError: there is no such file, or one cannot be read.
     """
-    require_pyarrow(path)
     given = files is not None
     files = files or find_arrow_files(path)
     schema = _read_schema(files[0].path)
@@ -91,13 +90,14 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ArrowFile] 
         for file in files:
             num_rows = BATCH_BLOCKS if set(names) & set(blocks) else BATCH_ROWS
             for first, batch in _read_batches(file.path, names, files[0].path, num_rows):
-                locate = _Locator(file.path, first)
+                name_rows = functools.partial(_name_rows, file.path)
                 cells = {}
                 for name in names:
+                    locate = lambda row, first=first: Place(name_rows, first + row)
                     cells[name] = convert_column(batch.column(name), name, locate, form)
-                    if cells[name].block is not None and len(batch):
-                        form = form.fix(cells[name].block[0]) if cells[name].block.ndim == 4 else form
-                yield Piece(cells, file.client, file.split, locate)
+                    if name in blocks and len(batch) and cells[name].values.ndim == 4:
+                        form = form.fix(cells[name].values[0])
+                yield Piece(cells, file.client, file.split, name_rows, first)
 
     names = _find_class_names(schema) or (read_class_names(path) if os.path.isdir(path) else {})
     form = "parquet" if is_parquet_file(files[0].path) else "Arrow"
@@ -105,24 +105,8 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ArrowFile] 
     return Table(path, tuple(file.path for file in files), columns, read, form, blocks, names, has_clients)
 
 
-def require_pyarrow(path: str) -> None:
-    """Raises DatasetError, with the command to type, if pyarrow is not installed."""
-    try:
-        import pyarrow  # noqa: F401 - whether it can be
-    except ImportError as error:
-        raise DatasetError(
-            f"{path}: parquet and Arrow are read by pyarrow, which is not installed ({error}); {INSTALL}"
-        ) from None
-
-
-class _Locator:
-    """Says where a row of a batch stands."""
-
-    def __init__(self, path: str, first: int):
-        self._path, self._first = path, first
-
-    def __call__(self, row: int) -> str:
-        return f"{self._path}, row {self._first + row} (counted from 0)"
+def _name_rows(path: str, rows: Collection[int]) -> dict[int, str]:
+    return {row: f"{path}, row {row} (counted from 0)" for row in rows}
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from datasets.tables.cells import Cells, block_cells, date_cells, number_cells, 
 if typing.TYPE_CHECKING:
     import pyarrow
 
-Locate = Callable[[int], str]
+Locate = Callable[[int], object]  # a place, as text
 
 
 def is_image_type(kind: "pyarrow.DataType") -> bool:
@@ -61,11 +61,11 @@ def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: I
     if types.is_floating(kind) or types.is_decimal(kind):
         return number_cells(np.asarray(column.cast(pyarrow.float64()).fill_null(np.nan)))
     if types.is_string(kind) or types.is_large_string(kind):
-        return string_cells(np.array([*column.to_pylist(), None], object)[:-1])
+        return string_cells(column.cast(pyarrow.string()))
     if types.is_timestamp(kind) or types.is_date(kind):
         return date_cells(np.asarray(column.cast(pyarrow.timestamp("ns"), safe=False)).astype("datetime64[ns]"))
     if types.is_null(kind):
-        return string_cells(np.full(len(column), None, object))
+        return string_cells(column.cast(pyarrow.string()))
     if is_image_type(kind):
         return block_cells(_decode_images(column, name, locate, images))
     if is_block_type(kind):

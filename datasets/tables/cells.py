@@ -1,12 +1,18 @@
 """Columns of a table in the one form that is worked with, whatever file they come from: text, numbers, dates, blocks.
 
 A text file says of no value what it is, so each is looked at: "1.5" is a number, "yes" a truth value, "" is missing.
+Whole columns are converted at once. Where one value is no number, the different values are looked at, each once.
 """
 
+import dataclasses
+import itertools
 import re
-from typing import NamedTuple
+import typing
 
 import numpy as np
+
+if typing.TYPE_CHECKING:
+    import pyarrow
 
 TEXT, NUMBER, BOOLEAN, STRING, DATE, BLOCK = "text", "number", "boolean", "string", "date", "block"
 # What stands for no value, in small letters; "?" is that of the UCI repository.
@@ -17,7 +23,8 @@ _DATE = re.compile(
 )
 
 
-class Cells(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cells:
     """A column of a piece of a table.
 
     Attributes:
@@ -26,60 +33,107 @@ class Cells(NamedTuple):
       numbers: float64, shape (rows,): the numbers, truth values as 0 and 1, dates as seconds since 1970; NaN for what
         is none.
       is_boolean: bool, shape (rows,): which are truth values.
-      text: how each value is written, objects of str, shape (rows,); "" where it is missing. None for a block.
-      block: numbers of shape (rows, ...), of a column that holds arrays or images; else None.
+      values: as the file has them, of texts an array of pyarrow, else of NumPy, shape (rows,); of a block the numbers,
+        shape (rows, ...).
     """
 
     form: str
     is_missing: np.ndarray
     numbers: np.ndarray
     is_boolean: np.ndarray
-    text: np.ndarray | None
-    block: np.ndarray | None = None
+    values: "np.ndarray | pyarrow.Array"
 
     @property
     def is_number(self) -> np.ndarray:
         """Which are numbers and no truth values, bool, shape (rows,)."""
-        return ~self.is_missing & ~self.is_boolean & ~np.isnan(self.numbers)
+        return ~(self.is_missing | self.is_boolean | np.isnan(self.numbers))
+
+    @property
+    def num_bytes(self) -> int:
+        """In memory."""
+        return self.values.nbytes + self.numbers.nbytes
+
+    def get_text(self, row: int) -> str:
+        """How a value is written; "" where it is missing."""
+        if self.is_missing[row]:
+            return ""
+        value = self.values[row]
+        return _write(value) if isinstance(self.values, np.ndarray) else value.as_py()
+
+    def list_texts(self) -> tuple[np.ndarray, list[str]]:
+        """(codes, texts): how the different values are written, and which of them each row has; "" where it is missing.
+
+        The codes are int64, shape (rows,). Some text may stand in no row.
+        """
+        if isinstance(self.values, np.ndarray):
+            found, codes = np.unique(self.values, return_inverse=True)
+            texts = list(map(_write, found))
+        else:
+            encoded = self.values.dictionary_encode()
+            texts = encoded.dictionary.to_pylist()
+            codes = np.asarray(encoded.indices.fill_null(len(texts)), np.int64)
+        return np.where(self.is_missing, len(texts), codes), [*texts, ""]
 
 
-def parse_text(values: list[str] | np.ndarray, has_decimal_comma: bool = False) -> Cells:
+def _write(value: np.generic) -> str:
+    """A value of NumPy; 3.0 is how a column of whole numbers with a gap in it is stored."""
+    if isinstance(value, np.floating):
+        number = float(value)
+        return repr(int(number)) if number.is_integer() else repr(number)
+    return str(value)
+
+
+def spell_missing() -> list[str]:
+    """All spellings of `MISSING_WORDS`, in small and large letters."""
+    cases = {word: itertools.product(*({letter, letter.upper()} for letter in word)) for word in MISSING_WORDS}
+    return ["".join(letters) for spelled in cases.values() for letters in spelled]
+
+
+def parse_text(values: "list[str] | pyarrow.Array", has_decimal_comma: bool = False) -> Cells:
     """Cells of a text file.
 
     Args:
-      values: as they stand in the file.
+      values: as they stand in the file; null for what is known to be missing.
       has_decimal_comma: whether "1,5" is a number.
     """
-    import pandas  # late: it takes long, and only tables need it
+    import pyarrow.compute  # late: it takes long, and only tables need it
 
-    text = np.array([value.strip() for value in values] + [None], object)[:-1]
-    nothing = np.zeros(len(text), bool)
-    if not has_decimal_comma and (numbers := _parse_all_numbers(pandas, text)) is not None:
-        return Cells(TEXT, nothing, numbers, nothing, text)
-    codes, found = pandas.factorize(text)
+    text = pyarrow.array(values, pyarrow.string()) if isinstance(values, list) else values
+    written = pyarrow.compute.replace_substring(text, ",", ".") if has_decimal_comma else text
+    try:
+        numbers = np.asarray(written.cast(pyarrow.float64()).fill_null(np.nan))
+    except pyarrow.ArrowInvalid:
+        return _parse_different(text, has_decimal_comma)
+    is_missing = np.isnan(numbers)
+    if np.count_nonzero(is_missing) != text.null_count:  # -nan
+        return _parse_different(text, has_decimal_comma)
+    return Cells(TEXT, is_missing, numbers, np.zeros(len(numbers), bool), text)
+
+
+def _parse_different(text: "pyarrow.Array", has_decimal_comma: bool) -> Cells:
+    """Cells of a column that does not hold numbers alone: its different values are looked at."""
+    import pyarrow.compute
+
+    encoded = pyarrow.compute.utf8_trim_whitespace(text).dictionary_encode()
+    found = encoded.dictionary.to_pylist()
     lowered = [value.lower() for value in found]
-    is_missing = np.array([value in MISSING_WORDS for value in lowered], bool)
     written = [value.replace(",", ".") for value in found] if has_decimal_comma else found
-    numbers = _parse_numbers(pandas, np.array([*written, None], object)[:-1])
-    is_boolean = np.array([value in BOOLEAN_WORDS for value in lowered], bool)
+    # The last is for values that are null.
+    is_missing = np.array([*(value in MISSING_WORDS for value in lowered), True])
+    is_boolean = np.array([*(value in BOOLEAN_WORDS for value in lowered), False])
+    numbers = np.array([*map(_read_number, written), np.nan])
     numbers[is_boolean] = [BOOLEAN_WORDS[value] for value in lowered if value in BOOLEAN_WORDS]
     numbers[is_missing] = np.nan
-    text = np.where(is_missing[codes], "", text)
-    return Cells(TEXT, is_missing[codes], numbers[codes], is_boolean[codes], text)
+    codes = np.asarray(encoded.indices.fill_null(len(found)))
+    return Cells(TEXT, is_missing[codes], numbers[codes], is_boolean[codes], encoded)
 
 
-def _parse_all_numbers(pandas, values: np.ndarray) -> np.ndarray | None:
-    """Float64, the quick way, if each is a number; else None."""
+def _read_number(value: str) -> float:
+    """Of a text without blanks around it; NaN for what is no number. Infinity is written as inf."""
     try:
-        numbers = np.array(pandas.to_numeric(values), np.float64)
-    except (ValueError, TypeError):
-        return None
-    return None if np.isnan(numbers).any() else numbers
-
-
-def _parse_numbers(pandas, values: np.ndarray) -> np.ndarray:
-    """Float64; NaN for what is none. Infinity is written as inf."""
-    return np.array(pandas.to_numeric(values, errors="coerce"), np.float64)
+        return float(value) if value.isascii() and "_" not in value else np.nan
+    except ValueError:
+        return np.nan
 
 
 def number_cells(values: np.ndarray, is_missing: np.ndarray | None = None) -> Cells:
@@ -89,37 +143,30 @@ def number_cells(values: np.ndarray, is_missing: np.ndarray | None = None) -> Ce
       values: numbers or bool, shape (rows,); NaN is missing.
       is_missing: what else is.
     """
-    is_boolean = np.full(len(values), values.dtype.kind == "b")
+    is_truth = values.dtype.kind == "b"
     numbers = values.astype(np.float64)
     missing = np.isnan(numbers) if is_missing is None else np.isnan(numbers) | is_missing
-    if values.dtype.kind == "f":  # 3.0 is how a column of whole numbers with a gap in it is stored
-        text = [repr(int(each)) if each.is_integer() else repr(each) for each in values.tolist()]
-    else:
-        text = [str(each) for each in values.tolist()]
-    stored = np.where(missing, "", np.array([*text, None], object)[:-1])
     numbers[missing] = np.nan
-    return Cells(BOOLEAN if values.dtype.kind == "b" else NUMBER, missing, numbers, is_boolean & ~missing, stored)
+    return Cells(BOOLEAN if is_truth else NUMBER, missing, numbers, np.full(len(values), is_truth) & ~missing, values)
 
 
-def string_cells(values: np.ndarray) -> Cells:
-    """Cells of a column that the file says to be text: objects of str, None where it is missing."""
-    is_missing = np.array([value is None for value in values], bool)
-    numbers = np.full(len(values), np.nan)
-    return Cells(STRING, is_missing, numbers, np.zeros(len(values), bool), np.where(is_missing, "", values))
+def string_cells(values: "pyarrow.Array") -> Cells:
+    """Cells of a column that the file says to be text; null where it is missing."""
+    nothing = np.zeros(len(values), bool)
+    return Cells(STRING, np.asarray(values.is_null()), np.full(len(values), np.nan), nothing, values)
 
 
 def date_cells(values: np.ndarray) -> Cells:
     """Cells of datetime64; NaT is missing."""
     is_missing = np.isnat(values)
     seconds = values.astype("datetime64[ns]").astype(np.int64) / 1e9
-    text = np.where(is_missing, "", np.array([*map(str, values), None], object)[:-1])
-    return Cells(DATE, is_missing, np.where(is_missing, np.nan, seconds), np.zeros(len(values), bool), text)
+    return Cells(DATE, is_missing, np.where(is_missing, np.nan, seconds), np.zeros(len(values), bool), values)
 
 
 def block_cells(block: np.ndarray) -> Cells:
     """Cells that are arrays of one shape."""
     nothing = np.zeros(len(block), bool)
-    return Cells(BLOCK, nothing, np.full(len(block), np.nan), nothing, None, block)
+    return Cells(BLOCK, nothing, np.full(len(block), np.nan), nothing, block)
 
 
 def looks_like_date(value: str) -> bool:
@@ -139,11 +186,11 @@ def read_times(cells: Cells) -> np.ndarray:
     times = np.where(cells.is_boolean, np.nan, cells.numbers)
     is_open = ~cells.is_missing & ~cells.is_boolean & np.isnan(times)
     if is_open.any():
-        codes, found = pandas.factorize(cells.text[is_open])
+        codes, found = cells.list_texts()
         stamps = pandas.to_datetime(found, format="ISO8601", utc=True, errors="coerce")
         for form in ("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S"):
             stamps = stamps.where(stamps.notna(), pandas.to_datetime(found, format=form, utc=True, errors="coerce"))
         nanoseconds = stamps.tz_localize(None).to_numpy().astype("datetime64[ns]")
         seconds = np.where(np.isnat(nanoseconds), np.nan, nanoseconds.astype(np.int64) / 1e9)
-        times[is_open] = seconds[codes]
+        times[is_open] = seconds[codes[is_open]]
     return times

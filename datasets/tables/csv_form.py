@@ -4,7 +4,6 @@ import codecs
 import contextlib
 import csv
 import gzip
-import io
 import os
 import re
 import zlib
@@ -16,25 +15,25 @@ from datasets.errors import DatasetError
 
 SEPARATORS = {",": "comma-separated", ";": "semicolon-separated", "\t": "tab-separated", "|": "separated by |"}
 HEAD_BYTES = 2**18  # that the form is told from
+LINE_BYTES = 2**24  # of a line, and of a row; more than that is not held in memory
+_BLOCK_BYTES = 2**20
 _GZIP = b"\x1f\x8b"
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _TITLES = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8 with a mark", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
-# First bytes of what is no text, and what to do with it.
-_OTHER_KINDS = (
-    (b"PK\x03\x04", "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook; save the sheet as CSV"),
-    (b"PAR1", "a parquet file; give --data_format=parquet"),
-    (b"SQLite format 3", "an SQLite database"),
-    (b"\x89HDF", "an HDF5 file; save its table with pandas.DataFrame.to_csv"),
-    (b"BZh", "a bzip2 file; unpack it"),
-    (b"\xfd7zXZ", "an xz file; unpack it"),
-    (b"\x80", "a pickle; save its table with pandas.DataFrame.to_csv where you trust it"),
-    (b"%PDF", "a PDF"),
-    (b"\x89PNG", "an image"),
-    (b"\xff\xd8\xff", "an image"),
-)
+_OTHER_KINDS = {  # by their first bytes, and what to do with it
+    b"PK\x03\x04": "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook; save the sheet as CSV",
+    b"PAR1": "a parquet file; give --data_format=parquet",
+    b"SQLite format 3": "an SQLite database",
+    b"\x89HDF": "an HDF5 file; save its table with pandas.DataFrame.to_csv",
+    b"BZh": "a bzip2 file; unpack it",
+    b"\xfd7zXZ": "an xz file; unpack it",
+    b"\x80": "a pickle; save its table with pandas.DataFrame.to_csv where you trust it",
+    b"%PDF": "a PDF",
+    b"\x89PNG": "an image",
+    b"\xff\xd8\xff": "an image",
+}
 _COMMA_NUMBER, _POINT_NUMBER = re.compile(r"\s*-?\d+,\d+\s*"), re.compile(r"\s*-?\d+\.\d+\s*")
-_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)  # what Excel writes and reads as a first line
 _NUM_SAMPLE_ROWS = 200
 
 
@@ -57,125 +56,130 @@ class CsvForm(NamedTuple):
 
     def describe(self) -> str:
         """In words."""
-        parts = [SEPARATORS[self.separator], _TITLES[self.encoding]]
-        if self.has_decimal_comma:
-            parts.append("decimal comma")
-        if self.is_packed:
-            parts.append("gzip")
-        return ", ".join(parts)
+        extra = ["decimal comma"] * self.has_decimal_comma + ["gzip"] * self.is_packed
+        return ", ".join([SEPARATORS[self.separator], _TITLES[self.encoding], *extra])
 
 
 def find_form(path: str) -> CsvForm:
     """Finds how a file is written, by looking.
 
     Raises:
-      DatasetError: it is empty, no text, or of one column.
+      DatasetError: it is empty, no text, of one column, or has a line that is too long.
     """
     if os.path.exists(path) and not os.path.isfile(path):  # Python would wait at a pipe without end
         kind = "a folder" if os.path.isdir(path) else "no regular file"
         raise DatasetError(f"{path}: {kind}, expected a table of text, CSV or TSV")
-    with guard_reading(path):
-        with open(path, "rb") as file:
-            start = file.read(16)
-        is_packed = start.startswith(_GZIP)
-        with open_bytes(path, is_packed) as stream:
-            head = stream.read(HEAD_BYTES)
+    head, is_packed = read_head(path, HEAD_BYTES)
     if not head.strip():
         raise DatasetError(f"{path}: empty, expected the names of the columns in the first line and rows below it")
-    for signature, kind in _OTHER_KINDS:
-        if head.startswith(signature):
-            raise DatasetError(f"{path}: no table of text but {kind}")
-    encoding = next((name for mark, name in _BOMS if head.startswith(mark)), "")
+    if kind := next((kind for start, kind in _OTHER_KINDS.items() if head.startswith(start)), ""):
+        raise DatasetError(f"{path}: no table of text but {kind}")
+    encoding = next((name for mark, name in _BOMS.items() if head.startswith(mark)), "")
     if not encoding and b"\x00" in head:
         raise DatasetError(f"{path}: a binary file, byte {head.index(0)} is 0; expected a table of text, CSV or TSV")
-    encoding = encoding or _find_encoding(path, is_packed)
-    text = codecs.getincrementaldecoder(encoding)("replace").decode(head).replace("\r\n", "\n").replace("\r", "\n")
-    if len(head) == HEAD_BYTES:  # the last line may be cut
-        text = text[: text.rfind("\n") + 1] or text
-    marked = _SEPARATOR_LINE.match(text)
-    num_skipped = 1 if marked and marked[1] in SEPARATORS else 0
-    lines = text.splitlines()[num_skipped:]
-    separator = marked[1] if num_skipped else _find_separator(path, lines)
-    cells = [cell for row in _parse(lines[1:], separator) for cell in row]
+    encoding = encoding or _find_encoding(path)
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(head)
+    lines = re.split("\r\n|\r|\n", text)
+    if len(head) == HEAD_BYTES and len(lines) > 1:
+        lines.pop()  # it may be cut
+    marked = re.fullmatch("sep=([,;\t|])", lines[0], re.IGNORECASE)  # which Excel writes and reads
+    lines = lines[bool(marked) :][:_NUM_SAMPLE_ROWS]
+    separator = marked[1] if marked else _find_separator(path, lines)
+    cells = [cell for row in _split(lines[1:], separator) for cell in row]
     has_comma = separator != "," and any(map(_COMMA_NUMBER.fullmatch, cells))
     has_comma = has_comma and not any(map(_POINT_NUMBER.fullmatch, cells))
-    return CsvForm(is_packed, encoding, separator, has_comma, num_skipped)
+    return CsvForm(is_packed, encoding, separator, has_comma, int(bool(marked)))
 
 
 @contextlib.contextmanager
-def guard_reading(path: str) -> Iterator[None]:
-    """What fails when a file is read becomes one line."""
+def open_bytes(path: str) -> Iterator[tuple[IO[bytes], bool]]:
+    """(the file's bytes, unpacked; whether it is packed). What fails on the way is one line."""
     try:
-        yield
+        with open(path, "rb") as file:
+            is_packed = file.peek(2).startswith(_GZIP)
+            yield (gzip.open(file) if is_packed else file), is_packed  # noqa: SIM115 - it reads from the file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DatasetError(f"{path}: damaged or cut gzip file ({error}); expected a whole one") from None
+    except UnicodeError as error:
+        raise DatasetError(f"{path}: damaged text ({error}); expected it whole, or save it as UTF-8") from None
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
-def open_bytes(path: str, is_packed: bool) -> IO[bytes]:
-    """The file's bytes, unpacked."""
-    return gzip.open(path, "rb") if is_packed else open(path, "rb")
+def read_head(path: str, num_bytes: int) -> tuple[bytes, bool]:
+    """(first bytes, unpacked; whether the file is packed). Raises DatasetError."""
+    with open_bytes(path) as (stream, is_packed):
+        return stream.read(num_bytes), is_packed
 
 
-def open_text(path: str, form: CsvForm) -> IO[str]:
-    """The file's text, line ends as they are; what is above the names of the columns is skipped."""
-    stream = io.TextIOWrapper(open_bytes(path, form.is_packed), encoding=form.encoding, newline="")
-    for _ in range(form.num_skipped):
-        stream.readline()
-    return stream
+def refuse_long_line(path: str, line: int) -> DatasetError:
+    """The error of a line, or a row, of more than `LINE_BYTES`."""
+    return DatasetError(
+        f"{path}, line {line}: more than {LINE_BYTES >> 20} MB without an end of the row, expected a row of a table in "
+        f"each line"
+    )
 
 
-def _find_encoding(path: str, is_packed: bool) -> str:
+def _find_encoding(path: str) -> str:
     """UTF-8 if the whole file is, else Windows-1252.
 
     Raises:
-      DatasetError: it is neither.
+      DatasetError: it is neither, or a line is too long.
     """
-    decoders = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8", "cp1252")}
-    lines = dict.fromkeys(decoders, 1)
-    failed: dict[str, int] = {}
-    with open_bytes(path, is_packed) as stream:
-        for block in iter(lambda: stream.read(2**20), b""):
-            for name in decoders.keys() - failed.keys():
-                try:
-                    decoders[name].decode(block)
-                    lines[name] += block.count(b"\n")
-                except UnicodeDecodeError as error:
-                    failed[name] = lines[name] + error.object[: error.start].count(b"\n")
-            if "utf-8" in failed and "cp1252" in failed:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    failed, line, num_open = 0, 1, 0  # a line that is not UTF-8, that a block begins in, and its bytes before the block
+    with open_bytes(path) as (stream, _):
+        while block := stream.read(_BLOCK_BYTES):
+            try:
+                failed or decoder.decode(block)
+            except UnicodeDecodeError as error:
+                failed = line + error.object[: error.start].count(b"\n")
+            end = max(block.rfind(b"\n"), block.rfind(b"\r"))
+            line += block.count(b"\n")
+            num_open = len(block) - end - 1 + (num_open if end < 0 else 0)
+            if num_open > LINE_BYTES:
+                raise refuse_long_line(path, line)
+    try:
+        failed or decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        failed = line
+    return _check_windows(path, failed) if failed else "utf-8"
+
+
+def _check_windows(path: str, failed_line: int) -> str:
+    """Windows-1252, if the whole file is that; `failed_line` is the first that is not UTF-8."""
+    with open_bytes(path) as (stream, _):
+        line = 1
+        while block := stream.read(_BLOCK_BYTES):
+            try:
+                block.decode("cp1252")
+            except UnicodeDecodeError as error:
+                line += block[: error.start].count(b"\n")
                 raise DatasetError(
-                    f"{path}, line {failed['utf-8']}: neither UTF-8 nor Windows-1252 (line {failed['cp1252']}); "
-                    f"expected text in UTF-8, save it so"
-                )
-    with contextlib.suppress(UnicodeDecodeError):
-        if "utf-8" not in failed:
-            decoders["utf-8"].decode(b"", final=True)
-            return "utf-8"
+                    f"{path}, line {failed_line}: neither UTF-8 nor Windows-1252 (line {line}); expected text in "
+                    f"UTF-8, save it so"
+                ) from None
+            line += block.count(b"\n")
     return "cp1252"
 
 
 def _find_separator(path: str, lines: list[str]) -> str:
     """The one that gives most rows the same number of columns, at least two; the most columns where several do."""
-    best, best_score = "", (0.0, 0)
+    scores = {}
     for separator in SEPARATORS:
-        widths = [len(row) for row in _parse(lines, separator) if row]
-        if not widths or widths[0] < 2:
-            continue
-        share = Counter(widths)[widths[0]] / len(widths)
-        if (round(share, 1), widths[0]) > best_score:
-            best, best_score = separator, (round(share, 1), widths[0])
-    if not best:
-        first = lines[0][:60] if lines else ""
+        widths = [len(row) for row in _split(lines, separator) if row]
+        if widths and widths[0] > 1:
+            scores[separator] = (round(Counter(widths)[widths[0]] / len(widths), 1), widths[0])
+    if not scores:
         raise DatasetError(
-            f"{path}: one column only, the first line is {first!r}; expected columns separated by comma, semicolon, "
-            f"tab or |"
+            f"{path}: one column only, the first line is {lines[0][:60]!r}; expected columns separated by comma, "
+            f"semicolon, tab or |"
         )
-    return best
+    return max(scores, key=scores.__getitem__)
 
 
-def _parse(lines: list[str], separator: str) -> list[list[str]]:
+def _split(lines: list[str], separator: str) -> list[list[str]]:
     rows: list[list[str]] = []
     with contextlib.suppress(csv.Error):  # said when the file is read
-        rows.extend(csv.reader([f"{line}\n" for line in lines[:_NUM_SAMPLE_ROWS]], delimiter=separator))
+        rows.extend(csv.reader([f"{line}\n" for line in lines], delimiter=separator))
     return rows

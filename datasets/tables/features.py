@@ -45,7 +45,8 @@ class Feature(NamedTuple):
         if not self.categories:
             return cells.numbers.astype(np.float32)[:, np.newaxis]
         order = {text: index for index, text in enumerate(self.categories)}
-        found = np.array([order.get(text, self.most_frequent) for text in cells.text.tolist()], np.int64)
+        codes, texts = cells.list_texts()
+        found = np.array([order.get(text, self.most_frequent) for text in texts], np.int64)[codes]
         if not self.is_one_hot:
             return found.astype(np.float32)[:, np.newaxis]
         return (found[:, np.newaxis] == np.arange(len(self.categories))).astype(np.float32)
@@ -71,9 +72,9 @@ def _choose_feature(table: Table, name: str, column: ColumnScan, categories: str
         raise DatasetError(f"{table.path}: column {name!r} has no value in any row, expected some; {_LEAVE_OUT}")
     text, where = column.first_text
     if column.form == DATE or column.num_dates > 0.5 * max(1, column.num_texts):
-        where = f"{where or column.first_number[1]}: " if where or column.first_number[1] else f"{table.path}: "
+        value, where = column.first_text if where else column.first_number
         raise DatasetError(
-            f"{where}column {name!r} holds dates ({text or column.first_number[0]!r}), which are no feature; give "
+            f"{where or table.path}: column {name!r} holds dates ({value!r}), which are no feature; give "
             f"--time_column={name} to order a client's rows by it, or {_LEAVE_OUT}"
         )
     if column.first_endless[1]:

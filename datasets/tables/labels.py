@@ -53,7 +53,8 @@ class TableLabels(NamedTuple):
             return np.argmax(np.stack([each.numbers for each in cells], axis=1) == 1, axis=1).astype(self.format.dtype)
         if self.texts:
             order = {text: index for index, text in enumerate(self.texts)}
-            return np.array([order.get(text, 0) for text in cells[0].text.tolist()], self.format.dtype)
+            codes, texts = cells[0].list_texts()
+            return np.array([order.get(text, 0) for text in texts], self.format.dtype)[codes]
         if self.format.is_by_class:
             found = np.searchsorted(np.array(self.numbers), np.nan_to_num(cells[0].numbers))
             return np.minimum(found, len(self.numbers) - 1).astype(self.format.dtype)

@@ -2,22 +2,22 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable
 
 import numpy as np
 
 from datasets.client_source import TEST, TRAIN
 from datasets.errors import DatasetError
-from datasets.tables.cells import BOOLEAN, DATE, STRING, TEXT, Cells, looks_like_date, read_times
+from datasets.example_store import SPLIT_ORDER
+from datasets.tables.cells import DATE, STRING, TEXT, Cells, looks_like_date, read_times
 from datasets.tables.roles import NO_COLUMN, Roles
-from datasets.tables.table import SPLIT_NAMES, Piece, Table
+from datasets.tables.table import SPLIT_NAMES, Piece, Place, Table
 
 MOST_DIFFERENT = 10_000  # values of a column that are kept; of a label, the most classes
 MOST_NUMBERS = 1000  # of them, as long as all are numbers
 LARGEST = float(np.finfo(np.float32).max)
 _MOST_SHOWN = 60  # characters of a value, in errors
 _TEST_WORDS = {"true": TEST, "1": TEST, "yes": TEST, "false": TRAIN, "0": TRAIN, "no": TRAIN, **SPLIT_NAMES}
-_Locate = Callable[[int], str]
+_MOST_LOOKED_AT = 4 * MOST_NUMBERS  # rows, to tell quickly that a column has more different numbers than are kept
 
 
 @dataclasses.dataclass
@@ -28,7 +28,7 @@ class ColumnScan:
       form: of its cells.
       num_rows: looked at.
       num_missing: values that are.
-      first_missing: where, in words; "" for nowhere, as with the next.
+      first_missing: where; None for nowhere, as with the next.
       num_numbers: values that are numbers and no truth values.
       num_booleans: truth values.
       num_dates: texts that are written as dates, of a column of the form "date" all.
@@ -49,13 +49,13 @@ class ColumnScan:
     form: str = ""
     num_rows: int = 0
     num_missing: int = 0
-    first_missing: str = ""
+    first_missing: Place | None = None
     num_numbers: int = 0
     num_booleans: int = 0
     num_dates: int = 0
-    first_text: tuple[str, str] = ("", "")
-    first_number: tuple[str, str] = ("", "")
-    first_endless: tuple[str, str] = ("", "")
+    first_text: tuple[str, Place | None] = ("", None)
+    first_number: tuple[str, Place | None] = ("", None)
+    first_endless: tuple[str, Place | None] = ("", None)
     is_whole: bool = True
     is_row_number: bool = True
     lowest: float = np.inf
@@ -68,40 +68,42 @@ class ColumnScan:
         """Values that are neither missing, nor a number, nor a truth value."""
         return self.num_rows - self.num_missing - self.num_numbers - self.num_booleans
 
-    def add(self, cells: Cells, is_test: np.ndarray, locate: _Locate) -> None:
+    def add(self, cells: Cells, is_test: np.ndarray, piece: Piece) -> None:
         """Looks at the next values.
 
         Args:
           cells: of the column.
           is_test: which rows are for the test.
-          locate: (row) -> the place in words.
+          piece: that they are of.
         """
         if self.form not in ("", cells.form):
-            raise DatasetError(f"{locate(0)}: {cells.form}, before it was {self.form}; expected one kind of values")
+            raise DatasetError(
+                f"{piece.locate(0)}: {cells.form}, before it was {self.form}; expected one kind of values"
+            )
         self.form = cells.form
-        self.add_missing(cells, locate)
-        is_number, is_missing = cells.is_number, cells.is_missing
-        is_text = ~(is_number | is_missing | cells.is_boolean)
-        self._note_first("first_text", is_text, cells, locate)
-        self._note_first("first_number", is_number, cells, locate)
+        self.add_missing(cells, piece)
+        is_number = cells.is_number
+        is_text = ~(is_number | cells.is_missing | cells.is_boolean)
+        self._note_first("first_text", is_text, cells, piece)
+        self._note_first("first_number", is_number, cells, piece)
         with np.errstate(invalid="ignore"):
-            self._note_first("first_endless", is_number & (np.abs(cells.numbers) > LARGEST), cells, locate)
-        self._add_numbers(cells.numbers[is_number], len(is_missing))
+            self._note_first("first_endless", is_number & (np.abs(cells.numbers) > LARGEST), cells, piece)
+        self._add_numbers(cells.numbers[is_number], len(is_number))
         self._add_texts(cells, is_text, is_test)
         self.num_numbers += int(is_number.sum())
         self.num_booleans += int(cells.is_boolean.sum())
 
-    def add_missing(self, cells: Cells, locate: _Locate) -> None:
+    def add_missing(self, cells: Cells, piece: Piece) -> None:
         """Looks at which of the next values are missing, and at nothing else."""
-        if not self.first_missing and cells.is_missing.any():
-            self.first_missing = locate(int(np.argmax(cells.is_missing)))
+        if self.first_missing is None and cells.is_missing.any():
+            self.first_missing = piece.locate(int(np.argmax(cells.is_missing)))
         self.num_missing += int(cells.is_missing.sum())
         self.num_rows += len(cells.is_missing)
 
-    def _note_first(self, field: str, is_it: np.ndarray, cells: Cells, locate: _Locate) -> None:
-        if not getattr(self, field)[1] and is_it.any():
+    def _note_first(self, field: str, is_it: np.ndarray, cells: Cells, piece: Piece) -> None:
+        if getattr(self, field)[1] is None and is_it.any():
             row = int(np.argmax(is_it))
-            setattr(self, field, (str(cells.text[row])[:_MOST_SHOWN], locate(row)))
+            setattr(self, field, (cells.get_text(row)[:_MOST_SHOWN], piece.locate(row)))
 
     def _add_numbers(self, numbers: np.ndarray, num_rows: int) -> None:
         if self.is_row_number:
@@ -120,14 +122,21 @@ class ColumnScan:
         if self.form == DATE:
             self.num_dates += int(is_text.sum() + cells.is_number.sum())
             return
+        # Numbers are no categories, and a table can have very many columns of them.
+        most = self.most_different if self.first_text[1] else min(self.most_different, MOST_NUMBERS)
+        if self.texts is not None and cells.form in (TEXT, STRING) and not self.first_text[1]:
+            few = cells.numbers[:_MOST_LOOKED_AT]
+            self.texts = None if len(np.unique(few)) > most + 1 else self.texts
+        if not is_text.any() and (self.texts is None or cells.form not in (TEXT, STRING)):
+            return
+        codes, texts = cells.list_texts()
         if is_text.any():
-            self.num_dates += sum(map(looks_like_date, cells.text[is_text].tolist()))
+            is_date = np.array([looks_like_date(text) for text in texts])
+            self.num_dates += int(is_date[codes[is_text]].sum())
         if self.texts is not None and cells.form in (TEXT, STRING):
-            is_there = ~cells.is_missing
-            self.texts.update(cells.text[is_there & ~is_test].tolist())
-            self.texts.update(dict.fromkeys(cells.text[is_there & is_test].tolist(), 0))
-            # Numbers are no categories, and a table can have very many columns of them.
-            most = self.most_different if self.first_text[1] else min(self.most_different, MOST_NUMBERS)
+            counts = np.bincount(codes[~cells.is_missing], minlength=len(texts))
+            in_test = np.bincount(codes[~cells.is_missing & is_test], minlength=len(texts))
+            self.texts.update({texts[code]: int(counts[code] - in_test[code]) for code in np.flatnonzero(counts)})
             self.texts = None if len(self.texts) > most else self.texts
 
 
@@ -170,13 +179,13 @@ def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT
     values = {*roles.labels, *roles.features}  # of others it only matters whether they are there
     for piece in table.read(roles.used):
         scan.num_rows += piece.num_rows
-        is_test = np.array(read_splits(piece, roles)) == TEST
+        is_test = read_splits(piece, roles) == SPLIT_ORDER.index(TEST)
         is_incomplete = np.zeros(piece.num_rows, bool)
         for name, column in scan.columns.items():
             if name in values:
-                column.add(piece.cells[name], is_test, piece.locate)
+                column.add(piece.cells[name], is_test, piece)
             else:
-                column.add_missing(piece.cells[name], piece.locate)
+                column.add_missing(piece.cells[name], piece)
             is_incomplete |= piece.cells[name].is_missing
         scan.num_incomplete += int(is_incomplete.sum())
         if roles.time:
@@ -205,32 +214,32 @@ def _count_ones(scan: TableScan, piece: Piece, roles: Roles) -> None:
 def _look_at_block(scan: TableScan, table: Table, roles: Roles) -> None:
     """The form of the first example; whether all have it is seen when they are read."""
     for piece in table.read((roles.block,)):
-        block = piece.cells[roles.block].block
+        block = piece.cells[roles.block].values
         if len(block):
             scan.block_shape, scan.block_dtype = tuple(block.shape[1:]), block.dtype.name
             return
 
 
-def read_splits(piece: Piece, roles: Roles) -> list[str]:
-    """The part that each row is in.
+def read_splits(piece: Piece, roles: Roles) -> np.ndarray:
+    """The part that each row is in, as index into `SPLIT_ORDER`, uint8 (rows,).
 
     Raises:
       DatasetError: the column says something else; it names the place.
     """
     if not roles.test:
-        return [piece.split] * piece.num_rows
+        return np.full(piece.num_rows, SPLIT_ORDER.index(piece.split), np.uint8)
     cells = piece.cells[roles.test]
-    if cells.form == BOOLEAN:
-        return [TEST if number else TRAIN for number in cells.numbers]
-    splits = [_TEST_WORDS.get(text.lower()) for text in cells.text]
-    if None in splits:
-        row = splits.index(None)
-        said = f"{cells.text[row][:_MOST_SHOWN]!r}" if cells.text[row] else "nothing"
+    codes, texts = cells.list_texts()
+    splits = [_TEST_WORDS.get(text.lower()) for text in texts]
+    is_wrong = np.array([split is None for split in splits])[codes]
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        said = f"{cells.get_text(row)[:_MOST_SHOWN]!r}" if cells.get_text(row) else "nothing"
         raise DatasetError(
             f"{piece.locate(row)}: column {roles.test!r} says {said}, expected true, 1 or test for the rows of the "
             f"test, false, 0 or train for others, or validation; --test_column names another column, or is {NO_COLUMN}"
         )
-    return splits
+    return np.array([SPLIT_ORDER.index(split or TRAIN) for split in splits], np.uint8)[codes]
 
 
 def read_row_times(piece: Piece, roles: Roles) -> np.ndarray:
@@ -245,7 +254,7 @@ def read_row_times(piece: Piece, roles: Roles) -> np.ndarray:
     if is_wrong.any():
         row = int(np.argmax(is_wrong))
         raise DatasetError(
-            f"{piece.locate(row)}: column {roles.time!r} has {cells.text[row][:_MOST_SHOWN]!r}, expected numbers, "
+            f"{piece.locate(row)}: column {roles.time!r} has {cells.get_text(row)[:_MOST_SHOWN]!r}, expected numbers, "
             f"dates as in 2024-12-31 23:59:59, or 31.12.2024; --time_column names another column, or is {NO_COLUMN}"
         )
     return times

@@ -4,7 +4,7 @@ import csv
 import dataclasses
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from datasets.client_source import TEST, TRAIN, VALIDATION
@@ -17,7 +17,33 @@ SPLIT_NAMES = {
     **dict.fromkeys(("test", "testing", "heldout"), TEST),
     **dict.fromkeys(("validation", "valid", "val", "dev"), VALIDATION),
 }
-_MOST_LISTED = 12
+MOST_KEPT_BYTES = 2**28  # of a table that is read twice
+MOST_LISTED = 12
+
+
+class Place(NamedTuple):
+    """A row of a file. Where that is, in words, is looked for only when it is told, as the text of this.
+
+    Attributes:
+      name_rows: (rows of the file, from 0) -> row -> the file and the place in it, in words.
+      row: of the file.
+    """
+
+    name_rows: Callable[[Collection[int]], Mapping[int, str]]
+    row: int
+
+    def __str__(self):
+        return self.name_rows({self.row})[self.row]
+
+
+def name_places(places: Iterable[Place]) -> list[str]:
+    """The texts of several places, for which each file is gone through once."""
+    places = list(places)
+    rows: dict[Callable, set[int]] = {}
+    for place in places:
+        rows.setdefault(place.name_rows, set()).add(place.row)
+    names = {name_rows: name_rows(found) for name_rows, found in rows.items()}
+    return [names[place.name_rows][place.row] for place in places]
 
 
 class Piece(NamedTuple):
@@ -27,18 +53,24 @@ class Piece(NamedTuple):
       cells: by the name of the column.
       client: whose they are, if the file says so; "" if a column does, or nothing.
       split: which they are, unless a column says so.
-      locate: (row of the piece, from 0) -> the file and the place in it, in words.
+      name_rows: see `Place`.
+      first_row: of the file.
     """
 
     cells: Mapping[str, Cells]
     client: str
     split: str
-    locate: Callable[[int], str]
+    name_rows: Callable[[Collection[int]], Mapping[int, str]]
+    first_row: int
 
     @property
     def num_rows(self) -> int:
         """How many."""
         return len(next(iter(self.cells.values())).is_missing)
+
+    def locate(self, row: int) -> Place:
+        """The place of a row of the piece, from 0."""
+        return Place(self.name_rows, self.first_row + row)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +96,25 @@ class Table:
     blocks: tuple[str, ...] = ()
     class_names: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     has_clients: bool = False
+
+    def keep_small(self) -> "Table":
+        """The same table, whose pieces stay in memory for another reading of the same columns if they are few."""
+        kept: dict[tuple[str, ...], list[Piece]] = {}
+
+        def read(names: tuple[str, ...]) -> Iterator[Piece]:
+            if names in kept:
+                yield from kept[names]
+                return
+            pieces, num_bytes = [], 0
+            for piece in self.read(names):
+                num_bytes += sum(cells.num_bytes for cells in piece.cells.values())
+                if num_bytes <= MOST_KEPT_BYTES:
+                    pieces.append(piece)
+                yield piece
+            if num_bytes <= MOST_KEPT_BYTES:
+                kept[names] = pieces
+
+        return dataclasses.replace(self, read=read)
 
 
 def split_names(value: str) -> tuple[str, ...]:
@@ -97,5 +148,5 @@ def simplify(name: str) -> str:
 
 def list_names(names: tuple[str, ...] | list[str]) -> str:
     """The first names of a list, and how many more there are."""
-    more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
-    return ", ".join(names[:_MOST_LISTED]) + more
+    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
+    return ", ".join(names[:MOST_LISTED]) + more

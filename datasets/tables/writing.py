@@ -8,7 +8,7 @@ import numpy as np
 from datasets.client_source import TRAIN
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.example_store import LEFT_OUT, StoreWriter
+from datasets.example_store import LEFT_OUT, SPLIT_ORDER, Named, StoreWriter
 from datasets.layouts import resolve_layout
 from datasets.names import check_names
 from datasets.npz import convert_examples
@@ -16,7 +16,7 @@ from datasets.tables.features import MOST_CATEGORIES, Feature, choose_features, 
 from datasets.tables.labels import choose_labels
 from datasets.tables.roles import Roles
 from datasets.tables.scan import ColumnScan, TableScan, read_row_times, read_splits, scan_table
-from datasets.tables.table import Piece, Table, list_names
+from datasets.tables.table import MOST_LISTED, Piece, Table, list_names, name_places
 
 MOST_MEDIAN_VALUES = 2**22  # that a median is taken of; of more, evenly spaced ones
 REFUSE, MEDIAN, DROP = "refuse", "median", "drop"
@@ -31,6 +31,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     Raises:
       DatasetError: a value is of no use; it names the file and the place.
     """
+    table = table.keep_small()
     scan = scan_table(table, roles, MOST_CATEGORIES[options.categories])
     _check_missing(table, roles, scan, options.missing)
     labels = choose_labels(table, roles, scan, options.task)
@@ -45,14 +46,17 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         form = {"shape": x.shape[1:], "dtype": x.dtype.name}
         is_dropped = _find_incomplete(piece, roles, options.missing)
         num_dropped += int(is_dropped.sum())
-        splits = np.array(read_splits(piece, roles), object)
-        medians.add(x[(splits == TRAIN) & ~is_dropped])
-        splits[is_dropped] = LEFT_OUT
-        clients = piece.cells[roles.client].text if roles.client else np.full(piece.num_rows, piece.client, object)
+        splits = read_splits(piece, roles)
+        medians.add(x[(splits == SPLIT_ORDER.index(TRAIN)) & ~is_dropped])
+        splits[is_dropped] = SPLIT_ORDER.index(LEFT_OUT)
         kept = np.arange(piece.num_rows) if options.window else np.flatnonzero(~is_dropped)
         times = np.nan_to_num(read_row_times(piece, roles))[kept] if roles.time else None
-        check_names(table.path, "client", set(clients.tolist()))
-        writer.append(x[kept], y[kept], clients[kept].tolist(), splits[kept].tolist(), times)
+        clients: str | Named = piece.client
+        if roles.client:
+            codes, names = piece.cells[roles.client].list_texts()
+            clients = Named(codes[kept], names)
+            check_names(table.path, "client", names)
+        writer.append(x[kept], y[kept], clients, splits[kept], times)
     return {
         **form,
         "layout": layout,
@@ -90,7 +94,9 @@ def _check_missing(table: Table, roles: Roles, scan: TableScan, missing: str) ->
             f"{table.path}: each of the {scan.num_rows:,} rows lacks a value ({list_names(counts)}), so that "
             f"--missing=drop leaves none; leave such columns out by --feature_columns"
         )
-    counts = [f"{name} {column.num_missing:,} ({column.first_missing})" for name, column in found.items()]
+    shown = dict(list(found.items())[:MOST_LISTED])
+    places = dict(zip(shown, name_places(column.first_missing for column in shown.values()), strict=True))
+    counts = [f"{name} {column.num_missing:,} ({places.get(name)})" for name, column in found.items()]
     ways = "--missing=drop leaves such rows out"
     if missing == REFUSE and not set(found) & {roles.client, *roles.labels, roles.time}:
         ways = f"--missing=median fills them, {ways}"
@@ -139,10 +145,10 @@ def _encode_features(piece: Piece, features: tuple[Feature, ...]) -> np.ndarray:
 
 
 def _encode_block(piece: Piece, roles: Roles, scan: TableScan, layout: str) -> np.ndarray:
-    block = piece.cells[roles.block].block
+    block = piece.cells[roles.block].values
     if block.shape[1:] != scan.block_shape:
         raise DatasetError(
             f"{piece.locate(0)}: column {roles.block!r} has examples of shape {block.shape[1:]}, expected "
             f"{scan.block_shape} as the first has; images are brought to one size by --image_size"
         )
-    return convert_examples(piece.locate(0), roles.block, block, layout)
+    return convert_examples(str(piece.locate(0)), roles.block, block, layout)

@@ -254,7 +254,7 @@ def test_a_second_opening_reads_the_store(tmp_path, monkeypatch):
 
 
 def test_a_large_file_is_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("datasets.formats.csv.PIECE_CELLS", 12)
+    monkeypatch.setattr("datasets.formats.csv.BLOCK_BYTES", 40)
     text = "user,a,y\n" + "".join(f"u{n % 3},{n},{n % 2}\n" for n in range(50))
     clients, source = read(write(tmp_path, text))
     assert source.num_examples["train"].tolist() == [17, 17, 16]

@@ -1,14 +1,10 @@
 """What names of parquet and Arrow files and of their folders say; nothing here needs pyarrow."""
 
 import json
-import os
-import sys
 
 import pytest
 
-from datasets.dataset import DatasetOptions
-from datasets.errors import DatasetError
-from datasets.formats.parquet import is_parquet, open_parquet
+from datasets.formats.parquet import is_parquet
 from datasets.tables.arrow_files import find_arrow_files, read_class_names
 
 
@@ -52,14 +48,3 @@ def test_names_of_labels_come_from_the_description_of_a_saved_data_set(tmp_path)
     for damaged in ("{", "[]", '{"features": 3}', '{"features": {"y": 1}}'):
         (tmp_path / "dataset_info.json").write_text(damaged)
         assert read_class_names(str(tmp_path)) == {}
-
-
-def test_without_pyarrow_the_command_to_type_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    path = os.path.join(make(tmp_path, "a.parquet"), "a.parquet")
-    assert is_parquet(path)
-    with pytest.raises(
-        DatasetError,
-        match=r"read by pyarrow, which is not installed .*; .venv/bin/python -m pip install -r requirements-parquet",
-    ):
-        open_parquet(path, DatasetOptions())

@@ -1,7 +1,4 @@
-"""Parquet and Arrow, written as pandas, Hugging Face and Flower Datasets write them, and one line for what is wrong.
-
-They need pyarrow: `make test-parquet`.
-"""
+"""Parquet and Arrow, written as pandas, Hugging Face and Flower Datasets write them, and one line for what is wrong."""
 
 import dataclasses
 import datetime
@@ -11,15 +8,15 @@ import json
 
 import numpy as np
 import PIL.Image
+import pyarrow
+import pyarrow.ipc
+import pyarrow.parquet as parquet
 import pytest
 
-pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: make test-parquet")
-parquet = pytest.importorskip("pyarrow.parquet")
-
-from datasets.dataset import DatasetOptions  # noqa: E402 - after the library that may be missing
-from datasets.errors import DatasetError  # noqa: E402
-from datasets.formats.client_files import choose_client_files_partition, open_client_files  # noqa: E402
-from datasets.formats.parquet import choose_parquet_partition, is_parquet, open_parquet  # noqa: E402
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
+from datasets.formats.client_files import choose_client_files_partition, open_client_files
+from datasets.formats.parquet import choose_parquet_partition, is_parquet, open_parquet
 
 OPTIONS = DatasetOptions()
 TABLE = {
