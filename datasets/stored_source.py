@@ -26,6 +26,7 @@ class Description:
       num_dropped: see there.
       reading: see there.
       notes: see there.
+      more: what else the format wants to know of the store when it is opened again, as JSON can hold it.
     """
 
     format: ExampleFormat
@@ -34,6 +35,7 @@ class Description:
     num_dropped: int = 0
     reading: str = ""
     notes: tuple[str, ...] = ()
+    more: Any = None
 
     def to_json(self) -> dict[str, Any]:
         """`read_description` reads it back."""

@@ -7,6 +7,7 @@ they should, and finds the line of a row for an error that is told.
 """
 
 import codecs
+import contextlib
 import csv
 import io
 import itertools
@@ -139,10 +140,11 @@ class _CsvFile:
         reader = csv.reader(lines, delimiter=self.form.separator, strict=True)
         number = 1 + self.form.num_skipped
         try:
-            header, num_lines = next(reader, []), reader.line_num
-            first = next(filter(None, reader), [])
+            header, num_lines, first = next(reader, []), reader.line_num, []
         except csv.Error as error:
             raise DatasetError(f"{self.path}, line {number}: {_explain(error)}") from None
+        with contextlib.suppress(csv.Error):  # said when the rows are read
+            first = next(filter(None, reader), [])
         names, line = [name.strip() for name in header], f"{self.path}, line {number}"
         if self._are_values(names, first):
             raise DatasetError(

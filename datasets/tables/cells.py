@@ -18,6 +18,7 @@ TEXT, NUMBER, BOOLEAN, STRING, DATE, BLOCK = "text", "number", "boolean", "strin
 # What stands for no value, in small letters; "?" is that of the UCI repository.
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "#n/a", "<na>"})
 BOOLEAN_WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+_BEGINNINGS = frozenset("0123456789.+-iI")  # of numbers; other texts need not be tried
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|\d{1,2}:\d{2}(:\d{2}.*)?"
 )
@@ -130,8 +131,10 @@ def _parse_different(text: "pyarrow.Array", has_decimal_comma: bool) -> Cells:
 
 def _read_number(value: str) -> float:
     """Of a text without blanks around it; NaN for what is no number. Infinity is written as inf."""
+    if value[:1] not in _BEGINNINGS or "_" in value or not value.isascii():
+        return np.nan
     try:
-        return float(value) if value.isascii() and "_" not in value else np.nan
+        return float(value)
     except ValueError:
         return np.nan
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore, open_or_write_store
+from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore
 from datasets.federated_data import Preprocessing
 from datasets.file_digest import compute_source_digest
 from datasets.file_formats import name_data
-from datasets.label_format import LABEL_KINDS, LabelFormat
-from datasets.layouts import AUTO, FEATURES, NO_SCALE, TOKENS, choose_preprocessing, describe_examples
+from datasets.label_format import LABEL_KINDS
+from datasets.layouts import AUTO, FEATURES, NO_SCALE, choose_preprocessing, describe_examples
+from datasets.stored_source import Description, Reading, open_store
 from datasets.tables.examples import TableExamples
 from datasets.tables.labels import guess_table_task
 from datasets.tables.roles import Roles, choose_roles
@@ -41,14 +41,13 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     told = [options.missing, options.categories, options.layout, options.task or "", options.image_size]
     told += [options.image_colour, bool(options.window)]
     class_names = sorted(table.class_names.items())
-    how = [VERSION, table.form, names, class_names, dataclasses.asdict(roles), *told]
-    how[4]["guessed"] = sorted(roles.guessed)
-    try:
-        digest = compute_source_digest(table.paths, how)
-    except OSError as error:
-        raise DatasetError(f"{table.path}: cannot be read ({error.strerror or error})") from None
-    store = open_or_write_store(digest, lambda writer: write_table(table, roles, options, writer))
-    return _make_source(table, roles, options, store, digest)
+    used = {**dataclasses.asdict(roles), "guessed": sorted(roles.guessed)}
+    how = [VERSION, table.form, names, class_names, used, *told]
+    reading = Reading(
+        name_data(table.path), table.path, table.paths, how, lambda writer: write_table(table, roles, options, writer)
+    )
+    store, description, digest = open_store(reading)
+    return _make_source(table, roles, options, store, description, digest)
 
 
 def choose_table_partition(table: Table, options: DatasetOptions) -> str:
@@ -81,8 +80,10 @@ def _check_options(table: Table, roles: Roles, options: DatasetOptions) -> None:
         )
 
 
-def _make_source(table: Table, roles: Roles, options: DatasetOptions, store: ExampleStore, digest: str) -> ClientSource:
-    facts = store.facts
+def _make_source(
+    table: Table, roles: Roles, options: DatasetOptions, store: ExampleStore, description: Description, digest: str
+) -> ClientSource:
+    """Rows of a store as examples: scaled, without gaps, and put together to windows."""
     windows = None
     if options.window:
         step = options.window_step or options.window
@@ -94,42 +95,38 @@ def _make_source(table: Table, roles: Roles, options: DatasetOptions, store: Exa
                 f"{table.path}: window={options.window}: no client has so many rows without a gap, expected fewer"
             )
         digest = compute_source_digest((), [digest, options.window, step])
-    examples = TableExamples(store, windows, options.window, facts["fills"], roles.block != "")
-    layout, is_uint8 = facts["layout"], facts["dtype"] == "uint8"
-    shape = examples.shape
-    if layout == TOKENS and options.scale not in (AUTO, NO_SCALE):
+    layout, rows = description.more["layout"], description.format
+    examples = TableExamples(store, windows, options.window, description.more["fills"], roles.block != "")
+    if rows.takes_tokens and options.scale not in (AUTO, NO_SCALE):
         raise DatasetError(f"scale={options.scale}: tokens are looked up, not scaled; leave it out")
-    preprocessing = Preprocessing() if layout == TOKENS else choose_preprocessing(options.scale, shape, is_uint8)
-    labels = LabelFormat(facts["task"], tuple(facts["label_shape"]), facts["num_outputs"])
-    are_features = not windows and (not roles.block or layout == FEATURES)
-    class_names = tuple(facts["class_names"])
-    form = ExampleFormat(
-        shape,
-        facts["dtype"],
-        class_names,
-        preprocessing,
-        labels=labels,
-        takes_tokens=layout == TOKENS,
-        # Of one channel a name would be taken for that of one of so many features.
-        feature_names=() if windows and shape[-1] == 1 else tuple(facts["feature_names"]),
-    )
-    described = describe_examples(shape, preprocessing, FEATURES if are_features else layout or AUTO)
-    reading = [described, _describe_columns(table, roles), *facts["reading"], _describe_windows(options, windows)]
-    has_clients = bool(roles.client) or table.has_clients
-    return ClientSource(
-        name=name_data(table.path),
-        format=form,
-        client_names=store.client_names,
-        num_examples=examples.num_examples,
-        read=examples.read,
-        digest=digest,
-        has_clients=has_clients,
-        is_ordered_by_time=bool(roles.time or windows),
-        num_dropped=facts["num_dropped"],
-        reading="; ".join(filter(None, reading)),
-        notes=(*facts["notes"], *_note_windows(options, windows)),
+    is_uint8, are_features = rows.input_dtype == "uint8", rows.are_features and not windows
+    preprocessing = choose_preprocessing(options.scale, examples.shape, is_uint8)
+    example_format = dataclasses.replace(
+        rows,
+        input_shape=examples.shape,
+        preprocessing=Preprocessing() if rows.takes_tokens else preprocessing,
         are_features=are_features,
-        count_labels=(lambda: examples.count_labels(len(class_names))) if labels.is_by_class else None,
+        # Of one channel a name would be taken for that of one of so many features.
+        feature_names=() if windows and examples.shape[-1] == 1 else rows.feature_names,
+    )
+    described = describe_examples(
+        examples.shape, example_format.preprocessing, FEATURES if are_features else layout or AUTO
+    )
+    reading = [described, _describe_columns(table, roles), description.reading, _describe_windows(options, windows)]
+    return ClientSource(
+        name_data(table.path),
+        example_format,
+        store.client_names,
+        examples.num_examples,
+        examples.read,
+        digest,
+        has_clients=description.has_clients,
+        is_ordered_by_time=description.is_ordered_by_time or windows is not None,
+        num_dropped=description.num_dropped,
+        reading="; ".join(filter(None, reading)),
+        notes=(*description.notes, *_note_windows(options, windows)),
+        are_features=are_features,
+        count_labels=(lambda: examples.count_labels(len(rows.class_names))) if rows.labels.is_by_class else None,
     )
 
 

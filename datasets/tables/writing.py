@@ -1,17 +1,16 @@
 """Writes a table into a store: looks through it, decides what each column becomes, and encodes it piece by piece."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from datasets.client_source import TRAIN
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.example_store import LEFT_OUT, SPLIT_ORDER, Named, StoreWriter
-from datasets.layouts import resolve_layout
+from datasets.layouts import FEATURES, TOKENS, resolve_layout
 from datasets.names import check_names
 from datasets.npz import convert_examples
+from datasets.stored_source import Description
 from datasets.tables.features import MOST_CATEGORIES, Feature, choose_features, describe_features, note_features
 from datasets.tables.labels import choose_labels
 from datasets.tables.roles import Roles
@@ -22,11 +21,11 @@ MOST_MEDIAN_VALUES = 2**22  # that a median is taken of; of more, evenly spaced 
 REFUSE, MEDIAN, DROP = "refuse", "median", "drop"
 
 
-def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: StoreWriter) -> Mapping[str, Any]:
-    """Fills a store; returns what else is known of the data, as JSON can hold it.
+def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: StoreWriter) -> Description:
+    """Fills a store, and describes its rows.
 
-    Numbers that are missing are NaN in the store, and `fills` says what stands for them. With windows, rows that are
-    left out keep their place.
+    Numbers that are missing are NaN in the store; `more` says what stands for them, and the layout of blocks. With
+    windows, rows that are left out keep their place.
 
     Raises:
       DatasetError: a value is of no use; it names the file and the place.
@@ -38,12 +37,10 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     features = () if roles.block else choose_features(table, roles, scan, options.categories)
     layout = resolve_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ""
     medians = _Medians(features if options.missing == MEDIAN else (), scan)
-    form: dict[str, Any] = {}
     num_dropped = 0
     for piece in table.read((*roles.used, roles.block) if roles.block else roles.used):
         x = _encode_block(piece, roles, scan, layout) if roles.block else _encode_features(piece, features)
         y = labels.encode([piece.cells[name] for name in roles.labels])
-        form = {"shape": x.shape[1:], "dtype": x.dtype.name}
         is_dropped = _find_incomplete(piece, roles, options.missing)
         num_dropped += int(is_dropped.sum())
         splits = read_splits(piece, roles)
@@ -57,19 +54,23 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
             clients = Named(codes[kept], names)
             check_names(table.path, "client", names)
         writer.append(x[kept], y[kept], clients, splits[kept], times)
-    return {
-        **form,
-        "layout": layout,
-        "task": labels.format.task,
-        "label_shape": labels.format.shape,
-        "num_outputs": labels.format.num_outputs,
-        "class_names": labels.class_names,
-        "feature_names": [name for feature in features for name in feature.names],
-        "fills": medians.compute(),
-        "num_dropped": num_dropped,
-        "reading": [labels.reading, describe_features(features)],
-        "notes": [*labels.notes, *note_features(roles, scan, features)],
-    }
+    return Description(
+        ExampleFormat(
+            x.shape[1:],
+            x.dtype.name,
+            labels.class_names,
+            labels=labels.format,
+            takes_tokens=layout == TOKENS,
+            are_features=not roles.block or layout == FEATURES,
+            feature_names=tuple(name for feature in features for name in feature.names),
+        ),
+        has_clients=bool(roles.client) or table.has_clients,
+        is_ordered_by_time=bool(roles.time),
+        num_dropped=num_dropped,
+        reading="; ".join(filter(None, (labels.reading, describe_features(features)))),
+        notes=(*labels.notes, *note_features(roles, scan, features)),
+        more={"layout": layout, "fills": medians.compute()},
+    )
 
 
 def _find_incomplete(piece: Piece, roles: Roles, missing: str) -> np.ndarray:

@@ -1,7 +1,9 @@
 """Tables of text: what is read from files as pandas and Excel write them."""
 
+import csv
 import dataclasses
 import gzip
+import io
 import os
 
 import numpy as np
@@ -16,6 +18,7 @@ from datasets.formats.csv import choose_csv_partition, is_csv, make_csv_table, o
 from datasets.tables.cells import MISSING_WORDS
 from datasets.tables.roles import choose_roles
 from datasets.tables.scan import scan_table
+from datasets.tables.table import name_places
 
 OPTIONS = DatasetOptions()
 FRAME = pandas.DataFrame(
@@ -261,6 +264,88 @@ def test_a_large_file_is_read_in_pieces(tmp_path, monkeypatch):
     assert clients["u1"][0][:, 0].tolist() == list(range(1, 50, 3))
     with pytest.raises(DatasetError, match=r"line 45: 4 fields, expected 3"):
         read(write(tmp_path, text.replace("u1,43,1", "u1,43,1,9")))
+
+
+FIELDS = st.one_of(
+    st.sampled_from(["a,b", 'say "so"', "two\nlines", "two\r\nlines", "", "Zoë", '5" disk', "x y"]),
+    st.text('ab,"\n;é', max_size=6),
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(FIELDS, FIELDS, st.booleans()), min_size=1, max_size=30),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    block_bytes=st.integers(40, 90),
+)
+def test_blocks_are_cut_between_rows_alone(tmp_path, monkeypatch, rows, end, block_bytes):
+    monkeypatch.setattr("datasets.formats.csv.BLOCK_BYTES", block_bytes)
+    lines = ["name,said,label"]
+    for name, said, is_bare in rows:  # without need of them, quotes may stand inside of a field
+        is_bare = is_bare and not set(said) & set(',\n\r"')
+        written = ['"' + field.replace('"', '""') + '"' for field in (name, said)]
+        lines.append(",".join([written[0], said if is_bare else written[1], "1"]))
+    path = write(tmp_path, end.join(lines) + end)
+    pieces = list(make_csv_table(path, [(path, "", "train")]).read(("name", "said")))
+    found = [piece.cells["said"].get_text(row) for piece in pieces for row in range(piece.num_rows)]
+    expected = [row[1].strip() for _, row in read_rows(path)[1:]]
+    assert found == ["" if text.lower() in MISSING_WORDS else text for text in expected]
+    places = name_places(piece.locate(row) for piece in pieces for row in range(piece.num_rows))
+    assert [int(place.rsplit(" ", 1)[1]) for place in places] == [line for line, _ in read_rows(path)[1:]]
+
+
+def read_rows(path):
+    """(line in which it begins, fields) of each row."""
+    with open(path, newline="", encoding="utf-8") as file:
+        reader, rows, line = csv.reader(file, strict=True), [], 1
+        for row in reader:
+            rows.append((line, row))
+            line = reader.line_num + 1
+    return rows
+
+
+def test_a_quote_inside_of_a_field_is_a_letter(tmp_path, monkeypatch):
+    text = "user,a,label\n" + "".join(f'u{n % 2},{n},{n}" disk\n' for n in range(9)) + 'u1,9,"a\nb"\n'
+    for block_bytes in (30, 2**20):
+        monkeypatch.setattr("datasets.formats.csv.BLOCK_BYTES", block_bytes)
+        table = make_csv_table("t", [(write(tmp_path, text), "", "train")])
+        labels = [cells.get_text(row) for cells in read_column(table, "label") for row in range(len(cells.is_missing))]
+        assert labels == [*(f'{n}" disk' for n in range(9)), "a\nb"]
+
+
+def read_column(table, name):
+    return [piece.cells[name] for piece in table.read((name,))]
+
+
+def test_a_line_is_not_held_that_is_no_row(tmp_path, monkeypatch):
+    for module in ("datasets.formats.csv", "datasets.tables.csv_form"):
+        monkeypatch.setattr(f"{module}.LINE_BYTES", 2**20)
+    monkeypatch.setattr("datasets.formats.csv.BLOCK_BYTES", 2**19)
+    text = "a,label\n1,0\n2,1\n"
+    path = write(tmp_path, gzip.compress((text + "7" * 2**22).encode()), "bomb.csv.gz")
+    with pytest.raises(DatasetError, match=r"bomb\.csv\.gz, line 4: more than 1 MB without an end of the row"):
+        read(path)
+    with pytest.raises(DatasetError, match=r"line 4: (more than 1 MB|a quote)"):
+        read(write(tmp_path, text + '"' + "7\n" * 2**20 + '",1\n'))
+
+
+def test_places_are_looked_for_once_and_only_when_they_are_told(tmp_path, monkeypatch):
+    path = write(tmp_path, "a,b,c,label\n1,,3,0\n,2,3,1\n1,2,,0\n")
+    opened, open_text = [], io.TextIOWrapper
+    monkeypatch.setattr(io, "TextIOWrapper", lambda *given, **how: opened.append(1) or open_text(*given, **how))
+    read(path, missing="median")
+    assert not opened
+    with pytest.raises(DatasetError, match=r"a 1 \(.*line 3\), b 1 \(.*line 2\), c 1 \(.*line 4\)"):
+        read(path)
+    assert len(opened) == 1
+
+
+def test_the_last_row_may_decide_what_a_column_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.formats.csv.BLOCK_BYTES", 256)
+    text = "a,label\n" + "".join(f"{n % 7},{n % 2}\n" for n in range(500)) + "red,1\n" * 100
+    clients, source = read(write(tmp_path, text))
+    assert source.format.feature_names == ("a=0", "a=1", "a=2", "a=3", "a=4", "a=5", "a=6", "a=red")
+    assert clients[""][0].sum() == 600
 
 
 def test_a_table_is_known_by_its_name_or_its_lines(tmp_path):
