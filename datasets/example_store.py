@@ -19,7 +19,7 @@ from datasets.cache_folder import default_cache_dir
 from datasets.client_source import TEST, TRAIN, VALIDATION
 from datasets.errors import DatasetError
 
-FORMAT_NAME, FORMAT_VERSION = "federated-suite example store", 1
+FORMAT_NAME, FORMAT_VERSION = "federated-suite example store", 2
 INDEX_FILE = "store.json"
 LEFT_OUT = "left_out"  # rows that are nobody's example, but keep their place between others
 SPLIT_ORDER = (TRAIN, VALIDATION, TEST, LEFT_OUT)
