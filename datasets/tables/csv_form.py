@@ -126,41 +126,26 @@ def _find_encoding(path: str) -> str:
     Raises:
       DatasetError: it is neither, or a line is too long.
     """
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    failed, line, num_open = 0, 1, 0  # a line that is not UTF-8, that a block begins in, and its bytes before the block
-    with open_bytes(path) as (stream, _):
-        while block := stream.read(_BLOCK_BYTES):
+    wrong = []
+    for encoding in ("utf-8", "cp1252"):
+        decoder = codecs.getincrementaldecoder(encoding)()
+        line, num_open = 1, 0  # the line that a block begins in, and how many bytes of it came before
+        with open_bytes(path) as (stream, _):
             try:
-                failed or decoder.decode(block)
+                while block := stream.read(_BLOCK_BYTES):
+                    decoder.decode(block)
+                    end = max(block.rfind(b"\n"), block.rfind(b"\r"))
+                    line += block.count(b"\n")
+                    num_open = len(block) - end - 1 + (num_open if end < 0 else 0)
+                    if num_open > LINE_BYTES:
+                        raise refuse_long_line(path, line)
+                decoder.decode(b"", final=True)
+                return encoding
             except UnicodeDecodeError as error:
-                failed = line + error.object[: error.start].count(b"\n")
-            end = max(block.rfind(b"\n"), block.rfind(b"\r"))
-            line += block.count(b"\n")
-            num_open = len(block) - end - 1 + (num_open if end < 0 else 0)
-            if num_open > LINE_BYTES:
-                raise refuse_long_line(path, line)
-    try:
-        failed or decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        failed = line
-    return _check_windows(path, failed) if failed else "utf-8"
-
-
-def _check_windows(path: str, failed_line: int) -> str:
-    """Windows-1252, if the whole file is that; `failed_line` is the first that is not UTF-8."""
-    with open_bytes(path) as (stream, _):
-        line = 1
-        while block := stream.read(_BLOCK_BYTES):
-            try:
-                block.decode("cp1252")
-            except UnicodeDecodeError as error:
-                line += block[: error.start].count(b"\n")
-                raise DatasetError(
-                    f"{path}, line {failed_line}: neither UTF-8 nor Windows-1252 (line {line}); expected text in "
-                    f"UTF-8, save it so"
-                ) from None
-            line += block.count(b"\n")
-    return "cp1252"
+                wrong.append(line + error.object[: error.start].count(b"\n"))
+    raise DatasetError(
+        f"{path}, line {wrong[0]}: neither UTF-8 nor Windows-1252 (line {wrong[1]}); expected text in UTF-8, save it so"
+    )
 
 
 def _find_separator(path: str, lines: list[str]) -> str:

@@ -130,9 +130,10 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...]) 
     notes = []
     for feature in features:
         column = scan.columns[feature.column]
-        is_constant = len(feature.categories) == 1 or (not feature.categories and _is_constant(column))
+        is_constant = not column.num_booleans and column.lowest == column.highest
+        is_constant = len(feature.categories) == 1 if feature.categories else is_constant
         if is_constant and scan.num_rows > 1:
-            value = feature.categories[0] if feature.categories else f"{_get_constant(column)}"
+            value = feature.categories[0] if feature.categories else f"{column.lowest:g}"
             notes.append(f"column {feature.column} is {value} in every row, which tells nothing; {_LEAVE_OUT}")
         elif not feature.categories and column.is_row_number and scan.num_rows > 2:
             notes.append(f"column {feature.column} counts the rows, which tells nothing of new ones; {_LEAVE_OUT}")
@@ -143,13 +144,3 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...]) 
         for name in roles.left_out
     ]
     return tuple(notes)
-
-
-def _is_constant(column: ColumnScan) -> bool:
-    if column.num_booleans:
-        return False
-    return column.lowest == column.highest
-
-
-def _get_constant(column: ColumnScan) -> str:
-    return f"{column.lowest:g}"

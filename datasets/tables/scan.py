@@ -194,8 +194,11 @@ def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT
             _count_ones(scan, piece, roles)
     if not scan.num_rows:
         raise DatasetError(f"{table.path}: no rows below the names of the columns, expected at least one")
-    if roles.block:
-        _look_at_block(scan, table, roles)
+    for piece in table.read((roles.block,)) if roles.block else ():
+        # The form of the first example; whether all have it is seen when they are read.
+        block = piece.cells[roles.block].values
+        scan.block_shape, scan.block_dtype = tuple(block.shape[1:]), block.dtype.name
+        break
     return scan
 
 
@@ -209,15 +212,6 @@ def _count_ones(scan: TableScan, piece: Piece, roles: Roles) -> None:
         return
     ones = rows.sum(axis=1)
     scan.most_ones, scan.fewest_ones = max(scan.most_ones, int(ones.max())), min(scan.fewest_ones, int(ones.min()))
-
-
-def _look_at_block(scan: TableScan, table: Table, roles: Roles) -> None:
-    """The form of the first example; whether all have it is seen when they are read."""
-    for piece in table.read((roles.block,)):
-        block = piece.cells[roles.block].values
-        if len(block):
-            scan.block_shape, scan.block_dtype = tuple(block.shape[1:]), block.dtype.name
-            return
 
 
 def read_splits(piece: Piece, roles: Roles) -> np.ndarray:

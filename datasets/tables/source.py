@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterator
 
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetOptions
@@ -19,7 +18,7 @@ from datasets.tables.examples import TableExamples
 from datasets.tables.labels import guess_table_task
 from datasets.tables.roles import Roles, choose_roles
 from datasets.tables.scan import scan_table
-from datasets.tables.table import Piece, Table, list_names
+from datasets.tables.table import Table, list_names
 from datasets.tables.windows import GAP, Windows, cut_windows
 from datasets.tables.writing import write_table
 from datasets.unused_options import OF_IMAGES, OF_TEXT, refuse_options
@@ -57,14 +56,10 @@ def choose_table_partition(table: Table, options: DatasetOptions) -> str:
         return "natural"
     task = options.task
     if not task:
-        head = dataclasses.replace(table, read=lambda names: _take_first(table.read(names)))
+        head = dataclasses.replace(table, read=lambda names: itertools.islice(table.read(names), 1))
         scan = scan_table(head, dataclasses.replace(roles, client="", features=(), time="", test="", block=""))
         task = guess_table_task(roles, scan)[0]
     return "" if LABEL_KINDS[task].is_by_class else "iid"
-
-
-def _take_first(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    yield from itertools.islice(pieces, 1)
 
 
 def _check_options(table: Table, roles: Roles, options: DatasetOptions) -> None:
@@ -112,7 +107,8 @@ def _make_source(
     described = describe_examples(
         examples.shape, example_format.preprocessing, FEATURES if are_features else layout or AUTO
     )
-    reading = [described, _describe_columns(table, roles), description.reading, _describe_windows(options, windows)]
+    how_cut, notes = _describe_windows(options, windows) if windows else ("", ())
+    reading = [described, _describe_columns(table, roles), description.reading, how_cut]
     return ClientSource(
         name_data(table.path),
         example_format,
@@ -124,7 +120,7 @@ def _make_source(
         is_ordered_by_time=description.is_ordered_by_time or windows is not None,
         num_dropped=description.num_dropped,
         reading="; ".join(filter(None, reading)),
-        notes=(*description.notes, *_note_windows(options, windows)),
+        notes=(*description.notes, *notes),
         are_features=are_features,
         count_labels=(lambda: examples.count_labels(len(rows.class_names))) if rows.labels.is_by_class else None,
     )
@@ -135,34 +131,23 @@ def _describe_columns(table: Table, roles: Roles) -> str:
         return f"{columns} (by its name)" if role in roles.guessed else columns
 
     parts = [f"table, {table.form}: label {name('label', list_names(roles.labels))}"]
-    if roles.client:
-        parts.append(f"client {name('client', roles.client)}")
-    elif table.has_clients:
-        parts.append("a file a client")
-    else:
-        parts.append("no clients")
-    if roles.time:
-        parts.append(f"ordered by {name('time', roles.time)}")
-    if roles.test:
-        parts.append(f"test rows by {name('test', roles.test)}")
+    clients = f"client {name('client', roles.client)}" if roles.client else "no clients"
+    parts.append("a file a client" if table.has_clients and not roles.client else clients)
+    parts += [f"ordered by {name('time', roles.time)}"] if roles.time else []
+    parts += [f"test rows by {name('test', roles.test)}"] if roles.test else []
     return ", ".join(parts)
 
 
-def _note_windows(options: DatasetOptions, windows: Windows | None) -> tuple[str, ...]:
-    if windows is None or not 0 < options.window_step < options.window:
-        return ()
-    return (
-        f"windows overlap, so that the first of a client's test part share rows with the last before it; "
-        f"--window_step={options.window} makes them apart",
-    )
-
-
-def _describe_windows(options: DatasetOptions, windows: Windows | None) -> str:
-    if windows is None:
-        return ""
-    step = options.window_step or options.window
+def _describe_windows(options: DatasetOptions, windows: Windows) -> tuple[str, tuple[str, ...]]:
+    """(windows in words, notes)."""
+    step, notes = options.window_step or options.window, ()
     text = f"{len(windows.starts):,} windows of {options.window:,} rows, one every {step:,}, labelled as their last row"
-    if not windows.num_gaps:
-        return text
-    noun = "gap" if windows.num_gaps == 1 else "gaps"
-    return f"{text}; none crosses one of {windows.num_gaps:,} {noun} (more than {GAP:g} times a client's usual step)"
+    if windows.num_gaps:
+        noun = "gap" if windows.num_gaps == 1 else "gaps"
+        text += f"; none crosses one of {windows.num_gaps:,} {noun} (more than {GAP:g} times a client's usual step)"
+    if step < options.window:
+        notes = (
+            f"windows overlap, so that the first of a client's test part share rows with the last before it; "
+            f"--window_step={options.window} makes them apart",
+        )
+    return text, notes

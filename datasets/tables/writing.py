@@ -39,9 +39,14 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     medians = _Medians(features if options.missing == MEDIAN else (), scan)
     num_dropped = 0
     for piece in table.read((*roles.used, roles.block) if roles.block else roles.used):
-        x = _encode_block(piece, roles, scan, layout) if roles.block else _encode_features(piece, features)
+        if roles.block:
+            x = _encode_block(piece, roles, scan, layout)
+        else:
+            x = np.concatenate([feature.encode(piece.cells[feature.column]) for feature in features], axis=1)
         y = labels.encode([piece.cells[name] for name in roles.labels])
-        is_dropped = _find_incomplete(piece, roles, options.missing)
+        is_dropped = np.zeros(piece.num_rows, bool)
+        for name in roles.used if options.missing == DROP else ():
+            is_dropped |= piece.cells[name].is_missing
         num_dropped += int(is_dropped.sum())
         splits = read_splits(piece, roles)
         medians.add(x[(splits == SPLIT_ORDER.index(TRAIN)) & ~is_dropped])
@@ -71,15 +76,6 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         notes=(*labels.notes, *note_features(roles, scan, features)),
         more={"layout": layout, "fills": medians.compute()},
     )
-
-
-def _find_incomplete(piece: Piece, roles: Roles, missing: str) -> np.ndarray:
-    """The rows that are dropped, bool (rows,)."""
-    is_incomplete = np.zeros(piece.num_rows, bool)
-    if missing == DROP:
-        for name in roles.used:
-            is_incomplete |= piece.cells[name].is_missing
-    return is_incomplete
 
 
 def _check_missing(table: Table, roles: Roles, scan: TableScan, missing: str) -> None:
@@ -139,10 +135,6 @@ class _Medians:
             median = float(np.median(all_values)) if len(all_values) else 0.0
             fills[at] = float(np.floor(median)) if self._columns[at].num_booleans else median
         return fills if self._values else []
-
-
-def _encode_features(piece: Piece, features: tuple[Feature, ...]) -> np.ndarray:
-    return np.concatenate([feature.encode(piece.cells[feature.column]) for feature in features], axis=1)
 
 
 def _encode_block(piece: Piece, roles: Roles, scan: TableScan, layout: str) -> np.ndarray:
