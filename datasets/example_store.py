@@ -25,6 +25,7 @@ LEFT_OUT = "left_out"  # rows that are nobody's example, but keep their place be
 SPLIT_ORDER = (TRAIN, VALIDATION, TEST, LEFT_OUT)
 _CODES = {name: code for code, name in enumerate(SPLIT_ORDER)}
 _WRITING_PREFIX = ".writing-"
+ROWS_AT_A_TIME = 2**16  # that are changed after they were written
 
 
 def default_store_dir() -> str:
@@ -102,6 +103,20 @@ class StoreWriter:
             self._files[kind].write(np.ascontiguousarray(values).data if values.size else b"")
         self.num_rows += len(x)
 
+    def fill_missing(self, values: np.ndarray) -> None:
+        """Puts values in the place of NaN in all examples so far.
+
+        Args:
+          values: float32, of the shape of an example; NaN where NaN stays.
+        """
+        self._files["x"].flush()
+        dtype, shape = self._forms["x"]
+        x = np.memmap(self._files["x"].name, dtype, "r+", shape=(self.num_rows, *shape))
+        for start in range(0, self.num_rows, ROWS_AT_A_TIME):
+            rows = x[start : start + ROWS_AT_A_TIME]
+            np.copyto(rows, values, where=np.isnan(rows))
+        x.flush()
+
     def close(self) -> dict[str, Any]:
         """Ends the files and says what they hold."""
         for file in self._files.values():
@@ -111,13 +126,34 @@ class StoreWriter:
         return {**content, **forms}
 
 
+class Groups:
+    """Examples by client and part.
+
+    Attributes:
+      num_examples: see `ClientSource`; parts that nobody has are not in it, but train always is.
+    """
+
+    def __init__(self, clients: np.ndarray, splits: np.ndarray, num_clients: int, times: np.ndarray | None = None):
+        """Takes for each example its client, its part as index into `SPLIT_ORDER`, and the time that orders them."""
+        groups = clients * len(SPLIT_ORDER) + splits
+        self._order = np.argsort(groups, kind="stable") if times is None else np.lexsort((times, groups))
+        counts = np.bincount(groups, minlength=num_clients * len(SPLIT_ORDER))
+        self._ends = np.cumsum(counts)
+        self.num_examples = select_splits(counts.reshape(num_clients, len(SPLIT_ORDER)))
+
+    def find(self, client: int, split: str) -> np.ndarray:
+        """Where a client's examples of a part are, int64 (examples,): in the order of time, or else as they came."""
+        group = client * len(SPLIT_ORDER) + SPLIT_ORDER.index(split)
+        return self._order[self._ends[group - 1] if group else 0 : self._ends[group]]
+
+
 class ExampleStore:
     """A store that was written. Its clients are in the order of their names.
 
     Attributes:
       facts: what the writer said of the data, from JSON.
       client_names: see `ClientSource`.
-      num_examples: see there; splits that nobody has are not in it, but train always is.
+      num_examples: see `Groups`.
       x: of all rows in the order of the file, from disk, shape (rows, ...).
       y: likewise.
       clients: whose each row is, index into `client_names`, int64 (rows,).
@@ -146,17 +182,12 @@ class ExampleStore:
         self.splits = np.fromfile(os.path.join(folder, "split.raw"), np.uint8)
         has_times = index.get("has_times", False)
         self.times = np.fromfile(os.path.join(folder, "time.raw"), np.float64) if has_times else None
-        groups = self.clients * len(SPLIT_ORDER) + self.splits
-        self._order = np.argsort(groups, kind="stable") if self.times is None else np.lexsort((self.times, groups))
-        counts = np.bincount(groups, minlength=len(names) * len(SPLIT_ORDER))
-        self._ends = np.cumsum(counts)
-        self.num_examples = select_splits(counts.reshape(len(names), len(SPLIT_ORDER)))
+        self._groups = Groups(self.clients, self.splits, len(names), self.times)
+        self.num_examples = self._groups.num_examples
 
     def read(self, client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
         """One client's examples of a split, in the order of time, or else of the file."""
-        group = client * len(SPLIT_ORDER) + SPLIT_ORDER.index(split)
-        start = self._ends[group - 1] if group else 0
-        rows = self._order[start : self._ends[group]]
+        rows = self._groups.find(client, split)
         return np.array(self.x[rows]), np.array(self.y[rows])
 
     def count_labels(self, num_classes: int) -> np.ndarray:

@@ -14,12 +14,11 @@ from datasets.file_formats import name_data
 from datasets.label_format import LABEL_KINDS
 from datasets.layouts import AUTO, FEATURES, NO_SCALE, choose_preprocessing, describe_examples
 from datasets.stored_source import Description, Reading, open_store
-from datasets.tables.examples import TableExamples
 from datasets.tables.labels import guess_table_task
 from datasets.tables.roles import Roles, choose_roles
 from datasets.tables.scan import scan_table
 from datasets.tables.table import Table, list_names
-from datasets.tables.windows import GAP, Windows, cut_windows
+from datasets.tables.windows import GAP, WindowedExamples, Windows, cut_windows
 from datasets.tables.writing import write_table
 from datasets.unused_options import OF_IMAGES, OF_TEXT, refuse_options
 
@@ -79,7 +78,8 @@ def _make_source(
     table: Table, roles: Roles, options: DatasetOptions, store: ExampleStore, description: Description, digest: str
 ) -> ClientSource:
     """Rows of a store as examples: scaled, without gaps, and put together to windows."""
-    windows = None
+    examples: ExampleStore | WindowedExamples = store
+    windows, shape = None, description.format.input_shape
     if options.window:
         step = options.window_step or options.window
         windows = cut_windows(
@@ -90,23 +90,21 @@ def _make_source(
                 f"{table.path}: window={options.window}: no client has so many rows without a gap, expected fewer"
             )
         digest = compute_source_digest((), [digest, options.window, step])
+        examples, shape = WindowedExamples(store, windows, options.window), (options.window, shape[0])
     layout, rows = description.more["layout"], description.format
-    examples = TableExamples(store, windows, options.window, description.more["fills"], roles.block != "")
     if rows.takes_tokens and options.scale not in (AUTO, NO_SCALE):
         raise DatasetError(f"scale={options.scale}: tokens are looked up, not scaled; leave it out")
     is_uint8, are_features = rows.input_dtype == "uint8", rows.are_features and not windows
-    preprocessing = choose_preprocessing(options.scale, examples.shape, is_uint8)
+    preprocessing = choose_preprocessing(options.scale, shape, is_uint8)
     example_format = dataclasses.replace(
         rows,
-        input_shape=examples.shape,
+        input_shape=shape,
         preprocessing=Preprocessing() if rows.takes_tokens else preprocessing,
         are_features=are_features,
         # Of one channel a name would be taken for that of one of so many features.
-        feature_names=() if windows and examples.shape[-1] == 1 else rows.feature_names,
+        feature_names=() if windows and shape[-1] == 1 else rows.feature_names,
     )
-    described = describe_examples(
-        examples.shape, example_format.preprocessing, FEATURES if are_features else layout or AUTO
-    )
+    described = describe_examples(shape, example_format.preprocessing, FEATURES if are_features else layout or AUTO)
     how_cut, notes = _describe_windows(options, windows) if windows else ("", ())
     reading = [described, _describe_columns(table, roles), description.reading, how_cut]
     return ClientSource(

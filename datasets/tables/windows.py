@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from datasets.client_source import TRAIN
+from datasets.example_store import SPLIT_ORDER, ExampleStore, Groups, count_by_client
+
 GAP = 3.0  # times the usual step of a client's rows: a longer one is a gap
 
 
@@ -23,6 +26,32 @@ class Windows(NamedTuple):
     clients: np.ndarray
     splits: np.ndarray
     num_gaps: int
+
+
+class WindowedExamples:
+    """The windows of a store whose rows are the features of a time.
+
+    Attributes:
+      num_examples: see `ClientSource`.
+    """
+
+    def __init__(self, store: ExampleStore, windows: Windows, length: int):
+        self._store, self._windows, self._length = store, windows, length
+        self._groups = Groups(windows.clients, windows.splits, len(store.client_names))
+        self.num_examples = self._groups.num_examples
+
+    def read(self, client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
+        """See `ClientSource.read`; a window has the label of its last row."""
+        starts = self._windows.starts[self._groups.find(client, split)]
+        rows = self._windows.order[starts[:, np.newaxis] + np.arange(self._length)]
+        return self._store.x[rows][..., 0], np.array(self._store.y[rows[:, -1]])
+
+    def count_labels(self, num_classes: int) -> np.ndarray:
+        """See `ClientSource.count_labels`."""
+        is_train = self._windows.splits == SPLIT_ORDER.index(TRAIN)
+        last = self._windows.order[self._windows.starts[is_train] + self._length - 1]
+        num_clients = len(self._store.client_names)
+        return count_by_client(self._windows.clients[is_train], self._store.y[last], num_clients, num_classes)
 
 
 def cut_windows(

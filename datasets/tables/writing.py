@@ -24,8 +24,7 @@ REFUSE, MEDIAN, DROP = "refuse", "median", "drop"
 def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: StoreWriter) -> Description:
     """Fills a store, and describes its rows.
 
-    Numbers that are missing are NaN in the store; `more` says what stands for them, and the layout of blocks. With
-    windows, rows that are left out keep their place.
+    `more` is the layout of blocks. With windows, rows that are left out keep their place.
 
     Raises:
       DatasetError: a value is of no use; it names the file and the place.
@@ -42,7 +41,9 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         if roles.block:
             x = _encode_block(piece, roles, scan, layout)
         else:
-            x = np.concatenate([feature.encode(piece.cells[feature.column]) for feature in features], axis=1)
+            x = np.concatenate([feature.encode(piece.cells[feature.column]) for feature in features], axis=1)[
+                ..., np.newaxis
+            ]
         y = labels.encode([piece.cells[name] for name in roles.labels])
         is_dropped = np.zeros(piece.num_rows, bool)
         for name in roles.used if options.missing == DROP else ():
@@ -59,6 +60,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
             clients = Named(codes[kept], names)
             check_names(table.path, "client", names)
         writer.append(x[kept], y[kept], clients, splits[kept], times)
+    medians.fill(writer)
     return Description(
         ExampleFormat(
             x.shape[1:],
@@ -74,7 +76,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         num_dropped=num_dropped,
         reading="; ".join(filter(None, (labels.reading, describe_features(features)))),
         notes=(*labels.notes, *note_features(roles, scan, features)),
-        more={"layout": layout, "fills": medians.compute()},
+        more={"layout": layout},
     )
 
 
@@ -117,9 +119,9 @@ class _Medians:
         self._steps = dict.fromkeys(self._values, 1)
 
     def add(self, x: np.ndarray) -> None:
-        """Takes rows of the train part, shape (rows, features)."""
+        """Takes rows of the train part, shape (rows, features, 1)."""
         for at, values in self._values.items():
-            new = x[:, at]
+            new = x[:, at, 0]
             new = new[~np.isnan(new)][:: self._steps[at]]
             values.append(new)
             self._counts[at] += len(new)
@@ -127,14 +129,15 @@ class _Medians:
                 values[:] = [np.concatenate(values)[::2]]
                 self._counts[at], self._steps[at] = len(values[0]), 2 * self._steps[at]
 
-    def compute(self) -> list[float | None]:
-        """For each feature what stands for a missing value; None where none is missing."""
-        fills: list[float | None] = [None] * len(self._columns)
+    def fill(self, writer: StoreWriter) -> None:
+        """Puts the medians in the place of what is missing."""
+        fills = np.full((len(self._columns), 1), np.nan, np.float32)
         for at, values in self._values.items():
             all_values = np.concatenate(values)
-            median = float(np.median(all_values)) if len(all_values) else 0.0
-            fills[at] = float(np.floor(median)) if self._columns[at].num_booleans else median
-        return fills if self._values else []
+            median = np.median(all_values) if len(all_values) else 0.0
+            fills[at] = np.floor(median) if self._columns[at].num_booleans else median
+        if self._values:
+            writer.fill_missing(fills)
 
 
 def _encode_block(piece: Piece, roles: Roles, scan: TableScan, layout: str) -> np.ndarray:
