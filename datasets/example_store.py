@@ -117,6 +117,18 @@ class StoreWriter:
             np.copyto(rows, values, where=np.isnan(rows))
         x.flush()
 
+    def relabel(self, ranks: np.ndarray) -> None:
+        """Renumbers what was appended so far: a label y becomes ranks[y].
+
+        Args:
+          ranks: of each label that there is, for labels whose order only the last of them tells.
+        """
+        self._files["y"].flush()
+        if self.num_rows:
+            labels = np.memmap(self._files["y"].name, self._forms["y"][0], "r+")
+            labels[:] = ranks[labels]
+            labels.flush()
+
     def close(self) -> dict[str, Any]:
         """Ends the files and says what they hold."""
         for file in self._files.values():

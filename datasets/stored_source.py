@@ -12,7 +12,9 @@ from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, read_example_format
 from datasets.example_store import ExampleStore, StoreWriter, open_or_write_store
+from datasets.federated_data import Preprocessing
 from datasets.file_digest import compute_source_digest
+from datasets.layouts import AUTO, NO_SCALE, choose_preprocessing, describe_examples
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,3 +104,29 @@ def open_store(reading: Reading) -> tuple[ExampleStore, Description, str]:
         raise DatasetError(f"{reading.path}: cannot be read ({error.strerror or error})") from None
     store = open_or_write_store(digest, lambda writer: reading.write(writer).to_json())
     return store, read_description(store.facts), digest
+
+
+def scale_source(source: ClientSource, scale: str, layout: str) -> ClientSource:
+    """A source whose numbers are scaled, and whose `reading` begins with what its examples are.
+
+    What a store holds is the same at any scale, so that another one reads no file again.
+
+    Args:
+      source: of any format.
+      scale: see `layouts.choose_preprocessing`.
+      layout: how the examples were read, one of `layouts.LAYOUTS`.
+
+    Raises:
+      DatasetError: a scale for tokens.
+    """
+    example_format = source.format
+    shape, preprocessing = example_format.input_shape, Preprocessing()
+    if not example_format.takes_tokens:
+        preprocessing = choose_preprocessing(scale, shape, example_format.input_dtype == "uint8")
+    elif scale not in (AUTO, NO_SCALE):
+        raise DatasetError(f"scale={scale}: tokens are looked up, not scaled; leave it out")
+    return dataclasses.replace(
+        source,
+        format=dataclasses.replace(example_format, preprocessing=preprocessing),
+        reading=describe_examples(shape, preprocessing, layout) + source.reading,
+    )

@@ -95,6 +95,25 @@ def test_pieces_of_another_form_are_refused(tmp_path):
     assert read(open_or_write_store(DIGEST, write, str(tmp_path)), 0) == [0]
 
 
+def test_labels_may_be_renumbered_at_the_end(tmp_path):
+    def write(writer: StoreWriter):
+        writer.relabel(np.arange(3, dtype=np.int32))  # of nothing yet
+        write_rows(writer, ["a", "b", "a"])
+        writer.relabel(np.array([5, 4, 3], np.int32))
+        write_rows(writer, ["a"])
+        return {}
+
+    store = open_or_write_store(DIGEST, write, str(tmp_path))
+    assert store.read(0, "train")[1].tolist() == [5, 3, 0] and store.read(1, "train")[1].tolist() == [4]
+
+
+def test_a_store_of_an_earlier_version_is_written_anew(tmp_path):
+    open_rows(tmp_path, ["a"])
+    path = tmp_path / DIGEST / "store.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 1}))
+    assert open_rows(tmp_path, ["b", "a"]).client_names == ("a", "b")
+
+
 def test_a_store_is_written_once(tmp_path):
     open_rows(tmp_path, ["a"])
     again = open_or_write_store(DIGEST, lambda _: pytest.fail("written twice"), str(tmp_path))
