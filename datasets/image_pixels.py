@@ -11,9 +11,8 @@ from datasets.errors import DatasetError
 GREY, COLOUR, AUTO = "grey", "colour", "auto"
 CHANNELS = {GREY: 1, COLOUR: 3}
 _GREY_MODES = ("1", "L", "LA", "La")  # Pillow's names for how an image stores a pixel
+_PUBLISHED_GREY_MODES = ("1", "L", "I;16")
 _COLOUR_MODES = ("RGB", "RGBA", "RGBa", "RGBX", "P", "PA", "CMYK", "YCbCr", "LAB", "HSV")
-_ROTATED = (5, 6, 7, 8)  # orientations of EXIF that swap height and width
-_ORIENTATION = 0x0112
 FIX = "--image_size=<pixels> resizes all, --image_colour=grey or colour converts them"
 
 
@@ -26,12 +25,15 @@ class ImageForm:
       colour: "grey", "colour", or "auto" as the files are.
       shape: (height, width, channels) that each must have then; () before the first is known.
       first: what the first was called, for errors.
+      is_published: whether they are of a published data set: as its files have them, not turned as EXIF says, of any
+        mode of pixels, and resized as Pillow does by itself (bicubic).
     """
 
     size: int = 0
     colour: str = AUTO
     shape: tuple[int, ...] = ()
     first: str = "the first image"
+    is_published: bool = False
 
     def fix(self, pixels: np.ndarray) -> "ImageForm":
         """The form that all further images must have, once one is read."""
@@ -51,14 +53,25 @@ def read_image(file: str | IO[bytes], where: str, form: ImageForm) -> np.ndarray
         with warnings.catch_warnings():
             warnings.simplefilter("error", PIL.Image.DecompressionBombWarning)
             with PIL.Image.open(file) as opened:
-                colour = _find_colour(opened.mode, where, form)
-                image = PIL.ImageOps.exif_transpose(opened).convert("L" if colour == GREY else "RGB")
+                if not form.is_published and opened.mode not in (*_GREY_MODES, *_COLOUR_MODES):
+                    raise DatasetError(
+                        f"{where}: its pixels are {opened.mode}, expected 8 bits a channel, grey or colour; convert it"
+                    )
+                is_grey = opened.mode in (_PUBLISHED_GREY_MODES if form.is_published else _GREY_MODES)
+                colour = (GREY if is_grey else COLOUR) if form.colour == AUTO else form.colour
+                image = opened if form.is_published else PIL.ImageOps.exif_transpose(opened)
+                image = image.convert("L" if colour == GREY else "RGB")
     except DatasetError:
         raise
+    except PIL.UnidentifiedImageError:
+        raise DatasetError(f"{where}: no image, or a damaged one; expected a PNG or JPEG; take it out") from None
+    except (FileNotFoundError, PermissionError) as error:
+        raise DatasetError(f"{where}: cannot be read ({error.strerror})") from None
     except Exception as error:  # Pillow's decoders raise whatever a damaged file makes them
-        raise DatasetError(f"{where}: {_explain(error)}") from None
+        raise DatasetError(f"{where}: a damaged image ({error}); take it out, or get it again") from None
     if form.size:
-        image = image.resize((form.size, form.size), PIL.Image.Resampling.BILINEAR)
+        resampling = PIL.Image.Resampling.BICUBIC if form.is_published else PIL.Image.Resampling.BILINEAR
+        image = image.resize((form.size, form.size), resampling)
     pixels = np.asarray(image, np.uint8).reshape(image.height, image.width, CHANNELS[colour])
     if form.shape and pixels.shape != form.shape:
         raise DatasetError(
@@ -68,49 +81,7 @@ def read_image(file: str | IO[bytes], where: str, form: ImageForm) -> np.ndarray
     return pixels
 
 
-def look_at_image(path: str, form: ImageForm) -> tuple[int, int, int]:
-    """The shape that `read_image` gives, from the head of the file alone.
-
-    Raises:
-      DatasetError: it is no image, or one of a kind that is not read.
-    """
-    import PIL.Image
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", PIL.Image.DecompressionBombWarning)
-            with PIL.Image.open(path) as opened:
-                mode, (width, height) = opened.mode, opened.size
-                # Of a PNG, Pillow would read all pixels to look for what may stand behind them.
-                has_exif = opened.format != "PNG" or "exif" in opened.info
-                is_rotated = has_exif and opened.getexif().get(_ORIENTATION) in _ROTATED
-    except Exception as error:
-        raise DatasetError(f"{path}: {_explain(error)}") from None
-    channels = CHANNELS[_find_colour(mode, path, form)]
-    if form.size:
-        return form.size, form.size, channels
-    return (width, height, channels) if is_rotated else (height, width, channels)
-
-
-def _find_colour(mode: str, where: str, form: ImageForm) -> str:
-    if mode not in (*_GREY_MODES, *_COLOUR_MODES):
-        raise DatasetError(f"{where}: its pixels are {mode}, expected 8 bits a channel, grey or colour; convert it")
-    if form.colour != AUTO:
-        return form.colour
-    return GREY if mode in _GREY_MODES else COLOUR
-
-
 def describe_pixels(shape: tuple[int, ...]) -> str:
     """The form of an image in words."""
     height, width, channels = shape
     return f"{width} x {height} pixels in {GREY if channels == 1 else COLOUR}"
-
-
-def _explain(error: Exception) -> str:
-    import PIL
-
-    if isinstance(error, PIL.UnidentifiedImageError):
-        return "no image, or a damaged one; expected a PNG or JPEG; take it out"
-    if isinstance(error, FileNotFoundError | PermissionError):
-        return f"cannot be read ({error.strerror})"
-    return f"a damaged image ({error}); take it out, or get it again"

@@ -4,9 +4,10 @@
   alice/cat/1.png, bob/dog/2.jpg            each folder a client
   train/alice/cat/1.png, test/alice/...     with a test part; likewise train/cat/1.png
 
-Images are read when they are asked for. When a folder is opened, only their heads are.
+Each is decoded once, into the store.
 """
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,12 +18,13 @@ from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.example_store import SPLIT_ORDER, count_by_client, select_splits, sort_key
-from datasets.file_digest import compute_source_digest
+from datasets.example_store import StoreWriter, sort_key
 from datasets.file_formats import FileFormat, name_data
-from datasets.image_pixels import FIX, ImageForm, describe_pixels, look_at_image, read_image
+from datasets.image_pixels import COLOUR, GREY, ImageForm, read_image
 from datasets.label_format import BINARY, CLASSIFICATION, LabelFormat
-from datasets.layouts import IMAGE, choose_preprocessing, describe_examples
+from datasets.layouts import IMAGE
+from datasets.progress import show_progress
+from datasets.stored_source import Description, Reading, open_reading, scale_source
 from datasets.tables.table import SPLIT_NAMES
 from datasets.unused_options import OF_TABLES, OF_TEXT, refuse_options
 
@@ -35,19 +37,17 @@ class ImageTree(NamedTuple):
 
     Attributes:
       paths: of each.
-      clients: index of its client, int64 (images,).
-      splits: index into `SPLIT_ORDER`.
-      labels: index of its class.
-      client_names: in their order; one, "", where the folders name no clients.
+      clients: the name of its client; "" where the folders name no clients.
+      splits: "train", "validation" or "test".
+      labels: index of its class, int32 (images,).
       class_names: in their order.
       has_clients: whether the folders name clients.
     """
 
     paths: list[str]
-    clients: np.ndarray
-    splits: np.ndarray
+    clients: list[str]
+    splits: list[str]
     labels: np.ndarray
-    client_names: tuple[str, ...]
     class_names: tuple[str, ...]
     has_clients: bool
 
@@ -79,45 +79,29 @@ def open_image_tree(path: str, options: DatasetOptions) -> ClientSource:
     tree = find_images(path)
     labels = LabelFormat(options.task or CLASSIFICATION)
     labels.check_names(path, tree.class_names)
-    form = _check_alike(tree, ImageForm(options.image_size, options.image_colour))
     relative = [os.path.relpath(each, path) for each in tree.paths]
-    try:
-        digest = compute_source_digest(tree.paths, ["images", relative, options.image_size, options.image_colour])
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None
-    groups = tree.clients * len(SPLIT_ORDER) + tree.splits
-    order = np.argsort(groups, kind="stable")
-    counts = np.bincount(groups, minlength=len(tree.client_names) * len(SPLIT_ORDER))
-    ends = np.cumsum(counts)
+    how = ["images", relative, options.image_size, options.image_colour]
+    source = open_reading(Reading(name_data(path), path, tree.paths, how, lambda writer: _write(tree, options, writer)))
+    source = scale_source(source, options.scale, IMAGE)
+    return dataclasses.replace(source, format=dataclasses.replace(source.format, labels=labels))
 
-    def read(client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
-        group = client * len(SPLIT_ORDER) + SPLIT_ORDER.index(split)
-        images = order[ends[group] - counts[group] : ends[group]]
-        x = np.empty((len(images), *form.shape), np.uint8)
-        for row, image in enumerate(images):
-            x[row] = read_image(tree.paths[image], tree.paths[image], form)
-        return x, tree.labels[images].astype(labels.dtype)
 
-    def count_labels() -> np.ndarray:
-        is_train = tree.splits == SPLIT_ORDER.index(TRAIN)
-        return count_by_client(
-            tree.clients[is_train], tree.labels[is_train], len(tree.client_names), len(tree.class_names)
-        )
-
-    preprocessing = choose_preprocessing(options.scale, form.shape, True)
-    how = f", resized to {options.image_size} x {options.image_size}" if options.image_size else ""
-    colour = "grey" if form.shape[2] == 1 else "colour"
-    clients = f"a folder a client, {len(tree.client_names):,}" if tree.has_clients else "no clients"
-    return ClientSource(
-        name=name_data(path),
-        format=ExampleFormat(form.shape, "uint8", tree.class_names, preprocessing, labels=labels),
-        client_names=tree.client_names,
-        num_examples=select_splits(counts.reshape(-1, len(SPLIT_ORDER))),
-        read=read,
-        digest=digest,
-        has_clients=tree.has_clients,
-        reading=f"{describe_examples(form.shape, preprocessing, IMAGE)}, in {colour}{how}; a folder a class, {clients}",
-        count_labels=count_labels,
+def _write(tree: ImageTree, options: DatasetOptions, writer: StoreWriter) -> Description:
+    """Decodes an image after the other; the first says how all are."""
+    form = ImageForm(options.image_size, options.image_colour)
+    for place, path in enumerate(show_progress(tree.paths, "images")):
+        pixels = read_image(path, path, form)
+        if not place:
+            form = dataclasses.replace(form, shape=pixels.shape, first=path)
+        labels = tree.labels[place : place + 1]
+        writer.append(pixels[np.newaxis], labels, tree.clients[place], tree.splits[place])
+    colour = GREY if form.shape[2] == 1 else COLOUR
+    resized = f", resized to {options.image_size} x {options.image_size}" if options.image_size else ""
+    clients = f"a folder a client, {len(set(tree.clients)):,}" if tree.has_clients else "no clients"
+    return Description(
+        ExampleFormat(form.shape, "uint8", tree.class_names),
+        tree.has_clients,
+        reading=f", in {colour}{resized}; a folder a class, {clients}",
     )
 
 
@@ -163,35 +147,15 @@ def find_images(path: str) -> ImageTree:
                 f"{os.path.join(path, *parts)}: in {len(parts) - 1} folders{beside}; expected <client>/<class>/<image> "
                 f"or <class>/<image> for all, below train/ and test/ or not"
             )
-    splits = [SPLIT_ORDER.index(SPLIT_NAMES[parts[0].lower()]) if has_splits else 0 for parts in found]
-    client_of = [parts[-3] if depth == 3 else "" for parts in found]
-    class_of = [parts[-2] for parts in found]
-    client_names = tuple(sorted(set(client_of), key=sort_key))
-    class_names = tuple(sorted(set(class_of), key=sort_key))
-    clients = {name: index for index, name in enumerate(client_names)}
-    classes = {name: index for index, name in enumerate(class_names)}
+    class_names = tuple(sorted({parts[-2] for parts in found}, key=sort_key))
     return ImageTree(
         [os.path.join(path, *parts) for parts in found],
-        np.array([clients[name] for name in client_of], np.int64),
-        np.array(splits, np.int64),
-        np.array([classes[name] for name in class_of], np.int64),
-        client_names,
+        [parts[-3] if depth == 3 else "" for parts in found],
+        [SPLIT_NAMES[parts[0].lower()] if has_splits else TRAIN for parts in found],
+        np.array([class_names.index(parts[-2]) for parts in found], np.int32),
         class_names,
         depth == 3,
     )
-
-
-def _check_alike(tree: ImageTree, form: ImageForm) -> ImageForm:
-    """The form of the images, all of which have it."""
-    for path in tree.paths:
-        shape = look_at_image(path, form)
-        if not form.shape:
-            form = ImageForm(form.size, form.colour, shape, path)
-        elif shape != form.shape:
-            raise DatasetError(
-                f"{path}: {describe_pixels(shape)}, expected {describe_pixels(form.shape)} as {form.first} has; {FIX}"
-            )
-    return form
 
 
 FORMAT = FileFormat("a folder of images", is_image_tree, open_image_tree, choose_image_partition, rank=80)

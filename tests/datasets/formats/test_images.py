@@ -84,12 +84,23 @@ def test_a_photograph_is_turned_as_its_camera_says(folder):
     assert source.format.input_shape == (8, 4, 3) and source.read(0, "train")[0].shape == (2, 8, 4, 3)
 
 
-def test_pixels_are_read_when_they_are_asked_for(folder, monkeypatch):
+def test_pixels_are_decoded_once_whatever_their_scale(folder, monkeypatch):
     draw(folder / "a/cat/1.png")
     draw(folder / "b/dog/1.png", 3)
-    monkeypatch.setattr("datasets.formats.images.read_image", lambda *_: pytest.fail("read"))
-    source = open_folder(folder)
-    assert source.num_examples["train"].tolist() == [1, 1]
+    first = open_folder(folder)
+    monkeypatch.setattr("datasets.formats.images.read_image", lambda *_: pytest.fail("decoded twice"))
+    source = open_folder(folder, scale="0.5", task="binary")
+    assert source.num_examples["train"].tolist() == [1, 1] and source.digest == first.digest
+    assert source.format.preprocessing.scale == 0.5 and source.format.labels.task == "binary"
+    assert source.reading.startswith("images of 4 x 5 pixels, 1 channel, scaled by 1/2, in grey; a folder a class")
+
+
+def test_an_image_that_has_changed_is_read_anew(folder):
+    draw(folder / "cat/1.png", 1)
+    draw(folder / "dog/1.png", 2)
+    assert open_folder(folder).read(0, "train")[0][1, 0, 0, 0] == 2
+    draw(folder / "dog/1.png", 3)
+    assert open_folder(folder).read(0, "train")[0][1, 0, 0, 0] == 3
 
 
 def test_the_digest_is_of_the_images_their_places_and_how_they_are_read(folder):
@@ -136,13 +147,12 @@ def test_what_is_wrong_is_one_line_that_names_the_odd_one(folder, name):
     assert expected in str(caught.value) and str(folder) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_an_image_that_is_cut_is_named_when_it_is_read(folder):
+def test_an_image_that_is_cut_is_named(folder):
     draw(folder / "cat/1.png", size=(50, 50))
     draw(folder / "dog/1.png", 3, size=(50, 50))
     spoil(folder / "dog/1.png", 60)
-    source = open_folder(folder)
     with pytest.raises(DatasetError, match=r"dog/1\.png: a damaged image"):
-        source.read(0, "train")
+        open_folder(folder)
 
 
 def test_a_pipe_is_no_image(folder):
