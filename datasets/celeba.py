@@ -5,6 +5,8 @@ celebrities with 200,288 images in all. LEAF's scripts make the JSON of images t
 page, so that nothing is downloaded here. The images are made 84x84 pixels (`--image_size`), as in LEAF's own model.
 """
 
+import dataclasses
+
 from datasets.cache_folder import describe_missing, search_dirs
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
@@ -33,7 +35,13 @@ def load_celeba(options: DatasetOptions) -> ClientSource:
     folder = find_celeba(options.data_dir)
     if folder is None:
         raise DatasetError(f"celeba: {describe_missing(FOLDER, _WANTED, options.data_dir)}")
-    return open_leaf(folder, options, "celeba", CLASS_NAMES, IMAGE_NAMES)
+    source = open_leaf(folder, options, "celeba", IMAGE_NAMES)
+    found = source.format.class_names
+    if not all(map(str.isdigit, found)):
+        return source  # its labels are texts
+    if len(found) > len(CLASS_NAMES):
+        raise DatasetError(f"label {found[-1]} in the data, expected 0..{len(CLASS_NAMES) - 1}")
+    return dataclasses.replace(source, format=dataclasses.replace(source.format, class_names=CLASS_NAMES))
 
 
 def locate_celeba(data_dir: str | None) -> DatasetLocation:

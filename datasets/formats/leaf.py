@@ -1,11 +1,7 @@
-"""LEAF's JSON: read once, a file after the other, into a store from which clients are read when they are asked for."""
+"""LEAF's JSON: read once, a file after the other, into a store; images that it names are decoded into another one."""
 
-import hashlib
-import json
 import os
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -13,15 +9,13 @@ from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.emnist import ALL_NAMES, CLASS_NAMES
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.example_store import ExampleStore, StoreWriter, open_or_write_store
-from datasets.federated_data import Preprocessing
-from datasets.file_digest import compute_source_digest
+from datasets.example_store import StoreWriter
 from datasets.file_formats import FileFormat, name_data
 from datasets.leaf import examples as forms
 from datasets.leaf.files import find_leaf_files, iterate_users, looks_like_leaf
-from datasets.leaf.images import DEFAULT_SIZE, ImageFolder, find_image_folder
+from datasets.leaf.images import open_named_images
 from datasets.leaf.repeats import RepeatCheck
+from datasets.stored_source import Description, Reading, open_reading
 
 _READING_VERSION = 1
 _READINGS = {
@@ -29,7 +23,6 @@ _READINGS = {
     forms.TWEETS: "the first {0} words of texts",
     forms.WORDS: "pieces of {0} words, of which the next one is predicted",
 }
-_WITH_WORDS = (forms.TWEETS, forms.WORDS)
 
 
 def is_leaf(path: str) -> bool:
@@ -38,58 +31,44 @@ def is_leaf(path: str) -> bool:
     return bool(files) and looks_like_leaf(files[0][0])
 
 
-def open_leaf(
-    path: str, options: DatasetOptions, name: str = "", class_names: tuple[str, ...] = (), form: str = ""
-) -> ClientSource:
+def open_leaf(path: str, options: DatasetOptions, name: str = "", form: str = "") -> ClientSource:
     """The clients of a file or folder; see `ClientSource`.
 
+    Labels that are texts are in their order; numbers are their own names, but EMNIST's for images of 784 numbers.
+
     Args:
-      path: of the file, or of a folder as `leaf_files.find_leaf_files` takes it.
+      path: of the file, or of a folder as `leaf.files.find_leaf_files` takes it.
       options: lengths, size of a vocabulary, size of images.
       name: of the data set; "" is that of the path.
-      class_names: of the labels, where these are numbers; () to use the numbers, or EMNIST's for images of 784 numbers.
-      form: that its examples must have, one of `leaf_examples`; "" for any.
+      form: that its examples must have, one of `leaf.examples`; "" for any.
 
     Raises:
       DatasetError: there is no such file, it is damaged, or contradicts itself; one line that names file and user.
     """
-    files = _find_files(path)
-    how = ["leaf", _READING_VERSION, [part for _, part in files], options.sequence_length, options.vocabulary_size]
-    try:
-        digest = compute_source_digest([file for file, _ in files], how)
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None
-    store = open_or_write_store(digest, lambda writer: _write(path, files, options, writer))
-    kind, name = store.facts["form"], name or name_data(path)
-    if form not in ("", kind):
-        raise DatasetError(f"{path}: its examples are {kind}, expected {form}".replace("_", " "))
-    notes = tuple(store.facts["notes"])
-    if kind == forms.IMAGE_NAMES:
-        return _open_images(path, store, options, name, digest, class_names, notes)
-    example_format = _make_format(store, class_names)
-    ranks = _rank_texts(store)
-
-    def read(client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
-        x, y = store.read(client, split)
-        return x, (y if ranks is None else ranks[y])
-
-    reading = _READINGS.get(kind, "").format(*example_format.input_shape)
-    return ClientSource(
-        name, example_format, store.client_names, store.num_examples, read, digest, reading=reading, notes=notes
-    )
-
-
-def _find_files(path: str) -> list[tuple[str, str]]:
     try:
         files = find_leaf_files(path)
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None
     if not files:
         raise DatasetError(f"{path}: no files all_data*.json, and no folders train and test with JSON of LEAF's form")
-    return files
+    how = ["leaf", _READING_VERSION, [part for _, part in files], options.sequence_length, options.vocabulary_size]
+    source = open_reading(
+        Reading(
+            name or name_data(path),
+            path,
+            [file for file, _ in files],
+            how,
+            lambda writer: _write(path, files, options, writer),
+        )
+    )
+    kind = forms.tell_form(source.format)
+    if form not in ("", kind):
+        raise DatasetError(f"{path}: its examples are {kind}, expected {form}".replace("_", " "))
+    return open_named_images(path, source, options) if kind == forms.IMAGE_NAMES else source
 
 
-def _write(path: str, files: list[tuple[str, str]], options: DatasetOptions, writer: StoreWriter) -> Mapping[str, Any]:
+def _write(path: str, files: list[tuple[str, str]], options: DatasetOptions, writer: StoreWriter) -> Description:
+    """Goes through the files to the first example, for the words if there are any, and then for the examples."""
     first = next((user for user in iterate_users(files) if user.part == TRAIN and user.y), None)
     if first is None:
         raise DatasetError(f"{path}: nobody has an example to train on")
@@ -97,7 +76,7 @@ def _write(path: str, files: list[tuple[str, str]], options: DatasetOptions, wri
         kind = forms.find_form(first.x[0], first.y[0])
     except ValueError as error:
         raise DatasetError(f"{first.where}: {error}") from None
-    words = _count_words(files, kind, options) if kind in _WITH_WORDS else ()
+    words = _count_words(files, kind, options) if kind in (forms.TWEETS, forms.WORDS) else ()
     encoder = forms.Encoder(kind, first.x[0], options.sequence_length, words)
     if kind == forms.CHARACTERS and options.sequence_length not in (0, encoder.shape[0]):
         raise DatasetError(
@@ -111,8 +90,18 @@ def _write(path: str, files: list[tuple[str, str]], options: DatasetOptions, wri
             raise DatasetError(f"{user.where}: {error}") from None
         repeats.add(user, x, y)
         writer.append(x, y, user.name, user.part)
-    facts = {"form": kind, "shape": encoder.shape, "words": words, "most": encoder.most}
-    return {**facts, "texts": list(encoder.class_texts), "notes": repeats.notes}
+    if encoder.class_texts:
+        classes = tuple(sorted(encoder.class_texts))
+        ranks = np.empty(len(classes), np.int32)
+        ranks[[encoder.class_texts[text] for text in classes]] = np.arange(len(classes))
+        writer.relabel(ranks)
+    elif kind == forms.IMAGES and encoder.most < len(ALL_NAMES):
+        classes = CLASS_NAMES["digits"] if encoder.most < 10 else ALL_NAMES
+    else:
+        classes = tuple(str(label) for label in range(max(2, encoder.most + 1)))
+    example_format = forms.make_format(kind, encoder.shape, classes, words)
+    reading = _READINGS.get(kind, "").format(*encoder.shape)
+    return Description(example_format, reading=reading, notes=tuple(repeats.notes))
 
 
 def _count_words(files: list[tuple[str, str]], kind: str, options: DatasetOptions) -> tuple[str, ...]:
@@ -126,71 +115,6 @@ def _count_words(files: list[tuple[str, str]], kind: str, options: DatasetOption
             raise DatasetError(f"{user.where}: {error}") from None
     most = options.vocabulary_size or forms.DEFAULT_NUM_WORDS
     return tuple(word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
-
-
-def _make_format(store: ExampleStore, class_names: tuple[str, ...]) -> ExampleFormat:
-    facts = store.facts
-    return forms.make_format(
-        facts["form"], tuple(facts["shape"]), _name_classes(store, class_names), tuple(facts["words"])
-    )
-
-
-def _name_classes(store: ExampleStore, class_names: tuple[str, ...]) -> tuple[str, ...]:
-    """Of the labels: texts in their order, the names that are given or known, or the numbers."""
-    facts = store.facts
-    if facts["texts"]:
-        return tuple(sorted(facts["texts"]))
-    if not class_names and facts["form"] == forms.IMAGES and facts["most"] < len(ALL_NAMES):
-        class_names = CLASS_NAMES["digits"] if facts["most"] < 10 else ALL_NAMES
-    if facts["most"] < len(class_names):
-        return class_names
-    if class_names:
-        raise DatasetError(f"label {facts['most']} in the data, expected 0..{len(class_names) - 1}")
-    return tuple(str(label) for label in range(max(2, facts["most"] + 1)))
-
-
-def _rank_texts(store: ExampleStore) -> np.ndarray | None:
-    """The label of each text by the number that the store has for it; None where labels are numbers."""
-    texts = store.facts["texts"]
-    if not texts:
-        return None
-    ranks = np.empty(len(texts), np.int32)
-    ranks[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-    return ranks
-
-
-def _open_images(
-    path: str,
-    store: ExampleStore,
-    options: DatasetOptions,
-    name: str,
-    digest: str,
-    class_names: tuple[str, ...],
-    notes: tuple[str, ...],
-) -> ClientSource:
-    """Names of images: the images are opened when a client is read."""
-    images = ImageFolder(find_image_folder(path), options.image_size or DEFAULT_SIZE, options.image_colour)
-    ranks = _rank_texts(store)
-
-    def read(client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
-        names, y = store.read(client, split)
-        return images.read(names), (y if ranks is None else ranks[y])
-
-    identity = json.dumps([digest, images.shape])
-    return ClientSource(
-        name,
-        ExampleFormat(
-            images.shape,
-            "uint8",
-            _name_classes(store, class_names),
-            Preprocessing(1 / 255, feature_range=(0.0, 1.0)),
-        ),
-        store.client_names,
-        store.num_examples,
-        read,
-        hashlib.sha256(identity.encode()).hexdigest(),
-        notes=notes,
-    )
 
 
 FORMAT = FileFormat("LEAF's JSON", is_leaf, open_leaf, rank=30)

@@ -210,7 +210,7 @@ def make_format(form: str, shape: tuple[int, ...], classes: tuple[str, ...], wor
     """The format of examples of a form, as a model gets them.
 
     Args:
-      form: see the module; not of image names, whose size the images tell.
+      form: see the module; of image names, the names are the examples.
       shape: of an example.
       classes: names of the labels, where these are classes.
       words: of the vocabulary, else ().
@@ -226,4 +226,15 @@ def make_format(form: str, shape: tuple[int, ...], classes: tuple[str, ...], wor
         return ExampleFormat(shape, "int32", classes, takes_tokens=True)
     if form == IMAGES:
         return ExampleFormat(shape, "float32", classes, Preprocessing(feature_range=(0.0, 1.0)))
-    return ExampleFormat(shape, "float32", classes)
+    return ExampleFormat(shape, "uint8" if form == IMAGE_NAMES else "float32", classes)
+
+
+def tell_form(example_format: ExampleFormat) -> str:
+    """The form of the examples that `make_format` gave this format."""
+    if example_format.takes_tokens:
+        if example_format.labels.task != NEXT_TOKEN:
+            return TWEETS
+        return CHARACTERS if example_format.class_names == TOKEN_NAMES else WORDS
+    if example_format.input_dtype == "uint8":
+        return IMAGE_NAMES
+    return IMAGES if example_format.preprocessing.feature_range else FEATURES

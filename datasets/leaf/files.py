@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from datasets.client_source import TEST, TRAIN
 from datasets.errors import DatasetError
+from datasets.progress import show_progress
 
 _KEYS = ("users", "num_samples", "user_data", "hierarchies")
 _PEEKED_BYTES = 256
@@ -69,25 +70,27 @@ def iterate_users(files: list[tuple[str, str]]) -> Iterator[User]:
       DatasetError: a file is damaged, or its parts contradict each other; or a user is in two files of one part.
     """
     seen: dict[tuple[str, str], str] = {}
-    for path, part in files:
+    for path, part in show_progress(files, "files"):
         content = _read(path)
         names = _check(path, content)
         for place, name in enumerate(names):
             where = f"{path}: user {name!r}"
             if (part, name) in seen:
-                raise DatasetError(f"{where} is there twice" + _name_other(seen[part, name], path))
+                first = "" if seen[part, name] == path else f", first in {seen[part, name]}"
+                raise DatasetError(f"{where} is there twice{first}")
             seen[part, name] = path
-            x, y = _get_lists(where, content["user_data"][name])
+            data = content["user_data"][name]
+            x, y = (data.get(key) if isinstance(data, dict) else None for key in "xy")
+            if not isinstance(x, list) or not isinstance(y, list):
+                raise DatasetError(f"{where} has no lists x and y")
+            if len(x) != len(y):
+                raise DatasetError(f"{where} has {len(x)} examples in x, but {len(y)} labels in y")
             told = content["num_samples"][place]
             if told != len(y):
                 raise DatasetError(f"{where} has {len(y)} examples, num_samples says {told}")
             # A file of many users need not stay whole while they are worked on.
             content["user_data"][name] = None
             yield User(where, name, part, x, y)
-
-
-def _name_other(first: str, path: str) -> str:
-    return "" if first == path else f", first in {first}"
 
 
 def _read(path: str) -> dict[str, Any]:
@@ -121,12 +124,3 @@ def _check(path: str, content: dict[str, Any]) -> list[str]:
         extra = next(name for name in content["user_data"] if name not in set(names))
         raise DatasetError(f"{path}: user_data has user {extra!r}, who is not among the users")
     return names
-
-
-def _get_lists(where: str, data: Any) -> tuple[list, list]:
-    x, y = (data.get(key) if isinstance(data, dict) else None for key in "xy")
-    if not isinstance(x, list) or not isinstance(y, list):
-        raise DatasetError(f"{where} has no lists x and y")
-    if len(x) != len(y):
-        raise DatasetError(f"{where} has {len(x)} examples in x, but {len(y)} labels in y")
-    return x, y

@@ -1,10 +1,18 @@
-"""The images that LEAF's files name: in a folder beside, opened and resized when they are asked for."""
+"""The images that LEAF's files name: in a folder beside, decoded once, into a store of their own."""
 
 import os
 
 import numpy as np
 
+from datasets.client_source import ClientSource
+from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
+from datasets.example_store import StoreWriter
+from datasets.federated_data import Preprocessing
+from datasets.image_pixels import CHANNELS, COLOUR, GREY, ImageForm, read_image
+from datasets.progress import show_progress
+from datasets.stored_source import Description, Reading, open_reading
 
 DEFAULT_SIZE = 84  # as LEAF's own model of CelebA has them
 _FOLDERS = (
@@ -16,60 +24,46 @@ _FOLDERS = (
 )
 
 
-def find_image_folder(path: str) -> str:
-    """The folder of images: `raw/img_align_celeba`, `img_align_celeba`, `images` or `raw`, beside the files or above.
+def open_named_images(path: str, source: ClientSource, options: DatasetOptions) -> ClientSource:
+    """The clients of a source with an image in place of each name.
+
+    The images lie in `raw/img_align_celeba`, `img_align_celeba`, `images` or `raw`, beside the files or above.
+
+    Args:
+      path: of the files that name images.
+      source: of what is in them: an example is a name, uint8, shape (bytes,), padded by zeros.
+      options: size and colour.
 
     Raises:
-      DatasetError: there is none.
+      DatasetError: there is no such folder, or an image is missing or damaged.
     """
     start = os.path.abspath(path)
     above = (start, os.path.dirname(start), os.path.dirname(os.path.dirname(start)))
-    found = next(
-        (
-            os.path.join(each, folder)
-            for each in above
-            for folder in _FOLDERS
-            if os.path.isdir(os.path.join(each, folder))
-        ),
-        None,
-    )
-    if found is None:
+    places = [os.path.join(each, folder) for each in above for folder in _FOLDERS]
+    folder = next(filter(os.path.isdir, places), None)
+    if folder is None:
         raise DatasetError(f"{path}: names images, but has no folder of them; put it there as {_FOLDERS[0]}")
-    return found
+    colour, size = GREY if options.image_colour == GREY else COLOUR, options.image_size or DEFAULT_SIZE
+    shape = (size, size, CHANNELS[colour])
+    parts = []  # (client, split, paths of its images, their labels)
+    for split in source.num_examples:
+        for client, name in enumerate(source.client_names):
+            x, y = source.read(client, split)
+            names = [each.tobytes().rstrip(b"\0").decode() for each in x]
+            parts.append((name, split, [os.path.join(folder, each) for each in names], y))
+    files = sorted({image for _, _, images, _ in parts for image in images})
+    missing = next((file for file in files if not os.path.isfile(file)), None)
+    if missing:
+        raise DatasetError(f"{missing}: no such image, though the data name it")
 
+    def write(writer: StoreWriter) -> Description:
+        form = ImageForm(size, colour, is_published=True)
+        for client, split, images, y in show_progress(parts, "images of clients"):
+            x = np.empty((len(images), *shape), np.uint8)
+            for row, image in enumerate(images):
+                x[row] = read_image(image, image, form)
+            writer.append(x, y, client, split)
+        preprocessing = Preprocessing(1 / 255, feature_range=(0.0, 1.0))
+        return Description(ExampleFormat(shape, "uint8", source.format.class_names, preprocessing), notes=source.notes)
 
-class ImageFolder:
-    """Reads images by their names.
-
-    Attributes:
-      shape: of an image: (size, size, 3), or (size, size, 1) in grey.
-    """
-
-    def __init__(self, folder: str, size: int, colour: str):
-        self._folder = folder
-        self.shape = (size, size, 1 if colour == "grey" else 3)
-
-    def read(self, names: np.ndarray) -> np.ndarray:
-        """uint8, shape (images, *shape).
-
-        Args:
-          names: uint8, shape (images, bytes), a row the name of a file, padded by zeros.
-
-        Raises:
-          DatasetError: an image is missing or damaged.
-        """
-        import PIL.Image
-
-        images = np.empty((len(names), *self.shape), np.uint8)
-        for row, padded in enumerate(names):
-            name = padded.tobytes().rstrip(b"\0").decode()
-            path = os.path.join(self._folder, name)
-            try:
-                with PIL.Image.open(path) as image:
-                    image = image.convert("L" if self.shape[2] == 1 else "RGB").resize(self.shape[1::-1])
-                    images[row] = np.asarray(image).reshape(self.shape)
-            except FileNotFoundError:
-                raise DatasetError(f"{path}: no such image, though the data name it") from None
-            except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError) as error:
-                raise DatasetError(f"{path}: no image, or a damaged one ({error})") from None
-        return images
+    return open_reading(Reading(source.name, path, files, ["leaf images", source.digest, shape], write))

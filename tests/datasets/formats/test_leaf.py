@@ -15,6 +15,7 @@ from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.file_formats import find_format, get_format, open_data
 from datasets.formats.leaf import is_leaf
+from datasets.leaf.examples import make_format, tell_form
 
 LINE = "O Romeo, Romeo! wherefore art thou Romeo? Deny thy father and refuse thy name; Or, if thou wilt not"
 
@@ -178,7 +179,7 @@ def celeba(tmp_path):
     return folder
 
 
-def test_names_of_images_are_opened_when_they_are_asked_for(celeba):
+def test_names_of_images_become_the_images(celeba):
     source = load_arrays("celeba", DatasetOptions(str(celeba.parent), image_size=6))
     x, y = read(source, "7")
     assert (x.shape, x.dtype) == ((2, 6, 6, 3), np.uint8)
@@ -199,11 +200,45 @@ def test_a_missing_or_damaged_image_is_one_line(celeba):
     images = celeba / "raw" / "img_align_celeba"
     (images / "000003.png").write_bytes(b"no image")
     os.remove(images / "000002.png")
-    source = load_arrays("celeba", DatasetOptions(str(celeba.parent)))
-    with pytest.raises(DatasetError, match=r"000002\.png: no such image"):
-        source.read(0, TRAIN)
+    with pytest.raises(DatasetError, match=r"000002\.png: no such image, though the data name it"):
+        load_arrays("celeba", DatasetOptions(str(celeba.parent)))
+    (images / "000002.png").write_bytes((images / "000001.png").read_bytes())
     with pytest.raises(DatasetError, match=r"000003\.png: no image, or a damaged one"):
-        source.read(0, TEST)
+        load_arrays("celeba", DatasetOptions(str(celeba.parent)))
+    PIL.Image.new("1", (20000, 10000)).save(images / "000003.png")
+    with pytest.raises(DatasetError, match=r"000003\.png: a damaged image \(Image size"):
+        load_arrays("celeba", DatasetOptions(str(celeba.parent)))
+
+
+def test_images_are_decoded_once_and_anew_when_one_has_changed(celeba, monkeypatch):
+    options = DatasetOptions(str(celeba.parent), image_size=6)
+    first = load_arrays("celeba", options)
+    with monkeypatch.context() as patch:
+        patch.setattr("datasets.leaf.images.read_image", lambda *_: pytest.fail("decoded twice"))
+        assert load_arrays("celeba", options).digest == first.digest
+    PIL.Image.new("RGB", (20, 10), (7, 8, 9)).save(celeba / "raw" / "img_align_celeba" / "000001.png")
+    second = load_arrays("celeba", options)
+    assert read(second, "7")[0][0, 3, 3].tolist() == [7, 8, 9] and second.digest != first.digest
+
+
+def test_images_are_resized_as_pillow_does_by_itself_and_users_without_examples_stay(celeba):
+    content = make_content({"7": (["000001.png"], ["no"]), "8": ([], []), "10": (["000002.png"], ["yes"])})
+    write(celeba / "train" / "all_data.json", content)
+    write(celeba / "test" / "all_data.json", make_content({"7": (["000003.png"], ["yes"])}))
+    pixels = np.random.default_rng(0).integers(0, 256, (10, 20, 3), np.uint8)
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6
+    PIL.Image.fromarray(pixels).save(celeba / "raw" / "img_align_celeba" / "000001.png", exif=exif)
+    source = open_folder(celeba)
+    assert source.client_names == ("7", "8", "10") and source.num_examples[TRAIN].tolist() == [1, 0, 1]
+    np.testing.assert_array_equal(read(source, "7")[0][0], PIL.Image.fromarray(pixels).resize((84, 84)))
+    assert source.format.class_names == ("no", "yes") and read(source, "10")[1].tolist() == [1]
+    assert read(source, "8")[0].shape == (0, 84, 84, 3)
+
+
+@pytest.mark.parametrize("form", ["images", "features", "characters", "image_names", "tweets", "words"])
+def test_the_form_of_examples_is_told_by_their_format(form):
+    assert tell_form(make_format(form, (28, 28, 1), ("0", "1"), ("a",))) == form
 
 
 def test_the_name_of_an_image_never_leads_out_of_its_folder(celeba):
