@@ -4,9 +4,9 @@ alice.npz, bob.npz                  x, y and, where there is one, the client's o
 train/0.npz, test/0.npz             the parts in folders
 """
 
+import dataclasses
 import zipfile
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,16 +14,16 @@ from datasets.client_source import TEST, TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.example_store import StoreWriter, open_or_write_store
-from datasets.federated_data import Preprocessing
-from datasets.file_digest import compute_source_digest
+from datasets.example_store import StoreWriter
 from datasets.file_formats import name_data
-from datasets.label_format import NEXT_TOKEN, REGRESSION, LabelFormat
-from datasets.layouts import AUTO, FEATURES, NO_SCALE, TOKENS, choose_preprocessing, describe_examples, resolve_layout
+from datasets.label_format import NEXT_TOKEN, REGRESSION
+from datasets.layouts import AUTO, FEATURES, TOKENS, resolve_layout
 from datasets.npz import check_examples, convert_examples
 from datasets.npz_file import DAMAGES, has_array, read_npz_file
-from datasets.npz_labels import read_task_labels, standardise
+from datasets.npz_labels import NpzLabels, read_task_labels, standardise
 from datasets.pickled_arrays import read_pickled_arrays
+from datasets.progress import show_progress
+from datasets.stored_source import Description, Reading, open_reading, scale_source
 from datasets.unused_options import OF_IMAGES, OF_TABLES, OF_TEXT, refuse_options
 
 VERSION = 1
@@ -36,6 +36,15 @@ class ClientFile(NamedTuple):
     path: str
     client: str
     split: str
+
+
+class _Part(NamedTuple):
+    """The examples of a file that are of one split, and the keys of their arrays."""
+
+    file: ClientFile
+    split: str
+    x_key: str
+    y_key: str
 
 
 def open_npz_clients(path: str, files: list[ClientFile], options: DatasetOptions) -> ClientSource:
@@ -53,45 +62,56 @@ def open_npz_clients(path: str, files: list[ClientFile], options: DatasetOptions
     """
     refuse_options(path, "npz files", options, *OF_TABLES, *OF_IMAGES, *OF_TEXT)
     names = [[file.client, file.split] for file in files]
-    try:
-        digest = compute_source_digest(
-            [file.path for file in files], [VERSION, "npz", names, options.layout, options.task or ""]
-        )
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None
-    store = open_or_write_store(digest, lambda writer: _write(path, files, options, writer))
-    facts, shape = store.facts, tuple(store.x.shape[1:])
-    layout, is_uint8 = facts["layout"], store.x.dtype == np.uint8
-    if layout == TOKENS and options.scale not in (AUTO, NO_SCALE):
-        raise DatasetError(f"scale={options.scale}: tokens are looked up, not scaled; leave it out")
-    preprocessing = Preprocessing() if layout == TOKENS else choose_preprocessing(options.scale, shape, is_uint8)
-    labels = LabelFormat(**{**facts["labels"], "shape": tuple(facts["labels"]["shape"])})
-    if labels.task == REGRESSION:
-        offset, scale = standardise(np.array(store.y[store.splits == 0]))
-        labels = LabelFormat(labels.task, labels.shape, labels.num_outputs, offset, scale)
-    class_names = tuple(facts["class_names"])
-    reading = [describe_examples(shape, preprocessing, layout), "an npz file a client", facts["reading"]]
-    return ClientSource(
-        name=name_data(path),
-        format=ExampleFormat(
-            shape, store.x.dtype.name, class_names, preprocessing, labels=labels, takes_tokens=layout == TOKENS
-        ),
-        client_names=store.client_names,
-        num_examples=store.num_examples,
-        read=store.read,
-        digest=digest,
-        reading="; ".join(filter(None, reading)),
-        are_features=layout == FEATURES,
-        count_labels=(lambda: store.count_labels(len(class_names))) if labels.is_by_class else None,
+    how = [VERSION, "npz", names, options.layout, options.task or ""]
+    paths = [file.path for file in files]
+    source = open_reading(
+        Reading(name_data(path), path, paths, how, lambda writer: _write(path, files, options, writer))
     )
+    form = source.format
+    layout = FEATURES if form.are_features else resolve_layout(options.layout, form.input_shape, False)
+    return scale_source(source, options.scale, TOKENS if form.takes_tokens else layout)
 
 
-def _write(path: str, files: list[ClientFile], options: DatasetOptions, writer: StoreWriter) -> Mapping[str, Any]:
+def _write(path: str, files: list[ClientFile], options: DatasetOptions, writer: StoreWriter) -> Description:
     """Reads labels, then examples, a file at a time."""
-    parts = [(file, part, *pair) for file in files for part, *pair in _list_parts(file)]
-    labels, lengths, shape, form = [], [], (), None
-    largest_token = 0
-    for file, _, x_key, y_key in parts:
+    parts = []
+    for file in files:
+        parts.append(_Part(file, file.split, "x", "y"))
+        if file.split == TRAIN and has_array(file.path, "x_test"):
+            parts.append(_Part(file, TEST, "x_test", "y_test"))
+    found = _read_labels(path, parts, options.task or "")
+    label_format, layout, start, trained = found.format, "", 0, [found.y[:0]]
+    for file, split, key, _ in show_progress(parts, "examples"):
+        x = read_arrays(file.path, (key,))[key]
+        if not layout:
+            is_uint8 = x.dtype == np.uint8
+            is_text = label_format.task == NEXT_TOKEN and options.layout == AUTO
+            layout = TOKENS if is_text else resolve_layout(options.layout, x.shape[1:], is_uint8)
+        if (x.dtype == np.uint8) != is_uint8:
+            kind, other = ("uint8", "other numbers") if is_uint8 else ("other numbers than uint8", "uint8")
+            raise DatasetError(f"{file.path}: {key} is {x.dtype}, expected {kind} as in the first file, not {other}")
+        x, y = convert_examples(file.path, key, x, layout), found.y[start : start + len(x)].astype(label_format.dtype)
+        writer.append(x, y, file.client, split)
+        start += len(x)
+        trained += [y] if split == TRAIN else []
+    if label_format.task == REGRESSION:
+        offset, scale = standardise(np.concatenate(trained))
+        label_format = dataclasses.replace(label_format, offset=offset, scale=scale)
+    example_format = ExampleFormat(
+        x.shape[1:],
+        x.dtype.name,
+        found.class_names,
+        labels=label_format,
+        takes_tokens=layout == TOKENS,
+        are_features=layout == FEATURES,
+    )
+    return Description(example_format, reading=f"; an npz file a client; {found.reading}".removesuffix("; "))
+
+
+def _read_labels(path: str, parts: list[_Part], task: str) -> NpzLabels:
+    """The labels of all files, one after the other, which are of one task."""
+    labels, shape, form, largest_token = [], (), None, 0
+    for file, _, x_key, y_key in show_progress(parts, "labels"):
         arrays = read_arrays(file.path, (x_key, y_key))
         x, y = arrays[x_key], arrays[y_key]
         check_examples(file.path, x_key, x)
@@ -115,45 +135,11 @@ def _write(path: str, files: list[ClientFile], options: DatasetOptions, writer: 
                 f"{file.path}: {y_key} is {y.dtype}, expected labels as {labels[0].dtype} in {form[1]}: text or numbers"
             )
         labels.append(y)
-        lengths.append(len(y))
         largest_token = max(largest_token, int(x.max())) if x.dtype.kind in "iu" else largest_token
     y_all = np.concatenate(labels)
     # Of next_token the examples themselves are of the task; what it needs of them is their form and largest token.
     stand_in = np.broadcast_to(np.int64(largest_token), (len(y_all), *shape)) if form[0] in "iu" else np.zeros((1, 1))
-    found = read_task_labels(path, {"x": stand_in, "y": y_all}, options.task or "")
-    dtype = found.format.dtype
-    starts = np.cumsum([0, *lengths])
-    layout = ""
-    for place, (file, part, x_key, _) in enumerate(parts):
-        x = read_arrays(file.path, (x_key,))[x_key]
-        if not layout:
-            is_uint8 = x.dtype == np.uint8
-            is_text = found.format.task == NEXT_TOKEN and options.layout == AUTO
-            layout = TOKENS if is_text else resolve_layout(options.layout, shape, is_uint8)
-        y = found.y[starts[place] : starts[place + 1]].astype(dtype)
-        writer.append(_convert(file, x_key, x, layout, is_uint8), y, file.client, part)
-    label_facts = {
-        "task": found.format.task,
-        "shape": found.format.shape,
-        "num_outputs": found.format.num_outputs,
-        "padding": found.format.padding,
-    }
-    return {"layout": layout, "labels": label_facts, "class_names": found.class_names, "reading": found.reading}
-
-
-def _convert(file: ClientFile, key: str, x: np.ndarray, layout: str, is_uint8: bool) -> np.ndarray:
-    if (x.dtype == np.uint8) != is_uint8:
-        kind, other = ("uint8", "other numbers") if is_uint8 else ("other numbers than uint8", "uint8")
-        raise DatasetError(f"{file.path}: {key} is {x.dtype}, expected {kind} as in the first file, not {other}")
-    return convert_examples(file.path, key, x, layout)
-
-
-def _list_parts(file: ClientFile) -> list[tuple[str, str, str]]:
-    """(part, key of its examples, key of its labels) of a file."""
-    parts = [(file.split, "x", "y")]
-    if file.split == TRAIN and has_array(file.path, "x_test"):
-        parts.append((TEST, "x_test", "y_test"))
-    return parts
+    return read_task_labels(path, {"x": stand_in, "y": y_all}, task)
 
 
 def read_arrays(path: str, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
