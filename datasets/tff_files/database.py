@@ -70,9 +70,11 @@ class TffDatabase:
         self._local = threading.local()
         self._counts: dict[str, dict[str, int]] | None = None
         try:
-            self.digest = compute_source_digest([path])
             with open(path, "rb") as file:
                 is_packed = file.read(6).startswith(_PACKED_MAGICS)
+            log = f"{os.path.realpath(path)}-wal"  # rows that SQLite reads, but has not yet put into the file
+            has_log = not is_packed and os.path.exists(log) and os.path.getsize(log) > 0
+            self.digest = compute_source_digest([path, log] if has_log else [path])
             self._path = _unpack(path, self.digest) if is_packed else path
         except OSError as error:
             raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None

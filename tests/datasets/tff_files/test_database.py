@@ -1,6 +1,7 @@
 """Files of TFF's form: packed, without an index, from several threads and processes, and wrong in each way."""
 
 import concurrent.futures
+import contextlib
 import lzma
 import multiprocessing
 import os
@@ -60,6 +61,21 @@ def test_a_packed_file_is_unpacked_once_into_the_cache(path, tmp_path, form):
     assert read_numbers(TffDatabase(str(packed)), "9", "test") == [5]
     assert unpacked.stat().st_mtime_ns == before
     assert os.listdir(tmp_path) == ["some.sqlite", "some.sqlite.lzma"] or len(os.listdir(tmp_path)) == 2
+
+
+def test_rows_that_sqlite_has_not_yet_put_into_the_file_are_seen(path, tmp_path):
+    link = tmp_path / "linked.sqlite"
+    link.symlink_to(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        before = TffDatabase(path).digest
+        with connection:
+            record = connection.execute("SELECT serialized_example_proto FROM examples").fetchone()[0]
+            connection.execute("INSERT INTO examples VALUES ('train', '9', ?)", (record,))
+        database = TffDatabase(path)
+        assert os.path.getsize(f"{path}-wal") > 0 and database.digest != before
+        assert read_numbers(database, "9", "train") == [3, 1]
+        assert TffDatabase(str(link)).digest == database.digest
 
 
 def test_a_truncated_packed_file_is_one_line_and_leaves_nothing(path, tmp_path):
