@@ -6,12 +6,9 @@ it is told from, else an image or all other features of numbers, in the order of
 format; numbers are an image where the feature is called image or pixels and their count is that of a square.
 """
 
-import hashlib
 import io
-import json
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -19,8 +16,11 @@ from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.example_store import StoreWriter, open_or_write_store
+from datasets.example_store import StoreWriter
 from datasets.federated_data import Preprocessing
+from datasets.image_pixels import ImageForm, read_image
+from datasets.progress import show_progress
+from datasets.stored_source import Description, Reading, open_reading
 from datasets.tff_files.database import TffDatabase
 from datasets.tff_files.example import Features, decode_example
 from datasets.tff_files.records import get_number
@@ -29,7 +29,6 @@ LABEL_NAMES = ("label", "labels", "target", "class", "y")
 IMAGE_NAMES = ("image", "pixels")
 _READING_VERSION = 1
 _MOST_CLASSES = 10_000
-_ROWS_PER_APPEND = 512
 
 
 def open_labelled(database: TffDatabase, parts: Mapping[str, str], options: DatasetOptions, name: str) -> ClientSource:
@@ -44,23 +43,8 @@ def open_labelled(database: TffDatabase, parts: Mapping[str, str], options: Data
     inputs = _find_inputs(database, first, label, options)
     reader = _Reader(label, inputs, first, options)
     how = ["labelled", _READING_VERSION, database.digest, dict(parts), label, inputs, options.image_size]
-    digest = hashlib.sha256(json.dumps([*how, options.image_colour], sort_keys=True).encode()).hexdigest()
-    store = open_or_write_store(digest, lambda writer: _write(database, parts, reader, writer))
-    facts = store.facts
-    return ClientSource(
-        name,
-        ExampleFormat(
-            tuple(facts["shape"]),
-            facts["dtype"],
-            tuple(str(each) for each in range(max(2, facts["most"] + 1))),
-            Preprocessing(1 / 255, feature_range=(0.0, 1.0)) if facts["dtype"] == "uint8" else Preprocessing(),
-        ),
-        store.client_names,
-        store.num_examples,
-        store.read,
-        digest,
-        notes=(f"the label is {label}, told from {', '.join(inputs)}",),
-    )
+    how.append(options.image_colour)
+    return open_reading(Reading(name, database.source, (), how, lambda writer: _write(database, parts, reader, writer)))
 
 
 def _find_label(database: TffDatabase, first: Features, options: DatasetOptions) -> str:
@@ -99,7 +83,7 @@ class _Reader:
 
     def __init__(self, label: str, inputs: list[str], first: Features, options: DatasetOptions):
         self.label, self.inputs = label, inputs
-        self._options = options
+        self._images = ImageForm(options.image_size, options.image_colour, is_published=True)
         values = first[inputs[0]]
         self._is_file = not isinstance(values, np.ndarray)
         size = len(values)
@@ -115,7 +99,10 @@ class _Reader:
         if not 0 <= label < _MOST_CLASSES:
             raise ValueError(f"{self.label} is {label}, expected whole numbers from 0")
         if self._is_file:
-            return self._open_image(features[self.inputs[0]]), label
+            values = features[self.inputs[0]]
+            if isinstance(values, np.ndarray) or len(values) != 1:
+                raise ValueError("an image is not one text of bytes, as in the first")
+            return read_image(io.BytesIO(values[0]), "an image", self._images), label
         parts = [features[name] for name in self.inputs]
         if not all(isinstance(part, np.ndarray) for part in parts):
             raise ValueError("a feature is no list of numbers, as in the first")
@@ -131,47 +118,26 @@ class _Reader:
             raise ValueError("a number is NaN or infinite")
         return x, label
 
-    def _open_image(self, values: Any) -> np.ndarray:
-        import PIL.Image
 
-        if isinstance(values, np.ndarray) or len(values) != 1:
-            raise ValueError("an image is not one text of bytes, as in the first")
-        try:
-            with PIL.Image.open(io.BytesIO(values[0])) as image:
-                colour = {"grey": "L", "colour": "RGB"}.get(self._options.image_colour)
-                image = image.convert(colour or ("L" if image.mode in ("1", "L", "I;16") else "RGB"))
-                size = self._options.image_size
-                image = image.resize((size, size)) if size else image
-                return np.asarray(image).reshape(*image.size[::-1], -1)
-        except (OSError, SyntaxError, PIL.Image.DecompressionBombError) as error:
-            raise ValueError(f"an image is damaged, or of no format that is known ({error})") from None
-
-
-def _write(database: TffDatabase, parts: Mapping[str, str], reader: _Reader, writer: StoreWriter) -> Mapping[str, Any]:
-    rows: dict[str, list[tuple[str, np.ndarray, int]]] = {part: [] for part in parts.values()}
+def _write(database: TffDatabase, parts: Mapping[str, str], reader: _Reader, writer: StoreWriter) -> Description:
     shape: tuple[int, ...] | None = None
-    most, dtype = 0, ""
-
-    def hand_over(part: str) -> None:
-        if rows[part]:
-            clients, x, y = zip(*rows[part], strict=True)
-            writer.append(np.stack(x), np.array(y, np.int32), clients, part)
-            rows[part] = []
-
-    for split, client, record in database.iterate(parts):
+    most = 0
+    for split, client, record in show_progress(database.iterate(parts), "examples"):
         try:
             x, label = reader.read(record)
-            if shape is None:
-                shape, dtype = x.shape, x.dtype.name
+            shape = x.shape if shape is None else shape
             if x.shape != shape:
                 raise ValueError(f"an example has shape {x.shape}, expected {shape} as the first")
         except (ValueError, KeyError) as error:
             reason = f"no feature {error}" if isinstance(error, KeyError) else error
             raise DatasetError(f"{database.source}: client {client!r} in split {split}: {reason}") from None
         most = max(most, label)
-        rows[parts[split]].append((client, x, label))
-        if len(rows[parts[split]]) >= _ROWS_PER_APPEND:
-            hand_over(parts[split])
-    for part in rows:
-        hand_over(part)
-    return {"shape": shape, "dtype": dtype, "most": most}
+        writer.append(x[np.newaxis], np.array([label], np.int32), client, parts[split])
+    is_uint8 = x.dtype == np.uint8
+    example_format = ExampleFormat(
+        shape,
+        x.dtype.name,
+        tuple(str(each) for each in range(max(2, most + 1))),
+        Preprocessing(1 / 255, feature_range=(0.0, 1.0)) if is_uint8 else Preprocessing(),
+    )
+    return Description(example_format, notes=(f"the label is {reader.label}, told from {', '.join(reader.inputs)}",))

@@ -1,8 +1,9 @@
-"""Clients whose examples are read from TensorFlow Federated's files when they are asked for, a record an example."""
+"""Clients whose examples are read from TensorFlow Federated's files when they are asked for, a record an example.
 
-import dataclasses
-import hashlib
-import json
+These go into no store: SQLite finds a client's records by an index of its own, so that the file is one already. Stack
+Overflow has 135 million records, of which a run reads those of its cohorts.
+"""
+
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
+from datasets.file_digest import compute_source_digest
 from datasets.tff_files.database import TffDatabase, arrange_counts
 from datasets.tff_files.example import Features, decode_example
 
@@ -30,42 +32,6 @@ class Decoder(NamedTuple):
     features: tuple[str, ...]
     decode: Callable[[Features], tuple[np.ndarray, Any]]
     identity: Any
-
-
-@dataclasses.dataclass(frozen=True)
-class _Reader:
-    """`ClientSource.read`; may travel to another process, if the decoder can."""
-
-    database: TffDatabase
-    names: tuple[str, ...]
-    splits: Mapping[str, tuple[str, str]]  # part -> (split of the file, what the file's client is called with us)
-    counts: Mapping[str, np.ndarray]
-    decoder: Decoder
-    example_format: ExampleFormat
-
-    def __call__(self, client: int, part: str) -> tuple[np.ndarray, np.ndarray]:
-        split, prefix = self.splits[part]
-        number, labels = int(self.counts[part][client]), self.example_format.labels
-        x = np.empty((number, *self.example_format.input_shape), self.example_format.input_dtype)
-        y = np.empty((number, *labels.shape), labels.dtype)
-        if not number:
-            return x, y
-        name = self.names[client].removeprefix(prefix)
-        records = self.database.fetch(name, split)
-        if len(records) != number:
-            raise DatasetError(
-                f"{self.database.source}: client_metadata says that client {name!r} has {number} examples in split "
-                f"{split}, there are {len(records)}"
-            )
-        for row, record in enumerate(records):
-            try:
-                x[row], y[row] = self.decoder.decode(decode_example(record, self.decoder.features))
-            except (ValueError, KeyError, TypeError, OverflowError) as error:
-                reason = f"it has no feature {error}" if isinstance(error, KeyError) else error
-                raise DatasetError(
-                    f"{self.database.source}: example {row} (from 0) of client {name!r} in split {split}: {reason}"
-                ) from None
-        return x, y
 
 
 def open_records(
@@ -98,18 +64,35 @@ def open_records(
         for split, part in parts.items()
     }
     names, arrays = arrange_counts(counts)
-    identity = [_READING_VERSION, database.digest, dict(parts), dict(prefixes), decoder.features, decoder.identity]
     splits = {part: (split, prefixes.get(part, "")) for split, part in parts.items()}
-    return ClientSource(
-        name,
-        example_format,
-        names,
-        arrays,
-        _Reader(database, names, splits, arrays, decoder, example_format),
-        hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),
-        reading=reading,
-        notes=notes,
-    )
+
+    def read(client: int, part: str) -> tuple[np.ndarray, np.ndarray]:
+        number, labels = int(arrays[part][client]), example_format.labels
+        x = np.empty((number, *example_format.input_shape), example_format.input_dtype)
+        y = np.empty((number, *labels.shape), labels.dtype)
+        if not number:
+            return x, y
+        split, prefix = splits[part]
+        name = names[client].removeprefix(prefix)
+        records = database.fetch(name, split)
+        if len(records) != number:
+            raise DatasetError(
+                f"{database.source}: client_metadata says that client {name!r} has {number} examples in split "
+                f"{split}, there are {len(records)}"
+            )
+        for row, record in enumerate(records):
+            try:
+                x[row], y[row] = decoder.decode(decode_example(record, decoder.features))
+            except (ValueError, KeyError, TypeError, OverflowError) as error:
+                reason = f"it has no feature {error}" if isinstance(error, KeyError) else error
+                raise DatasetError(
+                    f"{database.source}: example {row} (from 0) of client {name!r} in split {split}: {reason}"
+                ) from None
+        return x, y
+
+    identity = [_READING_VERSION, database.digest, dict(parts), dict(prefixes), decoder.features, decoder.identity]
+    digest = compute_source_digest((), identity)
+    return ClientSource(name, example_format, names, arrays, read, digest, reading=reading, notes=notes)
 
 
 def get_number(features: Features, name: str) -> int:
