@@ -34,7 +34,7 @@ def default_store_dir() -> str:
 
 
 class Named(NamedTuple):
-    """Names of examples: index of each into the different ones, int64 (examples,). Some name may be nobody's."""
+    """Names of examples: index of each into the different ones, int64 (examples,)."""
 
     codes: np.ndarray
     names: list[str]
@@ -79,10 +79,8 @@ class StoreWriter:
         elif not isinstance(clients, Named):
             names = list(map(str, clients))
             clients = Named(np.arange(len(names)), names)
-        numbers = np.zeros(len(clients.names), np.int32)
-        for code in np.flatnonzero(np.bincount(clients.codes)).tolist():
-            numbers[code] = self._clients.setdefault(clients.names[code], len(self._clients))
-        indices = numbers[clients.codes]
+        numbers = [self._clients.setdefault(name, len(self._clients)) for name in clients.names]
+        indices = np.array(numbers, np.int32)[clients.codes]
         if not len(x) == len(y) == len(indices):
             raise ValueError(f"{len(x)} examples, {len(y)} labels and {len(indices)} clients")
         for kind, values in (("x", x), ("y", y)):

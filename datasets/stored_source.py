@@ -76,11 +76,15 @@ def open_reading(reading: Reading) -> ClientSource:
     Raises:
       DatasetError: a file cannot be read, or what it holds is of no use; one line that names the file and the place.
     """
-    store, description, digest = open_store(reading)
+    return serve(reading.name, *open_store(reading))
+
+
+def serve(name: str, store: ExampleStore, description: Description, digest: str) -> ClientSource:
+    """The clients of a store, from what `open_store` gave; `name` is that of the data."""
     example_format = description.format
     labels = example_format.labels
     return ClientSource(
-        reading.name,
+        name,
         example_format,
         store.client_names,
         store.num_examples,

@@ -8,17 +8,16 @@ from datasets.client_source import ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore
-from datasets.federated_data import Preprocessing
 from datasets.file_digest import compute_source_digest
 from datasets.file_formats import name_data
 from datasets.label_format import LABEL_KINDS
-from datasets.layouts import AUTO, FEATURES, NO_SCALE, choose_preprocessing, describe_examples
-from datasets.stored_source import Description, Reading, open_store
+from datasets.layouts import AUTO, FEATURES
+from datasets.stored_source import Reading, open_store, scale_source, serve
 from datasets.tables.labels import guess_table_task
 from datasets.tables.roles import Roles, choose_roles
 from datasets.tables.scan import scan_table
 from datasets.tables.table import Table, list_names
-from datasets.tables.windows import GAP, WindowedExamples, Windows, cut_windows
+from datasets.tables.windows import GAP, WindowedExamples, cut_windows
 from datasets.tables.writing import write_table
 from datasets.unused_options import OF_IMAGES, OF_TEXT, refuse_options
 
@@ -45,7 +44,11 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
         name_data(table.path), table.path, table.paths, how, lambda writer: write_table(table, roles, options, writer)
     )
     store, description, digest = open_store(reading)
-    return _make_source(table, roles, options, store, description, digest)
+    source = serve(reading.name, store, description, digest)
+    source = dataclasses.replace(source, reading=_describe_columns(table, roles, description.reading))
+    source = _cut(source, store, options, table.path) if options.window else source
+    layout = FEATURES if source.are_features else description.more["layout"] or AUTO
+    return scale_source(source, options.scale, layout)
 
 
 def choose_table_partition(table: Table, options: DatasetOptions) -> str:
@@ -74,57 +77,38 @@ def _check_options(table: Table, roles: Roles, options: DatasetOptions) -> None:
         )
 
 
-def _make_source(
-    table: Table, roles: Roles, options: DatasetOptions, store: ExampleStore, description: Description, digest: str
-) -> ClientSource:
-    """Rows of a store as examples: scaled, without gaps, and put together to windows."""
-    examples: ExampleStore | WindowedExamples = store
-    windows, shape = None, description.format.input_shape
-    if options.window:
-        step = options.window_step or options.window
-        windows = cut_windows(
-            store.clients, store.splits, store.times, options.window, step, SPLIT_ORDER.index(LEFT_OUT)
-        )
-        if not len(windows.starts):
-            raise DatasetError(
-                f"{table.path}: window={options.window}: no client has so many rows without a gap, expected fewer"
-            )
-        digest = compute_source_digest((), [digest, options.window, step])
-        examples, shape = WindowedExamples(store, windows, options.window), (options.window, shape[0])
-    layout, rows = description.more["layout"], description.format
-    if rows.takes_tokens and options.scale not in (AUTO, NO_SCALE):
-        raise DatasetError(f"scale={options.scale}: tokens are looked up, not scaled; leave it out")
-    is_uint8, are_features = rows.input_dtype == "uint8", rows.are_features and not windows
-    preprocessing = choose_preprocessing(options.scale, shape, is_uint8)
-    example_format = dataclasses.replace(
-        rows,
-        input_shape=shape,
-        preprocessing=Preprocessing() if rows.takes_tokens else preprocessing,
-        are_features=are_features,
-        # Of one channel a name would be taken for that of one of so many features.
-        feature_names=() if windows and shape[-1] == 1 else rows.feature_names,
+def _cut(source: ClientSource, store: ExampleStore, options: DatasetOptions, path: str) -> ClientSource:
+    """Windows of the rows in place of these."""
+    length, step = options.window, options.window_step or options.window
+    windows = cut_windows(store.clients, store.splits, store.times, length, step, SPLIT_ORDER.index(LEFT_OUT))
+    if not len(windows.starts):
+        raise DatasetError(f"{path}: window={length}: no client has so many rows without a gap, expected fewer")
+    text = f"{len(windows.starts):,} windows of {length:,} rows, one every {step:,}, labelled as their last row"
+    if windows.num_gaps:
+        noun = "gap" if windows.num_gaps == 1 else "gaps"
+        text += f"; none crosses one of {windows.num_gaps:,} {noun} (more than {GAP:g} times a client's usual step)"
+    note = (
+        "windows overlap, so that the first of a client's test part share rows with the last before it; "
+        f"--window_step={length} makes them apart"
     )
-    described = describe_examples(shape, example_format.preprocessing, FEATURES if are_features else layout or AUTO)
-    how_cut, notes = _describe_windows(options, windows) if windows else ("", ())
-    reading = [described, _describe_columns(table, roles), description.reading, how_cut]
-    return ClientSource(
-        name_data(table.path),
-        example_format,
-        store.client_names,
-        examples.num_examples,
-        examples.read,
-        digest,
-        has_clients=description.has_clients,
-        is_ordered_by_time=description.is_ordered_by_time or windows is not None,
-        num_dropped=description.num_dropped,
-        reading="; ".join(filter(None, reading)),
-        notes=(*description.notes, *notes),
-        are_features=are_features,
-        count_labels=(lambda: examples.count_labels(len(rows.class_names))) if rows.labels.is_by_class else None,
+    examples, rows, num_features = WindowedExamples(store, windows, length), source.format, store.x.shape[1]
+    # Of one channel a name would be taken for that of one of so many features.
+    names = rows.feature_names if num_features > 1 else ()
+    return dataclasses.replace(
+        source,
+        format=dataclasses.replace(rows, input_shape=(length, num_features), are_features=False, feature_names=names),
+        num_examples=examples.num_examples,
+        read=examples.read,
+        digest=compute_source_digest((), [source.digest, length, step]),
+        is_ordered_by_time=True,
+        reading=f"{source.reading}; {text}",
+        notes=(*source.notes, *([note] if step < length else [])),
+        are_features=False,
+        count_labels=source.count_labels and (lambda: examples.count_labels(len(rows.class_names))),
     )
 
 
-def _describe_columns(table: Table, roles: Roles) -> str:
+def _describe_columns(table: Table, roles: Roles, rest: str) -> str:
     def name(role: str, columns: str) -> str:
         return f"{columns} (by its name)" if role in roles.guessed else columns
 
@@ -133,19 +117,4 @@ def _describe_columns(table: Table, roles: Roles) -> str:
     parts.append("a file a client" if table.has_clients and not roles.client else clients)
     parts += [f"ordered by {name('time', roles.time)}"] if roles.time else []
     parts += [f"test rows by {name('test', roles.test)}"] if roles.test else []
-    return ", ".join(parts)
-
-
-def _describe_windows(options: DatasetOptions, windows: Windows) -> tuple[str, tuple[str, ...]]:
-    """(windows in words, notes)."""
-    step, notes = options.window_step or options.window, ()
-    text = f"{len(windows.starts):,} windows of {options.window:,} rows, one every {step:,}, labelled as their last row"
-    if windows.num_gaps:
-        noun = "gap" if windows.num_gaps == 1 else "gaps"
-        text += f"; none crosses one of {windows.num_gaps:,} {noun} (more than {GAP:g} times a client's usual step)"
-    if step < options.window:
-        notes = (
-            f"windows overlap, so that the first of a client's test part share rows with the last before it; "
-            f"--window_step={options.window} makes them apart",
-        )
-    return text, notes
+    return "; " + "; ".join(filter(None, (", ".join(parts), rest)))

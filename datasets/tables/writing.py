@@ -57,8 +57,9 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         clients: str | Named = piece.client
         if roles.client:
             codes, names = piece.cells[roles.client].list_texts()
-            clients = Named(codes[kept], names)
-            check_names(table.path, "client", names)
+            used, codes = np.unique(codes[kept], return_inverse=True)
+            clients = Named(codes, [names[code] for code in used])
+            check_names(table.path, "client", clients.names)
         writer.append(x[kept], y[kept], clients, splits[kept], times)
     medians.fill(writer)
     return Description(
