@@ -265,6 +265,19 @@ def test_the_own_data_set_loads(checkout):
     assert x.shape == (len(y), 8) and len(y) == source.num_examples["train"][7]
 
 
+def test_the_own_format_reads(checkout, monkeypatch):
+    from datasets.dataset import DatasetOptions
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(checkout / "cache"))
+    path = checkout / "people.jsonl"
+    path.write_text('["bob", [1.5, 2], 1]\n["ann", [3, 4], 0]\n["bob", [5, 6], 0]\n', encoding="utf-8")
+    module = {}
+    exec(find_python_block("formats/lines.py"), module)
+    assert module["FORMAT"].recognise(str(path))
+    source = module["FORMAT"].open(str(path), DatasetOptions())
+    assert source.client_names == ("ann", "bob") and source.read(1, "train")[0].tolist() == [[1.5, 2], [5, 6]]
+
+
 def test_the_own_experiments_resolve_and_the_own_claim_compares(checkout):
     my_paper = importlib.import_module("my_paper")
     configs = [resolve_experiment(each) for each in my_paper.EXPERIMENTS]
@@ -294,7 +307,7 @@ def test_python_trains_as_the_page_says(checkout):
 
 
 def test_every_python_block_is_tried():
-    single = map(find_python_block, ("np.savez", "# make_tumours.py", "from launch.api import"))
+    single = map(find_python_block, ("np.savez", "# make_tumours.py", "from launch.api import", "formats/lines.py"))
     assert set(PYTHON_BLOCKS) == {*single, *OWN_MODULES.values()} and set(OWN_MODULES) == {
         "my_models.py",
         "my_algorithms.py",
