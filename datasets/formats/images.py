@@ -9,7 +9,6 @@ Each is decoded once, into the store.
 
 import dataclasses
 import os
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -114,8 +113,13 @@ def _is_image_name(name: str) -> bool:
     return name.lower().endswith(SUFFIXES) and not name.startswith(".")
 
 
-def _walk(path: str) -> Iterator[tuple[str, ...]]:
-    """The parts of each image's path below the folder."""
+def find_images(path: str) -> ImageTree:
+    """All images of a folder, and what their folders say.
+
+    Raises:
+      DatasetError: no image, or not all as deep in folders.
+    """
+    found = []  # the parts of each image's path below the folder
     for folder, subfolders, names in os.walk(path):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         relative = os.path.relpath(folder, path)
@@ -124,16 +128,7 @@ def _walk(path: str) -> Iterator[tuple[str, ...]]:
         images = sorted(each for each in names if _is_image_name(each) and os.path.isfile(os.path.join(folder, each)))
         if not images and not subfolders and parts:
             raise DatasetError(f"{folder}: no image in it, expected *.png or *.jpg; take a folder without images out")
-        yield from ((*parts, name) for name in images)
-
-
-def find_images(path: str) -> ImageTree:
-    """All images of a folder, and what their folders say.
-
-    Raises:
-      DatasetError: no image, or not all as deep in folders.
-    """
-    found = list(_walk(path))
+        found += [(*parts, name) for name in images]
     if not found:
         raise DatasetError(f"{path}: no image in this folder, expected <client>/<class>/*.png or <class>/*.png")
     tops = {parts[0].lower() for parts in found if len(parts) > 1}

@@ -72,8 +72,7 @@ def iterate_users(files: list[tuple[str, str]]) -> Iterator[User]:
     seen: dict[tuple[str, str], str] = {}
     for path, part in show_progress(files, "files"):
         content = _read(path)
-        names = _check(path, content)
-        for place, name in enumerate(names):
+        for place, name in enumerate(content["users"]):
             where = f"{path}: user {name!r}"
             if (part, name) in seen:
                 first = "" if seen[part, name] == path else f", first in {seen[part, name]}"
@@ -94,6 +93,7 @@ def iterate_users(files: list[tuple[str, str]]) -> Iterator[User]:
 
 
 def _read(path: str) -> dict[str, Any]:
+    """What a file holds, once its parts agree on who the users are."""
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
@@ -103,11 +103,6 @@ def _read(path: str) -> dict[str, Any]:
         raise DatasetError(f"{path}: damaged or truncated, or no JSON ({error})") from None
     if not isinstance(content, dict):
         raise DatasetError(f"{path}: expected an object with users, num_samples and user_data, as LEAF writes it")
-    return content
-
-
-def _check(path: str, content: dict[str, Any]) -> list[str]:
-    """The names of the users, once the parts of the file agree on who they are."""
     kinds = {"users": list, "num_samples": list, "user_data": dict}
     for key, kind in kinds.items():
         if not isinstance(content.get(key), kind):
@@ -120,7 +115,7 @@ def _check(path: str, content: dict[str, Any]) -> list[str]:
             raise DatasetError(f"{path}: {len(content[key])} {key} for {len(names)} users")
     if missing := [name for name in names if name not in content["user_data"]]:
         raise DatasetError(f"{path}: user {missing[0]!r} has no user_data")
-    if len(content["user_data"]) != len(set(names)):
-        extra = next(name for name in content["user_data"] if name not in set(names))
+    if len(content["user_data"]) != len(known := set(names)):
+        extra = next(name for name in content["user_data"] if name not in known)
         raise DatasetError(f"{path}: user_data has user {extra!r}, who is not among the users")
-    return names
+    return content

@@ -26,7 +26,8 @@ class RepeatCheck:
 
     def add(self, user: User, x: np.ndarray, y: np.ndarray) -> None:
         """Raises DatasetError if all test examples of a user are trained on."""
-        digests = [_digest(*pair) for pair in zip(x, y, strict=True)]
+        pairs = (each.tobytes() + label.tobytes() for each, label in zip(x, y, strict=True))
+        digests = [hashlib.blake2b(pair, digest_size=_DIGEST_BYTES).digest() for pair in pairs]
         if user.part == TRAIN:
             self._trained[user.name] = set(digests)
         elif user.part == TEST and user.name in self._trained:
@@ -43,9 +44,3 @@ class RepeatCheck:
             return []
         noun = "example is" if self._num_repeated == 1 else "examples are"
         return [f"{self._num_repeated:,} test {noun} among the train examples of the same user, first {self._first!r}"]
-
-
-def _digest(x: np.ndarray, y: np.ndarray) -> bytes:
-    digest = hashlib.blake2b(np.ascontiguousarray(x).tobytes(), digest_size=_DIGEST_BYTES)
-    digest.update(np.ascontiguousarray(y).tobytes())
-    return digest.digest()

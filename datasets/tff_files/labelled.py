@@ -39,43 +39,30 @@ def open_labelled(database: TffDatabase, parts: Mapping[str, str], options: Data
     """
     split = next(split for split, part in parts.items() if part == TRAIN)
     first = decode_example(database.fetch_first(split, 1)[0])
-    label = _find_label(database, first, options)
-    inputs = _find_inputs(database, first, label, options)
-    reader = _Reader(label, inputs, first, options)
-    how = ["labelled", _READING_VERSION, database.digest, dict(parts), label, inputs, options.image_size]
-    how.append(options.image_colour)
-    return open_reading(Reading(name, database.source, (), how, lambda writer: _write(database, parts, reader, writer)))
-
-
-def _find_label(database: TffDatabase, first: Features, options: DatasetOptions) -> str:
-    if options.label_column:
-        if options.label_column not in first:
-            raise DatasetError(
-                f"label_column={options.label_column}: {database.source} has the features {', '.join(sorted(first))}"
-            )
-        return options.label_column
-    found = next((name for name in LABEL_NAMES if name in first), None)
-    if found is None:
+    features = f"the features {', '.join(sorted(first))}"
+    label = options.label_column or next((name for name in LABEL_NAMES if name in first), "")
+    if options.label_column and label not in first:
+        raise DatasetError(f"label_column={label}: {database.source} has {features}")
+    if not label:
         raise DatasetError(
-            f"{database.source}: its examples have the features {', '.join(sorted(first))}, of no form that is known; "
-            "name the label by --label_column"
+            f"{database.source}: its examples have {features}, of no form that is known; name the label by "
+            "--label_column"
         )
-    return found
-
-
-def _find_inputs(database: TffDatabase, first: Features, label: str, options: DatasetOptions) -> list[str]:
+    image = next((name for name in IMAGE_NAMES if name in first), "")
     if options.feature_columns:
-        names = [name.strip() for name in options.feature_columns.split(",") if name.strip()]
-        if missing := [name for name in names if name not in first or name == label]:
+        inputs = [name.strip() for name in options.feature_columns.split(",") if name.strip()]
+        if missing := [name for name in inputs if name not in first or name == label]:
             raise DatasetError(f"feature_columns: {database.source} has no feature {missing[0]} beside the label")
-        return names
-    image = next((name for name in IMAGE_NAMES if name in first), None)
-    if image is not None:
-        return [image]
-    names = [name for name in sorted(first) if name != label and isinstance(first[name], np.ndarray)]
-    if not names:
+    elif image:
+        inputs = [image]
+    else:
+        inputs = [name for name in sorted(first) if name != label and isinstance(first[name], np.ndarray)]
+    if not inputs:
         raise DatasetError(f"{database.source}: no feature of numbers beside {label}, expected some to tell it from")
-    return names
+    reader = _Reader(label, inputs, first, options)
+    how = ["labelled", _READING_VERSION, database.digest, dict(parts), label, inputs]
+    how += [options.image_size, options.image_colour]
+    return open_reading(Reading(name, database.source, (), how, lambda writer: _write(database, parts, reader, writer)))
 
 
 class _Reader:
