@@ -4,26 +4,18 @@ import difflib
 import typing
 
 from datasets import terms
-from datasets.dataset import (
-    BUILDING_HETEROGENEITY,
-    HAR_FEATURES,
-    OCCUPANCY_FEATURES,
-    Dataset,
-    DatasetLocation,
-    DatasetOptions,
-)
+from datasets.dataset import Dataset, DatasetLocation, DatasetOptions
 from datasets.errors import DatasetError
-from datasets.own_dataset import is_own_dataset, load_own_row
+from datasets.option_needs import is_users_own
+from datasets.own_dataset import load_own_row
+from tff_algos.settings.config_fields import is_own
 
 if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset
 
 __all__ = [
-    "BUILDING_HETEROGENEITY",
     "DATASETS",
     "DATASET_NAMES",
-    "HAR_FEATURES",
-    "OCCUPANCY_FEATURES",
     "Dataset",
     "DatasetOptions",
     "check_dataset_name",
@@ -183,7 +175,7 @@ def check_dataset_name(dataset: str) -> None:
     Raises:
       DatasetError: neither a name of the catalog nor of the form "module:OBJECT".
     """
-    if dataset not in DATASETS and not is_own_dataset(dataset):
+    if dataset not in DATASETS and not is_own(dataset):
         near = difflib.get_close_matches(dataset, DATASET_NAMES, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise DatasetError(
@@ -204,11 +196,6 @@ def find_dataset(dataset: str) -> Dataset:
     if row.name in DATASETS:
         raise DatasetError(f"dataset={dataset}: its name is {row.name}, which the catalog has already; choose another")
     return row
-
-
-def is_users_own(dataset: str) -> bool:
-    """Whether the data are a user's: a file of theirs, or what a loader of theirs gives."""
-    return dataset in ("files", "npz") or dataset not in DATASETS
 
 
 def get_title(name: str) -> str:

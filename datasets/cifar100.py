@@ -18,9 +18,10 @@ import numpy as np
 from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.cache_folder import search_dirs
 from datasets.cifar100_classes import CLASS_NAMES
+from datasets.cifar100_options import CIFAR100_FORMS
 from datasets.cifar_files import read_batch, read_batch_files
 from datasets.client_source import TEST, VALIDATION, ClientSource
-from datasets.dataset import CIFAR100_FORMS, DatasetLocation, DatasetOptions
+from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat

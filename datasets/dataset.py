@@ -11,95 +11,56 @@ import re
 import typing
 from collections.abc import Callable
 
+from datasets.building.options import BuildingOptions
+from datasets.cifar100_options import Cifar100Options
+from datasets.emnist_options import EmnistOptions
 from datasets.errors import DatasetError
+from datasets.file_options import FileOptions
+from datasets.har_options import HarOptions
+from datasets.image_options import ImageOptions
+from datasets.layouts import ArrayOptions
+from datasets.occupancy_options import OccupancyOptions
+from datasets.stackoverflow_options import StackOverflowOptions
+from datasets.tables.options import TableOptions
 from datasets.terms import COMMERCIAL_USE, UNKNOWN, Terms
+from datasets.text_options import TextOptions
 
 if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset
     from datasets.client_source import ClientSource
     from datasets.example_format import ExampleFormat
 
-HAR_FEATURES = ("statistics", "inertial")
-BUILDING_HETEROGENEITY = ("low", "medium", "high", "structured")
-OCCUPANCY_FEATURES = ("temperature_humidity", "all")
-MISSING = ("refuse", "median", "drop")
-CATEGORIES = ("one_hot", "index")
-IMAGE_COLOURS = ("auto", "grey", "colour")
-EMNIST_LABELS = ("digits", "all")
-CIFAR100_FORMS = ("whole", "cropped")
-STACKOVERFLOW_TASKS = ("next_word", "tags")
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CatalogOptions(
+    StackOverflowOptions, Cifar100Options, EmnistOptions, OccupancyOptions, BuildingOptions, HarOptions
+):
+    """The variants of data sets of the catalog."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OwnDataOptions(ArrayOptions, TextOptions, ImageOptions, TableOptions, FileOptions):
+    """How a user's own data are read."""
 
 
 @dataclasses.dataclass(frozen=True)
-class DatasetOptions:
+class DatasetOptions(OwnDataOptions, CatalogOptions):
     """What a loader may be told; each loader reads what concerns it.
 
+    A reader declares its options in a class of its own, beside it, with their ranges and help texts, which are also
+    those of their flags. Dataclasses take the fields of the last base first.
+
     Attributes:
-      data_dir: a folder to look in first and to download to; None is the cache folder.
+      data_dir: a folder to look in first and to download to; "" is the cache folder.
       download: False to fail instead of using the network.
       seed: draws the held-out test part of a data set that comes without one (digits, npz), and the building.
-      har_features: one of `HAR_FEATURES`.
-      npz: path of the user's file, for "npz".
-      data: the user's file or folder, for "files".
-      data_format: a name of `datasets.file_formats.FORMAT_NAMES`, or "auto" to look.
-      client_column: of a table, whose a row is; "" to guess, "none" for no such column, as with the time and the test.
-      label_column: of a table, one or several with commas between them; "" to guess.
-      feature_columns: of a table, with commas between them; "" for all that are nothing else.
-      time_column: of a table, by which a client's rows are in order; "" to guess.
-      test_column: of a table, which says whether a row is for the test; "" to guess.
-      missing: what is done with missing values, one of `MISSING`.
-      categories: what text in features becomes, one of `CATEGORIES`.
-      window: rows of a time series that make one example; 0: each row is one.
-      window_step: rows from the start of a window to that of the next; 0: as long as a window.
-      image_size: side in pixels that images are resized to; 0: as they are, all alike.
-      image_colour: one of `IMAGE_COLOURS`; "auto" as the files are.
-      sequence_length: tokens in an example of text; 0: as the format's own protocol has it.
-      vocabulary_size: most frequent words or tags that are kept; 0: as the format's own protocol has it.
-      emnist_labels: one of `EMNIST_LABELS`.
-      cifar100_form: one of `CIFAR100_FORMS`.
-      stackoverflow_task: one of `STACKOVERFLOW_TASKS`.
-      layout: how its axes are read, one of `datasets.layouts.LAYOUTS`.
-      scale: of its numbers, see `datasets.layouts.choose_preprocessing`.
-      task: of its labels, one of `datasets.label_format.TASK_NAMES`; "" is told from their form. See
-        `datasets.npz_labels`.
-      building_num_sensors: at least 1.
-      building_heterogeneity: one of `BUILDING_HETEROGENEITY`.
-      building_csv: where to save the building's readings; None for nowhere.
-      occupancy_client_hours: length of the block of time that is a client, at least 1.
-      occupancy_features: one of `OCCUPANCY_FEATURES`.
+      task: of a user's labels; "", which `--task=auto` stands for, is told from their form.
     """
 
-    data_dir: str | None = None
+    data_dir: str = ""
     download: bool = True
     seed: int = 0
-    har_features: str = "statistics"
-    npz: str | None = None
-    data: str | None = None
-    data_format: str = "auto"
-    client_column: str = ""
-    label_column: str = ""
-    feature_columns: str = ""
-    time_column: str = ""
-    test_column: str = ""
-    missing: str = "refuse"
-    categories: str = "one_hot"
-    window: int = 0
-    window_step: int = 0
-    image_size: int = 0
-    image_colour: str = "auto"
-    sequence_length: int = 0
-    vocabulary_size: int = 0
-    emnist_labels: str = "digits"
-    cifar100_form: str = "whole"
-    stackoverflow_task: str = "next_word"
-    layout: str = "auto"
-    scale: str = "auto"
     task: str = ""
-    building_num_sensors: int = 100
-    building_heterogeneity: str = "medium"
-    building_csv: str | None = None
-    occupancy_client_hours: int = 12
-    occupancy_features: str = "temperature_humidity"
 
 
 class DatasetLocation(typing.NamedTuple):

@@ -13,8 +13,9 @@ import numpy as np
 
 from datasets.cache_folder import find_file
 from datasets.client_source import ClientSource
-from datasets.dataset import EMNIST_LABELS, DatasetLocation, DatasetOptions
+from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_missing, locate_downloaded
+from datasets.emnist_options import EMNIST_LABELS
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing

@@ -3,23 +3,17 @@
 import functools
 import importlib
 import os
-import pathlib
 import typing
 from collections.abc import Callable
 from typing import NamedTuple
 
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.file_options import AUTO, FORMAT_NAMES
 
 if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset
     from datasets.client_source import ClientSource
-
-AUTO = "auto"
-# The spellings of `--data_format`. They are the names of the modules, so that listing them imports none.
-FORMAT_NAMES = tuple(
-    sorted(path.stem for path in pathlib.Path(__file__).with_name("formats").glob("*.py") if path.stem != "__init__")
-)
 
 
 class FileFormat(NamedTuple):

@@ -19,11 +19,12 @@ import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.cache_folder import describe_missing, search_dirs
-from datasets.dataset import HAR_FEATURES, DatasetLocation, DatasetOptions
+from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.federated_data import Preprocessing
+from datasets.har_options import HAR_FEATURES
 from datasets.npz_file import read_npz_file
 
 ACTIVITY_NAMES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")

@@ -11,12 +11,16 @@ Layouts, by the shape of `x`; all others add or move axes until the last one is 
   auto: by shape and dtype, see `resolve_layout`.
 """
 
+import dataclasses
 import math
 import re
 from typing import TYPE_CHECKING
 
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
+from datasets.label_format import TASK_NAMES
+from datasets.option_needs import FILES, NPZ, is_users_own
+from tff_algos.settings.config_fields import Needs, setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +32,7 @@ TOKENS = "tokens"
 LAYOUTS = (AUTO, FEATURES, SEQUENCE, SEQUENCE_CHANNELS_FIRST, IMAGE, IMAGE_CHANNELS_FIRST, TOKENS, AS_STORED)
 NO_SCALE, BYTES = "none", "bytes"
 SCALE_FORM = f"{AUTO}, {NO_SCALE}, {BYTES}, or a factor above 0 such as 1/255 or 0.01"
+OF_ARRAYS = Needs("dataset", lambda name: name in (FILES, NPZ), "--data=<your file or folder>")
 MOST_CHANNELS = 4  # of a picture; where an axis is longer, it is one of pixels
 BYTE_SCALE = 1 / 255
 # The ranks of `x`, with the axis of the examples, that a layout can be of.
@@ -39,6 +44,33 @@ _AXES = {
     IMAGE_CHANNELS_FIRST: "(N, channels, height, width)",
     TOKENS: "(N, positions)",
 }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ArrayOptions:
+    """A user's own arrays, and how they are read. See `datasets.npz_labels` for the tasks."""
+
+    npz: str = setting("", "Your own file for --dataset=npz: x, y, and optionally client, x_test, y_test.")
+    layout: str = setting(
+        AUTO,
+        "How the axes of your own arrays are read: features, steps and channels, pixels; auto: by shape and dtype.",
+        choices=LAYOUTS,
+        needs=OF_ARRAYS,
+        of_old_runs=AS_STORED,
+    )
+    scale: str = setting(
+        AUTO,
+        f"Factor on your own numbers: {SCALE_FORM}; auto: 1/255 for images in uint8, bytes: for all in uint8.",
+        needs=OF_ARRAYS,
+        of_old_runs=BYTES,
+    )
+    task: str = setting(
+        AUTO,
+        "Task that your own labels are for; auto: guessed from their form.",
+        choices=(AUTO, *TASK_NAMES),
+        needs=Needs("dataset", is_users_own, "--data=<your file>"),
+        of_old_runs="classification",
+    )
 
 
 def resolve_layout(layout: str, shape: tuple[int, ...], is_uint8: bool) -> str:

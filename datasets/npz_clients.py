@@ -16,6 +16,7 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.example_store import StoreWriter
 from datasets.file_formats import name_data
+from datasets.image_options import ImageOptions
 from datasets.label_format import NEXT_TOKEN, REGRESSION
 from datasets.layouts import AUTO, FEATURES, TOKENS, resolve_layout
 from datasets.npz import check_examples, convert_examples
@@ -24,7 +25,9 @@ from datasets.npz_labels import NpzLabels, read_task_labels, standardise
 from datasets.pickled_arrays import read_pickled_arrays
 from datasets.progress import show_progress
 from datasets.stored_source import Description, Reading, open_reading, scale_source
-from datasets.unused_options import OF_IMAGES, OF_TABLES, OF_TEXT, refuse_options
+from datasets.tables.options import TableOptions
+from datasets.text_options import TextOptions
+from datasets.unused_options import refuse_options
 
 VERSION = 1
 _PICKLED = "data"  # the entry of PFLlib's files
@@ -60,7 +63,7 @@ def open_npz_clients(path: str, files: list[ClientFile], options: DatasetOptions
     Raises:
       DatasetError: a file cannot be read, or they do not fit together.
     """
-    refuse_options(path, "npz files", options, *OF_TABLES, *OF_IMAGES, *OF_TEXT)
+    refuse_options(path, "npz files", options, TableOptions, ImageOptions, TextOptions)
     names = [[file.client, file.split] for file in files]
     how = [VERSION, "npz", names, options.layout, options.task or ""]
     paths = [file.path for file in files]

@@ -18,12 +18,6 @@ if typing.TYPE_CHECKING:
     from datasets.example_format import ExampleFormat
 
 
-def is_own_dataset(dataset: str) -> bool:
-    """Whether `dataset` has the form "module:OBJECT"; the module may be in a package."""
-    module, colon, name = dataset.partition(":")
-    return bool(colon) and name.isidentifier() and all(part.isidentifier() for part in module.split("."))
-
-
 def load_own_row(dataset: str) -> Dataset:
     """Imports the row "module:OBJECT". Its `load`, `find_format` and `find_partition` raise nothing but DatasetError.
 

@@ -5,25 +5,18 @@ import dataclasses
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 
-OF_TABLES = (
-    *("client_column", "label_column", "feature_columns", "time_column", "test_column"),
-    *("missing", "categories", "window", "window_step"),
-)
-OF_IMAGES = ("image_size", "image_colour")
-OF_TEXT = ("sequence_length", "vocabulary_size")
 
-
-def refuse_options(path: str, kind: str, options: DatasetOptions, *names: str) -> None:
+def refuse_options(path: str, kind: str, options: DatasetOptions, *unused: type | str) -> None:
     """Raises DatasetError if one of these options is not its default.
 
     Args:
       path: of the data, for the error.
       kind: what they are, such as "a folder of images".
       options: all that were given.
-      names: the options that do nothing there.
+      unused: what does nothing there: classes of options, such as `TableOptions`, or the names of single ones.
     """
-    defaults = {field.name: field.default for field in dataclasses.fields(DatasetOptions)}
-    for name in names:
-        value = getattr(options, name)
-        if value not in (None, "", defaults[name]):
-            raise DatasetError(f"{path}: {name}={value}: does nothing with {kind}; leave it out")
+    for each in unused:
+        for name in (each,) if isinstance(each, str) else (field.name for field in dataclasses.fields(each)):
+            value = getattr(options, name)
+            if value not in (None, "", getattr(DatasetOptions, name)):
+                raise DatasetError(f"{path}: {name}={value}: does nothing with {kind}; leave it out")

@@ -14,15 +14,17 @@ from typing import Any, NamedTuple
 from datasets.catalog import find_dataset, get_title
 from datasets.dataset import DatasetOptions
 from datasets.file_formats import find_format
+from datasets.option_needs import FILES
 from launch.command_line import parse_command, run_command
 from launch.inspection.findings import describe, inspect_data
 from launch.inspection.page import BAR, PLAIN_BAR, list_lines
 from launch.runs.tables import write_json
+from launch.settings.data_flags import choose_options
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
-from launch.settings.run_config import FILES, RunConfig
+from launch.settings.run_config import RunConfig
 from launch.stop_signals import leave
-from launch.training.federation import choose_options, find_scale
+from launch.training.federation import find_scale
 from tff_algos.settings.config_fields import setting
 
 USAGE = "python -m launch.inspect <file or folder> [--flag=value ...], or --dataset=<name>"
@@ -103,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
     config = request.config
-    data = find_dataset(config.dataset).load(choose_options(config))
+    data = find_dataset(config.dataset).load(choose_options(vars(config)))
     findings = inspect_data(data, _name_kind(config), find_scale(config), request.given, config.seed)
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     for line in list_lines(findings, BAR if is_utf8 else PLAIN_BAR):

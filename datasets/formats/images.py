@@ -24,8 +24,10 @@ from datasets.label_format import BINARY, CLASSIFICATION, LabelFormat
 from datasets.layouts import IMAGE
 from datasets.progress import show_progress
 from datasets.stored_source import Description, Reading, open_reading, scale_source
+from datasets.tables.options import TableOptions
 from datasets.tables.table import SPLIT_NAMES
-from datasets.unused_options import OF_TABLES, OF_TEXT, refuse_options
+from datasets.text_options import TextOptions
+from datasets.unused_options import refuse_options
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 _MOST_LOOKED_AT = 2000  # entries, to tell whether a folder holds images
@@ -72,7 +74,7 @@ def open_image_tree(path: str, options: DatasetOptions) -> ClientSource:
     Raises:
       DatasetError: folders of several depths, fewer than two classes, or images that are damaged or not alike.
     """
-    refuse_options(path, "a folder of images", options, *OF_TABLES, *OF_TEXT, "layout")
+    refuse_options(path, "a folder of images", options, TableOptions, TextOptions, "layout")
     if options.task not in ("", None, CLASSIFICATION, BINARY):
         raise DatasetError(f"{path}: task={options.task}: the folders of images are classes, expected {CLASSIFICATION}")
     tree = find_images(path)

@@ -7,8 +7,11 @@ import zipfile
 from datasets.arrays import ArrayDataset
 from datasets.dataset import DatasetOptions
 from datasets.file_formats import FileFormat
+from datasets.image_options import ImageOptions
 from datasets.npz import choose_partition, load_npz_arrays
-from datasets.unused_options import OF_IMAGES, OF_TABLES, OF_TEXT, refuse_options
+from datasets.tables.options import TableOptions
+from datasets.text_options import TextOptions
+from datasets.unused_options import refuse_options
 
 
 def is_npz(path: str) -> bool:
@@ -29,7 +32,7 @@ def _is_zip_of_arrays(path: str) -> bool:
 
 def open_npz(path: str, options: DatasetOptions) -> ArrayDataset:
     """The file's arrays; see `datasets.npz`."""
-    refuse_options(path, "an npz file", options, *OF_TABLES, *OF_IMAGES, *OF_TEXT)
+    refuse_options(path, "an npz file", options, TableOptions, ImageOptions, TextOptions)
     return load_npz_arrays(path, options.seed, options.layout, options.scale, options.task)
 
 

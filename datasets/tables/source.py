@@ -10,6 +10,7 @@ from datasets.errors import DatasetError
 from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore
 from datasets.file_digest import compute_source_digest
 from datasets.file_formats import name_data
+from datasets.image_options import ImageOptions
 from datasets.label_format import LABEL_KINDS
 from datasets.layouts import AUTO, FEATURES
 from datasets.stored_source import Reading, open_store, scale_source, serve
@@ -19,7 +20,8 @@ from datasets.tables.scan import scan_table
 from datasets.tables.table import Table, list_names
 from datasets.tables.windows import GAP, WindowedExamples, cut_windows
 from datasets.tables.writing import write_table
-from datasets.unused_options import OF_IMAGES, OF_TEXT, refuse_options
+from datasets.text_options import TextOptions
+from datasets.unused_options import refuse_options
 
 VERSION = 1  # of how a table is read; another makes new stores
 
@@ -65,7 +67,7 @@ def choose_table_partition(table: Table, options: DatasetOptions) -> str:
 
 
 def _check_options(table: Table, roles: Roles, options: DatasetOptions) -> None:
-    refuse_options(table.path, "a table", options, *OF_TEXT, *(() if roles.block else OF_IMAGES))
+    refuse_options(table.path, "a table", options, TextOptions, *(() if roles.block else (ImageOptions,)))
     if options.window and roles.block:
         raise DatasetError(
             f"{table.path}: window={options.window} is for columns of numbers, {roles.block} holds arrays"

@@ -7,6 +7,7 @@ from typing import Any
 from datasets.catalog import DATASET_NAMES, check_dataset_name
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO, BYTES, NO_SCALE, SCALE_FORM, parse_factor
+from datasets.option_needs import FILES, NPZ
 from launch.settings.data_flags import CLIENT, FEDERATED
 from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, OFF, ON, RAY_CLIENT, RAY_PLACES, TFF
 from launch.settings.suggestions import suggest_value
@@ -79,9 +80,9 @@ def _suggest_dataset(dataset: str) -> str:
 
 
 def _check_conflicts(config: Any) -> None:
-    if bool(config.data) != (config.dataset == "files"):
+    if bool(config.data) != (config.dataset == FILES):
         raise ConfigError("data", config.data, "a file or folder of yours, and no other --dataset beside it")
-    if bool(config.npz) != (config.dataset == "npz"):
+    if bool(config.npz) != (config.dataset == NPZ):
         raise ConfigError("npz", config.npz, "a file together with --dataset=npz, and only then")
     if config.bias_min > config.bias_max:
         raise ConfigError("bias_min", config.bias_min, f"at most --bias_max={config.bias_max}")

@@ -9,11 +9,11 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from datasets.catalog import DatasetOptions, find_dataset
-from datasets.layouts import AUTO
+from datasets.catalog import find_dataset
+from datasets.option_needs import FILES
 from datasets.partition_settings import NO_VARIANT, VALIDATION_POOL
 from launch.settings.algorithms import ALGORITHMS, OWN_FORM, Algorithm
-from launch.settings.data_flags import DataFlags, OwnDataFlags
+from launch.settings.data_flags import DataFlags, OwnDataFlags, choose_options
 from launch.settings.flag_fields import FlagField, IdleFlag, find_idle_flags, iterate_fields, replace_fields
 from launch.settings.own_algorithm import load_own_algorithm
 from launch.settings.partition_flags import ArchetypeFlags, PartitionFlags
@@ -22,7 +22,6 @@ from launch.settings.run_flags import DeviceFlags, FolderFlags, ModelFlags, Roun
 from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Setting, check, setting, shrink
 
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
-FILES = "files"  # the data set of --data
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,11 +107,8 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
         defaults["dataset"] = FILES
     dataset = values.get("dataset", defaults.get("dataset", RunConfig.dataset))
     check_dataset(dataset)
-    task = values.get("task", AUTO)
-    of_data = {field.name for field in dataclasses.fields(DatasetOptions)} & set(values)
-    options = DatasetOptions(**{**{name: values[name] for name in of_data}, "task": "" if task == AUTO else task})
     row = find_dataset(dataset)
-    if "partition" not in values and (partition := row.find_partition(options)):
+    if "partition" not in values and (partition := row.find_partition(choose_options(values))):
         defaults["partition"] = partition
     values = {**defaults, **values}
     shared = {field.name: values[field.name] for field in shared_fields() if field.name in values}

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from datasets.catalog import get_title
-from launch.settings.run_config import FILES, find_algorithm
+from datasets.option_needs import FILES
+from launch.settings.run_config import find_algorithm
 
 OWN_FILES = {FILES: "data", "npz": "npz"}  # the flag that names the user's own file, by data set
 

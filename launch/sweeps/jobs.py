@@ -11,10 +11,10 @@ from datasets.catalog import find_dataset
 from datasets.example_format import ExampleFormat
 from launch.runs.errors import RunFolderError
 from launch.runtimes.processor import list_cores
+from launch.settings.data_flags import choose_options
 from launch.settings.run_config import RunConfig
 from launch.sweeps.local_runs import LocalEngine
 from launch.sweeps.tasks import Task, is_finished
-from launch.training.federation import choose_options
 from models.model_names import MOST_WEIGHTS, NUM_WEIGHTS, STUDENT_OF_RANK, WIDTH_MODELS
 from tff_algos.settings.config_fields import setting
 
@@ -92,7 +92,7 @@ def share_cores(cores: Sequence[int], jobs: int) -> list[list[int]]:
 
 def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
     """What a run on so many cores may take, roughly and rather too much than too little."""
-    row, options = find_dataset(config.dataset), choose_options(config)
+    row, options = find_dataset(config.dataset), choose_options(vars(config))
     form = None if row.format is None else row.find_format(options)
     own = row.find_model(options) or choose_student(form)
     models = [own if name == "auto" else name for name in config.algorithm.model_names or (config.model,)]

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datasets.arrays import ArrayDataset
-from datasets.catalog import DATASETS, DatasetOptions, find_dataset, is_users_own
+from datasets.catalog import DATASETS, find_dataset, is_users_own
 from datasets.client_source import TRAIN, ClientSource
 from datasets.data_notes import note_content, note_numbers
 from datasets.device_table import load_device_profiles
 from datasets.federate import PartitionSettings, build_federated_data, default_client_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
+from datasets.option_needs import FILES, NPZ
 from datasets.partition_settings import ArchetypeSettings, PachinkoSettings, VariantSettings
 from datasets.smoke import make_random_arrays
 from datasets.standardized_clients import standardize_clients
 from launch.progress import say_while_waiting
 from launch.runs.stored_data import ARE_FEATURES, FEATURE_DEVIATIONS, FEATURE_MEANS, TAKES_TOKENS, read_label_format
-from launch.settings.data_flags import CLIENT, NONE
-from launch.settings.run_config import FILES, RunConfig
+from launch.settings.data_flags import CLIENT, NONE, choose_options
+from launch.settings.run_config import RunConfig
 from launch.settings.runtimes import ON
 
 MOST_NOTED_CLIENTS = 20
@@ -47,7 +48,7 @@ def load_federated_data(config: RunConfig) -> FederatedData:
 
 
 def _load(config: RunConfig) -> FederatedData:
-    row, options = find_dataset(config.dataset), choose_options(config)
+    row, options = find_dataset(config.dataset), choose_options(vars(config))
     is_random = config.smoke and row.is_drawn_for_smoke
     arrays = make_random_arrays(row, options) if is_random else row.load(options)
     labels_per_client = config.labels_per_client
@@ -89,15 +90,7 @@ def find_scale(config: RunConfig) -> str | None:
     """How a user's own numbers are scaled: --scale, "" where there is nothing for it, None where the loader does it."""
     if config.dataset not in DATASETS:
         return None
-    return config.scale if config.dataset == "npz" else ""
-
-
-def choose_options(config: RunConfig) -> DatasetOptions:
-    """What the loader is told. Each option but `download` has a flag of its name, where "" stands for None."""
-    names = {field.name for field in dataclasses.fields(DatasetOptions)} - {"download"}
-    values = {name: getattr(config, name) for name in names}
-    options = DatasetOptions(**{name: None if value == "" else value for name, value in values.items()})
-    return dataclasses.replace(options, task="" if config.task == AUTO else config.task)
+    return config.scale if config.dataset == NPZ else ""
 
 
 def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True) -> "ModelSpec":
@@ -154,7 +147,7 @@ def _choose_model(name: str, config: RunConfig, data: Mapping[str, Any]) -> str:
         return name
     if config.dataset == FILES and data.get(ARE_FEATURES):
         return "perceptron"
-    own = DATASETS[config.dataset].find_model(choose_options(config)) if config.dataset in DATASETS else ""
+    own = DATASETS[config.dataset].find_model(choose_options(vars(config))) if config.dataset in DATASETS else ""
     return own or AUTO
 
 

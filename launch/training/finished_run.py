@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
+from datasets.option_needs import FILES
 from launch.progress import say
 from launch.runs.checksums import check_sums
 from launch.runs.columns import (
@@ -33,7 +34,7 @@ from launch.runs.stored_data import check_data_section
 from launch.runs.tables import iterate_records, remove_unfinished
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
-from launch.settings.run_config import FILES, RunConfig, build_run_config, find_algorithm
+from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
 from launch.training.federation import build_spec, load_federated_data
 from tff_algos.settings.config_fields import setting
 

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 
 from datasets import catalog
+from datasets.building.options import BUILDING_HETEROGENEITY
 from datasets.building.rooms import DEGREES
 from datasets.catalog import DATASETS, Dataset, DatasetOptions
 from datasets.dataset import resolve_reference
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.har import HAR_FORMATS
+from datasets.har_options import HAR_FEATURES
 from datasets.occupancy import OCCUPANCY_FORMATS
+from datasets.occupancy_options import OCCUPANCY_FEATURES
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +30,9 @@ def test_names_cost_nothing_to_import():
 
 
 def test_the_names_of_variants_are_those_of_the_loaders():
-    assert tuple(HAR_FORMATS) == catalog.HAR_FEATURES
-    assert tuple(DEGREES) == catalog.BUILDING_HETEROGENEITY
-    assert tuple(OCCUPANCY_FORMATS) == catalog.OCCUPANCY_FEATURES
+    assert tuple(HAR_FORMATS) == HAR_FEATURES
+    assert tuple(DEGREES) == BUILDING_HETEROGENEITY
+    assert tuple(OCCUPANCY_FORMATS) == OCCUPANCY_FEATURES
 
 
 @pytest.mark.parametrize("row", DATASETS.values(), ids=lambda row: row.name)
