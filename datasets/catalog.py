@@ -6,7 +6,6 @@ import typing
 from datasets import terms
 from datasets.dataset import Dataset, DatasetLocation, DatasetOptions
 from datasets.errors import DatasetError
-from datasets.option_needs import is_users_own
 from datasets.own_dataset import load_own_row
 from tff_algos.settings.config_fields import is_own
 
@@ -21,7 +20,6 @@ __all__ = [
     "check_dataset_name",
     "find_dataset",
     "get_title",
-    "is_users_own",
     "load_arrays",
     "locate",
 ]

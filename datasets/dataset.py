@@ -20,6 +20,7 @@ from datasets.har_options import HarOptions
 from datasets.image_options import ImageOptions
 from datasets.layouts import ArrayOptions
 from datasets.occupancy_options import OccupancyOptions
+from datasets.options import declare_options
 from datasets.stackoverflow_options import StackOverflowOptions
 from datasets.tables.options import TableOptions
 from datasets.terms import COMMERCIAL_USE, UNKNOWN, Terms
@@ -31,14 +32,14 @@ if typing.TYPE_CHECKING:
     from datasets.example_format import ExampleFormat
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@declare_options
 class CatalogOptions(
     StackOverflowOptions, Cifar100Options, EmnistOptions, OccupancyOptions, BuildingOptions, HarOptions
 ):
     """The variants of data sets of the catalog."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@declare_options
 class OwnDataOptions(ArrayOptions, TextOptions, ImageOptions, TableOptions, FileOptions):
     """How a user's own data are read."""
 
@@ -60,7 +61,7 @@ class DatasetOptions(OwnDataOptions, CatalogOptions):
     data_dir: str = ""
     download: bool = True
     seed: int = 0
-    task: str = ""
+    task: str = dataclasses.field(default="", kw_only=True)
 
 
 class DatasetLocation(typing.NamedTuple):

@@ -1,14 +1,12 @@
 """What the reader of EMNIST may be told. Imports nothing heavy."""
 
-import dataclasses
-
-from datasets.option_needs import of_files_or
+from datasets.options import declare_options, of_files_or
 from tff_algos.settings.config_fields import setting
 
 EMNIST_LABELS = ("digits", "all")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@declare_options
 class EmnistOptions:
     """See `datasets.emnist`."""
 

@@ -1,9 +1,8 @@
 """Where a user's own file lies and what it is. Imports nothing heavy."""
 
-import dataclasses
 import pathlib
 
-from datasets.option_needs import OF_FILES
+from datasets.options import OF_FILES, declare_options
 from tff_algos.settings.config_fields import setting
 
 AUTO = "auto"
@@ -13,7 +12,7 @@ FORMAT_NAMES = tuple(
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@declare_options
 class FileOptions:
     """See `datasets.file_formats`."""
 

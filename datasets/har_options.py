@@ -1,13 +1,12 @@
 """What the reader of UCI HAR may be told. Imports nothing heavy."""
 
-import dataclasses
-
+from datasets.options import declare_options
 from tff_algos.settings.config_fields import needs_value, setting
 
 HAR_FEATURES = ("statistics", "inertial")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@declare_options
 class HarOptions:
     """See `datasets.har`."""
 

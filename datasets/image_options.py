@@ -1,14 +1,12 @@
 """How images of files are read, whatever the format. Imports nothing heavy."""
 
-import dataclasses
-
-from datasets.option_needs import of_files_or
+from datasets.options import declare_options, of_files_or
 from tff_algos.settings.config_fields import setting
 
 IMAGE_COLOURS = ("auto", "grey", "colour")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@declare_options
 class ImageOptions:
     """See `datasets.image_pixels`."""
 

@@ -11,7 +11,6 @@ Layouts, by the shape of `x`; all others add or move axes until the last one is 
   auto: by shape and dtype, see `resolve_layout`.
 """
 
-import dataclasses
 import math
 import re
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
 from datasets.label_format import TASK_NAMES
-from datasets.option_needs import FILES, NPZ, is_users_own
+from datasets.options import FILES, NPZ, declare_options, is_users_own
 from tff_algos.settings.config_fields import Needs, setting
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ _AXES = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@declare_options
 class ArrayOptions:
     """A user's own arrays, and how they are read. See `datasets.npz_labels` for the tasks."""
 

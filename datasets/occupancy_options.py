@@ -1,14 +1,13 @@
 """What the reader of Occupancy Detection may be told. Imports nothing heavy."""
 
-import dataclasses
-
+from datasets.options import declare_options
 from tff_algos.settings.config_fields import needs_value, setting
 
 OCCUPANCY_FEATURES = ("temperature_humidity", "all")
 OF_OCCUPANCY = needs_value("dataset", "occupancy")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@declare_options
 class OccupancyOptions:
     """See `datasets.occupancy`."""
 

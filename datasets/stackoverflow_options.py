@@ -1,14 +1,12 @@
 """What the reader of Stack Overflow may be told. Imports nothing heavy."""
 
-import dataclasses
-
-from datasets.option_needs import of_files_or
+from datasets.options import declare_options, of_files_or
 from tff_algos.settings.config_fields import setting
 
 STACKOVERFLOW_TASKS = ("next_word", "tags")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@declare_options
 class StackOverflowOptions:
     """See `datasets.stackoverflow`; beside it `TextOptions`."""
 

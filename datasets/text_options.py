@@ -1,14 +1,12 @@
 """How text becomes tokens, whatever the format. Imports nothing heavy."""
 
-import dataclasses
-
-from datasets.option_needs import FILES, of_files_or
+from datasets.options import FILES, declare_options, of_files_or
 from tff_algos.settings.config_fields import Needs, setting
 
 TEXT_DATASETS = (FILES, "shakespeare", "stackoverflow")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@declare_options
 class TextOptions:
     """Each format of text has a protocol of its own, which 0 stands for."""
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from datasets.catalog import find_dataset, get_title
 from datasets.dataset import DatasetOptions
 from datasets.file_formats import find_format
-from datasets.option_needs import FILES
+from datasets.options import FILES
 from launch.command_line import parse_command, run_command
 from launch.inspection.findings import describe, inspect_data
 from launch.inspection.page import BAR, PLAIN_BAR, list_lines

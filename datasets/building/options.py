@@ -1,14 +1,13 @@
 """What the simulated building may be told. Imports nothing heavy."""
 
-import dataclasses
-
+from datasets.options import declare_options
 from tff_algos.settings.config_fields import Needs, needs_value, setting
 
 BUILDING_HETEROGENEITY = ("low", "medium", "high", "structured")
 OF_BUILDING = needs_value("dataset", "building")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@declare_options
 class BuildingOptions:
     """See `datasets.building.readings`."""
 

@@ -1,15 +1,13 @@
 """How tables are read: which column is what, and what cells become. Imports nothing heavy."""
 
-import dataclasses
-
-from datasets.option_needs import OF_FILES
+from datasets.options import OF_FILES, declare_options
 from tff_algos.settings.config_fields import Needs, setting
 
 MISSING = ("refuse", "median", "drop")
 CATEGORIES = ("one_hot", "index")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@declare_options
 class TableOptions:
     """See `datasets.tables.roles` for columns, and `datasets.tables.windows` for windows."""
 

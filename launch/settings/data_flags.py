@@ -8,7 +8,7 @@ from typing import Any
 from datasets.catalog import DATASET_NAMES
 from datasets.dataset import CatalogOptions, DatasetOptions, OwnDataOptions
 from datasets.layouts import AUTO
-from datasets.option_needs import is_users_own
+from datasets.options import is_users_own
 from models.task_kinds import LOSSES
 from tff_algos.settings.config_fields import Needs, needs_value, setting
 

@@ -7,7 +7,7 @@ from typing import Any
 from datasets.catalog import DATASET_NAMES, check_dataset_name
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO, BYTES, NO_SCALE, SCALE_FORM, parse_factor
-from datasets.option_needs import FILES, NPZ
+from datasets.options import FILES, NPZ
 from launch.settings.data_flags import CLIENT, FEDERATED
 from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, OFF, ON, RAY_CLIENT, RAY_PLACES, TFF
 from launch.settings.suggestions import suggest_value

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datasets.catalog import find_dataset
-from datasets.option_needs import FILES
+from datasets.options import FILES
 from datasets.partition_settings import NO_VARIANT, VALIDATION_POOL
 from launch.settings.algorithms import ALGORITHMS, OWN_FORM, Algorithm
 from launch.settings.data_flags import DataFlags, OwnDataFlags, choose_options

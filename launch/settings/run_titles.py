@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datasets.catalog import get_title
-from datasets.option_needs import FILES
+from datasets.options import FILES
 from launch.settings.run_config import find_algorithm
 
 OWN_FILES = {FILES: "data", "npz": "npz"}  # the flag that names the user's own file, by data set

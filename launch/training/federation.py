@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datasets.arrays import ArrayDataset
-from datasets.catalog import DATASETS, find_dataset, is_users_own
+from datasets.catalog import DATASETS, find_dataset
 from datasets.client_source import TRAIN, ClientSource
 from datasets.data_notes import note_content, note_numbers
 from datasets.device_table import load_device_profiles
 from datasets.federate import PartitionSettings, build_federated_data, default_client_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
-from datasets.option_needs import FILES, NPZ
+from datasets.options import FILES, NPZ, is_users_own
 from datasets.partition_settings import ArchetypeSettings, PachinkoSettings, VariantSettings
 from datasets.smoke import make_random_arrays
 from datasets.standardized_clients import standardize_clients

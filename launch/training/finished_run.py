@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
-from datasets.option_needs import FILES
+from datasets.options import FILES
 from launch.progress import say
 from launch.runs.checksums import check_sums
 from launch.runs.columns import (

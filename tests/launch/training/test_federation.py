@@ -14,6 +14,7 @@ from datasets.errors import DatasetError
 from datasets.partition_settings import ArchetypeSettings
 from launch import evaluate, export, train
 from launch.runs.columns import CONFIG_FILE
+from launch.settings.data_flags import choose_options
 from launch.settings.run_config import RunConfig, build_run_config, flag_values
 from launch.training.federation import load_federated_data
 
@@ -25,11 +26,11 @@ def load(tmp_path, **values):
 
 
 def test_every_option_of_a_data_set_has_a_flag_with_the_same_default():
-    config = build_run_config({"algo": "fedavg", "data_dir": ""})
-    assert isinstance(config, RunConfig)
+    flags = flag_values(build_run_config({"algo": "fedavg", "data_dir": ""}))
     for field in dataclasses.fields(DatasetOptions):
-        if field.name not in ("download", "task"):  # auto stands for the task that the labels tell
-            assert getattr(config, field.name) == (field.default or type(getattr(config, field.name))()), field.name
+        if field.name not in ("download", "task"):
+            assert flags[field.name] == field.default, field.name
+    assert choose_options(flags) == DatasetOptions()  # --task=auto stands for the task that the labels tell
 
 
 def test_a_building_of_the_flags_is_simulated(tmp_path):
