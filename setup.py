@@ -1,4 +1,4 @@
-"""Installs the four packages of the suite. Exact versions of everything are in requirements.lock."""
+"""Installs the packages of the suite. Exact versions of everything are in requirements.lock."""
 
 import pathlib
 
@@ -27,7 +27,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11,<3.12",
-    packages=find_packages(include=["datasets*", "models*", "tff_algos*", "launch*"]),
+    packages=find_packages(include=["files*", "datasets*", "models*", "tff_algos*", "launch*"]),
     package_data={
         "datasets": ["*.csv"],
         "launch": ["tflite/web/*", "comparison/web/*"],

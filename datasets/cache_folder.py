@@ -1,13 +1,9 @@
-"""Where downloads and client files are kept when the user names no folder."""
+"""Where the files of a data set may lie: in the user's folder, or in the cache."""
 
 import os
 from collections.abc import Iterable
 
-
-def default_cache_dir(kind: str) -> str:
-    """The folder for `kind` ("data", "shards") under XDG_CACHE_HOME, by default ~/.cache; not created."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(os.path.abspath(base), "federated_suite", kind)
+from files.cache_folder import default_cache_dir
 
 
 def search_dirs(data_dir: str | None, subfolder: str) -> list[str]:

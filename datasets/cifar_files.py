@@ -1,12 +1,10 @@
 """The official batch files of CIFAR-10 and CIFAR-100, in their folder or its archive.
 
 A batch file is a pickled dictionary: `data`, uint8 (images, 3072), a row the red, then the green, then the blue values
-of an image, row by row; lists of labels. It is read by an unpickler that makes arrays and nothing else.
+of an image, row by row; lists of labels.
 """
 
-import io
 import os
-import pickle
 import tarfile
 import zlib
 from collections.abc import Iterable
@@ -14,16 +12,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from datasets.errors import DatasetError
+from files.reading import explain_errors, read_regular
+from files.unpickling import read_pickled_dictionary
 
 _VALUES_PER_IMAGE = 3 * 32 * 32
-# What a pickled array consists of: the names are those of old and new NumPy, and of bytes from Python 2.
-_ARRAY_PARTS = {
-    ("numpy.core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
-    ("numpy._core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
-    ("_codecs", "encode"): lambda text, encoding: text.encode(encoding),
-}
 
 
 def read_batch_files(source: str, folder_name: str, names: Iterable[str]) -> dict[str, bytes]:
@@ -38,11 +30,8 @@ def read_batch_files(source: str, folder_name: str, names: Iterable[str]) -> dic
 def _read_folder(source: str, names: Iterable[str]) -> dict[str, bytes]:
     contents = {}
     for name in names:
-        try:
-            with open(os.path.join(source, name), "rb") as file:
-                contents[name] = file.read()
-        except OSError as error:
-            raise DatasetError(f"{source}: {name} cannot be read ({error.strerror}); unpack it again") from None
+        with explain_errors(source, DatasetError, f"{name} cannot be read", "unpack it again"):
+            contents[name] = read_regular(os.path.join(source, name))
     return contents
 
 
@@ -69,16 +58,6 @@ def _check_complete(source: str, contents: dict[str, bytes], names: Iterable[str
         raise DatasetError(f"{source}: {missing[0]} is missing; expected the official archive, download it again")
 
 
-class _ArrayUnpickler(pickle.Unpickler):
-    """Makes dictionaries, lists, numbers, strings and arrays; a file that asks for anything else is refused."""
-
-    def find_class(self, module: str, name: str):
-        try:
-            return _ARRAY_PARTS[module, name]
-        except KeyError:
-            raise pickle.UnpicklingError(f"it holds a {module}.{name}") from None
-
-
 def read_batch(
     where: str, content: bytes, title: str = "CIFAR-10", label_keys: tuple[str, ...] = ("labels",)
 ) -> tuple[np.ndarray, ...]:
@@ -94,7 +73,7 @@ def read_batch(
       DatasetError: damaged, truncated or no such batch.
     """
     try:
-        batch = _ArrayUnpickler(io.BytesIO(content), encoding="bytes").load()
+        batch = read_pickled_dictionary(content, "bytes")
         data, labels = batch[b"data"], [np.array(batch[key.encode()]) for key in label_keys]
     except Exception as error:  # a damaged pickle can raise almost anything
         reason = f"no {error} in it" if isinstance(error, KeyError) else error

@@ -1,20 +1,19 @@
 """Copies of single clients' files, on a machine that does not have the folder that a run wrote them to.
 
 A copy lies in a cache folder of that machine, under the digest of its data, so that later runs find it. It counts only
-if every file has the size that the machine with the original gives, and each file gets its name when it is complete:
-no lock is needed.
+if every file has the size that the machine with the original gives, and the right sum. Each file gets its name when it
+is complete: no lock is needed.
 """
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
 
-from datasets.cache_folder import default_cache_dir
-from datasets.client_files import write_open_entry, write_whole
-from datasets.federated_data import SPLITS
+from datasets.client_files import SUFFIXES, is_client_whole, write_client
+from files.cache_folder import default_cache_dir
 
 _CLIENT_PATH = re.compile(r".*/(?P<digest>[0-9a-f]{64})/(?P<client>client_\d+)", re.DOTALL)
-_SUFFIXES = tuple(f".{split}.{kind}" for split in SPLITS for kind in "xy")
 
 
 def default_copies_dir() -> str:
@@ -29,13 +28,13 @@ def is_client_path(path: str) -> bool:
 
 def measure_files(path: str) -> dict[str, int]:
     """The sizes in bytes of a client's files, by what follows `path` in their names. Raises OSError."""
-    return {suffix: os.stat(path + suffix).st_size for suffix in _SUFFIXES}
+    return {suffix: os.stat(path + suffix).st_size for suffix in SUFFIXES}
 
 
 def read_files(path: str) -> dict[str, bytes]:
     """The contents of a client's files, by what follows `path` in their names. Raises OSError."""
     contents = {}
-    for suffix in _SUFFIXES:
+    for suffix in SUFFIXES:
         with open(path + suffix, "rb") as file:
             contents[suffix] = file.read()
     return contents
@@ -49,21 +48,18 @@ def find_files(path: str, sizes: Mapping[str, int], copies_dir: str) -> str | No
       sizes: what `measure_files` gave there.
       copies_dir: the folder of copies.
     """
-    for place in (path, _name_copy(path, copies_dir)):
-        try:
-            if measure_files(place) == sizes:
+    copy = _name_copy(path, copies_dir)
+    for place in (path, copy):
+        with contextlib.suppress(OSError):
+            if measure_files(place) == sizes and (place == path or is_client_whole(copy)):
                 return place
-        except OSError:
-            continue
     return None
 
 
 def write_copy(path: str, contents: Mapping[str, bytes], copies_dir: str) -> str:
     """Writes what `read_files(path)` gave on another machine. Returns the copy's path; raises OSError."""
     copy = _name_copy(path, copies_dir)
-    write_open_entry(os.path.dirname(copy))
-    for suffix, content in contents.items():
-        write_whole(copy + suffix, content)
+    write_client(copy, contents)
     return copy
 
 

@@ -7,7 +7,6 @@ its digest is right, so a file under its final name is complete. Where no digest
 import contextlib
 import dataclasses
 import fcntl
-import hashlib
 import http.client
 import os
 import shutil
@@ -19,6 +18,8 @@ import urllib.request
 from datasets.cache_folder import describe_missing, search_dirs
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.errors import DatasetError
+from files.digests import compute_sum
+from files.reading import describe
 
 _NUM_ATTEMPTS = 3
 _CHUNK_BYTES = 1 << 20
@@ -101,7 +102,7 @@ def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(part_path)
     except OSError as error:
-        raise DownloadError(f"cannot write {path}: {error.strerror or error}; choose another --data_dir") from None
+        raise DownloadError(f"cannot write {path}: {describe(error)}; choose another --data_dir") from None
     return path
 
 
@@ -129,11 +130,11 @@ def _fetch_from_address(address: str, sha256: str, part, timeout_s: float) -> st
             if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
                 return f"the server answered {error.code} {error.reason}"
         except urllib.error.URLError as error:
-            return f"no connection: {getattr(error.reason, 'strerror', None) or error.reason}"
+            return f"no connection: {describe(error.reason)}"
         except (http.client.HTTPException, ssl.SSLError, TimeoutError, ConnectionError) as error:
             problem = f"the connection broke: {str(error) or type(error).__name__}"
             continue
-        if not sha256 or compute_file_digest(part.name) == sha256:
+        if not sha256 or compute_sum(part.name) == sha256:
             return None
         part.truncate(0)
         problem = "wrong digest: the server gave another or a damaged file"
@@ -155,9 +156,3 @@ def _append_missing_bytes(address: str, part, timeout_s: float) -> None:
     num_new_bytes = part.seek(0, os.SEEK_END) - num_present_bytes
     if expected_bytes is not None and num_new_bytes != int(expected_bytes):
         raise ConnectionError(f"{num_new_bytes} of {expected_bytes} bytes came")
-
-
-def compute_file_digest(path: str) -> str:
-    """SHA-256 of a file's bytes, in hex."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

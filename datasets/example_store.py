@@ -5,26 +5,23 @@ raw files, rows of `x` and of `y` in the order of the file, with the client and 
 client's rows are then looked up, whatever lies between them. Nothing but the piece at hand is ever in memory.
 """
 
-import contextlib
-import json
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from datasets.cache_folder import default_cache_dir
 from datasets.client_source import TEST, TRAIN, VALIDATION
 from datasets.errors import DatasetError
+from files.cache import Cache
+from files.cache_folder import default_cache_dir
+from files.reading import describe
 
 FORMAT_NAME, FORMAT_VERSION = "federated-suite example store", 2
 INDEX_FILE = "store.json"
 LEFT_OUT = "left_out"  # rows that are nobody's example, but keep their place between others
 SPLIT_ORDER = (TRAIN, VALIDATION, TEST, LEFT_OUT)
 _CODES = {name: code for code, name in enumerate(SPLIT_ORDER)}
-_WRITING_PREFIX = ".writing-"
 ROWS_AT_A_TIME = 2**16  # that are changed after they were written
 
 
@@ -242,68 +239,27 @@ def open_or_write_store(
     Raises:
       DatasetError: `write` fails, the file has no example, or the folder cannot be written.
     """
-    store_dir = store_dir or default_store_dir()
-    folder = os.path.join(store_dir, digest)
-    index = _read_index(folder)
-    if index is not None:
-        return ExampleStore(folder, index)
-    draft = os.path.join(store_dir, f"{_WRITING_PREFIX}{digest}-{secrets.token_hex(8)}")
+    cache = _get_cache(store_dir)
+
+    def fill(folder: str) -> dict[str, Any]:
+        writer = StoreWriter(folder)
+        try:
+            facts = dict(write(writer))
+        finally:
+            content = writer.close()
+        if not writer.num_rows:
+            raise DatasetError("no example was found")
+        return {**content, "facts": facts}
+
     try:
-        os.makedirs(draft)
-        # First of all, so that a draft left by a killed process is known as ours.
-        _write_index(draft, {})
-        index = _fill(draft, write)
-        with contextlib.suppress(OSError):  # another process may have been quicker, or left a damaged one
-            os.rename(draft, folder)
-        if _read_index(folder) is None:
-            shutil.rmtree(folder, ignore_errors=True)
-            os.rename(draft, folder)
+        index = cache.find_or_write(digest, fill)
     except OSError as error:
-        raise DatasetError(f"cannot write the examples into {store_dir}: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return ExampleStore(folder, index)
+        raise DatasetError(f"cannot write the examples into {cache.folder}: {describe(error)}") from None
+    return ExampleStore(cache.name_entry(digest), index)
 
 
-def _fill(draft: str, write: Callable[[StoreWriter], Mapping[str, Any]]) -> dict[str, Any]:
-    writer = StoreWriter(draft)
-    try:
-        facts = dict(write(writer))
-    finally:
-        content = writer.close()
-    if not writer.num_rows:
-        raise DatasetError("no example was found")
-    sizes = {name: os.path.getsize(os.path.join(draft, name)) for name in os.listdir(draft) if name != INDEX_FILE}
-    index = {**content, "facts": facts, "files": sizes}
-    _write_index(draft, index)
-    return index
-
-
-def _write_index(folder: str, index: Mapping[str, Any]) -> None:
-    with open(os.path.join(folder, INDEX_FILE), "w", encoding="utf-8") as file:
-        json.dump({"format": FORMAT_NAME, "version": FORMAT_VERSION, **index}, file)
-
-
-def _read_any_index(folder: str) -> dict[str, Any] | None:
-    """The index of a store, whole or not; None if there is none of ours."""
-    try:
-        with open(os.path.join(folder, INDEX_FILE), encoding="utf-8") as file:
-            index = json.load(file)
-    except (OSError, ValueError, RecursionError):
-        return None
-    return index if isinstance(index, dict) and index.get("format") == FORMAT_NAME else None
-
-
-def _read_index(folder: str) -> dict[str, Any] | None:
-    """The index of a whole store; None if there is none, or a file of it is missing or of another size."""
-    index = _read_any_index(folder)
-    if index is None or index.get("version") != FORMAT_VERSION:
-        return None
-    try:
-        sizes = {name: os.path.getsize(os.path.join(folder, name)) for name in index["files"]}
-    except (OSError, KeyError, TypeError):
-        return None
-    return index if sizes == index["files"] else None
+def _get_cache(store_dir: str | None) -> Cache:
+    return Cache(store_dir or default_store_dir(), FORMAT_NAME, FORMAT_VERSION, INDEX_FILE)
 
 
 def clean_store_dir(store_dir: str | None = None) -> int:
@@ -314,13 +270,7 @@ def clean_store_dir(store_dir: str | None = None) -> int:
     Raises:
       DatasetError: one cannot be deleted.
     """
-    store_dir, freed_bytes = store_dir or default_store_dir(), 0
     try:
-        for item in os.scandir(store_dir) if os.path.isdir(store_dir) else ():
-            if item.is_dir(follow_symlinks=False) and _read_any_index(item.path):
-                num_bytes = sum(file.stat(follow_symlinks=False).st_size for file in os.scandir(item.path))
-                shutil.rmtree(item.path)
-                freed_bytes += num_bytes
+        return _get_cache(store_dir).clean()
     except OSError as error:
-        raise DatasetError(f"cannot delete {error.filename}: {error.strerror or error}") from None
-    return freed_bytes
+        raise DatasetError(f"cannot delete {error.filename}: {describe(error)}") from None

@@ -8,9 +8,11 @@ from collections.abc import Collection
 
 import numpy as np
 
-from datasets.client_files import write_open_entry, write_whole
-from datasets.errors import DatasetError
-from datasets.federated_data import SPLITS, ClientFiles, FederatedData
+from datasets.client_file_copies import read_files
+from datasets.client_files import explain_write_errors, is_client_whole, write_client
+from datasets.federated_data import ClientFiles, FederatedData
+
+_LABELS = ".train.y"
 
 
 def flip_labels(data: FederatedData, clients: Collection[int]) -> FederatedData:
@@ -31,20 +33,10 @@ def _flip(client: ClientFiles, data: FederatedData) -> ClientFiles:
 
 
 def _write(client: ClientFiles, entry: str, name: str, num_classes: int, label_dtype: str) -> None:
-    last = os.path.join(entry, f"{name}.train.y")
-    path = client.path
-    try:
-        if os.path.exists(last):
-            return
-        write_open_entry(entry)
-        for suffix in [f".{split}.{kind}" for split in SPLITS for kind in "xy"]:
-            if suffix != ".train.y":
-                with open(path + suffix, "rb") as file:
-                    write_whole(os.path.join(entry, name + suffix), file.read())
-        labels = np.fromfile(f"{path}.train.y", label_dtype)
-        write_whole(last, (num_classes - 1 - labels).astype(label_dtype).tobytes())
-    except OSError as error:
-        raise DatasetError(
-            f"cannot write client files into {os.path.dirname(entry)}: {error.strerror or error}; choose another "
-            "--client_dir"
-        ) from None
+    path, place = client.path, os.path.join(entry, name)
+    if is_client_whole(place):
+        return
+    with explain_write_errors(os.path.dirname(entry)):
+        contents = read_files(path)
+        labels = np.frombuffer(contents[_LABELS], label_dtype)
+        write_client(place, {**contents, _LABELS: (num_classes - 1 - labels).astype(label_dtype).tobytes()})

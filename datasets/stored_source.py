@@ -13,8 +13,9 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, read_example_format
 from datasets.example_store import ExampleStore, StoreWriter, open_or_write_store
 from datasets.federated_data import Preprocessing
-from datasets.file_digest import compute_source_digest
 from datasets.layouts import AUTO, NO_SCALE, choose_preprocessing, describe_examples
+from files.digests import compute_source_digest
+from files.reading import explain_errors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,10 +103,8 @@ def serve(name: str, store: ExampleStore, description: Description, digest: str)
 
 def open_store(reading: Reading) -> tuple[ExampleStore, Description, str]:
     """(store, what is in it, its digest) of files; see `open_reading`."""
-    try:
+    with explain_errors(reading.path, DatasetError):
         digest = compute_source_digest(reading.files, reading.how)
-    except OSError as error:
-        raise DatasetError(f"{reading.path}: cannot be read ({error.strerror or error})") from None
     store = open_or_write_store(digest, lambda writer: reading.write(writer).to_json())
     return store, read_description(store.facts), digest
 

@@ -1,18 +1,23 @@
 """The files of a source's clients, each client's written when somebody asks for them.
 
 The folder is an entry of the cache like any other, but its index names no clients: they come one by one, over
-several runs. A client's files count if each has the size that its number of examples gives; each file gets its name
-when it is complete, so no lock is needed.
+several runs. A client's files count if their sums are right; each file gets its name when it is complete, so no lock
+is needed.
 """
 
 import dataclasses
-import math
 import os
 from collections.abc import Mapping
 
 import numpy as np
 
-from datasets.client_files import get_client_prefix, write_open_entry, write_whole
+from datasets.client_files import (
+    SUFFIXES,
+    explain_write_errors,
+    get_client_prefix,
+    is_client_whole,
+    write_client,
+)
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS
@@ -57,18 +62,12 @@ class StreamedClients:
         if client in self._written:
             return
         place = self.get_place(client)
-        if not self._is_written(client, place):
+        if not is_client_whole(place):
             parts = self._read_parts(client)
-            try:
-                write_open_entry(self._entry)
-                for split in SPLITS:
-                    for kind, array in zip("xy", parts[split], strict=True):
-                        write_whole(f"{place}.{split}.{kind}", np.ascontiguousarray(array).tobytes())
-            except OSError as error:
-                raise DatasetError(
-                    f"cannot write client files into {os.path.dirname(self._entry)}: {error.strerror or error}; "
-                    "choose another --client_dir"
-                ) from None
+            arrays = [array for split in SPLITS for array in parts[split]]
+            contents = [np.ascontiguousarray(array).tobytes() for array in arrays]
+            with explain_write_errors(os.path.dirname(self._entry)):
+                write_client(place, dict(zip(SUFFIXES, contents, strict=True)))
         self._written.add(client)
 
     def read(self, client: int, split: str) -> Examples:
@@ -98,16 +97,3 @@ class StreamedClients:
                     f"{self.num_examples[split][client]} were counted; the file has changed, or counts wrongly"
                 )
         return parts
-
-    def _is_written(self, client: int, place: str) -> bool:
-        example_format = self._source.format
-        x_bytes = math.prod(example_format.input_shape) * np.dtype(example_format.input_dtype).itemsize
-        y_bytes = math.prod(example_format.labels.shape) * np.dtype(example_format.labels.dtype).itemsize
-        try:
-            return all(
-                os.stat(f"{place}.{split}.{kind}").st_size == size * self.num_examples[split][client]
-                for split in SPLITS
-                for kind, size in (("x", x_bytes), ("y", y_bytes))
-            )
-        except OSError:
-            return False

@@ -29,7 +29,7 @@ def end_at_once(number: int, frame: FrameType | None) -> None:
 def find_stranger() -> str:
     """What is wrong if `datasets` or another package of ours is somebody else's, in a line with the fix; or ""."""
     ours = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    for name in ("datasets", "models", "tff_algos"):
+    for name in ("files", "datasets", "models", "tff_algos"):
         spec = importlib.util.find_spec(name)
         found = list(spec.submodule_search_locations or [spec.origin]) if spec else []
         folder = os.path.join(ours, name)

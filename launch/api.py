@@ -23,11 +23,12 @@ import numpy as np
 import pandas as pd
 
 from datasets.npz import ARRAYS
+from files.writing import replace_whole
 from launch.runs import columns
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RUNS, make_next_folder
 from launch.runs.run_records import RunRecordError, read_json, read_settings
-from launch.runs.tables import iterate_whole_lines, replace_whole
+from launch.runs.tables import iterate_whole_lines
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.run_config import flag_values

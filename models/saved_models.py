@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from files.writing import replace_whole
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
 from models.stateless_dropout import StatelessDropout
@@ -33,21 +34,12 @@ def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | o
       ValueError: if the weights are not those of the model.
       OSError: if the folder cannot be written; it names the file.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     whole, model = spec.build_whole()
     model.set_weights(weights)
-    temporary = folder / f".{os.getpid()}.{_FILE_NAME}"  # Keras chooses the format by the suffix
-    try:
+    with replace_whole(Path(folder) / _FILE_NAME) as draft:  # Keras chooses the format by the suffix
         with _open_elsewhere(spec)(model):
-            whole.save(temporary)
-        _rewrite_config(temporary)
-        os.replace(temporary, folder / _FILE_NAME)
-    except OSError as error:
-        error.filename = str(folder / _FILE_NAME)  # a full disk's error has none, others have the temporary one
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
+            whole.save(draft)
+        _rewrite_config(draft)
 
 
 def load_weights(spec: ModelSpec, folder: str | os.PathLike) -> tuple[np.ndarray, ...]:

@@ -17,11 +17,12 @@ from launch.settings.flag_parsing import HELP_FLAGS
 from launch.settings.flags import list_names_of_runs
 
 ROOT = pathlib.Path(__file__).parents[1]
-PACKAGES = ("datasets", "models", "tff_algos", "launch", "reproductions")
+PACKAGES = ("files", "datasets", "models", "tff_algos", "launch", "reproductions")
 NAMES = [str(path.relative_to(ROOT)) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 HEAVY = {"tensorflow", "tensorflow_federated", "tensorflow_model_optimization", "keras"}
 FORBIDDEN = {
+    "files": {"datasets", "models", "tff_algos", "launch", "reproductions", "absl", "pandas", "pyarrow", *HEAVY},
     "datasets": {"models", "tff_algos", "launch", "reproductions", "absl", *HEAVY},
     "models": {"datasets", "tff_algos", "launch", "reproductions", "absl", "tensorflow_federated"},
     "tff_algos": {"launch", "reproductions", "absl"},

@@ -52,7 +52,7 @@ def test_theirs_before_ours_is_one_line(theirs):
 
 def test_both_installed_into_one_folder_are_one_line(theirs, tmp_path):
     """The files lie among each other then, whichever was installed last."""
-    for name in ("datasets", "models", "tff_algos", "launch"):
+    for name in ("files", "datasets", "models", "tff_algos", "launch"):
         (theirs / name).mkdir(exist_ok=True)
         shutil.copy(ROOT / name / "__init__.py", theirs / name)
     check_refused(

@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
-PACKAGES = ("datasets", "models", "tff_algos", "launch")
+PACKAGES = ("files", "datasets", "models", "tff_algos", "launch")
 READ_AT_RUN_TIME = (*("datasets/*.csv", "launch/tflite/web/*", "launch/comparison/web/*"),)
 
 

@@ -27,7 +27,6 @@ Heterogeneity multiplies the differences between locations and between sensors b
 "structured" is of another kind, of which a shared start can make use; see `rooms`.
 """
 
-import contextlib
 import csv
 import os
 from typing import NamedTuple
@@ -45,6 +44,8 @@ from datasets.building.rooms import DEGREES, Rooms, Sensors, draw_rooms, draw_se
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
+from files.reading import explain_errors
+from files.writing import replace_whole
 
 NUM_TRAIN_DAYS, NUM_TEST_DAYS = 15, 5
 MINUTES_PER_READING = 30
@@ -222,20 +223,16 @@ def write_readings_csv(readings: Readings, path: str) -> None:
       DatasetError: the file cannot be written.
     """
     path = os.path.abspath(os.path.expanduser(path))
-    draft = os.path.join(os.path.dirname(path), f".{os.getpid()}.{os.path.basename(path)}")
-    try:
-        with open(draft, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(CSV_COLUMNS)
-            dates = _format_dates(readings.values.shape[1])
-            for sensor in range(len(readings.names)):
-                writer.writerows(_format_rows(readings, sensor, dates))
-        os.replace(draft, path)
-    except OSError as error:
-        raise DatasetError(f"building_csv={path}: cannot be written ({error.strerror}); name another file") from None
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
+    with (
+        explain_errors(f"building_csv={path}", DatasetError, "cannot be written", "name another file"),
+        replace_whole(path, makes_folder=False) as draft,
+        open(draft, "w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(CSV_COLUMNS)
+        dates = _format_dates(readings.values.shape[1])
+        for sensor in range(len(readings.names)):
+            writer.writerows(_format_rows(readings, sensor, dates))
 
 
 def _format_dates(num_readings: int) -> list[str]:

@@ -6,25 +6,26 @@ split_name, num_examples). A packed file (.sqlite.lzma) is unpacked once, into t
 """
 
 import contextlib
+import hashlib
 import lzma
 import os
-import re
-import secrets
 import shutil
 import sqlite3
 import sys
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
-from datasets.cache_folder import default_cache_dir
 from datasets.errors import DatasetError
 from datasets.example_store import sort_key
-from datasets.file_digest import compute_source_digest
+from files.cache import Cache
+from files.cache_folder import default_cache_dir
+from files.digests import compute_source_digest
+from files.reading import describe, explain_errors, find_files, open_regular
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 _PACKED_MAGICS = (b"\xfd7zXZ\0", b"\x5d\0\0")
@@ -33,8 +34,8 @@ _COLUMNS = {
     "client_metadata": {"client_id", "split_name", "num_examples"},
 }
 _OF_CLIENT = "SELECT serialized_example_proto FROM examples WHERE split_name = ? AND client_id = ? ORDER BY rowid"
-_CACHE = "tff"  # its folder among the caches
-_COPY = re.compile(r"[0-9a-f]{64}(\.indexed)?\.sqlite(\.[0-9a-f]{16}\.part)?")
+_COPY = "copy.sqlite"  # the file of an entry in the cache
+_OLDER_COPIES = ("[0-9a-f]" * 64 + ".*sqlite", "[0-9a-f]" * 64 + ".*sqlite.*.part")  # of versions that had no entries
 _CHUNK_BYTES, _PROGRESS_EVERY_S = 1 << 22, 10.0
 
 
@@ -44,7 +45,7 @@ def starts_as_sqlite(path: str) -> bool:
     Raises:
       OSError: it cannot be read.
     """
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         start = file.read(len(SQLITE_MAGIC))
     if start.startswith(_PACKED_MAGICS):
         with contextlib.suppress(lzma.LZMAError, EOFError), lzma.open(path) as packed:
@@ -69,18 +70,17 @@ class TffDatabase:
         self.source = path
         self._local = threading.local()
         self._counts: dict[str, dict[str, int]] | None = None
-        try:
-            with open(path, "rb") as file:
+        with explain_errors(path, DatasetError):
+            with open_regular(path) as file:
                 is_packed = file.read(6).startswith(_PACKED_MAGICS)
             log = f"{os.path.realpath(path)}-wal"  # rows that SQLite reads, but has not yet put into the file
             has_log = not is_packed and os.path.exists(log) and os.path.getsize(log) > 0
             self.digest = compute_source_digest([path, log] if has_log else [path])
-            self._path = _unpack(path, self.digest) if is_packed else path
-        except OSError as error:
-            raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None
+        self._path = _find_or_write_copy(self.digest, lambda draft: _unpack(path, draft)) if is_packed else path
         self._check_tables()
         if self._lacks_index():
-            self._path = self._copy_with_index()
+            digest = hashlib.sha256(f"{self.digest} with an index".encode()).hexdigest()
+            self._path = _find_or_write_copy(digest, self._copy_with_index)
 
     def fetch(self, client_id: str, split_name: str) -> list[bytes]:
         """One client's records of a split, in the order of the file."""
@@ -151,16 +151,14 @@ class TffDatabase:
             return False
         return next(self._query("SELECT COUNT(*) FROM (SELECT 1 FROM examples LIMIT 2000)"))[0] == 2000
 
-    def _copy_with_index(self) -> str:
-        target = os.path.join(default_cache_dir(_CACHE), f"{self.digest}.indexed.sqlite")
-        if os.path.exists(target):
-            return target
-        _say(f"{self.source} has no index by client: a copy with one goes into {os.path.dirname(target)}")
-        with _replacing(target) as draft:
-            shutil.copyfile(self._path, draft)
+    def _copy_with_index(self, draft: str) -> None:
+        _say(f"{self.source} has no index by client: a copy with one goes into {_get_cache().folder}")
+        shutil.copyfile(self._path, draft)
+        try:
             with contextlib.closing(sqlite3.connect(draft)) as connection, connection:
                 connection.execute("CREATE INDEX by_client_and_split ON examples (client_id, split_name)")
-        return target
+        except sqlite3.Error as error:
+            raise DatasetError(f"cannot write {draft} ({error})") from None
 
     def __getstate__(self):
         return {**self.__dict__, "_local": None, "_counts": None}
@@ -179,16 +177,31 @@ def arrange_counts(counts: dict[str, dict[str, int]]) -> tuple[tuple[str, ...], 
     }
 
 
-def _unpack(path: str, digest: str) -> str:
-    """The path of the unpacked file in the cache folder, where it is put unless it is there."""
-    target = os.path.join(default_cache_dir(_CACHE), f"{digest}.sqlite")
-    if os.path.exists(target):
-        return target
+def _get_cache() -> Cache:
+    return Cache(default_cache_dir("tff"), "federated-suite copy of a file of TFF's", 1, may_trust_records=True)
+
+
+def _find_or_write_copy(digest: str, write: Callable[[str], None]) -> str:
+    """The path of a copy in the cache folder, which is written to the path of a draft unless it is there."""
+    cache = _get_cache()
+
+    def fill(folder: str) -> dict[str, Any]:
+        write(os.path.join(folder, _COPY))
+        return {}
+
+    try:
+        cache.find_or_write(digest, fill)
+    except OSError as error:
+        raise DatasetError(f"cannot write into {cache.folder}: {describe(error)}") from None
+    return os.path.join(cache.name_entry(digest), _COPY)
+
+
+def _unpack(path: str, draft: str) -> None:
     total, said = os.path.getsize(path), time.monotonic()
     if total > 50 * 2**20:
-        _say(f"unpacking {path} ({total / 2**20:,.0f} MB) into {os.path.dirname(target)}")
+        _say(f"unpacking {path} ({total / 2**20:,.0f} MB) into {_get_cache().folder}")
     try:
-        with _replacing(target) as draft, open(path, "rb") as packed, lzma.open(packed) as content, _new(draft) as file:
+        with open(path, "rb") as packed, lzma.open(packed) as content, open(draft, "wb") as file:
             while chunk := content.read(_CHUNK_BYTES):
                 file.write(chunk)
                 if time.monotonic() - said > _PROGRESS_EVERY_S:
@@ -196,28 +209,6 @@ def _unpack(path: str, digest: str) -> str:
                     said = time.monotonic()
     except (lzma.LZMAError, EOFError) as error:
         raise DatasetError(f"{path}: damaged or truncated ({error}); get it again") from None
-    return target
-
-
-@contextlib.contextmanager
-def _replacing(target: str) -> Iterator[str]:
-    """The path of a draft, which becomes the target when all went well, and is removed otherwise."""
-    draft = f"{target}.{secrets.token_hex(8)}.part"
-    try:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        yield draft
-        os.replace(draft, target)
-    except sqlite3.Error as error:
-        raise DatasetError(f"cannot write {draft} ({error})") from None
-    except OSError as error:
-        raise DatasetError(f"cannot write into {os.path.dirname(target)}: {error.strerror or error}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            os.remove(draft)
-
-
-def _new(path: str) -> BinaryIO:
-    return open(path, "wb")
 
 
 def _say(text: str) -> None:
@@ -230,13 +221,12 @@ def clean_unpacked() -> int:
     Raises:
       DatasetError: one cannot be deleted.
     """
-    folder, freed_bytes = default_cache_dir(_CACHE), 0
+    cache = _get_cache()
     try:
-        for item in os.scandir(folder) if os.path.isdir(folder) else ():
-            if _COPY.fullmatch(item.name):
-                num_bytes = item.stat(follow_symlinks=False).st_size
-                os.remove(item.path)
-                freed_bytes += num_bytes
+        freed_bytes = cache.clean()
+        for path in find_files(cache.folder, *_OLDER_COPIES):
+            freed_bytes += path.stat().st_size
+            path.unlink()
     except OSError as error:
-        raise DatasetError(f"cannot delete {error.filename}: {error.strerror or error}") from None
+        raise DatasetError(f"cannot delete {error.filename}: {describe(error)}") from None
     return freed_bytes

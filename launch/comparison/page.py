@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from files.writing import write_text
 from launch.comparison.collection import Collected
 from launch.comparison.compared_run import read_compared_run
 from launch.comparison.content import build_content
@@ -21,7 +22,6 @@ from launch.comparison.details import Details, choose_detailed_runs, read_detail
 from launch.pages.one_file import embed_packed, fill_template, format_policy, join_scripts, protect_script
 from launch.runs.columns import RUN_PAGE
 from launch.runs.shown_text import escape_hidden
-from launch.runs.tables import write_text
 from launch.settings.errors import FlagError
 
 SOURCES = pathlib.Path(__file__).with_name("web")

@@ -6,10 +6,11 @@ import pathlib
 import re
 from collections.abc import Callable, Sequence
 
+from files.writing import write_text
 from launch.comparison.results import Ranking, describe_time
 from launch.comparison.seed_statistics import LEVEL, Difference, Estimate
 from launch.runs.shown_text import encode_cell, escape_hidden, escape_markdown, format_markdown_table
-from launch.runs.tables import format_cell, write_text
+from launch.runs.tables import format_cell
 from launch.runs.task_columns import format_value
 
 MAKER = "launch.compare"

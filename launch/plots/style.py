@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from files.writing import replace_whole
 from launch.runs.shown_text import escape_hidden
-from launch.runs.tables import replace_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,10 +17,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
+from files.writing import replace_whole
 from launch.progress import say
 from launch.runs.errors import RunFolderError
 from launch.runs.nested_state import flatten_state, pack_state
-from launch.runs.tables import replace_whole
 from tff_algos.protocol import State
 
 KEPT = 2  # the newest, and one to fall back on if that is damaged

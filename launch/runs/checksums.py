@@ -9,6 +9,7 @@ import re
 import zipfile
 from collections.abc import Sequence
 
+from files.writing import write_text
 from launch.runs.columns import (
     CHECKSUMS_FILE,
     CLIENTS_FILE,
@@ -21,7 +22,6 @@ from launch.runs.columns import (
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
-from launch.runs.tables import write_text
 
 RECORDS = (CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE)
 

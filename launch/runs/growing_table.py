@@ -9,8 +9,9 @@ import os
 import pathlib
 from collections.abc import Iterable, Sequence
 
+from files.writing import name_in_errors, replace_whole
 from launch.runs.shown_text import encode_cell
-from launch.runs.tables import format_lines, name_in_errors, replace_whole
+from launch.runs.tables import format_lines
 
 
 class GrowingTable:

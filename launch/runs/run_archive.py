@@ -24,6 +24,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from files.writing import replace_whole
 from launch.runs.columns import (
     CLIENT,
     CLIENT_STEPS,
@@ -47,7 +48,7 @@ from launch.runs.columns import (
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_config
-from launch.runs.tables import format_json, format_lines, iterate_whole_lines, replace_whole
+from launch.runs.tables import format_json, format_lines, iterate_whole_lines
 from launch.runs.task_columns import TASK, read_task_columns
 from launch.settings.resuming import PLACES
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from datasets.catalog import find_dataset
-from datasets.lock_file import open_lock_file
+from files.locks import open_lock_file
+from files.writing import remove_unfinished, replace_whole
 from launch.runs.columns import (
     BEST,
     CHECKPOINTS,
@@ -36,7 +37,6 @@ from launch.runs.columns import (
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.file_names import encode_name
-from launch.runs.tables import remove_unfinished, replace_whole
 from launch.settings.run_config import RunConfig, find_algorithm, is_algorithm_spelling
 
 RUNS = pathlib.Path("runs")

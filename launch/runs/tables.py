@@ -1,97 +1,19 @@
-"""Writes text, JSON and CSV files atomically, formats the cells of tables, and reads them. Imports no TensorFlow.
+"""Writes JSON and CSV files atomically, formats the cells of tables, and reads them. Imports no TensorFlow.
 
-A file is first written beside its place and then renamed. So whoever reads it, at any moment, finds a whole file. To
-tables that grow round by round, rows are appended instead (`launch.runs.growing_table`).
+To tables that grow round by round, rows are appended instead (`launch.runs.growing_table`).
 """
 
-import contextlib
 import csv
 import io
 import json
 import math
-import os
 import pathlib
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from files.writing import write_text
 from launch.runs.shown_text import decode_cell, encode_cell
-
-
-@contextlib.contextmanager
-def replace_whole(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yields a path beside `path`, with the same suffix, to write to. It becomes `path` at the end of the block.
-
-    If the block fails, what was written is removed and `path` stays as it was.
-
-    Raises:
-      OSError: the file cannot be written; its `filename` is `path`, also where the system names none, on a full disk.
-    """
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    with name_in_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.unlink(missing_ok=True)  # somebody may have put a link there, which would be written through
-        try:
-            yield temporary
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def replace_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """The same for a folder, which exists when the block begins; a kill may leave none, but never half of one."""
-    temporary, former = (path.with_name(f".{os.getpid()}.{name}{path.name}") for name in ("", "former_"))
-    with name_in_errors(path):
-        temporary.mkdir(parents=True)
-        try:
-            yield temporary
-            if path.exists():
-                os.replace(path, former)
-            os.replace(temporary, path)
-        finally:
-            for folder in (temporary, former):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def name_in_errors(path: pathlib.Path) -> Iterator[None]:
-    """Gives `path` as file name to an OSError of the block that names no other file than its temporary one."""
-    try:
-        yield
-    except OSError as error:
-        named = os.path.basename(str(error.filename or ""))
-        if error.errno and named in ("", f".{os.getpid()}.{path.name}"):
-            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
-        raise
-
-
-def remove_unfinished(folder: pathlib.Path) -> None:
-    """Removes, at any depth, what `replace_whole` and the like left that were killed: `.<process>.<name>`.
-
-    A file of a process that still lives stays: another command may be writing into the folder.
-    """
-    for path in [*folder.rglob(".[0-9]*.*")]:
-        match = re.match(r"\.(\d+)\.", path.name)
-        if match and not _is_alive(int(match[1])):
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return process != os.getpid()
-
-
-def write_text(path: pathlib.Path, text: str) -> None:
-    """Writes a text file atomically."""
-    with replace_whole(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
 
 
 def format_json(content: Any) -> str:

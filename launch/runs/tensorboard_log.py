@@ -19,7 +19,7 @@ from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from launch.runs.tables import name_in_errors
+from files.writing import name_in_errors
 from launch.settings.resuming import CHANGEABLE_ON_RESUME
 
 ALWAYS_SHOWN = frozenset({"rounds"})  # of what a resumed run may change, all of which else is where things lie

@@ -26,7 +26,7 @@ from launch.runtimes.processor import describe_processor
 from launch.runtimes.type_forms import describe_type
 
 ROOT = pathlib.Path(launch.__file__).resolve().parents[1]
-SOURCES = ("datasets", "models", "tff_algos", "launch/runtimes")
+SOURCES = ("files", "datasets", "models", "tff_algos", "launch/runtimes")
 LIBRARIES = ("tensorflow", "tensorflow-federated", "tensorflow-model-optimization", "keras", "numpy")
 FOREIGN = ("numpy", "tensorflow", "keras", "builtins")  # whose functions and classes their versions stand for
 MAPPINGS = (dict, collections.OrderedDict, types.MappingProxyType)

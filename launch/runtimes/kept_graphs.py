@@ -17,8 +17,8 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from datasets.cache_folder import default_cache_dir
-from datasets.client_files import write_whole
+from files.cache_folder import default_cache_dir
+from files.writing import write_whole
 
 if TYPE_CHECKING:
     from launch.runtimes.graph_sessions import RoundForm

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow_federated as tff
 
-PACKAGES = ("datasets", "models", "tff_algos")  # whose containers may be named
+PACKAGES = ("files", "datasets", "models", "tff_algos")  # whose containers may be named
 PLAIN = {kind.__name__: kind for kind in (tuple, list, dict, collections.OrderedDict)}
 PLACEMENTS = {"clients": tff.CLIENTS, "server": tff.SERVER}
 

@@ -20,7 +20,7 @@ from tff_algos.settings.config_fields import is_own
 TRUST_FLAG = "trust_module"
 VARIABLE = "FL_TRUST_MODULE"
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-PACKAGES = ("datasets", "models", "tff_algos", "launch", "examples")
+PACKAGES = ("files", "datasets", "models", "tff_algos", "launch", "examples")
 OBJECT_FLAGS = ("algo", "dataset", "model", "teacher_model")
 # Of the flags that may name one, or several models with commas; earlier versions put the algorithm's name before them.
 AGGREGATOR, MODELS = "aggregator", "models"

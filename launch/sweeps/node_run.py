@@ -14,8 +14,8 @@ import tempfile
 import threading
 from typing import NamedTuple
 
-from datasets.cache_folder import default_cache_dir
-from datasets.lock_file import open_lock_file
+from files.cache_folder import default_cache_dir
+from files.locks import open_lock_file
 from launch.runs.columns import CONFIG_FILE
 from launch.runs.tables import write_json
 from launch.runtimes.child_process import build_command

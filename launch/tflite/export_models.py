@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from datasets.federated_data import FederatedData
+from files.writing import write_text
 from launch.plots.confusion_plots import draw_confusions
 from launch.progress import say
 from launch.runs.columns import LABELS_FILE, ROUND, TEST_SET_FILE
 from launch.runs.file_names import encode_name
-from launch.runs.tables import write_json, write_text
+from launch.runs.tables import write_json
 from launch.runs.task_columns import CLASSIFICATION, TASK
 from launch.runtimes.processor import count_cores
 from launch.settings.run_config import find_algorithm, flag_values

@@ -10,10 +10,10 @@ import shutil
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from files.writing import remove_unfinished
 from launch.runs.checkpoints import find_checkpoints
 from launch.runs.columns import BEST, CHECKPOINTS, EXPORT
 from launch.runs.errors import RunFolderError
-from launch.runs.tables import remove_unfinished
 from launch.settings.flags import FlagError
 from launch.tflite.export_job import ALL_MODELS
 from launch.training.finished_run import FinishedRun, choose_models

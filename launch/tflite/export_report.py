@@ -5,9 +5,10 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from files.writing import write_text
 from launch.runs.columns import REPORT_CLIENTS, REPORT_PAGE, REPORT_TABLE, REPORT_TEACHERS
 from launch.runs.shown_text import align_columns, escape_markdown, tabulate_texts
-from launch.runs.tables import format_cell, write_table, write_text
+from launch.runs.tables import format_cell, write_table
 from launch.runs.task_columns import CLASSIFICATION, TaskColumns, find_task_columns
 from launch.tflite.layer_report import EXPLANATION, NOT_OF_QAT, LayerError, tabulate_worst, write_layers
 

@@ -15,7 +15,8 @@ from datasets.catalog import find_dataset
 from datasets.federated_data import FederatedData
 from datasets.label_format import NEXT_TOKEN
 from datasets.terms import UNKNOWN, Terms
-from launch.runs.tables import format_json, write_text
+from files.writing import write_text
+from launch.runs.tables import format_json
 from launch.runs.task_columns import KIND, TASK, TaskColumns
 from launch.settings.data_flags import CLIENT, FEDERATED
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values

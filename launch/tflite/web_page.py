@@ -16,6 +16,7 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from datasets.label_format import REGRESSION
+from files.writing import write_text
 from launch.pages.one_file import (
     compute_digest,
     embed_packed,
@@ -27,7 +28,6 @@ from launch.pages.one_file import (
 )
 from launch.runs.columns import WEB_PAGE
 from launch.runs.shown_text import escape_hidden
-from launch.runs.tables import write_text
 from launch.settings.flags import FlagError
 from launch.tflite.card_page import card_rows
 from launch.tflite.export_report import ExportReport, FileRow

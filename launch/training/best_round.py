@@ -8,11 +8,12 @@ killed keeps the same one when it is resumed, whatever it had kept since its las
 import pathlib
 
 from datasets.federated_data import FederatedData
+from files.writing import replace_folder
 from launch.runs.checkpoints import Checkpoints, find_checkpoints
 from launch.runs.columns import CLIENT, CLIENTS_FILE, MODEL
 from launch.runs.file_names import encode_name
 from launch.runs.run_folder import RunFolder
-from launch.runs.tables import format_cell, replace_folder, write_table
+from launch.runs.tables import format_cell, write_table
 from launch.training.validated_rounds import ValidatedRounds
 from models.model_spec import ModelSpec
 from models.saved_models import save_model

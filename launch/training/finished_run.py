@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
 from datasets.options import FILES
+from files.writing import remove_unfinished
 from launch.progress import say
 from launch.runs.checksums import check_sums
 from launch.runs.columns import (
@@ -31,7 +32,7 @@ from launch.runs.columns import (
 from launch.runs.errors import RunFolderError
 from launch.runs.file_names import decode_names
 from launch.runs.stored_data import check_data_section
-from launch.runs.tables import iterate_records, remove_unfinished
+from launch.runs.tables import iterate_records
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.run_config import RunConfig, build_run_config, find_algorithm

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
+from files.writing import write_text
 from launch.command_line import describe_memory_error, describe_os_error
 from launch.progress import say
 from launch.runs.archetype_metrics import name_archetype_metrics
@@ -17,7 +18,6 @@ from launch.runs.errors import RunStopped
 from launch.runs.round_table import RoundTable
 from launch.runs.run_description import check_same_data, describe_data, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
-from launch.runs.tables import write_text
 from launch.runs.task_columns import find_task_columns, read_task_columns
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.settings.algorithms import ALGORITHMS

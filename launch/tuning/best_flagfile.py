@@ -4,7 +4,7 @@ import itertools
 import pathlib
 from collections.abc import Iterable
 
-from launch.runs.tables import write_text
+from files.writing import write_text
 from launch.settings.algorithms import Algorithm
 from launch.settings.experiments import NOT_KEPT, list_trials, wrap_comment
 from launch.settings.setting_names import get_flag, read_name

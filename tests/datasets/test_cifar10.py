@@ -172,7 +172,7 @@ class Call:
 def test_a_batch_that_wants_to_run_something_is_refused(tmp_path):
     made = tmp_path / "made"
     write_folder(tmp_path, data_batch_3=pickle.dumps({b"data": Call(str(made)), b"labels": []}))
-    check_refused(tmp_path, r"it holds a posix\.mkdir")
+    check_refused(tmp_path, r"it asks for posix\.mkdir")
     assert not made.exists()
 
 

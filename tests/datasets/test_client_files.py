@@ -11,9 +11,9 @@ import time
 import numpy as np
 import pytest
 
-from datasets import client_files
 from datasets.client_files import INDEX_FILE, clean_client_dir, open_or_write_entry
 from datasets.errors import DatasetError
+from files import cache
 
 ROOT = pathlib.Path(__file__).parents[2]
 DIGEST = "ab" * 32
@@ -52,6 +52,12 @@ def damage_by_truncating(entry):
     os.truncate(os.path.join(entry, "client_1.train.x"), 3)
 
 
+def damage_a_byte(entry):
+    with open(os.path.join(entry, "client_1.train.x"), "r+b") as file:
+        file.write(b"\x63")
+    cache._checked.clear()  # as in another process
+
+
 def damage_the_index(entry):
     os.truncate(os.path.join(entry, INDEX_FILE), 10)
 
@@ -63,27 +69,32 @@ def age_the_index(entry):
         json.dump({**index, "version": 0}, file)
 
 
-@pytest.mark.parametrize("damage", [damage_by_deleting, damage_by_truncating, damage_the_index, age_the_index])
+@pytest.mark.parametrize(
+    "damage", [damage_by_deleting, damage_by_truncating, damage_a_byte, damage_the_index, age_the_index]
+)
 def test_a_damaged_entry_is_rebuilt(tmp_path, damage):
     entry, _ = open_or_write_entry(str(tmp_path), DIGEST, make_splits)
     intact = read_all(entry)
     damage(entry)
     open_or_write_entry(str(tmp_path), DIGEST, make_splits)
     assert read_all(entry) == intact
-    assert sorted(os.listdir(tmp_path)) == [".lock", DIGEST]
+    assert sorted(os.listdir(tmp_path)) == [".lock-ab", DIGEST]
 
 
-def test_a_broken_write_leaves_no_entry(tmp_path, monkeypatch):
-    def break_down(splits):
-        yield "client_0.train.x", np.zeros(3, np.uint8)
-        raise OSError(28, "No space left on device")
+class FullDisk(np.ndarray):
+    def tofile(self, path):
+        with open(path, "wb") as file:
+            file.write(b"a part")
+            raise OSError(28, "No space left on device")
 
-    index = client_files._make_index(make_splits())
-    monkeypatch.setattr(client_files, "_make_index", lambda splits: index)
-    monkeypatch.setattr(client_files, "_iterate_files", break_down)
+
+def test_a_broken_write_leaves_no_entry(tmp_path):
+    splits = make_splits()
+    x, y = splits[1]["validation"]
+    splits[1]["validation"] = (x.view(FullDisk), y)
     with pytest.raises(DatasetError, match="No space left on device; choose another --client_dir"):
-        open_or_write_entry(str(tmp_path), DIGEST, make_splits)
-    assert os.listdir(tmp_path) == [".lock"]
+        open_or_write_entry(str(tmp_path), DIGEST, lambda: splits)
+    assert os.listdir(tmp_path) == [".lock-ab"]
 
 
 def test_a_draft_that_goes_away_under_the_eyes_is_no_error(tmp_path):
@@ -101,11 +112,12 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
 RACER = """
 import os, sys
 import numpy as np
+import files.locks
 from datasets import client_files
 
 client_dir, has_locks, digests = sys.argv[1], sys.argv[2] == "True", sys.argv[3:]
 if not has_locks:
-    client_files.fcntl.flock = lambda *_: None
+    files.locks.fcntl.flock = lambda *_: None
 x, y = np.arange(40_000, dtype=np.uint8).reshape(-1, 2), np.arange(20_000, dtype=np.int32)
 splits = [{"train": (x, y), "validation": (x[:0], y[:0]), "test": (x[:0], y[:0])}] * 2
 print("ready", flush=True)
@@ -130,7 +142,7 @@ def test_racing_processes_agree(tmp_path, has_locks):
         racer.stdin.flush()
     errors = [racer.communicate(timeout=60)[1] for racer in racers]
     assert [racer.returncode for racer in racers] == [0] * 4, errors
-    assert sorted(os.listdir(tmp_path)) == [".lock", *digests]
+    assert sorted(os.listdir(tmp_path)) == [".lock-00", *digests]
 
 
 def test_clean_deletes_entries_and_abandoned_drafts_only(tmp_path):
@@ -142,7 +154,7 @@ def test_clean_deletes_entries_and_abandoned_drafts_only(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / ("ef" * 32)).symlink_to(tmp_path / "my_copy")
     assert clean_client_dir(str(tmp_path)) == 2 * entry_bytes
-    assert sorted(os.listdir(tmp_path)) == sorted([".lock", "my_copy", "notes.txt", "cd" * 32, "ef" * 32])
+    assert sorted(os.listdir(tmp_path)) == sorted(["my_copy", "notes.txt", "cd" * 32, "ef" * 32])
     assert clean_client_dir(str(tmp_path)) == 0
     assert clean_client_dir(str(tmp_path / "missing")) == 0
 
@@ -172,7 +184,7 @@ def test_an_entry_may_be_read_by_whom_the_umask_says(tmp_path, umask, expected):
 def test_the_lock_is_no_way_into_another_file(tmp_path):
     (tmp_path / "cache").mkdir()
     (tmp_path / "precious").write_text("keep me")
-    (tmp_path / "cache" / ".lock").symlink_to(tmp_path / "precious")
+    (tmp_path / "cache" / ".lock-ab").symlink_to(tmp_path / "precious")
     with pytest.raises(DatasetError, match="cannot write client files"):
         open_or_write_entry(str(tmp_path / "cache"), DIGEST, make_splits)
     assert (tmp_path / "precious").read_text() == "keep me"

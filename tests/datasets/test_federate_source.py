@@ -56,7 +56,11 @@ def test_only_who_is_asked_is_written(tmp_path):
     assert np.fromfile(f"{path}.test.y", np.int32).size == 0
     assert os.path.basename(path) == "client_1"  # a name never becomes a path
     assert sorted(os.listdir(os.path.dirname(path))) == sorted(
-        ["index.json", *(f"client_1.{split}.{kind}" for split in ("train", "validation", "test") for kind in "xy")]
+        [
+            "index.json",
+            "client_1.sums",
+            *(f"client_1.{split}.{kind}" for split in ("train", "validation", "test") for kind in "xy"),
+        ]
     )
 
 

@@ -61,9 +61,9 @@ def test_a_client_that_is_read_when_it_is_needed(data):
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(data, monkeypatch):
-    def fail(path, content):
+    def fail(place, contents):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("datasets.flipped_labels.write_whole", fail)
+    monkeypatch.setattr("datasets.flipped_labels.write_client", fail)
     with pytest.raises(DatasetError, match=r"cannot write client files into .*No space left"):
         _ = flip_labels(data, [1]).clients[1].path

@@ -9,9 +9,7 @@ A file is a pure function of the run, the client and the round. So a round that 
 the same bytes again. A file stays while a state that is kept needs it, see `ClientStore.forget`.
 """
 
-import contextlib
 import hashlib
-import os
 import pathlib
 import re
 import shutil
@@ -23,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from files.writing import write_whole
 from tff_algos.protocol import KeptFileError
 
 MOST_BYTES = 64 * 2**20  # the rows of all clients that a state may hold: each round copies them, each checkpoint too
@@ -185,7 +184,7 @@ class ClientStore:
     def _write_files(self, state: KeptState, clients: np.ndarray, rows: Sequence[Row], round_num: int) -> None:
         for client, place, row in zip(clients.tolist(), _find_places(state, clients), rows, strict=True):
             content = b"".join(array.tobytes() for array in row)
-            _replace(self._find_path(client, round_num), _compute_digest(client, round_num, content), content)
+            write_whole(self._find_path(client, round_num), _compute_digest(client, round_num, content), content)
             if place >= 0:
                 self._doubtful.add((client, int(state.versions[place])))
 
@@ -243,19 +242,3 @@ def _compute_digest(client: int, version: int, content: bytes | memoryview) -> b
     digest = hashlib.sha256(f"{client} {version} ".encode())
     digest.update(content)
     return digest.digest()
-
-
-def _replace(path: pathlib.Path, *parts: bytes) -> None:
-    """Writes a file beside its place, then renames it; the driver of a run removes what a kill leaves of it."""
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.unlink(missing_ok=True)  # somebody may have put a link there, which would be written through
-        with open(temporary, "xb") as file:
-            file.writelines(parts)
-        os.replace(temporary, path)
-    except OSError as error:  # a full disk names no file
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)

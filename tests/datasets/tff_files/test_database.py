@@ -83,7 +83,7 @@ def test_a_truncated_packed_file_is_one_line_and_leaves_nothing(path, tmp_path):
     packed.write_bytes(lzma.compress(pathlib.Path(path).read_bytes())[:-40])
     with pytest.raises(DatasetError, match=r"some\.sqlite\.lzma: damaged or truncated"):
         TffDatabase(str(packed))
-    assert not [path for path in pathlib.Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file()]
+    assert not [*pathlib.Path(os.environ["XDG_CACHE_HOME"]).rglob("*.sqlite*")]
 
 
 def test_a_large_file_without_an_index_is_copied_with_one(tmp_path, write_tff_file, capsys):

@@ -10,11 +10,12 @@ import shutil
 
 import pytest
 
+from files.writing import replace_whole, write_text
 from launch.runs.errors import RunFolderError
 from launch.runs.round_table import RoundTable
 from launch.runs.run_description import find_git_revision, write_config
 from launch.runs.run_folder import open_run_folder
-from launch.runs.tables import format_cell, replace_whole, write_json, write_table, write_text
+from launch.runs.tables import format_cell, write_json, write_table
 from launch.settings.run_config import build_run_config, flag_values
 
 

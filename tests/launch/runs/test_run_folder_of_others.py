@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from files.writing import write_text
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
-from launch.runs.tables import write_text
 
 
 @pytest.fixture

@@ -79,6 +79,6 @@ def test_macos_is_asked_for_the_name(monkeypatch):
 
 def test_nobody_else_asks_for_cores_or_the_processor():
     asked = re.compile(r"sched_[gs]etaffinity|cpu_count|/proc/cpuinfo")
-    folders = [ROOT / package for package in ("datasets", "models", "tff_algos", "launch")]
+    folders = [ROOT / package for package in ("files", "datasets", "models", "tff_algos", "launch")]
     paths = [path for folder in folders for path in folder.rglob("*.py")]
     assert [path.name for path in paths if asked.search(path.read_text(encoding="utf-8"))] == ["processor.py"]

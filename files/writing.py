@@ -1,0 +1,130 @@
+"""Files and folders that get their names when they are complete. So whoever reads one, at any moment, finds it whole.
+
+What is being written lies beside its place, as `.<process>.<digits>.<name>`. A kill leaves it there, for
+`remove_unfinished`.
+"""
+
+import contextlib
+import errno
+import os
+import pathlib
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+
+
+@contextlib.contextmanager
+def replace_whole(path: str | os.PathLike, makes_folder: bool = True) -> Iterator[pathlib.Path]:
+    """Yields a path beside `path`, with the same suffix, to write to. It becomes `path` at the end of the block.
+
+    If the block fails, what was written is removed and `path` stays as it was.
+
+    Args:
+      path: of the file.
+      makes_folder: whether a folder that is missing is made.
+
+    Raises:
+      OSError: the file cannot be written; its `filename` is `path`, also where the system names none, on a full disk.
+    """
+    path = pathlib.Path(path)
+    draft = _name_draft(path)
+    with name_in_errors(path):
+        if makes_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield draft
+            os.replace(draft, path)
+        finally:
+            with contextlib.suppress(OSError):  # such as that there is no folder
+                draft.unlink()
+
+
+def write_whole(path: str | os.PathLike, *parts: bytes) -> None:
+    """Writes a file of these bytes, one part after the other. Raises OSError as `replace_whole` does."""
+    with replace_whole(path) as draft, open(draft, "xb") as file:
+        file.writelines(parts)
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Writes a file of text in UTF-8. Raises OSError as `replace_whole` does."""
+    with replace_whole(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def replace_folder(path: str | os.PathLike, is_whole: Callable[[], bool] = lambda: False) -> Iterator[pathlib.Path]:
+    """Yields a new folder beside `path`, which becomes `path` at the end of the block; all that is missing is made.
+
+    If the block fails, the new folder is removed and `path` stays as it was. A kill may leave no `path`, but never half
+    of one.
+
+    Args:
+      path: of the folder.
+      is_whole: asked if something has the name by then. What is whole stays, since another process was quicker; else
+        it is replaced.
+
+    Raises:
+      OSError: see `replace_whole`.
+    """
+    path = pathlib.Path(path)
+    draft = _name_draft(path)
+    with name_in_errors(path), contextlib.ExitStack() as stack:
+        draft.mkdir(parents=True)  # as the umask says; a folder of `tempfile` would be ours alone
+        stack.callback(shutil.rmtree, draft, ignore_errors=True)
+        yield draft
+        while not _put_in_place(draft, path) and not is_whole():
+            former = _name_draft(path)
+            stack.callback(shutil.rmtree, former, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):  # another process moves it away, too
+                os.rename(path, former)
+
+
+def _put_in_place(draft: pathlib.Path, path: pathlib.Path) -> bool:
+    """Whether the name was free."""
+    try:
+        os.rename(draft, path)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+            raise
+        return False
+    return True
+
+
+def _name_draft(path: pathlib.Path) -> pathlib.Path:
+    # Two threads may write one file, and nobody can put a link there beforehand, to have it written through.
+    return path.with_name(f".{os.getpid()}.{secrets.token_hex(4)}.{path.name}")
+
+
+@contextlib.contextmanager
+def name_in_errors(path: str | os.PathLike) -> Iterator[None]:
+    """Gives `path` as file name to an OSError of the block that names no other file than its unfinished one."""
+    try:
+        yield
+    except OSError as error:
+        named = os.path.basename(str(error.filename or ""))
+        ours = rf"(\.{os.getpid()}\.[0-9a-f]{{8}}\.{re.escape(os.path.basename(path))})?"
+        if error.errno and re.fullmatch(ours, named, re.DOTALL):
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+        raise
+
+
+def remove_unfinished(folder: str | os.PathLike) -> None:
+    """Removes, at any depth, what writes of this module left that were killed, those of earlier versions too.
+
+    What a process that still lives writes stays: another command may be writing into the folder.
+    """
+    for path in [*pathlib.Path(folder).rglob(".[0-9]*.*")]:
+        match = re.match(r"\.(\d+)\.", path.name)
+        if match and not _is_alive(int(match[1])):
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return process != os.getpid()
