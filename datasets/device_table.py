@@ -29,6 +29,7 @@ import numpy as np
 from datasets.errors import DatasetError
 from datasets.federated_data import DAY_S, DeviceProfiles, EnergyRates, Windows
 from datasets.names import check_names
+from files.reading import describe
 
 PHONES = "phones"  # the sample that comes with the package
 PHONES_FILE = pathlib.Path(__file__).with_name("phones.csv")
@@ -86,7 +87,7 @@ def load_device_profiles(source: str, num_clients: int, seed: int) -> DeviceProf
         content = (PHONES_FILE if source == PHONES else pathlib.Path(source).expanduser()).read_bytes()
         text = content.decode("utf-8-sig")
     except OSError as error:
-        raise DatasetError(f"device_profiles={source}: {error.strerror}; expected a CSV file, or {PHONES}") from None
+        raise DatasetError(f"device_profiles={source}: {describe(error)}; expected a CSV file, or {PHONES}") from None
     except UnicodeDecodeError:
         raise DatasetError(f"device_profiles={source}: expected a CSV file in UTF-8") from None
     try:

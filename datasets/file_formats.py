@@ -10,6 +10,7 @@ from typing import NamedTuple
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.file_options import AUTO, FORMAT_NAMES
+from files.reading import explain_errors
 
 if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset
@@ -58,10 +59,8 @@ def find_format(path: str, data_format: str = AUTO) -> FileFormat:
         raise DatasetError(f"data={path}: no such file or folder")
     if data_format != AUTO:
         return get_format(data_format)
-    try:
+    with explain_errors(f"data={path}", DatasetError):
         found = next((each for each in list_formats() if each.recognise(path)), None)
-    except OSError as error:
-        raise DatasetError(f"data={path}: cannot be read ({error.strerror or error})") from None
     if found is None:
         titles = ", ".join(each.title for each in list_formats())
         raise DatasetError(f"data={path}: in none of the formats that are read ({titles}); name it by --data_format")

@@ -11,6 +11,7 @@ from collections.abc import Collection
 import numpy as np
 
 from datasets.errors import DatasetError
+from files.reading import describe
 
 # What reading a damaged file can raise; RuntimeError is that of an encrypted entry.
 DAMAGES = (
@@ -122,7 +123,7 @@ def _explain(path: str, expected: str, error: Exception) -> str:
         with open(path, "rb") as file:
             start = file.read(4096)
     except OSError as failure:
-        return f"cannot be read ({failure.strerror or failure})"
+        return f"cannot be read ({describe(failure)})"
     if not start:
         return f"empty, 0 bytes; expected an npz file with {expected}"
     for offset, signature, kind, fix in _OTHER_KINDS:

@@ -41,7 +41,7 @@ def find_files(folder: str | os.PathLike, *patterns: str) -> list[pathlib.Path]:
       *patterns: as for `pathlib.Path.glob`.
     """
     found = {path for pattern in patterns for path in pathlib.Path(folder).glob(pattern)}
-    return sorted(path for path in found if path.is_file())
+    return sorted(filter(os.path.isfile, found))
 
 
 def open_regular(path: str | os.PathLike) -> BinaryIO:

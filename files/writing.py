@@ -6,6 +6,7 @@ What is being written lies beside its place, as `.<process>.<digits>.<name>`. A 
 
 import contextlib
 import errno
+import functools
 import os
 import pathlib
 import re
@@ -40,9 +41,18 @@ def replace_whole(path: str | os.PathLike, makes_folder: bool = True) -> Iterato
                 draft.unlink()
 
 
-def write_whole(path: str | os.PathLike, *parts: bytes) -> None:
-    """Writes a file of these bytes, one part after the other. Raises OSError as `replace_whole` does."""
-    with replace_whole(path) as draft, open(draft, "xb") as file:
+def write_whole(path: str | os.PathLike, *parts: bytes, mode: int = 0o666) -> None:
+    """Writes a file of these bytes, one part after the other.
+
+    Args:
+      path: of the file.
+      *parts: its content.
+      mode: who may read and write it, less what the umask forbids.
+
+    Raises:
+      OSError: see `replace_whole`.
+    """
+    with replace_whole(path) as draft, open(draft, "xb", opener=functools.partial(os.open, mode=mode)) as file:
         file.writelines(parts)
 
 
@@ -71,11 +81,11 @@ def replace_folder(path: str | os.PathLike, is_whole: Callable[[], bool] = lambd
     draft = _name_draft(path)
     with name_in_errors(path), contextlib.ExitStack() as stack:
         draft.mkdir(parents=True)  # as the umask says; a folder of `tempfile` would be ours alone
-        stack.callback(shutil.rmtree, draft, ignore_errors=True)
+        stack.callback(_remove, draft)
         yield draft
         while not _put_in_place(draft, path) and not is_whole():
             former = _name_draft(path)
-            stack.callback(shutil.rmtree, former, ignore_errors=True)
+            stack.callback(_remove, former)
             with contextlib.suppress(FileNotFoundError):  # another process moves it away, too
                 os.rename(path, former)
 
@@ -105,7 +115,7 @@ def name_in_errors(path: str | os.PathLike) -> Iterator[None]:
         named = os.path.basename(str(error.filename or ""))
         ours = rf"(\.{os.getpid()}\.[0-9a-f]{{8}}\.{re.escape(os.path.basename(path))})?"
         if error.errno and re.fullmatch(ours, named, re.DOTALL):
-            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
@@ -117,7 +127,14 @@ def remove_unfinished(folder: str | os.PathLike) -> None:
     for path in [*pathlib.Path(folder).rglob(".[0-9]*.*")]:
         match = re.match(r"\.(\d+)\.", path.name)
         if match and not _is_alive(int(match[1])):
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            _remove(path)
+
+
+def _remove(path: pathlib.Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _is_alive(process: int) -> bool:

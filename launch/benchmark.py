@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from files.reading import describe
 from launch.benchmarks.gpu_peers import install_libraries, make_gpu_peers, name_gpu
 from launch.benchmarks.gpu_samples import GpuSampler, find_gpu
 from launch.benchmarks.machine import describe_machine
@@ -269,7 +270,7 @@ def _check_output(path: str) -> None:
             pass
     except OSError as error:
         raise FlagError(
-            f"--output={path}: expected a file in a folder that exists and can be written ({error.strerror})"
+            f"--output={path}: expected a file in a folder that exists and can be written ({describe(error)})"
         ) from None
 
 

@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from files.reading import describe
 from launch.command_line import parse_command, run_command
 from launch.runs.shown_text import escape_lines
 from launch.settings.errors import FlagError
@@ -62,7 +63,7 @@ def _run(arguments: Sequence[str]) -> None:
         hint = (
             "name a file in it" if request.path.is_dir() else f"expected a file that launch.export has written: {USAGE}"
         )
-        raise FlagError(f"{request.path}: {(error.strerror or 'cannot be read').lower()}; {hint}") from None
+        raise FlagError(f"{request.path}: {describe(error).lower()}; {hint}") from None
     try:
         card = read_card(content)
         rows = [] if request.json else card_rows(card)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from datasets.errors import DatasetError
 from datasets.own_objects import describe_failure
+from files.reading import describe
 from launch import stop_signals
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.runs.shown_text import escape_hidden
@@ -153,7 +154,7 @@ def _fail(message: str, exit_code: int) -> int:
 
 def describe_os_error(error: OSError) -> str:
     """An error of the operating system in one line: the file, if one is named, and what is wrong with it."""
-    reason = " ".join((error.strerror or str(error) or type(error).__name__).split())
+    reason = " ".join(describe(error).split())
     return reason if error.filename is None else f"{error.filename}: {reason}"
 
 

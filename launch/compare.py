@@ -12,6 +12,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from files.reading import explain_errors
 from launch.command_line import describe_os_error, parse_alone, run_command
 from launch.runs.errors import RunStopped
 from launch.settings.errors import FlagError
@@ -155,10 +156,8 @@ def check_output(flag: str, path: pathlib.Path, suffixes: Sequence[str]) -> None
         raise FlagError(f"--{flag}={path}: expected the name of a {' or '.join(suffixes)} file")
     if not path.parent.is_dir():
         raise FlagError(f"--{flag}={path}: there is no folder {path.parent}; make it first")
-    try:
+    with explain_errors(f"--{flag}={path}", FlagError):
         is_taken = path.exists() and not (path.is_file() and _is_ours(path))
-    except OSError as error:
-        raise FlagError(f"--{flag}={path}: cannot be read ({error.strerror})") from None
     if is_taken:
         kind = {"output": "page"}.get(flag, flag)
         raise FlagError(f"--{flag}={path}: exists and is no {kind} of this command; choose another name")

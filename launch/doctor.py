@@ -25,6 +25,8 @@ from datasets.catalog import DATASET_NAMES, locate
 from datasets.client_files import clean_client_dir, default_client_dir
 from datasets.example_store import clean_store_dir
 from datasets.tff_files.database import clean_unpacked
+from files.digests import clean_digest_records
+from files.reading import describe
 from launch.command_line import parse_flags, run_command
 from launch.library_versions import find_version, name_library
 from launch.runs.columns import WORKER_LOG
@@ -124,7 +126,7 @@ def find_write_problem(folder: str) -> str | None:
         with tempfile.TemporaryFile(dir=find_existing(folder)):
             return None
     except OSError as error:
-        return error.strerror
+        return describe(error)
 
 
 def find_existing(folder: str) -> str:
@@ -256,7 +258,7 @@ def _run(arguments: Sequence[str]) -> int:
         if os.path.exists(client_dir) and not os.path.isdir(client_dir):
             raise FlagError(f"--client_dir={values.client_dir}: expected a folder, found a file")
         print(f"freed {clean_client_dir(client_dir) / 1e6:.1f} MB in {client_dir}")
-        if freed_bytes := clean_store_dir() + clean_unpacked():
+        if freed_bytes := clean_store_dir() + clean_unpacked() + clean_digest_records():
             print(f"freed {freed_bytes / 1e6:.1f} MB of the examples of files, in the cache folder")
         if freed_bytes := clean_graph_dir():
             print(f"freed {freed_bytes / 1e6:.1f} MB of traced graphs, in the cache folder")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from files.reading import find_files
 from launch.comparison.compared_run import ComparedRun, is_on_disk
 from launch.runs.columns import EVENTS_FILE, PLOTS
 from launch.runs.tables import iterate_rows
@@ -86,7 +87,7 @@ def read_details(runs: Sequence[ComparedRun], chosen: Sequence[int]) -> dict[int
 
 def list_plots(run: ComparedRun) -> list[pathlib.Path]:
     """The PNG files of a run by name, its progress by round first; archives hold none."""
-    paths = (run.path / PLOTS).glob("*.png") if is_on_disk(run) else ()
+    paths = find_files(run.path / PLOTS, "*.png") if is_on_disk(run) else ()
     return sorted(paths, key=lambda path: (path.name != FIRST_PLOT, path.name))
 
 

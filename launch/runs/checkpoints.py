@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
+from files.reading import find_files
 from files.writing import replace_whole
 from launch.progress import say
 from launch.runs.errors import RunFolderError
@@ -35,7 +36,7 @@ _UNFINISHED = ".[0-9]*.npz"  # what a save leaves that is killed
 
 def find_checkpoints(path: pathlib.Path) -> dict[int, pathlib.Path]:
     """The checkpoints in a folder, oldest first, by round number; none if there is no such folder."""
-    matches = [(_NAME.fullmatch(inner.name), inner) for inner in path.glob("*")]
+    matches = [(_NAME.fullmatch(inner.name), inner) for inner in find_files(path, "*")]
     return dict(sorted((int(match[1]), inner) for match, inner in matches if match))
 
 
@@ -94,7 +95,7 @@ class Checkpoints:
 
     def list_rounds(self) -> list[int]:
         """The rounds after which a state is kept, ascending: in a checkpoint, or because it was the best so far."""
-        best = [_BEST_NAME.fullmatch(path.name) for path in self._path.glob(_BEST.format("*"))]
+        best = [_BEST_NAME.fullmatch(path.name) for path in find_files(self._path, _BEST.format("*"))]
         return sorted({*find_checkpoints(self._path), *(int(match[1]) for match in best if match)})
 
     def load_any(self, round_num: int, template: State) -> State:

@@ -9,6 +9,7 @@ import re
 import zipfile
 from collections.abc import Sequence
 
+from files.reading import find_files
 from files.writing import write_text
 from launch.runs.columns import (
     CHECKSUMS_FILE,
@@ -35,7 +36,7 @@ def write_checksums(folder: RunFolder) -> None:
 
 def _list_kept_models(folder: RunFolder) -> list[str]:
     """The models of the last round, and what is kept of the best one."""
-    found = [*folder.models.glob("*/*.keras"), *folder.best_models.glob("*/*.keras"), folder.best_models / CLIENTS_FILE]
+    found = [*find_files(folder.models, "*/*.keras"), *find_files(folder.best_models, "*/*.keras", CLIENTS_FILE)]
     return sorted(path.relative_to(folder.path).as_posix() for path in found)
 
 

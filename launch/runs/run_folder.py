@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from datasets.catalog import find_dataset
 from files.locks import open_lock_file
+from files.reading import describe, explain_errors
 from files.writing import remove_unfinished, replace_whole
 from launch.runs.columns import (
     BEST,
@@ -154,7 +155,7 @@ def check_run_folder(config: RunConfig) -> None:
     except NotADirectoryError:
         raise RunFolderError(f"--run_dir={path}: expected a folder, found a file; choose another") from None
     except OSError as error:
-        raise RunFolderError(f"--run_dir={path}: cannot be read ({error.strerror})") from None
+        raise RunFolderError(f"--run_dir={path}: cannot be read ({describe(error)})") from None
     if config.resume:
         if CONFIG_FILE not in names:
             raise RunFolderError(f"--run_dir={path}: no run to resume there; leave out --resume to start one")
@@ -192,13 +193,11 @@ def open_run_folder(config: RunConfig) -> RunFolder:
     """
     check_run_folder(config)
     path = pathlib.Path(config.run_dir)
-    try:
+    with explain_errors(f"--run_dir={config.run_dir or RUNS}", RunFolderError, "cannot write there"):
         if not config.run_dir:
             return RunFolder(make_next_folder(config), is_new=True)
         path.mkdir(parents=True, exist_ok=True)
         return RunFolder(path, is_new=not config.resume)
-    except OSError as error:
-        raise RunFolderError(f"--run_dir={config.run_dir or RUNS}: cannot write there ({error.strerror})") from None
 
 
 def make_next_folder(config: RunConfig) -> pathlib.Path:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from files.cache_folder import default_cache_dir
+from files.reading import read_regular
 from files.writing import write_whole
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ MAX_BYTES = 10**9  # of all files; above it, those that were used longest ago go
 KEPT_SHARE = 0.8  # of these bytes, what then stays
 FORMAT = b"federated-suite graphs 1\n"
 VARIABLE = "FL_KEEP_GRAPHS"
-_NAME = re.compile(r"[0-9a-f]{64}\.graphs|\.writing-\w+")  # the latter are left by a process that was killed
+# With the beginning, or as the last, they are left by a process that was killed.
+_NAME = re.compile(r"(\.\d+\.[0-9a-f]{8}\.)?[0-9a-f]{64}\.graphs|\.writing-\w+")
 
 
 class KeptRound(NamedTuple):
@@ -54,9 +56,7 @@ class GraphFolder:
         try:
             if not self._is_ours():
                 return None
-            with open(path, "rb") as file:
-                content = file.read()
-            kept = _read(content, digest)
+            kept = _read(read_regular(path), digest)
             os.utime(path)  # used last
         except (OSError, ValueError, KeyError, TypeError, zlib.error):
             return None
@@ -67,7 +67,7 @@ class GraphFolder:
         with contextlib.suppress(OSError):
             os.makedirs(self._path, mode=0o700, exist_ok=True)
             if self._is_ours():
-                write_whole(self._name(digest), _write(kept, digest))
+                write_whole(self._name(digest), _write(kept, digest), mode=0o600)
                 self._make_room()
 
     def _name(self, digest: str) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 import psutil
 
+from files.reading import describe
 from launch.arenas import MAX_ARENAS, VARIABLE
 from launch.runtimes.processor import count_cores
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
@@ -142,8 +143,7 @@ def _find_cluster(address: str) -> str:
     try:
         socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
     except (OSError, UnicodeError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise WorkerError(f"no Ray answers at {address} ({reason}); is it running there?") from None
+        raise WorkerError(f"no Ray answers at {address} ({describe(error)}); is it running there?") from None
     if not scheme and host in ("localhost", "127.0.0.1", "::1") and not _listens_outside(int(port)):
         os.environ[_TRANSLATES_LOOPBACK] = "0"
     return address

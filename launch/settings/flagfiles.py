@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from files.reading import describe
 from launch.settings.errors import FlagError
 
 _DIRECTIVE = re.compile("--?flagfile(?:=(.*))?", re.DOTALL)
@@ -64,6 +65,6 @@ def _read_lines(path: str) -> list[str]:
         with open(path, encoding="utf-8-sig") as file:
             return [line.strip() for line in file]
     except OSError as error:
-        raise FlagError(f"cannot read the flagfile {path}: {error.strerror}") from None
+        raise FlagError(f"cannot read the flagfile {path}: {describe(error)}") from None
     except ValueError:  # no UTF-8, or a name with a NUL
         raise FlagError(f"cannot read the flagfile {ascii(path)[1:-1]}: it is not a text file in UTF-8") from None

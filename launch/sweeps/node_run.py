@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from files.cache_folder import default_cache_dir
 from files.locks import open_lock_file
+from files.writing import replace_folder
 from launch.runs.columns import CONFIG_FILE
 from launch.runs.tables import write_json
 from launch.runtimes.child_process import build_command
 from launch.runtimes.processor import keep_to_cores, list_cores
 
 PROJECT = pathlib.Path(__file__).parents[2]
-RUN_FOLDER = "run"
 
 
 class Request(NamedTuple):
@@ -61,26 +61,18 @@ def pack(folder: pathlib.Path) -> bytes | None:
         return None
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        archive.add(folder, RUN_FOLDER)
+        archive.add(folder, ".")
     return packed.getvalue()
 
 
 def unpack(packed: bytes, run_dir: pathlib.Path) -> None:
     """Puts what `pack` gave in the place of `run_dir`, whole or not at all."""
-    run_dir.parent.mkdir(parents=True, exist_ok=True)
-    draft = pathlib.Path(tempfile.mkdtemp(prefix=".arriving_", dir=run_dir.parent))
-    try:
+    with replace_folder(run_dir) as draft:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(draft, filter="data")
-        config_path = draft / RUN_FOLDER / CONFIG_FILE
-        config = json.loads(config_path.read_text(encoding="utf-8"))
+        config = json.loads((draft / CONFIG_FILE).read_text(encoding="utf-8"))
         config["flags"]["run_dir"] = str(run_dir)
-        write_json(config_path, config)
-        if run_dir.exists():
-            run_dir.rename(draft / "before")
-        (draft / RUN_FOLDER).rename(run_dir)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        write_json(draft / CONFIG_FILE, config)
 
 
 class NodeRun:
@@ -95,7 +87,7 @@ class NodeRun:
         """Makes the run; returns when it has ended."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="fed_run_"))
         try:
-            flagfile, run_dir, self._log = folder / request.flagfile, folder / RUN_FOLDER, folder / "output"
+            flagfile, run_dir, self._log = folder / request.flagfile, folder / "run", folder / "output"
             flagfile.write_text(request.settings, encoding="utf-8")
             if request.folder is not None:
                 unpack(request.folder, run_dir)

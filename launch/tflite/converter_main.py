@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from files.reading import describe
 from launch.tflite.bounded_process import open_answers, serve_requests
 
 CONVERT, RUN = "convert", "run"
@@ -37,7 +38,7 @@ def answer_request(request: Mapping[str, Any]) -> dict[str, str]:
         return {"refused": str(error)}
     except OSError as error:
         place = error.filename or request.get("folder") or request["job"][0]  # a full disk's error names no file
-        return {"failed": f"{place}: {error.strerror or error}"}
+        return {"failed": f"{place}: {describe(error)}"}
     return {}
 
 

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from files.reading import explain_errors
 from files.writing import remove_unfinished
 from launch.runs.checkpoints import find_checkpoints
 from launch.runs.columns import BEST, CHECKPOINTS, EXPORT
@@ -132,11 +133,9 @@ def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
         raise RunFolderError(f"--run_dir={run.path}: {EXPORT} is a file there, expected a folder; move it away")
     if target.exists() and not os.access(target, os.W_OK | os.X_OK):
         raise RunFolderError(f"--run_dir={run.path}: cannot write into its {EXPORT} folder; fix its permissions")
-    try:
+    with explain_errors(f"--run_dir={run.path}", RunFolderError, "cannot write there"):
         remove_unfinished(run.path)
         temporary.mkdir()
-    except OSError as error:
-        raise RunFolderError(f"--run_dir={run.path}: cannot write there ({error.strerror})") from None
     try:
         yield temporary
         target.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,209 @@
+"""The cache of entries: made anew when a byte is wrong, safe from hostile indices, cleaned alone."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from files import cache as cache_module
+from files.cache import Cache
+
+ROOT = pathlib.Path(__file__).parents[2]
+DIGEST, OTHER = "ab" * 32, "cd" * 32
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return Cache(str(tmp_path / "cache"), "letters", 3)
+
+
+def write_letters(folder):
+    pathlib.Path(folder, "a").write_bytes(b"aaaa")
+    pathlib.Path(folder, "empty").write_bytes(b"")
+    return {"known": [1, "zwei"]}
+
+
+def fail(_):
+    pytest.fail("written again")
+
+
+def list_names(folder):
+    return sorted(os.listdir(folder))
+
+
+def forget():
+    """As in another process."""
+    cache_module._checked.clear()
+
+
+def test_an_entry_is_written_once_and_found(cache):
+    assert cache.find(DIGEST) is None
+    index = cache.find_or_write(DIGEST, write_letters)
+    assert index["known"] == [1, "zwei"] and index["files"] == {"a": 4, "empty": 0}
+    assert cache.find_or_write(DIGEST, fail) == index
+    forget()
+    assert cache.find(DIGEST) == index
+    assert list_names(cache.folder) == [".lock-ab", DIGEST]
+
+
+def flip_a_byte(entry):
+    (entry / "a").write_bytes(b"aaab")
+    forget()
+
+
+def cut_a_file(entry):
+    (entry / "a").write_bytes(b"aaa")
+
+
+def put_a_pipe(entry):
+    (entry / "empty").unlink()
+    os.mkfifo(entry / "empty")
+    forget()
+
+
+def remove_a_file(entry):
+    (entry / "a").unlink()
+
+
+def change_the_index(entry):
+    text = (entry / "index.json").read_text()
+    (entry / "index.json").write_text(text.replace("zwei", "drei"))
+
+
+def age(entry):
+    text = (entry / "index.json").read_text()
+    (entry / "index.json").write_text(text.replace('"version": 3', '"version": 2'))
+
+
+def nest(entry):
+    (entry / "index.json").write_text("[" * 100_000)
+
+
+def be_a_pipe(entry):
+    (entry / "index.json").unlink()
+    os.mkfifo(entry / "index.json")
+
+
+def be_a_file(entry):
+    shutil.rmtree(entry)
+    entry.write_text("in the way")
+
+
+DAMAGES = [flip_a_byte, cut_a_file, put_a_pipe, remove_a_file, change_the_index, age, nest, be_a_pipe, be_a_file]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_entry_is_made_anew(cache, damage):
+    cache.find_or_write(DIGEST, write_letters)
+    entry = pathlib.Path(cache.folder, DIGEST)
+    damage(entry)
+    assert cache.find(DIGEST) is None
+    cache.find_or_write(DIGEST, write_letters)
+    assert (entry / "a").read_bytes() == b"aaaa" and cache.find(DIGEST)
+    assert list_names(cache.folder) == [".lock-ab", DIGEST]
+
+
+HOSTILE = [
+    *([], None, 7, {"files": 3}, {"files": {"a": 4}}, {"files": {"a": "4"}, "sums": {}}, {"files": {"\0": 4}}),
+    *({"files": {"../../a": 4}, "sums": []}, {"files": [], "sums": []}, {"files": None, "sums": 1}),
+]
+
+
+@pytest.mark.parametrize("content", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_index_is_none(cache, content):
+    cache.find_or_write(DIGEST, write_letters)
+    if isinstance(content, dict):
+        content = {"format": "letters", "version": 3, **content}
+        content["sum"] = cache_module._sum_up(content)
+    pathlib.Path(cache.folder, DIGEST, "index.json").write_text(json.dumps(content))
+    assert cache.find(DIGEST) is None
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.integers(1, 255))
+def test_no_byte_of_an_entry_can_change_unseen(tmp_path_factory, place, change):
+    cache = Cache(str(tmp_path_factory.getbasetemp() / "flipped"), "letters", 3)
+    cache.find_or_write(DIGEST, write_letters)
+    entry = pathlib.Path(cache.folder, DIGEST)
+    files = [(path, number) for path in sorted(entry.iterdir()) for number in range(path.stat().st_size)]
+    path, number = files[place % len(files)]
+    content = bytearray(path.read_bytes())
+    content[number] ^= change
+    path.write_bytes(content)
+    forget()
+    found = cache.find(DIGEST)
+    assert found is None or found["known"] == [1, "zwei"]  # such as another spelling of the same JSON
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_what_fails_leaves_nothing(cache, failure):
+    def write(folder):
+        write_letters(folder)
+        raise failure
+
+    with pytest.raises((OSError, KeyboardInterrupt)):
+        cache.find_or_write(DIGEST, write)
+    assert list_names(cache.folder) == [".lock-ab"]
+
+
+def test_old_drafts_go_with_the_next_write(cache):
+    folder = pathlib.Path(cache.folder)
+    drafts = [f".1234.0a1b2c3d.{OTHER}", f".writing-{OTHER}-0a1b"]
+    for name in (*drafts, f".1234.9a1b2c3d.{OTHER}", ".1234.9a1b2c3d.mine"):
+        (folder / name).mkdir(parents=True)
+    for name in (*drafts, ".1234.9a1b2c3d.mine"):
+        os.utime(folder / name, (time.time() - 10**6,) * 2)
+    cache.find_or_write(DIGEST, write_letters)
+    assert list_names(folder) == sorted([".lock-ab", DIGEST, f".1234.9a1b2c3d.{OTHER}", ".1234.9a1b2c3d.mine"])
+
+
+def test_cleaning_takes_entries_alone_and_counts_them(cache):
+    folder = pathlib.Path(cache.folder)
+    assert cache.clean() == 0
+    cache.find_or_write(DIGEST, write_letters)
+    num_bytes = sum(path.stat().st_size for path in (folder / DIGEST).iterdir())
+    for name in (f".1.0a1b2c3d.{OTHER}", f".writing-{OTHER}-0a1b", "copy"):
+        shutil.copytree(folder / DIGEST, folder / name)
+    Cache(cache.folder, "numbers", 1).find_or_write(OTHER, write_letters)
+    (folder / ("ef" * 32)).symlink_to(folder / "copy")
+    (folder / "notes").touch()
+    assert cache.clean() == 3 * num_bytes
+    assert list_names(folder) == sorted([OTHER, "ef" * 32, "copy", "notes"])
+
+
+WRITER = """
+import pathlib, sys, time
+from files.cache import Cache
+
+def write(folder):
+    pathlib.Path(sys.argv[1], "written").open("a").write("x")
+    pathlib.Path(folder, "a").write_bytes(bytes(10**6))
+    time.sleep(0.2)
+    return {}
+
+print("ready", flush=True)
+sys.stdin.readline()
+assert Cache(sys.argv[1], "letters", 3).find_or_write("ab" * 32, write)["files"] == {"a": 10**6}
+"""
+
+
+def test_two_processes_write_one_entry_once(tmp_path):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], cwd=ROOT, **pipes) for _ in range(2)]
+    assert [writer.stdout.readline() for writer in writers] == ["ready\n"] * 2
+    for writer in writers:
+        writer.communicate("go\n", timeout=60)
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert (tmp_path / "written").read_text() == "x"
