@@ -35,7 +35,7 @@ _COLUMNS = {
 }
 _OF_CLIENT = "SELECT serialized_example_proto FROM examples WHERE split_name = ? AND client_id = ? ORDER BY rowid"
 _COPY = "copy.sqlite"  # the file of an entry in the cache
-_OLDER_COPIES = ("[0-9a-f]" * 64 + ".*sqlite", "[0-9a-f]" * 64 + ".*sqlite.*.part")  # of versions that had no entries
+_OLDER_COPIES = ("[0-9a-f]" * 64 + "*.sqlite", "[0-9a-f]" * 64 + "*.sqlite.*.part")  # of versions that had no entries
 _CHUNK_BYTES, _PROGRESS_EVERY_S = 1 << 22, 10.0
 
 

@@ -11,7 +11,15 @@ import time
 import numpy as np
 import pytest
 
-from datasets.client_files import INDEX_FILE, clean_client_dir, open_or_write_entry
+from datasets import client_files
+from datasets.client_files import (
+    INDEX_FILE,
+    SUFFIXES,
+    clean_client_dir,
+    is_client_whole,
+    open_or_write_entry,
+    write_client,
+)
 from datasets.errors import DatasetError
 from files import cache
 
@@ -188,3 +196,62 @@ def test_the_lock_is_no_way_into_another_file(tmp_path):
     with pytest.raises(DatasetError, match="cannot write client files"):
         open_or_write_entry(str(tmp_path / "cache"), DIGEST, make_splits)
     assert (tmp_path / "precious").read_text() == "keep me"
+
+
+CONTENTS = {suffix: bytes([number]) * number for number, suffix in enumerate(SUFFIXES)}
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A client of an entry whose clients come one by one."""
+    place = str(tmp_path / DIGEST / "client_7")
+    write_client(place, CONTENTS)
+    return place
+
+
+def forget():
+    """As in another process."""
+    client_files._checked.clear()
+    cache._checked.clear()
+
+
+def test_a_client_that_came_by_itself_is_whole(place):
+    assert is_client_whole(place)
+    forget()
+    assert is_client_whole(place)
+    assert not is_client_whole(place.replace("client_7", "client_8"))
+    assert sorted(os.listdir(os.path.dirname(place))) == sorted(
+        ["index.json", "client_7.sums", *(f"client_7{suffix}" for suffix in SUFFIXES)]
+    )
+
+
+@pytest.mark.parametrize("name", [".train.y", ".test.y", ".sums"])
+@pytest.mark.parametrize("content", [b"", b"\x00", b"[" * 100_000, b"[]", b'{".train.x": 1}'], ids=len)
+def test_a_client_whose_files_have_changed_is_not(place, name, content):
+    with open(place + name, "wb") as file:
+        file.write(content)
+    forget()
+    assert not is_client_whole(place)
+    write_client(place, CONTENTS)
+    forget()
+    assert is_client_whole(place)
+
+
+def test_a_client_whose_bytes_have_changed_is_not(place):
+    with open(f"{place}.test.x", "r+b") as file:
+        file.write(b"\x63")
+    forget()
+    assert not is_client_whole(place)
+
+
+def test_an_entry_of_an_earlier_version_is_not_mixed_with_this_one(tmp_path):
+    entry = tmp_path / DIGEST
+    entry.mkdir()
+    (entry / INDEX_FILE).write_text(
+        '{"format": "federated-suite client shards", "version": 1, "clients": [], "files": {}}'
+    )
+    for suffix in SUFFIXES:
+        (entry / f"client_1{suffix}").write_bytes(b"")
+    assert not is_client_whole(str(entry / "client_1"))
+    write_client(str(entry / "client_7"), CONTENTS)
+    assert not any(entry.glob("client_1.*")) and is_client_whole(str(entry / "client_7"))

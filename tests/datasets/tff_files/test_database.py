@@ -11,8 +11,9 @@ import sqlite3
 import pytest
 
 from datasets.errors import DatasetError
-from datasets.tff_files.database import TffDatabase, arrange_counts, starts_as_sqlite
+from datasets.tff_files.database import TffDatabase, arrange_counts, clean_unpacked, starts_as_sqlite
 from datasets.tff_files.example import decode_example
+from files import cache
 
 SPLITS = {
     "train": {"10": [{"n": 1}, {"n": 2}], "9": [{"n": 3}], "Zoë": [{"n": 4}]},
@@ -143,3 +144,29 @@ def test_a_damaged_file_is_one_line(path):
     pathlib.Path(path).write_bytes(content)
     with pytest.raises(DatasetError, match=r"some\.sqlite: damaged"):
         TffDatabase(path).count_examples()
+
+
+def test_a_copy_with_a_flipped_byte_is_made_anew(path, tmp_path):
+    packed = tmp_path / "some.sqlite.lzma"
+    content = pathlib.Path(path).read_bytes()
+    packed.write_bytes(lzma.compress(content))
+    TffDatabase(str(packed))
+    (unpacked,) = pathlib.Path(os.environ["XDG_CACHE_HOME"]).rglob("*.sqlite")
+    unpacked.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    cache._checked.clear()  # as in another process
+    TffDatabase(str(packed))
+    assert unpacked.read_bytes() == content
+
+
+def test_cleaning_takes_copies_and_those_of_earlier_versions(path, tmp_path):
+    packed = tmp_path / "some.sqlite.lzma"
+    packed.write_bytes(lzma.compress(pathlib.Path(path).read_bytes()))
+    TffDatabase(str(packed))
+    folder = pathlib.Path(os.environ["XDG_CACHE_HOME"], "federated_suite", "tff")
+    digest = "ab" * 32
+    for name in ("", ".indexed"):
+        (folder / f"{digest}{name}.sqlite").write_bytes(b"12345")
+        (folder / f"{digest}{name}.sqlite.{'0' * 16}.part").write_bytes(b"12345")
+    (folder / "mine.sqlite").touch()
+    assert clean_unpacked() > 20
+    assert os.listdir(folder) == ["mine.sqlite"]
