@@ -104,10 +104,8 @@ def write_client(place: str, contents: Mapping[str, bytes]) -> None:
     Raises:
       OSError: they cannot be written.
     """
-    cache = _get_cache(os.path.dirname(os.path.dirname(place)))
-    digest = os.path.basename(os.path.dirname(place))
-    if cache.find(digest) is None:
-        cache.write(digest, lambda _: {"clients": []})
+    client_dir, digest = os.path.split(os.path.dirname(place))
+    _get_cache(client_dir).find_or_write(digest, lambda _: {"clients": []})
     for suffix, content in contents.items():
         write_whole(place + suffix, content)
     sums = {suffix: [len(content), hashlib.sha256(content).hexdigest()] for suffix, content in contents.items()}

@@ -6,6 +6,7 @@ written as a draft that gets its name when it is complete, so that it can be rea
 """
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -17,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from files.digests import compute_sum
-from files.locks import hold_lock
+from files.locks import open_lock_file
 from files.reading import find_files, read_regular
 from files.writing import replace_folder, write_text
 
@@ -71,13 +72,13 @@ class Cache(NamedTuple):
         _checked.add(checked)
         return index
 
-    def find_or_write(self, digest: str, write: Callable[[str], Mapping[str, Any]]) -> dict[str, Any]:
+    def find_or_write(self, digest: str, write: Callable[[str], Mapping[str, Any] | None]) -> dict[str, Any]:
         """The index of an entry, which is written unless it is there and whole. Other processes wait meanwhile.
 
         Args:
           digest: see `name_entry`.
-          write: puts files into the folder of this path, and returns what else the index is to say, as JSON can hold
-            it. It writes no other entry of this cache, which could wait for this one.
+          write: puts files into the folder of this path, and may return what else the index is to say, as JSON can
+            hold it. It writes no other entry of this cache, which could wait for this one.
 
         Raises:
           OSError: the entry cannot be written.
@@ -85,21 +86,22 @@ class Cache(NamedTuple):
         index = self.find(digest)
         if index is not None:
             return index
-        os.makedirs(self.folder, exist_ok=True)
-        with hold_lock(os.path.join(self.folder, f".lock-{digest[:2]}")):  # not all others wait
-            self._remove_abandoned()
-            return self.find(digest) or self.write(digest, write)  # another process may have written it meanwhile
-
-    def write(self, digest: str, write: Callable[[str], Mapping[str, Any]]) -> dict[str, Any]:
-        """The same without looking first and without a lock; what another process wrote meanwhile stays."""
         entry = self.name_entry(digest)
-        with replace_folder(entry, lambda: self.find(digest) is not None) as draft:
-            self._write_index(draft, {})  # first of all, so that a draft left by a killed process is known as ours
-            known = write(str(draft))
-            files = [path for path in find_files(draft, "*") if path.name != self.index_file]
-            sizes = {path.name: path.stat().st_size for path in files}
-            sums = {path.name: compute_sum(path) for path in files}
-            index = self._write_index(draft, {**known, "files": sizes, "sums": sums})
+        os.makedirs(self.folder, exist_ok=True)
+        with open_lock_file(os.path.join(self.folder, f".lock-{digest[:2]}")) as lock:  # not all others wait
+            with contextlib.suppress(OSError):  # without locks it is done twice, and the first stays
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            self._remove_abandoned()
+            index = self.find(digest)  # another process may have written it meanwhile
+            if index is not None:
+                return index
+            with replace_folder(entry, lambda: self.find(digest) is not None) as draft:
+                self._write_index(draft, {})  # first of all, so that a draft left by a killed process is known as ours
+                known = write(str(draft)) or {}
+                files = [path for path in find_files(draft, "*") if path.name != self.index_file]
+                sizes = {path.name: path.stat().st_size for path in files}
+                sums = {path.name: compute_sum(path) for path in files}
+                index = self._write_index(draft, {**known, "files": sizes, "sums": sums})
         _checked.add((os.path.abspath(entry), index["sum"]))
         return self.find(digest) or index
 

@@ -1,9 +1,6 @@
-"""Files that processes lock, in folders that others may have prepared."""
+"""Opens the files that processes lock, in folders that others may have prepared."""
 
-import contextlib
-import fcntl
 import os
-from collections.abc import Iterator
 from typing import BinaryIO
 
 
@@ -15,16 +12,3 @@ def open_lock_file(path: str | os.PathLike) -> BinaryIO:
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     return os.fdopen(descriptor, "r+b", buffering=0)
-
-
-@contextlib.contextmanager
-def hold_lock(path: str | os.PathLike) -> Iterator[None]:
-    """Waits for the lock on a file and holds it in the block; where the file system has no locks, nobody waits.
-
-    Raises:
-      OSError: see `open_lock_file`.
-    """
-    with open_lock_file(path) as file:
-        with contextlib.suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -16,7 +16,6 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -184,13 +183,8 @@ def _get_cache() -> Cache:
 def _find_or_write_copy(digest: str, write: Callable[[str], None]) -> str:
     """The path of a copy in the cache folder, which is written to the path of a draft unless it is there."""
     cache = _get_cache()
-
-    def fill(folder: str) -> dict[str, Any]:
-        write(os.path.join(folder, _COPY))
-        return {}
-
     try:
-        cache.find_or_write(digest, fill)
+        cache.find_or_write(digest, lambda folder: write(os.path.join(folder, _COPY)))
     except OSError as error:
         raise DatasetError(f"cannot write into {cache.folder}: {describe(error)}") from None
     return os.path.join(cache.name_entry(digest), _COPY)

@@ -120,12 +120,12 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
 RACER = """
 import os, sys
 import numpy as np
-import files.locks
+from files import cache
 from datasets import client_files
 
 client_dir, has_locks, digests = sys.argv[1], sys.argv[2] == "True", sys.argv[3:]
 if not has_locks:
-    files.locks.fcntl.flock = lambda *_: None
+    cache.fcntl.flock = lambda *_: None
 x, y = np.arange(40_000, dtype=np.uint8).reshape(-1, 2), np.arange(20_000, dtype=np.int32)
 splits = [{"train": (x, y), "validation": (x[:0], y[:0]), "test": (x[:0], y[:0])}] * 2
 print("ready", flush=True)
