@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from datasets.npz import ARRAYS
-from files.writing import replace_whole
+from files.writing import write_whole
 from launch.runs import columns
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RUNS, make_next_folder
@@ -282,5 +282,4 @@ def _name_file(content: bytes, ending: str) -> pathlib.Path:
 
 def _keep(path: pathlib.Path, content: bytes) -> None:
     if not path.exists():
-        with replace_whole(path) as temporary:
-            temporary.write_bytes(content)
+        write_whole(path, content)

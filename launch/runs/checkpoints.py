@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from files.reading import find_files
-from files.writing import replace_whole
+from files.writing import write_whole
 from launch.progress import say
 from launch.runs.errors import RunFolderError
 from launch.runs.nested_state import flatten_state, pack_state
@@ -143,8 +143,7 @@ def _write(path: pathlib.Path, leaves: Sequence[np.ndarray], record: str = "") -
     # In memory first: a zip that cannot be written to a full disk complains once more when it is collected.
     content = io.BytesIO()
     np.savez(content, version=VERSION, digest=_compute_digest([*leaves, encoded]), record=encoded, **named)
-    with replace_whole(path) as temporary:
-        temporary.write_bytes(content.getbuffer())
+    write_whole(path, content.getbuffer())
 
 
 def _read(path: pathlib.Path) -> tuple[list[np.ndarray], str]:

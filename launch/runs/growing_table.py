@@ -9,7 +9,7 @@ import os
 import pathlib
 from collections.abc import Iterable, Sequence
 
-from files.writing import name_in_errors, replace_whole
+from files.writing import name_in_errors, write_whole
 from launch.runs.shown_text import encode_cell
 from launch.runs.tables import format_lines
 
@@ -37,8 +37,7 @@ class GrowingTable:
         """
         content = format_lines([[encode_cell(name) for name in columns], *rows]).encode()
         if not self._is_own_file() or self.path.read_bytes() != content:
-            with replace_whole(self.path) as temporary:
-                temporary.write_bytes(content)
+            write_whole(self.path, content)
         self._size_bytes = len(content)
 
     def append(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

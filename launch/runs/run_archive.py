@@ -24,7 +24,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from files.writing import replace_whole
+from files.writing import write_whole
 from launch.runs.columns import (
     CLIENT,
     CLIENT_STEPS,
@@ -151,8 +151,7 @@ def archive_runs(runs: Iterable[RunRecord], target: pathlib.Path, keep: Kept = E
         write_zip(entries, target)
     else:
         for name, content in entries.items():
-            with replace_whole(target / name) as temporary:
-                temporary.write_bytes(content)
+            write_whole(target / name, content)
 
 
 def read_kept_files(run: RunRecord, keep: Kept = EVERYTHING) -> dict[str, bytes]:
@@ -227,8 +226,7 @@ def write_zip(entries: Mapping[str, bytes], path: pathlib.Path) -> None:
         with zipfile.ZipFile(path) as there:
             if there.comment.decode("utf-8", "replace") == digest:
                 return
-    with replace_whole(path) as temporary:
-        temporary.write_bytes(pack({CONTENTS: contents}, zipfile.ZIP_LZMA, digest))
+    write_whole(path, pack({CONTENTS: contents}, zipfile.ZIP_LZMA, digest))
 
 
 def _find_order(name: str) -> tuple[str, str]:

@@ -22,7 +22,7 @@ CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 
 def name_kind(event: str, path: str) -> str:
     """A write's kind: "open metrics.csv", "rename round_N.npz" and so on, without process, time and round numbers."""
-    name = re.sub(r"^\.\d+\.|(?<=tfevents)\.\d+", "", pathlib.Path(path).name)
+    name = re.sub(r"^\.\d+\.([0-9a-f]{8}\.)?|(?<=tfevents)\.\d+", "", pathlib.Path(path).name)
     return f"{event.removeprefix('os.')} {re.sub('[0-9a-f]{64}-?.*', 'DIGEST', re.sub('_[0-9]+', '_N', name))}"
 
 

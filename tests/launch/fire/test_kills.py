@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -211,10 +212,10 @@ def assert_all_is_whole(folder):
 
     Drafts of client files stay in their cache for a day, as another process might be writing them.
     """
-    for draft in folder.glob("shards/.writing-*"):
+    for draft in folder.glob("shards/.[0-9]*"):
         shutil.rmtree(draft)
     names = {path.name for path in folder.rglob("*")}
-    assert not {name for name in names if name.startswith(".")} - {".lock"}
+    assert not {name for name in names if name.startswith(".") and not re.fullmatch(r"\.lock(-[0-9a-f]{2})?", name)}
     for path in folder.rglob("*.csv"):
         with open(path, newline="", encoding="utf-8") as file:
             assert len({len(row) for row in csv.reader(file, strict=True)}) == 1, path

@@ -89,7 +89,7 @@ def test_cleaning_removes_graphs_alone(monkeypatch, tmp_path):
     folder = tmp_path / "federated_suite" / "graphs"
     assert default_graph_dir() == str(folder)
     GraphFolder(str(folder)).keep(DIGEST, make_round())
-    (folder / ".writing-abc").write_text("left by a process that was killed")
+    (folder / f".1234.0a1b2c3d.{OTHER}.graphs").write_text("left by a process that was killed")
     (folder / "mine.txt").write_text("mine")
     assert clean_graph_dir() > 100 and [path.name for path in folder.iterdir()] == ["mine.txt"]
 
