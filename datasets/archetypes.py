@@ -189,15 +189,15 @@ def draw_clients(
     Raises:
       DatasetError: the partition does not fit the labels, or a pool has fewer examples of a label than a client needs.
     """
-    num_classes = len(arrays.class_names)
-    archetypes = describe_archetypes(partition, arrays.class_names, settings)
+    class_names, num_classes = arrays.format.class_names, arrays.format.num_classes
+    archetypes = describe_archetypes(partition, class_names, settings)
     counts = count_labels(partition, archetypes, num_classes, settings, seed)
     train, validation = hold_out_test_part(arrays.train_y, settings.validation_pool, seed)
     labels = {"train": arrays.train_y[train], "validation": arrays.train_y[validation], "test": arrays.test_y}
     indices = {"train": train, "validation": validation, "test": np.arange(len(arrays.test_y))}
     pools = {split: [indices[split][labels[split] == label] for label in range(num_classes)] for split in SPLITS}
     for split in SPLITS:
-        _check_pool(f"{arrays.name}, partition={partition}", split, counts[split], pools[split], arrays.class_names)
+        _check_pool(f"{arrays.name}, partition={partition}", split, counts[split], pools[split], class_names)
     clients = []
     for client in range(len(archetypes.of_clients)):
         rng = np.random.default_rng([seed, 7, client])

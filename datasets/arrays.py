@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from datasets.errors import DatasetError
-from datasets.example_format import check_features
-from datasets.federated_data import Preprocessing
-from datasets.label_format import CLASS_LABELS, LabelFormat
+from datasets.example_format import ExampleFormat
+from datasets.label_format import CLASS_LABELS
 from datasets.names import check_names
 
 
@@ -19,13 +18,11 @@ class ArrayDataset:
 
     Attributes:
       name: for example "mnist".
-      train_x: uint8 or float32, shape (examples, ..., channels): images (H, W, C), sequences (steps, C); or features,
-        float32, shape (examples, features); or tokens, uint8 or int32, shape (examples, positions).
-      train_y: labels as `labels` says; in a classification int32, 0..C-1, shape (examples,).
+      train_x: shape (examples, *input_shape), uint8 or float32; flat examples in uint8 are tokens, as are all in int32.
+      train_y: labels; in a classification int32, 0..C-1, shape (examples,).
       test_x: the global test set, dtype and example shape as `train_x`.
       test_y: its labels.
-      class_names: one name a label; () where the task has none.
-      preprocessing: stored example to model input.
+      format: of all these.
       train_clients: int64 position in `client_names` of each train example's natural client; None if there is none.
       client_names: names of the natural clients, or None.
       source_digest: SHA-256 (hex) of everything above, the identity of the data in the cache of client files.
@@ -37,16 +34,10 @@ class ArrayDataset:
       num_clients_left_out: natural clients that are not in `client_names`, since the test part holds all they have.
       reading: how the examples were understood, in words; "" to describe them by shape and preprocessing.
       notes: what may have been meant otherwise, a line each.
-      labels: the task, and what its labels are.
-      takes_tokens: whether examples are tokens, whole numbers that a model looks up.
-      are_features: whether the last axis of the examples is only there for the one channel that features are stored
-        with, (examples, features, 1).
-      feature_names: see `ExampleFormat`, like the next.
-      feature_units: see there.
 
     Raises:
-      DatasetError: shapes, dtypes or labels do not fit, a value is not finite, a part is empty, or a name holds a
-        control character.
+      DatasetError: arrays or labels are not as the format says, a value is not finite, a part is empty, or a name
+        holds a control character.
     """
 
     name: str
@@ -54,8 +45,7 @@ class ArrayDataset:
     train_y: np.ndarray
     test_x: np.ndarray
     test_y: np.ndarray
-    class_names: tuple[str, ...]
-    preprocessing: Preprocessing
+    format: ExampleFormat
     train_clients: np.ndarray | None
     client_names: tuple[str, ...] | None
     source_digest: str
@@ -65,40 +55,37 @@ class ArrayDataset:
     num_clients_left_out: int = 0
     reading: str = ""
     notes: tuple[str, ...] = ()
-    labels: LabelFormat = LabelFormat()
-    takes_tokens: bool = False
-    are_features: bool = False
-    feature_names: tuple[str, ...] = ()
-    feature_units: tuple[str, ...] = ()
 
     def __post_init__(self):
-        self.labels.check_names(self.name, self.class_names)
         check_names("name", "data set", [self.name])
-        check_names(self.name, "class", self.class_names)
         check_names(self.name, "client", self.client_names or ())
-        _check_part(self, "train", self.train_x, self.train_y)
-        _check_part(self, "test", self.test_x, self.test_y)
         if (self.train_x.shape[1:], self.train_x.dtype) != (self.test_x.shape[1:], self.test_x.dtype):
             raise DatasetError(
                 f"{self.name}: train examples are {self.train_x.dtype} {self.train_x.shape[1:]}, "
                 f"test examples are {self.test_x.dtype} {self.test_x.shape[1:]}; expected the same"
             )
-        check_features(self.name, self.feature_names, self.feature_units, self.train_x.shape[1:])
+        _check_part(self, "train", self.train_x, self.train_y)
+        _check_part(self, "test", self.test_x, self.test_y)
         _check_clients(self)
 
 
 def _check_part(dataset: ArrayDataset, part: str, x: np.ndarray, y: np.ndarray) -> None:
-    where = f"{dataset.name}, {part} part"
-    if dataset.takes_tokens:
-        if x.dtype not in (np.uint8, np.int32) or x.ndim < 2 or (x.size and x.min() < 0):
+    where, example_format = f"{dataset.name}, {part} part", dataset.format
+    if (x.dtype, x.shape[1:]) != (example_format.input_dtype, example_format.input_shape):
+        raise DatasetError(
+            f"{where}: x is {x.dtype} {x.shape}, but its format says {example_format.input_dtype} and "
+            f"{example_format.input_shape} for an example; expected the same"
+        )
+    if example_format.takes_tokens:
+        if x.size and x.min() < 0:
             raise DatasetError(f"{where}: x is {x.dtype} {x.shape}, expected tokens, uint8 or int32, of at least 0")
-    elif x.dtype not in (np.uint8, np.float32) or x.ndim < (2 if x.dtype == np.float32 else 3):
+    elif x.dtype == np.uint8 and x.ndim < 3:
         raise DatasetError(
             f"{where}: x is {x.dtype} {x.shape}, expected uint8 or float32 with a channel axis, or flat float32"
         )
     if not x.size and y.shape[:1] == x.shape[:1]:
         raise DatasetError(f"{where}: empty, shape {x.shape}, expected at least one example of at least one value")
-    dataset.labels.check_labels(where, y, len(x), len(dataset.class_names))
+    example_format.labels.check_labels(where, y, len(x), example_format.num_classes)
     if x.dtype == np.float32:
         finite_rows = np.isfinite(x).reshape(len(x), -1).all(axis=1)
         if not finite_rows.all():
@@ -122,8 +109,7 @@ def make_array_dataset(
     name: str,
     train: tuple[np.ndarray, np.ndarray],
     test: tuple[np.ndarray, np.ndarray],
-    class_names: tuple[str, ...],
-    preprocessing: Preprocessing,
+    format: ExampleFormat,
     clients: np.ndarray | None = None,
     num_dropped: int = 0,
     test_clients: np.ndarray | None = None,
@@ -131,17 +117,17 @@ def make_array_dataset(
     num_clients_left_out: int = 0,
     reading: str = "",
     notes: tuple[str, ...] = (),
-    labels: LabelFormat = CLASS_LABELS,
-    takes_tokens: bool = False,
-    are_features: bool = False,
-    feature_names: tuple[str, ...] = (),
-    feature_units: tuple[str, ...] = (),
 ) -> ArrayDataset:
     """An `ArrayDataset` from (x, y) of both parts; labels become what the task stores, classes int32.
 
     The digest covers the decoded arrays, so a data set has one identity whatever file format it came in.
 
     Args:
+      name: see `ArrayDataset`.
+      train: (x, y), as the format says.
+      test: likewise.
+      format: of the examples and labels. The digest has its class names, its preprocessing and, unless they are those
+        of a classification, its labels.
       clients: the natural client of each train example: integers or strings, shape (examples,); or None.
       num_dropped: examples that were left out because a reading was missing; no part of the digest.
       test_clients: the natural client of each test example, if these are to be the clients' own test splits.
@@ -149,43 +135,44 @@ def make_array_dataset(
       num_clients_left_out: see `ArrayDataset`; like the two that follow no part of the digest.
       reading: see `ArrayDataset`.
       notes: see `ArrayDataset`.
-      labels: see `ArrayDataset`; in the digest unless it is classification.
-      takes_tokens: see `ArrayDataset`; like the next no part of the digest.
-      are_features: see `ArrayDataset`, like the next two no part of the digest.
-      feature_names: see `ExampleFormat`.
-      feature_units: see there.
 
     Raises:
       DatasetError: see `ArrayDataset`.
     """
-    client_names = train_clients = None
+    owners = {"train_clients": None, "client_names": None}
     if clients is not None:
         ids, train_clients = np.unique(clients, return_inverse=True)
         client_names = tuple(str(client) if ids.dtype.kind == "U" else f"client_{client}" for client in ids)
-    fields = {
-        "name": name,
+        owners = {"train_clients": train_clients, "client_names": client_names}
+    parts = {
         "train_x": np.ascontiguousarray(train[0]),
-        "train_y": np.ascontiguousarray(train[1], labels.dtype),
+        "train_y": np.ascontiguousarray(train[1], format.labels.dtype),
         "test_x": np.ascontiguousarray(test[0]),
-        "test_y": np.ascontiguousarray(test[1], labels.dtype),
-        "class_names": tuple(class_names),
-        "preprocessing": preprocessing,
-        "train_clients": train_clients,
-        "client_names": client_names,
+        "test_y": np.ascontiguousarray(test[1], format.labels.dtype),
     }
-    # Only if given: a field that is always there would change the digests of all data sets without it.
+    # In the digest only if given: what is always there would change those of all data sets without it.
     if test_clients is not None:
-        fields["test_clients"] = np.searchsorted(ids, test_clients)
+        owners["test_clients"] = np.searchsorted(ids, test_clients)
         if test_clients.shape != test[1].shape[:1] or not set(test_clients.tolist()) <= set(ids.tolist()):
             raise DatasetError(f"{name}: expected a client of the train part for each test example")
+    described = {"class_names": format.class_names, "preprocessing": format.preprocessing}
+    identity = {"name": name, **parts, **described, **owners}
     if is_ordered_by_time:
-        fields["is_ordered_by_time"] = True
-    if labels != CLASS_LABELS:
-        fields["labels"] = labels
-    remarks = {"num_clients_left_out": num_clients_left_out, "reading": reading, "notes": tuple(notes)}
-    remarks |= {"labels": labels, "takes_tokens": takes_tokens, "are_features": are_features}
-    remarks |= {"feature_names": tuple(feature_names), "feature_units": tuple(feature_units)}
-    return ArrayDataset(**{**fields, **remarks}, source_digest=_compute_digest(fields), num_dropped=num_dropped)
+        identity["is_ordered_by_time"] = True
+    if format.labels != CLASS_LABELS:
+        identity["labels"] = format.labels
+    return ArrayDataset(
+        name=name,
+        **parts,
+        **owners,
+        format=format,
+        source_digest=_compute_digest(identity),
+        num_dropped=num_dropped,
+        is_ordered_by_time=is_ordered_by_time,
+        num_clients_left_out=num_clients_left_out,
+        reading=reading,
+        notes=tuple(notes),
+    )
 
 
 def _compute_digest(fields: dict[str, Any]) -> str:

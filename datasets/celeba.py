@@ -11,8 +11,7 @@ from datasets.cache_folder import describe_missing, search_dirs
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.formats.leaf import open_leaf
 from datasets.leaf.examples import IMAGE_NAMES
 from datasets.leaf.files import find_leaf_files

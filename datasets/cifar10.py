@@ -18,8 +18,7 @@ from datasets.cifar_files import read_batch, read_batch_files
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.npz_file import read_npz_file
 
 CIFAR10_FORMAT = ExampleFormat(
@@ -84,14 +83,13 @@ def load_cifar10_arrays(data_dir: str | None = None, download: bool = True) -> A
     return make_array_dataset(
         name_images(*(len(parts[part][0]) for part in PARTS)),
         *((x, y.reshape(-1)) for x, y in (parts[part] for part in PARTS)),
-        CIFAR10_FORMAT.class_names,
-        CIFAR10_FORMAT.preprocessing,
+        CIFAR10_FORMAT,
     )
 
 
 def name_images(num_train: int, num_test: int) -> str:
     """ "cifar10", or for fewer images than there are a name that says how many."""
-    num_classes = len(CIFAR10_FORMAT.class_names)
+    num_classes = CIFAR10_FORMAT.num_classes
     if (num_train, num_test) == tuple(num_classes * IMAGES_PER_CLASS[part] for part in PARTS):
         return "cifar10"
     return f"cifar10 subset ({num_train:,} + {num_test:,} images)"
@@ -112,7 +110,7 @@ def _read_source(source: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 def _check_part(source: str, part: str, x: np.ndarray, y: np.ndarray) -> None:
     """Raises DatasetError unless these are images and labels of CIFAR-10, all of them or fewer."""
-    shape, num_classes = CIFAR10_FORMAT.input_shape, len(CIFAR10_FORMAT.class_names)
+    shape, num_classes = CIFAR10_FORMAT.input_shape, CIFAR10_FORMAT.num_classes
     if x.dtype != np.uint8 or x.shape[1:] != shape:
         raise DatasetError(f"{source}: x_{part} is {x.dtype} {x.shape}, expected uint8 (images, 32, 32, 3)")
     if y.dtype.kind not in "iu" or y.size != len(x) or y.shape not in ((len(x),), (len(x), 1)):

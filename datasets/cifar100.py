@@ -24,8 +24,7 @@ from datasets.client_source import TEST, VALIDATION, ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.formats.tff import open_tff
 from datasets.tff_files.database import TffDatabase
 from datasets.tff_files.example import Features
@@ -141,12 +140,10 @@ def _load_batches(source: str, options: DatasetOptions) -> ArrayDataset:
         if len(counts) != len(CLASS_NAMES) or (counts != per_class).any():
             raise DatasetError(f"{where}: expected {per_class} images of each of {len(CLASS_NAMES)} classes")
         parts[part] = shape_images(images, options.cifar100_form), labels
-    example_format = choose_cifar100_format(options)
     return make_array_dataset(
         "cifar100",
         parts["train"],
         parts["test"],
-        CLASS_NAMES,
-        example_format.preprocessing,
+        choose_cifar100_format(options),
         reading=_describe(options),
     )

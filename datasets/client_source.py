@@ -13,9 +13,8 @@ import numpy as np
 from datasets.arrays import ArrayDataset, hold_out_test_part, make_array_dataset
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.label_format import REGRESSION
 from datasets.names import check_names
-from datasets.npz_labels import standardise
+from datasets.npz_labels import standardise_labels
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 MOST_POOLED_BYTES = 8 * 2**30  # read into memory for a partition that mixes clients
@@ -45,7 +44,6 @@ class ClientSource:
       num_dropped: examples that were left out because a reading was missing.
       reading: how the examples were understood, in words.
       notes: what may have been meant otherwise, a line each.
-      are_features: whether examples of shape (features, 1) have the last axis only for the one channel of features.
       count_labels: () -> int64, shape (clients, classes), the labels of the train splits, where the labels are
         classes; None to read them client by client.
 
@@ -65,7 +63,6 @@ class ClientSource:
     num_dropped: int = 0
     reading: str = ""
     notes: tuple[str, ...] = ()
-    are_features: bool = False
     count_labels: Callable[[], np.ndarray] | None = None
 
     def __post_init__(self):
@@ -123,26 +120,16 @@ class ClientSource:
             if not len(held_out):
                 raise DatasetError(f"{self.name}: too few examples to hold out a fifth for the test")
             train, test, clients = (x[kept], y[kept]), (x[held_out], y[held_out]), clients[kept]
-        labels = self.format.labels
-        if labels.task == REGRESSION and not labels.scale:
-            offset, scale = standardise(train[1])
-            labels = dataclasses.replace(labels, offset=offset, scale=scale)
         return make_array_dataset(
             self.name,
             train,
             test,
-            self.format.class_names,
-            self.format.preprocessing,
+            standardise_labels(self.format, train[1]),
             np.array(self.client_names)[clients] if self.has_clients else None,
             num_dropped=self.num_dropped,
             is_ordered_by_time=self.is_ordered_by_time,
             reading=self.reading,
             notes=self.notes,
-            labels=labels,
-            takes_tokens=self.format.takes_tokens,
-            are_features=self.are_features,
-            feature_names=self.format.feature_names,
-            feature_units=self.format.feature_units,
         )
 
     def _read_train(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

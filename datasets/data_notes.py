@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from datasets.arrays import ArrayDataset
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat
 from datasets.layouts import (
     AUTO,
     BYTE_SCALE,
@@ -84,24 +84,21 @@ def note_content(arrays: ArrayDataset, scale: str | None, is_standardized: bool 
         loader is named in its place; "" if there is no loader either.
       is_standardized: whether features are scaled in any case, so that their size is not in doubt.
     """
-    is_in_doubt = not (arrays.takes_tokens or is_standardized)
-    given = arrays.train_x, arrays.preprocessing, scale, arrays.feature_names
-    numbers = note_numbers(*given) if is_in_doubt else ()
-    return (*numbers, *(_note_labels(arrays) if arrays.labels.is_by_class else ()))
+    example_format = arrays.format
+    is_in_doubt = not (example_format.takes_tokens or is_standardized)
+    numbers = note_numbers(arrays.train_x, example_format, scale) if is_in_doubt else ()
+    return (*numbers, *(_note_labels(arrays) if example_format.labels.is_by_class else ()))
 
 
-def note_numbers(
-    x: np.ndarray, preprocessing: Preprocessing, scale: str | None, names: tuple[str, ...] = ()
-) -> tuple[str, ...]:
+def note_numbers(x: np.ndarray, example_format: ExampleFormat, scale: str | None) -> tuple[str, ...]:
     """A line if the numbers are of a size that training does not cope with.
 
     Args:
       x: examples as stored, no tokens; some of them are enough.
-      preprocessing: of these.
+      example_format: of these.
       scale: see `note_content`.
-      names: of the features or channels, if they have any.
     """
-    factor = preprocessing.scale
+    factor = example_format.preprocessing.scale
     lowest, highest = float(x.min()), float(x.max())
     where = {None: "a scale of {} in its loader's Preprocessing", "": STANDARDIZE}.get(scale, "--scale={}")
     is_in_doubt = scale in (None, "", AUTO)
@@ -120,7 +117,7 @@ def note_numbers(
         end = "scales them" if scale == "" else "brings them to 0..1"
         fix = where.format("1/255")
         return (f"the values go from {lowest:g} to {highest:g}, and are used as they are; {fix} {end}",)
-    return _note_scales(columns, x, factor, names)
+    return _note_scales(columns, x, factor, example_format.feature_names)
 
 
 def _take_columns(x: np.ndarray) -> np.ndarray:
@@ -157,7 +154,7 @@ def _note_labels(arrays: ArrayDataset) -> tuple[str, ...]:
     unseen = np.setdiff1d(arrays.test_y, arrays.train_y)
     if not len(unseen):
         return ()
-    names = ", ".join(arrays.class_names[label] for label in unseen[:MOST_NAMED])
+    names = ", ".join(arrays.format.class_names[label] for label in unseen[:MOST_NAMED])
     more = f" and {len(unseen) - MOST_NAMED} more" if len(unseen) > MOST_NAMED else ""
     count = np.isin(arrays.test_y, unseen).sum()
     return (

@@ -11,8 +11,7 @@ import numpy as np
 
 from datasets.arrays import ArrayDataset, hold_out_test_part, make_array_dataset
 from datasets.dataset import DatasetOptions
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 
 DIGIT_NAMES = tuple("0123456789")
 DIGITS_FORMAT = ExampleFormat((8, 8, 1), "uint8", DIGIT_NAMES, Preprocessing(1 / 16, feature_range=(0.0, 1.0)))
@@ -32,8 +31,7 @@ def load_digits_arrays(seed: int = 0) -> ArrayDataset:
         "digits",
         (images[train], labels[train]),
         (images[test], labels[test]),
-        DIGITS_FORMAT.class_names,
-        DIGITS_FORMAT.preprocessing,
+        DIGITS_FORMAT,
     )
 
 

@@ -17,8 +17,7 @@ from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.emnist_options import EMNIST_LABELS
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.formats.tff import open_tff
 from datasets.tff_files.database import TffDatabase
 from datasets.tff_files.example import Features
@@ -66,7 +65,7 @@ def find_emnist(data_dir: str | None) -> str | None:
 def open_emnist(database: TffDatabase, parts: Mapping[str, str], options: DatasetOptions, name: str) -> ClientSource:
     """A file of TFF's form with `pixels` and `label`."""
     example_format = choose_emnist_format(options)
-    num_classes = len(example_format.class_names)
+    num_classes = example_format.num_classes
     hint = "; for letters give --emnist_labels=all" if options.emnist_labels == "digits" else ""
 
     def decode(features: Features) -> tuple[np.ndarray, int]:

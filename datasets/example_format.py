@@ -9,11 +9,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from datasets.errors import DatasetError
-from datasets.federated_data import Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from datasets.names import check_names
 
 TASK, KIND = "task", "kind"  # the part of the JSON that is of the labels, and the task in it
+
+
+@dataclasses.dataclass(frozen=True)
+class Preprocessing:
+    """What a phone does to a raw reading before the model: `float32(x) * scale + offset`.
+
+    `feature_range` is the known (lowest, highest) value after that, or None if the data set promises no bound.
+    """
+
+    scale: float = 1.0
+    offset: float = 0.0
+    feature_range: tuple[float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,14 +65,19 @@ class ExampleFormat:
             raise DatasetError(f"input_dtype={self.input_dtype}: expected {' or '.join(dtypes)}")
         if not self.input_shape or not all(isinstance(size, int) and size >= 1 for size in self.input_shape):
             raise DatasetError(f"input_shape={self.input_shape}: expected whole numbers of at least 1")
-        self.labels.check_names(f"class_names={self.class_names}", self.class_names)
+        self.labels.check_names(f"class_names={self.class_names!s:.60}", self.class_names)
         check_names("class_names", "class", self.class_names)
         check_features("feature_names", self.feature_names, self.feature_units, self.input_shape)
 
     @property
+    def num_classes(self) -> int:
+        """How many class names there are; 0 where labels are no classes and have no names."""
+        return len(self.class_names)
+
+    @property
     def num_outputs(self) -> int:
         """How many outputs a model has, of one position."""
-        return self.labels.count_outputs(len(self.class_names))
+        return self.labels.count_outputs(self.num_classes)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON can hold it; `read_example_format` reads it back."""

@@ -14,8 +14,7 @@ from datasets.cache_folder import describe_missing, search_dirs
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.mnist import IDX_FILES, find_idx_files, read_idx_file
 
 FASHION_MNIST_FORMAT = ExampleFormat(
@@ -56,7 +55,7 @@ def load_fashion_mnist(options: DatasetOptions) -> ArrayDataset:
         folder = search_dirs(options.data_dir, FOLDER)[0]
         paths = [fetch_file(remote, folder) for remote in REMOTE_FILES]
     arrays = {key: read_idx_file(path) for key, path in zip(IDX_FILES, paths, strict=True)}
-    num_classes = len(FASHION_MNIST_FORMAT.class_names)
+    num_classes = FASHION_MNIST_FORMAT.num_classes
     for part, each in IMAGES_PER_CLASS.items():
         x, y = arrays[f"x_{part}"], arrays[f"y_{part}"]
         counts = np.bincount(y.reshape(-1), minlength=num_classes)
@@ -69,8 +68,7 @@ def load_fashion_mnist(options: DatasetOptions) -> ArrayDataset:
         "fashion_mnist",
         (arrays["x_train"][..., np.newaxis], arrays["y_train"]),
         (arrays["x_test"][..., np.newaxis], arrays["y_test"]),
-        FASHION_MNIST_FORMAT.class_names,
-        FASHION_MNIST_FORMAT.preprocessing,
+        FASHION_MNIST_FORMAT,
     )
 
 

@@ -31,7 +31,6 @@ from datasets.variants import (
     Transform,
     assign_dealt,
     assign_natural,
-    count_classes,
     deal_tests,
     describe_groups,
     make_transforms,
@@ -72,7 +71,7 @@ def build_federated_data(
         written.
     """
     is_source = isinstance(arrays, ClientSource)
-    check_partition(settings.partition, arrays.format.labels if is_source else arrays.labels)
+    check_partition(settings.partition, arrays.format.labels)
     if settings.most_clients or settings.fewest_examples:
         arrays = keep_some_clients(arrays, settings)
     if is_source and settings.partition == "natural":
@@ -96,10 +95,7 @@ def build_federated_data(
     clients = everyone[:num_clients]
     return FederatedData(
         dataset=arrays.name,
-        input_shape=arrays.train_x.shape[1:],
-        input_dtype=arrays.train_x.dtype.name,
-        class_names=arrays.class_names,
-        preprocessing=arrays.preprocessing,
+        format=arrays.format,
         clients=clients,
         label_counts=_count_labels(clients, arrays),
         test_x=test_x,
@@ -110,13 +106,8 @@ def build_federated_data(
         archetypes=_describe_archetypes(arrays, settings, len(everyone)),
         new_clients=everyone[num_clients:],
         num_clients_left_out=arrays.num_clients_left_out if settings.partition == "natural" else 0,
-        reading=arrays.reading or describe_examples(arrays.train_x.shape[1:], arrays.preprocessing),
+        reading=arrays.reading or describe_examples(arrays.format.input_shape, arrays.format.preprocessing),
         notes=arrays.notes,
-        labels=arrays.labels,
-        takes_tokens=arrays.takes_tokens,
-        are_features=arrays.are_features,
-        feature_names=arrays.feature_names,
-        feature_units=arrays.feature_units,
     )
 
 
@@ -140,7 +131,7 @@ def partition_clients(arrays: ArrayDataset, settings: PartitionSettings, group: 
     """
     rng = np.random.default_rng([settings.seed, 1] if group is None else [settings.seed, 1, group])
     partition = PARTITIONS[settings.partition]
-    return partition(arrays.train_y, arrays.train_clients, settings, rng, arrays.class_names)
+    return partition(arrays.train_y, arrays.train_clients, settings, rng, arrays.format.class_names)
 
 
 def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
@@ -193,7 +184,7 @@ def _split_by_variant(arrays: ArrayDataset, settings: PartitionSettings) -> Clie
 
 
 def _make_transforms(arrays: ArrayDataset, settings: PartitionSettings) -> list[Transform]:
-    return make_transforms(settings.variant, arrays.train_x.shape[1:], count_classes(arrays), settings.seed)
+    return make_transforms(settings.variant, arrays.format, settings.seed)
 
 
 def _make_test_set(arrays: ArrayDataset, settings: PartitionSettings) -> tuple[np.ndarray, np.ndarray]:
@@ -214,7 +205,7 @@ def _describe_archetypes(arrays: ArrayDataset, settings: PartitionSettings, num_
         return describe_groups(settings.variant, assign(num_clients, settings.variant))
     if settings.partition not in ARCHETYPE_PARTITIONS:
         return None
-    return describe_archetypes(settings.partition, arrays.class_names, settings.archetypes)
+    return describe_archetypes(settings.partition, arrays.format.class_names, settings.archetypes)
 
 
 def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:
@@ -240,8 +231,8 @@ def _name_client(arrays: ArrayDataset, settings: PartitionSettings, client: int)
 
 
 def _count_labels(clients: tuple[ClientFiles, ...], arrays: ArrayDataset) -> np.ndarray:
-    if not arrays.labels.is_by_class:
+    if not arrays.format.labels.is_by_class:
         return np.zeros((len(clients), 0), np.int64)
-    num_classes = len(arrays.class_names)
+    num_classes = arrays.format.num_classes
     rows = [np.bincount(np.fromfile(f"{client.path}.train.y", np.int32), minlength=num_classes) for client in clients]
     return np.stack(rows).astype(np.int64)

@@ -1,6 +1,5 @@
 """From a source to a federation of its own clients: counts now, examples when somebody asks for them."""
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -11,10 +10,11 @@ from datasets.client_files import FORMAT_VERSION
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.device_profiles import draw_device_profiles
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federated_data import ClientFiles, FederatedData
-from datasets.label_format import REGRESSION, LabelFormat
+from datasets.label_format import REGRESSION
 from datasets.layouts import describe_examples
-from datasets.npz_labels import standardise
+from datasets.npz_labels import standardise_labels
 from datasets.partition_settings import PartitionSettings
 from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
 from datasets.streamed_clients import StreamedClients
@@ -67,14 +67,9 @@ def build_source_federation(
     if num_clients < 1:
         raise DatasetError(f"new_clients={num_new_clients}: expected fewer than the {len(everyone)} clients there are")
     test_x, test_y = _read_test_part(source, streamed, settings.seed, most_test_examples)
-    labels = _settle_labels(source, streamed, settings.seed)
-    example_format = source.format
     return FederatedData(
         dataset=source.name,
-        input_shape=example_format.input_shape,
-        input_dtype=example_format.input_dtype,
-        class_names=example_format.class_names,
-        preprocessing=example_format.preprocessing,
+        format=_settle_labels(source, streamed, settings.seed),
         clients=everyone[:num_clients],
         label_counts=_count_labels(source, streamed, members[:num_clients]),
         test_x=test_x,
@@ -86,11 +81,6 @@ def build_source_federation(
         num_clients_left_out=len(source.client_names) - len(members),
         reading=_describe(source, len(test_y), int(counts[TEST].sum())),
         notes=source.notes,
-        labels=labels,
-        takes_tokens=example_format.takes_tokens,
-        are_features=source.are_features,
-        feature_names=example_format.feature_names,
-        feature_units=example_format.feature_units,
         reader=lambda client, split: streamed.read(int(members[client.index]), split),
     )
 
@@ -121,21 +111,21 @@ def _read_test_part(
     return np.ascontiguousarray(x[:most]), np.ascontiguousarray(y[:most])
 
 
-def _settle_labels(source: ClientSource, streamed: StreamedClients, seed: int) -> LabelFormat:
-    """The labels with a regression's offset and scale: of the train splits, of a sample of the clients if many."""
+def _settle_labels(source: ClientSource, streamed: StreamedClients, seed: int) -> ExampleFormat:
+    """The format with a regression's offset and scale: of the train splits, of a sample of the clients if many."""
     labels = source.format.labels
     if labels.task != REGRESSION or labels.scale:
-        return labels
+        return source.format
     chosen = np.flatnonzero(streamed.num_examples[TRAIN])
     if len(chosen) > MOST_MEASURED_CLIENTS:
         chosen = np.sort(np.random.default_rng([seed, 6]).choice(chosen, MOST_MEASURED_CLIENTS, replace=False))
-    offset, scale = standardise(np.concatenate([streamed.read(int(client), TRAIN)[1] for client in chosen]))
-    return dataclasses.replace(labels, offset=offset, scale=scale)
+    y = np.concatenate([streamed.read(int(client), TRAIN)[1] for client in chosen])
+    return standardise_labels(source.format, y)
 
 
 def _count_labels(source: ClientSource, streamed: StreamedClients, members: np.ndarray) -> np.ndarray:
     """Labels in the train splits, int64 (clients, classes); without columns where they are none, or are not counted."""
-    num_classes = len(source.format.class_names)
+    num_classes = source.format.num_classes
     is_told = source.count_labels is not None or len(members) <= MOST_COUNTED_CLIENTS
     if not (source.format.labels.is_by_class and is_told):
         return np.zeros((len(members), 0), np.int64)

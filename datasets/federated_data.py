@@ -2,8 +2,8 @@
 
 An algorithm never sees a client's examples. It hands a `ClientFiles` (a path and three counts) to a TFF computation,
 which reads the files in its graph. Client files are raw little-endian arrays in C order, one for each client, split and
-array: `<path>.<split>.x` with the dtype of `FederatedData.input_dtype`, `<path>.<split>.y` with that of the labels,
-int32 where they are classes.
+array: `<path>.<split>.x` with the dtype of the examples in `FederatedData.format`, `<path>.<split>.y` with that of the
+labels, int32 where they are classes.
 """
 
 from __future__ import annotations
@@ -13,25 +13,13 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from datasets.label_format import LabelFormat
+from datasets.example_format import ExampleFormat
 
 if TYPE_CHECKING:  # the settings of algorithms name these types, and `--help` needs no NumPy
     import numpy as np
 
 SPLITS = ("train", "validation", "test")
 DAY_S = 86400.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Preprocessing:
-    """What a phone does to a raw reading before the model: `float32(x) * scale + offset`.
-
-    `feature_range` is the known (lowest, highest) value after that, or None if the data set promises no bound.
-    """
-
-    scale: float = 1.0
-    offset: float = 0.0
-    feature_range: tuple[float, float] | None = None
 
 
 class EnergyRates(NamedTuple):
@@ -140,14 +128,11 @@ class FederatedData:
 
     Attributes:
       dataset: its name, for example "mnist".
-      input_shape: shape of one example, without the batch axis.
-      input_dtype: "uint8" or "float32", as stored in the files; tokens may be "int32".
-      class_names: one name a label; labels are 0..len-1. () where the task has none.
-      preprocessing: raw reading to model input.
+      format: of the examples and their labels, as stored in the files.
       clients: in ascending order of index.
       label_counts: int64, shape (clients, classes), over the train splits; (clients, 0) where labels are no classes, or
         where clients are too many to read them all.
-      test_x: global test set, shape (examples, *input_shape), dtype `input_dtype`.
+      test_x: global test set, shape (examples, *input_shape).
       test_y: its labels, as in the files, shape (examples, *labels.shape).
       profiles: the simulated devices.
       digest: of the source data, the partition and the splits; names the folder of the client files.
@@ -159,11 +144,6 @@ class FederatedData:
       num_clients_left_out: natural clients that are not here, since they have no example to train on.
       reading: how the examples were understood, in words.
       notes: what may have been meant otherwise, a line each.
-      labels: the task, and what its labels are.
-      takes_tokens: whether examples are tokens, whole numbers that a model looks up.
-      are_features: whether examples of shape (features, 1) have the last axis only for the one channel of features.
-      feature_names: of each feature, or of each channel of (steps, channels); () if they have none.
-      feature_units: of these, such as "°C", "" for none; () if none is known.
       feature_means: of each feature or channel, after the preprocessing, that a model takes from them; () for none.
       feature_deviations: that it divides them by then, as many.
       reader: (client, split) -> (x, y) as stored, of data whose files are written when they are needed; None reads the
@@ -171,10 +151,7 @@ class FederatedData:
     """
 
     dataset: str
-    input_shape: tuple[int, ...]
-    input_dtype: str
-    class_names: tuple[str, ...]
-    preprocessing: Preprocessing
+    format: ExampleFormat
     clients: tuple[ClientFiles, ...]
     label_counts: np.ndarray
     test_x: np.ndarray
@@ -187,11 +164,6 @@ class FederatedData:
     num_clients_left_out: int = 0
     reading: str = ""
     notes: tuple[str, ...] = ()
-    labels: LabelFormat = LabelFormat()
-    takes_tokens: bool = False
-    are_features: bool = False
-    feature_names: tuple[str, ...] = ()
-    feature_units: tuple[str, ...] = ()
     feature_means: tuple[float, ...] = ()
     feature_deviations: tuple[float, ...] = ()
     reader: Callable[[ClientFiles, str], tuple[np.ndarray, np.ndarray]] | None = None
@@ -200,16 +172,6 @@ class FederatedData:
     def everyone(self) -> tuple[ClientFiles, ...]:
         """The clients and, after them, the new ones."""
         return self.clients + self.new_clients
-
-    @property
-    def num_classes(self) -> int:
-        """How many labels there are; 0 where they are no classes and have no names."""
-        return len(self.class_names)
-
-    @property
-    def num_outputs(self) -> int:
-        """How many outputs a model has, of one position."""
-        return self.labels.count_outputs(len(self.class_names))
 
     @functools.cached_property
     def num_train(self) -> np.ndarray:
@@ -224,8 +186,8 @@ class FederatedData:
 
         if self.reader is not None:
             return self.reader(client, split)
-        x = np.fromfile(f"{client.path}.{split}.x", self.input_dtype).reshape((-1, *self.input_shape))
-        return x, self.read_labels(client, split)
+        x = np.fromfile(f"{client.path}.{split}.x", self.format.input_dtype)
+        return x.reshape((-1, *self.format.input_shape)), self.read_labels(client, split)
 
     def read_labels(self, client: ClientFiles, split: str) -> np.ndarray:
         """One client's labels on the host, in the stored dtype, shape (examples, *labels.shape)."""
@@ -233,7 +195,8 @@ class FederatedData:
 
         if self.reader is not None:
             return self.reader(client, split)[1]
-        return np.fromfile(f"{client.path}.{split}.y", self.labels.dtype).reshape(-1, *self.labels.shape)
+        labels = self.format.labels
+        return np.fromfile(f"{client.path}.{split}.y", labels.dtype).reshape(-1, *labels.shape)
 
     def read_pooled(self, clients: Iterable[ClientFiles], split: str) -> tuple[np.ndarray, np.ndarray]:
         """The same split of several clients, concatenated in the order given."""

@@ -28,7 +28,7 @@ def _flip(client: ClientFiles, data: FederatedData) -> ClientFiles:
     folder, name = os.path.split(client.place)
     digest = hashlib.sha256(f"{os.path.basename(folder)} with flipped labels".encode()).hexdigest()
     entry = os.path.join(os.path.dirname(folder), digest)
-    write = functools.partial(_write, client, entry, name, data.num_classes, data.labels.dtype)
+    write = functools.partial(_write, client, entry, name, data.format.num_classes, data.format.labels.dtype)
     return dataclasses.replace(client, place=os.path.join(entry, name), write=write)
 
 

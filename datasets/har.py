@@ -22,8 +22,7 @@ from datasets.cache_folder import describe_missing, search_dirs
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.har_options import HAR_FEATURES
 from datasets.npz_file import read_npz_file
 
@@ -41,7 +40,7 @@ CHANNEL_UNITS = (*("g",) * 3, *("rad/s",) * 3, *("g",) * 3)
 SUBJECT_NAMES = name_subjects(TRAIN_SUBJECTS)
 HAR_FORMATS = {
     "statistics": ExampleFormat(
-        (561, 1), "float32", ACTIVITY_NAMES, Preprocessing(feature_range=(-1.0, 1.0))
+        (561, 1), "float32", ACTIVITY_NAMES, Preprocessing(feature_range=(-1.0, 1.0)), are_features=True
     ),
     "inertial": ExampleFormat(
         (128, 9), "float32", ACTIVITY_NAMES,
@@ -135,11 +134,7 @@ def load_har_arrays(data_dir: str | None = None, features: str = "statistics", d
         for part in PARTS
     )
     subjects = np.array(name_subjects(arrays["subject_train"].tolist()))
-    are_features = features == "statistics"
-    return make_array_dataset(
-        "har", train, test, ACTIVITY_NAMES, example_format.preprocessing, subjects, are_features=are_features,
-        feature_names=example_format.feature_names, feature_units=example_format.feature_units,
-    )  # fmt: skip
+    return make_array_dataset("har", train, test, example_format, subjects)
 
 
 def _read_source(source: str, features: str) -> _Arrays:

@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING
 
 from datasets.errors import DatasetError
-from datasets.federated_data import Preprocessing
+from datasets.example_format import Preprocessing
 from datasets.label_format import TASK_NAMES
 from datasets.options import FILES, NPZ, declare_options, is_users_own
 from tff_algos.settings.config_fields import Needs, setting

@@ -39,7 +39,8 @@ def compute_majority_accuracies(
     """
     asked = data.everyone if clients is None else clients
     train = {
-        client.index: np.bincount(data.read_labels(client, "train"), minlength=data.num_classes) for client in asked
+        client.index: np.bincount(data.read_labels(client, "train"), minlength=data.format.num_classes)
+        for client in asked
     }
     counts = data.label_counts
     if not counts.shape[1]:

@@ -19,8 +19,7 @@ from datasets.cache_folder import describe_missing, search_dirs
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.npz_file import read_npz_file
 
 MNIST_FORMAT = ExampleFormat(
@@ -120,8 +119,7 @@ def load_mnist_arrays(data_dir: str | None = None, download: bool = True) -> Arr
         "mnist",
         (arrays["x_train"][..., np.newaxis], arrays["y_train"]),
         (arrays["x_test"][..., np.newaxis], arrays["y_test"]),
-        MNIST_FORMAT.class_names,
-        MNIST_FORMAT.preprocessing,
+        MNIST_FORMAT,
     )
 
 

@@ -10,7 +10,6 @@ Arrays of the file:
 """
 
 import contextlib
-import dataclasses
 import os
 from typing import NamedTuple
 
@@ -20,8 +19,8 @@ from datasets.arrays import ArrayDataset, hold_out_test_part, make_array_dataset
 from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.federated_data import Preprocessing
-from datasets.label_format import CLASS_LABELS, LABEL_KINDS, NEXT_TOKEN, REGRESSION, LabelFormat
+from datasets.example_format import ExampleFormat, Preprocessing
+from datasets.label_format import LABEL_KINDS, NEXT_TOKEN, LabelFormat
 from datasets.labels import read_labels, read_names
 from datasets.layouts import (
     AUTO,
@@ -34,7 +33,7 @@ from datasets.layouts import (
     resolve_layout,
 )
 from datasets.npz_file import has_array, read_npz_file
-from datasets.npz_labels import convert_labels, guess_task, read_class_names, read_task_labels, standardise
+from datasets.npz_labels import convert_labels, guess_task, read_class_names, read_task_labels, standardise_labels
 
 _REQUIRED_ARRAYS = ("x", "y")
 _OPTIONAL_ARRAYS = ("client", "x_test", "y_test", "class_names")
@@ -125,25 +124,22 @@ def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = A
         client = None if client is None else client[kept]
     else:
         train, test = (x, y), (convert_examples(path, "x_test", arrays["x_test"], resolved), y_test)
-    if labels.task == REGRESSION:
-        offset, scales = standardise(train[1])
-        labels = dataclasses.replace(labels, offset=offset, scale=scales)
+    labels.check_names("npz", found.class_names)
     is_tokens = resolved == TOKENS
     preprocessing = Preprocessing() if is_tokens else choose_preprocessing(scale, x.shape[1:], is_uint8)
     reading = describe_examples(x.shape[1:], preprocessing, resolved)
+    example_format = ExampleFormat(
+        x.shape[1:], x.dtype.name, found.class_names, preprocessing, labels, is_tokens, resolved == FEATURES
+    )
     return make_array_dataset(
         "npz",
         train,
         test,
-        found.class_names,
-        preprocessing,
+        standardise_labels(example_format, train[1]),
         client,
         num_clients_left_out=num_clients - (0 if client is None else len(np.unique(client))),
         reading="; ".join(filter(None, (reading, found.reading))),
         notes=() if is_tokens else note_layout(layout, shape, is_uint8),
-        labels=labels,
-        takes_tokens=is_tokens,
-        are_features=resolved == FEATURES,
     )
 
 
@@ -249,17 +245,13 @@ def _find_first(is_wrong: np.ndarray, client: np.ndarray | None = None) -> _Plac
     return _Place(at, f"row {row}{column} (counted from 0){whose}; {count}")
 
 
-def read_examples(
-    path: str, shape: tuple[int, ...], dtype: str, layout: str = AUTO, labels: LabelFormat = CLASS_LABELS
-) -> NpzExamples:
+def read_examples(path: str, example_format: ExampleFormat, layout: str = AUTO) -> NpzExamples:
     """A file's test set, or x and y if it has none, in the form of a data set that is there already.
 
     Args:
       path: the file; `x_test` and `y_test` alone will do.
-      shape: of an example of the data set.
-      dtype: "uint8", "int32" or "float32", as the data set stores it.
+      example_format: of the data set.
       layout: that of the data set; examples that have its shape need none.
-      labels: what the labels of the data set are.
 
     Raises:
       DatasetError: the file cannot be read, or its examples or labels are not of that form.
@@ -270,12 +262,14 @@ def read_examples(
     if missing:
         there = f"it has {', '.join(arrays)}" if arrays else "it has nothing that could be used"
         raise DatasetError(f"{path}: array {missing[0]!r} is missing; {there}; expected x_test and y_test, or x and y")
-    x, y = arrays[keys[0]], _read_labels_as(f"{path}: {keys[1]}", arrays[keys[1]], labels)
+    x, y = arrays[keys[0]], _read_labels_as(f"{path}: {keys[1]}", arrays[keys[1]], example_format.labels)
     if not len(x) or len(y) != len(x):
         raise DatasetError(f"{path}: {len(x)} examples and {len(y)} labels, expected one label for each example")
     check_examples(path, keys[0], x)
-    convert = {"uint8": _convert_to_bytes, "int32": _convert_to_tokens}.get(dtype, _convert_to_float32)
-    stored = _arrange_as(path, convert(path, keys[0], x), shape, layout)
+    convert = {"uint8": _convert_to_bytes, "int32": _convert_to_tokens}.get(
+        example_format.input_dtype, _convert_to_float32
+    )
+    stored = _arrange_as(path, convert(path, keys[0], x), example_format.input_shape, layout)
     return NpzExamples(stored, y, read_class_names(path, arrays))
 
 

@@ -8,11 +8,13 @@
   next_token      whole numbers (examples, positions) beside x of whole numbers of that shape.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import numpy as np
 
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.label_format import (
     BINARY,
     CLASS_LABELS,
@@ -153,6 +155,15 @@ def standardise(y: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
     columns = y.reshape(len(y), -1).astype(np.float64)
     deviation = columns.std(axis=0)
     return tuple(columns.mean(axis=0).tolist()), tuple(np.where(deviation > 0, deviation, 1.0).tolist())
+
+
+def standardise_labels(example_format: ExampleFormat, y: np.ndarray) -> ExampleFormat:
+    """The same with the offset and scale of these train labels, of a regression that has none; others as they are."""
+    labels = example_format.labels
+    if labels.task != REGRESSION or labels.scale:
+        return example_format
+    offset, scale = standardise(y)
+    return dataclasses.replace(example_format, labels=dataclasses.replace(labels, offset=offset, scale=scale))
 
 
 def _describe(task: str, arrays: dict[str, np.ndarray], names: tuple[str, ...], y, y_test) -> LabelFormat:

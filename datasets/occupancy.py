@@ -110,13 +110,10 @@ def load_occupancy_arrays(
         "occupancy",
         _make_examples(train.numbers, example_format.input_shape[0]),
         _make_examples(np.concatenate([rows.numbers for rows in tests]), example_format.input_shape[0]),
-        example_format.class_names,
-        example_format.preprocessing,
+        example_format,
         name_blocks(train.hours, client_hours),
         num_dropped=sum(rows.num_dropped for rows in (train, *tests)),
         is_ordered_by_time=True,
-        feature_names=example_format.feature_names,
-        feature_units=example_format.feature_units,
     )
 
 

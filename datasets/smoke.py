@@ -36,13 +36,8 @@ def make_random_arrays(row: Dataset, options: DatasetOptions | None = None) -> A
         row.name,
         train,
         test,
-        example_format.class_names,
-        example_format.preprocessing,
+        example_format,
         clients,
-        labels=example_format.labels,
-        takes_tokens=example_format.takes_tokens,
-        feature_names=example_format.feature_names,
-        feature_units=example_format.feature_units,
     )
 
 
@@ -64,7 +59,7 @@ def _make_random_part(
 def _draw_labels(example_format: ExampleFormat, num_examples: int, rng: np.random.Generator) -> np.ndarray:
     labels, shape = example_format.labels, (num_examples, *example_format.labels.shape)
     if labels.is_by_class:
-        return rng.permutation(np.arange(num_examples) % len(example_format.class_names))
+        return rng.permutation(np.arange(num_examples) % example_format.num_classes)
     if labels.task == REGRESSION:
         return rng.normal(size=shape) * np.array(labels.scale or 1.0) + np.array(labels.offset or 0.0)
     return rng.integers(0, 2 if labels.task == MULTI_LABEL else labels.num_outputs, shape)

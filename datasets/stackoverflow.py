@@ -30,8 +30,7 @@ from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.formats.tff import open_tff
 from datasets.label_format import MULTI_LABEL, NEXT_TOKEN, LabelFormat
 from datasets.stackoverflow_options import STACKOVERFLOW_TASKS

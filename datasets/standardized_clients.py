@@ -12,8 +12,7 @@ import numpy as np
 from datasets.arrays import ArrayDataset
 from datasets.client_source import TRAIN, ClientSource
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 
 READING = "each client's features scaled by its own means and deviations"
 
@@ -27,9 +26,9 @@ def standardize_clients(data: ArrayDataset | ClientSource) -> ArrayDataset | Cli
       DatasetError: examples are tokens, the data name no clients, or not whose the test examples are.
     """
     if isinstance(data, ClientSource):
-        _check(data.name, data.format.takes_tokens, data.has_clients, data.has_tests)
+        _check(data, data.has_clients, data.has_tests)
         return _standardize_source(data)
-    _check(data.name, data.takes_tokens, data.train_clients is not None, data.test_clients is not None)
+    _check(data, data.train_clients is not None, data.test_clients is not None)
     return _standardize_arrays(data)
 
 
@@ -46,14 +45,14 @@ def measure_features(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return means, np.where(deviations > np.abs(means) * 2.0**-50, deviations, 1.0)
 
 
-def _check(name: str, takes_tokens: bool, has_clients: bool, has_tests: bool) -> None:
-    if takes_tokens:
-        raise DatasetError(f"standardize=client: {name} has tokens, which a model looks up; leave it out")
+def _check(data: ArrayDataset | ClientSource, has_clients: bool, has_tests: bool) -> None:
+    if data.format.takes_tokens:
+        raise DatasetError(f"standardize=client: {data.name} has tokens, which a model looks up; leave it out")
     if not has_clients:
-        raise DatasetError(f"standardize=client: {name} names no clients; give --standardize=federated")
+        raise DatasetError(f"standardize=client: {data.name} names no clients; give --standardize=federated")
     if not has_tests:
         raise DatasetError(
-            f"standardize=client: {name} does not say which test examples are whose; give --standardize=federated"
+            f"standardize=client: {data.name} does not say which test examples are whose; give --standardize=federated"
         )
 
 
@@ -71,10 +70,14 @@ def _standardize_arrays(data: ArrayDataset) -> ArrayDataset:
         data,
         train_x=train,
         test_x=test,
-        preprocessing=Preprocessing(),
+        format=_scale_format(data.format),
         source_digest=_identify(data.source_digest),
         reading=_describe(data.reading),
     )
+
+
+def _scale_format(example_format: ExampleFormat) -> ExampleFormat:
+    return dataclasses.replace(example_format, input_dtype="float32", preprocessing=Preprocessing())
 
 
 def _identify(digest: str) -> str:
@@ -91,12 +94,9 @@ def _standardize_source(source: ClientSource) -> ClientSource:
         train_x = x if split == TRAIN else source.read(client, TRAIN)[0]
         return (_scale(x, measure_features(train_x)) if len(train_x) else x.astype(np.float32)), y
 
-    example_format: ExampleFormat = dataclasses.replace(
-        source.format, input_dtype="float32", preprocessing=Preprocessing()
-    )
     return dataclasses.replace(
         source,
-        format=example_format,
+        format=_scale_format(source.format),
         read=read,
         digest=_identify(source.digest),
         reading=_describe(source.reading),

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat, read_example_format
+from datasets.example_format import ExampleFormat, Preprocessing, read_example_format
 from datasets.example_store import ExampleStore, StoreWriter, open_or_write_store
-from datasets.federated_data import Preprocessing
 from datasets.layouts import AUTO, NO_SCALE, choose_preprocessing, describe_examples
 from files.digests import compute_source_digest
 from files.reading import explain_errors
@@ -96,8 +95,7 @@ def serve(name: str, store: ExampleStore, description: Description, digest: str)
         description.num_dropped,
         description.reading,
         description.notes,
-        example_format.are_features,
-        (lambda: store.count_labels(len(example_format.class_names))) if labels.is_by_class else None,
+        (lambda: store.count_labels(example_format.num_classes)) if labels.is_by_class else None,
     )
 
 

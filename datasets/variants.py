@@ -31,26 +31,23 @@ Examples = tuple[np.ndarray, np.ndarray]
 Transform = Callable[[np.ndarray, np.ndarray], Examples]
 
 
-def make_transforms(
-    settings: VariantSettings, input_shape: tuple[int, ...], num_classes: int, seed: int
-) -> list[Transform]:
+def make_transforms(settings: VariantSettings, example_format: ExampleFormat, seed: int) -> list[Transform]:
     """What each group does to examples (x, y); the first group does nothing.
 
     Args:
       settings: of an active variant.
-      input_shape: of an example.
-      num_classes: of which each example has one; 0 where labels are no classes.
+      example_format: of the examples.
       seed: draws the permutations; those of pixels move all channels of a pixel alike.
 
     Raises:
       DatasetError: the examples are no images, or not as high as wide where they are turned by a quarter; or they have
         no classes to permute.
     """
-    where = f"variant={settings.kind}"
+    where, input_shape = f"variant={settings.kind}", example_format.input_shape
     if settings.kind == RELABELLED:
-        if not num_classes:
+        if not example_format.labels.is_by_class:
             raise DatasetError(f"{where}: expected examples of one class each; leave it out")
-        orders = _draw_orders(num_classes, settings.groups, seed)
+        orders = _draw_orders(example_format.num_classes, settings.groups, seed)
         return [lambda x, y, order=order: (x, order[y].astype(y.dtype)) for order in orders]
     if len(input_shape) != 3:
         raise DatasetError(f"{where}: expected images, the examples have shape {input_shape}; leave it out")
@@ -75,11 +72,6 @@ def _draw_orders(length: int, groups: int, seed: int) -> list[np.ndarray]:
     """A permutation of so many numbers for each group; the first leaves all where it is."""
     drawn = [np.random.default_rng([seed, 11, group]).permutation(length) for group in range(1, groups)]
     return [np.arange(length), *drawn]
-
-
-def count_classes(data: ArrayDataset | ExampleFormat) -> int:
-    """How many classes there are, if each example has one; else 0."""
-    return len(data.class_names) if data.labels.is_by_class else 0
 
 
 def describe_groups(settings: VariantSettings, groups: np.ndarray) -> Archetypes:
@@ -145,7 +137,7 @@ def vary_source(source: ClientSource, settings: VariantSettings, seed: int) -> C
 
     The groups of those who have something to train on are as `assign_natural` says, in their order.
     """
-    transforms = make_transforms(settings, source.format.input_shape, count_classes(source.format), seed)
+    transforms = make_transforms(settings, source.format, seed)
     trains = source.num_examples[TRAIN] > 0
     groups = np.arange(len(trains)) % settings.groups
     groups[trains] = assign_natural(int(trains.sum()), settings)

@@ -123,7 +123,7 @@ class Run:
           ValueError: the examples have another shape than those of the run.
         """
         spec, model = self._load(name)
-        x, shape = np.asarray(x), tuple(spec.input_shape)
+        x, shape = np.asarray(x), tuple(spec.format.input_shape)
         without_channel = shape[:-1] if shape[-1] == 1 else shape
         if x.shape[1:] not in (shape, without_channel):
             raise ValueError(f"x: expected shape (examples, {', '.join(map(str, without_channel))}), got {x.shape}")
@@ -132,7 +132,7 @@ class Run:
             spec.task.restore(np.asarray(model(spec.preprocess(x[start : start + batch_size]), training=False)))
             for start in range(0, len(x), batch_size)
         ]
-        return np.concatenate(parts).astype(np.float32) if parts else np.zeros((0, spec.num_classes), np.float32)
+        return np.concatenate(parts).astype(np.float32) if parts else np.zeros((0, spec.task.num_outputs), np.float32)
 
     @functools.cached_property
     def _finished(self) -> FinishedRun:

@@ -9,19 +9,19 @@ Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 
 import dataclasses
 import os
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.layouts import AUTO
 from datasets.npz import read_examples
 from launch.command_line import parse_flags, run_command, take_run_dir
 from launch.runs.columns import BEST, EVALUATION, WORKER_LOG
 from launch.runs.file_names import encode_name
 from launch.runs.shown_text import align_columns, escape_hidden
-from launch.runs.stored_data import read_label_format
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import TaskColumns, format_value
 from launch.runtimes.runtime import quiet_tensorflow
@@ -63,7 +63,7 @@ class Flags(FinishedRunFlags):
     npz: str = setting("", "Your own examples: x_test and y_test, or x and y if the file has no test set.")
 
 
-def read_npz_examples(path: str, data: Mapping[str, Any], layout: str = AUTO) -> tuple[np.ndarray, np.ndarray]:
+def read_npz_examples(path: str, example_format: ExampleFormat, layout: str = AUTO) -> tuple[np.ndarray, np.ndarray]:
     """A user's examples in the form that the run was trained on: (x, y), with y as the run's labels are stored.
 
     Labels of classes are strings, or integers: places in the file's own `class_names` or, if it has none, in the run's.
@@ -72,11 +72,10 @@ def read_npz_examples(path: str, data: Mapping[str, Any], layout: str = AUTO) ->
       DatasetError: the file cannot be read, its examples are not of the run's kind, or it has a class that the run does
         not know.
     """
-    labels = read_label_format(data)
-    examples = read_examples(path, tuple(data["input_shape"]), data["input_dtype"], layout, labels)
-    if not labels.is_by_class:
+    examples = read_examples(path, example_format, layout)
+    if not example_format.labels.is_by_class:
         return examples.x, examples.y
-    return examples.x, _convert_labels(path, examples.y, examples.class_names, list(data["class_names"]))
+    return examples.x, _convert_labels(path, examples.y, examples.class_names, list(example_format.class_names))
 
 
 def _convert_labels(path: str, y: np.ndarray, listed: Sequence[str] | None, names: list[str]) -> np.ndarray:
@@ -129,7 +128,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
       DatasetError: the data cannot be read, or are not those of the run.
       ModelError: a saved model cannot be read.
     """
-    examples = read_npz_examples(npz, run.data, run.config.layout) if npz else None
+    examples = read_npz_examples(npz, run.format, run.config.layout) if npz else None
     federation = None if npz else run.load_data()
     with quiet_tensorflow(str(run.path / WORKER_LOG)):
         from launch.training.evaluation import build_evaluator, choose_finally_evaluated

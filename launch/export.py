@@ -16,7 +16,6 @@ from collections.abc import Collection, Sequence
 from datasets.label_format import NEXT_TOKEN
 from launch.command_line import parse_alone, run_command, take_run_dir
 from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
-from launch.runs.stored_data import TAKES_TOKENS
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.errors import FlagError
 from launch.settings.suggestions import suggest_value
@@ -129,8 +128,9 @@ def _run(arguments: Sequence[str]) -> int:
     npz, trusted = os.path.expanduser(request.npz), read_trusted(request.trust_module)
     run = read_finished_run(request.run_dir, request.data_dir, npz, request.round, trusted)
     if request.web_page:
-        has_tokens = bool(run.data.get(TAKES_TOKENS))
-        check_page_request(request.io, classifies_tokens=has_tokens and run.task.kind.name != NEXT_TOKEN)
+        example_format = run.format
+        is_classified = example_format.takes_tokens and example_format.labels.task != NEXT_TOKEN
+        check_page_request(request.io, classifies_tokens=is_classified)
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
     summary, failed = export_run(run, exports, request)

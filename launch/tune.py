@@ -101,7 +101,7 @@ def check_validation(request: Request) -> None:
 
     tasks = [build_task(request, 0, {}, request.seeds[0])] if request.is_adaptive else build_tasks(request).values()
     data = load_federated_data(next(iter(tasks)).config)
-    task = find_task_columns(data.labels.task)
+    task = find_task_columns(data.format.labels.task)
     if request.objective not in (task.validation, task.client_validation):
         raise FlagError(
             f"--objective={request.objective}: the task of {request.experiment.shown} is {task.kind.title}; expected "

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from datasets.example_format import ExampleFormat
 from models.augmentation import crop_and_flip
 from models.emnist_cnn import (
     SMALLEST_EMNIST_SIDE,
@@ -44,11 +45,36 @@ from models.perceptron import (
 from models.precision import build_in_precision
 from models.resnet import build_resnet18_gn
 from models.sensor_cnn import build_sensor_student, build_sensor_teacher
-from models.task import Task, build_task
+from models.task import Task, build_format_task
 from models.text_recurrent import build_char_gru, build_char_lstm, build_word_lstm
 from models.text_transformer import build_char_transformer
 
-__all__ = ["MODEL_NAMES", "ModelError", "build_model_spec"]
+__all__ = ["MODEL_NAMES", "ModelError", "ModelOptions", "build_model_spec"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelOptions:
+    """What can be chosen of a model.
+
+    Attributes:
+      activation: of the convolutions in image_student and image_teacher, "linear" (as printed) or "relu".
+      width: factor on the numbers of filters of WIDTH_MODELS, above 0.
+      precision: what model and teacher compute in, "float32" or "bfloat16"; weights and logits are float32.
+      quantize: "qat" to train the model for 8-bit integers, "none"; its teacher is always a float model.
+      augment: "crop_flip" to train model and teacher on images that are shifted and mirrored at random, "none".
+      teacher_model: a model as `build_model_spec` takes it; "auto" is the larger model of the same kind. For a user's
+        own model it is the one that fits the shape, or None if there is none.
+      channel_axis: False gives a user's own model features that are stored as (features, 1) as (features,); the models
+        of this package take them as they are stored.
+    """
+
+    activation: str = "linear"
+    width: float = 1.0
+    precision: str = "float32"
+    quantize: str = "none"
+    augment: str = "none"
+    teacher_model: str = "auto"
+    channel_axis: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,21 +115,10 @@ _SHAPES = {3: "(height, width, channels)", 2: "(steps, channels)", 1: "(position
 
 def build_model_spec(
     model: str,
-    input_shape: tuple[int, ...],
-    input_dtype: str,
-    num_classes: int,
-    scale: float = 1.0,
-    offset: float = 0.0,
-    activation: str = "linear",
-    teacher_model: str = "auto",
-    quantize: str = "none",
-    width: float = 1.0,
-    precision: str = "float32",
-    augment: str = "none",
-    to_train: bool = True,
+    example_format: ExampleFormat,
+    options: ModelOptions = ModelOptions(),
     task: Task | None = None,
-    takes_tokens: bool = False,
-    channel_axis: bool = True,
+    to_train: bool = True,
 ) -> ModelSpec:
     """The specification of a model, with that of the larger model that can teach it as its `teacher`.
 
@@ -112,63 +127,47 @@ def build_model_spec(
         for (height, width, channels), the sensor student for (steps, channels), the perceptron for (features,), and
         char_lstm for tokens whose next ones are the labels. "module:function" is the user's own: a function of
         (input_shape, num_outputs) that returns a new, built Keras model with the task's outputs, for example logits.
-      input_shape: shape of one stored example, without the batch axis.
-      input_dtype: "uint8", "int32" or "float32", as stored.
-      num_classes: width of the outputs; that of the task, if one is given.
-      scale: factor of the preprocessing, `float32(x) * scale + offset`.
-      offset: summand of the preprocessing.
-      activation: of the convolutions in image_student and image_teacher, "linear" (as printed) or "relu".
-      teacher_model: like `model`; "auto" is the larger model of the same kind. For a user's own model it is the one
-        that fits the shape, or None if there is none.
-      quantize: "qat" to train the model for 8-bit integers, "none"; its teacher is always a float model.
-      width: factor on the numbers of filters of WIDTH_MODELS, above 0.
-      precision: what model and teacher compute in, "float32" or "bfloat16"; weights and logits are float32.
-      augment: "crop_flip" to train model and teacher on images that are shifted and mirrored at random, "none".
+      example_format: of the stored examples. Tokens are for TOKEN_MODELS and a user's own model. The former are for
+        next_token alone, since how many tokens there are is known from its labels only.
+      options: what can be chosen.
+      task: what the models are trained to do; None is that of the format's labels.
       to_train: False for a run that is finished: a user's own model was fit to be trained in its time.
-      task: what the models are trained to do; None is classification of `num_classes`.
-      takes_tokens: whether examples are tokens, which TOKEN_MODELS and a user's own model get as int32. The former are
-        for next_token alone, since how many tokens there are is known from its labels only.
-      channel_axis: False gives a user's own model features that are stored as (features, 1) as (features,); the models
-        of this package take them as they are stored.
 
     Raises:
       ModelError: a model is unknown or does not fit the shape; a user's own cannot be used; a layer cannot be
         quantized; quantization and bfloat16 are asked for together; what is to be shifted and mirrored is no image.
     """
-    input_shape = tuple(input_shape)
-    task = task or build_task("classification", num_classes)
-    num_outputs = task.num_outputs
-    data = _Data(input_shape, takes_tokens, task)
+    task = task or build_format_task(example_format)
+    input_shape, precision, data = example_format.input_shape, options.precision, _Data(example_format, task)
     student_name = _resolve(model, data)
-    teacher_name = _resolve_teacher(teacher_model, student_name, data)
-    _check_activation(activation, (student_name, teacher_name))
-    _check_width(width, (student_name, teacher_name))
-    _check_arithmetic(quantize, precision, student_name)
-    change = _find_augmentation(augment, input_shape)
+    teacher_name = _resolve_teacher(options.teacher_model, student_name, data)
+    _check_activation(options.activation, (student_name, teacher_name))
+    _check_width(options.width, (student_name, teacher_name))
+    _check_arithmetic(options.quantize, precision, student_name)
+    change = _find_augmentation(options.augment, input_shape)
+    are_columns = example_format.are_features and input_shape[1:] == (1,)
 
     def build_spec(name: str, flag: str) -> ModelSpec:
-        has_channel_axis = channel_axis or not is_own_model(name) or input_shape[1:] != (1,)
+        has_channel_axis = options.channel_axis or not (is_own_model(name) and are_columns)
         if is_own_model(name):
             shape = input_shape if has_channel_axis else input_shape[:-1]
-            dtype = "int32" if takes_tokens else "float32"
-            build = load_own_model(name, shape, num_outputs, flag, precision, to_train, task, dtype)
+            dtype = "int32" if example_format.takes_tokens else "float32"
+            build = load_own_model(name, shape, task.num_outputs, flag, precision, to_train, task, dtype)
         else:
-            build = _find_builder(name, input_shape, num_outputs, activation, width, flag)
+            build = _find_builder(name, input_shape, task.num_outputs, options, flag)
             build = build if precision == "float32" else functools.partial(build_in_precision, build, precision)
-        preprocessing = {"scale": scale, "offset": offset, "augment": change}
-        reading = {"takes_tokens": takes_tokens, "has_channel_axis": has_channel_axis}
-        options = {"precision": precision, "task": task, **preprocessing, **reading}
-        return ModelSpec(name, build, input_shape, input_dtype, num_outputs, **options)
+        return ModelSpec(
+            name, build, example_format, precision=precision, augment=change, task=task,
+            has_channel_axis=has_channel_axis,
+        )  # fmt: skip
 
     student = build_spec(student_name, "model")
     student = dataclasses.replace(student, teacher=build_spec(teacher_name, "teacher_model") if teacher_name else None)
-    return _quantize(student) if quantize == "qat" else student
-
-
-def _quantize(spec: ModelSpec) -> ModelSpec:
+    if options.quantize != "qat":
+        return student
     from models.quantization import build_quantized_spec  # TF-MOT takes seconds to import, and few runs need it
 
-    return build_quantized_spec(spec)
+    return build_quantized_spec(student)
 
 
 def _check_arithmetic(quantize: str, precision: str, model: str) -> None:
@@ -198,21 +197,22 @@ def _find_augmentation(
 
 
 class _Data(NamedTuple):
-    """What a model has to suit: the shape of an example, whether it is of tokens, and the task."""
+    """What a model has to suit: the examples, and the task."""
 
-    input_shape: tuple[int, ...]
-    takes_tokens: bool
+    format: ExampleFormat
     task: Task
 
     @property
     def have_next_tokens(self) -> bool:
         """Whether examples are sequences of tokens, and labels the tokens that come next: what TOKEN_MODELS are for."""
-        return self.takes_tokens and self.task.output_shape == (*self.input_shape, self.task.num_outputs)
+        return self.format.takes_tokens and self.task.output_shape == (*self.format.input_shape, self.task.num_outputs)
 
     @property
     def must_be_own(self) -> bool:
         """Whether no model of this package is for it: they take numbers and have one row of outputs, or next tokens."""
-        return not self.have_next_tokens and (self.takes_tokens or self.task.output_shape != (self.task.num_outputs,))
+        return not self.have_next_tokens and (
+            self.format.takes_tokens or self.task.output_shape != (self.task.num_outputs,)
+        )
 
 
 def _resolve(model: str, data: _Data) -> str:
@@ -222,9 +222,9 @@ def _resolve(model: str, data: _Data) -> str:
     _check_kind(model, data, "model")
     if model != "auto":
         return model
-    rank = len(data.input_shape)
+    rank = len(data.format.input_shape)
     if rank not in STUDENT_OF_RANK:
-        shape = data.input_shape
+        shape = data.format.input_shape
         raise ModelError(f"model=auto: no model for examples of shape {shape}; give your own as module:function")
     return STUDENT_OF_RANK[rank]
 
@@ -252,7 +252,7 @@ def _resolve_teacher(teacher_model: str, student_name: str, data: _Data) -> str 
     if is_own_model(student_name):  # Its teacher is that of our model for the same shape.
         if data.must_be_own or data.have_next_tokens:
             return None
-        student_name = STUDENT_OF_RANK.get(len(data.input_shape))
+        student_name = STUDENT_OF_RANK.get(len(data.format.input_shape))
     return _ARCHITECTURES[student_name].teacher if student_name else None
 
 
@@ -274,7 +274,7 @@ def _check_width(width: float, names: tuple[str | None, ...]) -> None:
 
 
 def _find_builder(
-    name: str, input_shape, num_classes: int, activation: str, width: float, flag: str
+    name: str, input_shape: tuple[int, ...], num_outputs: int, options: ModelOptions, flag: str
 ) -> Callable[[], tf.keras.Model]:
     architecture = _ARCHITECTURES[name]
     if architecture.rank not in (None, len(input_shape)):
@@ -282,6 +282,6 @@ def _find_builder(
     side = architecture.smallest_side
     if side > 1 and min(input_shape[:2]) < side:
         raise ModelError(f"{flag}={name}: expected images of at least {side} pixels a side, got {input_shape}")
-    options = {"activation": activation} if architecture.has_activation else {}
-    options |= {"width": width} if name in WIDTH_MODELS else {}
-    return functools.partial(architecture.build, input_shape, num_classes, **options)
+    chosen = {"activation": options.activation} if architecture.has_activation else {}
+    chosen |= {"width": options.width} if name in WIDTH_MODELS else {}
+    return functools.partial(architecture.build, input_shape, num_outputs, **chosen)

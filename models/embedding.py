@@ -33,10 +33,10 @@ def find_head(spec: ModelSpec) -> Head:
     """
     model = spec.build()
     layer = model.layers[-1] if model.inputs and model.layers else None  # a subclass has layers, but says no order
-    is_dense = isinstance(layer, tf.keras.layers.Dense) and layer.units == spec.num_classes and layer.use_bias
+    is_dense = isinstance(layer, tf.keras.layers.Dense) and layer.units == spec.task.num_outputs and layer.use_bias
     is_last = is_dense and layer.activation is tf.keras.activations.linear and layer.output is model.output
     if not is_last or len(layer.input.shape) != 2:
-        expected = f"a last layer tf.keras.layers.Dense({spec.num_classes}) with a bias and without an activation"
+        expected = f"a last layer tf.keras.layers.Dense({spec.task.num_outputs}) with a bias and without an activation"
         found = "a model of a class of its own" if layer is None else f"{type(layer).__name__} {layer.name}"
         raise ModelError(f"{spec.name}: expected {expected}, which gets one row an example, found {found}")
     places = {id(weight): place for place, weight in enumerate(model.weights)}

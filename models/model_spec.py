@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from datasets.example_format import ExampleFormat
 from models.standardization import Standardization, put_before
-from models.task import Task, build_task
+from models.task import Task, build_format_task
 
 # Keeps the seed of the augmentation apart from those of the dropout layers, which fold in their small salts.
 _AUGMENTATION = 1_000_003
@@ -21,18 +22,13 @@ class ModelSpec:
     Attributes:
       name: for reports, for example "image_student".
       build: takes nothing, returns a built Keras model with the task's outputs, for example logits.
-      input_shape: shape of one stored example, without the batch axis.
-      input_dtype: dtype of a stored example, "uint8", "int32" or "float32".
-      num_classes: width of the outputs, `task.num_outputs`.
-      scale: factor of the preprocessing.
-      offset: summand of the preprocessing.
+      format: of the stored examples. Tokens reach the model as int32, all else as float32.
       teacher: the larger model that can teach this one, if there is one.
       quantization: how it relates to a float model, if it is trained for 8-bit integers (see `models.quantization`).
       precision: what its layers compute in, "float32" or "bfloat16"; weights and logits are float32.
       augment: (stored examples (batch, *input_shape), seed int32 (2,)) -> examples to train on instead; None trains on
         the stored ones.
-      task: labels, loss and metrics; None is classification of `num_classes`.
-      takes_tokens: whether examples are tokens, which the model gets as int32; else it gets float32.
+      task: labels, loss and metrics; None is that of the format's labels.
       has_channel_axis: False if the last axis of a stored example is that of its one channel, and the model does not
         want it: features stored as (features, 1) reach it as (features,).
       standardization: by which numbers its inputs are scaled; None leaves them as they are.
@@ -42,17 +38,12 @@ class ModelSpec:
 
     name: str
     build: Callable[[], tf.keras.Model]
-    input_shape: tuple[int, ...]
-    input_dtype: str
-    num_classes: int
-    scale: float = 1.0
-    offset: float = 0.0
+    format: ExampleFormat
     teacher: "ModelSpec | None" = None
     quantization: "Quantization | None" = None
     precision: str = "float32"
     augment: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None
     task: Task | None = None
-    takes_tokens: bool = False
     has_channel_axis: bool = True
     standardization: Standardization | None = None
     compiled: bool = False
@@ -60,17 +51,17 @@ class ModelSpec:
 
     def __post_init__(self):
         if self.task is None:
-            object.__setattr__(self, "task", build_task("classification", self.num_classes))
+            object.__setattr__(self, "task", build_format_task(self.format))
 
     @property
     def model_input_shape(self) -> tuple[int, ...]:
         """Shape of one example as the model gets it, without the batch axis."""
-        return self.input_shape if self.has_channel_axis else self.input_shape[:-1]
+        return self.format.input_shape if self.has_channel_axis else self.format.input_shape[:-1]
 
     @property
     def model_input_dtype(self) -> str:
         """Dtype in which the model gets examples: "int32" for tokens, else "float32"."""
-        return "int32" if self.takes_tokens else "float32"
+        return "int32" if self.format.takes_tokens else "float32"
 
     @tf.autograph.experimental.do_not_convert  # parsing and rewriting it would take longer than tracing it
     def preprocess(self, x: tf.Tensor) -> tf.Tensor:
@@ -80,9 +71,10 @@ class ModelSpec:
         """
         if not self.has_channel_axis:  # decided while the graph is made, like the next
             x = tf.squeeze(x, axis=-1)
-        if self.takes_tokens:
+        if self.format.takes_tokens:
             return tf.cast(x, tf.int32)
-        return self.standardize(tf.cast(x, tf.float32) * self.scale + self.offset)
+        preprocessing = self.format.preprocessing
+        return self.standardize(tf.cast(x, tf.float32) * preprocessing.scale + preprocessing.offset)
 
     @tf.autograph.experimental.do_not_convert
     def standardize(self, x: tf.Tensor) -> tf.Tensor:

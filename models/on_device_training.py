@@ -65,8 +65,8 @@ def build_training_module(
         raise ModelError(f"batch_size={batch_size}: expected at least 1")
     if part not in TRAINED_PARTS:
         raise ModelError(f"on_device_training={part}: expected one of {', '.join(TRAINED_PARTS)}")
-    if spec.task.kind.name != "classification" or spec.takes_tokens:
-        what = "tokens" if spec.takes_tokens else spec.task.kind.title
+    if spec.task.kind.name != "classification" or spec.format.takes_tokens:
+        what = "tokens" if spec.format.takes_tokens else spec.task.kind.title
         raise ModelError(f"on_device_training={part}: expected classification of numbers, got {what}; leave it out")
     if spec.quantization is not None:
         spec, weights = spec.quantization.float_spec, spec.quantization.strip(weights)
@@ -126,7 +126,7 @@ def _build_train(model: tf.keras.Model, spec: ModelSpec, batch_size: int):
     def train(x, y, learning_rate):
         with use_builtin_gradients(), use_plain_batch_normalization(model):
             logits = model(spec.standardize(x), training=True)
-            loss = _compute_loss(y, logits, spec.num_classes)
+            loss = _compute_loss(y, logits, spec.task.num_outputs)
             total = add_own_losses(loss, model)
         variables = model.trainable_variables
         gradients = tf.gradients(total, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)

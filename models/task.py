@@ -14,6 +14,7 @@ import math
 
 import tensorflow as tf
 
+from datasets.example_format import ExampleFormat
 from models.model_names import ModelError
 from models.task_kinds import (
     BIN_SHARPNESS,
@@ -279,6 +280,25 @@ def build_task(name: str, num_outputs: int, label_shape: tuple[int, ...] = (), *
     if name not in TASK_KINDS:
         raise ModelError(f"task={name}: expected one of {', '.join(TASK_NAMES)}")
     return Task(TASK_KINDS[name], num_outputs, tuple(label_shape), **options)
+
+
+def build_format_task(example_format: ExampleFormat, **options) -> Task:
+    """The task that the labels of such examples are of; `options` are its loss and what belongs to that.
+
+    Raises:
+      ModelError: the task has no such loss.
+    """
+    labels = example_format.labels
+    return build_task(
+        labels.task,
+        example_format.num_outputs,
+        labels.shape,
+        padding_label=labels.padding,
+        oov_label=labels.oov,
+        label_offset=labels.offset,
+        label_scale=labels.scale,
+        **options,
+    )
 
 
 def _count_hits(is_positive: tf.Tensor, outputs: tf.Tensor) -> list[tf.Tensor]:

@@ -11,8 +11,10 @@ import hypothesis
 import numpy as np
 import pytest
 from PIL import Image
+from small_formats import make_format
 
-from datasets.federated_data import ClientFiles, DeviceProfiles, FederatedData, Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
+from datasets.federated_data import ClientFiles, DeviceProfiles, FederatedData
 from launch.plots import style
 from launch.runs.run_records import resolve_experiment
 from launch.runs.tables import write_json, write_table
@@ -115,10 +117,7 @@ def build_federation():
         rate = np.arange(1.0, len(sizes) + 1)
         return FederatedData(
             dataset="blobs",
-            input_shape=INPUT_SHAPE,
-            input_dtype="float32",
-            class_names=("a", "b", "c"),
-            preprocessing=Preprocessing(feature_range=(-4.0, 4.0)),
+            format=ExampleFormat(INPUT_SHAPE, "float32", ("a", "b", "c"), Preprocessing(feature_range=(-4.0, 4.0))),
             clients=tuple(members),
             label_counts=np.stack(counts),
             test_x=centers[test_y],
@@ -177,7 +176,7 @@ def break_client():
 
     def fill(data, client):
         client = data.clients[client]
-        np.full((client.num_train, *data.input_shape), np.nan, np.float32).tofile(f"{client.path}.train.x")
+        np.full((client.num_train, *data.format.input_shape), np.nan, np.float32).tofile(f"{client.path}.train.x")
 
     return fill
 
@@ -299,4 +298,4 @@ def build_dense_spec(name, hidden, teacher=None):
         layers = [tf.keras.layers.Dense(units, activation="relu") for units in hidden]
         return tf.keras.Sequential([tf.keras.Input(INPUT_SHAPE), *layers, tf.keras.layers.Dense(NUM_CLASSES)])
 
-    return ModelSpec(name, build, INPUT_SHAPE, "float32", NUM_CLASSES, teacher=teacher)
+    return ModelSpec(name, build, make_format(INPUT_SHAPE, "float32", NUM_CLASSES), teacher=teacher)

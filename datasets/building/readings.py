@@ -197,14 +197,11 @@ def load_building_arrays(
         "building",
         (features[:NUM_TRAIN_DAYS][train], levels[:NUM_TRAIN_DAYS][train]),
         (features[NUM_TRAIN_DAYS:][test], levels[NUM_TRAIN_DAYS:][test]),
-        BUILDING_FORMAT.class_names,
-        BUILDING_FORMAT.preprocessing,
+        BUILDING_FORMAT,
         sensors[:NUM_TRAIN_DAYS][train],
         num_dropped=int(np.count_nonzero(~is_whole)),
         test_clients=sensors[NUM_TRAIN_DAYS:][test],
         is_ordered_by_time=True,
-        feature_names=BUILDING_FORMAT.feature_names,
-        feature_units=BUILDING_FORMAT.feature_units,
     )
 
 

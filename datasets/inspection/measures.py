@@ -97,7 +97,7 @@ def measure(sample: Sample) -> Measures:
 
 
 def _count_classes(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
-    num_classes = len(sample.format.class_names)
+    num_classes = sample.format.num_classes
     is_test = sample.choose(TEST)
     return tuple(np.bincount(sample.y[chosen], minlength=num_classes) for chosen in (~is_test, is_test))
 

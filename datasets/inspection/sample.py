@@ -22,7 +22,6 @@ class Sample:
 
     Attributes:
       format: of an example and its labels.
-      are_features: whether examples of (features, 1) have the last axis for the one channel of features alone.
       client_names: of all clients; one, "", where the data name none.
       num_examples: of all clients, by split: int64, shape (clients,).
       x: the examples that were read, as stored, shape (examples, *input_shape).
@@ -34,7 +33,6 @@ class Sample:
     """
 
     format: ExampleFormat
-    are_features: bool
     client_names: tuple[str, ...]
     num_examples: Mapping[str, np.ndarray]
     x: np.ndarray
@@ -53,7 +51,7 @@ class Sample:
     def is_flat(self) -> bool:
         """Whether an example is one row of features."""
         shape = self.format.input_shape
-        return not self.format.takes_tokens and (len(shape) == 1 or (self.are_features and shape[1:] == (1,)))
+        return not self.format.takes_tokens and (len(shape) == 1 or (self.format.are_features and shape[1:] == (1,)))
 
     def choose(self, split: str) -> np.ndarray:
         """Which examples are of a split, a mask."""
@@ -77,26 +75,17 @@ def draw_sample(data: ArrayDataset | ClientSource, seed: int = 0) -> Sample:
     return _draw_of_source(data, seed) if isinstance(data, ClientSource) else _draw_of_arrays(data, seed)
 
 
-def _count_affordable(shape: tuple[int, ...], dtype: str) -> int:
-    return max(1, min(MOST_EXAMPLES, MOST_BYTES // (math.prod(shape) * np.dtype(dtype).itemsize)))
+def _count_affordable(example_format: ExampleFormat) -> int:
+    num_bytes = math.prod(example_format.input_shape) * np.dtype(example_format.input_dtype).itemsize
+    return max(1, min(MOST_EXAMPLES, MOST_BYTES // num_bytes))
 
 
 def _draw_of_arrays(data: ArrayDataset, seed: int) -> Sample:
-    example_format = ExampleFormat(
-        data.train_x.shape[1:],
-        data.train_x.dtype.name,
-        data.class_names,
-        data.preprocessing,
-        labels=data.labels,
-        takes_tokens=data.takes_tokens,
-        feature_names=data.feature_names,
-        feature_units=data.feature_units,
-    )
     names = data.client_names or ("",)
     whose = np.zeros(len(data.train_y), np.int64) if data.train_clients is None else data.train_clients
     has_nobodys = data.client_names is not None and data.test_clients is None
     whose_test = np.full(len(data.test_y), -1 if has_nobodys else 0) if data.test_clients is None else data.test_clients
-    total, most = len(whose) + len(whose_test), _count_affordable(data.train_x.shape[1:], data.train_x.dtype.name)
+    total, most = len(whose) + len(whose_test), _count_affordable(data.format)
     chosen = np.arange(total)
     if total > most:
         chosen = np.sort(np.random.default_rng([seed, 11]).choice(total, most, replace=False))
@@ -105,8 +94,7 @@ def _draw_of_arrays(data: ArrayDataset, seed: int) -> Sample:
     counts[TEST] = np.bincount(whose_test[whose_test >= 0], minlength=len(names))
     clients = np.concatenate([whose[train], whose_test[test]])
     return Sample(
-        example_format,
-        data.are_features,
+        data.format,
         tuple(names),
         counts,
         np.concatenate([data.train_x[train], data.test_x[test]]),
@@ -122,7 +110,7 @@ def _draw_of_source(source: ClientSource, seed: int) -> Sample:
     counts = {split: np.asarray(source.num_examples[split]) for split in SPLITS if split in source.num_examples}
     of_clients = sum(counts.values())
     drawn = np.random.default_rng([seed, 11]).permutation(np.flatnonzero(of_clients))
-    most = _count_affordable(source.format.input_shape, source.format.input_dtype)
+    most = _count_affordable(source.format)
     enough = 1 + int(np.searchsorted(np.cumsum(of_clients[drawn]), most))
     chosen = np.sort(drawn[: min(enough, MOST_CLIENTS)])
     parts, whose, where = [], [], []
@@ -135,7 +123,6 @@ def _draw_of_source(source: ClientSource, seed: int) -> Sample:
     x, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return Sample(
         source.format,
-        source.are_features,
         source.client_names if source.has_clients else ("",),
         counts,
         x,

@@ -31,9 +31,7 @@ def find_suspicions(
     """
     lines = [*_look_at_classes(sample, measures), *_look_at_clients(sample, measures)]
     if not sample.format.takes_tokens:
-        lines += (
-            () if is_scaled else note_numbers(sample.x, sample.format.preprocessing, scale, sample.format.feature_names)
-        )
+        lines += () if is_scaled else note_numbers(sample.x, sample.format, scale)
         lines += _look_at_features(sample, measures, notes)
     return [*lines, *_look_at_examples(sample, measures)]
 

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from datasets.character_text import NUM_TOKENS, OOV, OOV_NAME, PAD, PAD_NAME, TOKEN_NAMES, encode_characters
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.label_format import NEXT_TOKEN, LabelFormat
 
 IMAGES, FEATURES, CHARACTERS, IMAGE_NAMES = "images", "features", "characters", "image_names"

@@ -49,7 +49,7 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     source = serve(reading.name, store, description, digest)
     source = dataclasses.replace(source, reading=_describe_columns(table, roles, description.reading))
     source = _cut(source, store, options, table.path) if options.window else source
-    layout = FEATURES if source.are_features else description.more["layout"] or AUTO
+    layout = FEATURES if source.format.are_features else description.more["layout"] or AUTO
     return scale_source(source, options.scale, layout)
 
 
@@ -105,7 +105,6 @@ def _cut(source: ClientSource, store: ExampleStore, options: DatasetOptions, pat
         is_ordered_by_time=True,
         reading=f"{source.reading}; {text}",
         notes=(*source.notes, *([note] if step < length else [])),
-        are_features=False,
         count_labels=source.count_labels and (lambda: examples.count_labels(len(rows.class_names))),
     )
 

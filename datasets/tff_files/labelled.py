@@ -15,9 +15,8 @@ import numpy as np
 from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.example_store import StoreWriter
-from datasets.federated_data import Preprocessing
 from datasets.image_pixels import ImageForm, read_image
 from datasets.progress import show_progress
 from datasets.stored_source import Description, Reading, open_reading

@@ -22,7 +22,9 @@ MANY_ROUNDS = 10**6  # of the run that a round is one of, which may be compiled 
 
 
 def lend_random_examples() -> None:
-    """Lets the checkout find this one's random examples."""
+    """Lets a checkout that has no random examples find this one's."""
+    if importlib.util.find_spec(RANDOM_EXAMPLES):
+        return
     path = pathlib.Path(__file__).with_name("random_examples.py")
     spec = importlib.util.spec_from_file_location(RANDOM_EXAMPLES, path)
     sys.modules[RANDOM_EXAMPLES] = module = importlib.util.module_from_spec(spec)
@@ -54,7 +56,8 @@ def run_rounds(given: dict[str, Any], orders: Iterable[str], answers: TextIO) ->
     config = parse_config([], given["arguments"])  # as of a flagfile: a setting that does nothing is no mistake
     data = load_federated_data(config)
     config = settle_device(config)
-    spec = build_spec(config, describe_data(data))
+    # An earlier version's data have no format, and its model is built by their description.
+    spec = build_spec(config, data.format if hasattr(data, "format") else describe_data(data))
     if hasattr(config, "compile"):
         from launch.training.compilation import settle_compilation
 

@@ -87,8 +87,8 @@ def open_processes(
         settings = {
             "socket": listener.getsockname(),
             "arrays": write_arrays(data, os.path.join(folder, "arrays.npz")),
-            "scale": data.preprocessing.scale,
-            "offset": data.preprocessing.offset,
+            "scale": data.format.preprocessing.scale,
+            "offset": data.format.preprocessing.offset,
             "batch_size": config.batch_size,
             "epochs": config.algorithm.training.epochs,
             "learning_rate": config.algorithm.training.learning_rate,

@@ -40,13 +40,10 @@ def draw_examples(name: str, form: ExampleFormat, num_examples: int, seed: int) 
         x, y = text[:, :-1], text[:, 1:]  # 0, which is padding, is not drawn
     else:
         x = generator.integers(0, 256, (num_examples, *form.input_shape), np.uint8)
-        y = generator.integers(0, len(form.class_names), num_examples, np.int32)
+        y = generator.integers(0, form.num_classes, num_examples, np.int32)
     return make_array_dataset(
         name,
         (x[num_test:], y[num_test:]),
         (x[:num_test], y[:num_test]),
-        form.class_names,
-        form.preprocessing,
-        labels=form.labels,
-        takes_tokens=form.takes_tokens,
+        form,
     )

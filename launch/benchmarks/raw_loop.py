@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from datasets.federated_data import FederatedData
 from launch.benchmarks.workloads import Workload, build_data
-from launch.runs.run_description import describe_data
 from launch.runtimes.processor import count_cores
 from launch.settings.run_config import RunConfig
 from launch.training.federation import build_spec
@@ -63,7 +62,7 @@ def build_client_training(
     The arguments are: one float32 tensor a weight, uint8 (examples, *input_shape), int32 (examples,), int32 (2,).
     """
     tf.keras.utils.set_random_seed(config.seed)
-    spec = build_spec(config, describe_data(data))
+    spec = build_spec(config, data.format)
     model = spec.build()
     variables = model.trainable_variables
     take_step = build_step(config.algorithm.training, variables)

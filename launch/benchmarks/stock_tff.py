@@ -14,7 +14,6 @@ import tensorflow_federated as tff
 
 from datasets.federated_data import ClientFiles, FederatedData
 from launch.benchmarks.workloads import Workload, build_data
-from launch.runs.run_description import describe_data
 from launch.settings.run_config import RunConfig
 from launch.training.federation import build_spec
 
@@ -33,7 +32,7 @@ def open_rounds(workload: Workload, folder: str) -> Iterator[Callable[[], None]]
 
     def model_fn():
         return tff.learning.models.from_keras_model(
-            build_spec(config, describe_data(data)).build(),
+            build_spec(config, data.format).build(),
             loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             input_spec=datasets[0].element_spec,
         )
@@ -53,8 +52,8 @@ def open_rounds(workload: Workload, folder: str) -> Iterator[Callable[[], None]]
 def build_client_dataset(config: RunConfig, data: FederatedData, client: ClientFiles) -> tf.data.Dataset:
     """A client's epochs as batches {"x": (batch, *input_shape), float32 or of tokens int32, "y": int32}."""
     x, y = data.read_split(client, "train")
-    scale, offset = np.float32(data.preprocessing.scale), np.float32(data.preprocessing.offset)
-    pixels = x if data.takes_tokens else x.astype(np.float32) * scale + offset
+    scale, offset = np.float32(data.format.preprocessing.scale), np.float32(data.format.preprocessing.offset)
+    pixels = x if data.format.takes_tokens else x.astype(np.float32) * scale + offset
     examples = tf.data.Dataset.from_tensor_slices(collections.OrderedDict(pixels=pixels, label=y))
     batches = (
         examples.repeat(config.algorithm.training.epochs).shuffle(len(y), seed=config.seed).batch(config.batch_size)

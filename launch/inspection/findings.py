@@ -69,11 +69,9 @@ def inspect_data(
     suspicions = tuple(find_suspicions(sample, measures, scale, is_scaled, data.notes))
     if isinstance(data, ArrayDataset):
         numbers = {TRAIN: len(data.train_y), VALIDATION: 0, TEST: len(data.test_y)}
-        example_format = sample.format
     else:
-        example_format = data.format
         numbers = {split: int(data.num_examples.get(split, np.zeros(1)).sum()) for split in (TRAIN, VALIDATION, TEST)}
-    reading = data.reading or describe_examples(example_format.input_shape, example_format.preprocessing)
+    reading = data.reading or describe_examples(data.format.input_shape, data.format.preprocessing)
     command = spell_command(sample, given, suspicions)
     return Findings(
         data.name, kind, reading, sample, measures, numbers, data.num_dropped, data.notes, suspicions, command

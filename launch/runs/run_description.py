@@ -13,17 +13,8 @@ from launch.library_versions import find_version
 from launch.runs.columns import CHECKSUMS_FILE, NOTES, NUM_CLIENTS_LEFT_OUT, READING
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
-from launch.runs.stored_data import (
-    ARE_FEATURES,
-    FEATURE_DEVIATIONS,
-    FEATURE_MEANS,
-    FEATURE_NAMES,
-    FEATURE_UNITS,
-    TAKES_TOKENS,
-    describe_labels,
-)
+from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS
 from launch.runs.tables import write_json
-from launch.runs.task_columns import TASK
 from launch.settings.run_config import RunConfig, flag_values
 
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
@@ -42,11 +33,7 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         "dataset": data.dataset,
         "digest": data.digest,
         "num_clients": len(data.clients),
-        "input_shape": list(data.input_shape),
-        "input_dtype": data.input_dtype,
-        "scale": data.preprocessing.scale,
-        "offset": data.preprocessing.offset,
-        "class_names": list(data.class_names),
+        **data.format.to_json(),
         "num_train": int(data.num_train.sum()),
         "num_validation": sum(client.num_validation for client in data.clients),
         "num_client_test": sum(client.num_test for client in data.clients),
@@ -57,11 +44,6 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         NOTES: list(data.notes),
         # Of data that are read client by client, and not counted by class, there is nothing to list.
         "label_counts": [] if data.reader and not data.label_counts.size else data.label_counts.tolist(),
-        TASK: describe_labels(data.labels),
-        TAKES_TOKENS: data.takes_tokens,
-        ARE_FEATURES: data.are_features,
-        FEATURE_NAMES: list(data.feature_names),
-        FEATURE_UNITS: list(data.feature_units),
         **scaling,
         **archetypes,
         **devices,

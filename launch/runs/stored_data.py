@@ -1,18 +1,14 @@
 """What `config.json` says of a run's data, checked when it is read: the file may be damaged, or somebody else's."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from datasets.errors import DatasetError
-from datasets.label_format import CLASS_LABELS, LabelFormat
+from datasets.example_format import KIND, TASK, ExampleFormat, read_example_format
 from launch.runs.columns import NOTES, READING
 from launch.runs.errors import RunFolderError
-from launch.runs.task_columns import KIND, TASK
 
-# Absent in runs of earlier versions, as is TASK.
-TAKES_TOKENS, ARE_FEATURES = "takes_tokens", "are_features"
-FEATURE_NAMES, FEATURE_UNITS = "feature_names", "feature_units"
 # Only where a model scales its features.
 FEATURE_MEANS, FEATURE_DEVIATIONS = "feature_means", "feature_deviations"
 NEEDED = ("input_shape", "input_dtype", "scale", "offset", "class_names")
@@ -57,6 +53,10 @@ def _are_deviations(value: Any) -> bool:
     return _are_numbers(value) and all(number > 0 for number in value)
 
 
+def _is_range(value: Any) -> bool:
+    return value is None or (_are_numbers(value) and len(value) == 2)
+
+
 def _is_task(value: Any) -> bool:
     if not isinstance(value, dict) or set(value) != {KIND, *_LABEL_CHECKS}:
         return False
@@ -81,8 +81,9 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "input_dtype": (lambda value: value in ("uint8", "int32", "float32"), "uint8, int32 or float32"),
     "class_names": (_are_names, "a list of different names"),
     TASK: (_is_task, "a task and what its labels are"),
-    **dict.fromkeys((TAKES_TOKENS, ARE_FEATURES), (lambda value: isinstance(value, bool), "true or false")),
-    **dict.fromkeys((FEATURE_NAMES, FEATURE_UNITS), (_are_texts, "a list of texts")),
+    "feature_range": (_is_range, "two finite numbers, or null"),
+    **dict.fromkeys(("takes_tokens", "are_features"), (lambda value: isinstance(value, bool), "true or false")),
+    **dict.fromkeys(("feature_names", "feature_units"), (_are_texts, "a list of texts")),
     FEATURE_MEANS: (_are_numbers, "a list of finite numbers"),
     FEATURE_DEVIATIONS: (_are_deviations, "a list of numbers above 0"),
     "archetypes": (lambda value: isinstance(value, dict), "an object"),
@@ -90,8 +91,9 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def check_data_section(data: Any, path: Any) -> Mapping[str, Any]:
-    """`data` itself, if it is a data section that the commands can use.
+def read_data_section(data: Any, path: Any) -> ExampleFormat:
+    """What a data section says of the examples, if the commands can use it; what an earlier version did not write has
+    its default.
 
     Args:
       data: what `config.json` holds under "data".
@@ -114,32 +116,6 @@ def check_data_section(data: Any, path: Any) -> Mapping[str, Any]:
             f"{path}: damaged, its data has another number of {FEATURE_MEANS} than deviations; restore it"
         )
     try:
-        read_label_format(data).check_names("class_names", tuple(data["class_names"]))
-    except DatasetError as error:
-        names = data["class_names"]
-        raise RunFolderError(
-            f"{path}: damaged, its data has class_names={names!r:.60}, expected names that fit its task ({error}); "
-            "restore it"
-        ) from None
-    return data
-
-
-def describe_labels(labels: LabelFormat) -> dict[str, Any]:
-    """The task of a run as `config.json` keeps it; `read_label_format` reads it back."""
-    values = {name: getattr(labels, name) for name in _LABEL_CHECKS}
-    return {KIND: labels.task} | {
-        name: list(each) if isinstance(each, tuple) else each for name, each in values.items()
-    }
-
-
-def read_label_format(data: Mapping[str, Any]) -> LabelFormat:
-    """What the labels of a run are, from the data section of its `config.json`; classes where it says nothing.
-
-    Raises:
-      DatasetError: the values do not fit each other.
-    """
-    described = data.get(TASK)
-    if described is None:
-        return CLASS_LABELS
-    values = {name: tuple(each) if isinstance(each, list) else each for name, each in described.items() if name != KIND}
-    return LabelFormat(task=described[KIND], **values)
+        return read_example_format(data)
+    except DatasetError as error:  # the values do not fit each other
+        raise RunFolderError(f"{path}: damaged, its data has {error}; restore it") from None

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from datasets.example_format import KIND, TASK  # in summary.json, too, but for classification
 from launch.runs import columns
 from launch.settings.run_config import RunConfig
 from models.task_kinds import TASK_KINDS, Metric, TaskKind
 
 CLASSIFICATION = "classification"  # of every run of an earlier version, which says nothing of its task
-TASK = "task"  # in the data section of config.json; in summary.json, but for classification
 PERCENT = "%"  # the unit of shares, which are shown as they are
-KIND = "kind"  # in that section, the name of the kind of task
 
 
 def _named(pattern: str) -> property:

@@ -43,9 +43,10 @@ class ClientResult(NamedTuple):
 def preprocess(spec: ModelSpec, x: np.ndarray) -> np.ndarray:
     """Stored examples to inputs of the model, computed as on a phone: tokens as int32, all else as float32."""
     shaped = x if spec.has_channel_axis else x[..., 0]
-    if spec.takes_tokens:
+    if spec.format.takes_tokens:
         return shaped.astype(np.int32)
-    return shaped.astype(np.float32) * np.float32(spec.scale) + np.float32(spec.offset)
+    preprocessing = spec.format.preprocessing
+    return shaped.astype(np.float32) * np.float32(preprocessing.scale) + np.float32(preprocessing.offset)
 
 
 def measure_file(content: bytes, spec: ModelSpec, data: FederatedData) -> Measurement:

@@ -107,12 +107,12 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
     )
     write_report(report, job.folder)
     for file in files if job.run.task.kind.is_labelled_by_class else ():
-        counts = count_confusions(job.data.test_y, file.predictions, job.data.num_classes)
+        counts = count_confusions(job.data.test_y, file.predictions, job.data.format.num_classes)
         path = (job.folder / file.row.file).with_suffix(CONFUSIONS_SUFFIX)
-        draw_confusions(counts, job.data.class_names, f"{file.row.file}: {report.title}", path)
+        draw_confusions(counts, job.data.format.class_names, f"{file.row.file}: {report.title}", path)
     write_cards(job.folder, [*(file.row.file for file in files), *(row.file for row in report.training_files)])
-    if job.data.class_names:
-        write_text(job.folder / LABELS_FILE, format_names(job.data.class_names))
+    if job.data.format.class_names:
+        write_text(job.folder / LABELS_FILE, format_names(job.data.format.class_names))
     predictions = {file.row.file: file.predictions for file in files}
     if job.request.save_test_set:
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
@@ -199,7 +199,7 @@ def _export_file(
     worst_tenth = task.compute_worst_tenth(np.array([result.test for result in results]))
     confusions = None
     if task.kind.is_labelled_by_class:
-        confusions = count_confusions(job.data.test_y, predictions, job.data.num_classes)
+        confusions = count_confusions(job.data.test_y, predictions, job.data.format.num_classes)
     forms = {"input": measured.input._asdict(), "output": measured.output._asdict()}
     own = {"format": export_format, **forms, **converted.representative, **_describe_labels(model.spec.task)}
     facts = describe_file(row, clients, worst_tenth, len(job.data.test_y), confusions, task)
@@ -307,7 +307,7 @@ def _write_file(
     card = build_card(job.run, job.data, [{**identity, **digests, **(facts or {})}])
     content = embed_card(model, format_card(card), list_associated(job.data, job.run.data))
     (job.folder / name).write_bytes(content)
-    preprocessing = job.data.preprocessing
+    preprocessing = job.data.format.preprocessing
     common = {
         "size_bytes": len(content),
         "card_bytes": len(content) - model_bytes,
@@ -320,9 +320,9 @@ def _write_file(
             "formula": FORMULA,
             "scale": preprocessing.scale,
             "offset": preprocessing.offset,
-            "stored_dtype": job.data.input_dtype,
+            "stored_dtype": job.data.format.input_dtype,
         },
-        "labels": list(job.data.class_names),
+        "labels": list(job.data.format.class_names),
         FEATURES: card.get(FEATURES, []),
     }
     write_json((job.folder / name).with_suffix(".json"), {"file": name, **own, **common})

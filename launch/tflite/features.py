@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.federated_data import FederatedData, Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
+from datasets.federated_data import FederatedData
 from launch.runs.shown_text import escape_hidden
 from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS
 
@@ -55,13 +56,13 @@ def choose_sample(labels: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
     return np.sort(order[places])
 
 
-def name_form(data: FederatedData) -> str:
+def name_form(example_format: ExampleFormat) -> str:
     """TABLE of examples that are features, SERIES of steps with channels, or NEITHER."""
-    shape = data.input_shape
-    if data.takes_tokens or len(shape) > 2:
+    shape = example_format.input_shape
+    if example_format.takes_tokens or len(shape) > 2:
         return NEITHER
-    is_column = len(shape) == 2 and shape[1] == 1
-    return TABLE if len(shape) == 1 or (is_column and (data.are_features or bool(data.feature_names))) else SERIES
+    are_columns = shape[1:] == (1,) and (example_format.are_features or example_format.feature_names)
+    return TABLE if len(shape) == 1 or are_columns else SERIES
 
 
 def describe_features(data: FederatedData, section: Mapping[str, Any]) -> list[Feature]:
@@ -71,17 +72,17 @@ def describe_features(data: FederatedData, section: Mapping[str, Any]) -> list[F
       data: the examples.
       section: the data section of the run's `config.json`.
     """
-    form = name_form(data)
+    example_format, form = data.format, name_form(data.format)
     if form == NEITHER:
         return []
     x = data.test_x[choose_sample(data.test_y)]
-    columns = x.reshape(len(x), -1) if form == TABLE else x.reshape(-1, data.input_shape[-1])
+    columns = x.reshape(len(x), -1) if form == TABLE else x.reshape(-1, example_format.input_shape[-1])
     number, kind = columns.shape[1], "feature" if form == TABLE else "channel"
-    names = data.feature_names or [f"{kind} {i + 1}" for i in range(number)]
-    units = data.feature_units or [""] * number
+    names = example_format.feature_names or [f"{kind} {i + 1}" for i in range(number)]
+    units = example_format.feature_units or [""] * number
     ranges = zip(columns.min(axis=0), columns.max(axis=0), strict=True)
     are_whole = (columns == np.rint(columns)).all(axis=0)
-    scaling = zip(*_read_scaling(section, number, data.preprocessing), strict=True)
+    scaling = zip(*_read_scaling(section, number, example_format.preprocessing), strict=True)
     return [
         Feature(name, unit, float(low), float(high), bool(is_whole), *scaled)
         for name, unit, (low, high), is_whole, scaled in zip(names, units, ranges, are_whole, scaling, strict=True)

@@ -31,25 +31,26 @@ def describe_model(
       section: the data section of the run's `config.json`.
       has_channel_axis: see `ModelSpec`.
     """
+    example_format = data.format
     features = describe_features(data, section)
     is_labelled = _are_labels_of_outputs(data)
     labels = AssociatedFile(LABELS_FILE, "The name of each output, a line each.", type=LABELS)
     output = TensorNote(
-        "numbers" if data.labels.task == "regression" else "logits",
+        "numbers" if example_format.labels.task == "regression" else "logits",
         describe_outputs(card),
-        ("batch", "position", "token") if data.labels.task == "next_token" else ("batch", "output"),
+        ("batch", "position", "token") if example_format.labels.task == "next_token" else ("batch", "output"),
         files=(labels,) if is_labelled else (),
     )
     other = AssociatedFile(LABELS_FILE, "The names of the classes, a line each.")
     note = _describe_as_whole(card, model)
-    files = (CARD_FILE,) if is_labelled or not data.class_names else (CARD_FILE, other)
+    files = (CARD_FILE,) if is_labelled or not example_format.class_names else (CARD_FILE, other)
     return note._replace(input=_describe_input(data, features, has_channel_axis), output=output, files=files)
 
 
 def describe_training_model(card: Mapping[str, Any], model: str, data: FederatedData) -> ModelNote:
     """The note of a file for on-device training, whose signatures have names for their inputs and outputs already."""
     labels = AssociatedFile(LABELS_FILE, "The name of each output, a line each.")
-    files = (CARD_FILE, labels) if data.class_names else (CARD_FILE,)
+    files = (CARD_FILE, labels) if data.format.class_names else (CARD_FILE,)
     return _describe_as_whole(card, model)._replace(files=files)
 
 
@@ -71,16 +72,18 @@ def describe_outputs(card: Mapping[str, Any]) -> str:
 
 def _are_labels_of_outputs(data: FederatedData) -> bool:
     """Whether there is a name for each output; of two classes a model may have one output."""
-    return bool(data.class_names) and len(data.class_names) == data.num_outputs
+    example_format = data.format
+    return bool(example_format.class_names) and example_format.num_classes == example_format.num_outputs
 
 
 def _describe_input(data: FederatedData, features: Sequence[Feature], has_channel_axis: bool) -> TensorNote:
-    form, scale, offset = name_form(data), data.preprocessing.scale, data.preprocessing.offset
-    if data.takes_tokens:
-        axes = ("position", *(f"axis_{i}" for i in range(1, len(data.input_shape))))
+    example_format, form = data.format, name_form(data.format)
+    scale, offset = example_format.preprocessing.scale, example_format.preprocessing.offset
+    if example_format.takes_tokens:
+        axes = ("position", *(f"axis_{i}" for i in range(1, len(example_format.input_shape))))
         words = AssociatedFile(LABELS_FILE, "The text of each token, a line each; \\u000a is a new line.", VOCABULARY)
-        has_words = data.labels.task == "next_token" and bool(data.class_names)  # outputs are of the same tokens
-        files = (words,) if has_words else ()
+        # Outputs are of the same tokens.
+        files = (words,) if example_format.labels.task == "next_token" and example_format.class_names else ()
         return TensorNote("tokens", "Whole numbers that stand for tokens, as int32.", ("batch", *axes), files=files)
     formula = f"What it gets is number * {scale:.6g} + {offset:.6g}, in float32."
     if (scale, offset) == (1.0, 0.0):
@@ -88,7 +91,7 @@ def _describe_input(data: FederatedData, features: Sequence[Feature], has_channe
     normalization = {"mean": 0.0 - offset / scale, "deviation": 1 / scale}
     if not features:
         return _describe_picture(data)._replace(description=formula, **normalization)
-    names = ("feature",) if len(data.input_shape) == 1 or not has_channel_axis else ("feature", "channel")
+    names = ("feature",) if len(example_format.input_shape) == 1 or not has_channel_axis else ("feature", "channel")
     standardised = (
         " The model itself subtracts the mean of each and divides by its deviation; an app does not."
         if features[0].mean is not None
@@ -109,10 +112,10 @@ def _describe_input(data: FederatedData, features: Sequence[Feature], has_channe
 
 def _describe_picture(data: FederatedData) -> TensorNote:
     """The note of examples with three axes, or more."""
-    shape, scale, offset = tuple(data.input_shape), data.preprocessing.scale, data.preprocessing.offset
+    shape, preprocessing = data.format.input_shape, data.format.preprocessing
     is_picture = len(shape) == 3
     axes = ("height", "width", "channel") if is_picture else tuple(f"axis_{i}" for i in range(len(shape)))
-    lowest, highest = ([value * scale + offset] for value in find_range(data))
+    lowest, highest = ([value * preprocessing.scale + preprocessing.offset] for value in find_range(data))
     image = shape if is_picture else None
     name = "image" if is_picture else "values"
     return TensorNote(name, "", ("batch", *axes), image, lowest=lowest, highest=highest)
@@ -120,15 +123,19 @@ def _describe_picture(data: FederatedData) -> TensorNote:
 
 def find_range(data: FederatedData) -> tuple[float, float]:
     """The lowest and the highest stored value, by the data set's word or else by its examples."""
-    known, scale, offset = data.preprocessing.feature_range, data.preprocessing.scale, data.preprocessing.offset
-    if known is None:
+    preprocessing = data.format.preprocessing
+    if preprocessing.feature_range is None:
         return float(data.test_x.min()), float(data.test_x.max())
-    return (known[0] - offset) / scale, (known[1] - offset) / scale
+    lowest, highest = ((value - preprocessing.offset) / preprocessing.scale for value in preprocessing.feature_range)
+    return lowest, highest
 
 
 def list_associated(data: FederatedData, section: Mapping[str, Any]) -> dict[str, bytes]:
     """The files that go beside the card into the archive of each file: names of classes and features, a line each."""
-    names = {LABELS_FILE: data.class_names, FEATURES_FILE: [each.name for each in describe_features(data, section)]}
+    names = {
+        LABELS_FILE: data.format.class_names,
+        FEATURES_FILE: [each.name for each in describe_features(data, section)],
+    }
     return {file: format_names(lines).encode() for file, lines in names.items() if lines}
 
 

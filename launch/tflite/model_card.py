@@ -48,10 +48,11 @@ MAY_BE_SOLD = {
 
 def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The card of some files of a run, each as from `describe_file` or, unmeasured, with fewer keys."""
+    example_format = data.format
     terms = find_terms(run.config)
     columns = run.task
-    has_tokens = data.labels.task == NEXT_TOKEN
-    names = [] if has_tokens else list(data.class_names)
+    has_tokens = example_format.labels.task == NEXT_TOKEN
+    names = [] if has_tokens else list(example_format.class_names)
     unlike = NOT_FOR_OTHERS if columns.kind.is_labelled_by_class else NOT_FOR_UNLIKE
     features = list_facts(describe_features(data, run.data))
     licence = f" Licence: {terms.licence}." if terms.licence != UNKNOWN.licence else ""
@@ -63,7 +64,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         **({} if columns.is_classification else {KIND: columns.kind.name, "outputs": describe_outputs(data)}),
         "classes": names,
         **({FEATURES: features} if features else {}),
-        **({VOCABULARY: list(data.class_names)} if has_tokens and data.class_names else {}),
+        **({VOCABULARY: list(example_format.class_names)} if has_tokens and example_format.class_names else {}),
         "data_set": {"name": data.dataset, **terms._asdict()},
         **_describe_scaling(run.config),
         "may_be_sold": sold,
@@ -88,13 +89,14 @@ def _describe_scaling(config: RunConfig) -> dict[str, str]:
 
 def _describe_task(data: FederatedData, task: TaskColumns) -> str:
     """What a model tells of an example, in words."""
-    example, count = f"an example of shape {tuple(data.input_shape)}", len(data.class_names)
+    example_format = data.format
+    example, count = f"an example of shape {tuple(example_format.input_shape)}", example_format.num_classes
     match task.kind.name:
         case "multi_label":
             return f"which of {count} labels {example} has"
         case "regression":
-            numbers = "a number" if data.num_outputs == 1 else f"{data.num_outputs} numbers"
-            return f"{' and '.join(data.class_names) or numbers} of {example}"
+            numbers = "a number" if example_format.num_outputs == 1 else f"{example_format.num_outputs} numbers"
+            return f"{' and '.join(example_format.class_names) or numbers} of {example}"
         case "next_token":
             return f"the next token at each position of {example}"
     return f"which of {count} classes {example} belongs to"
@@ -102,10 +104,10 @@ def _describe_task(data: FederatedData, task: TaskColumns) -> str:
 
 def describe_outputs(data: FederatedData) -> str:
     """How to read the outputs of a model, in a sentence."""
-    labels = data.labels
+    labels = data.format.labels
     match labels.task:
         case "binary":
-            return f"A number: above 0 it is {data.class_names[1]}, whose chance is 1 / (1 + exp(-output))."
+            return f"A number: above 0 it is {data.format.class_names[1]}, whose chance is 1 / (1 + exp(-output))."
         case "multi_label":
             return "A number a label: above 0 it has the label, whose chance is 1 / (1 + exp(-output))."
         case "next_token":

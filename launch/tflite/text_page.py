@@ -34,24 +34,26 @@ SPECIAL = {
 
 def has_text_page(data: FederatedData) -> bool:
     """Whether a model of these data reads tokens and says which come next."""
-    return data.takes_tokens and data.labels.task == NEXT_TOKEN
+    return data.format.takes_tokens and data.format.labels.task == NEXT_TOKEN
 
 
 def name_tokens(data: FederatedData) -> list[str]:
     """What the page calls each token."""
-    names = list(data.class_names) or list(map(str, range(data.num_outputs)))
-    shown = {**VISIBLE, **SPECIAL} if data.class_names else {}
+    example_format = data.format
+    names = list(example_format.class_names) or list(map(str, range(example_format.num_outputs)))
+    shown = {**VISIBLE, **SPECIAL} if example_format.class_names else {}
     return [escape_hidden(shown.get(name, name)) for name in names]
 
 
 def describe_text(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
     """What the page's scripts need to know of the tokens."""
+    example_format = data.format
     return {
-        "positions": data.input_shape[0],
-        "size": data.num_outputs,
-        "padding": data.labels.padding,
-        "oov": data.labels.oov,
-        "vocabulary": list(data.class_names) or None,
+        "positions": example_format.input_shape[0],
+        "size": example_format.num_outputs,
+        "padding": example_format.labels.padding,
+        "oov": example_format.labels.oov,
+        "vocabulary": list(example_format.class_names) or None,
         "labels": name_tokens(data),
         "sample": {"indices": sample.tolist(), "labels": data.test_y[sample].tolist()},
     }

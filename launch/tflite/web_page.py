@@ -178,40 +178,41 @@ def describe_task(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
 
     Numbers have names, and the truth of each example in words; those of a regression are in the labels' unit.
     """
-    labels = data.labels
+    example_format, labels = data.format, data.format.labels
     if labels.is_by_class:
-        return {"answers": "two_classes" if data.num_outputs == 1 else "classes"}
-    names = list(data.class_names) or [f"output {i + 1}" for i in range(data.num_outputs)]
+        return {"answers": "two_classes" if example_format.num_outputs == 1 else "classes"}
+    names = list(example_format.class_names) or [f"output {i + 1}" for i in range(example_format.num_outputs)]
     rows = data.test_y[sample].reshape(len(sample), -1)
     if labels.task == REGRESSION:
         truths = [", ".join(f"{value:.6g}" for value in row) for row in rows]
     else:
         truths = [", ".join(name for name, has in zip(names, row, strict=True) if has) or "none" for row in rows]
-    ones = (1.0,) * data.num_outputs
+    ones = (1.0,) * example_format.num_outputs
     return {
         "answers": "numbers",
         "labels": list(map(escape_hidden, names)),
         "truths": list(map(escape_hidden, truths)),
         "outputScale": list(labels.scale or ones),
-        "outputOffset": list(labels.offset or (0.0,) * data.num_outputs),
+        "outputOffset": list(labels.offset or (0.0,) * example_format.num_outputs),
     }
 
 
 def describe_data(data: FederatedData, sample: np.ndarray, section: Mapping[str, Any]) -> dict[str, Any]:
     """What the page's scripts need to know of the examples."""
+    example_format = data.format
     texts = ("name", "unit")
     features = [
         {key: escape_hidden(value) if key in texts else value for key, value in fact.items()}
         for fact in list_facts(describe_features(data, section))
     ]
     return {
-        "shape": list(data.input_shape),
-        "dtype": data.input_dtype,
-        "scale": data.preprocessing.scale,
-        "offset": data.preprocessing.offset,
-        "labels": list(map(escape_hidden, data.class_names)),
+        "shape": list(example_format.input_shape),
+        "dtype": example_format.input_dtype,
+        "scale": example_format.preprocessing.scale,
+        "offset": example_format.preprocessing.offset,
+        "labels": list(map(escape_hidden, example_format.class_names)),
         "image": describe_image(data),
-        "form": name_form(data),
+        "form": name_form(example_format),
         "features": features,
         "sample": {"indices": sample.tolist(), "labels": data.test_y[sample].tolist()},
         **describe_task(data, sample),
@@ -224,9 +225,10 @@ def describe_image(data: FederatedData) -> dict[str, Any] | None:
     The paper of grey pictures is the end of their range that is nearer to the mean of their edges, and the ink is the
     other end. On colour pictures the ink is chosen in the page.
     """
-    if len(data.input_shape) != 3 or data.input_shape[2] not in (1, 3):
+    shape = data.format.input_shape
+    if len(shape) != 3 or shape[2] not in (1, 3):
         return None
-    height, width, channels = data.input_shape
+    height, width, channels = shape
     low, high = find_range(data)
     edge = np.concatenate([data.test_x[:, 0].ravel(), data.test_x[:, -1].ravel()]).mean()
     is_white = channels == 1 and edge > (low + high) / 2
@@ -239,7 +241,7 @@ def describe_image(data: FederatedData) -> dict[str, Any] | None:
         "framing": data.dataset if data.dataset in ("digits", "mnist") else "plain",
         "paper": high if is_white else low,
         "ink": [low if is_white else high] * channels,
-        "isWhole": data.input_dtype == "uint8",
+        "isWhole": data.format.input_dtype == "uint8",
     }
 
 

@@ -77,15 +77,15 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
 
 def describe_outputs(data: FederatedData) -> str:
     """What a model tells of an example, for a line."""
-    number = data.num_outputs
-    match data.labels.task:
+    number = data.format.num_outputs
+    match data.format.labels.task:
         case "multi_label":
             return f"{number:,} labels, of which each has any"
         case "regression":
             return "a number to tell" if number == 1 else f"{number:,} numbers to tell"
         case "next_token":
             return f"a vocabulary of {number:,} tokens"
-    return f"{data.num_classes} classes"
+    return f"{data.format.num_classes} classes"
 
 
 def describe_clients_left_out(number: int) -> str:
@@ -173,11 +173,12 @@ def advise_on_rejected(config: RunConfig, data: FederatedData) -> str:
 
 def find_largest_input(data: FederatedData) -> float:
     """The largest size of a number that the model gets, over the train examples of the first client that has any."""
-    if data.takes_tokens:
+    if data.format.takes_tokens:
         return 0.0
     client = next(client for client in data.clients if client.num_train)
     x, _ = data.read_split(client, "train")
-    return float(np.abs(x.astype(np.float64) * data.preprocessing.scale + data.preprocessing.offset).max())
+    preprocessing = data.format.preprocessing
+    return float(np.abs(x.astype(np.float64) * preprocessing.scale + preprocessing.offset).max())
 
 
 def say_if_nothing_was_learned(metrics: RoundTable, test_y: np.ndarray, has_notes: bool = False) -> None:

@@ -23,8 +23,8 @@ def find_attackers(config: RunConfig, data: FederatedData) -> tuple[int, ...]:
 
 def check_attack(config: RunConfig, data: FederatedData) -> None:
     """Raises ConfigError if labels are to be flipped that are no classes."""
-    attacks, kind = find_attacks(config), LABEL_KINDS[data.labels.task]
-    if attacks.is_active and attacks.attack == LABEL_FLIP and not (kind.is_by_class and data.num_classes):
+    attacks, kind = find_attacks(config), LABEL_KINDS[data.format.labels.task]
+    if attacks.is_active and attacks.attack == LABEL_FLIP and not (kind.is_by_class and data.format.num_classes):
         raise ConfigError("attack", LABEL_FLIP, f"another one, since an example of {kind.title} has not one class")
 
 

@@ -77,7 +77,7 @@ class Evaluate:
 
         @tf.function(
             input_signature=[
-                tf.TensorSpec((None, *spec.input_shape), spec.input_dtype),
+                tf.TensorSpec((None, *spec.format.input_shape), spec.format.input_dtype),
                 tf.TensorSpec((None, *task.label_shape), task.label_dtype),
                 tf.TensorSpec((None,), tf.int32),
                 tf.TensorSpec((), tf.int32),
@@ -98,7 +98,7 @@ class Evaluate:
 
         Args:
           weights: in the order of `keras_model.weights`.
-          x: stored examples, (n, *spec.input_shape) in `spec.input_dtype`.
+          x: stored examples, (n, *spec.format.input_shape) in `spec.format.input_dtype`.
           y: labels as stored, (n, *label_shape).
         """
         return self.split(weights, x, y, (len(y),))[0]

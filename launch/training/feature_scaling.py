@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 from datasets.federated_data import FederatedData
 from launch.progress import say
-from launch.runs.run_description import describe_data
 from launch.runs.run_folder import RunFolder
-from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS, check_data_section
+from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS, read_data_section
 from launch.settings.data_flags import FEDERATED, NONE
 from launch.settings.run_config import RunConfig
-from launch.training.federation import build_spec
 from tff_algos.settings.config_fields import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 def check_can_be_scaled(config: RunConfig, data: FederatedData) -> None:
     """Raises ConfigError if tokens are to be scaled, which are numbers of words."""
-    if config.standardize != NONE and data.takes_tokens:
+    if config.standardize != NONE and data.format.takes_tokens:
         raise ConfigError("standardize", config.standardize, f"{NONE} for tokens, which a model looks up")
 
 
@@ -36,15 +34,17 @@ def scale_features(
     """
     if config.standardize != FEDERATED:
         return data, spec
+    from models.standardization import Standardization  # TensorFlow is loaded by now
+
     data = _read_stored(folder, data) or _compute(config, data, spec)
-    return data, build_spec(config, describe_data(data))
+    return data, spec.with_standardization(Standardization(data.feature_means, data.feature_deviations))
 
 
 def _read_stored(folder: RunFolder, data: FederatedData) -> FederatedData | None:
     if folder.is_new or not folder.config.exists():
         return None
     stored = json.loads(folder.config.read_text(encoding="utf-8"))["data"]
-    check_data_section(stored, folder.config)
+    read_data_section(stored, folder.config)
     if not stored.get(FEATURE_MEANS):
         return None
     means, deviations = tuple(stored[FEATURE_MEANS]), tuple(stored[FEATURE_DEVIATIONS])
@@ -52,7 +52,7 @@ def _read_stored(folder: RunFolder, data: FederatedData) -> FederatedData | None
 
 
 def _compute(config: RunConfig, data: FederatedData, spec: "ModelSpec") -> FederatedData:
-    from tff_algos.rounds.feature_statistics import compute_feature_statistics  # TensorFlow is loaded by now
+    from tff_algos.rounds.feature_statistics import compute_feature_statistics
 
     found = compute_feature_statistics(spec, data, config.seed)
     asked = f"{found.num_clients:,} of {len(data.clients):,}" if found.num_clients < len(data.clients) else "all"

@@ -1,8 +1,7 @@
 """Makes the data and the model that a config asks for: where data sets and models meet."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from datasets.catalog import DATASETS, find_dataset
 from datasets.client_source import TRAIN, ClientSource
 from datasets.data_notes import note_content, note_numbers
 from datasets.device_table import load_device_profiles
+from datasets.example_format import ExampleFormat
 from datasets.federate import PartitionSettings, build_federated_data, default_client_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
@@ -19,7 +19,6 @@ from datasets.partition_settings import ArchetypeSettings, PachinkoSettings, Var
 from datasets.smoke import make_random_arrays
 from datasets.standardized_clients import standardize_clients
 from launch.progress import say_while_waiting
-from launch.runs.stored_data import ARE_FEATURES, FEATURE_DEVIATIONS, FEATURE_MEANS, TAKES_TOKENS, read_label_format
 from launch.settings.data_flags import CLIENT, NONE, choose_options
 from launch.settings.run_config import RunConfig
 from launch.settings.runtimes import ON
@@ -53,8 +52,7 @@ def _load(config: RunConfig) -> FederatedData:
     arrays = make_random_arrays(row, options) if is_random else row.load(options)
     labels_per_client = config.labels_per_client
     if config.smoke:  # Fewer clients share as many shards, so each would hold more labels than there are.
-        class_names = (arrays if isinstance(arrays, ArrayDataset) else arrays.format).class_names
-        labels_per_client = max(1, min(labels_per_client, len(class_names)))
+        labels_per_client = max(1, min(labels_per_client, arrays.format.num_classes))
     if config.standardize == CLIENT:
         arrays = standardize_clients(arrays)
     own = {field.name for field in dataclasses.fields(PartitionSettings)} & vars(config).keys()
@@ -83,7 +81,7 @@ def _note_content(config: RunConfig, data: ArrayDataset | ClientSource) -> tuple
         return ()
     few = np.flatnonzero(data.num_examples[TRAIN])[:MOST_NOTED_CLIENTS]
     x = np.concatenate([data.read(int(client), TRAIN)[0] for client in few])
-    return note_numbers(x, data.format.preprocessing, scale, data.format.feature_names)
+    return note_numbers(x, data.format, scale)
 
 
 def find_scale(config: RunConfig) -> str | None:
@@ -93,51 +91,29 @@ def find_scale(config: RunConfig) -> str | None:
     return config.scale if config.dataset == NPZ else ""
 
 
-def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True) -> "ModelSpec":
-    """The model of a run.
+def build_spec(config: RunConfig, example_format: ExampleFormat, to_train: bool = True) -> "ModelSpec":
+    """The model of a run, which does not scale its features yet.
 
     Args:
       config: what was asked for.
-      data: `run_folder.describe_data` of the data, or the same as read from `config.json`.
+      example_format: of the data.
       to_train: False for a run that is finished.
 
     Raises:
       ModelError: the model does not exist, cannot be built, or does not fit the data.
     """
-    from models.catalog import build_model_spec
+    from models.catalog import ModelOptions, build_model_spec
     from models.compilation import compile_spec
-    from models.standardization import Standardization
 
-    task = build_run_task(config, data)
-
-    def build(name: str) -> "ModelSpec":
-        return build_model_spec(
-            _choose_model(name, config, data),
-            tuple(data["input_shape"]),
-            data["input_dtype"],
-            task.num_outputs,
-            data["scale"],
-            data["offset"],
-            config.activation,
-            config.teacher_model,
-            config.quantize,
-            config.width,
-            config.precision,
-            config.augment,
-            to_train,
-            task,
-            bool(data.get(TAKES_TOKENS)),
-            config.channel_axis or not data.get(ARE_FEATURES),
-        )
-
-    first, *others = [build(name) for name in config.algorithm.model_names or (config.model,)]
+    options = ModelOptions(**{field.name: getattr(config, field.name) for field in dataclasses.fields(ModelOptions)})
+    task = build_run_task(config, example_format)
+    names = [_choose_model(name, config, example_format) for name in config.algorithm.model_names or (config.model,)]
+    first, *others = [build_model_spec(name, example_format, options, task, to_train) for name in names]
     spec = dataclasses.replace(first, peers=tuple(dataclasses.replace(each, teacher=None) for each in others))
-    spec = compile_spec(spec) if config.compile == ON else spec
-    means = tuple(data.get(FEATURE_MEANS, ()))
-    return spec.with_standardization(Standardization(means, tuple(data[FEATURE_DEVIATIONS]))) if means else spec
+    return compile_spec(spec) if config.compile == ON else spec
 
 
-def _choose_model(name: str, config: RunConfig, data: Mapping[str, Any]) -> str:
+def _choose_model(name: str, config: RunConfig, example_format: ExampleFormat) -> str:
     """A model as `--model` takes it; "auto" is the data set's own, if it has one, and for a table the perceptron.
 
     Neighbouring columns of a table are not alike as steps in time are. Other features keep the convolutions over them
@@ -145,25 +121,15 @@ def _choose_model(name: str, config: RunConfig, data: Mapping[str, Any]) -> str:
     """
     if name != AUTO:
         return name
-    if config.dataset == FILES and data.get(ARE_FEATURES):
+    if config.dataset == FILES and example_format.are_features:
         return "perceptron"
     own = DATASETS[config.dataset].find_model(choose_options(vars(config))) if config.dataset in DATASETS else ""
     return own or AUTO
 
 
-def build_run_task(config: RunConfig, data: Mapping[str, Any]) -> "Task":
+def build_run_task(config: RunConfig, example_format: ExampleFormat) -> "Task":
     """The task of a run, arguments as for `build_spec`. Raises ModelError for a loss that the task does not have."""
-    from models.task import build_task
+    from models.task import build_format_task
 
-    labels = read_label_format(data)
-    return build_task(
-        labels.task,
-        labels.count_outputs(len(data["class_names"])),
-        labels.shape,
-        loss="" if config.loss == AUTO else config.loss,
-        huber_delta=config.huber_delta,
-        padding_label=labels.padding,
-        oov_label=labels.oov,
-        label_offset=labels.offset,
-        label_scale=labels.scale,
-    )
+    loss = "" if config.loss == AUTO else config.loss
+    return build_format_task(example_format, loss=loss, huber_delta=config.huber_delta)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat, read_example_format
 from datasets.federated_data import FederatedData
 from datasets.options import FILES
 from files.writing import remove_unfinished
@@ -31,7 +32,7 @@ from launch.runs.columns import (
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.file_names import decode_names
-from launch.runs.stored_data import check_data_section
+from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS, read_data_section
 from launch.runs.tables import iterate_records
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
@@ -77,6 +78,11 @@ class FinishedRun(NamedTuple):
         return read_task_columns(self.data)
 
     @property
+    def format(self) -> ExampleFormat:
+        """What the examples that it was trained on are."""
+        return read_example_format(self.data)
+
+    @property
     def models(self) -> pathlib.Path:
         """The folder of the saved models of that round."""
         return self.path / MODELS / BEST if self.is_best else self.path / MODELS
@@ -90,8 +96,12 @@ class FinishedRun(NamedTuple):
         Raises:
           ModelError: the model cannot be built any more.
         """
+        from models.standardization import Standardization
+
         config = dataclasses.replace(self.config, precision=precision) if precision else self.config
-        spec = build_spec(config, self.data, to_train=False)
+        spec = build_spec(config, self.format, to_train=False)
+        if means := self.data.get(FEATURE_MEANS):
+            spec = spec.with_standardization(Standardization(tuple(means), tuple(self.data[FEATURE_DEVIATIONS])))
         is_float = spec.quantization is not None and self.rounds < self.config.qat_start_round
         return spec.quantization.float_spec if is_float else spec
 
@@ -192,7 +202,7 @@ def read_finished_run(
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, csv.Error):
         names = f"{CONFIG_FILE}, {SUMMARY_FILE} or {CLIENTS_FILE}"
         raise RunFolderError(f"--run_dir={path}: its {names} is damaged") from None
-    check_data_section(data, path / CONFIG_FILE)
+    read_data_section(data, path / CONFIG_FILE)
     is_personal = bool(summary.get(IS_PERSONAL))
     run = FinishedRun(path, config, data, client_models, teachers, rounds, is_personal, architectures=architectures)
     return _take_best(run, best) if of_round == BEST else run

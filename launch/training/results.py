@@ -69,10 +69,10 @@ def write_results(
     summary |= _describe_clients(data, asked, results, task)
     if 0 < config.evaluated_clients < len(data.clients):  # the tables have that of a sample
         summary["final"][task.client_test] = summary["clients"][task.statistics[0]]
-    if data.labels.task == NEXT_TOKEN:  # what a model should beat: a table of two tokens needs few clients
+    if data.format.labels.task == NEXT_TOKEN:  # what a model should beat: a table of two tokens needs few clients
         readers = choose_evaluated_clients(data, MOST_READ_CLIENTS, config.seed)
         train = (data.read_split(client, "train") for client in readers)
-        baselines = compute_token_baselines(train, (data.test_x, data.test_y), data.labels)
+        baselines = compute_token_baselines(train, (data.test_x, data.test_y), data.format.labels)
         summary[columns.TOKEN_BASELINES] = baselines
     summary |= _describe_end(config, process, state, metrics, task)
     summary |= _describe_attack(config, data, attackers)

@@ -16,7 +16,7 @@ from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import RUN_PAGE
 from launch.runs.errors import RunStopped
 from launch.runs.round_table import RoundTable
-from launch.runs.run_description import check_same_data, describe_data, write_config
+from launch.runs.run_description import check_same_data, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
 from launch.runs.task_columns import find_task_columns, read_task_columns
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
@@ -82,7 +82,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         announce_data(config, folder, data)
         with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
             config = settle_device(config)
-            config, spec = settle_compilation(config, build_spec(config, describe_data(data)), data)
+            config, spec = settle_compilation(config, build_spec(config, data.format), data)
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log)))
         data, spec = scale_features(config, folder, data, spec)
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
@@ -100,7 +100,7 @@ def check_best_can_be_told(config: RunConfig, data: FederatedData) -> None:
 
 def check_task(config: RunConfig, data: FederatedData) -> None:
     """Raises ConfigError if settings are given that the task of the data, which only these tell, does not have."""
-    task = find_task_columns(data.labels.task)
+    task = find_task_columns(data.format.labels.task)
     if config.loss not in (AUTO, *task.kind.losses):
         expected = f"{AUTO} or {' or '.join(task.kind.losses)} for the task {task.kind.title}"
         raise ConfigError("loss", config.loss, expected)
@@ -180,7 +180,7 @@ def _run(
     attackers = find_attackers(config, data)
     evaluated = evaluation.choose_evaluated_clients(data, config.evaluated_clients, config.seed, attackers)
     evaluate_state = evaluation.build_state_evaluation(process, data, evaluate, evaluated, config.fairness)
-    task = find_task_columns(data.labels.task)
+    task = find_task_columns(data.format.labels.task)
     spread = task.spread if process.is_personal or config.fairness else ()
     names = (*spread, *name_archetype_metrics(data.archetypes))
     announce_model(config, spec)

@@ -8,6 +8,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from small_formats import format_of
 
 from datasets.archetypes import (
     SUCCESSES,
@@ -22,7 +23,7 @@ from datasets.arrays import make_array_dataset
 from datasets.catalog import load_arrays
 from datasets.errors import DatasetError
 from datasets.federate import PartitionSettings, build_federated_data
-from datasets.federated_data import SPLITS, Preprocessing
+from datasets.federated_data import SPLITS
 from datasets.partition_settings import ARCHETYPE_PARTITIONS, ArchetypeSettings
 
 NAMES = tuple("abcdefghij")
@@ -37,12 +38,12 @@ def make_arrays(train_per_label=100, test_per_label=20, names=NAMES):
         return x, np.arange(num_examples) % len(names)
 
     parts = (make_part(len(names) * train_per_label, 0), make_part(len(names) * test_per_label, 100_000))
-    return make_array_dataset("toy", *parts, names, Preprocessing())
+    return make_array_dataset("toy", *parts, format_of(parts[0][0], names))
 
 
 def count_labels(arrays, clients, split):
     y = arrays.test_y if split == "test" else arrays.train_y
-    return np.array([np.bincount(y[client[split]], minlength=len(arrays.class_names)) for client in clients])
+    return np.array([np.bincount(y[client[split]], minlength=len(arrays.format.class_names)) for client in clients])
 
 
 def test_the_papers_device_by_hand():

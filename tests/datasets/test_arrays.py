@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from small_formats import format_of
 
 from datasets.arrays import hold_out_test_part, make_array_dataset
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
 from datasets.label_format import LabelFormat
 
 
@@ -17,7 +17,7 @@ def make(x=None, y=None, test_x=None, test_y=None, names=("a", "b"), clients=Non
     x = np.zeros((4, 3, 1), np.float32) if x is None else x
     y = np.array([0, 1, 0, 1]) if y is None else y
     test = (x if test_x is None else test_x, y if test_y is None else test_y)
-    return make_array_dataset("toy", (x, y), test, names, Preprocessing(), clients)
+    return make_array_dataset("toy", (x, y), test, format_of(x, names), clients)
 
 
 def test_labels_become_int32_and_clients_become_positions():
@@ -31,7 +31,7 @@ def test_labels_become_int32_and_clients_become_positions():
     ("fields", "message"),
     [
         ({"x": np.zeros((4, 3), np.uint8)}, "channel axis"),
-        ({"x": np.zeros(4, np.float32)}, "channel axis"),
+        ({"x": np.zeros(4, np.float32)}, "input_shape="),
         ({"x": np.zeros((4, 3, 1))}, "float64"),
         ({"y": np.array([0, 1, 0])}, "a label for each example"),
         ({"y": np.array([0, 1, 0, 2])}, r"labels 0\.\.2, expected 0\.\.1"),
@@ -78,9 +78,7 @@ def test_held_out_part_is_stratified_and_disjoint(labels, seed):
 
 def test_dropped_examples_are_no_part_of_the_identity():
     x, y = np.zeros((4, 3), np.float32), np.array([0, 1, 0, 1])
-    whole, rest = (
-        make_array_dataset("toy", (x, y), (x, y), ("a", "b"), Preprocessing(), num_dropped=n) for n in (0, 5)
-    )
+    whole, rest = (make_array_dataset("toy", (x, y), (x, y), format_of(x, ("a", "b")), num_dropped=n) for n in (0, 5))
     assert (whole.num_dropped, rest.num_dropped) == (0, 5)
     assert whole.source_digest == rest.source_digest
 
@@ -148,7 +146,7 @@ def test_labels_that_are_no_classes_are_held_out_at_random(labels):
 def test_labels_must_be_those_of_the_task(labels, y, class_names, message):
     part = np.zeros((2, 3), np.float32), np.array(y)
     with pytest.raises(DatasetError, match=message):
-        make_array_dataset("toy", part, part, class_names, Preprocessing(), labels=labels)
+        make_array_dataset("toy", part, part, format_of(part[0], class_names, labels=labels))
 
 
 @pytest.mark.parametrize(
@@ -162,9 +160,9 @@ def test_a_format_of_labels_must_fit_its_task(arguments):
 def test_tokens_are_whole_numbers_from_0_on():
     tokens = np.arange(6, dtype=np.int32).reshape(2, 3)
     part, names = (tokens, np.arange(2)), ("a", "b")
-    arrays = make_array_dataset("toy", part, part, names, Preprocessing(), takes_tokens=True)
+    arrays = make_array_dataset("toy", part, part, format_of(part[0], names, takes_tokens=True))
     assert arrays.train_x.dtype == np.int32
-    with pytest.raises(DatasetError, match=r"x is int32 .*, expected uint8 or float32"):
-        make_array_dataset("toy", part, part, names, Preprocessing())
+    with pytest.raises(DatasetError, match="input_dtype=int32: expected uint8 or float32"):
+        make_array_dataset("toy", part, part, format_of(part[0], names))
     with pytest.raises(DatasetError, match="expected tokens, uint8 or int32, of at least 0"):
-        make_array_dataset("toy", (tokens - 1, part[1]), part, names, Preprocessing(), takes_tokens=True)
+        make_array_dataset("toy", (tokens - 1, part[1]), part, format_of(tokens - 1, names, takes_tokens=True))

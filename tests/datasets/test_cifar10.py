@@ -85,7 +85,7 @@ def test_every_container_gives_the_same_images(tmp_path, container, subfolder):
     np.testing.assert_array_equal(loaded.train_x, make_npz_arrays()["x_train"])
     np.testing.assert_array_equal(loaded.test_x, make_images(6))
     np.testing.assert_array_equal(loaded.train_y, make_npz_arrays()["y_train"][:, 0])
-    assert loaded.class_names[:3] == ("airplane", "automobile", "bird") and loaded.train_x.dtype == np.uint8
+    assert loaded.format.class_names[:3] == ("airplane", "automobile", "bird") and loaded.train_x.dtype == np.uint8
 
 
 def test_every_container_gives_one_digest(tmp_path):

@@ -70,7 +70,7 @@ def test_pooled_data_keep_the_test_part_and_train_on_validation():
     assert sorted(arrays.train_x[:, 0]) == [0, 1, 2, 20, 21, 22, 23, 24, 100]
     assert sorted(arrays.test_x[:, 0]) == [210, 211, 220]
     assert arrays.client_names == ("a", "c") and np.count_nonzero(arrays.train_clients == 0) == 4
-    assert arrays.class_names == ("no", "yes") and arrays.name == "mine"
+    assert arrays.format.class_names == ("no", "yes") and arrays.name == "mine"
 
 
 def test_without_a_test_part_a_fifth_is_held_out():
@@ -100,8 +100,8 @@ def test_a_regression_is_standardised_by_its_train_part():
         return x, x[:, 0] + 0.5
 
     form = ExampleFormat((2,), "float32", (), labels=LabelFormat("regression", (), 1))
-    labels = make(("train", "test"), read_numbers, form).pool().labels
+    labels = make(("train", "test"), read_numbers, form).pool().format.labels
     # 0.5, 1.5, 2.5, 20.5 .. 24.5: the squares of what they differ from their mean have the sum 838.875.
     assert labels.offset == pytest.approx((14.625,)) and labels.scale == pytest.approx(((838.875 / 8) ** 0.5,))
     given = ExampleFormat((2,), "float32", (), labels=LabelFormat("regression", (), 1, (3.0,), (2.0,)))
-    assert make(("train", "test"), read_numbers, given).pool().labels.offset == (3.0,)
+    assert make(("train", "test"), read_numbers, given).pool().format.labels.offset == (3.0,)

@@ -30,7 +30,7 @@ def test_digits_are_split_four_to_one_by_class():
     assert arrays.train_x.shape[1:] == (8, 8, 1) and arrays.train_x.dtype == np.uint8 and arrays.train_x.max() == 16
     train_counts, test_counts = np.bincount(arrays.train_y), np.bincount(arrays.test_y)
     np.testing.assert_allclose(test_counts / (train_counts + test_counts), 0.2, atol=0.004)
-    assert arrays.preprocessing.scale * 16 == 1
+    assert arrays.format.preprocessing.scale * 16 == 1
 
 
 def test_the_seed_decides_the_split():

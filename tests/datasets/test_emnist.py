@@ -110,5 +110,5 @@ def test_another_file_in_its_place_is_refused(tmp_path, write_tff_file):
 def test_a_smoke_run_has_its_form(labels, number):
     arrays = make_random_arrays(DATASETS["emnist"], DatasetOptions(emnist_labels=labels))
     assert arrays.train_x.shape[1:] == (28, 28, 1)
-    assert len(arrays.class_names) == number
+    assert len(arrays.format.class_names) == number
     assert arrays.client_names

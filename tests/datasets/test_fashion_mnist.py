@@ -39,7 +39,7 @@ def test_idx_files_are_read_plain_and_gzipped(folder, suffix):
     arrays = load_arrays("fashion_mnist", DatasetOptions(str(folder.parent), False))
     np.testing.assert_array_equal(arrays.train_x[..., 0], written["x_train"])
     np.testing.assert_array_equal(arrays.test_y, written["y_test"])
-    assert arrays.class_names[9] == "Ankle boot"
+    assert arrays.format.class_names[9] == "Ankle boot"
     assert DATASETS["fashion_mnist"].find(str(folder.parent)).found
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.catalog import DATASETS, DatasetOptions, load_arrays
@@ -19,7 +20,7 @@ from datasets.federate import (
     partition_clients,
     split_client,
 )
-from datasets.federated_data import SPLITS, Preprocessing
+from datasets.federated_data import SPLITS
 from datasets.partition_settings import ArchetypeSettings
 from datasets.smoke import make_random_arrays
 
@@ -31,7 +32,7 @@ def make_numbered(num_examples=240):
     x = np.arange(num_examples, dtype=np.float32).reshape(-1, 1, 1)
     y = np.arange(num_examples) % 3
     clients = np.array(["ann", "bob", "cleo", "dan"])[np.arange(num_examples) % 4]
-    return make_array_dataset("toy", (x, y), (x[:3], y[:3]), ("a", "b", "c"), Preprocessing(), clients)
+    return make_array_dataset("toy", (x, y), (x[:3], y[:3]), format_of(x, ("a", "b", "c")), clients)
 
 
 @pytest.mark.parametrize("partition", ["iid", "dirichlet", "shards", "natural"])
@@ -60,10 +61,8 @@ def test_natural_clients_can_have_the_test_part_as_their_own_test_splits(tmp_pat
     plain = make_numbered()
     names = np.array(["ann", "bob", "cleo", "dan"])
     test_x, owners = 1000 + np.arange(6, dtype=np.float32).reshape(-1, 1, 1), names[[0, 0, 1, 3, 3, 3]]
-    arrays = make_array_dataset(
-        "toy", (plain.train_x, plain.train_y), (test_x, np.arange(6) % 3), ("a", "b", "c"), Preprocessing(),
-        names[plain.train_clients], test_clients=owners,
-    )  # fmt: skip
+    train, test = (plain.train_x, plain.train_y), (test_x, np.arange(6) % 3)
+    arrays = make_array_dataset("toy", train, test, plain.format, names[plain.train_clients], test_clients=owners)
     data = build_federated_data(arrays, PartitionSettings("natural"), str(tmp_path))
     own = [data.read_split(client, "test")[0].ravel().tolist() for client in data.clients]
     assert own == [[1000, 1001], [1002], [], [1003, 1004, 1005]]
@@ -102,9 +101,7 @@ def test_new_clients_come_last_and_count_nowhere(tmp_path):
 def test_splits_of_clients_in_time_are_cut_from_the_end(tmp_path):
     plain = make_numbered()
     parts = (plain.train_x, plain.train_y), (plain.test_x, plain.test_y)
-    arrays = make_array_dataset(
-        "toy", *parts, ("a", "b", "c"), Preprocessing(), plain.train_clients, is_ordered_by_time=True
-    )
+    arrays = make_array_dataset("toy", *parts, plain.format, plain.train_clients, is_ordered_by_time=True)
     data = build_federated_data(arrays, PartitionSettings("natural"), str(tmp_path))
     for client in data.clients:
         train, validation, test = (data.read_split(client, split)[0].ravel() for split in SPLITS)
@@ -120,13 +117,7 @@ def test_test_examples_of_unknown_clients_are_refused():
     x, y = np.zeros((4, 1, 1), np.float32), np.arange(4) % 2
     with pytest.raises(DatasetError, match="a client of the train part for each test example"):
         make_array_dataset(
-            "toy",
-            (x, y),
-            (x, y),
-            ("a", "b"),
-            Preprocessing(),
-            np.array(["ann"] * 4),
-            test_clients=np.array(["bob"] * 4),
+            "toy", (x, y), (x, y), format_of(x, ("a", "b")), np.array(["ann"] * 4), test_clients=np.array(["bob"] * 4)
         )
 
 
@@ -134,7 +125,7 @@ def test_client_files_are_raw_bytes_of_the_stored_dtype(tmp_path):
     arrays = make_random_arrays(DATASETS["digits"])
     data = build_federated_data(arrays, SETTINGS, str(tmp_path))
     client = data.clients[3]
-    assert data.input_dtype == "uint8" and data.input_shape == (8, 8, 1)
+    assert data.format.input_dtype == "uint8" and data.format.input_shape == (8, 8, 1)
     assert os.path.getsize(f"{client.path}.train.x") == client.num_train * 64
     assert os.path.getsize(f"{client.path}.train.y") == client.num_train * 4
     assert os.path.exists(f"{client.path}.validation.x")

@@ -159,8 +159,8 @@ def test_a_regression_is_standardised_over_the_clients(tmp_path):
     counts = {"train": np.array([2, 1]), "test": np.array([1, 1])}
     source = ClientSource("own", ExampleFormat((2,), "float32", (), labels=labels), ("a", "b"), counts, read, "e" * 64)
     data = build(source, tmp_path)
-    assert data.labels.offset == (3.0,)
-    assert data.labels.scale == pytest.approx((np.sqrt(8 / 3),))
+    assert data.format.labels.offset == (3.0,)
+    assert data.format.labels.scale == pytest.approx((np.sqrt(8 / 3),))
     assert data.label_counts.shape == (2, 0)
 
 
@@ -173,7 +173,7 @@ def test_labels_that_are_held_out_do_not_standardise(tmp_path):
         "own", example_format, ("a",), counts, lambda *_: (np.zeros((24, 2), np.float32), y), "f" * 64,
         is_ordered_by_time=True,
     )  # fmt: skip
-    assert build(source, tmp_path).labels.offset == (9.5,)
+    assert build(source, tmp_path).format.labels.offset == (9.5,)
 
 
 @settings(max_examples=50, deadline=None)

@@ -8,7 +8,8 @@ import pytest
 
 from datasets.client_files import clean_client_dir, open_or_write_entry
 from datasets.errors import DatasetError
-from datasets.federated_data import SPLITS, ClientFiles, DeviceProfiles, FederatedData, Preprocessing
+from datasets.example_format import ExampleFormat
+from datasets.federated_data import SPLITS, ClientFiles, DeviceProfiles, FederatedData
 from datasets.flipped_labels import flip_labels
 
 DIGEST = "ab" * 32
@@ -27,7 +28,7 @@ def data(tmp_path):
     profiles = DeviceProfiles(*[np.ones(2)] * 4)
     test = np.zeros((1, 2), np.uint8), np.zeros(1, np.int32)
     names = ("a", "b", "c")
-    return FederatedData("tiny", (2,), "uint8", names, Preprocessing(), clients, np.zeros((2, 3)), *test, profiles)
+    return FederatedData("tiny", ExampleFormat((2,), "uint8", names), clients, np.zeros((2, 3)), *test, profiles)
 
 
 def test_the_train_labels_of_these_clients_alone(data):

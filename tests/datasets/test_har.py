@@ -93,7 +93,9 @@ def test_clients_are_the_train_subjects(tmp_path, arrays):
 
 def test_feature_range_is_known_for_the_statistics_only(tmp_path, arrays):
     write_npz(tmp_path, arrays)
-    ranges = [har.load_har_arrays(str(tmp_path), kind, False).preprocessing.feature_range for kind in har.HAR_FORMATS]
+    ranges = [
+        har.load_har_arrays(str(tmp_path), kind, False).format.preprocessing.feature_range for kind in har.HAR_FORMATS
+    ]
     assert ranges == [(-1.0, 1.0), None]
 
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.federate import PartitionSettings, build_federated_data
-from datasets.federated_data import Preprocessing
 from datasets.kept_clients import keep_some_clients
 
 NAMES = tuple("abcdefgh")
@@ -42,7 +42,7 @@ def make_arrays(with_tests: bool):
     names = np.array(NAMES)
     own = {"test_clients": names[test_y]} if with_tests else {}
     return make_array_dataset(
-        "own", (train_x, train_y), (test_x, test_y), NAMES, Preprocessing(), names[train_y], **own
+        "own", (train_x, train_y), (test_x, test_y), format_of(train_x, NAMES), names[train_y], **own
     )
 
 

@@ -9,7 +9,7 @@ from datasets.cifar10 import CIFAR10_FORMAT
 from datasets.data_notes import note_content, note_layout
 from datasets.digits import DIGITS_FORMAT
 from datasets.errors import DatasetError
-from datasets.federated_data import Preprocessing
+from datasets.example_format import Preprocessing
 from datasets.har import HAR_FORMATS
 from datasets.layouts import LAYOUTS, arrange, choose_preprocessing, describe_examples, parse_factor, resolve_layout
 from datasets.mnist import MNIST_FORMAT

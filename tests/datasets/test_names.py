@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.device_table import load_device_profiles
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
 from datasets.npz import load_npz_arrays
 
 CONTROL = ["a\nb", "a\rb", "a\tb", "a\0b", "\x1b[31m", "\x7f", "\x9b", "a\u2028b", "\u2029", "\udcfc"]
@@ -29,7 +29,7 @@ ODD = [
 
 def make(name="toy", classes=("a", "b"), clients=None):
     x, y = np.zeros((4, 3), np.float32), np.array([0, 1, 0, 1])
-    return make_array_dataset(name, (x, y), (x, y), classes, Preprocessing(), clients)
+    return make_array_dataset(name, (x, y), (x, y), format_of(x, classes), clients)
 
 
 @pytest.mark.parametrize("bad", CONTROL)
@@ -45,8 +45,8 @@ def test_a_name_with_a_control_character_is_refused_in_one_line(bad):
 
 def test_all_other_names_are_taken_as_they_are():
     x, y = np.zeros((len(ODD), 3), np.float32), np.arange(len(ODD)) % 2
-    arrays = make_array_dataset("toy", (x, y), (x, y), ("<b>", "=1+1"), Preprocessing(), np.array(ODD))
-    assert set(arrays.client_names) == set(ODD) and arrays.class_names == ("<b>", "=1+1")
+    arrays = make_array_dataset("toy", (x, y), (x, y), format_of(x, ("<b>", "=1+1")), np.array(ODD))
+    assert set(arrays.client_names) == set(ODD) and arrays.format.class_names == ("<b>", "=1+1")
 
 
 def test_names_of_a_users_file_are_checked(tmp_path):

@@ -9,6 +9,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from small_formats import make_format
 
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
@@ -39,9 +40,9 @@ def test_examples_get_a_channel_axis_and_a_stored_dtype(tmp_path, shape, dtype, 
     arrays = load_npz_arrays(save(tmp_path, x=np.ones(shape, dtype), y=Y))
     assert arrays.train_x.shape == (16, *expected_shape) and arrays.test_x.shape == (4, *expected_shape)
     assert arrays.train_x.dtype == expected_dtype
-    assert arrays.preprocessing.scale == scale
+    assert arrays.format.preprocessing.scale == scale
     expected_range = (0.0, 1.0) if scale < 1 else (0.0, 255.0)
-    assert arrays.preprocessing.feature_range == (expected_range if dtype == np.uint8 else None)
+    assert arrays.format.preprocessing.feature_range == (expected_range if dtype == np.uint8 else None)
 
 
 # Of files that the version before `layout` and `scale` read, with seed 1: run folders of then name data by them.
@@ -88,13 +89,13 @@ def test_a_given_test_set_is_kept_as_it_is(tmp_path):
 def test_string_labels_become_classes(tmp_path):
     path = save(tmp_path, x=np.zeros((4, 2)), y=["dog", "cat", "dog", "cat"], x_test=np.ones((1, 2)), y_test=["eel"])
     arrays = load_npz_arrays(path)
-    assert arrays.class_names == ("cat", "dog", "eel")
+    assert arrays.format.class_names == ("cat", "dog", "eel")
     assert arrays.train_y.tolist() == [1, 0, 1, 0] and arrays.test_y.tolist() == [2]
 
 
 def test_class_names_allow_classes_without_examples(tmp_path):
     arrays = load_npz_arrays(save(tmp_path, x=np.zeros((20, 2)), y=Y * 2, class_names=["a", "b", "c"]))
-    assert arrays.class_names == ("a", "b", "c") and set(arrays.train_y) == {0, 2}
+    assert arrays.format.class_names == ("a", "b", "c") and set(arrays.train_y) == {0, 2}
 
 
 X = np.zeros((20, 2))
@@ -222,7 +223,7 @@ NAMES = np.array(["cat", "dog"])
 )
 def test_labels_that_can_only_mean_one_thing_are_taken(tmp_path, y, y_test, class_names):
     arrays = load_npz_arrays(save(tmp_path, x=X, y=y, x_test=X[:2], y_test=y_test))
-    assert arrays.class_names == class_names
+    assert arrays.format.class_names == class_names
     assert arrays.train_y.tolist() == Y.tolist() and arrays.test_y.tolist() == [0, 1]
 
 
@@ -249,16 +250,16 @@ def test_a_file_is_examples_of_a_run(tmp_path):
     images = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5) % 256
     expected = np.moveaxis(images, 1, -1)
     path = save(tmp_path, x_test=images, y_test=NAMES)  # a test set alone
-    found = read_examples(path, (4, 5, 3), "uint8", "image_channels_first")
+    found = read_examples(path, make_format((4, 5, 3), "uint8"), "image_channels_first")
     assert found.x.dtype == np.uint8 and found.y.tolist() == ["cat", "dog"] and found.class_names is None
     np.testing.assert_array_equal(found.x, expected)
     path = save(tmp_path, x=expected / 2, y=[1.0, 0.0], class_names=NAMES)  # as the model takes them
-    found = read_examples(path, (4, 5, 3), "float32", "image_channels_first")
+    found = read_examples(path, make_format((4, 5, 3), "float32"), "image_channels_first")
     assert found.y.tolist() == [1, 0] and found.class_names == ("cat", "dog")
     np.testing.assert_array_equal(found.x, expected / np.float32(2))
-    grey = read_examples(save(tmp_path, x=images[:, 0] * 1.0, y=[0, 1]), (4, 5, 1), "uint8")
+    grey = read_examples(save(tmp_path, x=images[:, 0] * 1.0, y=[0, 1]), make_format((4, 5, 1), "uint8"))
     np.testing.assert_array_equal(grey.x[..., 0], images[:, 0])
-    flat = read_examples(save(tmp_path, x=images, y=[0, 1]), (60, 1), "uint8", "features")
+    flat = read_examples(save(tmp_path, x=images, y=[0, 1]), make_format((60, 1), "uint8"), "features")
     np.testing.assert_array_equal(flat.x, images.reshape(2, 60, 1))
 
 

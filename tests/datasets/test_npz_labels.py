@@ -7,6 +7,7 @@ import pytest
 
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import SPLITS
 from datasets.label_format import LabelFormat
@@ -77,17 +78,17 @@ def test_a_regression(tmp_path):
     arrays = load(tmp_path, y=NUMBERS)
     assert arrays.train_y.dtype == np.float32 and arrays.train_y.shape == (32,) and arrays.test_y.shape == (8,)
     assert sorted([*arrays.train_y, *arrays.test_y]) == pytest.approx(list(NUMBERS))
-    labels = arrays.labels
-    assert (labels.task, labels.shape, labels.num_outputs, arrays.class_names) == ("regression", (), 1, ())
+    labels = arrays.format.labels
+    assert (labels.task, labels.shape, labels.num_outputs, arrays.format.class_names) == ("regression", (), 1, ())
     assert labels.offset == pytest.approx([arrays.train_y.mean()])
     assert labels.scale == pytest.approx([arrays.train_y.std()])
-    assert arrays.are_features and not arrays.takes_tokens
+    assert arrays.format.are_features and not arrays.format.takes_tokens
     assert arrays.reading == "3 features, as they are; task regression, since y has numbers that are not whole"
 
 
 def test_a_regression_of_several_numbers_of_which_one_is_constant(tmp_path):
     y = np.stack([NUMBERS, np.ones(40)], axis=1)
-    labels = load(tmp_path, y=y).labels
+    labels = load(tmp_path, y=y).format.labels
     assert (labels.shape, labels.num_outputs, labels.scale[1], labels.offset[1]) == ((2,), 2, 1.0, 1.0)
 
 
@@ -100,17 +101,17 @@ def test_whole_numbers_are_a_regression_when_told_so(tmp_path):
 
 def test_several_labels(tmp_path):
     arrays = load(tmp_path, y=SWITCHES, x_test=X[:2], y_test=SWITCHES[:2])
-    assert arrays.train_y.dtype == np.uint8 and arrays.labels == LabelFormat("multi_label", (4,), 4)
-    assert arrays.class_names == ("0", "1", "2", "3")
+    assert arrays.train_y.dtype == np.uint8 and arrays.format.labels == LabelFormat("multi_label", (4,), 4)
+    assert arrays.format.class_names == ("0", "1", "2", "3")
     np.testing.assert_array_equal(arrays.train_y, SWITCHES)
-    assert load(tmp_path, y=SWITCHES, class_names=list("abcd")).class_names == tuple("abcd")
+    assert load(tmp_path, y=SWITCHES, class_names=list("abcd")).format.class_names == tuple("abcd")
 
 
 def test_two_classes_are_binary_when_told_so(tmp_path):
     y = np.array(["no", "yes"] * 20)
     arrays = load(tmp_path, "binary", y=y)
-    assert (arrays.labels.task, arrays.class_names) == ("binary", ("no", "yes"))
-    assert arrays.labels.count_outputs(2) == 1 and load(tmp_path, y=y).labels == LabelFormat()
+    assert (arrays.format.labels.task, arrays.format.class_names) == ("binary", ("no", "yes"))
+    assert arrays.format.labels.count_outputs(2) == 1 and load(tmp_path, y=y).format.labels == LabelFormat()
     with pytest.raises(DatasetError, match="3 classes, expected 2 for --task=binary; take --task=classification"):
         load(tmp_path, "binary", y=np.arange(40) % 3)
 
@@ -119,21 +120,21 @@ def test_two_classes_are_binary_when_told_so(tmp_path):
 def test_next_tokens_keep_their_whole_numbers(tmp_path, dtype, stored):
     x, y = TOKENS.astype(dtype), np.roll(TOKENS, -1, axis=1).astype(dtype)
     arrays = load(tmp_path, x=x, y=y)
-    assert arrays.train_x.dtype == stored and arrays.train_y.dtype == np.int32 and arrays.takes_tokens
-    assert arrays.labels == LabelFormat("next_token", (5,), 9) and not arrays.are_features
-    assert arrays.preprocessing.scale == 1
+    assert arrays.train_x.dtype == stored and arrays.train_y.dtype == np.int32 and arrays.format.takes_tokens
+    assert arrays.format.labels == LabelFormat("next_token", (5,), 9) and not arrays.format.are_features
+    assert arrays.format.preprocessing.scale == 1
     assert arrays.reading.endswith("since x and y are whole numbers of one shape; padding is label 0")
 
 
 def test_a_negative_label_says_how_padding_is_marked(tmp_path):
-    labels = load(tmp_path, x=TOKENS, y=np.where(TOKENS == 4, -1, TOKENS)).labels
+    labels = load(tmp_path, x=TOKENS, y=np.where(TOKENS == 4, -1, TOKENS)).format.labels
     assert (labels.padding, labels.num_outputs) == (-1, 9)
 
 
 def test_tokens_can_have_classes(tmp_path):
     arrays = load(tmp_path, layout="tokens", x=TOKENS, y=np.arange(40) % 2)
-    assert arrays.takes_tokens and arrays.train_x.dtype == np.int32 and arrays.train_x.shape == (32, 5)
-    assert arrays.labels == LabelFormat() and arrays.reading == "sequences of 5 tokens"
+    assert arrays.format.takes_tokens and arrays.train_x.dtype == np.int32 and arrays.train_x.shape == (32, 5)
+    assert arrays.format.labels == LabelFormat() and arrays.reading == "sequences of 5 tokens"
 
 
 @pytest.mark.parametrize(
@@ -185,11 +186,11 @@ def test_client_files_hold_labels_in_their_dtype_and_shape(tmp_path, arrays):
     for _ in range(2):  # written, and found again
         data = build_federated_data(whole, settings, str(tmp_path / "shards"))
     parts = [data.read_pooled(data.clients, split) for split in SPLITS]
-    assert all(y.dtype == whole.train_y.dtype and y.shape == (len(x), *whole.labels.shape) for x, y in parts)
+    assert all(y.dtype == whole.train_y.dtype and y.shape == (len(x), *whole.format.labels.shape) for x, y in parts)
     assert [len(x) for x, _ in parts] == [sum(getattr(c, f"num_{split}") for c in data.clients) for split in SPLITS]
     assert sort_pairs(*map(np.concatenate, zip(*parts, strict=True))) == sort_pairs(whole.train_x, whole.train_y)
-    assert data.labels == whole.labels and data.num_outputs == whole.labels.num_outputs
-    assert data.label_counts.shape == (4, 0) and data.takes_tokens == whole.takes_tokens
+    assert data.format.labels == whole.format.labels and data.format.num_outputs == whole.format.labels.num_outputs
+    assert data.label_counts.shape == (4, 0) and data.format.takes_tokens == whole.format.takes_tokens
 
 
 @pytest.mark.parametrize("partition", PARTITION_NAMES)
@@ -207,13 +208,12 @@ def test_partitions_by_class_need_classes(tmp_path, partition):
 
 
 def test_examples_in_the_form_of_a_data_set_that_is_there(tmp_path):
-    labels = LabelFormat("next_token", (5,), 9)
-    found = read_examples(save(tmp_path, x=TOKENS, y=TOKENS), (5,), "int32", "tokens", labels)
+    text = ExampleFormat((5,), "int32", (), labels=LabelFormat("next_token", (5,), 9), takes_tokens=True)
+    found = read_examples(save(tmp_path, x=TOKENS, y=TOKENS), text, "tokens")
     np.testing.assert_array_equal(found.x, TOKENS)
     assert found.y.dtype == found.x.dtype == np.int32
     with pytest.raises(DatasetError, match=r"labels 0\.\.9, expected 0\.\.8"):
-        read_examples(save(tmp_path, x=TOKENS, y=TOKENS + TOKENS // 7), (5,), "int32", "tokens", labels)
-    numbers = read_examples(
-        save(tmp_path, x=X, y=NUMBERS), (3, 1), "float32", "features", LabelFormat("regression", (), 1)
-    )
+        read_examples(save(tmp_path, x=TOKENS, y=TOKENS + TOKENS // 7), text, "tokens")
+    table = ExampleFormat((3, 1), "float32", (), labels=LabelFormat("regression", (), 1))
+    numbers = read_examples(save(tmp_path, x=X, y=NUMBERS), table, "features")
     assert numbers.y.dtype == np.float32 and numbers.x.shape == (40, 3, 1)

@@ -17,14 +17,14 @@ import numpy as np
 from datasets.arrays import DatasetError, make_array_dataset
 from datasets.example_format import ExampleFormat
 from datasets.catalog import Dataset
-from datasets.federated_data import Preprocessing
+from datasets.example_format import Preprocessing
 
 FORMAT = ExampleFormat((3,), "float32", ("low", "high"), Preprocessing(0.5))
 
 def load(options):
     y = np.arange(40) % 2
     x = np.random.default_rng(options.seed).normal(size=(40, 3)).astype(np.float32)
-    return make_array_dataset("waves", (x, y), (x[:4], y[:4]), FORMAT.class_names, FORMAT.preprocessing, y)
+    return make_array_dataset("waves", (x, y), (x[:4], y[:4]), FORMAT, y)
 
 def fail(options):
     raise RuntimeError("first line\\nsecond line")
@@ -72,11 +72,11 @@ def test_a_row_is_loaded_and_drawn(name):
     row = find_dataset(f"own_data:{name}")
     arrays = load_arrays(f"own_data:{name}", DatasetOptions(seed=1))
     assert row.name == arrays.name == "waves" and arrays.train_x.shape == (40, 3)
-    assert arrays.preprocessing.scale == 0.5
+    assert arrays.format.preprocessing.scale == 0.5
     assert arrays.source_digest == row.load(DatasetOptions(seed=1)).source_digest
     assert arrays.source_digest != row.load(DatasetOptions(seed=2)).source_digest
     random = make_random_arrays(row, DatasetOptions())
-    assert random.train_x.shape == (600, 3) and random.class_names == ("low", "high")
+    assert random.train_x.shape == (600, 3) and random.format.class_names == ("low", "high")
     assert random.client_names == (("waves_0", "waves_1", "waves_2") if row.clients else None)
 
 

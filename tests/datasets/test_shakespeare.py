@@ -153,5 +153,5 @@ def test_the_doctor_finds_the_file_or_says_where_to_put_it(tmp_path, write_tff_f
 def test_a_smoke_run_has_its_form():
     arrays = make_random_arrays(DATASETS["shakespeare"])
     assert arrays.train_x.shape == arrays.train_y.shape == (60, 80)
-    assert arrays.takes_tokens
-    assert arrays.class_names == TOKEN_NAMES
+    assert arrays.format.takes_tokens
+    assert arrays.format.class_names == TOKEN_NAMES

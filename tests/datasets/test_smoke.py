@@ -5,8 +5,7 @@ import pytest
 
 from datasets.catalog import DATASETS, Dataset, DatasetOptions
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.label_format import LabelFormat
 from datasets.smoke import make_random_arrays
 
@@ -30,7 +29,7 @@ def test_random_arrays_look_like_the_data_set(name, options, sizes, shape, dtype
     )
     assert (arrays.train_x.shape, arrays.test_x.shape) == ((sizes[0], *shape), (sizes[1], *shape))
     assert arrays.train_x.dtype == dtype and largest * 0.9 < arrays.train_x.max() <= largest
-    assert set(arrays.train_y) == set(range(len(arrays.class_names)))
+    assert set(arrays.train_y) == set(range(len(arrays.format.class_names)))
     assert arrays.source_digest == again.source_digest != other.source_digest
 
 
@@ -67,7 +66,7 @@ def test_random_labels_are_of_the_task(labels):
     options = {"labels": labels, "takes_tokens": is_text}
     example_format = ExampleFormat((5,), "int32" if is_text else "float32", (), **options)
     arrays = make_random_arrays(Dataset("toy", loader=print, format=example_format, smoke_sizes=(200, 10)))
-    assert arrays.labels == labels and arrays.takes_tokens == is_text
+    assert arrays.format.labels == labels and arrays.format.takes_tokens == is_text
     assert arrays.train_y.shape == (200, *labels.shape) and arrays.train_y.dtype == labels.dtype
     if labels.offset:
         assert arrays.train_y.mean() == pytest.approx(100, abs=1) and arrays.train_y.std() == pytest.approx(2, rel=0.3)

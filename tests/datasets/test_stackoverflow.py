@@ -159,4 +159,4 @@ def test_a_wrong_example_is_one_line_that_names_it(tmp_path, write_tff_file):
 def test_a_smoke_run_has_its_form(task):
     arrays = make_random_arrays(DATASETS["stackoverflow"], DatasetOptions(stackoverflow_task=task, vocabulary_size=30))
     assert arrays.train_x.shape[1:] == ((20,) if task == "next_word" else (30,))
-    assert len(arrays.class_names) == (34 if task == "next_word" else 500)
+    assert len(arrays.format.class_names) == (34 if task == "next_word" else 500)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.standardized_clients import measure_features, standardize_clients
 
 # Client 2 has 1 and 3, so a mean of 2 and a deviation of 1, and the constant 5; client 10 has 10 and 30, and 1e6 and 2.
@@ -18,8 +18,14 @@ SCALED, TEST_SCALED = [[-1, 0], [-1, -1], [1, 0], [1, 1]], [[2, 0], [0, 2]]
 
 
 def make_arrays(**fields):
-    fields = {"clients": WHOSE, "test_clients": TEST_WHOSE, "preprocessing": Preprocessing(2.0), **fields}
-    return make_array_dataset("mine", (X, np.array([0, 1, 0, 1])), (TEST_X, np.array([0, 1])), ("a", "b"), **fields)
+    fields = {"clients": WHOSE, "test_clients": TEST_WHOSE, **fields}
+    return make_array_dataset(
+        "mine",
+        (X, np.array([0, 1, 0, 1])),
+        (TEST_X, np.array([0, 1])),
+        format_of(X, "ab", Preprocessing(2.0)),
+        **fields,
+    )
 
 
 def make_source(has_clients=True, has_tests=True):
@@ -37,7 +43,7 @@ def make_source(has_clients=True, has_tests=True):
 def test_arrays_by_hand():
     before, scaled = make_arrays(), standardize_clients(make_arrays())
     assert scaled.train_x.tolist() == SCALED and scaled.test_x.tolist() == TEST_SCALED
-    assert scaled.train_x.dtype == np.float32 and scaled.preprocessing == Preprocessing()
+    assert scaled.train_x.dtype == np.float32 and scaled.format.preprocessing == Preprocessing()
     assert scaled.client_names == ("client_2", "client_10") and scaled.source_digest != before.source_digest
     assert "own means" in scaled.reading and before.train_x.tolist() == X.tolist()
 

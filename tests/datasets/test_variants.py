@@ -4,13 +4,14 @@ import dataclasses
 
 import numpy as np
 import pytest
+from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.client_source import TEST, TRAIN, ClientSource
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.federate import PartitionSettings, build_federated_data
-from datasets.federated_data import Preprocessing
+from datasets.label_format import LabelFormat
 from datasets.partition_settings import VariantSettings
 from datasets.variants import make_transforms
 
@@ -27,8 +28,7 @@ def make_images(clients=None, test_clients=None, shape=(3, 3, 2)):
         "images",
         (train, np.arange(NUM_TRAIN) % 2),
         (test, np.arange(NUM_TEST) % 2),
-        ("even", "odd"),
-        Preprocessing(1 / 255),
+        format_of(train, ("even", "odd"), Preprocessing(1 / 255)),
         clients,
         test_clients=test_clients,
     )
@@ -98,7 +98,7 @@ def test_permutations_move_pixels_with_their_channels(tmp_path):
 
 def test_labels_of_a_group_have_meanings_of_their_own(tmp_path):
     x, y = np.arange(60, dtype=np.float32).reshape(60, 1), np.arange(60) % 5
-    arrays = make_array_dataset("numbers", (x, y), (x[:20], y[:20]), tuple("abcde"), Preprocessing())
+    arrays = make_array_dataset("numbers", (x, y), (x[:20], y[:20]), format_of(x, tuple("abcde")))
     data = build(arrays, tmp_path, "relabelled", 3, num_clients=6)
     assert data.archetypes.names == ("labels 0", "labels 1", "labels 2")
     tests = data.test_y.reshape(3, 20)
@@ -109,8 +109,9 @@ def test_labels_of_a_group_have_meanings_of_their_own(tmp_path):
     for client, (own_x, own_y) in enumerate(read_all(data, "train")):
         order = orders[data.archetypes.of_clients[client]]
         assert own_y.tolist() == [order[int(value) % 5] for value in own_x[:, 0]]
+    numbers = ExampleFormat((1,), "float32", (), labels=LabelFormat("regression", (), 1))
     with pytest.raises(DatasetError, match="variant=relabelled: expected examples of one class each"):
-        make_transforms(VariantSettings("relabelled", 2), (1,), 0, 0)
+        make_transforms(VariantSettings("relabelled", 2), numbers, 0)
 
 
 def test_natural_clients_keep_their_examples(tmp_path):
@@ -186,4 +187,4 @@ def test_what_cannot_be_is_one_line(tmp_path, change, message):
 
 def test_other_examples_than_images_are_refused():
     with pytest.raises(DatasetError, match=r"expected images, the examples have shape \(5,\)"):
-        make_transforms(VariantSettings("rotated", 2), (5,), 2, 0)
+        make_transforms(VariantSettings("rotated", 2), ExampleFormat((5,), "float32", ("a", "b")), 0)

@@ -65,7 +65,7 @@ def write_finished_run():
         config = build_run_config({"num_clients": 3, "rounds": 1, "client_dir": shards, **flags})
         data = load_federated_data(config)
         described = describe_data(data)
-        spec = build_spec(config, described)
+        spec = build_spec(config, data.format)
         models = {"global": spec} | ({"teacher_0": spec.teacher} if config.algo == "fedsikd" else {})
         for name, model_spec in models.items():
             save_model(model_spec, initialize_weights(model_spec, config.seed), run_dir / "models" / name)

@@ -99,7 +99,7 @@ def test_random_examples_are_in_the_form_that_their_name_says(tmp_path):
     data = build_data(make_fed_avg("small", "char_lstm", 2, 3, "shakespeare"), str(tmp_path))
     x, y = data.read_split(data.clients[1], "train")
     assert (x.shape, x.dtype, y.shape) == ((3, 80), "int32", (3, 80))
-    assert x.min() > 0 and data.labels.task == "next_token"
+    assert x.min() > 0 and data.format.labels.task == "next_token"
 
 
 @pytest.mark.parametrize("name", ["mnist", "mnist_many", "nope_5"])

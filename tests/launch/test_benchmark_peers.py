@@ -15,7 +15,6 @@ import pytest
 from launch.benchmarks.cost import Cost, read_cost, subtract
 from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.workloads import PEERS, Peer, build_data, make_fed_avg
-from launch.runs.run_description import describe_data
 
 TINY = make_fed_avg("tiny", "image_student", num_clients=3, num_examples=10, batch_size=4, epochs=2)
 
@@ -245,7 +244,7 @@ def test_the_raw_loop_trains_as_the_authors_of_fedcd_do(augment, tmp_path):
     sgd = {"optimizer": "sgd", "learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.5, "batch_size": 8}
     workload = make_fed_avg("tiny", "image_cnn10", 1, 8, "cifar10", width=0.1, augment=augment, **sgd)
     config, data = workload.build_config(str(tmp_path)), build_data(workload, str(tmp_path))
-    spec = build_spec(config, describe_data(data))
+    spec = build_spec(config, data.format)
     assert (spec.augment is None) == (augment == "none")
     x = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), np.uint8)
     y = np.arange(8, dtype=np.int32)

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.federate import PartitionSettings, build_federated_data
@@ -16,7 +17,6 @@ from datasets.mnist import MNIST_FORMAT
 from launch.benchmarks import pfl_research
 from launch.benchmarks.gpu_peers import make_gpu_peers
 from launch.benchmarks.workloads import PEERS, PFL, build_data, make_fed_avg
-from launch.runs.run_description import describe_data
 
 ROOT = pathlib.Path(__file__).parents[2]
 NUM_ROUNDS = 6
@@ -218,7 +218,10 @@ def noisy_images(tmp_path_factory):
     y = np.arange(1200, dtype=np.int32) % 10
     x = np.clip(centers[y] + generator.normal(0, 80, (1200, 28, 28, 1)), 0, 255).astype(np.uint8)
     arrays = make_array_dataset(
-        "noisy", (x[:1000], y[:1000]), (x[1000:], y[1000:]), MNIST_FORMAT.class_names, MNIST_FORMAT.preprocessing
+        "noisy",
+        (x[:1000], y[:1000]),
+        (x[1000:], y[1000:]),
+        format_of(x[:1000], MNIST_FORMAT.class_names, MNIST_FORMAT.preprocessing),
     )
     settings = PartitionSettings("iid", 4, validation_fraction=0.0, test_fraction=0.0, seed=0)
     return build_federated_data(arrays, settings, str(tmp_path_factory.mktemp("noisy")))
@@ -239,7 +242,7 @@ def test_it_learns_what_ours_does(num_processes, noisy_images, tff_runtime, tmp_
         for _ in range(NUM_ROUNDS):
             processes.run_round()
         theirs = processes.compute_accuracy()
-    spec = build_spec(config, describe_data(noisy_images))
+    spec = build_spec(config, noisy_images.format)
     process = build_process(config, spec, noisy_images)
     state = process.initialize()
     for _ in range(NUM_ROUNDS):

@@ -1,11 +1,13 @@
 """The evaluation command on a user's file, and its one-line errors; a whole run is evaluated in test_train.py."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 
 from datasets.arrays import DatasetError
+from datasets.example_format import ExampleFormat, Preprocessing
 from launch import evaluate
 from launch.runs.checksums import write_checksums
 from launch.runs.errors import RunFolderError
@@ -14,13 +16,7 @@ from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import find_task_columns
 
-DATA = {
-    "input_shape": [2, 2, 1],
-    "input_dtype": "uint8",
-    "class_names": ["cat", "dog"],
-    "scale": 1 / 255,
-    "offset": 0.0,
-}
+FORMAT = ExampleFormat((2, 2, 1), "uint8", ("cat", "dog"), Preprocessing(1 / 255))
 
 
 @pytest.fixture
@@ -34,29 +30,29 @@ def save(tmp_path):
 
 
 def test_file_is_brought_into_the_form_of_the_run(save):
-    x, y = evaluate.read_npz_examples(save(x=np.full((3, 2, 2), 200.0), y=np.array(["dog", "cat", "dog"])), DATA)
+    x, y = evaluate.read_npz_examples(save(x=np.full((3, 2, 2), 200.0), y=np.array(["dog", "cat", "dog"])), FORMAT)
     assert (x.shape, x.dtype, x.max()) == ((3, 2, 2, 1), np.uint8, 200)
     assert (y.tolist(), y.dtype) == ([1, 0, 1], np.int32)
 
 
 def test_test_part_is_taken_where_there_is_one(save):
     path = save(x=np.zeros((3, 2, 2)), y=np.zeros(3, int), x_test=np.ones((1, 2, 2)), y_test=np.ones(1, int))
-    x, y = evaluate.read_npz_examples(path, DATA)
+    x, y = evaluate.read_npz_examples(path, FORMAT)
     assert (len(x), y.tolist()) == (1, [1])
 
 
 def test_a_test_part_alone_is_taken(save):
-    x, y = evaluate.read_npz_examples(save(x_test=np.ones((2, 2, 2)), y_test=np.array([1.0, 0.0])), DATA)
+    x, y = evaluate.read_npz_examples(save(x_test=np.ones((2, 2, 2)), y_test=np.array([1.0, 0.0])), FORMAT)
     assert (len(x), y.tolist()) == (2, [1, 0])
 
 
 def test_the_runs_layout_counts(save):
     pixels = np.arange(12).reshape(1, 3, 2, 2)
-    data = {**DATA, "input_shape": [2, 2, 3]}
-    x, _ = evaluate.read_npz_examples(save(x=pixels, y=np.array(["dog"])), data, "image_channels_first")
+    colour = dataclasses.replace(FORMAT, input_shape=(2, 2, 3))
+    x, _ = evaluate.read_npz_examples(save(x=pixels, y=np.array(["dog"])), colour, "image_channels_first")
     np.testing.assert_array_equal(x[0, :, :, 1], pixels[0, 1])
     with pytest.raises(DatasetError, match=r"examples have the shape \(3, 2, 2\), expected numbers of shape"):
-        evaluate.read_npz_examples(save(x=pixels, y=np.array(["dog"])), data)
+        evaluate.read_npz_examples(save(x=pixels, y=np.array(["dog"])), colour)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +72,7 @@ def test_the_runs_layout_counts(save):
 )
 def test_file_that_does_not_fit_is_named(save, arrays, message):
     with pytest.raises(DatasetError, match=message):
-        evaluate.read_npz_examples(save(**arrays), DATA)
+        evaluate.read_npz_examples(save(**arrays), FORMAT)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +95,7 @@ def test_mistakes_are_one_line(arguments, message, capsys):
 def test_numbers_that_are_none_are_refused(save, value):
     path = save(x=np.full((3, 2, 2), value), y=np.zeros(3, int))
     with pytest.raises(DatasetError, match="expected finite numbers"):
-        evaluate.read_npz_examples(path, {**DATA, "input_dtype": "float32"})
+        evaluate.read_npz_examples(path, dataclasses.replace(FORMAT, input_dtype="float32"))
 
 
 @pytest.fixture
@@ -107,7 +103,7 @@ def stored_run(write_run, tmp_path):
     """A finished run without data files and models."""
     run_dir = write_run(tmp_path, "fedavg_mnist_alpha0.1", 0, 2)
     config = json.loads((run_dir / "config.json").read_text())
-    write_json(run_dir / "config.json", {**config, "data": DATA})
+    write_json(run_dir / "config.json", {**config, "data": FORMAT.to_json()})
     write_json(run_dir / "summary.json", {"rounds": 2, "fedavg": {}})
     (run_dir / "clients.csv").write_text("client,model\nclient_0,global\n")
     return run_dir
@@ -198,7 +194,7 @@ def test_help(capsys):
     assert "--model " in capsys.readouterr().out.replace("\n", " ")
 
 
-NAMED = {**DATA, "class_names": ["cat", "dog", "eel"]}
+NAMED = dataclasses.replace(FORMAT, class_names=("cat", "dog", "eel"))
 PICTURES = np.zeros((4, 2, 2))
 
 

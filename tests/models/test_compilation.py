@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 import tensorflow as tf
+from small_formats import make_format, make_spec
 
-from models.catalog import build_model_spec
 from models.compilation import compile_spec, find_obstacle, pays
 from models.model_spec import ModelSpec
 from models.stateless_dropout import StatelessDropout
@@ -14,24 +14,24 @@ from models.task import build_task
 LAYERS = tf.keras.layers
 
 
-def make_spec(make_layers, shape=(6,)):
+def build_own_spec(make_layers, shape=(6,)):
     """Layers are made with the model: those made before some other test entered a graph are of no use after it."""
-    return ModelSpec("own", lambda: tf.keras.Sequential([tf.keras.Input(shape), *make_layers()]), shape, "float32", 3)
+    return ModelSpec("own", lambda: tf.keras.Sequential([tf.keras.Input(shape), *make_layers()]), make_format(shape))
 
 
 def test_small_dense_models_gain():
-    assert pays(build_model_spec("perceptron", (8,), "float32", 4))
-    assert pays(build_model_spec("logistic_regression", (28, 28, 1), "uint8", 10))
-    assert not pays(build_model_spec("perceptron", (561,), "float32", 6))  # 40,518 weights
+    assert pays(make_spec("perceptron", (8,), "float32", 4))
+    assert pays(make_spec("logistic_regression", (28, 28, 1), "uint8", 10))
+    assert not pays(make_spec("perceptron", (561,), "float32", 6))  # 40,518 weights
 
 
 @pytest.mark.parametrize(
     "spec",
     [
-        build_model_spec("sensor_student", (32, 3), "float32", 4),
-        build_model_spec("char_gru", (4,), "int32", 9, task=build_task("next_token", 9, (4,)), takes_tokens=True),
-        make_spec(lambda: [StatelessDropout(0.5), LAYERS.Dense(3)]),  # XLA draws other masks
-        build_model_spec("perceptron", (8,), "float32", 4, precision="bfloat16"),
+        make_spec("sensor_student", (32, 3), "float32", 4),
+        make_spec("char_gru", (4,), "int32", 9, takes_tokens=True, task=build_task("next_token", 9, (4,))),
+        build_own_spec(lambda: [StatelessDropout(0.5), LAYERS.Dense(3)]),  # XLA draws other masks
+        make_spec("perceptron", (8,), "float32", 4, precision="bfloat16"),
     ],
     ids=["convolutions", "recurrent", "dropout", "bfloat16"],
 )
@@ -42,10 +42,10 @@ def test_others_may_be_compiled_but_do_not_gain(spec):
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        (make_spec(lambda: [LAYERS.Dense(3), LAYERS.BatchNormalization()]), "not trained"),
-        (make_spec(lambda: [LAYERS.Dense(3, activity_regularizer="l2")]), "losses of its own"),
-        (build_model_spec("image_student", (8, 8, 1), "uint8", 3, augment="crop_flip"), "augmented"),
-        (build_model_spec("perceptron", (8,), "float32", 4, quantize="qat"), "quantization"),
+        (build_own_spec(lambda: [LAYERS.Dense(3), LAYERS.BatchNormalization()]), "not trained"),
+        (build_own_spec(lambda: [LAYERS.Dense(3, activity_regularizer="l2")]), "losses of its own"),
+        (make_spec("image_student", (8, 8, 1), "uint8", 3, augment="crop_flip"), "augmented"),
+        (make_spec("perceptron", (8,), "float32", 4, quantize="qat"), "quantization"),
     ],
     ids=["batch norm", "activity", "augmented", "quantized"],
 )
@@ -54,7 +54,7 @@ def test_what_depends_on_whole_batches_is_not_compiled(spec, reason):
 
 
 def test_teachers_and_peers_are_compiled_where_that_pays():
-    student = build_model_spec("perceptron", (8,), "float32", 4)
+    student = make_spec("perceptron", (8,), "float32", 4)
     small, large = (dataclasses.replace(student, teacher=each) for each in (student, student.teacher))
     assert compile_spec(small).compiled and compile_spec(small).teacher.compiled
     assert compile_spec(large).compiled and not compile_spec(large).teacher.compiled

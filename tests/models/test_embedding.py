@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format
 
 from models.embedding import expose_embedding, find_head, split_outputs
 from models.model_names import ModelError
@@ -32,7 +33,7 @@ def build_in_bfloat16():
 
 
 def make_spec(build):
-    return ModelSpec("own", build, (4,), "float32", 3)
+    return ModelSpec("own", build, make_format((4,)))
 
 
 @pytest.mark.parametrize("build", [build_branched, build_sequential, build_in_bfloat16])

@@ -4,8 +4,8 @@ import logging.handlers
 
 import pytest
 import tensorflow as tf
+from small_formats import make_format, make_spec
 
-from models.catalog import build_model_spec
 from models.model_cost import count_multiply_accumulates, count_parameters
 from models.model_spec import ModelSpec
 
@@ -20,7 +20,7 @@ def test_nothing_is_printed(capfd):
     logger = tf.get_logger()
     level = logger.level
     logger.addHandler(records)
-    count_multiply_accumulates(build_model_spec("auto", (8, 8, 1), "float32", 3))
+    count_multiply_accumulates(make_spec("auto", (8, 8, 1)))
     logger.removeHandler(records)
     assert not records.buffer
     assert logger.level == level
@@ -39,7 +39,7 @@ def test_nothing_is_printed(capfd):
 @pytest.mark.parametrize("quantize", ["none", "qat"])
 def test_students(input_shape, num_classes, multiply_accumulates, parameters, quantize):
     """The quantization-aware model has more weights, but on a phone it is the same model."""
-    spec = build_model_spec("auto", input_shape, "float32", num_classes, quantize=quantize)
+    spec = make_spec("auto", input_shape, "float32", num_classes, quantize=quantize)
     assert count_multiply_accumulates(spec) == multiply_accumulates
     assert count_parameters(spec) == parameters
 
@@ -59,7 +59,9 @@ LAYERS = tf.keras.layers
 )
 def test_layers(input_shape, layers, multiply_accumulates, parameters):
     spec = ModelSpec(
-        "own", lambda: tf.keras.Sequential([tf.keras.Input(input_shape), *layers()]), input_shape, "float32", 4
+        "own",
+        lambda: tf.keras.Sequential([tf.keras.Input(input_shape), *layers()]),
+        make_format(input_shape, "float32", 4),
     )
     assert count_multiply_accumulates(spec) == multiply_accumulates
     assert count_parameters(spec) == parameters

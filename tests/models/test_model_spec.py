@@ -3,11 +3,11 @@
 import dataclasses
 
 import numpy as np
+from small_formats import make_spec
 
-from models.catalog import build_model_spec
 from models.standardization import Standardization
 
-SMALL, LARGE = (build_model_spec(name, (4,), "float32", 3) for name in ("perceptron", "perceptron_teacher"))
+SMALL, LARGE = (make_spec(name, (4,)) for name in ("perceptron", "perceptron_teacher"))
 BOTH = dataclasses.replace(SMALL, peers=(LARGE,))
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format, make_spec
 
-from models.catalog import build_model_spec
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
 from models.on_device_training import SIGNATURES, build_training_module
@@ -24,7 +24,7 @@ def spec_of(name, shape, *layers):
         body = [layer() for layer in layers]
         return tf.keras.Sequential([tf.keras.Input(shape), *body, LAYERS.Dense(NUM_CLASSES, name="logits")])
 
-    return ModelSpec(name, build, shape, "float32", NUM_CLASSES)
+    return ModelSpec(name, build, make_format(shape, "float32", NUM_CLASSES))
 
 
 BATCH_NORM = spec_of(
@@ -61,14 +61,14 @@ REGULARIZED = spec_of(
 # TensorFlow computes its LayerNormalization by an operation that TFLite lacks.
 LACKING = spec_of("lacking", (6,), lambda: LAYERS.Dense(8), lambda: LAYERS.LayerNormalization())
 SPECS = {
-    "perceptron": build_model_spec("perceptron", (8, 8, 1), "float32", NUM_CLASSES),
-    "image_student": build_model_spec("auto", (8, 8, 1), "float32", NUM_CLASSES, activation="relu"),
-    "sensor_student": build_model_spec("auto", (16, 3), "float32", NUM_CLASSES),
+    "perceptron": make_spec("perceptron", (8, 8, 1), "float32", NUM_CLASSES),
+    "image_student": make_spec("auto", (8, 8, 1), "float32", NUM_CLASSES, activation="relu"),
+    "sensor_student": make_spec("auto", (16, 3), "float32", NUM_CLASSES),
     "batch_norm": BATCH_NORM,
     "sequence": SEQUENCE,
     "mobile": MOBILE,
     "regularized": REGULARIZED,
-    "image_cnn10": build_model_spec("image_cnn10", (8, 8, 1), "float32", NUM_CLASSES, width=0.1),
+    "image_cnn10": make_spec("image_cnn10", (8, 8, 1), "float32", NUM_CLASSES, width=0.1),
 }
 HEADS = {
     "perceptron": [
@@ -105,8 +105,8 @@ def draw_batch(spec):
     """Examples around a center for each class."""
     generator = np.random.default_rng(0)
     y = np.arange(BATCH_SIZE, dtype=np.int32) % NUM_CLASSES
-    centers = generator.normal(size=(NUM_CLASSES, *spec.input_shape))
-    return (centers[y] + generator.normal(0, 0.3, (BATCH_SIZE, *spec.input_shape))).astype(np.float32), y
+    centers = generator.normal(size=(NUM_CLASSES, *spec.format.input_shape))
+    return (centers[y] + generator.normal(0, 0.3, (BATCH_SIZE, *spec.format.input_shape))).astype(np.float32), y
 
 
 class Phone:
@@ -298,7 +298,7 @@ def test_a_model_without_a_head_is_one_line():
             [tf.keras.Input((8, 8, 1)), LAYERS.Conv2D(NUM_CLASSES, 3), LAYERS.GlobalAveragePooling2D()]
         )
 
-    spec = ModelSpec("own", build, (8, 8, 1), "float32", NUM_CLASSES)
+    spec = ModelSpec("own", build, make_format((8, 8, 1), "float32", NUM_CLASSES))
     message = "^on_device_training=head: expected a model that ends in dense layers, own does not; take full$"
     with pytest.raises(ModelError, match=message):
         build_training_module(spec, first_weights(spec), BATCH_SIZE, "head")

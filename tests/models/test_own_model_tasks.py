@@ -4,8 +4,8 @@ import importlib
 
 import numpy as np
 import pytest
+from small_formats import make_spec
 
-from models.catalog import build_model_spec
 from models.model_names import ModelError
 from models.own_model import load_own_model
 from models.task import build_task
@@ -55,7 +55,7 @@ def own_tasks(tmp_path_factory):
 
 
 def build_spec(model, shape=(5,), dtype="float32", task=None, **options):
-    return build_model_spec(model, shape, dtype, task.num_outputs if task else 3, task=task, **options)
+    return make_spec(model, shape, dtype, task.num_outputs if task else 3, task=task, **options)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int32"])
@@ -64,7 +64,7 @@ def test_an_embedding_gets_integers_and_gives_logits_at_each_position(dtype):
     x = spec.preprocess(np.ones((2, 5), dtype))
     assert x.dtype == spec.model_input_dtype == "int32"
     assert spec.build()(x).shape == (2, *TEXT.output_shape) == (2, 5, 6)
-    assert spec.teacher is None and spec.num_classes == 6
+    assert spec.teacher is None and spec.task.num_outputs == 6
 
 
 def test_tokens_can_be_classified():
@@ -103,17 +103,20 @@ def test_a_regression_may_put_out_any_numbers():
 def test_features_reach_an_own_model_with_or_without_their_channel(own_tasks):
     x = np.arange(8, dtype=np.float32).reshape(2, 4, 1)
     for channel_axis, shape in ((True, (4, 1)), (False, (4,))):
-        spec = build_spec("own_tasks:dense", (4, 1), channel_axis=channel_axis)
-        assert own_tasks.seen[-1] == (shape, 3) and spec.model_input_shape == shape and spec.input_shape == (4, 1)
+        spec = build_spec("own_tasks:dense", (4, 1), are_features=True, channel_axis=channel_axis)
+        assert own_tasks.seen[-1] == (shape, 3) and spec.model_input_shape == shape
+        assert spec.format.input_shape == (4, 1)
         assert spec.preprocess(x).shape == (2, *shape) and spec.build().input_shape == (None, *shape)
         assert spec.teacher.model_input_shape == (4, 1)  # one of this package keeps it
+    series = build_spec("own_tasks:dense", (4, 1), channel_axis=False)
+    assert series.model_input_shape == (4, 1)  # steps of one channel are no features
     assert build_spec("own_tasks:dense", (4, 2), channel_axis=False).model_input_shape == (4, 2)
     assert build_spec("own_tasks:dense", (4, 4, 1), channel_axis=False).model_input_shape == (4, 4, 1)
 
 
 def test_models_of_the_package_keep_the_channel_and_learn_numbers_and_switches():
     for task in (build_task("regression", 2, (2,)), build_task("multi_label", 4, (4,)), build_task("binary", 1)):
-        spec = build_spec("auto", (4, 1), task=task, channel_axis=False)
+        spec = build_spec("auto", (4, 1), task=task, are_features=True, channel_axis=False)
         assert spec.build()(np.zeros((2, 4, 1), np.float32)).shape == (2, *task.output_shape)
 
 
@@ -133,4 +136,4 @@ def test_models_of_the_package_keep_the_channel_and_learn_numbers_and_switches()
 )
 def test_models_of_the_package_suit_the_data(options, message):
     with pytest.raises(ModelError, match=message):
-        build_spec(dtype="int32", **options)
+        build_spec(dtype="int32" if options.get("takes_tokens") else "float32", **options)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_spec
 
-from models.catalog import build_model_spec
 from models.model_names import MODEL_NAMES, ModelError
 from models.precision import build_in_precision, choose_dtype
 from models.saved_models import load_weights, save_model
@@ -15,7 +15,7 @@ PAPERS_MODELS = [name for name in MODEL_NAMES if name.split("_")[0] in SHAPES]  
 
 def build_spec(name, precision="bfloat16"):
     width = 0.125 if name.startswith("image_cnn10") else 1.0
-    return build_model_spec(name, SHAPES[name.split("_")[0]], "float32", 4, width=width, precision=precision)
+    return make_spec(name, SHAPES[name.split("_")[0]], "float32", 4, width=width, precision=precision)
 
 
 def get_policy():
@@ -109,19 +109,19 @@ def build_narrow(input_shape, num_classes):
 def test_an_own_model_must_give_its_logits_in_float32(tmp_path, monkeypatch):
     (tmp_path / "own_precision.py").write_text(OWN_MODELS)
     monkeypatch.syspath_prepend(tmp_path)
-    build = build_model_spec("own_precision:build_float32", (20,), "float32", 4, precision="bfloat16").build
+    build = make_spec("own_precision:build_float32", (20,), "float32", 4, precision="bfloat16").build
     assert build().layers[0].compute_dtype == "bfloat16"
     with pytest.raises(ModelError, match=r'logits of dtype float32, got bfloat16; give the last layer dtype="float32"'):
-        build_model_spec("own_precision:build", (20,), "float32", 4, precision="bfloat16")
-    assert build_model_spec("own_precision:build", (20,), "float32", 4).precision == "float32"
+        make_spec("own_precision:build", (20,), "float32", 4, precision="bfloat16")
+    assert make_spec("own_precision:build", (20,), "float32", 4).precision == "float32"
 
 
 def test_an_own_model_must_not_stride_over_its_input_in_bfloat16(tmp_path, monkeypatch):
     (tmp_path / "own_stride.py").write_text(OWN_MODELS)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModelError, match=r"long has a stride of 12 on a width of 10, .* give this layer dtype="):
-        build_model_spec("own_stride:build_narrow", (20,), "float32", 4, precision="bfloat16")
-    assert build_model_spec("own_stride:build_narrow", (20,), "float32", 4).precision == "float32"
+        make_spec("own_stride:build_narrow", (20,), "float32", 4, precision="bfloat16")
+    assert make_spec("own_stride:build_narrow", (20,), "float32", 4).precision == "float32"
 
 
 def test_only_what_is_narrower_than_the_stride_stays_in_float32():
@@ -138,5 +138,5 @@ def test_only_what_is_narrower_than_the_stride_stays_in_float32():
 )
 def test_mistakes_in_one_line(arguments, message):
     with pytest.raises(ModelError, match=message) as caught:
-        build_model_spec("image_student", (8, 8, 1), "float32", 4, **arguments)
+        make_spec("image_student", (8, 8, 1), "float32", 4, **arguments)
     assert "\n" not in str(caught.value)

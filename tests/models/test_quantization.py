@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format, make_spec
 
-from models.catalog import build_model_spec
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
 from models.quantization import (
@@ -21,20 +21,20 @@ layers = tf.keras.layers
 SHAPES = {"image_student": (8, 8, 1), "sensor_student": (15, 3), "perceptron": (20,)}
 
 
-def make_spec(*body, input_shape=(8, 4), name="own"):
+def build_own_spec(*body, input_shape=(8, 4), name="own"):
     def build():
         copies = [layer.__class__.from_config(layer.get_config()) for layer in body]
         return tf.keras.Sequential([tf.keras.Input(input_shape), *copies])
 
-    return ModelSpec(name, build, input_shape, "float32", 3)
+    return ModelSpec(name, build, make_format(input_shape))
 
 
 def plan(*body, input_shape=(8, 4)):
-    return plan_quantization(make_spec(*body, input_shape=input_shape).build())
+    return plan_quantization(build_own_spec(*body, input_shape=input_shape).build())
 
 
 def make_batch_norm_spec():
-    return make_spec(
+    return build_own_spec(
         layers.Conv2D(4, 3, padding="same"),
         layers.BatchNormalization(),
         layers.ReLU(),
@@ -48,7 +48,7 @@ def make_batch_norm_spec():
 def float_spec(request):
     if request.param == "batch_norm":
         return make_batch_norm_spec()
-    return build_model_spec(request.param, SHAPES[request.param], "float32", 3)
+    return make_spec(request.param, SHAPES[request.param])
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_treatments(body, treatment, word):
 
 
 def test_what_cannot_be_quantized_is_one_line_with_the_fix():
-    spec = make_spec(layers.Conv1D(4, 3), layers.LayerNormalization(name="norm"), layers.PReLU(name="bend"))
+    spec = build_own_spec(layers.Conv1D(4, 3), layers.LayerNormalization(name="norm"), layers.PReLU(name="bend"))
     with pytest.raises(ModelError) as caught:
         build_quantized_spec(spec)
     message = str(caught.value)
@@ -113,7 +113,7 @@ def test_a_model_that_is_no_graph_of_layers_is_refused():
             return x
 
     with pytest.raises(ModelError, match="Sequential or functional model, got Own"):
-        build_quantized_spec(ModelSpec("own", Own, (4,), "float32", 3))
+        build_quantized_spec(ModelSpec("own", Own, make_format((4,))))
 
 
 def test_the_first_weights_are_those_of_the_float_model(float_spec, spec):
@@ -159,7 +159,7 @@ def test_every_moving_range_is_ours(float_spec, built):
     model.set_weights(first)
     slow = [variable.name for variable in model.weights if "_max" in variable.name and "kernel" not in variable.name]
     before = {variable.name: variable.numpy() for variable in model.weights}
-    model(tf.fill((2, *float_spec.input_shape), 0.5), training=True)
+    model(tf.fill((2, *float_spec.format.input_shape), 0.5), training=True)
     after = {variable.name: variable.numpy() for variable in model.weights}
     activations = [name for name in slow if not name.startswith("quantize_layer")]  # the input's range has no decay
     assert activations
@@ -170,7 +170,7 @@ def test_every_moving_range_is_ours(float_spec, built):
 def test_rounding_is_slight_once_the_ranges_fit(float_spec, spec, built):
     (model, first), float_model = built, float_spec.build()
     model.set_weights(first)
-    x = tf.random.stateless_uniform((16, *spec.input_shape), (1, 2))
+    x = tf.random.stateless_uniform((16, *spec.format.input_shape), (1, 2))
     step = tf.function(lambda: model(x, training=True))
     for _ in range(60):
         step()
@@ -187,8 +187,8 @@ def test_saved_and_read_back(spec, built, tmp_path):
 
 
 def test_the_teacher_stays_float():
-    spec = build_model_spec("image_student", (8, 8, 1), "uint8", 10, quantize="qat")
+    spec = make_spec("image_student", (8, 8, 1), "uint8", 10, quantize="qat")
     assert spec.teacher.quantization is None
     assert spec.quantization.float_spec.teacher.name == "image_teacher"
     with pytest.raises(ModelError, match="expected one of none, qat"):
-        build_model_spec("image_student", (8, 8, 1), "uint8", 10, quantize="int8")
+        make_spec("image_student", (8, 8, 1), "uint8", 10, quantize="int8")

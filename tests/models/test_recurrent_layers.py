@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format
 
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
@@ -80,7 +81,7 @@ CONVOLVED = functional(
 def make(build, shape=SHAPE):
     """(spec, weights) of a model that was not trained."""
     tf.keras.utils.set_random_seed(0)
-    spec = ModelSpec("own", lambda: build(shape), shape, "float32", NUM_CLASSES)
+    spec = ModelSpec("own", lambda: build(shape), make_format(shape, "float32", NUM_CLASSES))
     return spec, tuple(spec.build().get_weights())
 
 

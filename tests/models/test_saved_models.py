@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_model_optimization as tfmot
+from small_formats import make_format, make_spec
 
-from models.catalog import ModelError, build_model_spec
+from models.catalog import ModelError
 from models.model_spec import ModelSpec
 from models.quantization import build_quantized_spec
 from models.saved_models import load_weights, save_model
 from models.stateless_dropout import StatelessDropout
 
 LAYERS = tf.keras.layers
-SPEC = build_model_spec("auto", (15, 3), "float32", 4)
+SPEC = make_spec("auto", (15, 3), "float32", 4)
 
 
 def build_nested():
@@ -32,14 +33,14 @@ def build_batch_norm():
     return tf.keras.Sequential([tf.keras.Input((8, 8, 1)), *layers, StatelessDropout(0.5), LAYERS.Dense(4)])
 
 
-BATCH_NORM = ModelSpec("batch_norm", build_batch_norm, (8, 8, 1), "float32", 4)
+BATCH_NORM = ModelSpec("batch_norm", build_batch_norm, make_format((8, 8, 1), "float32", 4))
 QUANTIZED = {
-    "sensor": build_model_spec("auto", (15, 3), "float32", 4, quantize="qat"),
+    "sensor": make_spec("auto", (15, 3), "float32", 4, quantize="qat"),
     "batch_norm": build_quantized_spec(BATCH_NORM),
 }
 TRAVELLING = {
     "sensor_student": SPEC,
-    "nested": ModelSpec("nested", build_nested, (15, 3), "float32", 4),
+    "nested": ModelSpec("nested", build_nested, make_format((15, 3), "float32", 4)),
     "batch_norm": BATCH_NORM,
     **{f"quantized_{name}": spec for name, spec in QUANTIZED.items()},
 }
@@ -91,7 +92,7 @@ def test_other_programs_can_open_it(tmp_path, monkeypatch, name):
     with monkeypatch.context() as patch, tfmot.quantization.keras.quantize_scope():
         patch.delitem(tf.keras.saving.get_custom_objects(), "federated_suite>StatelessDropout")
         opened = tf.keras.models.load_model(tmp_path / "model.keras")
-    x = np.random.default_rng(0).normal(size=(5, *spec.input_shape)).astype(np.float32)
+    x = np.random.default_rng(0).normal(size=(5, *spec.format.input_shape)).astype(np.float32)
     np.testing.assert_allclose(opened(x), model(x), rtol=1e-4, atol=1e-4)
     assert {layer.rate for layer in opened.submodules if isinstance(layer, LAYERS.Dropout)} == {
         layer.rate for layer in model.submodules if isinstance(layer, StatelessDropout)
@@ -154,11 +155,11 @@ def test_damaged_file(tmp_path):
     "other",
     [
         SPEC.teacher,
-        build_model_spec("auto", (15, 3), "float32", 5),
-        build_model_spec("perceptron", (15, 3), "float32", 4),
-        build_model_spec("auto", (8, 8, 1), "uint8", 4),
+        make_spec("auto", (15, 3), "float32", 5),
+        make_spec("perceptron", (15, 3), "float32", 4),
+        make_spec("auto", (8, 8, 1), "uint8", 4),
     ],
-    ids=lambda spec: f"{spec.name}_{spec.num_classes}",
+    ids=lambda spec: f"{spec.name}_{spec.task.num_outputs}",
 )
 def test_weights_of_another_model(tmp_path, other):
     save_model(other, random_weights(other), tmp_path)

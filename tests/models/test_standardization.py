@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_spec
 
 from launch.tflite.exported_file import ExportedFile
-from models.catalog import build_model_spec
 from models.model_names import ModelError
 from models.on_device_training import build_training_module
 from models.saved_models import load_weights, save_model
@@ -25,7 +25,7 @@ def draw_examples(number=64, shape=(4,)):
 
 def build_spec(shape=(4,), standardization=STANDARDIZATION, **options):
     tf.keras.utils.set_random_seed(1)
-    return build_model_spec("auto", shape, "float32", 3, **options).with_standardization(standardization)
+    return make_spec("auto", shape, **options).with_standardization(standardization)
 
 
 def draw_weights(spec):

@@ -5,8 +5,8 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format, make_spec
 
-from models.catalog import build_model_spec
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
 from models.task import build_task
@@ -22,7 +22,7 @@ SHARES = {"float32": 1e-4, "float16": 0.02, "dynamic": 0.1, "int8": 0.15}  # of 
 def make_text(name):
     """(spec, weights, tokens) of an untrained model with embeddings and attention as marked as in a trained one."""
     task = build_task("next_token", VOCABULARY, (POSITIONS,))
-    spec = build_model_spec(name, (POSITIONS,), "int32", VOCABULARY, task=task, takes_tokens=True)
+    spec = make_spec(name, (POSITIONS,), "int32", VOCABULARY, takes_tokens=True, task=task)
     tf.keras.utils.set_random_seed(0)
     model = spec.build()
     factors = {"embedding": 20, "query": 8, "value": 4}
@@ -42,7 +42,7 @@ def build_normalizing(shape=(8, 8, 4)):
 @functools.cache
 def make_normalizing():
     """(spec, weights, examples) of a model whose groups have very different ranges."""
-    spec = ModelSpec("own", build_normalizing, (8, 8, 4), "float32", 3)
+    spec = ModelSpec("own", build_normalizing, make_format((8, 8, 4)))
     tf.keras.utils.set_random_seed(0)
     weights = spec.build().get_weights()
     weights[0] *= np.repeat([0.5, 1.0, 2.0, 4.0], 4).astype(np.float32)

@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format, make_spec
 
-from models.catalog import build_model_spec
 from models.model_names import EXPORT_FORMATS, ModelError
 from models.model_spec import ModelSpec
 from models.quantization import build_quantized_spec
@@ -33,10 +33,10 @@ def build_batch_norm_model():
 
 
 SPECS = {
-    "image_student": build_model_spec("auto", (8, 8, 1), "uint8", 10, scale=1 / 16, offset=-0.25),
-    "sensor_student": build_model_spec("auto", (16, 3), "float32", 6),
-    "image_cnn10": build_model_spec("image_cnn10", (8, 8, 1), "uint8", 10, scale=1 / 16, width=0.125),
-    "batch_norm": ModelSpec("batch_norm", build_batch_norm_model, (8, 8, 1), "uint8", 4, scale=1 / 16),
+    "image_student": make_spec("auto", (8, 8, 1), "uint8", 10, scale=1 / 16, offset=-0.25),
+    "sensor_student": make_spec("auto", (16, 3), "float32", 6),
+    "image_cnn10": make_spec("image_cnn10", (8, 8, 1), "uint8", 10, scale=1 / 16, width=0.125),
+    "batch_norm": ModelSpec("batch_norm", build_batch_norm_model, make_format((8, 8, 1), "uint8", 4, scale=1 / 16)),
 }
 SHALLOW = ("image_student", "sensor_student", "batch_norm")
 # Each file takes seconds: all formats of one model, and of the others what their layers make a difference to.
@@ -64,8 +64,8 @@ CLOSE_LOGITS = {("image_cnn10", "qat_int8"): 0.03}
 def draw_examples(name):
     """Stored examples, at random."""
     generator = np.random.default_rng(0)
-    shape = (NUM_EXAMPLES, *SPECS[name].input_shape)
-    if SPECS[name].input_dtype == "uint8":
+    shape = (NUM_EXAMPLES, *SPECS[name].format.input_shape)
+    if SPECS[name].format.input_dtype == "uint8":
         return generator.integers(0, 17, shape).astype(np.uint8)
     return generator.normal(size=shape).astype(np.float32)
 
@@ -245,7 +245,7 @@ def test_weights_that_are_not_finite(value):
 def test_an_operation_that_the_converter_lacks(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     layer = LAYERS.Lambda(lambda x: tf.math.betainc(x, x, x), name="beta")
-    spec = ModelSpec("own", lambda: tf.keras.Sequential([tf.keras.Input((4,)), layer]), (4,), "float32", 4)
+    spec = ModelSpec("own", lambda: tf.keras.Sequential([tf.keras.Input((4,)), layer]), make_format((4,), "float32", 4))
     refusal = "of own: the TFLite converter refuses layer beta: 'tf.Betainc' op is neither a custom op nor a flex op$"
     check_error(f"float32 {refusal}", spec, (), "float32")
     assert list_folders(tmp_path) == []

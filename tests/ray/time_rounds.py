@@ -23,7 +23,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 import psutil
 
 from launch.benchmarks.workloads import WORKLOADS, build_data
-from launch.runs.run_description import describe_data
 from launch.runtimes.in_process import run_in_process
 from launch.runtimes.ray_runtime import run_ray
 from launch.training.federation import build_spec
@@ -59,7 +58,7 @@ def start_nodes(num_nodes: int) -> Iterator[str]:
 def start_rounds(folder: str) -> Callable[[], None]:
     """A function that runs the next round in the runtime that is in use here."""
     config, data = WORKLOAD.build_config(folder), build_data(WORKLOAD, folder)
-    process = build_process(config, build_spec(config, describe_data(data)), data)
+    process = build_process(config, build_spec(config, data.format), data)
     state = process.initialize()
 
     def run_round() -> None:

@@ -7,6 +7,7 @@ import types
 
 import numpy as np
 import pytest
+from small_formats import change_format, make_format
 
 
 @pytest.fixture(scope="session")
@@ -139,7 +140,7 @@ def scalar_spec():
         logit = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")(x)
         return tf.keras.Model(x, tf.keras.layers.Concatenate()([tf.zeros_like(logit), logit]))
 
-    return ModelSpec("scalar", build, (1,), "float32", 2)
+    return ModelSpec("scalar", build, make_format((1,), "float32", 2))
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +171,7 @@ def make_scalar_federation(make_federation):
         for client, (x, y, number) in zip(data.clients, clients, strict=True):
             np.full((number, 1), x, np.float32).tofile(f"{client.path}.train.x")
             np.full(number, y, np.int32).tofile(f"{client.path}.train.y")
-        return dataclasses.replace(data, input_shape=(1,), class_names=("a", "b"))
+        return change_format(data, input_shape=(1,), class_names=("a", "b"))
 
     return make
 

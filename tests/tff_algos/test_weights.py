@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
+from small_formats import make_format
 
 from models.model_spec import ModelSpec
 from tff_algos.weights import (
@@ -30,7 +31,7 @@ def build_counting_model():
     return model
 
 
-COUNTING_SPEC = ModelSpec("counting", build_counting_model, (3,), "float32", 2)
+COUNTING_SPEC = ModelSpec("counting", build_counting_model, make_format((3,), "float32", 2))
 
 
 def test_first_weights_are_a_function_of_seed_and_purpose(linear_spec):

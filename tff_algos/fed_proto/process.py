@@ -152,5 +152,5 @@ def build_fed_proto_process(model_spec, clients, config, seed):
         names=tuple(spec.name for spec in specs),
         heads=heads,
         phases=phases,
-        num_classes=model_spec.num_classes,
+        num_classes=model_spec.task.num_outputs,
     )

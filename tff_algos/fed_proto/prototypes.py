@@ -32,7 +32,7 @@ def compute_prototypes(spec: ModelSpec, weights: Sequence[tf.Tensor], x: tf.Tens
       x: examples as stored, shape (examples, *input_shape).
       y: labels, int32, shape (examples,).
     """
-    model, num_classes = spec.build(), spec.num_classes
+    model, num_classes = spec.build(), spec.task.num_outputs
     width = model.output_shape[1] - num_classes
 
     @tf.function
@@ -84,7 +84,7 @@ def build_loss(spec: ModelSpec, weight: float, prototypes: Prototypes) -> LossFn
 
     @tf.autograph.experimental.do_not_convert
     def compute_losses(batch: Batch) -> tf.Tensor:
-        logits, embedding = split_outputs(batch.logits, spec.num_classes)
+        logits, embedding = split_outputs(batch.logits, spec.task.num_outputs)
         losses = spec.task.compute_losses(batch.labels, logits)
         if not weight:  # decided while the graph is made: local training has no such term
             return losses

@@ -69,7 +69,7 @@ def build_statistics_sharing(
     Raises:
       ConfigError: privacy is asked for and the data set has no known feature range.
     """
-    num_columns = 1 if config.statistics == "scalar" else int(np.prod(model_spec.input_shape))
+    num_columns = 1 if config.statistics == "scalar" else int(np.prod(model_spec.format.input_shape))
     bytes_of_column, kind = 3 * len(clients.clients) * _BYTES_OF_VALUE, config.statistics
     if not config.privacy_epsilon:
 
@@ -79,7 +79,7 @@ def build_statistics_sharing(
 
         compute = LateComputation(_build_client_computation, compute_exact, model_spec)
         return StatisticsSharing(lambda: _run(compute, clients, seed), bytes_of_column * num_columns, None)
-    feature_range = clients.preprocessing.feature_range
+    feature_range = clients.format.preprocessing.feature_range
     if feature_range is None:
         raise ConfigError(
             "privacy_epsilon",

@@ -64,15 +64,7 @@ Clients = Sequence[tuple[np.ndarray, np.ndarray]]  # the examples (x, y) of each
 
 def build_bench(arrays: ArrayDataset, epochs: tuple[int, int]) -> Bench:
     """Makes the paper's student and teacher for a data set: Table III for images, Table IV for sequences."""
-    preprocessing = arrays.preprocessing
-    spec = build_model_spec(
-        "auto",
-        arrays.train_x.shape[1:],
-        arrays.train_x.dtype.name,
-        len(arrays.class_names),
-        preprocessing.scale,
-        preprocessing.offset,
-    )
+    spec = build_model_spec("auto", arrays.format)
     teacher, student = (
         _build_side(spec, arrays, num_epochs) for spec, num_epochs in zip((spec.teacher, spec), epochs, strict=True)
     )
@@ -86,7 +78,7 @@ def _build_side(spec: ModelSpec, arrays: ArrayDataset, num_epochs: int) -> Side:
     model = spec.build()
     built = dataclasses.replace(spec, build=lambda: model)  # outside of TFF, a graph may make no variables of its own
     weights_type = tuple(tf.TensorSpec(weight.shape, weight.dtype) for weight in model.weights)
-    examples_type = tf.TensorSpec((None, *spec.input_shape), spec.input_dtype)
+    examples_type = tf.TensorSpec((None, *spec.format.input_shape), spec.format.input_dtype)
 
     @tf.function(
         input_signature=[weights_type, examples_type, tf.TensorSpec((None,), tf.int32), tf.TensorSpec((2,), tf.int32)]

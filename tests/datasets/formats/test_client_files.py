@@ -65,14 +65,14 @@ def test_plain_npz_with_tests_of_their_own(folder):
     source = open_folder(folder)
     assert source.client_names == ("Zoë", "bob") and source.format.class_names == ("a", "b", "c")
     assert source.num_examples["train"].tolist() == [3, 2] and source.num_examples["test"].tolist() == [1, 0]
-    assert source.format.input_shape == (2, 1) and source.are_features
+    assert source.format.input_shape == (2, 1) and source.format.are_features
     assert source.read(0, "test")[1].tolist() == [1] and source.read(1, "train")[1].tolist() == [2, 0]
 
 
 def test_numbers_to_predict_are_standardised_over_all_clients(folder):
     np.savez(folder / "a.npz", x=np.ones((2, 2)), y=[0.5, 1.5])
     np.savez(folder / "b.npz", x=np.ones((2, 2)), y=[2.5, 3.5], x_test=np.ones((1, 2)), y_test=[100.5])
-    labels = open_folder(folder).pool().labels
+    labels = open_folder(folder).pool().format.labels
     assert labels.task == "regression" and labels.offset == (2.0,) and labels.scale == pytest.approx((1.25**0.5,))
 
 

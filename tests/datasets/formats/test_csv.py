@@ -48,7 +48,7 @@ def read(path, split="train", **options):
     """{client: (x without the channel, y)} and the source."""
     source = open_csv(path, dataclasses.replace(OPTIONS, **options))
     found = {name: source.read(client, split) for client, name in enumerate(source.client_names)}
-    return {name: (x[..., 0] if source.are_features else x, y) for name, (x, y) in found.items()}, source
+    return {name: (x[..., 0] if source.format.are_features else x, y) for name, (x, y) in found.items()}, source
 
 
 def test_a_table_of_pandas_becomes_clients(tmp_path):
@@ -58,7 +58,7 @@ def test_a_table_of_pandas_becomes_clients(tmp_path):
     assert source.client_names == ("Zoë", "bob", "李")
     assert source.format.class_names == ("maybe", "no", "yes")
     assert source.format.feature_names == ("age", "height", "colour=blue", "colour=green", "colour=red", "smokes")
-    assert source.format.input_shape == (6, 1) and source.format.input_dtype == "float32" and source.are_features
+    assert source.format.input_shape == (6, 1) and source.format.input_dtype == "float32" and source.format.are_features
     np.testing.assert_array_equal(clients["bob"][0], np.float32([[41, 1.75, 1, 0, 0, 0], [35, -2, 0, 1, 0, 1]]))
     np.testing.assert_array_equal(clients["bob"][1], [1, 1])
     np.testing.assert_array_equal(source.num_examples["train"], [2, 2, 2])
@@ -122,7 +122,7 @@ def test_flags_say_what_columns_are_for(tmp_path):
     assert source.read(0, "test")[1].tolist() == [3.5] and source.read(1, "test")[1].tolist() == [0.5]
     assert source.is_ordered_by_time and source.has_tests
     # Of the train part: 2.5, 1.5, 4.5 have the mean 17/6 and the variance 14/9.
-    labels = source.pool().labels
+    labels = source.pool().format.labels
     assert labels.offset == pytest.approx((17 / 6,)) and labels.scale == pytest.approx(((14 / 9) ** 0.5,))
     assert "task regression, since target has numbers that are not whole" in source.reading
     assert (
@@ -227,7 +227,7 @@ def test_windows_cross_no_client_and_no_gap(tmp_path):
     rows = [("u", 1), ("u", 2), ("u", 3), ("u", 4), ("v", 1), ("u", 50), ("u", 51), ("v", 2), ("v", 3), ("v", 4)]
     text = "user,time,a,b,label\n" + "".join(f"{who},{t},{t * 10},{n},{t % 2}\n" for n, (who, t) in enumerate(rows))
     clients, source = read(write(tmp_path, text), window=2, window_step=1)
-    assert source.format.input_shape == (2, 2) and not source.are_features
+    assert source.format.input_shape == (2, 2) and not source.format.are_features
     assert source.format.feature_names == ("a", "b")
     assert clients["u"][0][..., 0].tolist() == [[10, 20], [20, 30], [30, 40], [500, 510]]
     assert clients["u"][1].tolist() == [0, 1, 0, 1]

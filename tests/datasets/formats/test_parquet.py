@@ -38,7 +38,7 @@ def read(path, split="train", **options):
     """{client: (x without the channel of features, y)} and the source."""
     source = open_parquet(str(path), dataclasses.replace(OPTIONS, **options))
     found = {name: source.read(client, split) for client, name in enumerate(source.client_names)}
-    return {name: (x[..., 0] if source.are_features else x, y) for name, (x, y) in found.items()}, source
+    return {name: (x[..., 0] if source.format.are_features else x, y) for name, (x, y) in found.items()}, source
 
 
 def write(path, columns, schema=None, **how):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.client_source import ClientSource
-from datasets.example_format import ExampleFormat
-from datasets.federated_data import Preprocessing
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.inspection import sample as samples
 from datasets.inspection.measures import measure
 from datasets.inspection.sample import draw_sample
@@ -23,7 +23,8 @@ def make(x=NOISE, y=LABELS, test=None, names=("a", "b"), **fields):
     x, y = np.asarray(x), np.asarray(y)
     x = x if x.dtype == np.uint8 else x.astype(np.float32)
     test = test or (RNG.normal(size=(4, *x.shape[1:])).astype(x.dtype), y[:4])
-    return make_array_dataset("mine", (x, y), test, names, fields.pop("preprocessing", Preprocessing()), **fields)
+    described = {name: fields.pop(name) for name in ("preprocessing", "labels", "takes_tokens") if name in fields}
+    return make_array_dataset("mine", (x, y), test, format_of(x, names, **described), **fields)
 
 
 def look(*arguments, **fields):

@@ -5,14 +5,17 @@ import json
 
 import pytest
 
+from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.errors import RunFolderError
 from launch.runs.run_description import describe_data
-from launch.runs.stored_data import NEEDED, check_data_section, describe_labels, read_label_format
+from launch.runs.stored_data import NEEDED, read_data_section
 
 GOOD = {"input_shape": [8, 8, 1], "input_dtype": "uint8", "scale": 1 / 255, "offset": 0, "class_names": ["a", "b"]}
 
-REGRESSION = describe_labels(LabelFormat("regression", (), 1, (5.0,), (2.0,)))
+REGRESSION = ExampleFormat((8,), "float32", (), labels=LabelFormat("regression", (), 1, (5.0,), (2.0,))).to_json()[
+    "task"
+]
 WRONG = [
     *(("shape", value) for value in (None, [0], [1.5], "x", [10**9, 2])),
     *(("num_outputs", value) for value in (-1, 1.0, None, 10**8)),
@@ -22,9 +25,10 @@ WRONG = [
 
 
 def test_what_a_run_writes_is_taken(make_federation):
-    written = json.loads(json.dumps(describe_data(make_federation([3, 2]))))
-    assert check_data_section(written, "config.json") is written
-    assert check_data_section({**GOOD, "of a later version": [None]}, "config.json")
+    data = make_federation([3, 2])
+    written = json.loads(json.dumps(describe_data(data)))
+    assert read_data_section(written, "config.json") == data.format
+    assert read_data_section({**GOOD, "of a later version": [None]}, "config.json").input_shape == (8, 8, 1)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +45,7 @@ def test_what_a_run_writes_is_taken(make_federation):
         ("archetypes", [None, []]),
         ("label_counts", [None, 3]),
         ("takes_tokens", [None, 1, "true"]),
+        ("feature_range", [3, [0.0], [0.0, None], {}]),
         ("feature_means", [None, 1.0, ["x"], [float("nan")]]),
         ("feature_deviations", [None, [0.0], [-1.0], [float("inf")], [None]]),
         (
@@ -53,7 +58,7 @@ def test_what_a_run_writes_is_taken(make_federation):
 def test_another_kind_of_value_is_named(name, values):
     for value in values:
         with pytest.raises(RunFolderError, match=f"run/config.json: damaged, its data has {name}=.*, expected"):
-            check_data_section({**GOOD, name: value}, "run/config.json")
+            read_data_section({**GOOD, name: value}, "run/config.json")
 
 
 def test_what_features_are_scaled_by_is_kept_where_they_are(make_federation):
@@ -61,22 +66,22 @@ def test_what_features_are_scaled_by_is_kept_where_they_are(make_federation):
     assert "feature_means" not in describe_data(data)
     scaled = dataclasses.replace(data, feature_means=(0.1, 1e6), feature_deviations=(1 / 3, 2.0))
     written = json.loads(json.dumps(describe_data(scaled)))
-    assert check_data_section(written, "config.json")["feature_means"] == [0.1, 1e6]
-    assert written["feature_deviations"] == [1 / 3, 2.0]
+    assert read_data_section(written, "config.json") == data.format
+    assert (written["feature_means"], written["feature_deviations"]) == ([0.1, 1e6], [1 / 3, 2.0])
     with pytest.raises(RunFolderError, match="another number of feature_means than deviations"):
-        check_data_section({**written, "feature_means": [1.0]}, "config.json")
+        read_data_section({**written, "feature_means": [1.0]}, "config.json")
 
 
 @pytest.mark.parametrize("data", [None, [], "x", 3])
 def test_no_section_is_said(data):
     with pytest.raises(RunFolderError, match="does not describe the data"):
-        check_data_section(data, "config.json")
+        read_data_section(data, "config.json")
 
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_is_missing_is_named(name):
     with pytest.raises(RunFolderError, match=f"its data lacks {name}"):
-        check_data_section({key: value for key, value in GOOD.items() if key != name}, "config.json")
+        read_data_section({key: value for key, value in GOOD.items() if key != name}, "config.json")
 
 
 @pytest.mark.parametrize(
@@ -90,12 +95,15 @@ def test_what_is_missing_is_named(name):
 )
 def test_labels_are_read_back_as_they_were(labels):
     names = ["a", "b"] if labels.is_by_class else []
-    stored = json.loads(json.dumps({**GOOD, "class_names": names, "task": describe_labels(labels)}))
-    assert read_label_format(check_data_section(stored, "config.json")) == labels
+    described = ExampleFormat((8, 8, 1), "uint8", tuple(names), labels=labels)
+    stored = json.loads(json.dumps({**GOOD, **described.to_json()}))
+    assert read_data_section(stored, "config.json") == described
 
 
-def test_a_run_without_a_task_has_classes():
-    assert read_label_format(GOOD) == CLASS_LABELS
+def test_a_run_of_an_earlier_version_has_defaults():
+    assert read_data_section(GOOD, "config.json") == ExampleFormat(
+        (8, 8, 1), "uint8", ("a", "b"), Preprocessing(1 / 255)
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,4 +112,4 @@ def test_a_run_without_a_task_has_classes():
 def test_values_that_do_not_fit_each_other_are_one_line(changes):
     section = {**GOOD, "class_names": [], "task": {**REGRESSION, **changes}}
     with pytest.raises(RunFolderError, match=r"run/config\.json: damaged"):
-        check_data_section(section, "run/config.json")
+        read_data_section(section, "run/config.json")

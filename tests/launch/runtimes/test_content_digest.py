@@ -7,10 +7,10 @@ import pathlib
 
 import numpy as np
 import pytest
+from small_formats import make_spec
 
 import launch
 from launch.runtimes.content_digest import UnknownContent, describe_surroundings, digest_content
-from models.catalog import build_model_spec
 from models.standardization import Standardization
 from tff_algos.client.cohort import CLIENT_INPUT_TYPE, NOBODY
 from tff_algos.fed_sikd.config import FedSiKDConfig
@@ -22,7 +22,7 @@ from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 ROOT = pathlib.Path(launch.__file__).parents[1]
-SPEC = build_model_spec("perceptron", (4,), "float32", 3)
+SPEC = make_spec("perceptron", (4,))
 TRAINING = LocalTrainingConfig()
 
 
@@ -36,7 +36,7 @@ def digest(phase, build=_build_summed, num_groups=1, surroundings=""):
 
 
 def test_the_same_content_has_the_same_digest():
-    again = build_model_spec("perceptron", (4,), "float32", 3)
+    again = make_spec("perceptron", (4,))
     assert digest(make_phase()) == digest(make_phase(again, LocalTrainingConfig()))
     assert digest(make_phase(seed=2)) == digest(make_phase())  # the run's, which no graph holds
     used = make_phase()
@@ -48,9 +48,9 @@ def test_whatever_differs_makes_another_digest():
     scaled = SPEC.with_standardization(Standardization((0.0,) * 4, (2.0,) * 4))
     phases = [
         make_phase(),
-        make_phase(build_model_spec("perceptron_2nn", (4,), "float32", 3)),
-        make_phase(build_model_spec("perceptron", (4,), "float32", 2)),
-        make_phase(build_model_spec("perceptron", (4,), "float32", 3, precision="bfloat16")),
+        make_phase(make_spec("perceptron_2nn", (4,))),
+        make_phase(make_spec("perceptron", (4,), "float32", 2)),
+        make_phase(make_spec("perceptron", (4,), precision="bfloat16")),
         make_phase(dataclasses.replace(SPEC, compiled=True)),
         make_phase(scaled),
         make_phase(scaled.with_standardization(Standardization((0.0,) * 4, (2.0, 2.0, 2.0, np.nextafter(2.0, 3.0))))),

@@ -121,7 +121,7 @@ def build_process(make_federation):
             "local_only": (build_local_only_process, LocalOnlyConfig),  # values of clients
         }
         build, config = builders[name]
-        spec = build_model_spec("logistic_regression", data.input_shape, data.input_dtype, 3)
+        spec = build_model_spec("logistic_regression", data.format)
         return lambda: build(spec, data, config(), 1)
 
     return choose

@@ -110,12 +110,11 @@ def compute_slowly(ray_runtime):
 
 def run_rounds(config, folder, num_rounds=3):
     """The states after each of the first rounds of a run, in the runtime that is TFF's default now."""
-    from launch.runs.run_description import describe_data
     from launch.training.federation import build_spec, load_federated_data
     from launch.training.training_run import build_process
 
     data = load_federated_data(config)
-    process = build_process(config, build_spec(config, describe_data(data)), data)
+    process = build_process(config, build_spec(config, data.format), data)
     states = [process.initialize()]
     for _ in range(num_rounds):
         states.append(process.next(states[-1]).state)

@@ -4,8 +4,9 @@ import types
 
 import numpy as np
 import pytest
+from small_formats import AS_THEY_ARE, format_of
 
-from datasets.federated_data import Preprocessing
+from datasets.example_format import Preprocessing
 from launch.tflite.features import (
     NEITHER,
     SERIES,
@@ -19,13 +20,12 @@ from launch.tflite.features import (
 )
 
 
-def make_data(test_x, names=(), units=(), takes_tokens=False, are_features=False, preprocessing=None):
+def make_data(test_x, names=(), units=(), preprocessing=AS_THEY_ARE, **fields):
     """What is read of a FederatedData."""
-    x = np.array(test_x, np.float32)
+    x = np.array(test_x, np.uint8 if fields.get("takes_tokens") else np.float32)
     return types.SimpleNamespace(
-        test_x=x, test_y=np.zeros(len(x), np.int32), input_shape=x.shape[1:], takes_tokens=takes_tokens,
-        are_features=are_features, feature_names=names, feature_units=units,
-        preprocessing=preprocessing or Preprocessing(),
+        test_x=x, test_y=np.zeros(len(x), np.int32),
+        format=format_of(x, "ab", preprocessing, feature_names=names, feature_units=units, **fields),
     )  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def make_data(test_x, names=(), units=(), takes_tokens=False, are_features=False
 )
 def test_forms_of_examples(shape, options, form):
     data = make_data(np.zeros(shape), **options)
-    assert name_form(data) == form
+    assert name_form(data.format) == form
     assert bool(describe_features(data, {})) == (form != NEITHER)
 
 

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from small_formats import change_format
 
 from datasets.catalog import DATASETS
 from datasets.label_format import LabelFormat
@@ -181,7 +182,7 @@ def test_a_card_of_a_regression_speaks_of_its_error_and_how_to_read_outputs(make
     """The worst of clients with errors 50, 90 and 60 are those with the largest."""
     task = find_task_columns("regression")
     labels = LabelFormat("regression", (), 1, (100.0,), (50.0,))
-    data = dataclasses.replace(make_federation([5, 3, 4]), labels=labels, class_names=())
+    data = change_format(make_federation([5, 3, 4]), labels=labels, class_names=())
     config = build_run_config({"algo": "fedavg", "dataset": "npz", "npz": "my.npz"})
     run = FinishedRun(pathlib.Path("runs/x"), config, {"task": {"kind": "regression"}}, {}, frozenset(), 3)
     clients = [ClientRow(ROW.file, f"client_{i}", 10, error) for i, error in enumerate((50.0, 90.0, 60.0))]
@@ -203,7 +204,8 @@ def test_features_have_their_names_units_and_ranges(make_federation, facts):
     """Of the four features of five test examples that count up from zero, and a standardisation inside the model."""
     data = make_federation([5, 3, 4])
     x = np.arange(4 * len(data.test_y), dtype=np.float32).reshape(-1, 4)
-    data = dataclasses.replace(data, test_x=x, feature_names=("a", "b", "<i>", "d"), feature_units=("°C", "", "%", ""))
+    data = dataclasses.replace(data, test_x=x)
+    data = change_format(data, feature_names=("a", "b", "<i>", "d"), feature_units=("°C", "", "%", ""))
     run = FinishedRun(pathlib.Path("runs/x"), build_run_config({"algo": "fedavg"}), {}, {}, frozenset(), 3)
     card = build_card(run, data, [IDENTITY])
     highest = 4 * (len(x) - 1)

@@ -5,11 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_spec
 
-from launch.runs.run_description import describe_data
 from launch.settings.run_config import build_run_config
 from launch.training.federation import build_spec, load_federated_data
-from models.catalog import build_model_spec
 from models.stateless_dropout import StatelessDropout
 from models.tflite_export import convert_training_module
 from tff_algos.client.local_training import LocalResult, reject_if_not_finite, train_locally
@@ -63,9 +62,9 @@ def without_dropout(spec):
 
 
 SPECS = {
-    "perceptron": build_model_spec("perceptron", (8, 8, 1), "float32", 4),
-    "image_student": build_model_spec("image_student", (8, 8, 1), "float32", 4, activation="relu"),
-    "sensor_student": without_dropout(build_model_spec("sensor_student", (16, 3), "float32", 4)),
+    "perceptron": make_spec("perceptron", (8, 8, 1), "float32", 4),
+    "image_student": make_spec("image_student", (8, 8, 1), "float32", 4, activation="relu"),
+    "sensor_student": without_dropout(make_spec("sensor_student", (16, 3), "float32", 4)),
 }
 
 
@@ -74,7 +73,7 @@ def test_a_phone_trains_as_train_locally(name):
     """Two epochs of 21 examples in batches of 8, the last of 5, by plain SGD; the same orders."""
     spec, seed, rate = SPECS[name], (3, 4), 0.1
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(21, *spec.input_shape)).astype(np.float32), rng.integers(0, 4, 21, dtype=np.int32)
+    x, y = rng.normal(size=(21, *spec.format.input_shape)).astype(np.float32), rng.integers(0, 4, 21, dtype=np.int32)
     weights = initialize_weights(spec, seed=1)
     config = LocalTrainingConfig(epochs=2, batch_size=8, optimizer="sgd")
     start = tuple(map(tf.constant, weights))
@@ -113,7 +112,7 @@ def average(server, updates):
 
 def train_rounds(config, data, model, part, rate, weights=None):
     """(weights, test accuracy before the first round and after each)."""
-    spec = build_spec(dataclasses.replace(config, model=model), describe_data(data))
+    spec = build_spec(dataclasses.replace(config, model=model), data.format)
     weights = list(initialize_weights(spec, seed=0) if weights is None else weights)
     file = convert_training_module(spec, tuple(weights), config.batch_size, part)
     splits = [data.read_split(client, "train") for client in data.clients]

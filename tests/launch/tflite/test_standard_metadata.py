@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from flatbuffers import number_types
+from small_formats import change_format
 from tensorflow.lite.python import schema_py_generated as schema
 
-from datasets.federated_data import Preprocessing
+from datasets.example_format import Preprocessing
 from datasets.label_format import LabelFormat
 from launch.settings.run_config import build_run_config
 from launch.tflite.exported_file import ExportedFile
@@ -78,11 +79,15 @@ def read_metadata(note):
 
 @pytest.fixture
 def describe(make_federation):
-    """(fields of the data, data section) -> the data, and what its file says."""
+    """(data section, test set, fields of its format) -> the data, and what its file says."""
 
-    def read(section=None, **changes):
-        data = dataclasses.replace(make_federation([5, 3, 4]), **changes)
-        config, task = build_run_config({"algo": "fedavg"}), {"task": {"kind": data.labels.task}}
+    def read(section=None, test_x=None, **fields):
+        data = make_federation([5, 3, 4])
+        if test_x is not None:
+            data = dataclasses.replace(data, test_x=test_x, test_y=np.zeros(len(test_x), np.int32))
+            fields |= {"input_shape": test_x.shape[1:], "input_dtype": test_x.dtype.name}
+        data = change_format(data, **fields)
+        config, task = build_run_config({"algo": "fedavg"}), {"task": {"kind": data.format.labels.task}}
         card = build_card(FinishedRun(pathlib.Path("runs/x"), config, task, {}, frozenset(), 3), data, [])
         return data, read_metadata(describe_model(card, "global", data, section or {}))
 
@@ -92,8 +97,8 @@ def describe(make_federation):
 def test_a_model_of_features(describe):
     x = np.arange(20, dtype=np.float32).reshape(5, 4)
     data, read = describe(
-        test_x=x, test_y=np.zeros(5, np.int32), preprocessing=Preprocessing(0.5, -1.0),
-        feature_names=("a", "b", "c\n", "d"), feature_units=("°C", "", "", "%"),
+        test_x=x, preprocessing=Preprocessing(0.5, -1.0),
+        feature_names=("a", "b", "c\u202e", "d"), feature_units=("°C", "", "", "%"),
     )  # fmt: skip
     assert read["name"].endswith(": global") and read["version"] == "round 3" and read["min_parser_version"] == "1.0.1"
     assert "3 rounds with 3 clients" in read["description"]
@@ -103,15 +108,15 @@ def test_a_model_of_features(describe):
     # x * 0.5 - 1 is (x - 2) / 2; of the first feature 0 to 16 it makes -1 to 7.
     assert taken["process_units"] == [{"options_type": 1, "options": {"mean": [2.0], "std": [2.0]}}]
     assert taken["stats"] == {"min": [-1.0, -0.5, 0.0, 0.5], "max": [7.0, 7.5, 8.0, 8.5]}
-    assert "a [°C] 0 to 16; b 1 to 17; c\\u000a 2 to 18; d [%] 3 to 19" in taken["description"]
+    assert "a [°C] 0 to 16; b 1 to 17; c\\u202e 2 to 18; d [%] 3 to 19" in taken["description"]
     assert [(file["name"], file["type"]) for file in taken["associated_files"]] == [("features.txt", 2)]
     assert taken["content"] == {"content_properties_type": 1, "content_properties": {}}
     assert given["name"] == "logits" and "largest" in given["description"]
     assert [(file["name"], file["type"]) for file in given["associated_files"]] == [("labels.txt", 2)]
     assert [file["name"] for file in read["associated_files"]] == ["card.json"]
     files = list_associated(data, {})
-    assert files["features.txt"] == b"a\nb\nc\\u000a\nd\n"
-    assert files["labels.txt"].decode().splitlines() == list(data.class_names)
+    assert files["features.txt"] == b"a\nb\nc\\u202e\nd\n"
+    assert files["labels.txt"].decode().splitlines() == list(data.format.class_names)
 
 
 def test_a_standardisation_inside_is_told_and_is_no_step_of_the_apps(describe):
@@ -125,8 +130,7 @@ def test_a_standardisation_inside_is_told_and_is_no_step_of_the_apps(describe):
 @pytest.mark.parametrize(("channels", "color_space"), [(1, 2), (3, 1)])
 def test_a_model_of_pictures(describe, channels, color_space):
     _, read = describe(
-        input_shape=(6, 8, channels), input_dtype="uint8", test_x=np.zeros((12, 6, 8, channels), np.uint8),
-        test_y=np.zeros(12, np.int32), preprocessing=Preprocessing(1 / 255, 0.0, (0.0, 1.0)),
+        test_x=np.zeros((12, 6, 8, channels), np.uint8), preprocessing=Preprocessing(1 / 255, 0.0, (0.0, 1.0))
     )  # fmt: skip
     [taken] = read["subgraph_metadata"][0]["input_tensor_metadata"]
     assert (taken["name"], taken["dimension_names"]) == ("image", ["batch", "height", "width", "channel"])
@@ -139,7 +143,7 @@ def test_a_model_of_pictures(describe, channels, color_space):
 
 def test_a_model_of_a_series(describe):
     names = {"feature_names": ("x", "y"), "feature_units": ("g", "g")}
-    _, read = describe(input_shape=(3, 2), test_x=np.zeros((4, 3, 2), np.float32), test_y=np.zeros(4, int), **names)
+    _, read = describe(test_x=np.zeros((4, 3, 2), np.float32), **names)
     [taken] = read["subgraph_metadata"][0]["input_tensor_metadata"]
     assert (taken["name"], taken["dimension_names"]) == ("window", ["batch", "step", "channel"])
     assert len(taken["stats"]["min"]) == 2
@@ -147,8 +151,7 @@ def test_a_model_of_a_series(describe):
 
 def test_tokens_have_no_scaling_and_their_outputs_three_axes(describe):
     labels = LabelFormat("next_token", (5,), 9)
-    tokens = {"input_shape": (5,), "input_dtype": "int32", "takes_tokens": True, "class_names": ()}
-    _, read = describe(labels=labels, test_x=np.zeros((4, 5), np.int32), test_y=np.zeros((4, 5), np.int32), **tokens)
+    _, read = describe(test_x=np.zeros((4, 5), np.int32), labels=labels, takes_tokens=True, class_names=())
     [graph] = read["subgraph_metadata"]
     [taken], [given] = graph["input_tensor_metadata"], graph["output_tensor_metadata"]
     assert (taken["name"], taken["dimension_names"]) == ("tokens", ["batch", "position"])
@@ -157,14 +160,13 @@ def test_tokens_have_no_scaling_and_their_outputs_three_axes(describe):
 
 
 def test_the_text_of_tokens_is_a_vocabulary(describe):
-    tokens = {"input_shape": (5,), "input_dtype": "int32", "takes_tokens": True, "class_names": ("a", "\n", " ")}
-    x = np.zeros((4, 5), np.int32)
-    data, read = describe(labels=LabelFormat("next_token", (5,), 3), test_x=x, test_y=x, **tokens)
+    tokens = {"labels": LabelFormat("next_token", (5,), 3), "takes_tokens": True, "class_names": ("a", "\u202e", " ")}
+    data, read = describe(test_x=np.zeros((4, 5), np.int32), **tokens)
     [graph] = read["subgraph_metadata"]
     [taken], [given] = graph["input_tensor_metadata"], graph["output_tensor_metadata"]
     assert [(file["name"], file["type"]) for file in taken["associated_files"]] == [("labels.txt", 5)]
     assert [(file["name"], file["type"]) for file in given["associated_files"]] == [("labels.txt", 2)]
-    assert list_associated(data, {})["labels.txt"] == b"a\n\\u000a\n \n"
+    assert list_associated(data, {})["labels.txt"] == b"a\n\\u202e\n \n"
 
 
 def test_two_names_of_one_output_are_no_labels_of_its_axis(describe):

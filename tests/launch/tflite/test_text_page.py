@@ -9,8 +9,8 @@ import types
 
 import numpy as np
 import pytest
+from small_formats import format_of, make_format
 
-from datasets.federated_data import Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.tables import write_json
 from launch.tflite import text_page, web_page
@@ -25,9 +25,8 @@ def make_data(names=NAMES, oov=None):
     """What the page reads of a FederatedData with two examples of three tokens."""
     x = np.array([[1, 2, 3], [4, 1, 0]], np.uint8)
     return types.SimpleNamespace(
-        dataset="own", test_x=x, test_y=np.array([[2, 3, 5], [1, 5, 0]], np.int32), class_names=names,
-        input_shape=(3,), input_dtype="uint8", preprocessing=Preprocessing(), takes_tokens=True,
-        labels=LabelFormat("next_token", (3,), 6, padding=0, oov=oov), num_outputs=6,
+        dataset="own", test_x=x, test_y=np.array([[2, 3, 5], [1, 5, 0]], np.int32),
+        format=format_of(x, names, labels=LabelFormat("next_token", (3,), 6, padding=0, oov=oov), takes_tokens=True),
     )  # fmt: skip
 
 
@@ -49,8 +48,9 @@ def write_page(tmp_path, monkeypatch):
         file = {"file": "global.int8.tflite", "model": "global", "format": "training", "model_bytes": len(model)}
         card = {
             "title": "FedAvg", "task": "Tells what comes next.", "kind": "next_token", "classes": [],
-            "vocabulary": list(data.class_names), "data_set": {"name": "own", "source": ""}, "may_be_sold": "Unknown",
-            "must_not_be_used_for": [], "files": [file | {"model_sha256": hashlib.sha256(model).hexdigest()}],
+            "vocabulary": list(data.format.class_names), "data_set": {"name": "own", "source": ""},
+            "may_be_sold": "Unknown", "must_not_be_used_for": [],
+            "files": [file | {"model_sha256": hashlib.sha256(model).hexdigest()}],
             "training": {"rounds": 3, "clients": 2, "examples": 10, "how": "simulated"},
         }  # fmt: skip
         (tmp_path / "global.int8.tflite").write_bytes(embed_card(model, json.dumps(card).encode()))
@@ -105,4 +105,5 @@ def test_every_element_that_the_scripts_name_is_in_the_html():
     ],
 )
 def test_a_text_page_is_for_tokens_whose_next_ones_are_said(takes_tokens, labels, expected):
-    assert text_page.has_text_page(types.SimpleNamespace(takes_tokens=takes_tokens, labels=labels)) is expected
+    example_format = make_format((3,), "uint8", 6, takes_tokens=takes_tokens, labels=labels)
+    assert text_page.has_text_page(types.SimpleNamespace(format=example_format)) is expected

@@ -12,8 +12,9 @@ import types
 
 import numpy as np
 import pytest
+from small_formats import AS_THEY_ARE, format_of
 
-from datasets.federated_data import Preprocessing
+from datasets.example_format import Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
@@ -50,13 +51,13 @@ def runtime_dir(tmp_path, monkeypatch):
     return folder
 
 
-def make_data(test_x, test_y, names=("a", "b"), dataset="own", preprocessing=None, labels=CLASS_LABELS):
+def make_data(
+    test_x, test_y, names=("a", "b"), dataset="own", preprocessing=AS_THEY_ARE, labels=CLASS_LABELS, **fields
+):
     """What the page reads of a FederatedData."""
     return types.SimpleNamespace(
-        dataset=dataset, test_x=test_x, test_y=np.array(test_y, labels.dtype), class_names=names,
-        input_shape=test_x.shape[1:], input_dtype=test_x.dtype.name, preprocessing=preprocessing or Preprocessing(),
-        labels=labels, num_outputs=labels.count_outputs(len(names)), takes_tokens=False, are_features=False,
-        feature_names=(), feature_units=(),
+        dataset=dataset, test_x=test_x, test_y=np.array(test_y, labels.dtype),
+        format=format_of(test_x, names, preprocessing, labels=labels, **fields),
     )  # fmt: skip
 
 
@@ -212,7 +213,7 @@ def test_a_page_has_the_card_of_each_model(write_page, two_models):
 
 
 def test_pictures_say_how_they_are_drawn():
-    digits = make_data(np.zeros((2, 8, 8, 1), np.uint8), [0, 1], (), "digits", Preprocessing(1 / 16, 0.0, (0.0, 1.0)))
+    digits = make_data(np.zeros((2, 8, 8, 1), np.uint8), [0, 1], "ab", "digits", Preprocessing(1 / 16, 0.0, (0.0, 1.0)))
     described = web_page.describe_image(digits)
     assert (described["framing"], described["paper"], described["ink"], described["high"]) == ("digits", 0, [16], 16)
     assert described["isWhole"]
@@ -221,7 +222,7 @@ def test_pictures_say_how_they_are_drawn():
     described = web_page.describe_image(make_data(white, [0, 1]))
     assert (described["framing"], described["paper"], described["ink"]) == ("plain", 200, [20])
     assert (described["height"], described["width"], described["isWhole"]) == (5, 4, False)
-    color = web_page.describe_image(make_data(np.full((2, 4, 4, 3), 9, np.uint8), [0, 1], (), "cifar10"))
+    color = web_page.describe_image(make_data(np.full((2, 4, 4, 3), 9, np.uint8), [0, 1], "ab", "cifar10"))
     assert color["channels"] == 3
     assert web_page.describe_image(make_data(np.zeros((2, 128, 9), np.float32), [0, 1])) is None
     assert web_page.describe_image(make_data(np.zeros((2, 4, 4, 2), np.float32), [0, 1])) is None
@@ -331,8 +332,8 @@ def test_one_logit_is_read_as_two_classes():
 
 
 def test_a_feature_has_its_name_unit_and_scaling():
-    data = make_data(np.array([[0.5, 3], [2.5, 3]], np.float32), [0, 1])
-    data.feature_names, data.feature_units = ("tempera\u202eture", "people"), ("°C", "")
+    names = {"feature_names": ("tempera\u202eture", "people"), "feature_units": ("°C", "")}
+    data = make_data(np.array([[0.5, 3], [2.5, 3]], np.float32), [0, 1], **names)
     section = {"feature_means": [1.5, 3], "feature_deviations": [1.0, 1]}
     first, second = web_page.describe_data(data, np.arange(2), section)["features"]
     assert first == {

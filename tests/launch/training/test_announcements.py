@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import change_format
 
 from launch.comparison.compared_run import describe_data_in_words
 from launch.runs.round_table import RoundTable
@@ -156,12 +157,12 @@ def test_the_advice_on_rejected_updates_fits_the_numbers(make_federation):
     config = build_run_config({"algo": "fedavg", "learning_rate": 7.0})
     data = make_federation([4])
     assert advise_on_rejected(config, data) == ("lower the learning rate (--learning_rate=7, --server_learning_rate=1)")
-    far = dataclasses.replace(data.preprocessing, offset=1e6)
-    assert advise_on_rejected(config, dataclasses.replace(data, preprocessing=far)).startswith(
+    far = dataclasses.replace(data.format.preprocessing, offset=1e6)
+    assert advise_on_rejected(config, change_format(data, preprocessing=far)).startswith(
         "the examples have numbers up to 1e+06: give --standardize=federated"
     )
     scaled = build_run_config({"algo": "fedavg", "standardize": "federated"})
-    assert advise_on_rejected(scaled, dataclasses.replace(data, preprocessing=far)).startswith("lower the learning")
+    assert advise_on_rejected(scaled, change_format(data, preprocessing=far)).startswith("lower the learning")
 
 
 def summarise(reached, **further):

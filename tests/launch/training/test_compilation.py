@@ -5,14 +5,14 @@ import types
 
 import numpy as np
 import pytest
+from small_formats import make_spec
 
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
 from launch.train import main
 from launch.training.compilation import LEAST_STEPS, count_steps, settle_compilation
-from models.catalog import build_model_spec
 
-SMALL = build_model_spec("perceptron", (8,), "float32", 4)
+SMALL = make_spec("perceptron", (8,), "float32", 4)
 DATA = types.SimpleNamespace(num_train=np.array([10, 30, 50]), clients=[None] * 3)
 
 
@@ -41,12 +41,12 @@ def test_long_runs_of_small_models_are_compiled():
     assert settle(rounds=rounds - 1) == "off"
     assert settle(rounds=rounds, runtime="tff") == "off"
     assert settle(rounds=rounds, compile="off") == "off"
-    assert settle(build_model_spec("sensor_student", (32, 3), "float32", 4), rounds=rounds) == "off"
+    assert settle(make_spec("sensor_student", (32, 3), "float32", 4), rounds=rounds) == "off"
 
 
 def test_what_is_asked_for_is_done_or_refused():
     assert settle(rounds=1, compile="on") == "on"
-    quantized = build_model_spec("perceptron", (8,), "float32", 4, quantize="qat")
+    quantized = make_spec("perceptron", (8,), "float32", 4, quantize="qat")
     with pytest.raises(FlagError, match=r"^--compile=on: perceptron cannot be compiled, since quantization"):
         settle(quantized, rounds=1, compile="on")
 

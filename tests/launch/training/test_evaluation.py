@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import change_format, make_format, make_spec
 
-from datasets.federated_data import Archetypes, ClientFiles, DeviceProfiles, FederatedData, Preprocessing
+from datasets.federated_data import Archetypes, ClientFiles, DeviceProfiles, FederatedData
 from datasets.label_format import LabelFormat
 from launch.runs.archetype_metrics import count_mixed, name_archetype_metrics
 from launch.runs.task_columns import find_task_columns
@@ -18,7 +19,6 @@ from launch.training.evaluation import (
     choose_evaluated_clients,
     evaluate_clients,
 )
-from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
 from models.task import build_task
 from tff_algos.protocol import FederatedProcess
@@ -28,7 +28,7 @@ def build_identity_model():
     return tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(2)])
 
 
-SPEC = ModelSpec("dense", build_identity_model, (2,), "uint8", 2, scale=0.5)
+SPEC = ModelSpec("dense", build_identity_model, make_format((2,), "uint8", 2, scale=0.5))
 STRAIGHT = (np.eye(2, dtype=np.float32), np.zeros(2, np.float32))  # the larger input wins
 SWAPPED = (np.eye(2, dtype=np.float32)[::-1].copy(), np.zeros(2, np.float32))  # the smaller input wins
 X = np.array([[2, 0], [0, 2], [4, 0]], np.uint8)
@@ -89,7 +89,7 @@ def test_split(evaluate):
 
 
 def test_same_bits_and_no_dropout():
-    spec = build_model_spec("auto", (15, 3), "float32", 4)
+    spec = make_spec("auto", (15, 3), "float32", 4)
     evaluate = build_evaluator(spec, batch_size=64)
     generator = np.random.default_rng(0)
     weights = tuple(generator.normal(size=w.shape).astype(np.float32) / 10 for w in spec.build().weights)
@@ -116,7 +116,7 @@ def data(tmp_path_factory):
     ones = np.ones(4)
     profiles = DeviceProfiles(ones, ones, ones, ones)
     counts = np.zeros((4, 2), np.int64)
-    return FederatedData("tiny", (2,), "uint8", ("a", "b"), Preprocessing(0.5), tuple(clients), counts, X, Y, profiles)
+    return FederatedData("tiny", make_format((2,), "uint8", 2, 0.5), tuple(clients), counts, X, Y, profiles)
 
 
 @dataclasses.dataclass
@@ -320,7 +320,7 @@ NUMBERS = build_task("regression", 1, label_offset=(10.0,), label_scale=(5.0,))
 @pytest.fixture(scope="module")
 def evaluate_numbers():
     """A model that puts out half the first value: 0, 2, 4 give 0, 1, 2, which are 10, 15, 20 in the labels' unit."""
-    return build_evaluator(dataclasses.replace(SPEC, build=build_one_output, num_classes=1, task=NUMBERS), batch_size=2)
+    return build_evaluator(dataclasses.replace(SPEC, build=build_one_output, task=NUMBERS), batch_size=2)
 
 
 def build_one_output():
@@ -352,7 +352,9 @@ def test_where_lower_is_better_the_worst_tenth_is_the_largest_error(data, evalua
         for split, count in (("test", client.num_test), ("validation", client.num_validation)):
             CLIENT_X[:count].tofile(f"{client.path}.{split}.x")
             np.full(count, 14, np.float32).tofile(f"{client.path}.{split}.y")
-    numbers = dataclasses.replace(data, labels=labels, clients=clients, test_y=np.array([15, 14, 23], np.float32))
+    numbers = dataclasses.replace(
+        change_format(data, labels=labels, class_names=()), clients=clients, test_y=np.array([15, 14, 23], np.float32)
+    )
     process = FixedProcess({"global": FIRST}, ["global"] * 4, is_personal=True)
     measured = build_state_evaluation(process, numbers, evaluate_numbers)((), None)
     errors = [1, math.sqrt(17 / 2), math.sqrt(49 / 4)]

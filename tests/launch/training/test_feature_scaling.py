@@ -8,7 +8,7 @@ import pytest
 
 from launch import evaluate, export, train
 from launch.runs.run_description import describe_data
-from launch.runs.stored_data import check_data_section
+from launch.runs.stored_data import read_data_section
 from launch.settings.flags import FlagError, parse_config
 from launch.tflite.exported_file import ExportedFile
 from launch.training.federation import load_federated_data
@@ -59,7 +59,7 @@ def test_an_unscaled_table_says_how_to_scale(table, tmp_path):
 def test_a_scaled_one_learns_and_keeps_the_numbers(table, scaled_run):
     assert read_summary(scaled_run)["final"]["test_accuracy"] > 0.9
     data = json.loads((scaled_run / "config.json").read_text())["data"]
-    check_data_section(data, scaled_run)
+    read_data_section(data, scaled_run)
     assert data["notes"] == [] and data["feature_deviations"][2] == 1 and data["feature_means"][2] == 7
     stored = np.load(table)["x"].astype(np.float32)
     # Of the train splits, which have eleven twelfths of the rows or so: near the numbers of all.
@@ -94,7 +94,7 @@ def test_every_file_answers_as_keras_on_unscaled_rows(scaled_run, table):
     (folder,) = finished.find_model_folders().values()
     model.set_weights(load_weights(spec, folder))
     rows = np.load(table)["x_test"].astype(np.float32)
-    x = rows[..., None] if spec.input_shape == (3, 1) else rows
+    x = rows[..., None] if spec.format.input_shape == (3, 1) else rows
     expected = model(spec.preprocess(x), training=False).numpy()
     assert len(np.unique(expected.argmax(1))) == 2
     for name in ("float32", "int8"):

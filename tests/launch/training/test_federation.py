@@ -52,7 +52,7 @@ def test_a_building_of_the_flags_is_simulated(tmp_path):
 )
 def test_smoke_gets_random_arrays_of_the_shape(tmp_path, values, shape):
     data = load(tmp_path, **values, smoke=True)
-    assert data.input_shape == shape and len(data.clients) >= 3
+    assert data.format.input_shape == shape and len(data.clients) >= 3
     assert np.isfinite(data.read_split(data.clients[0], "train")[0]).all()
 
 
@@ -89,7 +89,7 @@ FORMAT = ExampleFormat((2,), "float32", ("low", "high"))
 def load(options):
     y = np.arange(60) % 2
     x = np.stack([y, y], axis=1).astype(np.float32)
-    return make_array_dataset("waves", (x, y), (x, y), FORMAT.class_names, FORMAT.preprocessing, np.arange(60) % 4)
+    return make_array_dataset("waves", (x, y), (x, y), FORMAT, np.arange(60) % 4)
 
 DATASET = Dataset("waves", loader=load, format=FORMAT, clients="buoys", partition="natural")
 """
@@ -160,10 +160,12 @@ def test_a_file_is_read_by_its_flags(tmp_path):
     np.savez(tmp_path / "mine.npz", x=x.astype(np.uint8), y=np.arange(60) % 3, client=np.arange(60) // 6)
     values = {"dataset": "npz", "npz": str(tmp_path / "mine.npz")}
     data = load(tmp_path, **values)
-    assert data.input_shape == (5, 6, 2) and data.reading == "images of 5 x 6 pixels, 2 channels, scaled by 1/255"
+    assert (
+        data.format.input_shape == (5, 6, 2) and data.reading == "images of 5 x 6 pixels, 2 channels, scaled by 1/255"
+    )
     assert len(data.clients) == 10 and len(data.notes) == 1
     data = load(tmp_path, **values, layout="features", scale="1/16")
-    assert data.input_shape == (60, 1) and data.reading == "60 features, scaled by 1/16" and data.notes == ()
+    assert data.format.input_shape == (60, 1) and data.reading == "60 features, scaled by 1/16" and data.notes == ()
 
 
 def test_our_own_data_get_no_notes(tmp_path):

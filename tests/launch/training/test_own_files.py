@@ -27,9 +27,9 @@ def write_table(path, num_rows=120):
 def test_the_clients_of_a_table_are_the_clients_of_a_run(tmp_path):
     write_table(tmp_path / "mine.csv")
     data = load("--data=mine.csv")
-    assert (data.dataset, data.input_shape, data.class_names) == ("mine", (2, 1), ("0", "1"))
+    assert (data.dataset, data.format.input_shape, data.format.class_names) == ("mine", (2, 1), ("0", "1"))
     assert [client.name for client in data.clients] == ["../up", "Zoë", "bob"]
-    assert data.feature_names == ("a", "b") and "client user (by its name)" in data.reading
+    assert data.format.feature_names == ("a", "b") and "client user (by its name)" in data.reading
     # In order of time, so that a client's test examples come after those that it trains on.
     last = max(np.fromfile(f"{data.clients[1].path}.train.x", np.float32).reshape(-1, 2)[:, 0])
     assert last < min(np.fromfile(f"{data.clients[1].path}.test.x", np.float32).reshape(-1, 2)[:, 0])
@@ -37,12 +37,12 @@ def test_the_clients_of_a_table_are_the_clients_of_a_run(tmp_path):
 
 def test_windows_and_partitions_that_mix_are_for_files_too(tmp_path):
     write_table(tmp_path / "mine.csv")
-    assert load("--data=mine.csv", "--window=4", "--window_step=2").input_shape == (4, 2)
+    assert load("--data=mine.csv", "--window=4", "--window_step=2").format.input_shape == (4, 2)
     mixed = load("--data=mine.csv", "--partition=iid", "--num_clients=4", "--scale=0.1")
     assert [client.name for client in mixed.clients] == [f"client_{n}" for n in range(4)]
-    assert mixed.preprocessing.scale == 0.1
+    assert mixed.format.preprocessing.scale == 0.1
     told = load("--data=mine.csv", "--label_column=a", "--feature_columns=b")
-    assert told.labels.task == "regression" and len(told.clients) == 3
+    assert told.format.labels.task == "regression" and len(told.clients) == 3
 
 
 def test_folders_of_images_and_of_arrays(tmp_path):
@@ -52,13 +52,13 @@ def test_folders_of_images_and_of_arrays(tmp_path):
             for n in range(8):
                 PIL.Image.new("RGB", (6, 4), (n, 0, 0)).save(tmp_path / "photos" / client / name / f"{n}.png")
     photos = load("--data=photos", "--image_size=5", "--image_colour=grey")
-    assert photos.input_shape == (5, 5, 1) and [client.name for client in photos.clients] == ["ann", "bob"]
+    assert photos.format.input_shape == (5, 5, 1) and [client.name for client in photos.clients] == ["ann", "bob"]
     (tmp_path / "arrays" / "train").mkdir(parents=True)
     for n in range(3):
         arrays = {"x": np.zeros((20, 6, 5), np.float32), "y": np.arange(20) % 2}
         np.savez_compressed(tmp_path / "arrays" / "train" / f"{n}.npz", data=arrays)
-    assert load("--data=arrays").input_shape == (6, 5)
-    assert load("--data=arrays", "--layout=features").input_shape == (30, 1)
+    assert load("--data=arrays").format.input_shape == (6, 5)
+    assert load("--data=arrays", "--layout=features").format.input_shape == (30, 1)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from launch.runs.run_description import describe_data
 from launch.runtimes.in_process import run_in_process
 from launch.settings.run_config import build_run_config
 from launch.training.federation import build_spec, load_federated_data
@@ -76,7 +75,7 @@ def quantized(monkeypatch) -> list[Quantized]:
 def make_process(runtime: str, folder) -> Any:
     config = build_run_config({**VALUES, "runtime": runtime, "client_dir": str(folder)})
     data = load_federated_data(config)
-    return build_process(config, build_spec(config, describe_data(data)), data)
+    return build_process(config, build_spec(config, data.format), data)
 
 
 def run_two_rounds(runtime: str, folder) -> Any:

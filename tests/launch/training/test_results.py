@@ -187,7 +187,7 @@ def test_the_end_is_that_of_all_clients_where_rounds_have_a_sample(
     """One client has a test split, of two examples with different labels. The table of the rounds says nothing."""
     data = make_federation([4, 6])
     client = dataclasses.replace(data.clients[1], num_test=2)
-    np.zeros((2, *data.input_shape), data.input_dtype).tofile(f"{client.path}.test.x")
+    np.zeros((2, *data.format.input_shape), data.format.input_dtype).tofile(f"{client.path}.test.x")
     np.array([0, 1], np.int32).tofile(f"{client.path}.test.y")
     data = dataclasses.replace(data, clients=(data.clients[0], client))
     weights = tuple(linear_spec.build().get_weights())

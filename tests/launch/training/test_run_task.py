@@ -1,11 +1,9 @@
 """The task of a run, from its data and its flags; and what does not go with it, one line."""
 
-import dataclasses
-
 import pytest
+from small_formats import change_format
 
 from datasets.label_format import LabelFormat
-from launch.runs.run_description import describe_data
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import describe_outputs, find_largest_input
 from launch.training.federation import build_run_task
@@ -27,8 +25,8 @@ def make_data(make_federation):
     federation = make_federation([4, 6])
 
     def make(task):
-        names = federation.class_names if task in ("classification", "multi_label") else ()
-        return dataclasses.replace(federation, labels=FORMATS[task], class_names=names)
+        names = federation.format.class_names if task in ("classification", "multi_label") else ()
+        return change_format(federation, labels=FORMATS[task], class_names=names)
 
     return make
 
@@ -40,16 +38,20 @@ def make_config(**flags):
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_task_of_a_run_is_that_of_its_data(make_data, name):
     data = make_data(name)
-    task = build_run_task(make_config(), describe_data(data))
-    assert (task.kind.name, task.num_outputs, task.label_shape) == (name, data.num_outputs, data.labels.shape)
-    assert (task.label_offset, task.label_scale) == (data.labels.offset, data.labels.scale)
-    assert (task.padding_label, task.oov_label) == (data.labels.padding, data.labels.oov)
+    task = build_run_task(make_config(), data.format)
+    assert (task.kind.name, task.num_outputs, task.label_shape) == (
+        name,
+        data.format.num_outputs,
+        data.format.labels.shape,
+    )
+    assert (task.label_offset, task.label_scale) == (data.format.labels.offset, data.format.labels.scale)
+    assert (task.padding_label, task.oov_label) == (data.format.labels.padding, data.format.labels.oov)
 
 
 def test_the_loss_is_that_of_the_flags(make_data):
-    described = describe_data(make_data("regression"))
-    assert build_run_task(make_config(), described).loss == "squared"
-    task = build_run_task(make_config(loss="huber", huber_delta=0.25), described)
+    example_format = make_data("regression").format
+    assert build_run_task(make_config(), example_format).loss == "squared"
+    task = build_run_task(make_config(loss="huber", huber_delta=0.25), example_format)
     assert (task.loss, task.huber_delta) == ("huber", 0.25)
 
 
@@ -82,4 +84,4 @@ def test_the_line_on_the_data_says_what_a_model_tells(make_data):
 
 
 def test_tokens_are_no_large_numbers(make_data):
-    assert find_largest_input(dataclasses.replace(make_data("next_token"), takes_tokens=True)) == 0
+    assert find_largest_input(change_format(make_data("next_token"), input_dtype="uint8", takes_tokens=True)) == 0

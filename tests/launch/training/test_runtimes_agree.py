@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from launch.runs.nested_state import flatten_state, pack_state
-from launch.runs.run_description import describe_data
 from launch.settings.run_config import RunConfig, build_run_config
 from launch.training.federation import build_spec, load_federated_data
 from launch.training.run_runtime import open_run_runtime, settle_device
@@ -150,7 +149,7 @@ def run_rounds(runtime: str, values: dict[str, Any], folder, prepare: Callable =
     data = load_federated_data(config)
     rounds = Rounds([], [], [], [], [])
     with open_run_runtime(config, str(folder / f"{runtime}.log")):
-        process = build_process(config, build_spec(config, describe_data(data)), data)
+        process = build_process(config, build_spec(config, data.format), data)
         before = state = prepare(process.initialize())
         for _ in range(ROUNDS):
             before = state

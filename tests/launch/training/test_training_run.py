@@ -8,6 +8,7 @@ import sys
 import types
 
 import pytest
+from small_formats import make_spec
 
 from launch.comparison import page
 from launch.runs.errors import RunStopped
@@ -23,7 +24,6 @@ from launch.training.training_run import (
     has_one_model,
     write_page,
 )
-from models.catalog import build_model_spec
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -88,7 +88,7 @@ def test_models_are_built_once_to_be_measured_and_announced(capsys):
     def count(spec):
         return dataclasses.replace(spec, build=lambda: builds.append(spec.name) or spec.build())
 
-    spec = build_model_spec("auto", (8, 8, 1), "uint8", 10)
+    spec = make_spec("auto", (8, 8, 1), "uint8", 10)
     counted = dataclasses.replace(count(spec), teacher=count(spec.teacher))
     assert sum(shape[0] for shape in counted.weight_shapes) > 0
     announce_model(build_run_config({"algo": "fedsikd"}), counted)
@@ -98,7 +98,7 @@ def test_models_are_built_once_to_be_measured_and_announced(capsys):
 
 @pytest.mark.parametrize("flags", [{"algo": "fedavg"}, {"algo": "fedcd"}, {"algo": "fedsikd", "label_weight": 1.0}])
 def test_a_teacher_that_is_not_trained_is_not_announced(flags, capsys):
-    announce_model(build_run_config(flags), build_model_spec("auto", (8, 8, 1), "uint8", 10))
+    announce_model(build_run_config(flags), make_spec("auto", (8, 8, 1), "uint8", 10))
     assert capsys.readouterr().out == "model    image_student (17,194 parameters)\n"
 
 

@@ -6,6 +6,7 @@ import importlib
 import numpy as np
 import pytest
 import threadpoolctl
+from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.building.readings import BUILDING_FORMAT
@@ -46,8 +47,7 @@ def test_knowing_the_sensor_makes_the_difference():
         "building",
         (x[:600], y[:600]),
         (x[600:], y[600:]),
-        BUILDING_FORMAT.class_names,
-        BUILDING_FORMAT.preprocessing,
+        format_of(x[:600], BUILDING_FORMAT.class_names, BUILDING_FORMAT.preprocessing),
         clients=sensors[:600],
         test_clients=sensors[600:],
     )
@@ -60,8 +60,7 @@ def test_the_majority_is_that_of_each_sensor_s_train_days():
         "building",
         (np.zeros((4, 8), np.float32), np.array([1, 1, 0, 2])),
         (np.zeros((3, 8), np.float32), np.array([1, 0, 2])),
-        BUILDING_FORMAT.class_names,
-        BUILDING_FORMAT.preprocessing,
+        format_of(np.zeros((4, 8), np.float32), BUILDING_FORMAT.class_names, BUILDING_FORMAT.preprocessing),
         clients=np.array([0, 0, 0, 1]),
         test_clients=np.array([0, 0, 1]),
     )

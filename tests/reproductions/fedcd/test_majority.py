@@ -4,10 +4,10 @@ import pathlib
 
 import numpy as np
 import pytest
+from small_formats import format_of
 
 from datasets.archetypes import draw_clients
 from datasets.arrays import make_array_dataset
-from datasets.federated_data import Preprocessing
 from datasets.partition_settings import ArchetypeSettings
 from launch.runs.columns import MAJORITY_ACCURACY
 from launch.runs.run_archive import open_runs
@@ -40,7 +40,7 @@ def test_images_of_a_label_are_as_many_as_the_settings_say():
     y = np.repeat(np.arange(10), 60).astype(np.int64)
     x = np.zeros((600, 1), np.float32)
     names = tuple(map(str, range(10)))
-    arrays = make_array_dataset("even", (x, y), (x, y), names, Preprocessing())
+    arrays = make_array_dataset("even", (x, y), (x, y), format_of(x, names))
     flags = BIASED | {"bias_max": 0.7}
     settings = ArchetypeSettings(**{name: value for name, value in flags.items() if name not in ("partition", "seed")})
     drawn = draw_clients(arrays, "hierarchical", settings, 1)

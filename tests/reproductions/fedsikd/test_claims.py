@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from small_formats import make_spec
 
 from launch.runs.run_records import resolve_experiment
 from launch.settings.experiments import get_experiment, list_experiments
@@ -88,12 +89,11 @@ COSTS = {
 
 
 def test_costs_are_those_of_the_models():
-    from models.catalog import build_model_spec
     from models.model_cost import count_multiply_accumulates, count_parameters
 
     for (kind, shape, num_classes), *costs in COSTS.values():
         for part, cost in zip(("student", "teacher"), costs, strict=True):
-            spec = build_model_spec(f"{kind}_{part}", shape, "float32", num_classes)
+            spec = make_spec(f"{kind}_{part}", shape, "float32", num_classes)
             assert (count_parameters(spec), count_multiply_accumulates(spec)) == cost
 
 

@@ -255,7 +255,7 @@ def test_too_few_examples_are_refused(build):
 def test_dropout_repeats_with_the_state(build, linear_spec):
     def build_model():
         layers = [tf.keras.layers.Dense(8), StatelessDropout(0.5), tf.keras.layers.Dense(3)]
-        return tf.keras.Sequential([tf.keras.Input(linear_spec.input_shape), *layers])
+        return tf.keras.Sequential([tf.keras.Input(linear_spec.format.input_shape), *layers])
 
     process = build(CONFIG, spec=dataclasses.replace(linear_spec, build=build_model))
     state = process.initialize()
@@ -269,7 +269,9 @@ def test_a_quantized_model_is_refused(build, linear_spec):
 
 def test_a_model_with_weights_that_are_not_trained_is_refused(build, linear_spec):
     def build_model():
-        return tf.keras.Sequential([tf.keras.Input(linear_spec.input_shape), tf.keras.layers.BatchNormalization()])
+        return tf.keras.Sequential(
+            [tf.keras.Input(linear_spec.format.input_shape), tf.keras.layers.BatchNormalization()]
+        )
 
     spec = dataclasses.replace(linear_spec, build=build_model)
     with pytest.raises(ConfigError, match=f"model={spec.name}: expected a model whose weights are all trained"):
@@ -286,7 +288,9 @@ def test_a_model_with_weights_that_are_not_trained_is_refused(build, linear_spec
 )
 def test_a_model_with_terms_that_meta_gradients_do_not_heed_is_refused(build, linear_spec, options, found):
     def build_model():
-        return tf.keras.Sequential([tf.keras.Input(linear_spec.input_shape), tf.keras.layers.Dense(3, **options)])
+        return tf.keras.Sequential(
+            [tf.keras.Input(linear_spec.format.input_shape), tf.keras.layers.Dense(3, **options)]
+        )
 
     spec = dataclasses.replace(linear_spec, build=build_model)
     with pytest.raises(ConfigError, match=f"model={spec.name}: expected a model without {found}"):

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format
 
 from models.model_spec import ModelSpec
 from tff_algos.apfl.config import APFLConfig
@@ -152,7 +153,7 @@ def build_normed():
 @pytest.mark.slow
 def test_statistics_of_w_and_of_the_mixture_are_apart(build, share_graphs, run, get_bytes):
     """w's are those of FedAvg, to the byte."""
-    data, spec = build(TRAINING).clients, ModelSpec("normed", build_normed, (4,), "float32", 3)
+    data, spec = build(TRAINING).clients, ModelSpec("normed", build_normed, make_format((4,)))
     process = build_apfl_process(spec, data, APFLConfig(SEVERAL_BATCHES, alpha=0.5), seed=2)
     (*_, state), _ = run(process)
     (*_, expected), _ = run(build_fed_avg_process(spec, data, FedAvgConfig(SEVERAL_BATCHES), seed=2))

@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from small_formats import change_format, make_spec
 
 from datasets.catalog import load_arrays
 from datasets.federate import PartitionSettings, build_federated_data
 from launch.training.evaluation import build_evaluator, build_state_evaluation
-from models.catalog import build_model_spec
 from tff_algos.client.cohort import tell_clients
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
@@ -29,7 +29,7 @@ def find_statistics(spec):
 
 @pytest.fixture(scope="module")
 def spec():
-    return build_model_spec("image_cnn10", SHAPE, "float32", 3, width=0.125)
+    return make_spec("image_cnn10", SHAPE, width=0.125)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def images(make_federation):
     for client, brightness in zip(data.clients, (1.0, 3.0), strict=True):
         x = brightness * rng.normal(size=(client.num_train, *SHAPE))
         x.astype(np.float32).tofile(f"{client.path}.train.x")
-    return dataclasses.replace(data, input_shape=SHAPE)
+    return change_format(data, input_shape=SHAPE)
 
 
 def test_the_servers_statistics_are_the_weighted_mean_of_the_clients(run_round, spec, images):
@@ -83,7 +83,7 @@ def test_the_statistics_follow_every_step_by_hand(run_round, spec, images):
 def test_the_ten_layers_learn_the_digits(tff_runtime, tmp_path):
     """Evaluated with the moving statistics: were these left behind, the accuracy would stay near that of guessing."""
     data = build_federated_data(load_arrays("digits"), PartitionSettings("iid", 4), str(tmp_path))
-    spec = build_model_spec("image_cnn10", data.input_shape, data.input_dtype, 10, 1 / 16, width=0.125)
+    spec = make_spec("image_cnn10", data.format.input_shape, data.format.input_dtype, 10, scale=1 / 16, width=0.125)
     training = LocalTrainingConfig(epochs=2, batch_size=32, optimizer="sgd", learning_rate=0.05, momentum=0.9)
     process = build_fed_avg_process(spec, data, FedAvgConfig(training=training), seed=0)
     evaluate, state = build_evaluator(spec), process.initialize()

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format
 
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 
 
 def make_spec(dtype):
-    return ModelSpec("any", lambda: None, (2, 3), dtype, 3)
+    return ModelSpec("any", lambda: None, make_format((2, 3), dtype, 3))
 
 
 def read_in_graph(path, split, spec):

@@ -6,6 +6,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format
 
 from models.model_spec import ModelSpec
 from models.task import build_task
@@ -25,8 +26,10 @@ def build_tagger():
     return tf.keras.Sequential([tf.keras.Input((2,), dtype="int32"), LAYERS.Embedding(5, 4), LAYERS.Dense(5)])
 
 
-DENSE = ModelSpec("dense", build_dense, (3,), "float32", 4)
-TAGGER = ModelSpec("tagger", build_tagger, (2,), "int32", 5, task=build_task("next_token", 5, (2,)), takes_tokens=True)
+DENSE = ModelSpec("dense", build_dense, make_format((3,), "float32", 4))
+TAGGER = ModelSpec(
+    "tagger", build_tagger, make_format((2,), "int32", 5, takes_tokens=True), task=build_task("next_token", 5, (2,))
+)
 RNG = np.random.default_rng(3)
 START = {
     spec.name: tuple(RNG.normal(size=shape).astype(np.float32) for shape in spec.weight_shapes)
@@ -44,7 +47,7 @@ def draw(spec, num_examples):
 def trace(spec, config, with_options):
     """Training in a plain graph, as in a TFF computation, compiled and not, as a function of examples and steps."""
     with tf.Graph().as_default():
-        x = tf.compat.v1.placeholder(spec.input_dtype, (None, *spec.input_shape))
+        x = tf.compat.v1.placeholder(spec.format.input_dtype, (None, *spec.format.input_shape))
         y = tf.compat.v1.placeholder(tf.int32, (None, *spec.task.label_shape))
         num_steps = tf.compat.v1.placeholder(tf.int32, ())
         start = tuple(map(tf.constant, START[spec.name]))

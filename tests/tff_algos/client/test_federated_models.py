@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format, make_spec
 
-from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
 from models.task import build_task
 from tff_algos.client.local_training import train_locally
@@ -16,10 +16,10 @@ TEXT = build_task("next_token", 7, (6,))
 def build_spec(name, precision="float32"):
     if name == "logistic_regression":
         labels = build_task("multi_label", 3, (3,))
-        return build_model_spec(name, (9,), "float32", 3, task=labels, precision=precision)
+        return make_spec(name, (9,), task=labels, precision=precision)
     if name.startswith("char"):
-        return build_model_spec(name, (6,), "int32", 7, task=TEXT, takes_tokens=True, precision=precision)
-    return build_model_spec(name, (8, 8, 1), "uint8", 2, 1 / 16, precision=precision)
+        return make_spec(name, (6,), "int32", 7, takes_tokens=True, task=TEXT, precision=precision)
+    return make_spec(name, (8, 8, 1), "uint8", 2, scale=1 / 16, precision=precision)
 
 
 def draw(name):
@@ -80,7 +80,10 @@ def test_tokens_that_were_not_seen_keep_their_embedding():
         layers = [tf.keras.layers.Embedding(7, 4), tf.keras.layers.Dense(7)]
         return tf.keras.Sequential([tf.keras.Input((6,), dtype="int32"), *layers])
 
-    spec, (x, y) = ModelSpec("embedded", build, (6,), "int32", 7, task=TEXT, takes_tokens=True), draw("char_gru")
+    spec, (x, y) = (
+        ModelSpec("embedded", build, make_format((6,), "int32", 7, takes_tokens=True), task=TEXT),
+        draw("char_gru"),
+    )
     config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=16)
     weights = tuple(tf.constant(weight) for weight in spec.build().get_weights())
     result = train_locally(spec, config, weights, tf.constant(x), tf.constant(y), tf.constant((1, 2)), tf.constant(0.1))

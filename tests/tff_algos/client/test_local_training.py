@@ -6,8 +6,8 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format, make_spec
 
-from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
 from models.stateless_dropout import StatelessDropout
 from tff_algos.client import training_steps
@@ -27,8 +27,8 @@ def build_dropping():
     return tf.keras.Sequential(layers)
 
 
-SCALAR = ModelSpec("scalar", build_scalar, (1,), "float32", 2)
-DROPPING = ModelSpec("dropping", build_dropping, (16,), "float32", 16)
+SCALAR = ModelSpec("scalar", build_scalar, make_format((1,), "float32", 2))
+DROPPING = ModelSpec("dropping", build_dropping, make_format((16,), "float32", 16))
 
 
 def square_loss(batch):
@@ -55,7 +55,7 @@ def trace(spec, config, loss_fn, signature):
 
 
 def train(spec, config, weights, x, y, seed=(1, 2), rate=0.1, loss_fn=None, **options):
-    client = {"x": np.asarray(x, spec.input_dtype), "y": np.int32(y), "seed": np.int32(seed)}
+    client = {"x": np.asarray(x, spec.format.input_dtype), "y": np.int32(y), "seed": np.int32(seed)}
     given = {"weights": weights, **client, "learning_rate": np.float32(rate), **options}
     given = {
         name: [np.asarray(each) for each in (value if name in MODELS else [value])] for name, value in given.items()
@@ -105,7 +105,7 @@ def test_autograph_rewrites_the_loop_and_the_users_layers_and_no_more(monkeypatc
             return state, weights
 
     monkeypatch.setattr(training_steps, "build_optimizer", lambda *_: OwnOptimizer())
-    spec = ModelSpec("own", build, (1,), "float32", 2)
+    spec = ModelSpec("own", build, make_format((1,), "float32", 2))
     config = LocalTrainingConfig(epochs=1, batch_size=2)
     train(spec, config, (np.ones((1, 2), np.float32),), [[2.0], [1.0]], [0, 1])
     assert seen == {"layer": "ENABLED", "optimizer": "DISABLED"}
@@ -144,7 +144,7 @@ def test_kernels_decay_and_biases_and_scales_do_not():
         hidden = tf.keras.layers.BatchNormalization()(tf.keras.layers.Dense(3)(inputs))
         return tf.keras.Model(inputs, tf.keras.layers.Dense(2)(hidden))
 
-    spec = ModelSpec("normalized", build, (2,), "float32", 2)
+    spec = ModelSpec("normalized", build, make_format((2,), "float32", 2))
     names = [variable.name.split("/")[-1].split(":")[0] for variable in spec.build().weights]
     start = [np.full(weight.shape, 2.0, np.float32) for weight in spec.build().weights]
     config = LocalTrainingConfig(optimizer="sgd", epochs=1, batch_size=4, weight_decay=0.25)
@@ -283,7 +283,7 @@ def test_integer_weights_are_not_in_the_update():
         model.layers[1].add_weight(name="counter", shape=(), dtype=tf.int32, initializer="zeros", trainable=False)
         return model
 
-    spec = ModelSpec("counting", build, (1,), "float32", 2)
+    spec = ModelSpec("counting", build, make_format((1,), "float32", 2))
     start = [np.float32([[1.0]]), np.int32(5)]
     config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=2)
     result = train(spec, config, start, [[2.0], [1.0]], [0, 3], loss_fn=square_loss)
@@ -388,7 +388,7 @@ def test_bfloat16_trains_float32_weights_much_like_float32(model):
     config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=16)
     results = []
     for precision in ("float32", "bfloat16"):
-        spec = build_model_spec(model, (8, 8, 1), "uint8", 2, 1 / 16, precision=precision, **width)
+        spec = make_spec(model, (8, 8, 1), "uint8", 2, scale=1 / 16, precision=precision, **width)
         tf.keras.utils.set_random_seed(0)
         results.append(train(spec, config, spec.build().get_weights(), x, y, rate=0.01))
     whole, mixed = (np.concatenate([np.ravel(delta) for delta in result.weights_delta]) for result in results)

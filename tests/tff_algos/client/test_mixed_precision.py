@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from small_formats import make_spec
 
-from models.catalog import build_model_spec
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_sikd.config import FedSiKDConfig
@@ -18,7 +18,7 @@ def test_a_round_is_in_float32_and_repeats(tff_runtime, make_federation, algorit
     data = make_federation([9, 12, 30])
     states = []
     for precision in ("bfloat16", "float32"):
-        spec = build_model_spec("perceptron", data.input_shape, "float32", 3, precision=precision)
+        spec = make_spec("perceptron", data.format.input_shape, precision=precision)
         if algorithm == "fed_avg":
             process = build_fed_avg_process(spec, data, FedAvgConfig(training=TRAINING), 0)
         else:

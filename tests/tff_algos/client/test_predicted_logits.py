@@ -2,8 +2,8 @@
 
 import numpy as np
 import tensorflow as tf
+from small_formats import make_spec
 
-from models.catalog import build_model_spec
 from tff_algos.client.local_training import predict_logits
 
 
@@ -17,6 +17,6 @@ def test_predicted_logits_equal_the_model_in_batches(linear_spec):
 
 
 def test_predicted_logits_of_a_bfloat16_model_are_float32():
-    spec = build_model_spec("perceptron", (4,), "float32", 3, precision="bfloat16")
+    spec = make_spec("perceptron", (4,), precision="bfloat16")
     weights = tuple(tf.constant(weight) for weight in spec.build().get_weights())
     assert predict_logits(spec, weights, tf.ones((5, 4))).dtype == tf.float32

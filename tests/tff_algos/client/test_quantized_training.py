@@ -1,11 +1,9 @@
 """Quantization-aware training in a federated round: what becomes of ranges and counters, and the late start."""
 
-import dataclasses
-
 import numpy as np
 import pytest
+from small_formats import change_format, make_spec
 
-from models.catalog import build_model_spec
 from models.quantization import build_quantized_spec
 from tff_algos.client.cohort import tell_clients
 from tff_algos.fed_avg.config import FedAvgConfig
@@ -34,7 +32,7 @@ def make_images(tmp_path, make_federation):
         for client, brightness in zip(data.clients, (1.0, 3.0), strict=True):
             x = brightness * rng.normal(size=(client.num_train, *shape))
             x.astype(np.float32).tofile(f"{client.path}.train.x")
-        return dataclasses.replace(data, input_shape=shape)
+        return change_format(data, input_shape=shape)
 
     return make
 
@@ -43,7 +41,7 @@ def make_images(tmp_path, make_federation):
 def test_the_servers_ranges_are_the_mean_of_the_clients(build_mean_round, make_images, model):
     shape = STUDENTS.get(model, (4,))
     data = make_images(shape)
-    spec = build_model_spec(model, shape, "float32", 3, quantize="qat")
+    spec = make_spec(model, shape, quantize="qat")
     initial = initialize_weights(spec, 0)
     run_round = build_mean_round(spec, TRAINING, initial)
     inputs = tell_clients(data, np.arange(2), np.zeros(2, int), "examples", TRAINING, 0, "training", 1)

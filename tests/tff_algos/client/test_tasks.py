@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import format_of, make_format
 
 from datasets.arrays import make_array_dataset
 from datasets.federate import PartitionSettings, build_federated_data
-from datasets.federated_data import Preprocessing
 from datasets.label_format import LabelFormat
 from models.model_spec import ModelSpec
-from models.task import build_task
+from models.task import build_format_task, build_task
 from tff_algos.client.client_data import read_split
 from tff_algos.client.client_evaluation import LOSSES, build_client_evaluation
 from tff_algos.client.fine_tuning import build_fine_tuning_steps
@@ -38,14 +38,10 @@ def build_text_model(task):
     return tf.keras.Model(x, tf.keras.layers.Dense(NUM_TOKENS)(tf.keras.layers.Embedding(NUM_TOKENS, 4)(x)))
 
 
-def make_spec(task):
-    if task.kind.name == "next_token":
-        build, shape, dtype = build_text_model, task.label_shape, "int32"
-    else:
-        build, shape, dtype = build_dense, (3,), "float32"
-    build_model = lambda: build(task)
-    is_text = dtype == "int32"
-    return ModelSpec(task.kind.name, build_model, shape, dtype, task.num_outputs, task=task, takes_tokens=is_text)
+def make_spec(example_format):
+    task = build_format_task(example_format)
+    build = build_text_model if example_format.takes_tokens else build_dense
+    return ModelSpec(task.kind.name, lambda: build(task), example_format)
 
 
 def make_examples(name):
@@ -71,12 +67,11 @@ def make_data(tmp_path):
 
     def make(name):
         x, y, labels, class_names = make_examples(name)
-        options = {"labels": labels, "takes_tokens": name == "next_token"}
-        arrays = make_array_dataset("toy", (x, y), (x, y), class_names, Preprocessing(), **options)
+        example_format = format_of(x, class_names, labels=labels, takes_tokens=name == "next_token")
+        arrays = make_array_dataset("toy", (x, y), (x, y), example_format)
         settings = PartitionSettings("iid", 3, validation_fraction=0.25)
         data = build_federated_data(arrays, settings, str(tmp_path / "shards"))
-        options = {"label_offset": labels.offset, "label_scale": labels.scale}
-        return make_spec(build_task(name, data.num_outputs, labels.shape, **options)), data
+        return make_spec(data.format), data
 
     return make
 
@@ -134,13 +129,13 @@ def test_a_step_on_one_batch_goes_down_the_mean_over_tokens(make_data):
 def test_masked_tokens_of_length_1_train_as_classification(make_data):
     _, data = make_data("classification")
     x, y = data.read_split(data.clients[0], "train")
-    classes = make_spec(build_task("classification", 3))
+    classes = make_spec(make_format((3,)))
 
     def build():
         inputs = tf.keras.Input((3,))
         return tf.keras.Model(inputs, tf.keras.layers.Reshape((1, 3))(tf.keras.layers.Dense(3)(inputs)))
 
-    tokens = ModelSpec("tokens", build, (3,), "float32", 3, task=build_task("next_token", 3, (1,), padding_label=-1))
+    tokens = ModelSpec("tokens", build, make_format((3,)), task=build_task("next_token", 3, (1,), padding_label=-1))
     weights = draw_weights(classes)
     config = LocalTrainingConfig(epochs=3, batch_size=5)
     arguments = (tf.constant([3, 4]), tf.constant(0.1))

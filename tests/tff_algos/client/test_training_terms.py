@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format
 
 from models.model_spec import ModelSpec
 from models.training_terms import find_training_terms
@@ -95,7 +96,7 @@ def square_loss(batch):
 
 def train(build, weights, x, y, epochs=1, shape=(1,), rate=0.1, **options):
     """In a plain graph, as in a TFF computation, where Keras keeps losses in another way than in eager mode."""
-    spec = ModelSpec("own", build, shape, "float32", 2)
+    spec = ModelSpec("own", build, make_format(shape, "float32", 2))
     config = LocalTrainingConfig(epochs=epochs, optimizer="sgd", batch_size=len(y))
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         x, y = tf.constant(x, tf.float32), tf.constant(y, tf.int32)
@@ -176,7 +177,7 @@ def test_a_frozen_layer_stays_and_its_constraint_does_nothing():
 def test_a_model_without_any_is_trained_by_the_same_graph(monkeypatch):
     def trace():
         with tf.Graph().as_default() as graph:
-            spec = ModelSpec("own", build_scalar, (1,), "float32", 2)
+            spec = ModelSpec("own", build_scalar, make_format((1,), "float32", 2))
             seed, weights = tf.constant([1, 2]), (tf.ones((1, 1)),)
             train_locally(
                 spec, LocalTrainingConfig(), weights, tf.ones((2, 1)), tf.zeros(2, tf.int32), seed, tf.constant(0.1)

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from small_formats import make_format
 
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
@@ -195,7 +196,7 @@ def test_batch_norm_statistics_reach_the_server(tff_runtime, make_federation):
         return tf.keras.Sequential(layers)
 
     data = make_federation([6, 18])
-    spec = ModelSpec("normalised", build, (4,), "float32", 3)
+    spec = ModelSpec("normalised", build, make_format((4,)))
     names = [variable.name for variable in build().weights]
     moving_mean = next(i for i, name in enumerate(names) if "moving_mean" in name)
     training = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=18)

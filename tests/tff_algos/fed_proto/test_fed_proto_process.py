@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format
 
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
@@ -41,7 +42,7 @@ def build_wide():
 
 
 SMALL, LARGE, WIDE = (
-    ModelSpec(name, build, (4,), "float32", 3)
+    ModelSpec(name, build, make_format((4,)))
     for name, build in (("small", build_small), ("large", build_large), ("wide", build_wide))
 )
 BOTH = dataclasses.replace(SMALL, peers=(LARGE,))  # clients 0 and 2 have the small model, client 1 the large one

@@ -4,8 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from small_formats import change_format
 
-from datasets.federated_data import Preprocessing
+from datasets.example_format import Preprocessing
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_sikd.config import FedSiKDConfig
@@ -322,7 +323,7 @@ def test_privacy_changes_what_is_shared_and_says_what_it_costs(tff_runtime, make
 
 
 def test_privacy_needs_a_known_range(make_federation, linear_spec):
-    data = dataclasses.replace(make_federation(SIZES), preprocessing=Preprocessing())
+    data = change_format(make_federation(SIZES), preprocessing=Preprocessing())
     with pytest.raises(ConfigError, match="no known range"):
         build_fed_sikd_process(linear_spec, data, make_config(privacy_epsilon=1.0), seed=0)
 

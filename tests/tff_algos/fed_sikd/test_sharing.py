@@ -1,12 +1,11 @@
 """What the server collects of the clients, against NumPy and SciPy on the preprocessed examples."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy import stats
+from small_formats import change_format
 
-from datasets.federated_data import Preprocessing
+from datasets.example_format import Preprocessing
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.sharing import build_statistics_sharing, take_noisy_sizes, take_statistics
 
@@ -27,7 +26,7 @@ def test_statistics_are_those_of_the_preprocessed_examples(
     tff_runtime, make_federation, linear_spec, kind, axis, num_columns
 ):
     data = make_federation([9, 12, 30, 3, 17, 8, 21, 6, 13])
-    spec = dataclasses.replace(linear_spec, scale=1 / 16, offset=0.25)
+    spec = change_format(linear_spec, preprocessing=Preprocessing(1 / 16, 0.25))
     sharing = build_statistics_sharing(spec, data, FedSiKDConfig(statistics=kind), seed=5)
     collected = sharing.collect()
     assert collected.shape == (9, num_columns) and collected.dtype == np.float64
@@ -38,8 +37,8 @@ def test_statistics_are_those_of_the_preprocessed_examples(
 
 @pytest.mark.parametrize(("kind", "axis"), [("scalar", None), ("per_feature", 0)])
 def test_private_statistics_with_next_to_no_noise_are_the_same(tff_runtime, make_federation, linear_spec, kind, axis):
-    data = dataclasses.replace(make_federation([200, 300]), preprocessing=Preprocessing(1 / 16, 0, (-0.25, 0.25)))
-    spec = dataclasses.replace(linear_spec, scale=1 / 16)
+    data = change_format(make_federation([200, 300]), preprocessing=Preprocessing(1 / 16, 0, (-0.25, 0.25)))
+    spec = change_format(linear_spec, preprocessing=data.format.preprocessing)
     config = FedSiKDConfig(statistics=kind, privacy_epsilon=1e8)
     shared = build_statistics_sharing(spec, data, config, seed=5).collect()
     np.testing.assert_allclose(take_noisy_sizes(shared), [200, 300], atol=1e-2)

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format
 
 from models.model_spec import ModelSpec
 from tff_algos.fed_avg.config import FedAvgConfig
@@ -185,7 +186,7 @@ def build_normed():
 )
 def test_statistics_go_where_their_layer_goes(data, fields, shared, run, get_personal):
     """FedBN's stay with the client and are its own; otherwise they travel and are averaged."""
-    spec = ModelSpec("normed", build_normed, (4,), "float32", 3)
+    spec = ModelSpec("normed", build_normed, make_format((4,)))
     process = build_partial_process(spec, data, PartialConfig(ONE_STEP, **fields, head_epochs=1), seed=2)
     (_, state), (row,) = run(process, 1)
     assert row["bytes_up"] == row["bytes_down"] == 3 * shared * 4

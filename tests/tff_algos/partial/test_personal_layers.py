@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_format
 
 from models.model_spec import ModelSpec
 from tff_algos.partial.personal_layers import choose_personal, join_layers, list_weights, take_layers
@@ -23,7 +24,7 @@ def build_nested():
     return tf.keras.Sequential([tf.keras.Input((4, 4)), inner, LAYERS.Bidirectional(LAYERS.LSTM(2)), LAYERS.Dense(3)])
 
 
-NAMED = ModelSpec("named", build_named, (4,), "float32", 3)
+NAMED = ModelSpec("named", build_named, make_format((4,)))
 # Its weights: kernel and bias of the body; scale, offset, mean and variance; kernel and bias of the head.
 BODY, NORM, HEAD = (0, 1), (2, 3, 4, 5), (6, 7)
 
@@ -71,7 +72,7 @@ def test_only_trained_layers_can_be_trained_first():
 
 
 def test_names_that_keras_makes_are_the_same_however_many_models_there_are():
-    spec = ModelSpec("nested", build_nested, (4, 4), "float32", 3)
+    spec = ModelSpec("nested", build_nested, make_format((4, 4)))
     names = [each.name for each in list_weights(spec)]
     spec.build()
     assert names == [each.name for each in list_weights(spec)]

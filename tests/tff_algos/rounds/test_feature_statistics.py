@@ -1,10 +1,10 @@
 """Means and deviations as federated sums, against sums worked out by hand and NumPy in float64."""
 
-import dataclasses
-
 import numpy as np
 import pytest
+from small_formats import change_format
 
+from datasets.example_format import Preprocessing
 from tff_algos.rounds import feature_statistics
 from tff_algos.rounds.feature_statistics import choose_clients, compute_feature_statistics, divide_moments
 
@@ -42,9 +42,8 @@ def test_a_large_mean_beside_a_small_deviation(tff_runtime, make_federation, lin
     parts = [(rng.normal(size=(n, 4)) * sizes + centres).astype(np.float32) for n in (40, 1, 200)]
     data = make_federation([40, 1, 200])
     write_train_parts(data, parts)
-    spec = dataclasses.replace(linear_spec, scale=1.0, offset=0.0)
     pooled = np.concatenate(parts).astype(np.float64)
-    found = compute_feature_statistics(spec, data, seed=0)
+    found = compute_feature_statistics(linear_spec, data, seed=0)
     np.testing.assert_allclose(found.means, pooled.mean(0), rtol=1e-14)
     np.testing.assert_allclose(found.deviations, pooled.std(0), rtol=1e-9)
 
@@ -52,7 +51,8 @@ def test_a_large_mean_beside_a_small_deviation(tff_runtime, make_federation, lin
 def test_they_are_of_what_the_preprocessing_gives(tff_runtime, make_federation, linear_spec):
     data = make_federation([2])
     write_train_parts(data, [np.array([[1, 2, 3, 4], [3, 2, 3, 4]])])
-    found = compute_feature_statistics(dataclasses.replace(linear_spec, scale=0.5, offset=1.0), data, seed=0)
+    spec = change_format(linear_spec, preprocessing=Preprocessing(0.5, 1.0))
+    found = compute_feature_statistics(spec, data, seed=0)
     assert found.means.tolist() == [2.0, 2.0, 2.5, 3.0] and found.deviations.tolist() == [0.5, 1.0, 1.0, 1.0]
 
 

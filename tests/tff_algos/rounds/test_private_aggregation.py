@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_formats import make_format
 
 from tff_algos.client.local_training import LocalResult
 from tff_algos.rounds.aggregation import ClientUpdate
@@ -199,4 +200,4 @@ def test_a_model_with_weights_that_are_not_trained_is_refused(linear_spec):
     with pytest.raises(ConfigError, match="quantize=qat: expected none with private updates"):
         check_private_model(dataclasses.replace(linear_spec, quantization=object()))
     with pytest.raises(ConfigError, match="model=normalised: expected a model whose weights are all trained"):
-        check_private_model(ModelSpec("normalised", build, (4,), "float32", 3))
+        check_private_model(ModelSpec("normalised", build, make_format((4,))))

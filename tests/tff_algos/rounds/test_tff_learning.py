@@ -42,7 +42,7 @@ def learn(data, linear_spec):
 
 def build_model(spec):
     """A function that makes the model as `tff.learning` takes it."""
-    batch = tf.TensorSpec((None, *spec.input_shape), tf.float32), tf.TensorSpec((None,), tf.int32)
+    batch = tf.TensorSpec((None, *spec.format.input_shape), tf.float32), tf.TensorSpec((None,), tf.int32)
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     return lambda: tff.learning.models.from_keras_model(spec.build(), loss, batch)
 

@@ -19,7 +19,7 @@ def build(tff_runtime, scalar_spec, linear_spec, share_graphs):
     """A function (data, training, fields of the config) -> process; of one weight where the data have one feature."""
 
     def build(data, training=TWO_STEPS, **fields):
-        spec = scalar_spec if data.input_shape == scalar_spec.input_shape else linear_spec
+        spec = scalar_spec if data.format.input_shape == scalar_spec.format.input_shape else linear_spec
         process = build_scaffold_process(spec, data, ScaffoldConfig(training, **fields), seed=1)
         return share_graphs(process, spec.name, training)
 

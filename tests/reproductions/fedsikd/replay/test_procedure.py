@@ -4,9 +4,10 @@ import types
 
 import numpy as np
 import pytest
+from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
-from datasets.federated_data import Preprocessing
+from datasets.example_format import Preprocessing
 from reproductions.fedsikd.replay import procedure
 from reproductions.fedsikd.replay.procedure import (
     Bench,
@@ -45,7 +46,7 @@ def arrays():
     """200 labelled points of a feature vector; the tests below train on nothing but their number."""
     rng = np.random.default_rng(0)
     part = rng.normal(size=(200, 2)).astype(np.float32), rng.integers(0, 2, 200)
-    return make_array_dataset("points", part, part, ("a", "b"), Preprocessing())
+    return make_array_dataset("points", part, part, format_of(part[0], ("a", "b")))
 
 
 @pytest.fixture
@@ -100,7 +101,9 @@ def test_the_model_learns():
     """Two constant images: three epochs of three steps separate them; a client without examples changes nothing."""
     x = np.repeat(np.array([0, 255], np.uint8), 48)[:, None, None, None] * np.ones((1, 8, 8, 1), np.uint8)
     y = np.repeat([0, 1], 48).astype(np.int32)
-    bench = build_bench(make_array_dataset("images", (x, y), (x, y), ("dark", "light"), Preprocessing(1 / 255)), (3, 3))
+    bench = build_bench(
+        make_array_dataset("images", (x, y), (x, y), format_of(x, ("dark", "light"), Preprocessing(1 / 255))), (3, 3)
+    )
     seed = np.zeros(2, np.int32)
     side = bench.student
     weights = procedure.initialize_weights(side.spec, 0)
