@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from small_formats import format_of
+from small_formats import format_of, make_format
 
 from datasets.arrays import hold_out_test_part, make_array_dataset
 from datasets.errors import DatasetError
@@ -46,6 +46,16 @@ def test_what_does_not_fit_is_reported_in_one_line(fields, message):
     with pytest.raises(DatasetError, match=message) as caught:
         make(**fields)
     assert "\n" not in str(caught.value)
+
+
+def test_arrays_are_what_their_format_says():
+    part = np.zeros((4, 3, 1), np.float32), np.arange(4) % 2
+    for shape, dtype in (((2, 1), "float32"), ((3, 1), "uint8"), ((3,), "float32")):
+        with pytest.raises(
+            DatasetError, match=rf"^toy, train part: x is float32 \(4, 3, 1\), .* says {dtype} and"
+        ) as error:
+            make_array_dataset("toy", part, part, make_format(shape, dtype, 2))
+        assert "\n" not in str(error.value)
 
 
 def test_the_first_example_that_is_not_finite_is_named():
