@@ -21,6 +21,7 @@ from datasets.tables.arrow_files import ARROW_ENDINGS, PARQUET_ENDINGS, ArrowFil
 from datasets.tables.roles import names_clients
 from datasets.tables.source import choose_table_partition, open_table
 from datasets.tables.table import SPLIT_NAMES, Table
+from files.reading import explain_errors
 
 NPZ, CSV, ARROW = "npz", "csv", "parquet"
 
@@ -82,10 +83,8 @@ def find_client_files(path: str) -> tuple[str, list[ClientFile]]:
     Raises:
       DatasetError: none, files of several kinds, or two files for a client's part.
     """
-    try:
+    with explain_errors(path, DatasetError):
         found = list(_list_files(path))
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None
     if not found:
         raise DatasetError(f"{path}: no file of a client in this folder, expected *.npz, *.csv or *.parquet")
     kinds = {kind: file for file, _, kind in found}

@@ -16,6 +16,7 @@ from datasets.leaf.files import find_leaf_files, iterate_users, looks_like_leaf
 from datasets.leaf.images import open_named_images
 from datasets.leaf.repeats import RepeatCheck
 from datasets.stored_source import Description, Reading, open_reading
+from files.reading import explain_errors
 
 _READING_VERSION = 1
 _READINGS = {
@@ -45,10 +46,8 @@ def open_leaf(path: str, options: DatasetOptions, name: str = "", form: str = ""
     Raises:
       DatasetError: there is no such file, it is damaged, or contradicts itself; one line that names file and user.
     """
-    try:
+    with explain_errors(path, DatasetError):
         files = find_leaf_files(path)
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None
     if not files:
         raise DatasetError(f"{path}: no files all_data*.json, and no folders train and test with JSON of LEAF's form")
     how = ["leaf", _READING_VERSION, [part for _, part in files], options.sequence_length, options.vocabulary_size]

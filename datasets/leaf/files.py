@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from datasets.client_source import TEST, TRAIN
 from datasets.errors import DatasetError
 from datasets.progress import show_progress
+from files.reading import explain_errors, find_files, open_regular
 
 _KEYS = ("users", "num_samples", "user_data", "hierarchies")
 _PEEKED_BYTES = 256
@@ -58,9 +59,7 @@ def find_leaf_files(path: str) -> list[tuple[str, str]]:
 
 
 def _list_json(folder: str) -> list[str]:
-    if not os.path.isdir(folder):
-        return []
-    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".json")]
+    return list(map(str, find_files(folder, "*.json")))
 
 
 def iterate_users(files: list[tuple[str, str]]) -> Iterator[User]:
@@ -95,10 +94,10 @@ def iterate_users(files: list[tuple[str, str]]) -> Iterator[User]:
 def _read(path: str) -> dict[str, Any]:
     """What a file holds, once its parts agree on who the users are."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with explain_errors(path, DatasetError), open_regular(path) as file:
             content = json.load(file)
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except DatasetError:
+        raise
     except (ValueError, RecursionError) as error:
         raise DatasetError(f"{path}: damaged or truncated, or no JSON ({error})") from None
     if not isinstance(content, dict):

@@ -78,7 +78,8 @@ def walk_files(path: str, most_entries: float = math.inf) -> Iterator[str]:
             return
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         for name in sorted(names):
-            if name.lower().endswith((*PARQUET_ENDINGS, *ARROW_ENDINGS)) and not name.startswith((".", "cache-")):
+            is_named = name.lower().endswith((*PARQUET_ENDINGS, *ARROW_ENDINGS))
+            if is_named and not name.startswith((".", "cache-")) and os.path.isfile(os.path.join(folder, name)):
                 yield os.path.relpath(os.path.join(folder, name), path)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 from datasets.errors import DatasetError
+from files.reading import explain_errors
 
 SEPARATORS = {",": "comma-separated", ";": "semicolon-separated", "\t": "tab-separated", "|": "separated by |"}
 HEAD_BYTES = 2**18  # that the form is told from
@@ -94,16 +95,15 @@ def find_form(path: str) -> CsvForm:
 @contextlib.contextmanager
 def open_bytes(path: str) -> Iterator[tuple[IO[bytes], bool]]:
     """(the file's bytes, unpacked; whether it is packed). What fails on the way is one line."""
-    try:
-        with open(path, "rb") as file:
-            is_packed = file.peek(2).startswith(_GZIP)
-            yield (gzip.open(file) if is_packed else file), is_packed  # noqa: SIM115 - it reads from the file
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DatasetError(f"{path}: damaged or cut gzip file ({error}); expected a whole one") from None
-    except UnicodeError as error:
-        raise DatasetError(f"{path}: damaged text ({error}); expected it whole, or save it as UTF-8") from None
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None
+    with explain_errors(path, DatasetError):
+        try:
+            with open(path, "rb") as file:
+                is_packed = file.peek(2).startswith(_GZIP)
+                yield (gzip.open(file) if is_packed else file), is_packed  # noqa: SIM115 - it reads from the file
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise DatasetError(f"{path}: damaged or cut gzip file ({error}); expected a whole one") from None
+        except UnicodeError as error:
+            raise DatasetError(f"{path}: damaged text ({error}); expected it whole, or save it as UTF-8") from None
 
 
 def read_head(path: str, num_bytes: int) -> tuple[bytes, bool]:

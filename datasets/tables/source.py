@@ -8,7 +8,6 @@ from datasets.client_source import ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore
-from datasets.file_digest import compute_source_digest
 from datasets.file_formats import name_data
 from datasets.image_options import ImageOptions
 from datasets.label_format import LABEL_KINDS
@@ -22,6 +21,7 @@ from datasets.tables.windows import GAP, WindowedExamples, cut_windows
 from datasets.tables.writing import write_table
 from datasets.text_options import TextOptions
 from datasets.unused_options import refuse_options
+from files.digests import compute_source_digest
 
 VERSION = 1  # of how a table is read; another makes new stores
 

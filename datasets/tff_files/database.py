@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import lzma
 import os
-import shutil
 import sqlite3
 import sys
 import threading
@@ -80,6 +79,7 @@ class TffDatabase:
         if self._lacks_index():
             digest = hashlib.sha256(f"{self.digest} with an index".encode()).hexdigest()
             self._path = _find_or_write_copy(digest, self._copy_with_index)
+            self._local = threading.local()  # the connection so far is to the file without an index
 
     def fetch(self, client_id: str, split_name: str) -> list[bytes]:
         """One client's records of a split, in the order of the file."""
@@ -152,9 +152,9 @@ class TffDatabase:
 
     def _copy_with_index(self, draft: str) -> None:
         _say(f"{self.source} has no index by client: a copy with one goes into {_get_cache().folder}")
-        shutil.copyfile(self._path, draft)
         try:
             with contextlib.closing(sqlite3.connect(draft)) as connection, connection:
+                self._connect().backup(connection)  # rows of a -wal, too, which a copy of the file would lack
                 connection.execute("CREATE INDEX by_client_and_split ON examples (client_id, split_name)")
         except sqlite3.Error as error:
             raise DatasetError(f"cannot write {draft} ({error})") from None

@@ -12,9 +12,9 @@ import numpy as np
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.file_digest import compute_source_digest
 from datasets.tff_files.database import TffDatabase, arrange_counts
 from datasets.tff_files.example import Features, decode_example
+from files.digests import compute_source_digest
 
 _READING_VERSION = 1
 
