@@ -187,7 +187,7 @@ is_reused=
 [ ! -e "$unfinished" ] || rm -rf .venv # a set-up was killed: nobody knows what is missing
 if [ -e .venv ]; then reuse_environment; else make_environment; fi
 num_packages=$(cat "$lock" requirements-tff.lock | grep -c '==')
-echo "setting up .venv: $num_packages packages, 1.7 GB on disk, a minute or two (log: $log)"
+echo "setting up .venv: $num_packages packages, 1.8 GB on disk, a minute or two (log: $log)"
 get_tff # first, since it fails at once without a network
 uv=$(find_uv "$python") || uv=
 # One package has no wheel. Left to itself, pip would get the newest tools to build it with, and compare no hashes. Its
