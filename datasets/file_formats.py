@@ -28,7 +28,7 @@ class FileFormat(NamedTuple):
       choose_partition: (path, DatasetOptions) -> the default of `--partition` for a path: "natural" where it names
         clients, "iid" where its labels are no classes, else "", which leaves it to the algorithm. It reads no more than
         the start. None: always natural.
-      rank: of two formats that recognise a path, the one with the lower rank has it.
+      rank: of two formats that recognise a path, the one with the lower rank has it, or else the first by name.
     """
 
     title: str

@@ -124,9 +124,9 @@ def test_data_are_opened_and_their_partition_told_by_their_path(tmp_path, monkey
         open_data(OPTIONS)
 
 
-def test_no_two_formats_have_one_rank():
-    ranks = [each.rank for each in list_formats()]
-    assert len(set(ranks)) == len(ranks) > 5
+def test_formats_that_take_much_are_asked_last():
+    titles = [each.title for each in list_formats()]
+    assert titles[0] == "an npz file of arrays" and titles[-1] == "a folder of images"
 
 
 def test_data_are_called_as_their_file_without_endings(tmp_path):
