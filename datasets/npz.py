@@ -20,7 +20,7 @@ from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
-from datasets.label_format import LABEL_KINDS, NEXT_TOKEN, LabelFormat
+from datasets.label_format import LABEL_KINDS, NEXT_TOKEN
 from datasets.labels import read_labels, read_names
 from datasets.layouts import (
     AUTO,
@@ -42,6 +42,10 @@ _TEST_ARRAYS = ("x_test", "y_test")
 TASKS_WITHOUT_CLASSES = tuple(name for name, kind in LABEL_KINDS.items() if not kind.is_by_class)
 _TEXT_FIX, _TIME_FIX = "; give text as numbers, a column for each value", "; give times as numbers, such as seconds"
 _RECORD_FIX = "; give records as columns, by numpy.lib.recfunctions.structured_to_unstructured"
+_WHOLE_NUMBERS = {  # what is expected where a dtype cannot hold a number
+    "int32": "expected tokens, whole numbers from 0 on",
+    "uint8": "the run was trained on whole numbers 0..255, expected the same",
+}
 _FIXES_BY_KIND = {"U": _TEXT_FIX, "S": _TEXT_FIX, "m": _TIME_FIX, "M": _TIME_FIX, "V": _RECORD_FIX}
 
 
@@ -70,16 +74,13 @@ def choose_partition(options: DatasetOptions) -> str:
     path = os.path.expanduser(options.npz)
     if has_array(path, "client"):
         return "natural"
-    return "iid" if (options.task or _guess_task(path)) in TASKS_WITHOUT_CLASSES else ""
-
-
-def _guess_task(path: str) -> str:
-    """What the labels of a file tell; "" if it cannot be read, which is said when it is loaded."""
-    with contextlib.suppress(DatasetError):
-        y = read_npz_file(path, ("y",))["y"]
-        x = read_npz_file(path, ("x",))["x"] if y.ndim == 2 and y.dtype.kind in "iu" else None
-        return guess_task(y, x, has_array(path, "class_names"))[0]
-    return ""
+    task = options.task
+    if not task:
+        with contextlib.suppress(DatasetError):  # which is said when the file is loaded
+            y = read_npz_file(path, ("y",))["y"]
+            x = read_npz_file(path, ("x",))["x"] if y.ndim == 2 and y.dtype.kind in "iu" else None
+            task = guess_task(y, x, has_array(path, "class_names"))[0]
+    return "iid" if task in TASKS_WITHOUT_CLASSES else ""
 
 
 def load_npz(options: DatasetOptions) -> ArrayDataset:
@@ -103,11 +104,20 @@ def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = A
       DatasetError: the file cannot be read or what it holds does not fit together.
     """
     arrays = read_npz_file(path, _REQUIRED_ARRAYS, _OPTIONAL_ARRAYS, ignore_unknown=False)
-    _check_pairs(path, arrays)
+    if ("x_test" in arrays) != ("y_test" in arrays):
+        raise DatasetError(f"{path}: x_test and y_test go together, only one is there")
+    for key in ("x", "x_test"):
+        if key in arrays:
+            check_examples(path, key, arrays[key])
     client = read_names(f"{path}: client", arrays["client"]) if "client" in arrays else None
     found = read_task_labels(path, arrays, task)
     y, y_test, labels = found.y, found.y_test, found.format
-    _check_lengths(path, {**arrays, "y": y, "y_test": y_test, "client": client})
+    for key, entries, examples in (("y", y, "x"), ("client", client, "x"), ("y_test", y_test, "x_test")):
+        if entries is not None and len(entries) != len(arrays[examples]):
+            raise DatasetError(
+                f"{path}: {key} has shape {entries.shape}, {examples} has {arrays[examples].shape}; "
+                f"expected one entry of {key} for each example"
+            )
     is_uint8, shape = arrays["x"].dtype == np.uint8, arrays["x"].shape[1:]
     resolved = TOKENS if labels.task == NEXT_TOKEN and layout == AUTO else resolve_layout(layout, shape, is_uint8)
     if resolved == TOKENS and scale not in (AUTO, NO_SCALE):
@@ -143,23 +153,6 @@ def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = A
     )
 
 
-def _check_pairs(path: str, arrays: dict[str, np.ndarray]) -> None:
-    if ("x_test" in arrays) != ("y_test" in arrays):
-        raise DatasetError(f"{path}: x_test and y_test go together, only one is there")
-    for key in ("x", "x_test"):
-        if key in arrays:
-            check_examples(path, key, arrays[key])
-
-
-def _check_lengths(path: str, arrays: dict[str, np.ndarray | None]) -> None:
-    for key, examples in (("y", "x"), ("client", "x"), ("y_test", "x_test")):
-        if arrays[key] is not None and len(arrays[key]) != len(arrays[examples]):
-            raise DatasetError(
-                f"{path}: {key} has shape {arrays[key].shape}, {examples} has {arrays[examples].shape}; "
-                f"expected one entry of {key} for each example"
-            )
-
-
 def check_examples(path: str, key: str, x: np.ndarray) -> None:
     """Raises DatasetError unless these are numbers with an axis for the examples and at least one more, not empty."""
     if x.dtype.kind not in "biuf" or x.ndim < 2:
@@ -184,65 +177,32 @@ def convert_examples(path: str, key: str, x: np.ndarray, layout: str, client: np
     Raises:
       DatasetError: the layout is not of this shape; NaN, infinity, or a number that float32 cannot hold.
     """
-    convert = _convert_to_tokens if layout == TOKENS else _convert_to_float32
-    stored = x if x.dtype == np.uint8 else convert(path, key, x, client)
+    dtype = "int32" if layout == TOKENS else "float32"
+    stored = x if x.dtype == np.uint8 else _convert(path, key, x, dtype, client)
     return arrange(stored, layout, f"{path}: {key}")
 
 
-def _convert_to_float32(path: str, key: str, x: np.ndarray, client: np.ndarray | None = None) -> np.ndarray:
-    with np.errstate(over="ignore"):  # what overflows becomes infinite and is found
-        converted = x.astype(np.float32)
-    if wrong := _find_first(~np.isfinite(converted), client):
-        is_large = np.isfinite(x[wrong.at])
-        problem = ", too large for float32 (at most 3.4e38)" if is_large else ""
-        fix = "rescale" if is_large else "repair or drop"
-        raise DatasetError(
-            f"{path}: {key}{list(wrong.at)} is {x[wrong.at]}{problem}: {wrong.place}; expected finite numbers, {fix} "
-            f"them"
-        )
-    return converted
-
-
-def _convert_to_tokens(path: str, key: str, x: np.ndarray, client: np.ndarray | None = None) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        converted = x.astype(np.int32)
-    if wrong := _find_first((converted != x) | (converted < 0), client):
-        raise DatasetError(
-            f"{path}: {key}{list(wrong.at)} is {x[wrong.at]} ({x.dtype}): {wrong.place}; expected tokens, "
-            f"whole numbers from 0 on"
-        )
-    return converted
-
-
-def _convert_to_bytes(path: str, key: str, x: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore", invalid="ignore"):
-        converted = x.astype(np.uint8)
-    if wrong := _find_first(converted != x):
-        raise DatasetError(
-            f"{path}: {key}{list(wrong.at)} is {x[wrong.at]} ({x.dtype}): {wrong.place}; the run was trained on whole "
-            f"numbers 0..255, expected the same"
-        )
-    return converted
-
-
-class _Place(NamedTuple):
-    """Where a value is, as an index, and in words."""
-
-    at: tuple[int, ...]
-    place: str
-
-
-def _find_first(is_wrong: np.ndarray, client: np.ndarray | None = None) -> _Place | None:
-    """The first wrong value of an array of examples, and how many examples have one; None if there is none."""
+def _convert(path: str, key: str, x: np.ndarray, dtype: str, client: np.ndarray | None = None) -> np.ndarray:
+    """Examples in a dtype that a model takes. Raises DatasetError: it cannot hold one; the first is named."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what does not fit becomes another number, and is found
+        converted = x.astype(dtype)
+    is_wrong = ~np.isfinite(converted) if dtype == "float32" else (converted != x) | (converted < 0)
     rows = is_wrong.reshape(len(is_wrong), -1).any(axis=1)
     if not rows.any():
-        return None
+        return converted
     row = int(np.argmax(rows))
     at = (row, *map(int, np.unravel_index(np.argmax(is_wrong[row]), is_wrong.shape[1:])))
+    problem, expected = f" ({x.dtype})", _WHOLE_NUMBERS.get(dtype)
+    if expected is None:
+        is_large = np.isfinite(x[at])
+        problem = ", too large for float32 (at most 3.4e38)" if is_large else ""
+        expected = f"expected finite numbers, {'rescale' if is_large else 'repair or drop'} them"
     column = f", column {at[1]}" if len(at) == 2 else ""
     whose = f", client {client[row]}" if client is not None else ""
-    count = f"{np.count_nonzero(rows):,} of {len(rows):,} examples have such values"
-    return _Place(at, f"row {row}{column} (counted from 0){whose}; {count}")
+    raise DatasetError(
+        f"{path}: {key}{list(at)} is {x[at]}{problem}: row {row}{column} (counted from 0){whose}; "
+        f"{np.count_nonzero(rows):,} of {len(rows):,} examples have such values; {expected}"
+    )
 
 
 def read_examples(path: str, example_format: ExampleFormat, layout: str = AUTO) -> NpzExamples:
@@ -262,31 +222,21 @@ def read_examples(path: str, example_format: ExampleFormat, layout: str = AUTO) 
     if missing:
         there = f"it has {', '.join(arrays)}" if arrays else "it has nothing that could be used"
         raise DatasetError(f"{path}: array {missing[0]!r} is missing; {there}; expected x_test and y_test, or x and y")
-    x, y = arrays[keys[0]], _read_labels_as(f"{path}: {keys[1]}", arrays[keys[1]], example_format.labels)
+    x, labels, label = arrays[keys[0]], example_format.labels, f"{path}: {keys[1]}"
+    if labels.is_by_class:
+        y = read_labels(label, arrays[keys[1]])
+    else:
+        y = convert_labels(label, arrays[keys[1]], labels.task)
+        labels.check_labels(label, y, len(y), 0)
     if not len(x) or len(y) != len(x):
         raise DatasetError(f"{path}: {len(x)} examples and {len(y)} labels, expected one label for each example")
     check_examples(path, keys[0], x)
-    convert = {"uint8": _convert_to_bytes, "int32": _convert_to_tokens}.get(
-        example_format.input_dtype, _convert_to_float32
-    )
-    stored = _arrange_as(path, convert(path, keys[0], x), example_format.input_shape, layout)
-    return NpzExamples(stored, y, read_class_names(path, arrays))
-
-
-def _read_labels_as(label: str, values: np.ndarray, labels: LabelFormat) -> np.ndarray:
-    if labels.is_by_class:
-        return read_labels(label, values)
-    y = convert_labels(label, values, labels.task)
-    labels.check_labels(label, y, len(y), 0)
-    return y
-
-
-def _arrange_as(path: str, x: np.ndarray, shape: tuple[int, ...], layout: str) -> np.ndarray:
-    given = x.shape[1:]
+    x = _convert(path, keys[0], x, example_format.input_dtype)
+    shape, given, class_names = example_format.input_shape, x.shape[1:], read_class_names(path, arrays)
     with contextlib.suppress(DatasetError):  # the layout of the data set; its axes may have been arranged already
         arranged = arrange(x, resolve_layout(layout, given, x.dtype == np.uint8), path)
         if arranged.shape[1:] == shape:
-            return arranged
+            return NpzExamples(arranged, y, class_names)
     if given not in (shape, shape[:-1] if shape[-1] == 1 else shape):
         raise DatasetError(f"{path}: examples have the shape {given}, expected numbers of shape {shape}")
-    return x.reshape(-1, *shape)
+    return NpzExamples(x.reshape(-1, *shape), y, class_names)

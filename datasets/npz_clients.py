@@ -20,25 +20,18 @@ from datasets.image_options import ImageOptions
 from datasets.label_format import NEXT_TOKEN, REGRESSION
 from datasets.layouts import AUTO, FEATURES, TOKENS, resolve_layout
 from datasets.npz import check_examples, convert_examples
-from datasets.npz_file import DAMAGES, has_array, read_npz_file
+from datasets.npz_file import explain_damages, has_array, read_header, read_npz_file
 from datasets.npz_labels import NpzLabels, read_task_labels, standardise
 from datasets.pickled_arrays import read_pickled_arrays
 from datasets.progress import show_progress
 from datasets.stored_source import Description, Reading, open_reading, scale_source
 from datasets.tables.options import TableOptions
+from datasets.tables.table import ClientFile
 from datasets.text_options import TextOptions
 from datasets.unused_options import refuse_options
 
 VERSION = 1
 _PICKLED = "data"  # the entry of PFLlib's files
-
-
-class ClientFile(NamedTuple):
-    """A file of a client's examples of one part, or of both."""
-
-    path: str
-    client: str
-    split: str
 
 
 class _Part(NamedTuple):
@@ -154,21 +147,13 @@ def read_arrays(path: str, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
     if has_array(path, keys[0]) or not has_array(path, _PICKLED):
         return read_npz_file(path, keys)
     where = f"{path}: array {_PICKLED!r}"
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            with archive.open(f"{_PICKLED}.npy" if f"{_PICKLED}.npy" in names else _PICKLED) as stream:
-                version = np.lib.format.read_magic(stream)
-                is_old = version == (1, 0)
-                read_header = np.lib.format.read_array_header_1_0 if is_old else np.lib.format.read_array_header_2_0
-                shape, _, dtype = read_header(stream)
-                if not dtype.hasobject or shape != ():
-                    raise DatasetError(f"{where} is {dtype} of shape {shape}, expected arrays x and y")
-                content = stream.read()
-    except DatasetError:
-        raise
-    except DAMAGES as error:
-        raise DatasetError(f"{path}: damaged, truncated or not an npz file ({error})") from None
+    with explain_damages(path, ", ".join(keys)), zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        with archive.open(f"{_PICKLED}.npy" if f"{_PICKLED}.npy" in names else _PICKLED) as stream:
+            shape, dtype = read_header(stream)
+            if not dtype.hasobject or shape != ():
+                raise DatasetError(f"{where} is {dtype} of shape {shape}, expected arrays x and y")
+            content = stream.read()
     arrays = read_pickled_arrays(content, where)
     missing = [key for key in keys if key not in arrays]
     if missing:

@@ -1,12 +1,14 @@
 """Reads npz files whose origin is unknown: nothing is unpickled, no header is trusted, and other kinds are named."""
 
+import contextlib
 import itertools
 import math
 import os
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import IO
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from datasets.errors import DatasetError
 from files.reading import describe
 
 # What reading a damaged file can raise; RuntimeError is that of an encrypted entry.
-DAMAGES = (
+_DAMAGES = (
     zipfile.BadZipFile,
     zlib.error,
     tokenize.TokenError,
@@ -60,61 +62,67 @@ def read_npz_file(
         can hold, or of Python objects.
     """
     expected = ", ".join(required or optional)
-    _check_place(path, expected)
-    try:
+    with explain_damages(path, expected):
         file = np.load(path, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
             raise DatasetError(f"{path}: a single array (npy), expected an npz file with {expected}; {_SAVE}")
         with file:
-            missing = [key for key in required if key not in file.files]
-            if missing:
-                raise DatasetError(f"{path}: array {missing[0]!r} is missing; it has {_list_names(file.files)}")
-            unknown = [key for key in file.files if key not in (*required, *optional)]
+            there = file.files
+            if missing := [key for key in required if key not in there]:
+                shown = ", ".join(there[:_MOST_NAMED]) or "none"
+                more = f" and {len(there) - _MOST_NAMED} more" if len(there) > _MOST_NAMED else ""
+                raise DatasetError(f"{path}: array {missing[0]!r} is missing; it has {shown}{more}")
+            known = (*required, *optional)
+            unknown = [key for key in there if key not in known]
             if unknown and not ignore_unknown:
-                raise DatasetError(
-                    f"{path}: unknown array {unknown[0]!r}, expected {', '.join((*required, *optional))}"
-                )
-            wanted = [key for key in (*required, *optional) if key in file.files]
+                raise DatasetError(f"{path}: unknown array {unknown[0]!r}, expected {', '.join(known)}")
+            wanted = [key for key in known if key in there]
             for key in wanted:
                 _check_header(path, file.zip, key)
             return {key: file[key] for key in wanted}
+
+
+@contextlib.contextmanager
+def explain_damages(path: str, expected: str) -> Iterator[None]:
+    """Around the reading of an npz file: what is raised becomes one line.
+
+    Args:
+      path: of the file.
+      expected: the arrays that it should have, in words.
+
+    Raises:
+      DatasetError: see `read_npz_file`.
+    """
+    if os.path.isdir(path):
+        found = (name for _, _, names in os.walk(path) for name in names)
+        of_images = any(name.lower().endswith(_IMAGE_SUFFIXES) for name in itertools.islice(found, _MOST_LISTED))
+        kind = "a folder of images" if of_images else "a folder"
+        raise DatasetError(f"{path}: {kind}, expected an npz file with {expected}; {_FOLDER_BY_DATA}")
+    if os.path.exists(path) and not os.path.isfile(path):  # NumPy would wait at a pipe without end
+        raise DatasetError(f"{path}: no regular file, expected an npz file with {expected}")
+    try:
+        yield
     except FileNotFoundError:
         raise DatasetError(f"{path}: no such file") from None
     except DatasetError:
         raise
     except MemoryError:
         raise DatasetError(f"{path}: its arrays do not fit into the memory of this machine") from None
-    except DAMAGES as error:
+    except _DAMAGES as error:
         raise DatasetError(f"{path}: {_explain(path, expected, error)}") from None
+
+
+def list_entries(path: str) -> list[str]:
+    """The names of the entries of a zip archive; none if it is no such file or cannot be read."""
+    if os.path.isfile(path):
+        with contextlib.suppress(*_DAMAGES), zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    return []
 
 
 def has_array(path: str, key: str) -> bool:
     """Whether the list of an npz file's arrays names this one; False if the file cannot be read."""
-    if not os.path.isfile(path):
-        return False
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return not {key, f"{key}.npy"}.isdisjoint(archive.namelist())
-    except DAMAGES:
-        return False
-
-
-def _list_names(names: Collection[str]) -> str:
-    shown = ", ".join(list(names)[:_MOST_NAMED]) or "none"
-    return shown + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
-
-
-def _check_place(path: str, expected: str) -> None:
-    """Refuses what is no file: NumPy would wait at a pipe without end."""
-    if os.path.isdir(path):
-        found = (name for _, _, names in os.walk(path) for name in names)
-        if any(name.lower().endswith(_IMAGE_SUFFIXES) for name in itertools.islice(found, _MOST_LISTED)):
-            kind = "a folder of images"
-        else:
-            kind = "a folder"
-        raise DatasetError(f"{path}: {kind}, expected an npz file with {expected}; {_FOLDER_BY_DATA}")
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise DatasetError(f"{path}: no regular file, expected an npz file with {expected}")
+    return not {key, f"{key}.npy"}.isdisjoint(list_entries(path))
 
 
 def _explain(path: str, expected: str, error: Exception) -> str:
@@ -136,6 +144,14 @@ def _explain(path: str, expected: str, error: Exception) -> str:
     return f"damaged, truncated or not an npz file ({reason})"
 
 
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    """(shape, dtype) that the header of an entry declares; the array follows it. Raises one of `_DAMAGES`."""
+    is_old = np.lib.format.read_magic(stream) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if is_old else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    return shape, dtype
+
+
 def _check_header(path: str, archive: zipfile.ZipFile, key: str) -> None:
     """Refuses an entry before NumPy trusts its header, which would allocate whatever shape is declared there.
 
@@ -148,9 +164,7 @@ def _check_header(path: str, archive: zipfile.ZipFile, key: str) -> None:
     if prefix != np.lib.format.MAGIC_PREFIX:
         raise DatasetError(f"{path}: {key!r} is no array; save the file with numpy.savez")
     with archive.open(entry) as stream:
-        is_old = np.lib.format.read_magic(stream) == (1, 0)
-        read_header = np.lib.format.read_array_header_1_0 if is_old else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read_header(stream)
+        shape, dtype = read_header(stream)
     if dtype.hasobject:  # its size in the file says nothing
         ways = f"{key}.astype(float)" if key.startswith("x") else f"{key}.astype(str), or {key}.astype(int) for numbers"
         raise DatasetError(

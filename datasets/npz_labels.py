@@ -101,9 +101,15 @@ def read_task_labels(path: str, arrays: dict[str, np.ndarray], task: str = "") -
         y, y_test = (convert_labels(f"{path}: {key}", arrays[key], task) if key in arrays else None for key in LABELS)
         if y_test is not None and y_test.shape[1:] != y.shape[1:]:
             raise DatasetError(f"{path}: y has shape {y.shape}, y_test {y_test.shape}; expected the same but for (N,)")
-        label_format, class_names = _describe(task, arrays, names, y, y_test), names
-        if task == MULTI_LABEL and not names:
-            class_names = tuple(map(str, range(y.shape[1])))
+        shape = y.shape[1:]
+        class_names = tuple(map(str, range(shape[0]))) if task == MULTI_LABEL and not names else names
+        label_format = LabelFormat(task, shape, shape[0] if shape else 1)
+        if task == NEXT_TOKEN:
+            targets = [y] if y_test is None else [y, y_test]
+            tokens = [*targets, *(arrays[key] for key in ("x", "x_test") if key in arrays)]
+            num_tokens = int(max(each.max() for each in tokens)) + 1
+            is_marked = any(each.min() < 0 for each in targets)
+            label_format = LabelFormat(task, shape, max(num_tokens, len(names)), padding=-1 if is_marked else 0)
     title = LABEL_KINDS[task].title
     reading = "" if task == CLASSIFICATION else f"task {title}" + (f", since {reason}" if reason else "")
     if task == NEXT_TOKEN:
@@ -166,16 +172,6 @@ def standardise_labels(example_format: ExampleFormat, y: np.ndarray) -> ExampleF
     return dataclasses.replace(example_format, labels=dataclasses.replace(labels, offset=offset, scale=scale))
 
 
-def _describe(task: str, arrays: dict[str, np.ndarray], names: tuple[str, ...], y, y_test) -> LabelFormat:
-    shape = y.shape[1:]
-    if task != NEXT_TOKEN:
-        return LabelFormat(task, shape, shape[0] if shape else 1)
-    seen = [each for each in (y, y_test, arrays["x"], arrays.get("x_test")) if each is not None]
-    num_tokens = int(max(each.max() for each in seen)) + 1
-    is_marked = any(each.min() < 0 for each in (y, y_test) if each is not None)
-    return LabelFormat(task, shape, max(num_tokens, len(names)), padding=-1 if is_marked else 0)
-
-
 def _drop_column(values: np.ndarray) -> np.ndarray:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
@@ -203,20 +199,16 @@ def _read_classes(path: str, arrays: dict[str, np.ndarray]) -> tuple[tuple[str, 
     elif is_one_hot_shape(stored[0]):
         class_names = tuple(map(str, range(max(stored[0].shape[1], found[-1] + 1))))
     else:
-        _check_no_gap(path, labels, found)
         class_names = tuple(str(label) for label in found)
+        if not np.array_equal(found, np.arange(len(found))):
+            new = np.setdiff1d(labels[-1], labels[0])
+            what = f"; y_test has {_abbreviate(new)}, which y lacks" if len(new) else ""
+            raise DatasetError(
+                f"{path}: labels are {_abbreviate(found)}, expected 0..{len(found) - 1} without a gap{what}; renumber "
+                f"them, save y.astype(str), name every class in an array class_names, or give --task=regression for "
+                f"measurements"
+            )
     return class_names, labels[0], labels[1] if len(labels) > 1 else None
-
-
-def _check_no_gap(path: str, labels: list[np.ndarray], found: np.ndarray) -> None:
-    if np.array_equal(found, np.arange(len(found))):
-        return
-    new = np.setdiff1d(labels[-1], labels[0])
-    what = f"; y_test has {_abbreviate(new)}, which y lacks" if len(new) else ""
-    raise DatasetError(
-        f"{path}: labels are {_abbreviate(found)}, expected 0..{len(found) - 1} without a gap{what}; renumber them, "
-        f"save y.astype(str), name every class in an array class_names, or give --task=regression for measurements"
-    )
 
 
 def read_class_names(path: str, arrays: dict[str, np.ndarray]) -> tuple[str, ...] | None:

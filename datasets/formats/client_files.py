@@ -16,11 +16,11 @@ from datasets.file_formats import FileFormat
 from datasets.formats.csv import ENDINGS, has_csv_name, make_csv_table
 from datasets.formats.parquet import make_arrow_table
 from datasets.label_format import LABEL_KINDS
-from datasets.npz_clients import ClientFile, guess_folder_task, open_npz_clients
-from datasets.tables.arrow_files import ARROW_ENDINGS, PARQUET_ENDINGS, ArrowFile
+from datasets.npz_clients import guess_folder_task, open_npz_clients
+from datasets.tables.arrow_files import ARROW_ENDINGS, PARQUET_ENDINGS
 from datasets.tables.roles import names_clients
 from datasets.tables.source import choose_table_partition, open_table
-from datasets.tables.table import SPLIT_NAMES, Table
+from datasets.tables.table import SPLIT_NAMES, ClientFile, Table
 from files.reading import explain_errors
 
 NPZ, CSV, ARROW = "npz", "csv", "parquet"
@@ -122,10 +122,10 @@ def _place(path: str, folder: str) -> ClientFile:
 def _make_table(path: str, kind: str, files: list[ClientFile], options: DatasetOptions) -> Table:
     has_clients = all(file.client for file in files)
     if kind == ARROW:
-        return make_arrow_table(path, options, [ArrowFile(*file) for file in files])
-    table = make_csv_table(path, [tuple(file) for file in files], has_clients)
+        return make_arrow_table(path, options, files)
+    table = make_csv_table(path, files, has_clients)
     if has_clients and names_clients(table.columns, options):
-        return make_csv_table(path, [(file.path, "", file.split) for file in files])
+        return make_csv_table(path, [file._replace(client="") for file in files])
     return table
 
 

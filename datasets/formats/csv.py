@@ -34,7 +34,7 @@ from datasets.tables.csv_form import (
 )
 from datasets.tables.roles import LABEL_NAMES
 from datasets.tables.source import choose_table_partition, open_table
-from datasets.tables.table import Piece, Table, list_names, simplify
+from datasets.tables.table import ClientFile, Piece, Table, list_names, simplify
 
 if typing.TYPE_CHECKING:
     import pyarrow
@@ -73,29 +73,29 @@ def is_csv(path: str) -> bool:
 
 def open_csv(path: str, options: DatasetOptions) -> ClientSource:
     """The clients of a table. Raises DatasetError, see `make_csv_table` and `tables.source.open_table`."""
-    return open_table(make_csv_table(path, [(path, "", TRAIN)]), options)
+    return open_table(make_csv_table(path, [ClientFile(path, "", TRAIN)]), options)
 
 
 def choose_csv_partition(path: str, options: DatasetOptions) -> str:
     """See `datasets.tables.source.choose_table_partition`."""
-    return choose_table_partition(make_csv_table(path, [(path, "", TRAIN)]), options)
+    return choose_table_partition(make_csv_table(path, [ClientFile(path, "", TRAIN)]), options)
 
 
-def make_csv_table(path: str, files: list[tuple[str, str, str]], has_clients: bool = False) -> Table:
+def make_csv_table(path: str, files: list[ClientFile], has_clients: bool = False) -> Table:
     """A table in one or several files of text.
 
     Args:
       path: of the file, or of the folder that holds them.
-      files: (path, client, split) of each.
+      files: of it.
       has_clients: whether the files name clients.
 
     Raises:
       DatasetError: the first file is no table, or its header is missing or names a column twice.
     """
-    first = _CsvFile(files[0][0])
+    first = _CsvFile(files[0].path)
 
     def read(names: tuple[str, ...]) -> Iterator[Piece]:
-        for path, client, split in files:
+        for path, client, split, _ in files:
             file = first if path == first.path else _CsvFile(path)
             if missing := [name for name in names if name not in file.columns]:
                 raise DatasetError(
@@ -104,7 +104,7 @@ def make_csv_table(path: str, files: list[tuple[str, str, str]], has_clients: bo
                 )
             yield from file.read(names, client, split)
 
-    paths = tuple(path for path, _, _ in files)
+    paths = tuple(file.path for file in files)
     return Table(path, paths, tuple(first.columns), read, first.form.describe(), has_clients=has_clients)
 
 
@@ -113,29 +113,6 @@ class _CsvFile:
 
     def __init__(self, path: str):
         self.path, self.form = path, find_form(path)
-        self.columns, self._header_bytes, self._header_lines = self._read_header()
-
-    def read(self, names: tuple[str, ...], client: str, split: str) -> Iterator[Piece]:
-        """Its pieces, with these columns. Raises DatasetError: a row that cannot be read, or none."""
-        line, skip = 1 + self.form.num_skipped + self._header_lines, self._header_bytes
-        waiting, num_rows = b"", 0
-        for block in itertools.chain(self._read_utf8(), [b""]):
-            waiting, skip = waiting + block[skip:], 0
-            columns, end = self._parse(waiting, line, not block, names)
-            if not end and len(waiting) > LINE_BYTES:
-                raise refuse_long_line(self.path, line)
-            whole, waiting = waiting[:end], waiting[end:]
-            line += whole.count(b"\n") + whole.count(b"\r") - whole.count(b"\r\n")
-            cells = {name: parse_text(column, self.form.has_decimal_comma) for name, column in columns.items()}
-            piece = Piece(cells, client, split, self._name_rows, num_rows)
-            if columns and piece.num_rows:
-                yield piece
-                num_rows += piece.num_rows
-        if not num_rows:
-            raise DatasetError(f"{self.path}: no rows below the names of the columns, expected at least one")
-
-    def _read_header(self) -> tuple[list[str], int, int]:
-        """(names of the columns, bytes and lines of the header)."""
         lines = io.StringIO(next(self._read_utf8(), b"").decode("utf-8", "replace"), newline="")
         reader = csv.reader(lines, delimiter=self.form.separator, strict=True)
         number = 1 + self.form.num_skipped
@@ -159,7 +136,27 @@ class _CsvFile:
         if "" in names[1:]:
             raise DatasetError(f"{line}: column {names.index('', 1) + 1} has no name, expected one for each column")
         lines.seek(0)
-        return names, len("".join(itertools.islice(lines, num_lines)).encode()), num_lines
+        self.columns, self._header_lines = names, num_lines
+        self._header_bytes = len("".join(itertools.islice(lines, num_lines)).encode())
+
+    def read(self, names: tuple[str, ...], client: str, split: str) -> Iterator[Piece]:
+        """Its pieces, with these columns. Raises DatasetError: a row that cannot be read, or none."""
+        line, skip = 1 + self.form.num_skipped + self._header_lines, self._header_bytes
+        waiting, num_rows = b"", 0
+        for block in itertools.chain(self._read_utf8(), [b""]):
+            waiting, skip = waiting + block[skip:], 0
+            columns, end = self._parse(waiting, line, not block, names)
+            if not end and len(waiting) > LINE_BYTES:
+                raise refuse_long_line(self.path, line)
+            whole, waiting = waiting[:end], waiting[end:]
+            line += whole.count(b"\n") + whole.count(b"\r") - whole.count(b"\r\n")
+            cells = {name: parse_text(column, self.form.has_decimal_comma) for name, column in columns.items()}
+            piece = Piece(cells, client, split, self._name_rows, num_rows)
+            if columns and piece.num_rows:
+                yield piece
+                num_rows += piece.num_rows
+        if not num_rows:
+            raise DatasetError(f"{self.path}: no rows below the names of the columns, expected at least one")
 
     def _are_values(self, names: list[str], first: list[str]) -> bool:
         """Whether a header is none: it holds numbers, and texts and numbers where the row below has them.

@@ -2,13 +2,13 @@
 
 import dataclasses
 import os
-import zipfile
 
 from datasets.arrays import ArrayDataset
 from datasets.dataset import DatasetOptions
 from datasets.file_formats import FileFormat
 from datasets.image_options import ImageOptions
 from datasets.npz import choose_partition, load_npz_arrays
+from datasets.npz_file import list_entries
 from datasets.tables.options import TableOptions
 from datasets.text_options import TextOptions
 from datasets.unused_options import refuse_options
@@ -16,18 +16,10 @@ from datasets.unused_options import refuse_options
 
 def is_npz(path: str) -> bool:
     """Whether it is a zip archive of arrays."""
-    return os.path.isfile(path) and (path.endswith(".npz") or _is_zip_of_arrays(path))
-
-
-def _is_zip_of_arrays(path: str) -> bool:
-    if not zipfile.is_zipfile(path):
-        return False
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, ValueError, RuntimeError):
-        return False
-    return bool(names) and all(name.endswith(".npy") for name in names)
+    if os.path.isfile(path) and path.endswith(".npz"):
+        return True
+    entries = list_entries(path)
+    return bool(entries) and all(entry.endswith(".npy") for entry in entries)
 
 
 def open_npz(path: str, options: DatasetOptions) -> ArrayDataset:

@@ -5,10 +5,9 @@ Files are read batch by batch.
 
 import contextlib
 import functools
-import json
 import os
 import typing
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetOptions
@@ -18,7 +17,6 @@ from datasets.image_pixels import ImageForm
 from datasets.tables.arrow_files import (
     DICT_FILE,
     STATE_FILE,
-    ArrowFile,
     find_arrow_files,
     find_class_names,
     is_arrow_file,
@@ -28,12 +26,14 @@ from datasets.tables.arrow_files import (
 )
 from datasets.tables.roles import names_clients
 from datasets.tables.source import choose_table_partition, open_table
-from datasets.tables.table import Piece, Place, Table, list_names
+from datasets.tables.table import ClientFile, Piece, Place, Table, list_names
 
 if typing.TYPE_CHECKING:
     import pyarrow
 
 BATCH_ROWS, BATCH_BLOCKS = 8192, 256  # rows at a time, of numbers and text, and of arrays and images
+# (columns, rows at a time) -> batches
+ReadBatches = Callable[[tuple[str, ...], int], Iterator["pyarrow.RecordBatch"]]
 MOST_LOOKED_AT = 100_000  # entries of folders, to tell whether there is such a file
 
 
@@ -60,7 +60,7 @@ def choose_parquet_partition(path: str, options: DatasetOptions) -> str:
     return choose_table_partition(make_arrow_table(path, options), options)
 
 
-def make_arrow_table(path: str, options: DatasetOptions, files: list[ArrowFile] | None = None) -> Table:
+def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile] | None = None) -> Table:
     """A table of parquet or Arrow files.
 
     Args:
@@ -73,7 +73,8 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ArrowFile] 
     """
     given = files is not None
     files = files or find_arrow_files(path)
-    schema = _read_schema(files[0].path)
+    with _open_file(files[0].path) as (schema, _):
+        pass
     from datasets.tables.arrow_cells import convert_column, is_block_type
 
     columns = tuple(schema.names)
@@ -99,7 +100,8 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ArrowFile] 
                         form = form.fix(cells[name].values[0])
                 yield Piece(cells, file.client, file.split, name_rows, first)
 
-    names = _find_class_names(schema) or (read_class_names(path) if os.path.isdir(path) else {})
+    told = find_class_names((schema.metadata or {}).get(b"huggingface", b"{}"), "info")
+    names = told or (read_class_names(path) if os.path.isdir(path) else {})
     form = "parquet" if is_parquet_file(files[0].path) else "Arrow"
     has_clients = all(file.client for file in files)
     return Table(path, tuple(file.path for file in files), columns, read, form, blocks, names, has_clients)
@@ -110,11 +112,27 @@ def _name_rows(path: str, rows: Collection[int]) -> dict[int, str]:
 
 
 @contextlib.contextmanager
-def _guard(path: str) -> Iterator[None]:
-    import pyarrow
+def _open_file(path: str) -> Iterator[tuple["pyarrow.Schema", ReadBatches]]:
+    """(schema, what reads batches) of a file. What fails on the way is one line."""
+    import pyarrow.parquet
 
     try:
-        yield
+        if is_parquet_file(path):
+            with pyarrow.parquet.ParquetFile(path) as file:
+                yield file.schema_arrow, lambda names, num_rows: file.iter_batches(num_rows, columns=list(names))
+            return
+        with pyarrow.memory_map(path) as source:
+            # Arrow's file format or, as Hugging Face saves, its stream format.
+            is_file = source.read(6) == b"ARROW1"
+            source.seek(0)
+            with (pyarrow.ipc.open_file if is_file else pyarrow.ipc.open_stream)(source) as reader:
+
+                def read(names: tuple[str, ...], num_rows: int) -> Iterator["pyarrow.RecordBatch"]:
+                    for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
+                        for start in range(0, len(batch), num_rows):
+                            yield batch.slice(start, num_rows).select(list(names))
+
+                yield reader.schema, read
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         if isinstance(error, DatasetError):
             raise
@@ -124,71 +142,20 @@ def _guard(path: str) -> Iterator[None]:
         raise DatasetError(f"{path}: {problem}; expected a whole one") from None
 
 
-def _read_schema(path: str) -> "pyarrow.Schema":
-    with _guard(path):
-        if is_parquet_file(path):
-            import pyarrow.parquet
-
-            return pyarrow.parquet.read_schema(path)
-        with _open_arrow(path) as reader:
-            return reader.schema
-
-
-@contextlib.contextmanager
-def _open_arrow(path: str) -> Iterator[typing.Any]:
-    """A reader of record batches, of Arrow's file format or, as Hugging Face saves, of its stream format."""
-    import pyarrow
-
-    with pyarrow.memory_map(path) as source:
-        start = source.read(6)
-        source.seek(0)
-        open_reader = pyarrow.ipc.open_file if start == b"ARROW1" else pyarrow.ipc.open_stream
-        with open_reader(source) as reader:
-            yield reader
-
-
 def _read_batches(
     path: str, names: tuple[str, ...], first_path: str, num_rows: int
 ) -> Iterator[tuple[int, "pyarrow.RecordBatch"]]:
     """(row of the file, batch of at most so many rows, and one at least, with these columns)."""
-    with _guard(path):
-        found = _read_schema(path).names
-        missing = [name for name in names if name not in found]
-        if missing:
+    with _open_file(path) as (schema, read):
+        if missing := [name for name in names if name not in schema.names]:
             raise DatasetError(
-                f"{path}: column {missing[0]!r} is missing, which {first_path} has; it has {list_names(found)}"
+                f"{path}: column {missing[0]!r} is missing, which {first_path} has; it has {list_names(schema.names)}"
             )
         row = 0
-        read = _read_parquet if is_parquet_file(path) else _read_arrow
-        for batch in read(path, names, num_rows):
+        for batch in read(names, num_rows):
             if len(batch):
                 yield row, batch
             row += len(batch)
-
-
-def _read_parquet(path: str, names: tuple[str, ...], num_rows: int) -> Iterator["pyarrow.RecordBatch"]:
-    import pyarrow.parquet
-
-    with pyarrow.parquet.ParquetFile(path) as file:
-        yield from file.iter_batches(num_rows, columns=list(names))
-
-
-def _read_arrow(path: str, names: tuple[str, ...], num_rows: int) -> Iterator["pyarrow.RecordBatch"]:
-    with _open_arrow(path) as reader:
-        is_file = hasattr(reader, "num_record_batches")
-        batches = (reader.get_batch(place) for place in range(reader.num_record_batches)) if is_file else reader
-        for batch in batches:
-            for start in range(0, len(batch), num_rows):
-                yield batch.slice(start, num_rows).select(list(names))
-
-
-def _find_class_names(schema: "pyarrow.Schema") -> dict[str, tuple[str, ...]]:
-    """The names of labels in the schema, where Hugging Face wrote it."""
-    try:
-        info = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-        return find_class_names(info.get("info", {}).get("features"))
-    except (ValueError, AttributeError):
-        return {}
 
 
 FORMAT = FileFormat("parquet or Arrow", is_parquet, open_parquet, choose_parquet_partition, rank=40)

@@ -8,17 +8,17 @@ any/, other/ of such folders                     partitions, a client each, as F
 alice.parquet, bob.parquet                       a file a client, unless a column names them
 """
 
+import contextlib
 import json
 import math
 import os
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from datasets.client_source import TRAIN
 from datasets.errors import DatasetError
 from datasets.example_store import sort_key
-from datasets.tables.table import SPLIT_NAMES
+from datasets.tables.table import SPLIT_NAMES, ClientFile
 
 PARQUET_ENDINGS, ARROW_ENDINGS = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
 INFO_FILE, STATE_FILE, DICT_FILE = "dataset_info.json", "state.json", "dataset_dict.json"
@@ -26,22 +26,6 @@ _PLAIN_FOLDERS = ("data", "default")  # that say nothing
 # part-0, part-00000-1b4e28ba-2fa1-11d2.c000, 0000, data-00000-of-00002, train-00000-of-00001
 _SHARD = re.compile(r"part[-_.]\d.*|(?:(?P<name>.*?)[-_.])?\d{4,}(?:-of-\d+)?", re.IGNORECASE)
 _MOST_FILES = 1_000_000
-
-
-class ArrowFile(NamedTuple):
-    """A file of a data set.
-
-    Attributes:
-      path: of it.
-      client: whose rows are in it, by its folder or its name; "" if these do not say.
-      split: which rows.
-      is_own_name: whether `client` is the name of the file itself, which a column that names clients outweighs.
-    """
-
-    path: str
-    client: str
-    split: str
-    is_own_name: bool = False
 
 
 def is_arrow_file(path: str) -> bool:
@@ -83,14 +67,14 @@ def walk_files(path: str, most_entries: float = math.inf) -> Iterator[str]:
                 yield os.path.relpath(os.path.join(folder, name), path)
 
 
-def find_arrow_files(path: str) -> list[ArrowFile]:
+def find_arrow_files(path: str) -> list[ClientFile]:
     """The files of a data set, in a fixed order.
 
     Raises:
       DatasetError: there is none, or a folder in a folder names clients both times.
     """
     if os.path.isfile(path):
-        return [ArrowFile(path, "", TRAIN)]
+        return [ClientFile(path, "", TRAIN)]
     found = []
     for relative in walk_files(path):
         found.append(_place_file(path, relative))
@@ -108,7 +92,7 @@ def find_arrow_files(path: str) -> list[ArrowFile]:
     return sorted(found, key=lambda file: (sort_key(file.client), file.split, file.path))
 
 
-def _place_file(path: str, relative: str) -> ArrowFile:
+def _place_file(path: str, relative: str) -> ClientFile:
     *folders, name = relative.split(os.sep)
     split, client = "", ""
     for folder in folders:
@@ -127,28 +111,34 @@ def _place_file(path: str, relative: str) -> ArrowFile:
     if word.lower() in SPLIT_NAMES:
         split = split or SPLIT_NAMES[word.lower()]
     is_own = not client and not shard and word.lower() not in (*SPLIT_NAMES, "data")
-    return ArrowFile(os.path.join(path, relative), stem if is_own else client, split or TRAIN, is_own)
+    return ClientFile(os.path.join(path, relative), stem if is_own else client, split or TRAIN, is_own)
 
 
 def read_class_names(folder: str) -> dict[str, tuple[str, ...]]:
     """The names of labels that a saved data set's `dataset_info.json` has, by column; {} if there is none."""
     for root, _, names in os.walk(folder):
         if INFO_FILE in names:
-            try:
-                with open(os.path.join(root, INFO_FILE), encoding="utf-8") as file:
-                    return find_class_names(json.load(file).get("features"))
-            except (OSError, ValueError, AttributeError):
-                return {}
+            with contextlib.suppress(OSError), open(os.path.join(root, INFO_FILE), "rb") as file:
+                return find_class_names(file.read())
+            break
     return {}
 
 
-def find_class_names(features: object) -> dict[str, tuple[str, ...]]:
-    """The names of labels in Hugging Face's description of columns, by column."""
-    if not isinstance(features, dict):
+def find_class_names(content: bytes, *keys: str) -> dict[str, tuple[str, ...]]:
+    """The names of labels in Hugging Face's description of columns, by column; {} if there is none.
+
+    Args:
+      content: JSON, in which "features" describes the columns.
+      keys: of the objects that it lies in.
+    """
+    try:
+        features = json.loads(content)
+        for key in (*keys, "features"):
+            features = features.get(key, {})
+        return {
+            name: tuple(map(str, each["names"]))
+            for name, each in features.items()
+            if isinstance(each, dict) and each.get("_type") == "ClassLabel" and isinstance(each.get("names"), list)
+        }
+    except (ValueError, AttributeError):
         return {}
-    labels = {
-        name: each["names"]
-        for name, each in features.items()
-        if isinstance(each, dict) and each.get("_type") == "ClassLabel" and isinstance(each.get("names"), list)
-    }
-    return {name: tuple(map(str, names)) for name, names in labels.items()}

@@ -21,6 +21,22 @@ MOST_KEPT_BYTES = 2**28  # of a table that is read twice
 MOST_LISTED = 12
 
 
+class ClientFile(NamedTuple):
+    """A file of a folder, by what its name and its folders say.
+
+    Attributes:
+      path: of it.
+      client: whose rows are in it; "" if the names do not say.
+      split: which of these.
+      is_own_name: whether `client` is the name of the file itself, which a column that names clients outweighs.
+    """
+
+    path: str
+    client: str
+    split: str
+    is_own_name: bool = False
+
+
 class Place(NamedTuple):
     """A row of a file. Where that is, in words, is looked for only when it is told, as the text of this.
 

@@ -18,7 +18,7 @@ from datasets.formats.csv import choose_csv_partition, is_csv, make_csv_table, o
 from datasets.tables.cells import MISSING_WORDS
 from datasets.tables.roles import choose_roles
 from datasets.tables.scan import scan_table
-from datasets.tables.table import name_places
+from datasets.tables.table import ClientFile, name_places
 
 OPTIONS = DatasetOptions()
 FRAME = pandas.DataFrame(
@@ -286,7 +286,7 @@ def test_blocks_are_cut_between_rows_alone(tmp_path, monkeypatch, rows, end, blo
         written = ['"' + field.replace('"', '""') + '"' for field in (name, said)]
         lines.append(",".join([written[0], said if is_bare else written[1], "1"]))
     path = write(tmp_path, end.join(lines) + end)
-    pieces = list(make_csv_table(path, [(path, "", "train")]).read(("name", "said")))
+    pieces = list(make_csv_table(path, [ClientFile(path, "", "train")]).read(("name", "said")))
     found = [piece.cells["said"].get_text(row) for piece in pieces for row in range(piece.num_rows)]
     expected = [row[1].strip() for _, row in read_rows(path)[1:]]
     assert found == ["" if text.lower() in MISSING_WORDS else text for text in expected]
@@ -308,7 +308,7 @@ def test_a_quote_inside_of_a_field_is_a_letter(tmp_path, monkeypatch):
     text = "user,a,label\n" + "".join(f'u{n % 2},{n},{n}" disk\n' for n in range(9)) + 'u1,9,"a\nb"\n'
     for block_bytes in (30, 2**20):
         monkeypatch.setattr("datasets.formats.csv.BLOCK_BYTES", block_bytes)
-        table = make_csv_table("t", [(write(tmp_path, text), "", "train")])
+        table = make_csv_table("t", [ClientFile(write(tmp_path, text), "", "train")])
         labels = [cells.get_text(row) for cells in read_column(table, "label") for row in range(len(cells.is_missing))]
         assert labels == [*(f'{n}" disk' for n in range(9)), "a\nb"]
 
@@ -359,7 +359,7 @@ def test_a_table_is_known_by_its_name_or_its_lines(tmp_path):
 
 def test_files_of_one_table_have_the_same_columns(tmp_path):
     first, second = write(tmp_path, "a,y\n1,0\n", "1.csv"), write(tmp_path, "a,z\n1,0\n", "2.csv")
-    table = make_csv_table(str(tmp_path), [(first, "u", "train"), (second, "v", "train")], True)
+    table = make_csv_table(str(tmp_path), [ClientFile(first, "u", "train"), ClientFile(second, "v", "train")], True)
     with pytest.raises(DatasetError, match=r"2\.csv: column 'y' is missing"):
         list(table.read(("a", "y")))
 
@@ -384,7 +384,7 @@ def test_a_pipe_is_not_waited_at(tmp_path):
 
 def test_a_wide_table_of_numbers_keeps_few_values(tmp_path):
     table = make_csv_table(
-        "wide", [(write(tmp_path, "a,y\n" + "".join(f"{n},0.5\n" for n in range(2000))), "", "train")]
+        "wide", [ClientFile(write(tmp_path, "a,y\n" + "".join(f"{n},0.5\n" for n in range(2000))), "", "train")]
     )
     scan = scan_table(table, choose_roles(table, OPTIONS))
     assert scan.columns["a"].texts is None and scan.columns["a"].numbers is None
