@@ -54,39 +54,30 @@ def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: I
         column = column.dictionary_decode()
         kind = column.type
     is_missing = np.asarray(column.is_null())
-    if types.is_boolean(kind):
-        return number_cells(np.asarray(column.fill_null(False)), is_missing)
-    if types.is_integer(kind):
-        return number_cells(np.asarray(column.fill_null(0)), is_missing)
+    if types.is_boolean(kind) or types.is_integer(kind):
+        return number_cells(np.asarray(column.fill_null(False if types.is_boolean(kind) else 0)), is_missing)
     if types.is_floating(kind) or types.is_decimal(kind):
         return number_cells(np.asarray(column.cast(pyarrow.float64()).fill_null(np.nan)))
-    if types.is_string(kind) or types.is_large_string(kind):
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
         return string_cells(column.cast(pyarrow.string()))
     if types.is_timestamp(kind) or types.is_date(kind):
         return date_cells(np.asarray(column.cast(pyarrow.timestamp("ns"), safe=False)).astype("datetime64[ns]"))
-    if types.is_null(kind):
-        return string_cells(column.cast(pyarrow.string()))
     if is_image_type(kind):
-        return block_cells(_decode_images(column, name, locate, images))
+        pixels = []
+        for row, value in enumerate(column.to_pylist()):
+            where = f"{locate(row)}: column {name!r}"
+            if value is None or value["bytes"] is None:
+                path = f", only the path {value['path']!r}" if value else ""
+                raise DatasetError(f"{where} has no bytes of an image{path}, expected the image in the file itself")
+            pixels.append(read_image(io.BytesIO(value["bytes"]), where, images))
+            images = images.fix(pixels[0])
+        return block_cells(np.stack(pixels) if pixels else np.zeros((0, 1, 1, 1), np.uint8))
     if is_block_type(kind):
         return block_cells(_stack_lists(column, name, locate))
     raise DatasetError(
         f"{locate(0)}: column {name!r} is of type {kind}, expected numbers, text, dates, lists or images; name the "
         f"columns to use by --feature_columns"
     )
-
-
-def _decode_images(column: "pyarrow.Array", name: str, locate: Locate, images: ImageForm) -> np.ndarray:
-    """Uint8, shape (rows, height, width, channels)."""
-    pixels = []
-    for row, value in enumerate(column.to_pylist()):
-        where = f"{locate(row)}: column {name!r}"
-        if value is None or value["bytes"] is None:
-            path = f", only the path {value['path']!r}" if value else ""
-            raise DatasetError(f"{where} has no bytes of an image{path}, expected the image in the file itself")
-        pixels.append(read_image(io.BytesIO(value["bytes"]), where, images))
-        images = images.fix(pixels[0])
-    return np.stack(pixels) if pixels else np.zeros((0, 1, 1, 1), np.uint8)
 
 
 def _stack_lists(column: "pyarrow.Array", name: str, locate: Locate) -> np.ndarray:

@@ -85,7 +85,18 @@ def find_form(path: str) -> CsvForm:
         lines.pop()  # it may be cut
     marked = re.fullmatch("sep=([,;\t|])", lines[0], re.IGNORECASE)  # which Excel writes and reads
     lines = lines[bool(marked) :][:_NUM_SAMPLE_ROWS]
-    separator = marked[1] if marked else _find_separator(path, lines)
+    # The separator that gives most rows the same number of columns, at least two; the most columns where several do.
+    scores = {marked[1]: ()} if marked else {}
+    for separator in () if marked else SEPARATORS:
+        widths = [len(row) for row in _split(lines, separator) if row]
+        if widths and widths[0] > 1:
+            scores[separator] = (round(Counter(widths)[widths[0]] / len(widths), 1), widths[0])
+    if not scores:
+        raise DatasetError(
+            f"{path}: one column only, the first line is {lines[0][:60]!r}; expected columns separated by comma, "
+            f"semicolon, tab or |"
+        )
+    separator = max(scores, key=scores.__getitem__)
     cells = [cell for row in _split(lines[1:], separator) for cell in row]
     has_comma = separator != "," and any(map(_COMMA_NUMBER.fullmatch, cells))
     has_comma = has_comma and not any(map(_POINT_NUMBER.fullmatch, cells))
@@ -146,21 +157,6 @@ def _find_encoding(path: str) -> str:
     raise DatasetError(
         f"{path}, line {wrong[0]}: neither UTF-8 nor Windows-1252 (line {wrong[1]}); expected text in UTF-8, save it so"
     )
-
-
-def _find_separator(path: str, lines: list[str]) -> str:
-    """The one that gives most rows the same number of columns, at least two; the most columns where several do."""
-    scores = {}
-    for separator in SEPARATORS:
-        widths = [len(row) for row in _split(lines, separator) if row]
-        if widths and widths[0] > 1:
-            scores[separator] = (round(Counter(widths)[widths[0]] / len(widths), 1), widths[0])
-    if not scores:
-        raise DatasetError(
-            f"{path}: one column only, the first line is {lines[0][:60]!r}; expected columns separated by comma, "
-            f"semicolon, tab or |"
-        )
-    return max(scores, key=scores.__getitem__)
 
 
 def _split(lines: list[str], separator: str) -> list[list[str]]:

@@ -7,9 +7,9 @@ import numpy as np
 from datasets.errors import DatasetError
 from datasets.example_store import sort_key
 from datasets.names import check_names
-from datasets.tables.cells import DATE, Cells
+from datasets.tables.cells import DATE, STRING, Cells
 from datasets.tables.roles import Roles
-from datasets.tables.scan import ColumnScan, TableScan, is_text_column
+from datasets.tables.scan import TableScan, is_text_column
 from datasets.tables.table import Table
 
 ONE_HOT, INDEX = "one_hot", "index"
@@ -64,51 +64,47 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, categories: str
     Raises:
       DatasetError: dates, texts among numbers, too many categories, or a number that float32 cannot hold.
     """
-    return tuple(_choose_feature(table, name, scan.columns[name], categories) for name in roles.features)
-
-
-def _choose_feature(table: Table, name: str, column: ColumnScan, categories: str) -> Feature:
-    if column.num_missing == column.num_rows:
-        raise DatasetError(f"{table.path}: column {name!r} has no value in any row, expected some; {_LEAVE_OUT}")
-    text, where = column.first_text
-    if column.form == DATE or column.num_dates > 0.5 * max(1, column.num_texts):
-        value, where = column.first_text if where else column.first_number
-        raise DatasetError(
-            f"{where or table.path}: column {name!r} holds dates ({value!r}), which are no feature; give "
-            f"--time_column={name} to order a client's rows by it, or {_LEAVE_OUT}"
-        )
-    if column.first_endless[1]:
-        raise DatasetError(
-            f"{column.first_endless[1]}: column {name!r} has {column.first_endless[0]}, expected a finite number, "
-            f"of at most 3.4e38"
-        )
-    if not column.num_texts and column.form != "string":
-        return Feature(name)
-    if not is_text_column(column) or (column.texts is None and column.num_numbers > column.num_texts):
-        if text == name:
+    most, chosen = MOST_CATEGORIES[categories], []
+    for name in roles.features:
+        column = scan.columns[name]
+        if column.num_missing == column.num_rows:
+            raise DatasetError(f"{table.path}: column {name!r} has no value in any row, expected some; {_LEAVE_OUT}")
+        text, where = column.first_text
+        if column.form == DATE or column.num_dates > 0.5 * max(1, column.num_texts):
+            value, where = column.first_text if where else column.first_number
             raise DatasetError(
-                f"{where}: the names of the columns stand here again, expected values; take the line out"
+                f"{where or table.path}: column {name!r} holds dates ({value!r}), which are no feature; give "
+                f"--time_column={name} to order a client's rows by it, or {_LEAVE_OUT}"
             )
-        raise DatasetError(
-            f"{where}: column {name!r} has {text!r}, expected a number as in other rows; leave the field empty if the "
-            f"value is missing, or {_LEAVE_OUT}"
-        )
-    return _choose_categories(table, name, column, categories)
-
-
-def _choose_categories(table: Table, name: str, column: ColumnScan, categories: str) -> Feature:
-    most = MOST_CATEGORIES[categories]
-    if column.texts is None:
-        way = f"give --categories={INDEX} for up to {MOST_CATEGORIES[INDEX]:,}, or " if categories == ONE_HOT else ""
-        raise DatasetError(
-            f"{table.path}: column {name!r} has more than {most:,} different texts, such as {column.first_text[0]!r}, "
-            f"expected fewer categories; {way}{_LEAVE_OUT}"
-        )
-    texts = tuple(sorted(column.texts, key=sort_key))
-    check_names(f"{table.path}: column {name!r}", "category", texts)
-    # The first by name where several are as frequent, so that the order of the file does not matter.
-    frequent = max(range(len(texts)), key=lambda place: (column.texts[texts[place]], -place))
-    return Feature(name, texts, categories == ONE_HOT, frequent)
+        if column.first_endless[1]:
+            raise DatasetError(
+                f"{column.first_endless[1]}: column {name!r} has {column.first_endless[0]}, expected a finite number, "
+                f"of at most 3.4e38"
+            )
+        if not column.num_texts and column.form != STRING:
+            chosen.append(Feature(name))
+            continue
+        if not is_text_column(column) or (column.texts is None and column.num_numbers > column.num_texts):
+            if text == name:
+                raise DatasetError(
+                    f"{where}: the names of the columns stand here again, expected values; take the line out"
+                )
+            raise DatasetError(
+                f"{where}: column {name!r} has {text!r}, expected a number as in other rows; leave the field empty if "
+                f"the value is missing, or {_LEAVE_OUT}"
+            )
+        if column.texts is None:
+            way = f"give --categories={INDEX} for up to {MOST_CATEGORIES[INDEX]:,}, or " * (categories == ONE_HOT)
+            raise DatasetError(
+                f"{table.path}: column {name!r} has more than {most:,} different texts, such as {text!r}, expected "
+                f"fewer categories; {way}{_LEAVE_OUT}"
+            )
+        texts = tuple(sorted(column.texts, key=sort_key))
+        check_names(f"{table.path}: column {name!r}", "category", texts)
+        # The first by name where several are as frequent, so that the order of the file does not matter.
+        frequent = max(range(len(texts)), key=lambda place: (column.texts[texts[place]], -place))
+        chosen.append(Feature(name, texts, categories == ONE_HOT, frequent))
+    return tuple(chosen)
 
 
 def describe_features(features: tuple[Feature, ...]) -> str:

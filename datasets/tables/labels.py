@@ -79,20 +79,34 @@ def choose_labels(table: Table, roles: Roles, scan: TableScan, task: str) -> Tab
         task, reason = guess_table_task(roles, scan)
     if task == NEXT_TOKEN:
         raise DatasetError(f"{table.path}: task={task} is for text, expected another for a label in a column")
+    needs_numbers = task in (REGRESSION, MULTI_LABEL) or len(roles.labels) > 1
     for name in roles.labels:
-        _check_column(table, name, scan.columns[name], task, len(roles.labels))
+        column = scan.columns[name]
+        if column.num_missing == column.num_rows:
+            raise DatasetError(f"{table.path}: label column {name!r} has no value, expected one in each row")
+        text, where = column.first_text
+        if text and (needs_numbers or not is_text_column(column)):
+            what = "the name of the column again; take that line out" if text == name else "a number as in other rows"
+            raise DatasetError(f"{where}: label column {name!r} has {text!r}, expected {what}, {_RENAME}")
+        if column.first_endless[1]:
+            value, where = column.first_endless
+            raise DatasetError(f"{where}: label column {name!r} has {value}, expected a finite number")
     reading = (
         "" if task == CLASSIFICATION else f"task {LABEL_KINDS[task].title}" + (f", since {reason}" if reason else "")
     )
-    if len(roles.labels) > 1:
-        return _choose_several(table, roles, scan, task, reading)
-    if task == REGRESSION:
-        return TableLabels(LabelFormat(REGRESSION, (), 1), (), reading=reading)
-    if task == MULTI_LABEL:
+    if len(roles.labels) == 1 and task == MULTI_LABEL:
         raise DatasetError(
             f"{table.path}: --task={task} needs several columns of 0 and 1, expected --label_column=<a,b,...>"
         )
-    return _choose_classes(table, roles.labels[0], scan.columns[roles.labels[0]], task, reading)
+    if len(roles.labels) > 1:
+        labels = _choose_several(table, roles, scan, task)
+    elif task == REGRESSION:
+        labels = TableLabels(LabelFormat(REGRESSION, (), 1), ())
+    else:
+        labels = _choose_classes(table, roles.labels[0], scan.columns[roles.labels[0]], task)
+    if labels.format.is_by_class:
+        labels.format.check_names(f"{table.path}: label column {roles.labels[0]!r}", labels.class_names)
+    return labels._replace(reading=reading)
 
 
 def guess_table_task(roles: Roles, scan: TableScan) -> tuple[str, str]:
@@ -113,41 +127,26 @@ def guess_table_task(roles: Roles, scan: TableScan) -> tuple[str, str]:
     return task, reason.replace("y has", f"{roles.labels[0]} has", 1)
 
 
-def _check_column(table: Table, name: str, column: ColumnScan, task: str, num_columns: int) -> None:
-    """Refuses a column that has no value, texts among numbers, or what the task does not have."""
-    if column.num_missing == column.num_rows:
-        raise DatasetError(f"{table.path}: label column {name!r} has no value, expected one in each row")
-    text, where = column.first_text
-    needs_numbers = task in (REGRESSION, MULTI_LABEL) or num_columns > 1
-    if text and (needs_numbers or not is_text_column(column)):
-        what = "the name of the column again; take that line out" if text == name else "a number as in other rows"
-        raise DatasetError(f"{where}: label column {name!r} has {text!r}, expected {what}, {_RENAME}")
-    if column.first_endless[1]:
-        raise DatasetError(
-            f"{column.first_endless[1]}: label column {name!r} has {column.first_endless[0]}, expected a finite number"
-        )
-
-
-def _choose_several(table: Table, roles: Roles, scan: TableScan, task: str, reading: str) -> TableLabels:
+def _choose_several(table: Table, roles: Roles, scan: TableScan, task: str) -> TableLabels:
     names, count = roles.labels, len(roles.labels)
     if task == REGRESSION:
-        return TableLabels(LabelFormat(REGRESSION, (count,), count), names, reading=reading)
+        return TableLabels(LabelFormat(REGRESSION, (count,), count), names)
     if scan.most_ones < 0:
         raise DatasetError(
             f"{table.path}: label columns {', '.join(names)} hold other numbers than 0 and 1, expected these for "
             f"--task={task}; --task={REGRESSION} predicts numbers"
         )
     if task == MULTI_LABEL:
-        return TableLabels(LabelFormat(MULTI_LABEL, (count,), count), names, reading=reading)
+        return TableLabels(LabelFormat(MULTI_LABEL, (count,), count), names)
     if (scan.most_ones, scan.fewest_ones) != (1, 1):
         raise DatasetError(
             f"{table.path}: label columns {', '.join(names)} have rows with {scan.fewest_ones} to {scan.most_ones} "
             f"ones, expected one in each for --task={task}; --task={MULTI_LABEL} predicts several"
         )
-    return _finish_classes(table, names[0], task, TableLabels(LabelFormat(task), names, reading=reading))
+    return TableLabels(LabelFormat(task), names)
 
 
-def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, reading: str) -> TableLabels:
+def _choose_classes(table: Table, name: str, column: ColumnScan, task: str) -> TableLabels:
     given = table.class_names.get(name, ())
     values = column.texts if is_text_column(column) else column.numbers
     if values is None:
@@ -158,7 +157,7 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, read
     if is_text_column(column):
         texts = tuple(sorted(values, key=sort_key))
         check_names(f"{table.path}: label column {name!r}", "class", texts)
-        return _finish_classes(table, name, task, TableLabels(LabelFormat(task), texts, texts=texts, reading=reading))
+        return TableLabels(LabelFormat(task), texts, texts=texts)
     numbers = sorted(values | ({0.0, 1.0} if column.num_booleans else set()))
     if given:
         if not column.is_whole or numbers[0] < 0 or numbers[-1] >= len(given):
@@ -167,10 +166,7 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, read
                 f"0..{len(given) - 1} for its {len(given)} names; -1 stands for examples without a label, "
                 f"which cannot be learned from"
             )
-        places = tuple(map(float, range(len(given))))
-        return _finish_classes(
-            table, name, task, TableLabels(LabelFormat(task), given, numbers=places, reading=reading)
-        )
+        return TableLabels(LabelFormat(task), given, numbers=tuple(map(float, range(len(given)))))
     if not column.is_whole:
         raise DatasetError(
             f"{table.path}: label column {name!r} holds numbers that are not whole, expected classes for "
@@ -178,21 +174,10 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, read
         )
     is_truth = column.num_booleans and set(numbers) <= {0.0, 1.0}
     names = ("false", "true") if is_truth else tuple(f"{number:.0f}" for number in numbers)
-    labels = TableLabels(
-        LabelFormat(task), names, numbers=tuple(numbers), reading=reading, notes=_note_numbers(name, numbers)
-    )
-    return _finish_classes(table, name, task, labels)
-
-
-def _note_numbers(name: str, numbers: list[float]) -> tuple[str, ...]:
-    if np.array_equal(numbers, np.arange(len(numbers))):
-        return ()
-    return (
-        f"the labels in {name} are {numbers[0]:.0f}..{numbers[-1]:.0f}, {len(numbers)} different numbers; each is a "
-        f"class, and its number the name; if they are measurements, give --task={REGRESSION}",
-    )
-
-
-def _finish_classes(table: Table, name: str, task: str, labels: TableLabels) -> TableLabels:
-    labels.format.check_names(f"{table.path}: label column {name!r}", labels.class_names)
-    return labels
+    notes = ()
+    if not np.array_equal(numbers, np.arange(len(numbers))):
+        notes = (
+            f"the labels in {name} are {numbers[0]:.0f}..{numbers[-1]:.0f}, {len(numbers)} different numbers; each is "
+            f"a class, and its number the name; if they are measurements, give --task={REGRESSION}",
+        )
+    return TableLabels(LabelFormat(task), names, numbers=tuple(numbers), notes=notes)

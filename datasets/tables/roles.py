@@ -70,16 +70,28 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
         role: find_column(table, name, f"{role}_column") for role, name in told.items() if name and role not in refused
     }
     features = tuple(find_column(table, name, "feature_columns") for name in split_names(options.feature_columns or ""))
-    _check_uses(table, given, given_labels, features)
-    taken = {*given.values(), *given_labels, *features}
+    named = [(f"{role}_column", name) for role, name in given.items()]
+    named += [("label_column", name) for name in given_labels] + [("feature_columns", name) for name in features]
+    taken: dict[str, str] = {}  # name of a column -> the flag or the role that it is taken by
+    for flag, name in named:
+        if name in taken:
+            other = f"in --{taken[name]} and in --{flag}" if taken[name] != flag else f"twice in --{flag}"
+            raise DatasetError(f"{table.path}: column {name!r} stands {other}, expected one use of it")
+        taken[name] = flag
     guessed = {}
     for role, names in (("label", LABEL_NAMES), ("client", CLIENT_NAMES), ("time", TIME_NAMES), ("test", TEST_NAMES)):
         is_open = not (role in given or role in refused or (role == "label" and given_labels))
         if is_open and not (role == "client" and table.has_clients):
-            found = _guess(table, role, names, taken)
+            found = [name for name in table.columns if simplify(name) in names and name not in taken]
+            if len(found) > 1:
+                flag = f"--{role}_column"
+                raise DatasetError(
+                    f"{table.path}: columns {list_names(found)} could each be meant by {flag}, expected one; name it "
+                    f"by {flag}" + ("" if role == "label" else f", or give {flag}={NO_COLUMN}")
+                )
             if found:
-                guessed[role] = found
-                taken.add(found)
+                guessed[role] = found[0]
+                taken[found[0]] = role
     labels = given_labels or ((guessed["label"],) if "label" in guessed else ())
     if not labels:
         raise DatasetError(
@@ -96,28 +108,6 @@ def names_clients(columns: tuple[str, ...], options: DatasetOptions) -> bool:
     if options.client_column:
         return options.client_column != NO_COLUMN
     return any(simplify(name) in CLIENT_NAMES for name in columns)
-
-
-def _check_uses(table: Table, given: dict[str, str], labels: tuple[str, ...], features: tuple[str, ...]) -> None:
-    uses: dict[str, str] = {}
-    named = [(f"{role}_column", name) for role, name in given.items()]
-    named += [("label_column", name) for name in labels] + [("feature_columns", name) for name in features]
-    for flag, name in named:
-        if name in uses:
-            other = f"in --{uses[name]} and in --{flag}" if uses[name] != flag else f"twice in --{flag}"
-            raise DatasetError(f"{table.path}: column {name!r} stands {other}, expected one use of it")
-        uses[name] = flag
-
-
-def _guess(table: Table, role: str, names: frozenset[str], taken: set[str]) -> str:
-    found = [name for name in table.columns if simplify(name) in names and name not in taken]
-    if len(found) > 1:
-        flag = f"--{role}_column"
-        raise DatasetError(
-            f"{table.path}: columns {list_names(found)} could each be meant by {flag}, expected one; name it by {flag}"
-            + ("" if role == "label" else f", or give {flag}={NO_COLUMN}")
-        )
-    return found[0] if found else ""
 
 
 def _choose_features(

@@ -88,9 +88,19 @@ class ColumnScan:
         self._note_first("first_number", is_number, cells, piece)
         with np.errstate(invalid="ignore"):
             self._note_first("first_endless", is_number & (np.abs(cells.numbers) > LARGEST), cells, piece)
-        self._add_numbers(cells.numbers[is_number], len(is_number))
+        numbers, num_rows = cells.numbers[is_number], len(is_number)
+        if self.is_row_number:
+            lowest = self.lowest if np.isfinite(self.lowest) else numbers[0] if len(numbers) else 0
+            first = self.num_rows - num_rows + lowest
+            self.is_row_number = len(numbers) == num_rows and bool((numbers == first + np.arange(num_rows)).all())
+        if len(numbers):
+            self.lowest, self.highest = min(self.lowest, numbers.min()), max(self.highest, numbers.max())
+            self.is_whole = self.is_whole and bool((numbers == np.rint(numbers)).all())
+        if len(numbers) and self.numbers is not None:
+            self.numbers.update(np.unique(numbers).tolist())
+            self.numbers = None if len(self.numbers) > self.most_different else self.numbers
         self._add_texts(cells, is_text, is_test)
-        self.num_numbers += int(is_number.sum())
+        self.num_numbers += len(numbers)
         self.num_booleans += int(cells.is_boolean.sum())
 
     def add_missing(self, cells: Cells, piece: Piece) -> None:
@@ -104,19 +114,6 @@ class ColumnScan:
         if getattr(self, field)[1] is None and is_it.any():
             row = int(np.argmax(is_it))
             setattr(self, field, (cells.get_text(row)[:_MOST_SHOWN], piece.locate(row)))
-
-    def _add_numbers(self, numbers: np.ndarray, num_rows: int) -> None:
-        if self.is_row_number:
-            lowest = self.lowest if np.isfinite(self.lowest) else numbers[0] if len(numbers) else 0
-            first = self.num_rows - num_rows + lowest
-            self.is_row_number = len(numbers) == num_rows and bool((numbers == first + np.arange(num_rows)).all())
-        if not len(numbers):
-            return
-        self.lowest, self.highest = min(self.lowest, numbers.min()), max(self.highest, numbers.max())
-        self.is_whole = self.is_whole and bool((numbers == np.rint(numbers)).all())
-        if self.numbers is not None:
-            self.numbers.update(np.unique(numbers).tolist())
-            self.numbers = None if len(self.numbers) > self.most_different else self.numbers
 
     def _add_texts(self, cells: Cells, is_text: np.ndarray, is_test: np.ndarray) -> None:
         if self.form == DATE:
@@ -191,7 +188,14 @@ def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT
         if roles.time:
             read_row_times(piece, roles)
         if len(roles.labels) > 1:
-            _count_ones(scan, piece, roles)
+            rows = np.stack([piece.cells[name].numbers for name in roles.labels], axis=1)
+            rows = rows[~np.isnan(rows).any(axis=1)]
+            if not ((rows == 0) | (rows == 1)).all():
+                scan.most_ones = -1
+            if len(rows) and scan.most_ones >= 0:
+                ones = rows.sum(axis=1)
+                scan.most_ones = max(scan.most_ones, int(ones.max()))
+                scan.fewest_ones = min(scan.fewest_ones, int(ones.min()))
     if not scan.num_rows:
         raise DatasetError(f"{table.path}: no rows below the names of the columns, expected at least one")
     for piece in table.read((roles.block,)) if roles.block else ():
@@ -200,18 +204,6 @@ def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT
         scan.block_shape, scan.block_dtype = tuple(block.shape[1:]), block.dtype.name
         break
     return scan
-
-
-def _count_ones(scan: TableScan, piece: Piece, roles: Roles) -> None:
-    rows = np.stack([piece.cells[name].numbers for name in roles.labels], axis=1)
-    rows = rows[~np.isnan(rows).any(axis=1)]
-    if not len(rows) or scan.most_ones < 0:
-        return
-    if not ((rows == 0) | (rows == 1)).all():
-        scan.most_ones = -1
-        return
-    ones = rows.sum(axis=1)
-    scan.most_ones, scan.fewest_ones = max(scan.most_ones, int(ones.max())), min(scan.fewest_ones, int(ones.min()))
 
 
 def read_splits(piece: Piece, roles: Roles) -> np.ndarray:

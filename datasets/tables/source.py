@@ -33,7 +33,16 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
       DatasetError: its columns or values are of no use; one line that names the file and the place.
     """
     roles = choose_roles(table, options)
-    _check_options(table, roles, options)
+    refuse_options(table.path, "a table", options, TextOptions, *(() if roles.block else (ImageOptions,)))
+    if options.window and roles.block:
+        raise DatasetError(
+            f"{table.path}: window={options.window} is for columns of numbers, {roles.block} holds arrays"
+        )
+    if not roles.block and options.layout not in (AUTO, FEATURES):
+        raise DatasetError(
+            f"{table.path}: layout={options.layout}: the columns of a table are features, expected no --layout; "
+            f"--window makes sequences of rows"
+        )
     names = (
         [os.path.relpath(path, table.path) for path in table.paths] if len(table.paths) > 1 or table.has_clients else []
     )
@@ -64,19 +73,6 @@ def choose_table_partition(table: Table, options: DatasetOptions) -> str:
         scan = scan_table(head, dataclasses.replace(roles, client="", features=(), time="", test="", block=""))
         task = guess_table_task(roles, scan)[0]
     return "" if LABEL_KINDS[task].is_by_class else "iid"
-
-
-def _check_options(table: Table, roles: Roles, options: DatasetOptions) -> None:
-    refuse_options(table.path, "a table", options, TextOptions, *(() if roles.block else (ImageOptions,)))
-    if options.window and roles.block:
-        raise DatasetError(
-            f"{table.path}: window={options.window} is for columns of numbers, {roles.block} holds arrays"
-        )
-    if not roles.block and options.layout not in (AUTO, FEATURES):
-        raise DatasetError(
-            f"{table.path}: layout={options.layout}: the columns of a table are features, expected no --layout; "
-            f"--window makes sequences of rows"
-        )
 
 
 def _cut(source: ClientSource, store: ExampleStore, options: DatasetOptions, path: str) -> ClientSource:

@@ -94,19 +94,13 @@ def _find_gaps(client: np.ndarray, times: np.ndarray) -> np.ndarray:
     is_gap = np.zeros(len(times), bool)
     is_same = client[1:] == client[:-1]
     steps = np.diff(times)
-    usual = _find_medians(client[1:][is_same], steps[is_same], int(client.max(initial=-1)) + 1)
+    # The usual step of a client is the lower median of those above 0; NaN where there is none.
+    is_step = is_same & (steps > 0)
+    groups, values = client[1:][is_step], steps[is_step]
+    values = values[np.lexsort((values, groups))]
+    counts = np.bincount(groups, minlength=int(client.max(initial=-1)) + 1)
+    usual, has = np.full(len(counts), np.nan), counts > 0
+    usual[has] = values[(np.cumsum(counts) - counts + (counts - 1) // 2)[has]]
     with np.errstate(invalid="ignore"):
         is_gap[1:] = is_same & (steps > GAP * usual[client[1:]])
     return is_gap
-
-
-def _find_medians(groups: np.ndarray, values: np.ndarray, num_groups: int) -> np.ndarray:
-    """The lower median of the values above 0 of each group, float64 (groups,); NaN where there is none."""
-    groups, values = groups[values > 0], values[values > 0]
-    order = np.lexsort((values, groups))
-    counts = np.bincount(groups, minlength=num_groups)
-    ends = np.cumsum(counts)
-    medians = np.full(num_groups, np.nan)
-    has = counts > 0
-    medians[has] = values[order][ends[has] - counts[has] + (counts[has] - 1) // 2]
-    return medians

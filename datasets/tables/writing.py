@@ -15,7 +15,7 @@ from datasets.tables.features import MOST_CATEGORIES, Feature, choose_features, 
 from datasets.tables.labels import choose_labels
 from datasets.tables.roles import Roles
 from datasets.tables.scan import ColumnScan, TableScan, read_row_times, read_splits, scan_table
-from datasets.tables.table import MOST_LISTED, Piece, Table, list_names, name_places
+from datasets.tables.table import MOST_LISTED, Table, list_names, name_places
 
 MOST_MEDIAN_VALUES = 2**22  # that a median is taken of; of more, evenly spaced ones
 REFUSE, MEDIAN, DROP = "refuse", "median", "drop"
@@ -39,7 +39,13 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     num_dropped = 0
     for piece in table.read((*roles.used, roles.block) if roles.block else roles.used):
         if roles.block:
-            x = _encode_block(piece, roles, scan, layout)
+            block = piece.cells[roles.block].values
+            if block.shape[1:] != scan.block_shape:
+                raise DatasetError(
+                    f"{piece.locate(0)}: column {roles.block!r} has examples of shape {block.shape[1:]}, expected "
+                    f"{scan.block_shape} as the first has; images are brought to one size by --image_size"
+                )
+            x = convert_examples(str(piece.locate(0)), roles.block, block, layout)
         else:
             x = np.concatenate([feature.encode(piece.cells[feature.column]) for feature in features], axis=1)[
                 ..., np.newaxis
@@ -139,13 +145,3 @@ class _Medians:
             fills[at] = np.floor(median) if self._columns[at].num_booleans else median
         if self._values:
             writer.fill_missing(fills)
-
-
-def _encode_block(piece: Piece, roles: Roles, scan: TableScan, layout: str) -> np.ndarray:
-    block = piece.cells[roles.block].values
-    if block.shape[1:] != scan.block_shape:
-        raise DatasetError(
-            f"{piece.locate(0)}: column {roles.block!r} has examples of shape {block.shape[1:]}, expected "
-            f"{scan.block_shape} as the first has; images are brought to one size by --image_size"
-        )
-    return convert_examples(str(piece.locate(0)), roles.block, block, layout)
