@@ -112,7 +112,10 @@ class ClientSource:
         The test part is that of the data, without one a stratified fifth that is drawn from `seed`. Validation
         examples of the data are trained on: such partitions draw their own.
         """
-        x, y, clients = self._read_train()
+        x, y, clients = self.read_all(TRAIN)
+        if VALIDATION in self.num_examples and self.num_examples[VALIDATION].any():
+            parts = zip((x, y, clients), self.read_all(VALIDATION), strict=True)
+            x, y, clients = map(np.concatenate, parts)
         if self.has_tests:
             train, test = (x, y), self.read_all(TEST)[:2]
         else:
@@ -131,9 +134,3 @@ class ClientSource:
             reading=self.reading,
             notes=self.notes,
         )
-
-    def _read_train(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        if not self.num_examples.get(VALIDATION, np.zeros(0)).any():
-            return self.read_all(TRAIN)
-        parts = zip(self.read_all(TRAIN), self.read_all(VALIDATION), strict=True)
-        return tuple(np.concatenate(pair) for pair in parts)

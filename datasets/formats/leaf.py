@@ -75,7 +75,15 @@ def _write(path: str, files: list[tuple[str, str]], options: DatasetOptions, wri
         kind = forms.find_form(first.x[0], first.y[0])
     except ValueError as error:
         raise DatasetError(f"{first.where}: {error}") from None
-    words = _count_words(files, kind, options) if kind in (forms.TWEETS, forms.WORDS) else ()
+    counts: Counter[str] = Counter()
+    for user in iterate_users(files) if kind in (forms.TWEETS, forms.WORDS) else ():
+        try:
+            if user.part == TRAIN:
+                forms.count_words(kind, user.x, user.y, counts)
+        except ValueError as error:
+            raise DatasetError(f"{user.where}: {error}") from None
+    most = options.vocabulary_size or forms.DEFAULT_NUM_WORDS
+    words = tuple(word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
     encoder = forms.Encoder(kind, first.x[0], options.sequence_length, words)
     if kind == forms.CHARACTERS and options.sequence_length not in (0, encoder.shape[0]):
         raise DatasetError(
@@ -101,19 +109,6 @@ def _write(path: str, files: list[tuple[str, str]], options: DatasetOptions, wri
     example_format = forms.make_format(kind, encoder.shape, classes, words)
     reading = _READINGS.get(kind, "").format(*encoder.shape)
     return Description(example_format, reading=reading, notes=tuple(repeats.notes))
-
-
-def _count_words(files: list[tuple[str, str]], kind: str, options: DatasetOptions) -> tuple[str, ...]:
-    """The most frequent words of the train part, in order."""
-    counts: Counter[str] = Counter()
-    for user in iterate_users(files):
-        try:
-            if user.part == TRAIN:
-                forms.count_words(kind, user.x, user.y, counts)
-        except ValueError as error:
-            raise DatasetError(f"{user.where}: {error}") from None
-    most = options.vocabulary_size or forms.DEFAULT_NUM_WORDS
-    return tuple(word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
 
 
 FORMAT = FileFormat("LEAF's JSON", is_leaf, open_leaf, rank=30)

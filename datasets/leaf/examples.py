@@ -11,7 +11,6 @@ words        pieces of a comment, each a list of words, and of each the words th
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -84,67 +83,42 @@ class Encoder:
     def encode(self, xs: list, ys: list) -> tuple[np.ndarray, np.ndarray]:
         """x and y as the store keeps them. Raises ValueError, in words."""
         if self.form == WORDS:
-            return self._encode_words(xs, ys)
-        x = {
-            IMAGES: self._encode_numbers,
-            FEATURES: self._encode_numbers,
-            CHARACTERS: self._encode_characters,
-            IMAGE_NAMES: _encode_names,
-            TWEETS: self._encode_tweets,
-        }[self.form](xs)
+            pieces = [get_pieces(row, x, y) for row, (x, y) in enumerate(zip(xs, ys, strict=True))]
+            x, y = (self._encode_words([piece for pair in pieces for piece in pair[side]]) for side in (0, 1))
+            return x, y
+        if self.form == TWEETS:
+            x = self._encode_words([split_words(get_tweet(row, each)) for row, each in enumerate(xs)])
+            return x, self._encode_labels(ys)
+        if self.form == IMAGE_NAMES:
+            return _encode_names(xs), self._encode_labels(ys)
+        kind, noun = (str, "characters") if self.form == CHARACTERS else (list, "numbers")
+        number = int(np.prod(self.shape))
+        for row, each in enumerate(xs):
+            if not isinstance(each, kind) or len(each) != number:
+                found = f"has {len(each)} {noun}" if isinstance(each, kind) else f"is {_show(each)}"
+                raise ValueError(f"example {row} (from 0) {found}, expected {number} as in the first")
         if self.form == CHARACTERS:
             y = np.full((len(ys), *self.shape), PAD, np.int32)
             for row, each in enumerate(ys):
                 if not isinstance(each, str) or len(each) != 1:
                     raise ValueError(f"label {row} (from 0) is {_show(each)}, expected one character")
                 y[row, -1] = encode_characters(each)[0]
-            return x, y
-        return x, self._encode_labels(ys)
-
-    def _encode_numbers(self, xs: list) -> np.ndarray:
-        number = int(np.prod(self.shape))
-        for row, each in enumerate(xs):
-            if not isinstance(each, list) or len(each) != number:
-                found = f"has {len(each)} numbers" if isinstance(each, list) else f"is {_show(each)}"
-                raise ValueError(f"example {row} (from 0) {found}, expected {number} as in the first")
+            return encode_characters("".join(xs)).reshape(len(xs), number), y
         try:
             x = np.array(xs, np.float32).reshape(len(xs), *self.shape)
         except (ValueError, TypeError, OverflowError):
             raise ValueError("x holds what is no number") from None
         if not np.isfinite(x).all() or (self.form == IMAGES and x.size and (x.min() < 0 or x.max() > 1)):
             raise ValueError("x holds a pixel outside of 0..1" if self.form == IMAGES else "x holds NaN or infinity")
-        return x
+        return x, self._encode_labels(ys)
 
-    def _encode_characters(self, xs: list) -> np.ndarray:
-        for row, each in enumerate(xs):
-            if not isinstance(each, str) or len(each) != self.shape[0]:
-                found = f"has {len(each)} characters" if isinstance(each, str) else f"is {_show(each)}"
-                raise ValueError(f"example {row} (from 0) {found}, expected {self.shape[0]} as in the first")
-        return encode_characters("".join(xs)).reshape(len(xs), self.shape[0])
-
-    def _encode_tweets(self, xs: list) -> np.ndarray:
-        x = np.full((len(xs), *self.shape), PAD, np.int32)
-        for row, each in enumerate(xs):
-            tokens = self._find_tokens(split_words(get_tweet(row, each)))[: self.shape[0]]
+    def _encode_words(self, texts: list[list[str]]) -> np.ndarray:
+        """Tokens of the first words of each text, int32, shape (texts, length)."""
+        x, oov = np.full((len(texts), *self.shape), PAD, np.int32), len(self.words) + 1
+        for row, words in enumerate(texts):
+            tokens = [PAD if word == _LEAF_PADDING else self._tokens.get(word, oov) for word in words[: self.shape[0]]]
             x[row, : len(tokens)] = tokens
         return x
-
-    def _encode_words(self, xs: list, ys: list) -> tuple[np.ndarray, np.ndarray]:
-        pairs = [
-            pair
-            for row, (x, y) in enumerate(zip(xs, ys, strict=True))
-            for pair in zip(*get_pieces(row, x, y), strict=True)
-        ]
-        tokens = np.full((2, len(pairs), *self.shape), PAD, np.int32)
-        for row, pair in enumerate(pairs):
-            for side, words in enumerate(pair):
-                found = self._find_tokens(words)[: self.shape[0]]
-                tokens[side, row, : len(found)] = found
-        return tokens[0], tokens[1]
-
-    def _find_tokens(self, words: Iterable[str]) -> list[int]:
-        oov = len(self.words) + 1
-        return [PAD if word == _LEAF_PADDING else self._tokens.get(word, oov) for word in words]
 
     def _encode_labels(self, ys: list) -> np.ndarray:
         labels = np.empty(len(ys), np.int32)

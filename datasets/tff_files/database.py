@@ -75,8 +75,17 @@ class TffDatabase:
             has_log = not is_packed and os.path.exists(log) and os.path.getsize(log) > 0
             self.digest = compute_source_digest([path, log] if has_log else [path])
         self._path = _find_or_write_copy(self.digest, lambda draft: _unpack(path, draft)) if is_packed else path
-        self._check_tables()
-        if self._lacks_index():
+        for table, expected in _COLUMNS.items():
+            found = {row[1] for row in self._query(f"PRAGMA table_info({table})")}
+            if not found:
+                raise DatasetError(f"{path}: no table {table}, expected examples and client_metadata, as TFF's")
+            if missing := sorted(expected - found):
+                raise DatasetError(f"{path}: table {table} has no column {missing[0]}")
+        plan = [step[3] for step in self._query(f"EXPLAIN QUERY PLAN {_OF_CLIENT}", ("", "")) if "examples" in step[3]]
+        has_index = all(step.startswith("SEARCH") and "client_id=?" in step for step in plan)
+        # Going through all examples for each client takes long where they are many.
+        num_first = "SELECT COUNT(*) FROM (SELECT 1 FROM examples LIMIT 2000)"
+        if not has_index and next(self._query(num_first))[0] == 2000:
             digest = hashlib.sha256(f"{self.digest} with an index".encode()).hexdigest()
             self._path = _find_or_write_copy(digest, self._copy_with_index)
             self._local = threading.local()  # the connection so far is to the file without an index
@@ -99,11 +108,8 @@ class TffDatabase:
 
     def count_examples(self) -> dict[str, dict[str, int]]:
         """Split -> client -> number of examples, as the file's own table says, or counted where that is empty."""
-        if self._counts is None:  # it takes seconds where there are many clients
-            self._counts = self._count_examples()
-        return self._counts
-
-    def _count_examples(self) -> dict[str, dict[str, int]]:
+        if self._counts is not None:  # to count takes seconds where there are many clients
+            return self._counts
         query = "SELECT split_name, client_id, {count} FROM {table} GROUP BY split_name, client_id"
         counts: dict[str, dict[str, int]] = {}
         rows = list(self._query(query.format(count="SUM(num_examples)", table="client_metadata")))
@@ -119,6 +125,7 @@ class TffDatabase:
                 counts.setdefault(split, {})[client] = number
         if not counts:
             raise DatasetError(f"{self.source}: it holds no example")
+        self._counts = counts
         return counts
 
     def _query(self, query: str, values: Iterable = ()) -> Iterator[tuple]:
@@ -134,21 +141,6 @@ class TffDatabase:
             self._local.connection = sqlite3.connect(address, uri=True, check_same_thread=False)
             self._local.process = os.getpid()
         return self._local.connection
-
-    def _check_tables(self) -> None:
-        for table, expected in _COLUMNS.items():
-            found = {row[1] for row in self._query(f"PRAGMA table_info({table})")}
-            if not found:
-                raise DatasetError(f"{self.source}: no table {table}, expected examples and client_metadata, as TFF's")
-            if missing := sorted(expected - found):
-                raise DatasetError(f"{self.source}: table {table} has no column {missing[0]}")
-
-    def _lacks_index(self) -> bool:
-        """Whether a client's examples can only be found by going through all of them, and that would take long."""
-        plan = self._query(f"EXPLAIN QUERY PLAN {_OF_CLIENT}", ("", ""))
-        if all(step[3].startswith("SEARCH") and "client_id=?" in step[3] for step in plan if "examples" in step[3]):
-            return False
-        return next(self._query("SELECT COUNT(*) FROM (SELECT 1 FROM examples LIMIT 2000)"))[0] == 2000
 
     def _copy_with_index(self, draft: str) -> None:
         _say(f"{self.source} has no index by client: a copy with one goes into {_get_cache().folder}")

@@ -67,12 +67,9 @@ def decode_example(record: bytes, names: Collection[str] | None = None) -> Featu
     found = message.features.feature
     # A look-up in a map of messages makes what it lacks, so ask first.
     wanted = found if names is None else [name for name in names if name in found]
-    return {name: _get_values(found[name]) for name in wanted}
-
-
-def _get_values(feature) -> "list[bytes] | np.ndarray":
-    kind = feature.WhichOneof("kind")
-    if kind is None:
-        return []
-    values = getattr(feature, kind).value
-    return list(values) if kind == BYTES else np.fromiter(values, _DTYPES[kind], len(values))
+    features: Features = {}
+    for name in wanted:
+        kind = found[name].WhichOneof("kind")
+        values = getattr(found[name], kind).value if kind else []
+        features[name] = np.fromiter(values, _DTYPES[kind], len(values)) if kind in _DTYPES else list(values)
+    return features
