@@ -89,11 +89,9 @@ class Cache(NamedTuple):
         entry = self.name_entry(digest)
         os.makedirs(self.folder, exist_ok=True)
         with open_lock_file(os.path.join(self.folder, f".lock-{digest[:2]}")) as lock:  # not all others wait
-            abandoned = ""
             with contextlib.suppress(OSError):  # without locks it is done twice, and the first stays
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                abandoned = digest  # nobody else writes it now
-            self._remove_abandoned(abandoned)
+            self._remove_abandoned()
             index = self.find(digest)  # another process may have written it meanwhile
             if index is not None:
                 return index
@@ -122,15 +120,11 @@ class Cache(NamedTuple):
             return None
         return index if isinstance(index, dict) and index.get("format") == self.format_name else None
 
-    def _remove_abandoned(self, digest: str) -> None:
-        """Removes drafts of killed processes: all of this digest, if it is not "", and others by their age."""
+    def _remove_abandoned(self) -> None:
         for item in os.scandir(self.folder):
             # A draft may get its name between the listing and the look.
             with contextlib.suppress(FileNotFoundError):
-                if not _DRAFT.fullmatch(item.name):
-                    continue
-                is_old = time.time() - item.stat().st_mtime > _ABANDONED_AFTER_S
-                if is_old or (digest and item.name.endswith(f".{digest}")):
+                if _DRAFT.fullmatch(item.name) and time.time() - item.stat().st_mtime > _ABANDONED_AFTER_S:
                     shutil.rmtree(item.path, ignore_errors=True)
 
     def clean(self) -> int:

@@ -169,13 +169,6 @@ def test_old_drafts_go_with_the_next_write(cache):
     assert list_names(folder) == sorted([".lock-ab", DIGEST, f".1234.9a1b2c3d.{OTHER}", ".1234.9a1b2c3d.mine"])
 
 
-def test_a_killed_process_leaves_no_draft_beside_the_next_one_of_the_same_entry(cache):
-    for digest in (DIGEST, OTHER):
-        os.makedirs(os.path.join(cache.folder, f".1234.0a1b2c3d.{digest}"))
-    cache.find_or_write(DIGEST, write_letters)
-    assert list_names(cache.folder) == [f".1234.0a1b2c3d.{OTHER}", ".lock-ab", DIGEST]
-
-
 def test_cleaning_takes_entries_alone_and_counts_them(cache):
     folder = pathlib.Path(cache.folder)
     assert cache.clean() == 0
