@@ -197,25 +197,20 @@ def draw_clients(
     indices = {"train": train, "validation": validation, "test": np.arange(len(arrays.test_y))}
     pools = {split: [indices[split][labels[split] == label] for label in range(num_classes)] for split in SPLITS}
     for split in SPLITS:
-        _check_pool(f"{arrays.name}, partition={partition}", split, counts[split], pools[split], class_names)
+        # The worst shortfall is named.
+        lacking = counts[split] - [len(members) for members in pools[split]]
+        client, label = np.unravel_index(np.argmax(lacking), lacking.shape)
+        if lacking[client, label] > 0:
+            raise DatasetError(
+                f"{arrays.name}, partition={partition}: client_{client} needs {counts[split][client, label]:,} {split} "
+                f"examples of label {label} ({class_names[label]}), there are {len(pools[split][label]):,}; lower "
+                f"--{split}_per_client"
+            )
     clients = []
     for client in range(len(archetypes.of_clients)):
         rng = np.random.default_rng([seed, 7, client])
         clients.append({split: _draw(pools[split], counts[split][client], rng) for split in SPLITS})
     return clients
-
-
-def _check_pool(
-    where: str, split: str, counts: np.ndarray, pool: list[np.ndarray], class_names: tuple[str, ...]
-) -> None:
-    """Raises DatasetError, naming the worst shortfall, unless every client can draw from the pool."""
-    lacking = counts - [len(members) for members in pool]
-    client, label = np.unravel_index(np.argmax(lacking), lacking.shape)
-    if lacking[client, label] > 0:
-        raise DatasetError(
-            f"{where}: client_{client} needs {counts[client, label]:,} {split} examples of label {label} "
-            f"({class_names[label]}), there are {len(pool[label]):,}; lower --{split}_per_client"
-        )
 
 
 def _draw(pool: list[np.ndarray], counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:

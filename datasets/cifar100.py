@@ -57,13 +57,22 @@ def load_cifar100(options: DatasetOptions) -> "ArrayDataset | ClientSource":
     Raises:
       DatasetError: the files are missing and cannot be downloaded, or are damaged or not CIFAR-100.
     """
-    choose_cifar100_format(options)  # before a download
+    example_format = choose_cifar100_format(options)  # before a download
     path = find_cifar100(options.data_dir)
     if path is None:
         path = fetch_missing(REMOTE_FILE, "cifar100", options, _WANTED)
-    if os.path.basename(path) not in TFF_FILES:
-        return _load_batches(path, options)
-    return open_tff(path, options, "cifar100", form="cifar100")
+    if os.path.basename(path) in TFF_FILES:
+        return open_tff(path, options, "cifar100", form="cifar100")
+    contents = read_batch_files(path, FOLDER_NAME, ("train", "test"))
+    parts = {}
+    for part, per_class in _IMAGES_PER_CLASS.items():
+        where = f"{path}: {part}"
+        images, labels = read_batch(where, contents[part], "CIFAR-100", ("fine_labels",))
+        counts = np.bincount(labels, minlength=len(CLASS_NAMES)) if labels.min(initial=0) >= 0 else np.zeros(0)
+        if len(counts) != len(CLASS_NAMES) or (counts != per_class).any():
+            raise DatasetError(f"{where}: expected {per_class} images of each of {len(CLASS_NAMES)} classes")
+        parts[part] = shape_images(images, options.cifar100_form), labels
+    return make_array_dataset("cifar100", parts["train"], parts["test"], example_format, reading=_describe(options))
 
 
 def choose_cifar100_partition(options: DatasetOptions) -> str:
@@ -128,22 +137,3 @@ def _describe(options: DatasetOptions) -> str:
     if options.cifar100_form == "whole":
         return ""
     return "the middle 24 x 24 pixels of images, 3 channels, standardised image by image"
-
-
-def _load_batches(source: str, options: DatasetOptions) -> ArrayDataset:
-    contents = read_batch_files(source, FOLDER_NAME, ("train", "test"))
-    parts = {}
-    for part, per_class in _IMAGES_PER_CLASS.items():
-        where = f"{source}: {part}"
-        images, labels = read_batch(where, contents[part], "CIFAR-100", ("fine_labels",))
-        counts = np.bincount(labels, minlength=len(CLASS_NAMES)) if labels.min(initial=0) >= 0 else np.zeros(0)
-        if len(counts) != len(CLASS_NAMES) or (counts != per_class).any():
-            raise DatasetError(f"{where}: expected {per_class} images of each of {len(CLASS_NAMES)} classes")
-        parts[part] = shape_images(images, options.cifar100_form), labels
-    return make_array_dataset(
-        "cifar100",
-        parts["train"],
-        parts["test"],
-        choose_cifar100_format(options),
-        reading=_describe(options),
-    )

@@ -24,22 +24,15 @@ def read_batch_files(source: str, folder_name: str, names: Iterable[str]) -> dic
     Raises:
       DatasetError: one is missing or cannot be read, or the archive is damaged or truncated.
     """
-    return _read_folder(source, names) if os.path.isdir(source) else _read_archive(source, folder_name, names)
-
-
-def _read_folder(source: str, names: Iterable[str]) -> dict[str, bytes]:
     contents = {}
-    for name in names:
-        with explain_errors(source, DatasetError, f"{name} cannot be read", "unpack it again"):
-            contents[name] = read_regular(os.path.join(source, name))
-    return contents
-
-
-def _read_archive(source: str, folder_name: str, names: Iterable[str]) -> dict[str, bytes]:
-    """The batch files of the official archive, in one pass: to go back in it would mean to decompress it again."""
+    if os.path.isdir(source):
+        for name in names:
+            with explain_errors(source, DatasetError, f"{name} cannot be read", "unpack it again"):
+                contents[name] = read_regular(os.path.join(source, name))
+        return contents
     wanted = {f"{folder_name}/{name}": name for name in names}
-    contents = {}
     try:
+        # In one pass: to go back in the archive would mean to decompress it again.
         with tarfile.open(source, "r:gz") as archive:
             for member in archive:
                 if member.name in wanted and member.isfile():
@@ -48,14 +41,10 @@ def _read_archive(source: str, folder_name: str, names: Iterable[str]) -> dict[s
         raise DatasetError(
             f"{source}: damaged or truncated archive ({error}); delete it to have it downloaded"
         ) from None
-    _check_complete(source, contents, wanted.values())
-    return contents
-
-
-def _check_complete(source: str, contents: dict[str, bytes], names: Iterable[str]) -> None:
-    missing = [name for name in names if name not in contents]
+    missing = [name for name in wanted.values() if name not in contents]
     if missing:
         raise DatasetError(f"{source}: {missing[0]} is missing; expected the official archive, download it again")
+    return contents
 
 
 def read_batch(

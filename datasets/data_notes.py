@@ -44,8 +44,9 @@ def note_layout(layout: str, shape: tuple[int, ...], is_uint8: bool) -> tuple[st
     chosen, axes = resolve_layout(layout, shape, is_uint8), f"x is (N, {', '.join(map(str, shape))})"
     first, second, last = shape[0], shape[1], shape[-1]
     if chosen == IMAGE_CHANNELS_FIRST:
+        channels = "1 channel" if first == 1 else f"{first} channels"
         return (
-            f"{axes}, read as {_count_channels(first)} of {second} x {last} pixels, channels first; if these are "
+            f"{axes}, read as {channels} of {second} x {last} pixels, channels first; if these are "
             f"{first} x {second} pixels of {last} channels, give --layout={IMAGE}",
         )
     if len(shape) == 3 and last > MOST_CHANNELS and second == last != first:
@@ -71,10 +72,6 @@ def note_layout(layout: str, shape: tuple[int, ...], is_uint8: bool) -> tuple[st
     return ()
 
 
-def _count_channels(number: int) -> str:
-    return f"{number} channel" + ("" if number == 1 else "s")
-
-
 def note_content(arrays: ArrayDataset, scale: str | None, is_standardized: bool = False) -> tuple[str, ...]:
     """A line each if the numbers are of a size that training does not cope with, and if the test part has new labels.
 
@@ -87,7 +84,17 @@ def note_content(arrays: ArrayDataset, scale: str | None, is_standardized: bool 
     example_format = arrays.format
     is_in_doubt = not (example_format.takes_tokens or is_standardized)
     numbers = note_numbers(arrays.train_x, example_format, scale) if is_in_doubt else ()
-    return (*numbers, *(_note_labels(arrays) if example_format.labels.is_by_class else ()))
+    unseen = np.setdiff1d(arrays.test_y, arrays.train_y) if example_format.labels.is_by_class else ()
+    if not len(unseen):
+        return numbers
+    names = ", ".join(arrays.format.class_names[label] for label in unseen[:MOST_NAMED])
+    more = f" and {len(unseen) - MOST_NAMED} more" if len(unseen) > MOST_NAMED else ""
+    count = np.isin(arrays.test_y, unseen).sum()
+    return (
+        *numbers,
+        f"{count:,} of {len(arrays.test_y):,} test examples are of classes that no train example has ({names}{more}); "
+        f"no model can be right on these",
+    )
 
 
 def note_numbers(x: np.ndarray, example_format: ExampleFormat, scale: str | None) -> tuple[str, ...]:
@@ -110,54 +117,31 @@ def note_numbers(x: np.ndarray, example_format: ExampleFormat, scale: str | None
             f"the largest value in uint8 is {highest:.0f}, so that scaled by 1/255 no number exceeds "
             f"{highest * factor:.2g}; {fix} is for such numbers",
         )
-    columns = _take_columns(x)
-    if factor == 1 and _look_like_bytes(columns, lowest, highest, x.ndim):
+    # The numbers of each feature or channel, shape (examples or pixels, features or channels).
+    taken = x[:: max(1, math.ceil(x.size / MOST_VALUES))]
+    is_features = x.ndim == 2 or (x.ndim == 3 and x.shape[2] == 1)
+    columns = (taken.reshape(len(taken), -1) if is_features else taken.reshape(-1, x.shape[-1])).astype(np.float64)
+    may_be_bytes = factor == 1 and lowest >= 0 and LEAST_OF_BYTES <= highest <= MOST_OF_BYTES
+    is_whole = may_be_bytes and (x.ndim > 3 or bool((columns == np.rint(columns)).all()))
+    if is_whole and float((columns.max(axis=0) >= LEAST_OF_BYTES).mean()) >= 0.25:
         if not is_in_doubt:
             return ()
         end = "scales them" if scale == "" else "brings them to 0..1"
         fix = where.format("1/255")
         return (f"the values go from {lowest:g} to {highest:g}, and are used as they are; {fix} {end}",)
-    return _note_scales(columns, x, factor, example_format.feature_names)
+    return _note_scales(columns, factor, "feature" if is_features else "channel", example_format.feature_names)
 
 
-def _take_columns(x: np.ndarray) -> np.ndarray:
-    """The numbers of each feature or channel, float64, shape (examples or pixels, features or channels)."""
-    taken = x[:: max(1, math.ceil(x.size / MOST_VALUES))]
-    is_features = x.ndim == 2 or (x.ndim == 3 and x.shape[2] == 1)
-    return (taken.reshape(len(taken), -1) if is_features else taken.reshape(-1, x.shape[-1])).astype(np.float64)
-
-
-def _look_like_bytes(columns: np.ndarray, lowest: float, highest: float, rank: int) -> bool:
-    if lowest < 0 or not LEAST_OF_BYTES <= highest <= MOST_OF_BYTES:
-        return False
-    is_whole = rank > 3 or bool((columns == np.rint(columns)).all())
-    return is_whole and float((columns.max(axis=0) >= LEAST_OF_BYTES).mean()) >= 0.25
-
-
-def _note_scales(columns: np.ndarray, x: np.ndarray, factor: float, names: tuple[str, ...]) -> tuple[str, ...]:
+def _note_scales(columns: np.ndarray, factor: float, noun: str, names: tuple[str, ...]) -> tuple[str, ...]:
     sizes = np.sqrt(np.mean(columns**2, axis=0)) * abs(factor)
     largest, median = float(sizes.max()), float(np.median(sizes))
     is_wild = len(sizes) > 1 and median > 0 and largest > WILD_RATIO * median
     if not (is_wild or largest > LARGE or 0 < largest < SMALL):
         return ()
     at = int(np.argmax(sizes))
-    noun = "feature" if x.ndim == 2 or (x.ndim == 3 and x.shape[2] == 1) else "channel"
     mean, deviation = float(columns[:, at].mean()), float(columns[:, at].std())
     which = f"{noun} {names[at]}" if names else f"{noun} {at} (counted from 0)"
     text = f"{which} has a mean of {mean:.3g} and a deviation of {deviation:.3g}"
     if len(sizes) > 1:
         text += f", the median deviation of the {len(sizes):,} {noun}s is {np.median(columns.std(axis=0)):.3g}"
     return (f"{text}; training expects about 1: give {STANDARDIZE}",)
-
-
-def _note_labels(arrays: ArrayDataset) -> tuple[str, ...]:
-    unseen = np.setdiff1d(arrays.test_y, arrays.train_y)
-    if not len(unseen):
-        return ()
-    names = ", ".join(arrays.format.class_names[label] for label in unseen[:MOST_NAMED])
-    more = f" and {len(unseen) - MOST_NAMED} more" if len(unseen) > MOST_NAMED else ""
-    count = np.isin(arrays.test_y, unseen).sum()
-    return (
-        f"{count:,} of {len(arrays.test_y):,} test examples are of classes that no train example has ({names}{more}); "
-        f"no model can be right on these",
-    )

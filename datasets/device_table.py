@@ -214,6 +214,11 @@ def _build_profiles(rows: list[_Row], chosen: np.ndarray, digest: str) -> Device
     known = rows[0].numbers
     speeds, fastest = gather("examples_per_s"), max(row.numbers["examples_per_s"] for row in rows)
     has_energy = "joules_per_example" in known
+    windows = None  # all can be reached always
+    if any(rows[place].windows != [(0.0, DAY_S)] for place in set(chosen.tolist())):
+        most = max(len(row.windows) for row in rows)  # the others are padded by windows of length 0
+        padded = np.array([row.windows + [(0.0, 0.0)] * (most - len(row.windows)) for row in rows])
+        windows = Windows(padded[chosen, :, 0], padded[chosen, :, 1])
     return DeviceProfiles(
         examples_per_s=speeds,
         downlink_bytes_per_s=gather("downlink_bytes_per_s"),
@@ -221,16 +226,7 @@ def _build_profiles(rows: list[_Row], chosen: np.ndarray, digest: str) -> Device
         availability=gather("availability") if "availability" in known else np.ones(len(chosen)),
         names=tuple(rows[place].device for place in chosen.tolist()),
         energy=EnergyRates(*map(gather, EnergyRates._fields)) if has_energy else None,
-        windows=_stack_windows([row.windows for row in rows], chosen),
+        windows=windows,
         resources=gather("resource") if "resource" in known else speeds / fastest,
         digest=digest,
     )
-
-
-def _stack_windows(windows: list[Intervals], chosen: np.ndarray) -> Windows | None:
-    """The clients' windows, padded by windows of length 0; None if all can be reached always."""
-    if all(windows[place] == [(0.0, DAY_S)] for place in set(chosen.tolist())):
-        return None
-    most = max(map(len, windows))
-    padded = np.array([each + [(0.0, 0.0)] * (most - len(each)) for each in windows])
-    return Windows(padded[chosen, :, 0], padded[chosen, :, 1])

@@ -96,7 +96,17 @@ def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:
             if not os.path.exists(path):
                 unchecked = "" if remote.sha256 else " (no digest of it is published: only its length is checked)"
                 print(f"downloading {remote.name} to {folder}{unchecked}", file=sys.stderr, flush=True)
-                _fetch_from_any(remote, part, folder, timeout_s)
+                problems = []
+                for address in remote.addresses:
+                    problem = _fetch_from_address(address, remote.sha256, part, timeout_s)
+                    if problem is None:
+                        break
+                    problems.append(problem)
+                else:
+                    raise DownloadError(
+                        f"cannot download {remote.name} ({'; '.join(dict.fromkeys(problems))}): get it from "
+                        f"{remote.addresses[0]} and put it into {folder}"
+                    )
                 os.replace(part_path, path)
             else:
                 with contextlib.suppress(FileNotFoundError):
@@ -104,19 +114,6 @@ def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:
     except OSError as error:
         raise DownloadError(f"cannot write {path}: {describe(error)}; choose another --data_dir") from None
     return path
-
-
-def _fetch_from_any(remote: RemoteFile, part, folder: str, timeout_s: float) -> None:
-    problems = []
-    for address in remote.addresses:
-        problem = _fetch_from_address(address, remote.sha256, part, timeout_s)
-        if problem is None:
-            return
-        problems.append(problem)
-    raise DownloadError(
-        f"cannot download {remote.name} ({'; '.join(dict.fromkeys(problems))}): get it from {remote.addresses[0]} "
-        f"and put it into {folder}"
-    )
 
 
 def _fetch_from_address(address: str, sha256: str, part, timeout_s: float) -> str | None:

@@ -81,7 +81,10 @@ class ExampleFormat:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON can hold it; `read_example_format` reads it back."""
-        labels = {**dataclasses.asdict(self.labels)}
+        labels = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in dataclasses.asdict(self.labels).items()
+        }
         return {
             "input_shape": list(self.input_shape),
             "input_dtype": self.input_dtype,
@@ -89,7 +92,7 @@ class ExampleFormat:
             "offset": self.preprocessing.offset,
             "feature_range": self.preprocessing.feature_range and list(self.preprocessing.feature_range),
             "class_names": list(self.class_names),
-            TASK: {KIND: labels.pop("task"), **{name: _listed(value) for name, value in labels.items()}},
+            TASK: {KIND: labels.pop("task"), **labels},
             "takes_tokens": self.takes_tokens,
             "are_features": self.are_features,
             "feature_names": list(self.feature_names),
@@ -122,10 +125,6 @@ def read_label_format(content: Mapping[str, Any] | None) -> LabelFormat:
     if content is None:
         return CLASS_LABELS
     return LabelFormat(content[KIND], **{name: _fixed(value) for name, value in content.items() if name != KIND})
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _fixed(value: Any) -> Any:

@@ -112,8 +112,18 @@ def simulate_climate(rooms: Rooms, num_days: int, steps_per_interval: int, seed:
         people = _move_people(rooms, people, attendance[step_of_day] * day_factor, rng)
         gain_w = PERSON_HEAT_W * people + weather.clearness[day] * solar_w[step_of_day]
         set_point_c = rooms.set_point_c - (0.0 if is_open[step_of_day] else NIGHT_SETBACK_K)
-        temperature_c = _step_temperature(rooms, air, temperature_c, gain_w, set_point_c, weather.temperature_c[step])
-        humidity = _step_humidity(rooms, air, humidity, people, weather.humidity_g_per_m3[day])
+        supplied_w = (
+            ENVELOPE_W_PER_M2_K * rooms.floor_m2 * weather.temperature_c[step]
+            + AIR_HEAT_J_PER_M3_K * air.airflow_m3_per_h / 3600 * SUPPLY_C
+            + CONTROL_W_PER_K * rooms.capacity * set_point_c
+        )
+        balance_c = (gain_w + supplied_w) / air.heat_w_per_k
+        temperature_c = temperature_c + air.heat_approach * (balance_c - temperature_c)
+        outdoor = weather.humidity_g_per_m3[day]
+        supply = SUPPLY_G_PER_M3 + SUPPLY_HUMIDITY_SHARE * (outdoor - SUPPLY_G_PER_M3)
+        brought_in = air.airflow_m3_per_h * supply + INFILTRATION_PER_H * rooms.volume_m3 * outdoor
+        balance = (PERSON_MOISTURE_G_PER_H * people + brought_in) / air.moisture_m3_per_h
+        humidity = humidity + air.moisture_approach * (balance - humidity)
         interval = step // steps_per_interval
         climate.people[interval] += people / steps_per_interval
         climate.temperature_c[interval], climate.humidity_g_per_m3[interval] = temperature_c, humidity
@@ -173,20 +183,3 @@ def _move_people(rooms: Rooms, people: np.ndarray, attendance: np.ndarray, rng: 
     parties = rng.poisson(attendance * rooms.capacity / (rooms.party_size * rooms.stay_h) * step_h)
     arriving = parties + rng.poisson(parties * (rooms.party_size - 1))
     return np.minimum(staying + arriving, rooms.capacity)
-
-
-def _step_temperature(rooms: Rooms, air: _AirStep, temperature_c, gain_w, set_point_c, outdoor_c) -> np.ndarray:
-    supplied_w = (
-        ENVELOPE_W_PER_M2_K * rooms.floor_m2 * outdoor_c
-        + AIR_HEAT_J_PER_M3_K * air.airflow_m3_per_h / 3600 * SUPPLY_C
-        + CONTROL_W_PER_K * rooms.capacity * set_point_c
-    )
-    balance_c = (gain_w + supplied_w) / air.heat_w_per_k
-    return temperature_c + air.heat_approach * (balance_c - temperature_c)
-
-
-def _step_humidity(rooms: Rooms, air: _AirStep, humidity, people, outdoor_humidity) -> np.ndarray:
-    supply = SUPPLY_G_PER_M3 + SUPPLY_HUMIDITY_SHARE * (outdoor_humidity - SUPPLY_G_PER_M3)
-    brought_in = air.airflow_m3_per_h * supply + INFILTRATION_PER_H * rooms.volume_m3 * outdoor_humidity
-    balance = (PERSON_MOISTURE_G_PER_H * people + brought_in) / air.moisture_m3_per_h
-    return humidity + air.moisture_approach * (balance - humidity)

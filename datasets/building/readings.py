@@ -219,6 +219,10 @@ def write_readings_csv(readings: Readings, path: str) -> None:
     Raises:
       DatasetError: the file cannot be written.
     """
+    day, reading = np.divmod(np.arange(readings.values.shape[1]), READINGS_PER_DAY)
+    midnight = np.busday_offset(FIRST_DAY, day).astype("datetime64[m]")
+    times = midnight + np.timedelta64(MINUTES_PER_READING, "m") * (reading + 1)
+    dates = [text.replace("T", " ") for text in np.datetime_as_string(times).tolist()]
     path = os.path.abspath(os.path.expanduser(path))
     with (
         explain_errors(f"building_csv={path}", DatasetError, "cannot be written", "name another file"),
@@ -227,16 +231,8 @@ def write_readings_csv(readings: Readings, path: str) -> None:
     ):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(CSV_COLUMNS)
-        dates = _format_dates(readings.values.shape[1])
         for sensor in range(len(readings.names)):
             writer.writerows(_format_rows(readings, sensor, dates))
-
-
-def _format_dates(num_readings: int) -> list[str]:
-    day, reading = np.divmod(np.arange(num_readings), READINGS_PER_DAY)
-    midnight = np.busday_offset(FIRST_DAY, day).astype("datetime64[m]")
-    times = midnight + np.timedelta64(MINUTES_PER_READING, "m") * (reading + 1)
-    return [text.replace("T", " ") for text in np.datetime_as_string(times).tolist()]
 
 
 def _format_rows(readings: Readings, sensor: int, dates: list[str]):

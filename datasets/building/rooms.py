@@ -162,7 +162,11 @@ def draw_rooms(num_rooms: int, degree: float | Degree, seed: int) -> Rooms:
     rng = np.random.default_rng([seed, 5, 0])
     shares = np.cumsum([room_type.share for room_type in ROOM_TYPES.values()])
     types = np.searchsorted(shares, (rng.permutation(num_rooms) + 0.5) / num_rooms)
-    of_type = _mix_types(types, degree.kinds)
+    # The numbers of `RoomType` for each room, between the average of all types and the room's own.
+    table = np.array([[float(value) for value in room_type] for room_type in ROOM_TYPES.values()])
+    average = table[:, 0] @ table
+    values = average + min(degree.kinds, 1.0) * (table - average)
+    of_type = dict(zip(RoomType._fields, values[types].T, strict=True))
 
     def spread(sigma: float) -> np.ndarray:
         return degree.rooms * sigma * rng.standard_normal(num_rooms)
@@ -186,14 +190,6 @@ def draw_rooms(num_rooms: int, degree: float | Degree, seed: int) -> Rooms:
         end_hour=17.0 + np.clip(spread(0.6), -2, 2),
         set_point_c=21.5 + spread(0.6),
     )
-
-
-def _mix_types(types: np.ndarray, scale: float) -> dict[str, np.ndarray]:
-    """Each number of `RoomType` for each room: between the average of all types and the room's own, by `scale`."""
-    table = np.array([[float(value) for value in room_type] for room_type in ROOM_TYPES.values()])
-    average = table[:, 0] @ table
-    values = average + min(scale, 1.0) * (table - average)
-    return dict(zip(RoomType._fields, values[types].T, strict=True))
 
 
 def draw_sensors(num_rooms: int, degree: float | Degree, seed: int) -> Sensors:
