@@ -19,8 +19,7 @@ from datasets.client_files import (
 )
 from datasets.client_source import ClientSource
 from datasets.device_profiles import draw_device_profiles
-from datasets.errors import DatasetError
-from datasets.federate_source import build_source_federation
+from datasets.federate_source import build_source_federation, divide_clients
 from datasets.federated_data import SPLITS, Archetypes, ClientFiles, FederatedData
 from datasets.kept_clients import keep_some_clients
 from datasets.layouts import describe_examples
@@ -28,7 +27,6 @@ from datasets.partition_settings import ARCHETYPE_PARTITIONS, PACHINKO, Partitio
 from datasets.partitioners import PARTITIONS, Partition, check_partition, partition_natural
 from datasets.splits import split_client
 from datasets.variants import (
-    Transform,
     assign_dealt,
     assign_natural,
     deal_tests,
@@ -70,29 +68,37 @@ def build_federated_data(
       DatasetError: there are only new clients, the partition is impossible for this data set, or `client_dir` cannot be
         written.
     """
+    variant, is_natural = settings.variant, settings.partition == "natural"
     is_source = isinstance(arrays, ClientSource)
     check_partition(settings.partition, arrays.format.labels)
     if settings.most_clients or settings.fewest_examples:
         arrays = keep_some_clients(arrays, settings)
-    if is_source and settings.partition == "natural":
-        return _federate_source(arrays, settings, client_dir, num_new_clients, most_test_examples)
+    if is_source and is_natural:
+        source = vary_source(arrays, variant, settings.seed) if variant.is_active else arrays
+        data = build_source_federation(source, settings, client_dir, num_new_clients, most_test_examples)
+        if not variant.is_active:
+            return data
+        return dataclasses.replace(data, archetypes=_describe_archetypes(arrays, settings, len(data.everyone)))
     arrays = arrays.pool(settings.seed) if is_source else arrays
-    test_x, test_y = _make_test_set(arrays, settings)
+    test_x, test_y = arrays.test_x, arrays.test_y
+    if variant.is_active:  # the test set is as the groups see it
+        owners = None
+        if is_natural and arrays.test_clients is not None:
+            owners = assign_natural(len(arrays.client_names), variant)[arrays.test_clients]
+        test_x, test_y = transform_test(arrays, make_transforms(variant, arrays.format, settings.seed), owners)
     digest = _compute_digest(arrays, settings)
     entry, index = open_or_write_entry(client_dir, digest, lambda: _split(arrays, settings))
+    names = arrays.client_names if is_natural else None
     everyone = tuple(
         ClientFiles(
             index=client,
-            name=_name_client(arrays, settings, client),
+            name=names[client] if names else f"client_{client}",
             place=os.path.join(entry, get_client_prefix(client)),
             **{f"num_{split}": counts[split] for split in SPLITS},
         )
         for client, counts in enumerate(index["clients"])
     )
-    num_clients = len(everyone) - num_new_clients
-    if num_clients < 1:
-        raise DatasetError(f"new_clients={num_new_clients}: expected fewer than the {len(everyone)} clients there are")
-    clients = everyone[:num_clients]
+    clients, new_clients = divide_clients(everyone, num_new_clients)
     return FederatedData(
         dataset=arrays.name,
         format=arrays.format,
@@ -104,23 +110,11 @@ def build_federated_data(
         digest=digest,
         num_dropped=arrays.num_dropped,
         archetypes=_describe_archetypes(arrays, settings, len(everyone)),
-        new_clients=everyone[num_clients:],
-        num_clients_left_out=arrays.num_clients_left_out if settings.partition == "natural" else 0,
+        new_clients=new_clients,
+        num_clients_left_out=arrays.num_clients_left_out if is_natural else 0,
         reading=arrays.reading or describe_examples(arrays.format.input_shape, arrays.format.preprocessing),
         notes=arrays.notes,
     )
-
-
-def _federate_source(
-    source: ClientSource, settings: PartitionSettings, client_dir: str, num_new_clients: int, most_test_examples: int
-) -> FederatedData:
-    """The source's own clients, in groups if a variant asks for them."""
-    if not settings.variant.is_active:
-        return build_source_federation(source, settings, client_dir, num_new_clients, most_test_examples)
-    varied = vary_source(source, settings.variant, settings.seed)
-    data = build_source_federation(varied, settings, client_dir, num_new_clients, most_test_examples)
-    groups = assign_natural(len(data.everyone), settings.variant)
-    return dataclasses.replace(data, archetypes=describe_groups(settings.variant, groups))
 
 
 def partition_clients(arrays: ArrayDataset, settings: PartitionSettings, group: int | None = None) -> Partition:
@@ -135,37 +129,15 @@ def partition_clients(arrays: ArrayDataset, settings: PartitionSettings, group: 
 
 
 def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
-    if settings.partition in ARCHETYPE_PARTITIONS:
-        return _split_by_archetype(arrays, settings)
-    if settings.variant.is_active:
-        return _split_by_variant(arrays, settings)
-    return _split_plainly(arrays, settings)
-
-
-def _split_plainly(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
-    has_own_tests = settings.partition == "natural" and arrays.test_clients is not None
-    drawn = dataclasses.replace(settings, test_fraction=0.0) if has_own_tests else settings
-    is_ordered = settings.partition == "natural" and arrays.is_ordered_by_time
-    parts = enumerate(partition_clients(arrays, settings))
-    splits = [split_client(part, client, drawn, is_ordered) for client, part in parts]
-    x, y = arrays.train_x, arrays.train_y
-    clients = [{split: (x[part[split]], y[part[split]]) for split in SPLITS} for part in splits]
-    if has_own_tests:
-        for client, own in zip(clients, partition_natural(arrays.test_clients, len(clients)), strict=True):
-            client["test"] = arrays.test_x[own], arrays.test_y[own]
-    return clients
-
-
-def _split_by_archetype(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
-    train, test = (arrays.train_x, arrays.train_y), (arrays.test_x, arrays.test_y)
-    sources = {"train": train, "validation": train, "test": test}
-    clients = draw_clients(arrays, settings.partition, settings.archetypes, settings.seed)
-    return [{split: (sources[split][0][i], sources[split][1][i]) for split, i in part.items()} for part in clients]
-
-
-def _split_by_variant(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
     variant = settings.variant
-    transforms = _make_transforms(arrays, settings)
+    if settings.partition in ARCHETYPE_PARTITIONS:
+        train, test = (arrays.train_x, arrays.train_y), (arrays.test_x, arrays.test_y)
+        sources = {"train": train, "validation": train, "test": test}
+        drawn = draw_clients(arrays, settings.partition, settings.archetypes, settings.seed)
+        return [{split: (sources[split][0][i], sources[split][1][i]) for split, i in part.items()} for part in drawn]
+    if not variant.is_active:
+        return _split_plainly(arrays, settings)
+    transforms = make_transforms(variant, arrays.format, settings.seed)
     if settings.partition == "natural":
         clients = _split_plainly(arrays, settings)
         groups = assign_natural(len(clients), variant)
@@ -183,29 +155,30 @@ def _split_by_variant(arrays: ArrayDataset, settings: PartitionSettings) -> Clie
     return clients
 
 
-def _make_transforms(arrays: ArrayDataset, settings: PartitionSettings) -> list[Transform]:
-    return make_transforms(settings.variant, arrays.format, settings.seed)
+def _split_plainly(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
+    has_own_tests = settings.partition == "natural" and arrays.test_clients is not None
+    drawn = dataclasses.replace(settings, test_fraction=0.0) if has_own_tests else settings
+    is_ordered = settings.partition == "natural" and arrays.is_ordered_by_time
+    parts = enumerate(partition_clients(arrays, settings))
+    splits = [split_client(part, client, drawn, is_ordered) for client, part in parts]
+    x, y = arrays.train_x, arrays.train_y
+    clients = [{split: (x[part[split]], y[part[split]]) for split in SPLITS} for part in splits]
+    if has_own_tests:
+        for client, own in zip(clients, partition_natural(arrays.test_clients, len(clients)), strict=True):
+            client["test"] = arrays.test_x[own], arrays.test_y[own]
+    return clients
 
 
-def _make_test_set(arrays: ArrayDataset, settings: PartitionSettings) -> tuple[np.ndarray, np.ndarray]:
-    """The global test set; with a variant as the groups see it."""
-    if not settings.variant.is_active:
-        return arrays.test_x, arrays.test_y
-    transforms = _make_transforms(arrays, settings)
-    owners = None
-    if settings.partition == "natural" and arrays.test_clients is not None:
-        owners = assign_natural(len(arrays.client_names), settings.variant)[arrays.test_clients]
-    return transform_test(arrays, transforms, owners)
-
-
-def _describe_archetypes(arrays: ArrayDataset, settings: PartitionSettings, num_clients: int) -> Archetypes | None:
+def _describe_archetypes(
+    data: ArrayDataset | ClientSource, settings: PartitionSettings, num_clients: int
+) -> Archetypes | None:
     """The kinds of all clients, also of those that come when training is over."""
     if settings.variant.is_active:
         assign = assign_natural if settings.partition == "natural" else assign_dealt
         return describe_groups(settings.variant, assign(num_clients, settings.variant))
     if settings.partition not in ARCHETYPE_PARTITIONS:
         return None
-    return describe_archetypes(settings.partition, arrays.format.class_names, settings.archetypes)
+    return describe_archetypes(settings.partition, data.format.class_names, settings.archetypes)
 
 
 def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:
@@ -223,11 +196,6 @@ def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:
         del values["most_train_examples"]
     identity = [FORMAT_VERSION, arrays.source_digest, values]
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-
-
-def _name_client(arrays: ArrayDataset, settings: PartitionSettings, client: int) -> str:
-    is_natural = settings.partition == "natural" and arrays.client_names is not None
-    return arrays.client_names[client] if is_natural else f"client_{client}"
 
 
 def _count_labels(clients: tuple[ClientFiles, ...], arrays: ArrayDataset) -> np.ndarray:

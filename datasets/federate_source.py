@@ -10,7 +10,6 @@ from datasets.client_files import FORMAT_VERSION
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.device_profiles import draw_device_profiles
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
 from datasets.federated_data import ClientFiles, FederatedData
 from datasets.label_format import REGRESSION
 from datasets.layouts import describe_examples
@@ -51,7 +50,7 @@ def build_source_federation(
             "that do, or use another partition"
         )
     digest = _compute_digest(source, settings)
-    streamed = StreamedClients(source, settings, os.path.join(_name_in_full(client_dir), digest))
+    streamed = StreamedClients(source, settings, os.path.join(os.path.abspath(os.path.expanduser(client_dir)), digest))
     counts, members = streamed.num_examples, np.flatnonzero(streamed.num_examples[TRAIN])
     everyone = tuple(
         ClientFiles(
@@ -63,26 +62,43 @@ def build_source_federation(
         )
         for index, client in enumerate(members.tolist())
     )
-    num_clients = len(everyone) - num_new_clients
-    if num_clients < 1:
-        raise DatasetError(f"new_clients={num_new_clients}: expected fewer than the {len(everyone)} clients there are")
+    clients, new_clients = divide_clients(everyone, num_new_clients)
     test_x, test_y = _read_test_part(source, streamed, settings.seed, most_test_examples)
+    example_format = source.format
+    if example_format.labels.task == REGRESSION and not example_format.labels.scale:
+        # Offset and scale are those of the train splits, of a sample of the clients if they are many.
+        chosen = members
+        if len(chosen) > MOST_MEASURED_CLIENTS:
+            rng = np.random.default_rng([settings.seed, 6])
+            chosen = np.sort(rng.choice(chosen, MOST_MEASURED_CLIENTS, replace=False))
+        y = np.concatenate([streamed.read(int(client), TRAIN)[1] for client in chosen])
+        example_format = standardise_labels(example_format, y)
     return FederatedData(
         dataset=source.name,
-        format=_settle_labels(source, streamed, settings.seed),
-        clients=everyone[:num_clients],
-        label_counts=_count_labels(source, streamed, members[:num_clients]),
+        format=example_format,
+        clients=clients,
+        label_counts=_count_labels(source, streamed, members[: len(clients)]),
         test_x=test_x,
         test_y=test_y,
         profiles=draw_device_profiles(len(everyone), settings.seed),
         digest=digest,
         num_dropped=source.num_dropped,
-        new_clients=everyone[num_clients:],
+        new_clients=new_clients,
         num_clients_left_out=len(source.client_names) - len(members),
         reading=_describe(source, len(test_y), int(counts[TEST].sum())),
         notes=source.notes,
         reader=lambda client, split: streamed.read(int(members[client.index]), split),
     )
+
+
+def divide_clients(
+    everyone: tuple[ClientFiles, ...], num_new_clients: int
+) -> tuple[tuple[ClientFiles, ...], tuple[ClientFiles, ...]]:
+    """(the clients, the new ones): the last so many are new. Raises DatasetError: all would be."""
+    num_clients = len(everyone) - num_new_clients
+    if num_clients < 1:
+        raise DatasetError(f"new_clients={num_new_clients}: expected fewer than the {len(everyone)} clients there are")
+    return everyone[:num_clients], everyone[num_clients:]
 
 
 def _describe(source: ClientSource, num_test: int, num_in_all: int) -> str:
@@ -111,18 +127,6 @@ def _read_test_part(
     return np.ascontiguousarray(x[:most]), np.ascontiguousarray(y[:most])
 
 
-def _settle_labels(source: ClientSource, streamed: StreamedClients, seed: int) -> ExampleFormat:
-    """The format with a regression's offset and scale: of the train splits, of a sample of the clients if many."""
-    labels = source.format.labels
-    if labels.task != REGRESSION or labels.scale:
-        return source.format
-    chosen = np.flatnonzero(streamed.num_examples[TRAIN])
-    if len(chosen) > MOST_MEASURED_CLIENTS:
-        chosen = np.sort(np.random.default_rng([seed, 6]).choice(chosen, MOST_MEASURED_CLIENTS, replace=False))
-    y = np.concatenate([streamed.read(int(client), TRAIN)[1] for client in chosen])
-    return standardise_labels(source.format, y)
-
-
 def _count_labels(source: ClientSource, streamed: StreamedClients, members: np.ndarray) -> np.ndarray:
     """Labels in the train splits, int64 (clients, classes); without columns where they are none, or are not counted."""
     num_classes = source.format.num_classes
@@ -142,7 +146,3 @@ def _compute_digest(source: ClientSource, settings: PartitionSettings) -> str:
     }
     identity = [FORMAT_VERSION, "natural", source.digest, values]
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-
-
-def _name_in_full(path: str) -> str:
-    return os.path.abspath(os.path.expanduser(path))

@@ -20,16 +20,15 @@ def flip_labels(data: FederatedData, clients: Collection[int]) -> FederatedData:
 
     Their files are written when somebody asks for them. All else stays: the other splits, and `label_counts`.
     """
-    flipped = {index: _flip(data.clients[index], data) for index in map(int, clients)}
+    flipped = {}
+    for index in map(int, clients):
+        client = data.clients[index]
+        folder, name = os.path.split(client.place)
+        digest = hashlib.sha256(f"{os.path.basename(folder)} with flipped labels".encode()).hexdigest()
+        entry = os.path.join(os.path.dirname(folder), digest)
+        write = functools.partial(_write, client, entry, name, data.format.num_classes, data.format.labels.dtype)
+        flipped[index] = dataclasses.replace(client, place=os.path.join(entry, name), write=write)
     return dataclasses.replace(data, clients=tuple(flipped.get(client.index, client) for client in data.clients))
-
-
-def _flip(client: ClientFiles, data: FederatedData) -> ClientFiles:
-    folder, name = os.path.split(client.place)
-    digest = hashlib.sha256(f"{os.path.basename(folder)} with flipped labels".encode()).hexdigest()
-    entry = os.path.join(os.path.dirname(folder), digest)
-    write = functools.partial(_write, client, entry, name, data.format.num_classes, data.format.labels.dtype)
-    return dataclasses.replace(client, place=os.path.join(entry, name), write=write)
 
 
 def _write(client: ClientFiles, entry: str, name: str, num_classes: int, label_dtype: str) -> None:

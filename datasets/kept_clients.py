@@ -34,38 +34,28 @@ def keep_some_clients(data: ArrayDataset | ClientSource, settings: PartitionSett
         kept = np.sort(np.random.default_rng([settings.seed, 6]).permutation(kept)[: settings.most_clients])
     if len(kept) == np.count_nonzero(counts):
         return data
-    return _keep_of_source(data, kept) if isinstance(data, ClientSource) else _keep_of_arrays(data, kept)
-
-
-def _keep_of_source(source: ClientSource, kept: np.ndarray) -> ClientSource:
-    count_labels = source.count_labels
-    return dataclasses.replace(
-        source,
-        client_names=tuple(source.client_names[client] for client in kept),
-        num_examples={split: counts[kept] for split, counts in source.num_examples.items()},
-        read=lambda client, split: source.read(int(kept[client]), split),
-        count_labels=count_labels and (lambda: count_labels()[kept]),
-        digest=_name_subset(source.digest, kept),
-    )
-
-
-def _keep_of_arrays(arrays: ArrayDataset, kept: np.ndarray) -> ArrayDataset:
-    position = np.full(len(arrays.client_names), -1)
+    names = tuple(data.client_names[client] for client in kept)
+    digest = data.digest if isinstance(data, ClientSource) else data.source_digest
+    digest = hashlib.sha256(f"{digest} {kept.tolist()}".encode()).hexdigest()
+    if isinstance(data, ClientSource):
+        return dataclasses.replace(
+            data,
+            client_names=names,
+            num_examples={split: numbers[kept] for split, numbers in data.num_examples.items()},
+            read=lambda client, split: data.read(int(kept[client]), split),
+            count_labels=data.count_labels and (lambda: data.count_labels()[kept]),
+            digest=digest,
+        )
+    position = np.full(len(data.client_names), -1)
     position[kept] = np.arange(len(kept))
-    train = position[arrays.train_clients]
+    train = position[data.train_clients]
     changes = {
-        "train_x": arrays.train_x[train >= 0],
-        "train_y": arrays.train_y[train >= 0],
+        "train_x": data.train_x[train >= 0],
+        "train_y": data.train_y[train >= 0],
         "train_clients": train[train >= 0],
-        "client_names": tuple(arrays.client_names[client] for client in kept),
-        "source_digest": _name_subset(arrays.source_digest, kept),
     }
-    if arrays.test_clients is not None:
-        test = position[arrays.test_clients]
-        changes |= {"test_x": arrays.test_x[test >= 0], "test_y": arrays.test_y[test >= 0]}
+    if data.test_clients is not None:
+        test = position[data.test_clients]
+        changes |= {"test_x": data.test_x[test >= 0], "test_y": data.test_y[test >= 0]}
         changes["test_clients"] = test[test >= 0]
-    return dataclasses.replace(arrays, **changes)
-
-
-def _name_subset(digest: str, kept: np.ndarray) -> str:
-    return hashlib.sha256(f"{digest} {kept.tolist()}".encode()).hexdigest()
+    return dataclasses.replace(data, client_names=names, source_digest=digest, **changes)

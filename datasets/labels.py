@@ -28,22 +28,18 @@ def read_names(label: str, values: np.ndarray) -> np.ndarray:
         except UnicodeDecodeError:
             raise DatasetError(f"{label} holds bytes that are no UTF-8, expected text; decode them first") from None
     if values.dtype.kind == "f":
-        _check_whole(label, values)
+        is_wrong = ~np.isfinite(values) | (values != np.rint(values)) | (np.abs(values) >= 2.0**53)
+        if is_wrong.any():
+            row = int(np.argmax(is_wrong))
+            raise DatasetError(
+                f"{label}[{row}] is {values[row]} ({values.dtype}), expected whole numbers or strings: row {row}, "
+                f"counted from 0, is the first of {np.count_nonzero(is_wrong)} such"
+            )
     elif values.dtype.kind == "u" and values.size and values.max() > np.iinfo(np.int64).max:
         raise DatasetError(f"{label} holds {values.max()}, expected integers below 2**63, or text")
     elif values.dtype.kind not in "biuU":
         raise DatasetError(f"{label} is {values.dtype}, expected integers or strings; save it with .astype(str)")
     return values if values.dtype.kind == "U" else values.astype(np.int64)
-
-
-def _check_whole(label: str, values: np.ndarray) -> None:
-    is_wrong = ~np.isfinite(values) | (values != np.rint(values)) | (np.abs(values) >= 2.0**53)
-    if is_wrong.any():
-        row = int(np.argmax(is_wrong))
-        raise DatasetError(
-            f"{label}[{row}] is {values[row]} ({values.dtype}), expected whole numbers or strings: row {row}, "
-            f"counted from 0, is the first of {np.count_nonzero(is_wrong)} such"
-        )
 
 
 def read_labels(label: str, values: np.ndarray) -> np.ndarray:

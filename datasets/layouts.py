@@ -170,17 +170,13 @@ def describe_examples(shape: tuple[int, ...], preprocessing: Preprocessing, layo
         text = f"images of {' x '.join(sizes[:2])} pixels, {_count(shape[2], 'channel')}"
     else:
         text = f"arrays of {' x '.join(sizes[:-1])} values, {_count(shape[-1], 'channel')}"
-    return f"{text}, {_describe_scale(preprocessing)}"
+    scale, offset = preprocessing.scale, preprocessing.offset
+    if (scale, offset) == (1.0, 0.0):
+        return f"{text}, as they are"
+    whole = round(1 / scale) if scale else 0
+    factor = f"1/{whole}" if whole > 1 and 1 / whole == scale else f"{scale:g}"
+    return f"{text}, scaled by {factor}" + (f" and shifted by {offset:g}" if offset else "")
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
-def _describe_scale(preprocessing: Preprocessing) -> str:
-    scale, offset = preprocessing.scale, preprocessing.offset
-    if (scale, offset) == (1.0, 0.0):
-        return "as they are"
-    whole = round(1 / scale) if scale else 0
-    factor = f"1/{whole}" if whole > 1 and 1 / whole == scale else f"{scale:g}"
-    return f"scaled by {factor}" + (f" and shifted by {offset:g}" if offset else "")

@@ -147,7 +147,12 @@ def _read_rows(path: str) -> _Rows:
     try:
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.reader(file)
-            positions = _find_columns(path, next(reader, []))
+            names = [name.strip() for name in next(reader, [])]
+            missing = [name for name in COLUMNS if name not in names]
+            if missing:
+                raise DatasetError(f"{path}, line 1: column {missing[0]} is missing; expected {', '.join(COLUMNS)}")
+            # Before the columns that the header names, a row has an unnamed row number.
+            positions = {name: names.index(name) + 1 for name in COLUMNS} | {"": len(names) + 1}
             for fields in reader:
                 if not fields:
                     continue
@@ -163,37 +168,26 @@ def _read_rows(path: str) -> _Rows:
     return _Rows(np.array(hours), np.array(numbers), num_rows - len(numbers))
 
 
-def _find_columns(path: str, header: list[str]) -> dict[str, int]:
-    """The place of each column in a row; before those that the header names, a row has an unnamed row number."""
-    names = [name.strip() for name in header]
-    missing = [name for name in COLUMNS if name not in names]
-    if missing:
-        raise DatasetError(f"{path}, line 1: column {missing[0]} is missing; expected {', '.join(COLUMNS)}")
-    return {name: names.index(name) + 1 for name in COLUMNS} | {"": len(names) + 1}
-
-
 def _read_row(where: str, fields: list[str], positions: dict[str, int]) -> list[float] | None:
     """Hours since 1970 and the numbers of a row; None if one is missing."""
     if len(fields) != positions[""]:
         raise DatasetError(f"{where}: {len(fields)} fields, expected {positions['']}, the first the row's number")
     texts = {name: fields[positions[name]].strip() for name in COLUMNS}
-    hours = _read_date(where, texts["date"])
-    numbers = [_read_number(where, name, texts[name]) for name in NUMBERS]
-    if hours is None or any(math.isnan(number) for number in numbers):
+    row = [math.nan]
+    if texts["date"].lower() not in MISSING:
+        try:
+            moment = datetime.datetime.strptime(texts["date"], "%Y-%m-%d %H:%M:%S")
+        except ValueError:
+            raise DatasetError(
+                f"{where}: date is {texts['date']!r}, expected one such as 2015-02-04 17:51:00"
+            ) from None
+        row = [(moment - datetime.datetime(1970, 1, 1)).total_seconds() / 3600]
+    row += [_read_number(where, name, texts[name]) for name in NUMBERS]
+    if any(map(math.isnan, row)):
         return None
-    if numbers[-1] not in (0, 1):
+    if row[-1] not in (0, 1):
         raise DatasetError(f"{where}: Occupancy is {texts['Occupancy']}, expected 0 or 1")
-    return [hours, *numbers]
-
-
-def _read_date(where: str, text: str) -> float | None:
-    if text.lower() in MISSING:
-        return None
-    try:
-        moment = datetime.datetime.strptime(text, "%Y-%m-%d %H:%M:%S")
-    except ValueError:
-        raise DatasetError(f"{where}: date is {text!r}, expected one such as 2015-02-04 17:51:00") from None
-    return (moment - datetime.datetime(1970, 1, 1)).total_seconds() / 3600
+    return row
 
 
 def _read_number(where: str, name: str, text: str) -> float:

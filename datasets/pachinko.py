@@ -58,28 +58,18 @@ def partition_pachinko(
     members = [np.flatnonzero(labels == label) for label in range(len(kinds))]
     waiting = [rng.permutation(each).tolist() for each in members]
     classes_of_kind = [np.flatnonzero(kinds == kind).tolist() for kind in range(int(kinds.max()) + 1)]
-    sizes = [len(part) for part in np.array_split(labels, num_clients)]
-    return [np.sort(_draw_client(size, waiting, classes_of_kind, settings, draw_shares, rng)) for size in sizes]
-
-
-def _draw_client(
-    size: int,
-    waiting: list[list[int]],
-    classes_of_kind: list[list[int]],
-    settings: PachinkoSettings,
-    draw_shares: DrawShares,
-    rng: np.random.Generator,
-) -> list[int]:
-    """One client's examples, taken from those that wait by class."""
-    kind_shares = draw_shares(len(classes_of_kind), settings.pachinko_alpha, rng)
-    class_shares = [draw_shares(len(classes), settings.pachinko_beta, rng) for classes in classes_of_kind]
-    own = []
-    for _ in range(size):
-        left = [[bool(waiting[label]) for label in classes] for classes in classes_of_kind]
-        kind = _choose(kind_shares, np.array([any(each) for each in left]), rng)
-        place = _choose(class_shares[kind], np.array(left[kind]), rng)
-        own.append(waiting[classes_of_kind[kind][place]].pop())
-    return own
+    clients = []
+    for size in [len(part) for part in np.array_split(labels, num_clients)]:
+        kind_shares = draw_shares(len(classes_of_kind), settings.pachinko_alpha, rng)
+        class_shares = [draw_shares(len(classes), settings.pachinko_beta, rng) for classes in classes_of_kind]
+        own = []
+        for _ in range(size):
+            left = [[bool(waiting[label]) for label in classes] for classes in classes_of_kind]
+            kind = _choose(kind_shares, np.array([any(each) for each in left]), rng)
+            place = _choose(class_shares[kind], np.array(left[kind]), rng)
+            own.append(waiting[classes_of_kind[kind][place]].pop())
+        clients.append(np.sort(own))
+    return clients
 
 
 def _choose(shares: np.ndarray, is_left: np.ndarray, rng: np.random.Generator) -> int:

@@ -131,21 +131,16 @@ def partition_shards(
             f"shards: {num_clients} clients with at most {labels_per_client} labels cannot hold {len(classes)} classes"
             f"; raise num_clients or labels_per_client"
         )
+    shards_of_class = np.ones(len(classes), np.int64)
+    for _ in range(num_shards - len(classes)):
+        shards_of_class[np.argmax(class_sizes / shards_of_class)] += 1
     shards = []
-    for label, num_class_shards in zip(classes, _share_out_shards(class_sizes, num_shards), strict=True):
+    for label, num_class_shards in zip(classes, shards_of_class, strict=True):
         shards += np.array_split(rng.permutation(np.flatnonzero(labels == label)), num_class_shards)
     owners = np.empty(len(labels), np.int64)
     for position, shard in enumerate(rng.permutation(num_shards)):
         owners[shards[shard]] = position % num_clients
     return _group_by_owner(owners, num_clients)
-
-
-def _share_out_shards(class_sizes: np.ndarray, num_shards: int) -> np.ndarray:
-    """Number of shards of each class: at least 1, at most its size, `num_shards` in all."""
-    counts = np.ones(len(class_sizes), np.int64)
-    for _ in range(num_shards - len(class_sizes)):
-        counts[np.argmax(class_sizes / counts)] += 1
-    return counts
 
 
 def partition_natural(clients: np.ndarray, num_clients: int) -> Partition:
@@ -168,11 +163,6 @@ def _partition_natural_clients(labels, clients, settings, rng, class_names) -> P
     return partition_natural(clients, int(clients.max()) + 1)
 
 
-def _partition_by_kinds(labels, clients, settings, rng, class_names) -> Partition:
-    kinds = find_kinds(class_names)
-    return partition_pachinko(labels, kinds, settings.num_clients, settings.pachinko, draw_shares, rng)
-
-
 # Name -> (labels, natural clients or None, settings, rng, names of the classes) -> partition.
 PARTITIONS: dict[str, Callable[..., Partition]] = {
     "iid": lambda labels, clients, settings, rng, class_names: partition_iid(labels, settings.num_clients, rng),
@@ -182,6 +172,8 @@ PARTITIONS: dict[str, Callable[..., Partition]] = {
     "shards": lambda labels, clients, settings, rng, class_names: partition_shards(
         labels, settings.num_clients, settings.labels_per_client, rng
     ),
-    PACHINKO: _partition_by_kinds,
+    PACHINKO: lambda labels, clients, settings, rng, class_names: partition_pachinko(
+        labels, find_kinds(class_names), settings.num_clients, settings.pachinko, draw_shares, rng
+    ),
     NATURAL: _partition_natural_clients,
 }

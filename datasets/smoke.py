@@ -45,21 +45,18 @@ def _make_random_part(
     example_format: ExampleFormat, num_examples: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     shape = (num_examples, *example_format.input_shape)
-    y = _draw_labels(example_format, num_examples, rng)
+    labels, shape_of_labels = example_format.labels, (num_examples, *example_format.labels.shape)
+    if labels.is_by_class:
+        y = rng.permutation(np.arange(num_examples) % example_format.num_classes)
+    elif labels.task == REGRESSION:
+        y = rng.normal(size=shape_of_labels) * np.array(labels.scale or 1.0) + np.array(labels.offset or 0.0)
+    else:
+        y = rng.integers(0, 2 if labels.task == MULTI_LABEL else labels.num_outputs, shape_of_labels)
     if example_format.takes_tokens:
-        return rng.integers(0, example_format.labels.num_outputs or NUM_TOKENS, shape, example_format.input_dtype), y
+        return rng.integers(0, labels.num_outputs or NUM_TOKENS, shape, example_format.input_dtype), y
     if example_format.input_dtype == "float32":
         return rng.uniform(-1, 1, shape).astype(np.float32), y
     # The stored values that preprocessing maps to 0..1: 0..16 of digits, 0..255 of photographs.
     scale = example_format.preprocessing.scale
     largest = 255 if scale <= 1 / 255 else round(1 / scale)
     return rng.integers(0, largest + 1, shape, np.uint8), y
-
-
-def _draw_labels(example_format: ExampleFormat, num_examples: int, rng: np.random.Generator) -> np.ndarray:
-    labels, shape = example_format.labels, (num_examples, *example_format.labels.shape)
-    if labels.is_by_class:
-        return rng.permutation(np.arange(num_examples) % example_format.num_classes)
-    if labels.task == REGRESSION:
-        return rng.normal(size=shape) * np.array(labels.scale or 1.0) + np.array(labels.offset or 0.0)
-    return rng.integers(0, 2 if labels.task == MULTI_LABEL else labels.num_outputs, shape)

@@ -214,16 +214,11 @@ def read_vocabulary(path: str, kind: str, most: int) -> list[bytes]:
             else:
                 lines = stack.enter_context(open(path, "rb"))
             if kind == "words":
-                return [_take_word(line) for line in itertools.islice(lines, most)]
+                return [word for word, _ in map(bytes.split, itertools.islice(lines, most))]
             counts = json.loads(b"".join(lines))
             return [tag.encode() for tag in sorted(counts, key=counts.__getitem__, reverse=True)[:most]]
     except (OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, tarfile.TarError) as error:
         raise DatasetError(f"{path}: damaged, or not TFF's file of {kind} ({error}); get it again") from None
-
-
-def _take_word(line: bytes) -> bytes:
-    word, _ = line.split()
-    return word
 
 
 def _decode_names(database: TffDatabase, names: Iterable[bytes]) -> tuple[str, ...]:

@@ -72,15 +72,8 @@ def draw_sample(data: ArrayDataset | ClientSource, seed: int = 0) -> Sample:
     Raises:
       DatasetError: a client cannot be read.
     """
-    return _draw_of_source(data, seed) if isinstance(data, ClientSource) else _draw_of_arrays(data, seed)
-
-
-def _count_affordable(example_format: ExampleFormat) -> int:
-    num_bytes = math.prod(example_format.input_shape) * np.dtype(example_format.input_dtype).itemsize
-    return max(1, min(MOST_EXAMPLES, MOST_BYTES // num_bytes))
-
-
-def _draw_of_arrays(data: ArrayDataset, seed: int) -> Sample:
+    if isinstance(data, ClientSource):
+        return _draw_of_source(data, seed)
     names = data.client_names or ("",)
     whose = np.zeros(len(data.train_y), np.int64) if data.train_clients is None else data.train_clients
     has_nobodys = data.client_names is not None and data.test_clients is None
@@ -104,6 +97,11 @@ def _draw_of_arrays(data: ArrayDataset, seed: int) -> Sample:
         len(np.unique(clients[clients >= 0])),
         total <= most,
     )
+
+
+def _count_affordable(example_format: ExampleFormat) -> int:
+    num_bytes = math.prod(example_format.input_shape) * np.dtype(example_format.input_dtype).itemsize
+    return max(1, min(MOST_EXAMPLES, MOST_BYTES // num_bytes))
 
 
 def _draw_of_source(source: ClientSource, seed: int) -> Sample:

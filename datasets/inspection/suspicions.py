@@ -33,7 +33,20 @@ def find_suspicions(
     if not sample.format.takes_tokens:
         lines += () if is_scaled else note_numbers(sample.x, sample.format, scale)
         lines += _look_at_features(sample, measures, notes)
-    return [*lines, *_look_at_examples(sample, measures)]
+    repeats = measures.repeats
+    if repeats.with_other_labels:
+        lines.append(
+            f"train examples that are like an earlier one but have another label: {repeats.with_other_labels:,}"
+        )
+    if measures.num_uniform and not sample.is_flat and not sample.format.takes_tokens:
+        noun = "images" if len(sample.format.input_shape) == 3 else "sequences"
+        lines.append(f"{noun} of one number everywhere, such as all black: {measures.num_uniform:,}")
+    num_test = int(sample.choose(TEST).sum())
+    if repeats.in_both and 2 * repeats.in_both >= num_test:
+        lines.append(
+            f"{repeats.in_both:,} of {num_test:,} test examples are train examples, too: the test tells little"
+        )
+    return lines
 
 
 def _name_some(names: list[str]) -> str:
@@ -70,7 +83,18 @@ def _look_at_classes(sample: Sample, measures: Measures) -> Iterator[str]:
 
 def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
     if not sample.has_clients:
-        yield from _look_for_clients(sample)
+        # Columns of texts that have become features, but may name clients: several texts, each in many rows.
+        rows_of: dict[str, list[int]] = {}
+        for place, name in enumerate(name_features(sample) if sample.is_flat else ()):
+            column, is_text, _ = name.partition("=")
+            if is_text:
+                rows_of.setdefault(column, []).append(int(np.count_nonzero(sample.take_column(place))))
+        for column, rows in rows_of.items():
+            if len(rows) >= LEAST_CLIENTS and min(rows) >= MINIMUM_EXAMPLES_TO_SPLIT:
+                yield (
+                    f"column {column} has {len(rows)} texts, each in {min(rows):,} rows or more: "
+                    f"if it says whose a row is, give --client_column={column}"
+                )
         return
     train = sample.num_examples[TRAIN]
     totals, names = sum(sample.num_examples.values()), sample.client_names
@@ -89,21 +113,6 @@ def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
     shared = [names[client] for client in measures.repeats.clients]
     if shared:
         yield f"clients whose test examples are among their own train examples, at least half: {_name_some(shared)}"
-
-
-def _look_for_clients(sample: Sample) -> Iterator[str]:
-    """Columns of texts that have become features, but may name clients: several texts, each in many rows."""
-    rows_of: dict[str, list[int]] = {}
-    for place, name in enumerate(name_features(sample) if sample.is_flat else ()):
-        column, is_text, _ = name.partition("=")
-        if is_text:
-            rows_of.setdefault(column, []).append(int(np.count_nonzero(sample.take_column(place))))
-    for column, rows in rows_of.items():
-        if len(rows) >= LEAST_CLIENTS and min(rows) >= MINIMUM_EXAMPLES_TO_SPLIT:
-            yield (
-                f"column {column} has {len(rows)} texts, each in {min(rows):,} rows or more: "
-                f"if it says whose a row is, give --client_column={column}"
-            )
 
 
 def _look_at_features(sample: Sample, measures: Measures, notes: Sequence[str]) -> Iterator[str]:
@@ -163,15 +172,3 @@ def names_client(values: np.ndarray, clients: np.ndarray) -> bool:
     pairs = np.unique(np.column_stack([values[known], clients[known]]), axis=0)
     number = len(np.unique(clients[known]))
     return number >= 3 and len(pairs) == number == len(np.unique(pairs[:, 0])) and int(known.sum()) > number
-
-
-def _look_at_examples(sample: Sample, measures: Measures) -> Iterator[str]:
-    repeats = measures.repeats
-    if repeats.with_other_labels:
-        yield f"train examples that are like an earlier one but have another label: {repeats.with_other_labels:,}"
-    if measures.num_uniform and not sample.is_flat and not sample.format.takes_tokens:
-        noun = "images" if len(sample.format.input_shape) == 3 else "sequences"
-        yield f"{noun} of one number everywhere, such as all black: {measures.num_uniform:,}"
-    num_test = int(sample.choose(TEST).sum())
-    if repeats.in_both and 2 * repeats.in_both >= num_test:
-        yield f"{repeats.in_both:,} of {num_test:,} test examples are train examples, too: the test tells little"
