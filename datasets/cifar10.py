@@ -13,10 +13,10 @@ import os
 import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
-from datasets.cache_folder import describe_missing, search_dirs
+from datasets.cache_folder import search_dirs
 from datasets.cifar_files import read_batch, read_batch_files
 from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_file
+from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.npz_file import read_npz_file
@@ -47,9 +47,7 @@ def load_cifar10(options: DatasetOptions) -> ArrayDataset:
 
 def locate_cifar10(data_dir: str | None) -> DatasetLocation:
     """Where the files lie, for the doctor."""
-    source = find_cifar10_source(data_dir)
-    missing = describe_missing("cifar10", _WANTED, data_dir, is_downloaded=True)
-    return DatasetLocation(source is not None, source or missing)
+    return locate_downloaded(find_cifar10_source(data_dir), "cifar10", _WANTED, data_dir)
 
 
 def find_cifar10_source(data_dir: str | None) -> str | None:
@@ -74,9 +72,7 @@ def load_cifar10_arrays(data_dir: str | None = None, download: bool = True) -> A
     """
     source = find_cifar10_source(data_dir)
     if source is None:
-        if not download:
-            raise DatasetError(f"cifar10: {describe_missing('cifar10', _WANTED, data_dir)}")
-        source = fetch_file(REMOTE_FILE, search_dirs(data_dir, "cifar10")[0])
+        source = fetch_missing(REMOTE_FILE, "cifar10", DatasetOptions(data_dir or "", download), _WANTED)
     parts = _read_source(source)
     for part in PARTS:
         _check_part(source, part, *parts[part])

@@ -95,7 +95,29 @@ def load_device_profiles(source: str, num_clients: int, seed: int) -> DeviceProf
         chosen = _choose_rows(rows, num_clients, seed)
     except DatasetError as error:
         raise DatasetError(f"device_profiles={source}: {error}") from None
-    return _build_profiles(rows, chosen, hashlib.sha256(content).hexdigest())
+
+    def gather(name: str) -> np.ndarray:
+        return np.array([row.numbers[name] for row in rows])[chosen]
+
+    known = rows[0].numbers
+    speeds, fastest = gather("examples_per_s"), max(row.numbers["examples_per_s"] for row in rows)
+    has_energy = "joules_per_example" in known
+    windows = None  # all can be reached always
+    if any(rows[place].windows != [(0.0, DAY_S)] for place in set(chosen.tolist())):
+        most = max(len(row.windows) for row in rows)  # the others are padded by windows of length 0
+        padded = np.array([row.windows + [(0.0, 0.0)] * (most - len(row.windows)) for row in rows])
+        windows = Windows(padded[chosen, :, 0], padded[chosen, :, 1])
+    return DeviceProfiles(
+        examples_per_s=speeds,
+        downlink_bytes_per_s=gather("downlink_bytes_per_s"),
+        uplink_bytes_per_s=gather("uplink_bytes_per_s"),
+        availability=gather("availability") if "availability" in known else np.ones(len(chosen)),
+        names=tuple(rows[place].device for place in chosen.tolist()),
+        energy=EnergyRates(*map(gather, EnergyRates._fields)) if has_energy else None,
+        windows=windows,
+        resources=gather("resource") if "resource" in known else speeds / fastest,
+        digest=hashlib.sha256(content).hexdigest(),
+    )
 
 
 def parse_windows(text: str) -> Intervals:
@@ -205,28 +227,3 @@ def _choose_rows(rows: list[_Row], num_clients: int, seed: int) -> np.ndarray:
     # The last end may lie a rounding below 1. Draws for more clients go on where those for fewer end.
     drawn = np.random.default_rng([seed, 4, 2]).random(num_clients)
     return np.minimum(np.searchsorted(ends, drawn, side="right"), len(rows) - 1)
-
-
-def _build_profiles(rows: list[_Row], chosen: np.ndarray, digest: str) -> DeviceProfiles:
-    def gather(name: str) -> np.ndarray:
-        return np.array([row.numbers[name] for row in rows])[chosen]
-
-    known = rows[0].numbers
-    speeds, fastest = gather("examples_per_s"), max(row.numbers["examples_per_s"] for row in rows)
-    has_energy = "joules_per_example" in known
-    windows = None  # all can be reached always
-    if any(rows[place].windows != [(0.0, DAY_S)] for place in set(chosen.tolist())):
-        most = max(len(row.windows) for row in rows)  # the others are padded by windows of length 0
-        padded = np.array([row.windows + [(0.0, 0.0)] * (most - len(row.windows)) for row in rows])
-        windows = Windows(padded[chosen, :, 0], padded[chosen, :, 1])
-    return DeviceProfiles(
-        examples_per_s=speeds,
-        downlink_bytes_per_s=gather("downlink_bytes_per_s"),
-        uplink_bytes_per_s=gather("uplink_bytes_per_s"),
-        availability=gather("availability") if "availability" in known else np.ones(len(chosen)),
-        names=tuple(rows[place].device for place in chosen.tolist()),
-        energy=EnergyRates(*map(gather, EnergyRates._fields)) if has_energy else None,
-        windows=windows,
-        resources=gather("resource") if "resource" in known else speeds / fastest,
-        digest=digest,
-    )

@@ -10,12 +10,12 @@ import os
 import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
-from datasets.cache_folder import describe_missing, search_dirs
+from datasets.cache_folder import search_dirs
 from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_file
+from datasets.download import RemoteFile, fetch_missing
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
-from datasets.mnist import IDX_FILES, find_idx_files, read_idx_file
+from datasets.mnist import IDX_FILES, find_idx_files, locate_files, read_idx_file
 
 FASHION_MNIST_FORMAT = ExampleFormat(
     (28, 28, 1),
@@ -49,11 +49,7 @@ def load_fashion_mnist(options: DatasetOptions) -> ArrayDataset:
       DatasetError: a file is missing and cannot be downloaded, or is damaged, truncated or not Fashion-MNIST.
     """
     paths = find_fashion_mnist(options.data_dir)
-    if not paths:
-        if not options.download:
-            raise DatasetError(f"fashion_mnist: {describe_missing(FOLDER, _WANTED, options.data_dir)}")
-        folder = search_dirs(options.data_dir, FOLDER)[0]
-        paths = [fetch_file(remote, folder) for remote in REMOTE_FILES]
+    paths = paths or [fetch_missing(remote, FOLDER, options, _WANTED) for remote in REMOTE_FILES]
     arrays = {key: read_idx_file(path) for key, path in zip(IDX_FILES, paths, strict=True)}
     num_classes = FASHION_MNIST_FORMAT.num_classes
     for part, each in IMAGES_PER_CLASS.items():
@@ -74,10 +70,7 @@ def load_fashion_mnist(options: DatasetOptions) -> ArrayDataset:
 
 def locate_fashion_mnist(data_dir: str | None) -> DatasetLocation:
     """Where the files lie, for the doctor."""
-    paths = find_fashion_mnist(data_dir)
-    if not paths:
-        return DatasetLocation(False, describe_missing(FOLDER, _WANTED, data_dir, is_downloaded=True))
-    return DatasetLocation(True, f"{os.path.dirname(paths[0])} ({', '.join(map(os.path.basename, paths))})")
+    return locate_files(find_fashion_mnist(data_dir), FOLDER, _WANTED, data_dir)
 
 
 def find_fashion_mnist(data_dir: str | None) -> list[str]:

@@ -76,8 +76,6 @@ def build_federated_data(
     if is_source and is_natural:
         source = vary_source(arrays, variant, settings.seed) if variant.is_active else arrays
         data = build_source_federation(source, settings, client_dir, num_new_clients, most_test_examples)
-        if not variant.is_active:
-            return data
         return dataclasses.replace(data, archetypes=_describe_archetypes(arrays, settings, len(data.everyone)))
     arrays = arrays.pool(settings.seed) if is_source else arrays
     test_x, test_y = arrays.test_x, arrays.test_y

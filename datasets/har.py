@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
-from datasets.cache_folder import describe_missing, search_dirs
+from datasets.cache_folder import search_dirs
 from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_file
+from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.har_options import HAR_FEATURES
@@ -77,13 +77,10 @@ def choose_har_format(options: DatasetOptions) -> ExampleFormat:
 def locate_har(data_dir: str | None) -> DatasetLocation:
     """Where the files lie, for the doctor. The statistics are what a run without further flags needs."""
     sources = {features: find_har_source(data_dir, features) for features in HAR_FEATURES}
-    if all(sources.values()):
-        return DatasetLocation(True, ", ".join(dict.fromkeys(sources.values())))
-    if sources["statistics"]:
-        text = f"{sources['statistics']}; for the raw windows put {NPZ_FILES['inertial']} beside it"
-        return DatasetLocation(True, text)
-    wanted = f"{NPZ_FILES['statistics']} or '{ZIP_FILES[0]}'"
-    return DatasetLocation(False, describe_missing("har", wanted, data_dir, is_downloaded=True))
+    found = ", ".join(dict.fromkeys(filter(None, sources.values())))
+    if found and not sources["inertial"]:
+        found += f"; for the raw windows put {NPZ_FILES['inertial']} beside it"
+    return locate_downloaded(found or None, "har", f"{NPZ_FILES['statistics']} or '{ZIP_FILES[0]}'", data_dir)
 
 
 def find_har_source(data_dir: str | None, features: str = "statistics") -> str | None:
@@ -120,10 +117,8 @@ def load_har_arrays(data_dir: str | None = None, features: str = "statistics", d
     example_format = choose_har_format(DatasetOptions(har_features=features))
     source = find_har_source(data_dir, features)
     if source is None:
-        if not download:
-            wanted = f"{NPZ_FILES[features]} or '{ZIP_FILES[0]}'"
-            raise DatasetError(f"har: {describe_missing('har', wanted, data_dir)}")
-        source = fetch_file(REMOTE_FILE, search_dirs(data_dir, "har")[0])
+        wanted = f"{NPZ_FILES[features]} or '{ZIP_FILES[0]}'"
+        source = fetch_missing(REMOTE_FILE, "har", DatasetOptions(data_dir or "", download), wanted)
     arrays = _read_source(source, features)
     for part in PARTS:
         _check_part(source, arrays, part, features)

@@ -15,9 +15,9 @@ import zlib
 import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
-from datasets.cache_folder import describe_missing, search_dirs
+from datasets.cache_folder import search_dirs
 from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_file
+from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.npz_file import read_npz_file
@@ -61,10 +61,13 @@ def load_mnist(options: DatasetOptions) -> ArrayDataset:
 
 def locate_mnist(data_dir: str | None) -> DatasetLocation:
     """Where the files lie, for the doctor."""
-    paths = find_mnist_files(data_dir)
-    if not paths:
-        return DatasetLocation(False, describe_missing("mnist", _WANTED, data_dir, is_downloaded=True))
-    return DatasetLocation(True, f"{os.path.dirname(paths[0])} ({', '.join(map(os.path.basename, paths))})")
+    return locate_files(find_mnist_files(data_dir), "mnist", _WANTED, data_dir)
+
+
+def locate_files(paths: list[str], subfolder: str, wanted: str, data_dir: str | None) -> DatasetLocation:
+    """Where files of one folder lie, for the doctor; `paths` is empty if they lie nowhere yet."""
+    found = f"{os.path.dirname(paths[0])} ({', '.join(map(os.path.basename, paths))})" if paths else None
+    return locate_downloaded(found, subfolder, wanted, data_dir)
 
 
 def find_mnist_files(data_dir: str | None) -> list[str]:
@@ -82,13 +85,9 @@ def find_mnist_files(data_dir: str | None) -> list[str]:
 
 def find_idx_files(folder: str) -> list[str]:
     """Paths of the four files of a folder, in the order of `IDX_FILES`; [] unless all are there."""
-    paths = [_find_idx_file(folder, name) for name in IDX_FILES.values()]
+    candidates = ([os.path.join(folder, name + suffix) for suffix in ("", ".gz")] for name in IDX_FILES.values())
+    paths = [next(filter(os.path.isfile, each), None) for each in candidates]
     return paths if all(paths) else []
-
-
-def _find_idx_file(folder: str, name: str) -> str | None:
-    candidates = (os.path.join(folder, name + suffix) for suffix in ("", ".gz"))
-    return next(filter(os.path.isfile, candidates), None)
 
 
 def load_mnist_arrays(data_dir: str | None = None, download: bool = True) -> ArrayDataset:
@@ -97,12 +96,8 @@ def load_mnist_arrays(data_dir: str | None = None, download: bool = True) -> Arr
     Raises:
       DatasetError: a file is missing and cannot be downloaded, or is damaged, truncated or not MNIST.
     """
-    paths = find_mnist_files(data_dir)
-    if not paths:
-        if not download:
-            raise DatasetError(f"mnist: {describe_missing('mnist', _WANTED, data_dir)}")
-        folder = search_dirs(data_dir, "mnist")[0]
-        paths = [fetch_file(remote, folder) for remote in REMOTE_FILES]
+    options = DatasetOptions(data_dir or "", download)
+    paths = find_mnist_files(data_dir) or [fetch_missing(each, "mnist", options, _WANTED) for each in REMOTE_FILES]
     sources = dict(zip(IDX_FILES, paths if len(paths) > 1 else paths * len(IDX_FILES), strict=True))
     arrays = (
         read_npz_file(paths[0], tuple(IDX_FILES))

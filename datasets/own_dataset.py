@@ -28,40 +28,35 @@ def load_own_row(dataset: str) -> Dataset:
     if not isinstance(row, Dataset):
         raise DatasetError(f"dataset={dataset}: expected a datasets.catalog.Dataset, got {type(row).__name__}")
     label = f"dataset={dataset}"
+
+    def load(options: DatasetOptions) -> "ArrayDataset | ClientSource":
+        from datasets.arrays import ArrayDataset
+        from datasets.client_source import ClientSource
+
+        data = _call(label, row.load, options)
+        if isinstance(data, ClientSource):
+            return dataclasses.replace(data, read=functools.partial(_call, label, data.read))
+        if not isinstance(data, ArrayDataset):
+            raise DatasetError(
+                f"{label}: expected its loader to return an ArrayDataset (see datasets.arrays.make_array_dataset) or a "
+                f"datasets.client_source.ClientSource, got {type(data).__name__}"
+            )
+        return data
+
+    def find_format(options: DatasetOptions) -> "ExampleFormat":
+        from datasets.example_format import ExampleFormat
+
+        found = _call(label, row.find_format, options)
+        if not isinstance(found, ExampleFormat):
+            raise DatasetError(f"{label}: expected its format to be an ExampleFormat, got {type(found).__name__}")
+        return found
+
     return dataclasses.replace(
         row,
-        loader=functools.partial(_load, label, row),
-        format=None if row.format is None else functools.partial(_find_format, label, row),
+        loader=load,
+        format=None if row.format is None else find_format,
         partition=functools.partial(_call, label, row.find_partition) if row.partition else "",
     )
-
-
-def _load(label: str, row: Dataset, options: DatasetOptions) -> "ArrayDataset | ClientSource":
-    from datasets.arrays import ArrayDataset
-    from datasets.client_source import ClientSource
-
-    data = _call(label, row.load, options)
-    if isinstance(data, ClientSource):
-        return dataclasses.replace(data, read=functools.partial(_read, label, data.read))
-    if not isinstance(data, ArrayDataset):
-        raise DatasetError(
-            f"{label}: expected its loader to return an ArrayDataset (see datasets.arrays.make_array_dataset) or a "
-            f"datasets.client_source.ClientSource, got {type(data).__name__}"
-        )
-    return data
-
-
-def _find_format(label: str, row: Dataset, options: DatasetOptions) -> "ExampleFormat":
-    from datasets.example_format import ExampleFormat
-
-    found = _call(label, row.find_format, options)
-    if not isinstance(found, ExampleFormat):
-        raise DatasetError(f"{label}: expected its format to be an ExampleFormat, got {type(found).__name__}")
-    return found
-
-
-def _read(label: str, read: Callable, client: int, split: str) -> typing.Any:
-    return _call(label, read, client, split)
 
 
 def _call(label: str, function: Callable, *arguments) -> typing.Any:

@@ -224,7 +224,7 @@ def test_nothing_found_names_the_folder_or_downloads(tmp_path, monkeypatch):
         cifar10.load_cifar10_arrays(str(tmp_path), download=False)
     assert not locate("cifar10", str(tmp_path)).found
     write_archive(tmp_path / "server")
-    monkeypatch.setattr(cifar10, "fetch_file", lambda remote, folder: str(tmp_path / "server" / remote.name))
+    monkeypatch.setattr("datasets.download.fetch_file", lambda remote, folder: str(tmp_path / "server" / remote.name))
     assert len(cifar10.load_cifar10_arrays(str(tmp_path / "data")).train_x) == 100
 
 

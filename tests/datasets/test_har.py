@@ -141,7 +141,7 @@ def test_nothing_found_names_the_folder_or_downloads(tmp_path, arrays, monkeypat
         har.load_har_arrays(str(tmp_path), download=False)
     (tmp_path / "server").mkdir()
     write_zip(tmp_path / "server", arrays, nested=True)
-    monkeypatch.setattr(har, "fetch_file", lambda remote, folder: str(tmp_path / "server" / remote.name))
+    monkeypatch.setattr("datasets.download.fetch_file", lambda remote, folder: str(tmp_path / "server" / remote.name))
     assert len(har.load_har_arrays(str(tmp_path / "data")).train_x) == 24
 
 

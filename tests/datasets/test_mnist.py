@@ -111,7 +111,7 @@ def test_the_four_files_are_downloaded_when_absent(small_mnist, monkeypatch):
         asked.append((remote.name, folder))
         return str(small_mnist / "server" / remote.name)
 
-    monkeypatch.setattr(mnist, "fetch_file", fetch)
+    monkeypatch.setattr("datasets.download.fetch_file", fetch)
     check_small(mnist.load_mnist_arrays(str(small_mnist / "data")))
     assert asked == [(f"{name}.gz", str(small_mnist / "data" / "mnist")) for name in mnist.IDX_FILES.values()]
 
