@@ -40,11 +40,6 @@ PARTS = ("train", "test")
 IMAGES_PER_CLASS = {"train": 5000, "test": 1000}
 
 
-def load_cifar10(options: DatasetOptions) -> ArrayDataset:
-    """The catalog's loader; see `load_cifar10_arrays`."""
-    return load_cifar10_arrays(options.data_dir, options.download)
-
-
 def locate_cifar10(data_dir: str | None) -> DatasetLocation:
     """Where the files lie, for the doctor."""
     return locate_downloaded(find_cifar10_source(data_dir), "cifar10", _WANTED, data_dir)
@@ -64,15 +59,13 @@ def find_cifar10_source(data_dir: str | None) -> str | None:
     return None
 
 
-def load_cifar10_arrays(data_dir: str | None = None, download: bool = True) -> ArrayDataset:
+def load_cifar10(options: DatasetOptions) -> ArrayDataset:
     """CIFAR-10 with its official parts, uint8, shape (32, 32, 3), named "cifar10", or after its sizes if a subset.
 
     Raises:
       DatasetError: a source is missing and cannot be downloaded, or is damaged, truncated or not CIFAR-10.
     """
-    source = find_cifar10_source(data_dir)
-    if source is None:
-        source = fetch_missing(REMOTE_FILE, "cifar10", DatasetOptions(data_dir or "", download), _WANTED)
+    source = find_cifar10_source(options.data_dir) or fetch_missing(REMOTE_FILE, "cifar10", options, _WANTED)
     parts = _read_source(source)
     for part in PARTS:
         _check_part(source, part, *parts[part])

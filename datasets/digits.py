@@ -18,15 +18,10 @@ DIGITS_FORMAT = ExampleFormat((8, 8, 1), "uint8", DIGIT_NAMES, Preprocessing(1 /
 
 
 def load_digits(options: DatasetOptions) -> ArrayDataset:
-    """The catalog's loader; see `load_digits_arrays`."""
-    return load_digits_arrays(options.seed)
-
-
-def load_digits_arrays(seed: int = 0) -> ArrayDataset:
-    """Grey values 0..16 as uint8, shape (8, 8, 1); a stratified fifth, drawn from `seed`, is the test set."""
+    """Grey values 0..16 as uint8, shape (8, 8, 1); a stratified fifth, drawn from the seed, is the test set."""
     rows = _read_rows()
     images, labels = rows[:, :64].reshape(-1, *DIGITS_FORMAT.input_shape).astype(np.uint8), rows[:, 64]
-    train, test = hold_out_test_part(labels, 0.2, seed)
+    train, test = hold_out_test_part(labels, 0.2, options.seed)
     return make_array_dataset(
         "digits",
         (images[train], labels[train]),

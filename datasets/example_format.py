@@ -109,22 +109,19 @@ def read_example_format(content: Mapping[str, Any]) -> ExampleFormat:
       DatasetError: the values do not fit each other.
     """
     spread = content.get("feature_range")
+    labels = CLASS_LABELS
+    if content.get(TASK) is not None:
+        of_labels = {name: _fixed(value) for name, value in content[TASK].items()}
+        labels = LabelFormat(of_labels.pop(KIND), **of_labels)
     names = ("takes_tokens", "are_features", "feature_names", "feature_units")
     return ExampleFormat(
         tuple(content["input_shape"]),
         content["input_dtype"],
         tuple(content["class_names"]),
         Preprocessing(content["scale"], content["offset"], spread and tuple(spread)),
-        read_label_format(content.get(TASK)),
+        labels,
         **{name: _fixed(content[name]) for name in names if name in content},
     )
-
-
-def read_label_format(content: Mapping[str, Any] | None) -> LabelFormat:
-    """The labels in such JSON; classes where there is nothing. Raises DatasetError: the values do not fit."""
-    if content is None:
-        return CLASS_LABELS
-    return LabelFormat(content[KIND], **{name: _fixed(value) for name, value in content.items() if name != KIND})
 
 
 def _fixed(value: Any) -> Any:

@@ -62,11 +62,6 @@ CLASS_COUNTS = {"train": (1226, 1073, 986, 1286, 1374, 1407), "test": (496, 471,
 _Arrays = dict[str, np.ndarray]
 
 
-def load_har(options: DatasetOptions) -> ArrayDataset:
-    """The catalog's loader; see `load_har_arrays`."""
-    return load_har_arrays(options.data_dir, options.har_features, options.download)
-
-
 def choose_har_format(options: DatasetOptions) -> ExampleFormat:
     """The format of the features asked for. Raises DatasetError: there are no such features."""
     if options.har_features not in HAR_FORMATS:
@@ -102,23 +97,20 @@ def find_har_source(data_dir: str | None, features: str = "statistics") -> str |
     return None
 
 
-def load_har_arrays(data_dir: str | None = None, features: str = "statistics", download: bool = True) -> ArrayDataset:
+def load_har(options: DatasetOptions) -> ArrayDataset:
     """UCI HAR with its official train and test subjects; float32, clients are the 21 train subjects.
 
-    Args:
-      data_dir: where to look first, and where a download goes.
-      features: "statistics", the 561 official features in [-1, 1], shape (561, 1); or "inertial", the raw windows,
-        shape (128 steps, 9 channels), acceleration in g and angular velocity in rad/s, without a bound.
-      download: whether to fetch the official zip if nothing is found.
+    "statistics" are the 561 official features in [-1, 1], shape (561, 1); "inertial" the raw windows, shape (128 steps,
+    9 channels), acceleration in g and angular velocity in rad/s, without a bound.
 
     Raises:
       DatasetError: a source is missing and cannot be downloaded, or is damaged, truncated or not UCI HAR.
     """
-    example_format = choose_har_format(DatasetOptions(har_features=features))
-    source = find_har_source(data_dir, features)
+    example_format, features = choose_har_format(options), options.har_features
+    source = find_har_source(options.data_dir, features)
     if source is None:
         wanted = f"{NPZ_FILES[features]} or '{ZIP_FILES[0]}'"
-        source = fetch_missing(REMOTE_FILE, "har", DatasetOptions(data_dir or "", download), wanted)
+        source = fetch_missing(REMOTE_FILE, "har", options, wanted)
     arrays = _read_source(source, features)
     for part in PARTS:
         _check_part(source, arrays, part, features)

@@ -54,11 +54,6 @@ REMOTE_FILES = tuple(
 _WANTED = ", ".join(remote.name for remote in REMOTE_FILES)
 
 
-def load_mnist(options: DatasetOptions) -> ArrayDataset:
-    """The catalog's loader; see `load_mnist_arrays`."""
-    return load_mnist_arrays(options.data_dir, options.download)
-
-
 def locate_mnist(data_dir: str | None) -> DatasetLocation:
     """Where the files lie, for the doctor."""
     return locate_files(find_mnist_files(data_dir), "mnist", _WANTED, data_dir)
@@ -90,14 +85,14 @@ def find_idx_files(folder: str) -> list[str]:
     return paths if all(paths) else []
 
 
-def load_mnist_arrays(data_dir: str | None = None, download: bool = True) -> ArrayDataset:
-    """60,000 train and 10,000 test images, uint8, shape (28, 28, 1).
+def load_mnist(options: DatasetOptions) -> ArrayDataset:
+    """The catalog's loader: 60,000 train and 10,000 test images, uint8, shape (28, 28, 1).
 
     Raises:
       DatasetError: a file is missing and cannot be downloaded, or is damaged, truncated or not MNIST.
     """
-    options = DatasetOptions(data_dir or "", download)
-    paths = find_mnist_files(data_dir) or [fetch_missing(each, "mnist", options, _WANTED) for each in REMOTE_FILES]
+    paths = find_mnist_files(options.data_dir)
+    paths = paths or [fetch_missing(remote, "mnist", options, _WANTED) for remote in REMOTE_FILES]
     sources = dict(zip(IDX_FILES, paths if len(paths) > 1 else paths * len(IDX_FILES), strict=True))
     arrays = (
         read_npz_file(paths[0], tuple(IDX_FILES))

@@ -59,11 +59,6 @@ class _Rows(NamedTuple):
     num_dropped: int
 
 
-def load_occupancy(options: DatasetOptions) -> ArrayDataset:
-    """The catalog's loader; see `load_occupancy_arrays`."""
-    return load_occupancy_arrays(options.data_dir, options.occupancy_features, options.occupancy_client_hours)
-
-
 def choose_occupancy_format(options: DatasetOptions) -> ExampleFormat:
     """The format of the features asked for. Raises DatasetError: there are no such features."""
     features = options.occupancy_features
@@ -86,25 +81,21 @@ def find_occupancy_folder(data_dir: str | None) -> str | None:
     return None
 
 
-def load_occupancy_arrays(
-    data_dir: str | None = None, features: str = "temperature_humidity", client_hours: int = 12
-) -> ArrayDataset:
+def load_occupancy(options: DatasetOptions) -> ArrayDataset:
     """UCI Occupancy Detection; float32 features of shape (2,) or (5,), clients are blocks of time.
 
-    Args:
-      data_dir: where to look first.
-      features: "temperature_humidity", or "all" for Light, CO2 and HumidityRatio as well.
-      client_hours: length of a client's block of time, at least 1.
+    The features are "temperature_humidity", or "all" for Light, CO2 and HumidityRatio as well.
 
     Raises:
       DatasetError: a file is missing or cannot be read, a value is out of its range; an error in a file names its line.
     """
-    example_format = choose_occupancy_format(DatasetOptions(occupancy_features=features))
+    example_format = choose_occupancy_format(options)
+    client_hours = options.occupancy_client_hours
     if client_hours < 1:
         raise DatasetError(f"occupancy_client_hours={client_hours}: expected at least 1")
-    folder = find_occupancy_folder(data_dir)
+    folder = find_occupancy_folder(options.data_dir)
     if folder is None:
-        raise DatasetError(f"occupancy: {describe_missing('occupancy', _WANTED, data_dir)}")
+        raise DatasetError(f"occupancy: {describe_missing('occupancy', _WANTED, options.data_dir)}")
     train, *tests = (_read_rows(os.path.join(folder, name)) for name in (TRAIN_FILE, *TEST_FILES))
     return make_array_dataset(
         "occupancy",

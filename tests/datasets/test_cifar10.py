@@ -81,7 +81,7 @@ WRITERS = {"folder": write_folder, "archive": write_archive, "npz": write_npz}
 @pytest.mark.parametrize("container", WRITERS)
 def test_every_container_gives_the_same_images(tmp_path, container, subfolder):
     WRITERS[container](tmp_path / subfolder)
-    loaded = cifar10.load_cifar10_arrays(str(tmp_path), download=False)
+    loaded = cifar10.load_cifar10(DatasetOptions(str(tmp_path), download=False))
     np.testing.assert_array_equal(loaded.train_x, make_npz_arrays()["x_train"])
     np.testing.assert_array_equal(loaded.test_x, make_images(6))
     np.testing.assert_array_equal(loaded.train_y, make_npz_arrays()["y_train"][:, 0])
@@ -92,7 +92,7 @@ def test_every_container_gives_one_digest(tmp_path):
     digests = set()
     for container, write in WRITERS.items():
         write(tmp_path / container)
-        digests.add(cifar10.load_cifar10_arrays(str(tmp_path / container), download=False).source_digest)
+        digests.add(cifar10.load_cifar10(DatasetOptions(str(tmp_path / container), download=False)).source_digest)
     assert len(digests) == 1
 
 
@@ -116,7 +116,9 @@ def test_all_images_are_no_subset(tmp_path, monkeypatch):
     write_folder(tmp_path)
     assert load_arrays("cifar10", DatasetOptions(data_dir=str(tmp_path), download=False)).name == "cifar10"
     monkeypatch.setattr(cifar10, "IMAGES_PER_CLASS", {"train": 11, "test": 2})
-    assert cifar10.load_cifar10_arrays(str(tmp_path), False).name == "cifar10 subset (100 + 20 images)"
+    assert (
+        cifar10.load_cifar10(DatasetOptions(str(tmp_path), download=False)).name == "cifar10 subset (100 + 20 images)"
+    )
 
 
 def test_a_subset_file_is_found_after_the_whole(tmp_path):
@@ -130,7 +132,7 @@ def test_a_subset_file_is_found_after_the_whole(tmp_path):
 
 def check_refused(folder, message):
     with pytest.raises(DatasetError, match=message) as caught:
-        cifar10.load_cifar10_arrays(str(folder), download=False)
+        cifar10.load_cifar10(DatasetOptions(str(folder), download=False))
     assert "\n" not in str(caught.value) and str(folder) in str(caught.value)
 
 
@@ -221,16 +223,16 @@ def test_more_than_there_are_is_another_data_set(tmp_path, monkeypatch):
 
 def test_nothing_found_names_the_folder_or_downloads(tmp_path, monkeypatch):
     with pytest.raises(DatasetError, match=rf"put cifar-10-python\.tar\.gz or cifar10\.npz into {tmp_path}/cifar10"):
-        cifar10.load_cifar10_arrays(str(tmp_path), download=False)
+        cifar10.load_cifar10(DatasetOptions(str(tmp_path), download=False))
     assert not locate("cifar10", str(tmp_path)).found
     write_archive(tmp_path / "server")
     monkeypatch.setattr("datasets.download.fetch_file", lambda remote, folder: str(tmp_path / "server" / remote.name))
-    assert len(cifar10.load_cifar10_arrays(str(tmp_path / "data")).train_x) == 100
+    assert len(cifar10.load_cifar10(DatasetOptions(str(tmp_path / "data"))).train_x) == 100
 
 
 @pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")
 def test_the_real_images():
-    loaded = cifar10.load_cifar10_arrays(os.environ["FL_DATA_DIR"], download=False)
+    loaded = cifar10.load_cifar10(DatasetOptions(os.environ["FL_DATA_DIR"], download=False))
     counts = np.bincount(loaded.train_y)
     assert len(set(counts.tolist())) == 1 and 1000 < counts[0] <= 5000
     is_whole = (len(loaded.train_y), len(loaded.test_y)) == (50_000, 10_000)

@@ -5,7 +5,8 @@ import sys
 
 import numpy as np
 
-from datasets.digits import _read_rows, load_digits_arrays
+from datasets.dataset import DatasetOptions
+from datasets.digits import _read_rows, load_digits
 
 
 def test_the_rows_are_those_of_scikit_learn():
@@ -17,7 +18,7 @@ def test_the_rows_are_those_of_scikit_learn():
 
 def test_the_import_that_takes_half_a_second_is_left_out():
     program = (
-        "import sys; from datasets.digits import load_digits_arrays; load_digits_arrays(); "
+        "import sys; from datasets.catalog import DATASETS, DatasetOptions; DATASETS['digits'].load(DatasetOptions()); "
         "print('sklearn' in sys.modules)"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -25,7 +26,7 @@ def test_the_import_that_takes_half_a_second_is_left_out():
 
 
 def test_digits_are_split_four_to_one_by_class():
-    arrays = load_digits_arrays(seed=0)
+    arrays = load_digits(DatasetOptions(seed=0))
     assert len(arrays.train_x) + len(arrays.test_x) == 1797
     assert arrays.train_x.shape[1:] == (8, 8, 1) and arrays.train_x.dtype == np.uint8 and arrays.train_x.max() == 16
     train_counts, test_counts = np.bincount(arrays.train_y), np.bincount(arrays.test_y)
@@ -34,5 +35,5 @@ def test_digits_are_split_four_to_one_by_class():
 
 
 def test_the_seed_decides_the_split():
-    first, again, other = (load_digits_arrays(seed).source_digest for seed in (0, 0, 1))
+    first, again, other = (load_digits(DatasetOptions(seed=seed)).source_digest for seed in (0, 0, 1))
     assert first == again != other

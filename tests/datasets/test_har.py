@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from datasets import har
+from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 
 ROWS = {"train": 24, "test": 6}
@@ -75,8 +76,8 @@ WRITERS = {
 def test_every_container_gives_the_same_examples(tmp_path, arrays, container):
     (tmp_path / "har").mkdir()
     WRITERS[container](tmp_path / "har", arrays)
-    statistics = har.load_har_arrays(str(tmp_path), "statistics", download=False)
-    windows = har.load_har_arrays(str(tmp_path), "inertial", download=False)
+    statistics = har.load_har(DatasetOptions(str(tmp_path), har_features="statistics", download=False))
+    windows = har.load_har(DatasetOptions(str(tmp_path), har_features="inertial", download=False))
     np.testing.assert_array_equal(statistics.train_x[..., 0], arrays["x_train"])
     np.testing.assert_array_equal(windows.test_x, arrays["windows_test"])
     np.testing.assert_array_equal(windows.train_y, arrays["y_train"].astype(int) - 1)
@@ -85,7 +86,7 @@ def test_every_container_gives_the_same_examples(tmp_path, arrays, container):
 
 def test_clients_are_the_train_subjects(tmp_path, arrays):
     write_npz(tmp_path, arrays)
-    loaded = har.load_har_arrays(str(tmp_path), download=False)
+    loaded = har.load_har(DatasetOptions(str(tmp_path), download=False))
     assert loaded.client_names[:3] == ("subject_01", "subject_03", "subject_05") and len(loaded.client_names) == 21
     names = [loaded.client_names[client] for client in loaded.train_clients]
     assert names == [f"subject_{subject:02}" for subject in arrays["subject_train"]]
@@ -94,7 +95,10 @@ def test_clients_are_the_train_subjects(tmp_path, arrays):
 def test_feature_range_is_known_for_the_statistics_only(tmp_path, arrays):
     write_npz(tmp_path, arrays)
     ranges = [
-        har.load_har_arrays(str(tmp_path), kind, False).format.preprocessing.feature_range for kind in har.HAR_FORMATS
+        har.load_har(
+            DatasetOptions(str(tmp_path), har_features=kind, download=False)
+        ).format.preprocessing.feature_range
+        for kind in har.HAR_FORMATS
     ]
     assert ranges == [(-1.0, 1.0), None]
 
@@ -114,7 +118,7 @@ def test_what_is_not_uci_har_is_named(tmp_path, arrays, key, change, message):
     arrays[key] = change(arrays[key])
     write_npz(tmp_path, arrays)
     with pytest.raises(DatasetError, match=rf"har\.npz: .*{message}"):
-        har.load_har_arrays(str(tmp_path), download=False)
+        har.load_har(DatasetOptions(str(tmp_path), download=False))
 
 
 def test_damaged_texts_are_named(tmp_path, arrays):
@@ -122,10 +126,10 @@ def test_damaged_texts_are_named(tmp_path, arrays):
     path = tmp_path / har.FOLDER_NAME / "train" / "X_train.txt"
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(DatasetError, match=r"train/X_train\.txt is damaged or truncated"):
-        har.load_har_arrays(str(tmp_path), download=False)
+        har.load_har(DatasetOptions(str(tmp_path), download=False))
     path.unlink()
     with pytest.raises(DatasetError, match=r"train/X_train\.txt is missing"):
-        har.load_har_arrays(str(tmp_path), download=False)
+        har.load_har(DatasetOptions(str(tmp_path), download=False))
 
 
 def test_a_truncated_zip_is_named(tmp_path, arrays):
@@ -133,21 +137,21 @@ def test_a_truncated_zip_is_named(tmp_path, arrays):
     path = tmp_path / "UCI HAR Dataset.zip"
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(DatasetError, match=r"UCI HAR Dataset\.zip: damaged or truncated"):
-        har.load_har_arrays(str(tmp_path), download=False)
+        har.load_har(DatasetOptions(str(tmp_path), download=False))
 
 
 def test_nothing_found_names_the_folder_or_downloads(tmp_path, arrays, monkeypatch):
     with pytest.raises(DatasetError, match=rf"put har\.npz or 'UCI HAR Dataset\.zip' into {tmp_path}"):
-        har.load_har_arrays(str(tmp_path), download=False)
+        har.load_har(DatasetOptions(str(tmp_path), download=False))
     (tmp_path / "server").mkdir()
     write_zip(tmp_path / "server", arrays, nested=True)
     monkeypatch.setattr("datasets.download.fetch_file", lambda remote, folder: str(tmp_path / "server" / remote.name))
-    assert len(har.load_har_arrays(str(tmp_path / "data")).train_x) == 24
+    assert len(har.load_har(DatasetOptions(str(tmp_path / "data"))).train_x) == 24
 
 
 @pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")
 @pytest.mark.parametrize(("features", "shape"), [("statistics", (561, 1)), ("inertial", (128, 9))])
 def test_the_real_files(features, shape):
-    loaded = har.load_har_arrays(os.environ["FL_DATA_DIR"], features, download=False)
+    loaded = har.load_har(DatasetOptions(os.environ["FL_DATA_DIR"], har_features=features, download=False))
     assert loaded.train_x.shape == (7352, *shape) and loaded.test_x.shape == (2947, *shape)
     assert np.bincount(loaded.train_y).tolist() == [1226, 1073, 986, 1286, 1374, 1407]

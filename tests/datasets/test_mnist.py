@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from datasets import mnist
+from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 
 SMALL = {
@@ -49,14 +50,16 @@ def check_small(arrays):
 @pytest.mark.parametrize("subfolder", ["mnist", "."])
 def test_idx_files_are_read_plain_and_gzipped(small_mnist, suffix, subfolder):
     write_idx_files(small_mnist / subfolder, suffix)
-    check_small(mnist.load_mnist_arrays(str(small_mnist), download=False))
+    check_small(mnist.load_mnist(DatasetOptions(str(small_mnist), download=False)))
 
 
 def test_every_container_gives_one_digest(small_mnist):
     write_idx_files(small_mnist / "a", ".gz")
     (small_mnist / "b").mkdir()
     np.savez(small_mnist / "b" / "mnist.npz", **SMALL)
-    from_idx, from_npz = (mnist.load_mnist_arrays(str(small_mnist / folder), False) for folder in "ab")
+    from_idx, from_npz = (
+        mnist.load_mnist(DatasetOptions(str(small_mnist / folder), download=False)) for folder in "ab"
+    )
     check_small(from_npz)
     assert from_idx.source_digest == from_npz.source_digest
 
@@ -66,7 +69,7 @@ def test_a_look_alike_is_named(small_mnist):
     foreign = encode_idx(SMALL["x_train"][::-1])
     (small_mnist / "train-images-idx3-ubyte").write_bytes(foreign)
     with pytest.raises(DatasetError, match=r"train-images-idx3-ubyte: x_train .* is not MNIST's"):
-        mnist.load_mnist_arrays(str(small_mnist), download=False)
+        mnist.load_mnist(DatasetOptions(str(small_mnist), download=False))
 
 
 @pytest.mark.parametrize(
@@ -93,14 +96,14 @@ def test_a_truncated_npz_is_named(small_mnist):
     np.savez(path, **SMALL)
     path.write_bytes(path.read_bytes()[:2000])
     with pytest.raises(DatasetError, match=r"mnist\.npz: damaged, truncated"):
-        mnist.load_mnist_arrays(str(small_mnist), download=False)
+        mnist.load_mnist(DatasetOptions(str(small_mnist), download=False))
 
 
 def test_a_missing_file_is_named_with_its_folder(small_mnist):
     write_idx_files(small_mnist, "")
     (small_mnist / "t10k-labels-idx1-ubyte").unlink()
     with pytest.raises(DatasetError, match=rf"t10k-labels-idx1-ubyte\.gz into {small_mnist / 'mnist'}"):
-        mnist.load_mnist_arrays(str(small_mnist), download=False)
+        mnist.load_mnist(DatasetOptions(str(small_mnist), download=False))
 
 
 def test_the_four_files_are_downloaded_when_absent(small_mnist, monkeypatch):
@@ -112,13 +115,13 @@ def test_the_four_files_are_downloaded_when_absent(small_mnist, monkeypatch):
         return str(small_mnist / "server" / remote.name)
 
     monkeypatch.setattr("datasets.download.fetch_file", fetch)
-    check_small(mnist.load_mnist_arrays(str(small_mnist / "data")))
+    check_small(mnist.load_mnist(DatasetOptions(str(small_mnist / "data"))))
     assert asked == [(f"{name}.gz", str(small_mnist / "data" / "mnist")) for name in mnist.IDX_FILES.values()]
 
 
 @pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")
 def test_the_real_files():
-    arrays = mnist.load_mnist_arrays(os.environ["FL_DATA_DIR"], download=False)
+    arrays = mnist.load_mnist(DatasetOptions(os.environ["FL_DATA_DIR"], download=False))
     assert np.bincount(arrays.train_y).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
     assert arrays.test_x.shape == (10000, 28, 28, 1)
     for remote in mnist.REMOTE_FILES:

@@ -319,9 +319,9 @@ def test_a_test_split_that_is_trained_on_is_refused_and_single_repeats_are_noted
 
 @pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")
 def test_real_digits_as_leaf_writes_them(tmp_path):
-    from datasets.mnist import load_mnist_arrays
+    from datasets.mnist import load_mnist
 
-    arrays = load_mnist_arrays(os.environ["FL_DATA_DIR"], download=False)
+    arrays = load_mnist(DatasetOptions(os.environ["FL_DATA_DIR"], download=False))
     images = (1 - arrays.train_x[:40].reshape(40, 784) / 255).round(6)
     users = {
         f"f{number:04}_{number}": (images[number::4].tolist(), arrays.train_y[number:40:4].tolist())
