@@ -132,14 +132,24 @@ def parse_factor(scale: str) -> float:
     return factor
 
 
-def choose_preprocessing(scale: str, shape: tuple[int, ...], is_uint8: bool) -> Preprocessing:
+def choose_preprocessing(
+    scale: str, shape: tuple[int, ...], is_uint8: bool, takes_tokens: bool = False
+) -> Preprocessing:
     """What is done to the stored numbers before a model sees them.
 
     Args:
       scale: "auto" (1/255 for pictures in uint8), "none", "bytes" (1/255 for all that is in uint8) or a factor.
       shape: of one arranged example.
       is_uint8: whether the examples are in uint8, which bounds their values.
+      takes_tokens: whether they are tokens, which stay as they are.
+
+    Raises:
+      DatasetError: a scale for tokens.
     """
+    if takes_tokens:
+        if scale not in (AUTO, NO_SCALE):
+            raise DatasetError(f"scale={scale}: tokens are looked up, not scaled; leave it out")
+        return Preprocessing()
     factor = 1.0
     if scale == BYTES or (scale == AUTO and len(shape) >= 3):
         factor = BYTE_SCALE if is_uint8 else 1.0

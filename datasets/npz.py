@@ -19,13 +19,12 @@ from datasets.arrays import ArrayDataset, hold_out_test_part, make_array_dataset
 from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat, Preprocessing
+from datasets.example_format import ExampleFormat
 from datasets.label_format import LABEL_KINDS, NEXT_TOKEN
 from datasets.labels import read_labels, read_names
 from datasets.layouts import (
     AUTO,
     FEATURES,
-    NO_SCALE,
     TOKENS,
     arrange,
     choose_preprocessing,
@@ -120,8 +119,6 @@ def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = A
             )
     is_uint8, shape = arrays["x"].dtype == np.uint8, arrays["x"].shape[1:]
     resolved = TOKENS if labels.task == NEXT_TOKEN and layout == AUTO else resolve_layout(layout, shape, is_uint8)
-    if resolved == TOKENS and scale not in (AUTO, NO_SCALE):
-        raise DatasetError(f"scale={scale}: tokens are looked up, not scaled; leave it out")
     x = convert_examples(path, "x", arrays["x"], resolved, client)
     num_clients = 0 if client is None else len(np.unique(client))
     if y_test is None:
@@ -136,7 +133,7 @@ def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = A
         train, test = (x, y), (convert_examples(path, "x_test", arrays["x_test"], resolved), y_test)
     labels.check_names("npz", found.class_names)
     is_tokens = resolved == TOKENS
-    preprocessing = Preprocessing() if is_tokens else choose_preprocessing(scale, x.shape[1:], is_uint8)
+    preprocessing = choose_preprocessing(scale, x.shape[1:], is_uint8, is_tokens)
     reading = describe_examples(x.shape[1:], preprocessing, resolved)
     example_format = ExampleFormat(
         x.shape[1:], x.dtype.name, found.class_names, preprocessing, labels, is_tokens, resolved == FEATURES

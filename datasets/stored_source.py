@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat, Preprocessing, read_example_format
+from datasets.example_format import ExampleFormat, read_example_format
 from datasets.example_store import ExampleStore, StoreWriter, open_or_write_store
-from datasets.layouts import AUTO, NO_SCALE, choose_preprocessing, describe_examples
+from datasets.layouts import choose_preprocessing, describe_examples
 from files.digests import compute_source_digest
 from files.reading import explain_errors
 
@@ -120,14 +120,11 @@ def scale_source(source: ClientSource, scale: str, layout: str) -> ClientSource:
     Raises:
       DatasetError: a scale for tokens.
     """
-    example_format = source.format
-    shape, preprocessing = example_format.input_shape, Preprocessing()
-    if not example_format.takes_tokens:
-        preprocessing = choose_preprocessing(scale, shape, example_format.input_dtype == "uint8")
-    elif scale not in (AUTO, NO_SCALE):
-        raise DatasetError(f"scale={scale}: tokens are looked up, not scaled; leave it out")
+    form = source.format
+    is_uint8 = form.input_dtype == "uint8"
+    preprocessing = choose_preprocessing(scale, form.input_shape, is_uint8, form.takes_tokens)
     return dataclasses.replace(
         source,
-        format=dataclasses.replace(example_format, preprocessing=preprocessing),
-        reading=describe_examples(shape, preprocessing, layout) + source.reading,
+        format=dataclasses.replace(form, preprocessing=preprocessing),
+        reading=describe_examples(form.input_shape, preprocessing, layout) + source.reading,
     )

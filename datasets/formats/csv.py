@@ -249,6 +249,7 @@ class _CsvFile:
     def _name_rows(self, rows: Collection[int]) -> dict[int, str]:
         """Row, counted from 0 below the header without empty lines -> the line in which it begins, in words."""
         found, number = {}, 0
+        csv.field_size_limit(LINE_BYTES)  # of fields that were read, and are not what is told
         with open_bytes(self.path) as (stream, _):
             text = io.TextIOWrapper(stream, encoding=self.form.encoding, newline="")
             for _ in range(self.form.num_skipped):

@@ -145,11 +145,12 @@ def find_images(path: str) -> ImageTree:
                 f"or <class>/<image> for all, below train/ and test/ or not"
             )
     class_names = tuple(sorted({parts[-2] for parts in found}, key=sort_key))
+    labels = {name: label for label, name in enumerate(class_names)}
     return ImageTree(
         [os.path.join(path, *parts) for parts in found],
         [parts[-3] if depth == 3 else "" for parts in found],
         [SPLIT_NAMES[parts[0].lower()] if has_splits else TRAIN for parts in found],
-        np.array([class_names.index(parts[-2]) for parts in found], np.int32),
+        np.array([labels[parts[-2]] for parts in found], np.int32),
         class_names,
         depth == 3,
     )

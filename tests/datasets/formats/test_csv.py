@@ -5,6 +5,8 @@ import dataclasses
 import gzip
 import io
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pandas
@@ -338,6 +340,24 @@ def test_places_are_looked_for_once_and_only_when_they_are_told(tmp_path, monkey
     with pytest.raises(DatasetError, match=r"a 1 \(.*line 3\), b 1 \(.*line 2\), c 1 \(.*line 4\)"):
         read(path)
     assert len(opened) == 1
+
+
+def test_a_long_field_does_not_hide_the_place_of_another(tmp_path):
+    code = """
+import sys
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
+from datasets.formats.csv import open_csv
+
+try:
+    open_csv(sys.argv[1], DatasetOptions())
+except DatasetError as error:
+    print(error)
+"""
+    path = write(tmp_path, "said,a,label\n" + "x" * 200_000 + ",1,0\ny,,1\n")
+    # In a process of its own: the limit on fields is the process's, and others may have raised it.
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
+    assert f"a 1 ({path}, line 3)" in done.stdout and not done.stderr
 
 
 def test_the_last_row_may_decide_what_a_column_is(tmp_path, monkeypatch):
