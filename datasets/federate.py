@@ -19,7 +19,7 @@ from datasets.client_files import (
 )
 from datasets.client_source import ClientSource
 from datasets.device_profiles import draw_device_profiles
-from datasets.federate_source import build_source_federation, divide_clients
+from datasets.federate_source import build_source_federation, divide_clients, identify_source
 from datasets.federated_data import SPLITS, Archetypes, ClientFiles, FederatedData
 from datasets.kept_clients import keep_some_clients
 from datasets.layouts import describe_examples
@@ -69,15 +69,10 @@ def build_federated_data(
         written.
     """
     variant, is_natural = settings.variant, settings.partition == "natural"
-    is_source = isinstance(arrays, ClientSource)
-    check_partition(settings.partition, arrays.format.labels)
-    if settings.most_clients or settings.fewest_examples:
-        arrays = keep_some_clients(arrays, settings)
-    if is_source and is_natural:
-        source = vary_source(arrays, variant, settings.seed) if variant.is_active else arrays
-        data = build_source_federation(source, settings, client_dir, num_new_clients, most_test_examples)
+    arrays = _narrow(arrays, settings)
+    if isinstance(arrays, ClientSource):
+        data = build_source_federation(arrays, settings, client_dir, num_new_clients, most_test_examples)
         return dataclasses.replace(data, archetypes=_describe_archetypes(arrays, settings, len(data.everyone)))
-    arrays = arrays.pool(settings.seed) if is_source else arrays
     test_x, test_y = arrays.test_x, arrays.test_y
     if variant.is_active:  # the test set is as the groups see it
         owners = None
@@ -113,6 +108,28 @@ def build_federated_data(
         reading=arrays.reading or describe_examples(arrays.format.input_shape, arrays.format.preprocessing),
         notes=arrays.notes,
     )
+
+
+def identify_federated_data(arrays: ArrayDataset | ClientSource, settings: PartitionSettings) -> str:
+    """The digest of what `build_federated_data` makes of these: nothing is partitioned, and no file written.
+
+    Raises:
+      DatasetError: the partition is impossible for this data set.
+    """
+    arrays = _narrow(arrays, settings)
+    return (identify_source if isinstance(arrays, ClientSource) else _compute_digest)(arrays, settings)
+
+
+def _narrow(arrays: ArrayDataset | ClientSource, settings: PartitionSettings) -> ArrayDataset | ClientSource:
+    """The clients that count, as a source where its own clients stay, else as arrays."""
+    check_partition(settings.partition, arrays.format.labels)
+    if settings.most_clients or settings.fewest_examples:
+        arrays = keep_some_clients(arrays, settings)
+    if not isinstance(arrays, ClientSource):
+        return arrays
+    if settings.partition != "natural":
+        return arrays.pool(settings.seed)
+    return vary_source(arrays, settings.variant, settings.seed) if settings.variant.is_active else arrays
 
 
 def partition_clients(arrays: ArrayDataset, settings: PartitionSettings, group: int | None = None) -> Partition:

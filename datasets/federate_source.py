@@ -49,7 +49,7 @@ def build_source_federation(
             f"partition=natural: {source.name} does not say who holds which example; name the column or the folders "
             "that do, or use another partition"
         )
-    digest = _compute_digest(source, settings)
+    digest = identify_source(source, settings)
     streamed = StreamedClients(source, settings, os.path.join(os.path.abspath(os.path.expanduser(client_dir)), digest))
     counts, members = streamed.num_examples, np.flatnonzero(streamed.num_examples[TRAIN])
     everyone = tuple(
@@ -139,7 +139,8 @@ def _count_labels(source: ClientSource, streamed: StreamedClients, members: np.n
     return np.stack(rows).astype(np.int64)
 
 
-def _compute_digest(source: ClientSource, settings: PartitionSettings) -> str:
+def identify_source(source: ClientSource, settings: PartitionSettings) -> str:
+    """The digest of the federation that these make."""
     values = {
         name: getattr(settings, name)
         for name in ("validation_fraction", "test_fraction", "most_train_examples", "seed")

@@ -136,6 +136,7 @@ class FederatedData:
       test_y: its labels, as in the files, shape (examples, *labels.shape).
       profiles: the simulated devices.
       digest: of the source data, the partition and the splits; names the folder of the client files.
+      source_digest: of the source data alone, where it is the same with any seed; "" where it is not.
       num_dropped: examples that the loader left out because a reading was missing.
       archetypes: the kinds of `everyone`, if the data know any; else None.
       new_clients: clients that take no part in training and come when it is over; their indices go on after those of
@@ -158,6 +159,7 @@ class FederatedData:
     test_y: np.ndarray
     profiles: DeviceProfiles
     digest: str = ""
+    source_digest: str = ""
     num_dropped: int = 0
     archetypes: Archetypes | None = None
     new_clients: tuple[ClientFiles, ...] = ()

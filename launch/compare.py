@@ -190,12 +190,15 @@ def _run(arguments: Sequence[str]) -> None:
     from launch.comparison.collection import collect_runs
     from launch.comparison.page import check_plotly, write_comparison
     from launch.comparison.references import find_missing
+    from launch.comparison.versions import describe_versions
 
     if request.output:
         check_plotly()
     collected = collect_runs(request.flags.runs, request.flags.archive)
     for reason in collected.left_out:
         print(f"not compared: {reason}", file=sys.stderr)
+    for changed in describe_versions(collected.runs):
+        print(f"note     {changed}", file=sys.stderr)
     rankings = _rank(request, collected) if request.figure or request.table else []
     for missing in find_missing(collected.runs):
         print(f"note     {missing.text} {missing.command}", file=sys.stderr)

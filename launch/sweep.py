@@ -25,7 +25,6 @@ from launch.command_line import list_fields, run_command
 from launch.progress import say
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import is_archive, open_runs
-from launch.runs.run_records import RunPath
 from launch.runtimes.runtime import WorkerError
 from launch.settings.errors import FlagError
 from launch.settings.flag_parsing import define_flags, read_given, read_known, refuse_stray
@@ -36,6 +35,7 @@ from launch.settings.setting_names import get_flag, join_values
 from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.sweeps.jobs import JobsFlags, are_done, open_engine
 from launch.sweeps.pool import Engine, run_tasks
+from launch.sweeps.present_data import PresentData
 from launch.sweeps.ray_runs import RayEngine, check_ray_flags
 from launch.sweeps.recipes import Recipe, find_recipes, share_arguments
 from launch.sweeps.tasks import OWN_FLAGS, Task
@@ -115,11 +115,9 @@ def parse_request(argv: Sequence[str]) -> Request:
         )
     finished = tuple(open_runs(pathlib.Path(name)) for name in values.finished)
     seeds = read_seeds(values.seeds, "seeds")
-    tasks = [
-        _build_task(recipe, seed, runs_dir, shares.arguments[recipe.name], finished)
-        for seed in seeds
-        for recipe in recipes
-    ]
+    present = PresentData()
+    tasks = [_build_task(recipe, seed, runs_dir, shares.arguments[recipe.name]) for seed in seeds for recipe in recipes]
+    tasks = [dataclasses.replace(task, finished=finished, present=present) for task in tasks]
     return Request(tasks, values.jobs, values.ray_address if values.runtime else None, shares.lacking)
 
 
@@ -134,12 +132,10 @@ def _check_handed_on(own: Sequence[str], recipes: Sequence[Recipe], arguments: S
             raise FlagError(describe_unknown_in_run(name, rows, [*own, *known]))
 
 
-def _build_task(
-    recipe: Recipe, seed: str, runs_dir: pathlib.Path, own: Sequence[str], finished: tuple[RunPath, ...]
-) -> Task:
+def _build_task(recipe: Recipe, seed: str, runs_dir: pathlib.Path, own: Sequence[str]) -> Task:
     run_dir = runs_dir / recipe.name / f"seed_{seed}"
     arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *own)
-    return Task(recipe, arguments, run_dir, recipe.resolve(arguments), finished)
+    return Task(recipe, arguments, run_dir, recipe.resolve(arguments))
 
 
 def find_asked(values: Flags) -> list[Recipe]:

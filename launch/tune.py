@@ -31,6 +31,7 @@ from launch.runs.task_columns import find_task_columns
 from launch.settings.flags import FlagError
 from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.sweeps.jobs import open_engine
+from launch.sweeps.present_data import PresentData
 from launch.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.tuning.best_flagfile import write_best_flagfile
 from launch.tuning.request import Flags, Request, parse_request
@@ -68,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    request = parse_request(arguments)
+    request = parse_request(arguments)._replace(present=PresentData())
     if request.is_adaptive:
         check_installed()
     check_validation(request)

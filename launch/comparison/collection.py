@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from launch.comparison.compared_run import ComparedRun, read_compared_run
+from launch.comparison.versions import mark_versions
 from launch.runs.run_archive import is_archive, open_runs
 from launch.runs.run_records import RunPath, RunRecordError, find_run_dirs
 from launch.runs.shown_text import escape_hidden
@@ -50,7 +51,7 @@ def collect_runs(patterns: Sequence[str], archives: Sequence[str] = ()) -> Colle
         raise FlagError(f"{asked}: no finished run: {found}")
     runs.sort(key=lambda run: _split_numbers(run.name))
     names = shorten_names([run.name for run in runs])
-    return Collected([run._replace(name=name) for run, name in zip(runs, names, strict=True)], left_out)
+    return Collected(mark_versions([run._replace(name=name) for run, name in zip(runs, names, strict=True)]), left_out)
 
 
 def _split_numbers(name: str) -> list[tuple[int, str]]:

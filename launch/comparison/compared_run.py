@@ -76,6 +76,8 @@ class ComparedRun(NamedTuple):
       trivial: by column of `metrics.csv`, what giving always the most frequent class reaches on its data, {row: value};
         empty in runs of earlier versions, and where labels are no classes.
       is_fitted: whether its clients do not all end with the same model.
+      digests: those by which its `config.json` knows its data, as `Settings` has them.
+      modules: the sums of the user's own modules, by name.
     """
 
     name: str
@@ -89,6 +91,8 @@ class ComparedRun(NamedTuple):
     heading: str = ""
     trivial: Mapping[str, Mapping[str, float]] = types.MappingProxyType({})
     is_fitted: bool = False
+    digests: Mapping[str, str] = types.MappingProxyType({})
+    modules: Mapping[str, str] = types.MappingProxyType({})
 
 
 def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
@@ -99,7 +103,8 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     """
     if not (run_dir / SUMMARY_FILE).exists():
         raise RunRecordError(f"{run_dir}: not finished")
-    stored, data, _ = read_settings(run_dir)
+    settings = read_settings(run_dir)
+    stored, data = settings.flags, settings.data
     summary = read_json(run_dir / SUMMARY_FILE)  # raises here if it is damaged
     algo = str(stored.get("algo", ""))
     completed = complete_stored_flags(stored, list_fields(algo))
@@ -129,6 +134,8 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         _describe(completed, data),
         read_trivial_results(summary, task),
         summary.get(IS_PERSONAL) is True or len(set(clients.get(MODEL, ()))) > 1,
+        settings.digests,
+        settings.modules,
     )
 
 

@@ -28,6 +28,7 @@ from launch.comparison.references import REFERENCES, find_missing
 from launch.comparison.results import bound_columns, list_main_columns, list_tasks, name_columns
 from launch.comparison.seed_statistics import LEVEL, compute_t_quantile
 from launch.comparison.trivial_rows import find_differing_data
+from launch.comparison.versions import describe_versions, find_versions
 from launch.plots.style import COLORS
 from launch.runs.column_titles import title_column
 from launch.runs.columns import (
@@ -93,6 +94,8 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
         "references": [name for name in REFERENCES if name in ALGORITHMS],
         "missing": [missing._asdict() for missing in find_missing(runs)],
         "leftOut": collected.left_out,
+        "versions": find_versions(runs),
+        "changed": describe_versions(runs),
         "titles": {**_title_tables(runs), **name_columns(runs)},
         "main": [name for name in main if any(name in run.columns for run in runs)],
         "bounds": bound_columns(runs),

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 from datasets.catalog import DATASETS, DatasetOptions
 from launch.comparison.compared_run import EXPERIMENT, SEED, ComparedRun, list_fields
+from launch.comparison.versions import VERSIONS
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.run_config import shared_fields
 
 ALGO, DATASET, PARTITION = "algo", "dataset", "partition"
 MOST_PLAIN_FLAGS = 3  # so many flags that differ are all grouped by
 MISSING = "-"  # of a flag that a run has not
-_OF_ALL = frozenset({EXPERIMENT, *(field.name for field in shared_fields())})  # the others are of algorithms
+_OF_ALL = frozenset({EXPERIMENT, *VERSIONS, *(field.name for field in shared_fields())})  # the others are of algorithms
 
 
 class Group(NamedTuple):
@@ -74,9 +75,12 @@ def find_defaults(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def choose_grouping(runs: Sequence[ComparedRun]) -> list[str]:
-    """The flags to group by: those that somebody has varied, if these are few, else the experiment or the algorithm."""
+    """The flags to group by: those that somebody has varied, if these are few, else the experiment or the algorithm.
+
+    Versions, by which runs are always grouped, are not among them.
+    """
     differing, unset = find_differing_flags(runs), find_default_flags(runs)
-    named = [flag for flag in differing if flag not in (SEED, EXPERIMENT, *unset)]
+    named = [flag for flag in differing if flag not in (SEED, EXPERIMENT, *VERSIONS, *unset)]
     if 0 < len(named) <= MOST_PLAIN_FLAGS:
         return named
     first = [flag for flag in (EXPERIMENT, ALGO) if flag in differing]
@@ -115,6 +119,6 @@ def _format_flag(value: Any) -> str:
 
 def find_mixed_flags(runs: Sequence[ComparedRun], flags: Sequence[str]) -> list[str]:
     """The flags, but for the seed, that vary inside a group of `flags`, and not by default alone."""
-    skipped = {SEED, EXPERIMENT, *find_default_flags(runs)}
+    skipped = {SEED, EXPERIMENT, *VERSIONS, *find_default_flags(runs)}
     found = [flag for group in group_runs(runs, flags) for flag in find_differing_flags(group.runs)]
     return [flag for flag in dict.fromkeys(found) if flag not in skipped]

@@ -86,7 +86,7 @@ def _choose_folder(runs: Sequence[ComparedRun], ending: str) -> str:
 
 def _spell_command(runs: Sequence[ComparedRun], missing: Mapping[str, Sequence[int]], folder: str) -> str:
     """The sweep of the missing references, with the shared flags that all runs have and the references have not."""
-    stored, _, _ = read_settings(runs[0].path)
+    stored = read_settings(runs[0].path).flags
     flags = {
         DATASET: stored.get(DATASET, ""),
         **{name: stored[name] for name in OWN_FILES.values() if stored.get(name)},

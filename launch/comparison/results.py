@@ -14,12 +14,14 @@ from launch.comparison.seed_statistics import (
     NO_BOUNDS,
     NO_DIFFERENCE,
     Bounds,
+    BySeed,
     Difference,
     Estimate,
     compare_by_seed,
     estimate_mean,
 )
 from launch.comparison.trivial_rows import list_trivial_groups
+from launch.comparison.versions import are_of_one_data, find_versions
 from launch.runs.column_titles import TITLES, title_column
 from launch.runs.task_columns import TaskColumns, describe_columns, find_bounds, find_directions
 from launch.settings.algorithms import ALGORITHMS
@@ -50,7 +52,7 @@ class MetricWords(NamedTuple):
 class GroupResult(NamedTuple):
     """A group and its result: the mean over its seeds, and the difference to the baseline by seed.
 
-    `difference` is `NO_DIFFERENCE` for the baseline itself, and for a group that shares no seed with it.
+    `difference` is `NO_DIFFERENCE` for the baseline itself, and for a group that shares no seed or no data with it.
     """
 
     group: Group
@@ -119,14 +121,19 @@ def describe_metric(runs: Sequence[ComparedRun], column: str) -> MetricWords:
 
 
 def check_grouping(runs: Sequence[ComparedRun], flags: Sequence[str]) -> list[str]:
-    """The flags to group by; those of `choose_grouping` if none are named. Raises FlagError for one that no run has."""
+    """The flags to group by; those of `choose_grouping` if none are named, and in any case the versions.
+
+    Raises:
+      FlagError: no run has such a flag.
+    """
     known = dict.fromkeys(flag for run in runs for flag in run.flags)
     rows = [ALGORITHMS[name] for name in {run.flags.get(ALGO) for run in runs} & ALGORITHMS.keys()]
     flags = [find_setting(flag, rows) for flag in flags]
     for flag in flags:
         if flag not in known:
             raise FlagError(f"--group_by={flag}: no run has such a flag{suggest_value(flag, known)}")
-    return flags or choose_grouping(runs)
+    flags = flags or choose_grouping(runs)
+    return [*flags, *(name for name in find_versions(runs) if name not in flags)]
 
 
 def rank_groups(
@@ -156,16 +163,21 @@ def rank_groups(
     if baseline and baseline not in labels:
         raise FlagError(f"--baseline={baseline}: no group is called so; expected one of {'; '.join(labels)}")
     chosen = labels.index(baseline) if baseline else 0
-    theirs = found[chosen][1]
+    rival, theirs = found[chosen][:2]
+
+    def compare(group: Group, values: BySeed) -> Difference:
+        is_fair = are_of_one_data([*group.runs, *rival.runs])
+        return compare_by_seed(values, theirs) if is_fair else NO_DIFFERENCE
+
     results = [
-        GroupResult(group, estimate, NO_DIFFERENCE if i == chosen else compare_by_seed(values, theirs))
+        GroupResult(group, estimate, NO_DIFFERENCE if i == chosen else compare(group, values))
         for i, (group, values, estimate) in enumerate(found)
     ]
     trivial = []
     for group in list_trivial_groups(runs, metric.column):
         values = read_seed_results(group.runs, metric.column, at, metric.is_low_better)
         estimate = estimate_mean(values.values(), bounds=metric.bounds)
-        trivial.append(GroupResult(group, estimate, compare_by_seed(values, theirs)))
+        trivial.append(GroupResult(group, estimate, compare(group, values)))
     return Ranking(metric, at, results, labels[chosen], trivial)
 
 

@@ -4,28 +4,20 @@ They follow from the runs' data alone, so each run has them in its summary.json.
 none. The page does the same in `trivial.js`. Imports no TensorFlow.
 """
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
 from launch.comparison.compared_run import ComparedRun
 from launch.comparison.groups import Group, find_differing_flags, group_runs
+from launch.comparison.versions import DATA_VERSION
 from launch.runs.columns import ROUND
-from launch.settings.data_flags import DataFlags, OwnDataFlags
-from launch.settings.partition_flags import ArchetypeFlags, PartitionFlags
-
-NO_DATA = {"loss", "huber_delta"}  # they stand among the flags of data
-DATA_FLAGS = {
-    field.name
-    for group in (DataFlags, OwnDataFlags, PartitionFlags, ArchetypeFlags)
-    for field in dataclasses.fields(group)
-} - NO_DATA | {"smoke"}
+from launch.runs.data_versions import DATA_FLAGS
 
 
 def find_differing_data(runs: Sequence[ComparedRun]) -> list[str]:
     """The flags of data, the seed aside, that have several values among the runs that have them."""
-    return sorted(DATA_FLAGS.intersection(find_differing_flags(runs)))
+    return sorted({*DATA_FLAGS, DATA_VERSION}.intersection(find_differing_flags(runs)))
 
 
 def list_trivial_groups(runs: Sequence[ComparedRun], column: str) -> list[Group]:

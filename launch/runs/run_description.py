@@ -10,28 +10,42 @@ from typing import Any
 
 from datasets.federated_data import FederatedData
 from launch.library_versions import find_version
-from launch.runs.columns import CHECKSUMS_FILE, NOTES, NUM_CLIENTS_LEFT_OUT, READING
+from launch.runs.columns import (
+    CHECKSUMS_FILE,
+    DEVICES,
+    DIGEST,
+    NOTES,
+    NUM_CLIENTS_LEFT_OUT,
+    OWN_MODULES,
+    READING,
+    SOURCE_DIGEST,
+)
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS
 from launch.runs.tables import write_json
+from launch.settings.module_sums import list_changed, sum_run_modules
 from launch.settings.run_config import RunConfig, flag_values
 
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
 NUM_SHARES = "num_shares"  # of earlier versions: how many workers shared the clients of a round
-WORDS = (READING, NOTES)  # of the data section, which another version may choose otherwise
+# Of the data section, what does not say that the data are others: words, which another version may choose otherwise,
+# and the sum of a file, which may hold the same in other bytes.
+NOT_COMPARED = (READING, NOTES, SOURCE_DIGEST)
 
 
 def describe_data(data: FederatedData) -> dict[str, Any]:
     """Name and sizes of a federated data set, and its archetypes if it has any, as `config.json` keeps them."""
     kinds = dataclasses.asdict(data.archetypes) if data.archetypes else {}
     archetypes = {"archetypes": {name: list(values) for name, values in kinds.items()}} if kinds else {}
-    devices = {"device_profiles": data.profiles.digest} if data.profiles.digest else {}
+    devices = {DEVICES: data.profiles.digest} if data.profiles.digest else {}
+    source = {SOURCE_DIGEST: data.source_digest} if data.source_digest else {}
     scaling = {FEATURE_MEANS: list(data.feature_means), FEATURE_DEVIATIONS: list(data.feature_deviations)}
     scaling = scaling if data.feature_means else {}
     return {
         "dataset": data.dataset,
-        "digest": data.digest,
+        DIGEST: data.digest,
+        **source,
         "num_clients": len(data.clients),
         **data.format.to_json(),
         "num_train": int(data.num_train.sum()),
@@ -56,7 +70,7 @@ def check_same_data(folder: RunFolder, data: FederatedData) -> None:
         config = json.loads(folder.config.read_text(encoding="utf-8"))
         before, num_shares = config["data"], config.get(NUM_SHARES, 1)
         # What an earlier version did not describe is not compared.
-        now = {name: value for name, value in describe_data(data).items() if name not in WORDS}
+        now = {name: value for name, value in describe_data(data).items() if name not in NOT_COMPARED}
         changed = [name for name, value in now.items() if name in before and before[name] != value]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunFolderError(f"{folder.config}: damaged, does not describe the data; start a new run") from None
@@ -64,6 +78,19 @@ def check_same_data(folder: RunFolder, data: FederatedData) -> None:
         raise RunFolderError(f"{folder.path}: was begun on {num_shares} TFF workers, which are gone; start a new run")
     if changed:
         raise RunFolderError(f"{folder.path}: the data changed since it began ({', '.join(changed)}); start a new run")
+
+
+def check_same_modules(folder: RunFolder, config: RunConfig) -> None:
+    """Raises RunFolderError if a module of the user's own changed since the folder's run, to be resumed, began."""
+    try:
+        stored = json.loads(folder.config.read_text(encoding="utf-8")).get(OWN_MODULES)
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return  # whose data are not described either, which is said
+    if changed := list_changed(stored, sum_run_modules(config)):
+        raise RunFolderError(
+            f"{folder.path}: your code changed since it began ({', '.join(changed)}); put the former files back, or "
+            "start a new run"
+        )
 
 
 def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> None:
@@ -76,8 +103,10 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
         "building_csv": "",
     }  # asked for once, not to be repeated
     stored = dataclasses.replace(config, run_dir=str(folder.path), **requests, **places)
+    modules = sum_run_modules(config)
     content = {
         "flags": flag_values(stored),
+        **({OWN_MODULES: modules} if modules else {}),
         "data": describe_data(data),
         "versions": {"python": platform.python_version()} | {name: find_version(name) for name in LIBRARIES},
         "git_revision": find_git_revision(),

@@ -18,7 +18,7 @@ import numpy as np
 from datasets.errors import DatasetError
 from files.reading import find_files
 from launch.runs.checksums import check_sums
-from launch.runs.columns import CONFIG_FILE, ROUND, SUMMARY_FILE
+from launch.runs.columns import CONFIG_FILE, DEVICES, DIGEST, OWN_MODULES, ROUND, SOURCE_DIGEST, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import iterate_records, iterate_rows
 from launch.settings.experiments import Experiment
@@ -173,11 +173,25 @@ def find_run_dirs(runs_dir: RunPath) -> list[RunPath]:
 
 
 class Settings(NamedTuple):
-    """What a run's `config.json` says: its flags, its data, and the revision of the code, "" if it is not known."""
+    """What a run's `config.json` says.
+
+    Attributes:
+      flags: every flag's value.
+      data: the data section.
+      revision: of this project's code, "" if it is not known.
+      modules: the sums of the user's own modules, by name; empty if it has none or they are not known.
+    """
 
     flags: dict[str, Any]
     data: dict[str, Any]
     revision: str
+    modules: Mapping[str, str]
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Those by which its data are known."""
+        known = ((name, self.data.get(name)) for name in (DIGEST, SOURCE_DIGEST, DEVICES))
+        return {name: value for name, value in known if isinstance(value, str) and value}
 
 
 def read_settings(run_dir: RunPath) -> Settings:
@@ -202,8 +216,14 @@ def read_settings(run_dir: RunPath) -> Settings:
         raise RunRecordError(f"{run_dir}: its config.json is damaged (seed={flags['seed']!r:.60})")
     if isinstance(data, dict) and not isinstance(data.get("dataset"), str | None):
         raise RunRecordError(f"{run_dir}: its config.json is damaged (the data's dataset={data['dataset']!r:.60})")
-    revision = config.get("git_revision")
-    return Settings(flags, data if isinstance(data, dict) else {}, revision if isinstance(revision, str) else "")
+    revision, modules = config.get("git_revision"), config.get(OWN_MODULES)
+    sums = modules.items() if isinstance(modules, dict) else ()
+    return Settings(
+        flags,
+        data if isinstance(data, dict) else {},
+        revision if isinstance(revision, str) else "",
+        {name: digest for name, digest in sums if isinstance(digest, str)},
+    )
 
 
 def read_summary(run: RunRecord) -> dict[str, Any]:

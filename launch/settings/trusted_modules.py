@@ -37,7 +37,7 @@ def list_modules(flags: Mapping[str, Any]) -> list[str]:
 
 def list_foreign_modules(flags: Mapping[str, Any]) -> list[str]:
     """Those of them that are not this project's."""
-    return [module for module in list_modules(flags) if not _is_ours(module)]
+    return [module for module in list_modules(flags) if not is_ours(module)]
 
 
 def spell_trust(flags: Mapping[str, Any]) -> str:
@@ -74,12 +74,13 @@ def check_trusted(flags: Mapping[str, Any], run_dir: str, trusted: Collection[st
         if inside:
             raise FlagError(f"--run_dir={run_dir}: its module {module} lies in the run folder, from which nothing is "
                             "imported; keep your modules outside of it")  # fmt: skip
-        if not (module in trusted or _is_ours(module) or _is_on_python_path(module) or _is_nowhere(module)):
+        if not (module in trusted or is_ours(module) or _is_on_python_path(module) or _is_nowhere(module)):
             raise FlagError(f"--run_dir={run_dir}: the run needs your module {module}, whose code would run; if you "
                             f"trust it, add --{TRUST_FLAG}={module} (or set {VARIABLE})")  # fmt: skip
 
 
-def _is_ours(module: str) -> bool:
+def is_ours(module: str) -> bool:
+    """Whether a module, by its dotted name, is one of this project's packages; imports nothing."""
     name = module.partition(".")[0]
     places = _find_places(module)
     return name in PACKAGES and bool(places) and all(place.is_relative_to(PROJECT / name) for place in places)

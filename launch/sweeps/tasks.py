@@ -8,6 +8,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.run_records import RunPath, RunRecordError, list_other_settings, read_config, read_json
 from launch.runs.task_columns import read_task_columns
 from launch.settings.run_config import RunConfig
+from launch.sweeps.present_data import PresentData
 from launch.sweeps.recipes import Recipe
 from launch.training.cost_limits import list_limits
 
@@ -25,6 +26,7 @@ class Task:
       config: what both ask for.
       finished: folders and archives in which the run may lie finished already.
       label: what tells it from others of the recipe and seed, "" for nothing.
+      present: the data as they are now, of all tasks of a command.
     """
 
     recipe: Recipe
@@ -33,6 +35,7 @@ class Task:
     config: RunConfig
     finished: tuple[RunPath, ...] = ()
     label: str = ""
+    present: PresentData = dataclasses.field(default_factory=PresentData, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -53,17 +56,25 @@ def is_finished(task: Task) -> bool:
     """Whether the run folder, or one of `task.finished`, holds a run with these settings and the rounds asked for.
 
     Raises:
-      RunFolderError: the run folder holds a run with other settings, which training would not go on with.
+      RunFolderError: the run folder holds a run with other settings, which training would not go on with, or a finished
+        one of other data or code.
     """
     other = _find_other_settings(task.run_dir, task.config)
     if other:
         raise RunFolderError(
             f"{task.run_dir}: a run with other settings ({'; '.join(other)}); choose another --runs_dir"
         )
-    # A kept run with other settings is no obstacle: it counts as another run, and this one is made.
-    kept = [runs / task.place for runs in task.finished]
-    places = [task.run_dir, *(place for place in kept if not _find_other_settings(place, task.config))]
-    return any(_has_finished(place, task.config) for place in places)
+    is_over = _has_finished(task.run_dir, task.config)
+    if change := task.present.find_change(task.run_dir, task.config, is_over):
+        raise RunFolderError(f"{task.run_dir}: a run {change}; choose another --runs_dir, or move it away")
+    return is_over or any(_is_kept(runs / task.place, task) for runs in task.finished)
+
+
+def _is_kept(place: RunPath, task: Task) -> bool:
+    """Whether a kept run is the one asked for; with other settings, data or code it is another, and this is made."""
+    if _find_other_settings(place, task.config) or not _has_finished(place, task.config):
+        return False
+    return not task.present.find_change(place, task.config)
 
 
 def _find_other_settings(run_dir: RunPath, config: RunConfig) -> list[str]:

@@ -14,7 +14,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from launch.runs.columns import TRACKING
+from datasets.options import is_users_own
+from launch.runs.columns import SOURCE_DIGEST, TRACKING
 from launch.runs.run_records import RunRecordError, find_stored_idle, read_settings
 from launch.settings.flags import FlagError
 from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING, PLACES, REQUESTS
@@ -85,9 +86,10 @@ def describe_run(run_dir: pathlib.Path) -> dict[str, Any]:
       FlagError: there is no run, its config is damaged, or a file is not as the run left it when it ended.
     """
     try:
-        flags, data, revision = read_settings(run_dir)
+        settings = read_settings(run_dir)
     except RunRecordError as error:
         raise FlagError(str(error)) from None
+    flags, data, revision = settings.flags, settings.data, settings.revision
     path = run_dir.absolute()
     first = next(i for i, part in enumerate(reversed(path.parts), 1) if not part.startswith(PARTS))
     parts = path.parts[-first:]
@@ -102,6 +104,9 @@ def describe_run(run_dir: pathlib.Path) -> dict[str, Any]:
     }
     same = {"seed"} | CHANGEABLE_ON_RESUME | MEANS_OF_COMPUTING
     kept = sorted((name, value) for name, value in flags.items() if name not in same)
+    kept += sorted(settings.modules.items())  # a user's own code and, whatever the seed, data
+    if is_users_own(str(flags.get("dataset"))) and (source := settings.digests.get(SOURCE_DIGEST)):
+        kept.append((SOURCE_DIGEST, source))
     digest = hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:6]
     start = parts[0] if len(parts) > 1 else f"{tags['algo']}_{tags['dataset']}"
     skipped = PLACES | REQUESTS | find_stored_idle(flags)

@@ -1,27 +1,31 @@
 """Makes the data and the model that a config asks for: where data sets and models meet."""
 
 import dataclasses
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from datasets.arrays import ArrayDataset
-from datasets.catalog import DATASETS, find_dataset
+from datasets.catalog import DATASETS
 from datasets.client_source import TRAIN, ClientSource
 from datasets.data_notes import note_content, note_numbers
 from datasets.device_table import load_device_profiles
 from datasets.example_format import ExampleFormat
-from datasets.federate import PartitionSettings, build_federated_data, default_client_dir
+from datasets.federate import (
+    build_federated_data,
+    default_client_dir,
+)
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
 from datasets.options import FILES, NPZ, is_users_own
-from datasets.partition_settings import ArchetypeSettings, PachinkoSettings, VariantSettings
-from datasets.smoke import make_random_arrays
 from datasets.standardized_clients import standardize_clients
+from files.digests import compute_sum
 from launch.progress import say_while_waiting
 from launch.settings.data_flags import CLIENT, NONE, choose_options
 from launch.settings.run_config import RunConfig
 from launch.settings.runtimes import ON
+from launch.training.opened_data import is_random, open_data
 
 MOST_NOTED_CLIENTS = 20
 
@@ -47,29 +51,23 @@ def load_federated_data(config: RunConfig) -> FederatedData:
 
 
 def _load(config: RunConfig) -> FederatedData:
-    row, options = find_dataset(config.dataset), choose_options(vars(config))
-    is_random = config.smoke and row.is_drawn_for_smoke
-    arrays = make_random_arrays(row, options) if is_random else row.load(options)
-    labels_per_client = config.labels_per_client
-    if config.smoke:  # Fewer clients share as many shards, so each would hold more labels than there are.
-        labels_per_client = max(1, min(labels_per_client, arrays.format.num_classes))
+    arrays, settings = open_data(config)
+    source_digest = _identify_source(config, arrays)
     if config.standardize == CLIENT:
         arrays = standardize_clients(arrays)
-    own = {field.name for field in dataclasses.fields(PartitionSettings)} & vars(config).keys()
-    settings = PartitionSettings(
-        **{name: getattr(config, name) for name in own - {"labels_per_client", "variant"}},
-        labels_per_client=labels_per_client,
-        archetypes=ArchetypeSettings(
-            **{field.name: getattr(config, field.name) for field in dataclasses.fields(ArchetypeSettings)}
-        ),
-        pachinko=PachinkoSettings(config.pachinko_alpha, config.pachinko_beta),
-        variant=VariantSettings(config.variant, config.variant_groups),
-    )
     client_dir = config.client_dir or default_client_dir()
     data = build_federated_data(arrays, settings, client_dir, config.new_clients, config.most_test_examples)
-    if is_users_own(config.dataset) and not is_random:
+    if is_users_own(config.dataset) and not is_random(config):
         data = dataclasses.replace(data, notes=(*arrays.notes, *_note_content(config, arrays)))
-    return data
+    return dataclasses.replace(data, source_digest=source_digest)
+
+
+def _identify_source(config: RunConfig, arrays: ArrayDataset | ClientSource) -> str:
+    """What names the data whatever the seed: of arrays, a user's file does, since their test part may be drawn."""
+    if isinstance(arrays, ClientSource):
+        return arrays.digest
+    path = os.path.expanduser({NPZ: config.npz, FILES: config.data}.get(config.dataset, ""))
+    return compute_sum(path, may_trust_record=True) if os.path.isfile(path) else ""
 
 
 def _note_content(config: RunConfig, data: ArrayDataset | ClientSource) -> tuple[str, ...]:

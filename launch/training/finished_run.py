@@ -27,6 +27,7 @@ from launch.runs.columns import (
     KEPT_BEST,
     MODEL,
     MODELS,
+    OWN_MODULES,
     ROUND,
     SUMMARY_FILE,
 )
@@ -36,7 +37,9 @@ from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS, read_data
 from launch.runs.tables import iterate_records
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
-from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
+from launch.settings.module_sums import list_changed, sum_modules, sum_run_modules
+from launch.settings.run_config import RunConfig, build_run_config, find_algorithm, flag_values
+from launch.settings.trusted_modules import list_modules
 from launch.training.federation import build_spec, load_federated_data
 from tff_algos.settings.config_fields import setting
 
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
 LAST = "last"
+MODEL_FLAGS = ("model", "models")  # how the names of flags end that name them
 
 
 class FinishedRun(NamedTuple):
@@ -189,7 +193,8 @@ def read_finished_run(
         remove_unfinished(path)
     check_sums(path)
     try:
-        data = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["data"]
+        content = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))
+        data = content["data"]
         summary = json.loads((path / SUMMARY_FILE).read_text(encoding="utf-8"))
         client_models = _read_client_models(path / CLIENTS_FILE)
         architectures = _read_architectures(path / CLIENTS_FILE)
@@ -204,8 +209,28 @@ def read_finished_run(
         raise RunFolderError(f"--run_dir={path}: its {names} is damaged") from None
     read_data_section(data, path / CONFIG_FILE)
     is_personal = bool(summary.get(IS_PERSONAL))
+    _check_code(path, config, content.get(OWN_MODULES), is_personal)
     run = FinishedRun(path, config, data, client_models, teachers, rounds, is_personal, architectures=architectures)
     return _take_best(run, best) if of_round == BEST else run
+
+
+def _check_code(path: pathlib.Path, config: RunConfig, stored: Any, is_personal: bool) -> None:
+    """Raises RunFolderError if the code of a user's own that the run's models are built with has changed.
+
+    Clients' own models are not saved, so that the algorithm is needed for them. Other code is noted: the saved models
+    are as it left them, and the digest of the data tells of a data set.
+    """
+    changed = list_changed(stored, sum_run_modules(config))
+    flags = flag_values(config)
+    needed = {name: value for name, value in flags.items() if is_personal or name.endswith(MODEL_FLAGS)}
+    if list_changed(stored, sum_modules(list_modules(needed))):
+        raise RunFolderError(
+            f"--run_dir={path}: your code changed since the run ({', '.join(changed)}), by which its models are built; "
+            "put the former files back, or train again"
+        )
+    if changed:
+        names = ", ".join(changed)
+        say(f"note     {path}: your code changed since the run ({names}); its saved models are as they were")
 
 
 def say_if_unchecked(run: FinishedRun) -> None:

@@ -16,7 +16,7 @@ from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import RUN_PAGE
 from launch.runs.errors import RunStopped
 from launch.runs.round_table import RoundTable
-from launch.runs.run_description import check_same_data, write_config
+from launch.runs.run_description import check_same_data, check_same_modules, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
 from launch.runs.task_columns import find_task_columns, read_task_columns
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
@@ -79,6 +79,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         stack.enter_context(_stop_in_one_line(folder, config))
         if not folder.is_new:
             check_same_data(folder, data)
+            check_same_modules(folder, config)
         announce_data(config, folder, data)
         with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
             config = settle_device(config)

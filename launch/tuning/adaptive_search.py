@@ -1,5 +1,6 @@
 """Trials of which each is chosen by those before, and runs that end early where they are behind. Needs Optuna."""
 
+import contextlib
 import pathlib
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,6 +8,7 @@ from typing import NamedTuple
 
 from launch.progress import say
 from launch.runs.columns import CONFIG_FILE, PRUNED_FILE
+from launch.runs.errors import RunFolderError
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig
@@ -94,6 +96,20 @@ def resolve_experiment(request: Request) -> RunConfig:
     return request.experiment.resolve(() if request.rounds is None else (f"--rounds={request.rounds}",))
 
 
+def check_same_data(request: Request, outcome: Outcome) -> None:
+    """Raises RunFolderError if a trial that is over was trained on other data or code than there are now."""
+    if outcome.state not in (State.COMPLETE, State.PRUNED):
+        return  # what is open is looked at when its turn comes
+    with contextlib.suppress(FlagError):
+        for seed in request.seeds:
+            task = build_task(request, outcome.number, outcome.settings, seed)
+            if change := task.present.find_change(task.run_dir, task.config):
+                raise RunFolderError(
+                    f"{task.run_dir}: a trial {change}, with which others cannot be compared; choose another "
+                    "--runs_dir, or move the search away"
+                )
+
+
 def run_adaptive_search(request: Request, open_engine: OpenEngine, study: Study) -> tuple[list[Outcome], list[str]]:
     """Makes the trials that are left. Returns all, and a line for each run that failed."""
     search = _Search(request, study)
@@ -113,6 +129,8 @@ class _Search:
     def __init__(self, request: Request, study: Study):
         self._request, self._study = request, study
         self._outcomes = {outcome.number: outcome for outcome in study.read()}
+        for outcome in self._outcomes.values():
+            check_same_data(request, outcome)
         self._runs: dict[pathlib.Path, tuple[int, str]] = {}  # trial and seed of each that was asked for
         self._behind: dict[int, tuple[str, Behind]] = {}  # the seed of the run that ends a trial, and where
         self._judged: dict[pathlib.Path, int] = {}  # the last round that was compared

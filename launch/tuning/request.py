@@ -15,6 +15,7 @@ from launch.settings.errors import FlagError
 from launch.settings.experiments import get_search, list_searches
 from launch.settings.seeds import read_seeds
 from launch.sweeps.jobs import JobsFlags
+from launch.sweeps.present_data import PresentData
 from launch.sweeps.recipes import Recipe, find_recipe
 from launch.tuning.search_space import SearchSpace, has_ranges, parse_search
 from tff_algos.settings.config_fields import setting, texts
@@ -43,6 +44,7 @@ class Request(NamedTuple):
       first_pruning_round: after which round it may, at the earliest.
       confirm_seeds: with which the best are trained anew; none: they are not.
       confirm_trials: how many of the best.
+      present: the data as they are now, of all trials; None looks anew for each.
     """
 
     experiment: Recipe
@@ -59,6 +61,7 @@ class Request(NamedTuple):
     first_pruning_round: int = 1
     confirm_seeds: tuple[str, ...] = ()
     confirm_trials: int = CONFIRM_TRIALS
+    present: PresentData | None = None
 
     @property
     def folder(self) -> pathlib.Path:

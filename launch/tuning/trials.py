@@ -12,6 +12,7 @@ from launch.runs.run_records import RunPath, read_rounds
 from launch.runs.tables import write_table
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import RunConfig
+from launch.sweeps.present_data import PresentData
 from launch.sweeps.recipes import Recipe
 from launch.sweeps.tasks import Task, is_finished
 from launch.tuning.request import Request, name_scores
@@ -71,7 +72,8 @@ def build_task(request: Request, number: int, settings: Settings, seed: str) -> 
     flags = format_settings(settings)
     arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *rounds, *flags)
     config = _resolve(request.experiment, arguments, settings)
-    return Task(request.experiment, arguments, run_dir, config, label=f"trial {number} ({' '.join(flags)})")
+    label = f"trial {number} ({' '.join(flags)})"
+    return Task(request.experiment, arguments, run_dir, config, label=label, present=request.present or PresentData())
 
 
 def _resolve(recipe: Recipe, arguments: Sequence[str], settings: Settings) -> RunConfig:

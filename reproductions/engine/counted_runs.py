@@ -46,7 +46,7 @@ def read_run(run_dir: RunPath, experiment: Experiment) -> RunRecord:
       RunRecordError: its files cannot be read, or it was made with other settings than the experiment's.
       FlagError: the experiment itself is wrong.
     """
-    flags, data, revision = read_settings(run_dir)
+    flags, data, revision, _ = read_settings(run_dir)
     # Runs of one experiment differ in the seed alone, so that most ask what another has asked.
     other = _find_other_settings(experiment, tuple((name, flags[name]) for name in sorted(flags.keys() - {"seed"})))
     if other:

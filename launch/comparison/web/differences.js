@@ -2,7 +2,7 @@
 
 import { drawDifference } from "./charts.js";
 import { formatFlag, formatInterval, formatNumber } from "./numbers.js";
-import { comparePairsByRound, estimatePairs } from "./statistics.js";
+import { areOfOneData, comparePairsByRound, estimatePairs } from "./statistics.js";
 import { fillTable, makeElement } from "./table.js";
 import { byId, countSeeds, describeTime, formatDifference, nameInSentence } from "./words.js";
 
@@ -29,6 +29,7 @@ export function showDifference(view, one, other, styles, sort) {
 
 function describeDifference(view, one, other, found) {
   if (!one || !other || one === other) return ["Choose two different groups."];
+  if (!areOfOneData(one, other)) return ["The two groups are of different data, so their seeds are no pairs."];
   if (!found) return ["The two groups share no seed."];
   const metric = nameInSentence(view.content, view.metric);
   const seeds = countSeeds(found.count);

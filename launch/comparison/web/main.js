@@ -40,6 +40,7 @@ async function start() {
   byId("at-round").value = Math.max(...content.runs.map((run) => run.columns.round.at(-1)));
   showLeftOut();
   showMissing();
+  showChanged();
   listen();
   reset();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
@@ -64,7 +65,7 @@ function reset() {
   if (!offered.includes(content.seed) && content.differing.includes(content.seed)) offered.push(content.seed);
   state = {
     grouping: content.grouping,
-    groupable: [...new Set([...content.grouping, ...offered])].filter((flag) => flag !== content.seed),
+    groupable: [...new Set([...content.grouping, ...offered])].filter((flag) => flag !== content.seed && !content.versions.includes(flag)),
     filters: Object.fromEntries(offered.map((flag) => [flag, new Set()])),
     pair: null,
     sorts: {
@@ -133,7 +134,7 @@ function fillFilters() {
   byId("filters").replaceChildren(...filters);
   const others = (taken) => [["", "choose"], ...listFlagNames().filter((flag) => !taken.includes(flag)).map((flag) => [flag, flag])];
   fillSelect(byId("more-filters"), others(flags), "");
-  fillSelect(byId("more-grouping"), others([...state.groupable, content.seed]), "");
+  fillSelect(byId("more-grouping"), others([...state.groupable, content.seed, ...content.versions]), "");
   fillGrouping(byId("grouping"), state.groupable, state.grouping, (chosen) => {
     state.grouping = chosen;
     state.pair = null;
@@ -150,8 +151,9 @@ function choose(index, isScrolled = false) {
 function show() {
   const at = byId("at").value;
   const runs = filterRuns(content.runs, state.filters, byId("name").value);
+  const grouping = [...new Set([...state.grouping, ...content.versions])]; // other data are never averaged together
   const view = {
-    ...{ content, runs, groups: groupRuns(runs, state.grouping, content.algorithms), grouping: state.grouping },
+    ...{ content, runs, groups: groupRuns(runs, grouping, content.algorithms), grouping },
     ...{ metric: byId("metric").value, axis: byId("axis").value, spread: byId("spread").value },
     smoothing: Number(byId("smoothing").value),
     at: at === "round" ? Number(byId("at-round").value) : at,
@@ -184,6 +186,12 @@ function showLeftOut() {
   byId("left-out").hidden = !count;
   byId("left-out").querySelector("summary").textContent = `${count} folder${count === 1 ? " was" : "s were"} left out`;
   byId("left-out").querySelector("ul").replaceChildren(...content.leftOut.map((reason) => makeElement("li", {}, reason)));
+}
+
+// What has changed between runs of the same flags.
+function showChanged() {
+  byId("changed").hidden = !content.changed.length;
+  byId("changed").replaceChildren(...content.changed.map((sentence) => makeElement("p", { class: "note" }, sentence)));
 }
 
 // What should be compared with the runs and is not there, with the commands that train it.

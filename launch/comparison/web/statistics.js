@@ -104,13 +104,19 @@ export function summarizeGroup(view, group) {
 }
 
 // Differences "one minus other" by seed, {pairs: [{seed, one, other, difference}], mean, low, high, count}, over the seeds
-// that both groups have; null if they share none.
+// that both groups have; null if they share none, or are of different data.
 export function estimatePairs(view, one, other) {
+  if (!areOfOneData(one, other)) return null;
   const [ours, theirs] = [one, other].map((group) => readSeedResults(view, group));
   const pairs = [...ours]
     .filter(([seed]) => theirs.has(seed))
     .map(([seed, value]) => ({ seed, one: value, other: theirs.get(seed), difference: value - theirs.get(seed) }));
   return pairs.length ? { pairs, ...estimateMean(pairs.map((pair) => pair.difference), view.content.quantiles) } : null;
+}
+
+// Whether two groups may be paired: the data under their name are the same, as far as is known.
+export function areOfOneData(one, other) {
+  return new Set([...one.runs, ...other.runs].map((run) => run.flags.data_version)).size <= 1;
 }
 
 // The mean curve of a group, [{round, x, mean, low, high, lowest, highest, count}]: at the rounds at which all of its runs

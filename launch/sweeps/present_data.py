@@ -1,0 +1,67 @@
+"""What runs that are finished would get now: whether their data and their own code are still those that they had.
+
+A table may be corrected and a model edited under the same name, of which the flags say nothing. Imports no TensorFlow.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from datasets.errors import DatasetError
+from launch.progress import say
+from launch.runs.columns import DEVICES, DIGEST, OWN_MODULES
+from launch.runs.data_versions import DATA_FLAGS
+from launch.runs.run_records import RunPath, RunRecordError, read_config
+from launch.settings.module_sums import list_changed, sum_run_modules
+from launch.settings.run_config import RunConfig
+from tff_algos.settings.config_fields import ConfigError
+
+
+class PresentData:
+    """The data and the code as they are while a command runs: each distinct data are opened once, at the first need."""
+
+    def __init__(self):
+        self._digests: dict[tuple, Mapping[str, str]] = {}
+        self._found: dict[RunPath, str] = {}
+
+    def find_change(self, run_dir: RunPath, config: RunConfig, is_there: bool = True) -> str:
+        """What has changed since a stored run was made, as "on other data than ..."; "" for nothing.
+
+        The first look decides: what this command makes itself needs no second opinion.
+
+        Args:
+          run_dir: of the run.
+          config: what is asked for now.
+          is_there: whether there is a run that counts.
+        """
+        if run_dir not in self._found:
+            self._found[run_dir] = self._compare(run_dir, config) if is_there else ""
+        return self._found[run_dir]
+
+    def _compare(self, run_dir: RunPath, config: RunConfig) -> str:
+        try:
+            stored = read_config(run_dir)
+        except RunRecordError:
+            return ""
+        if changed := list_changed(stored.get(OWN_MODULES), sum_run_modules(config)):
+            return f"of other code than {', '.join(changed)} holds now"
+        data = stored.get("data")
+        if not isinstance(data, dict) or not data.get(DIGEST):  # of an earlier version, or kept in an archive
+            return ""
+        now = self._identify(config)
+        places = {DIGEST: config.npz or config.data or config.dataset, DEVICES: config.device_profiles}
+        other = [place for name, place in places.items() if name in data and now.get(name, data[name]) != data[name]]
+        return f"on other data than {' and '.join(other)} holds now" if other else ""
+
+    def _identify(self, config: RunConfig) -> Mapping[str, str]:
+        """The digests of the data; none where they are not there any more, so that nothing can be compared."""
+        from launch.training.opened_data import identify_data  # takes a while, and only finished runs need it
+
+        values: Mapping[str, Any] = vars(config)
+        key = tuple(values[name] for name in sorted(DATA_FLAGS | {"seed", "device_profiles"}))
+        if key not in self._digests:
+            try:
+                self._digests[key] = identify_data(config)
+            except (DatasetError, ConfigError, OSError) as error:
+                say(f"note     {error}; what is finished is taken to be of these data")
+                self._digests[key] = {}
+        return self._digests[key]
