@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from datasets.example_format import ExampleFormat
@@ -136,7 +136,7 @@ class FederatedData:
       test_y: its labels, as in the files, shape (examples, *labels.shape).
       profiles: the simulated devices.
       digest: of the source data, the partition and the splits; names the folder of the client files.
-      source_digest: of the source data alone, where it is the same with any seed; "" where it is not.
+      source_digests: further ones by name, of the data before they were divided.
       num_dropped: examples that the loader left out because a reading was missing.
       archetypes: the kinds of `everyone`, if the data know any; else None.
       new_clients: clients that take no part in training and come when it is over; their indices go on after those of
@@ -159,7 +159,7 @@ class FederatedData:
     test_y: np.ndarray
     profiles: DeviceProfiles
     digest: str = ""
-    source_digest: str = ""
+    source_digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
     num_dropped: int = 0
     archetypes: Archetypes | None = None
     new_clients: tuple[ClientFiles, ...] = ()

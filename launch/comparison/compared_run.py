@@ -76,6 +76,7 @@ class ComparedRun(NamedTuple):
       trivial: by column of `metrics.csv`, what giving always the most frequent class reaches on its data, {row: value};
         empty in runs of earlier versions, and where labels are no classes.
       is_fitted: whether its clients do not all end with the same model.
+      asked: every flag as it is stored, and `dataset` by the name of the data.
       digests: those by which its `config.json` knows its data, as `Settings` has them.
       modules: the sums of the user's own modules, by name.
     """
@@ -91,6 +92,7 @@ class ComparedRun(NamedTuple):
     heading: str = ""
     trivial: Mapping[str, Mapping[str, float]] = types.MappingProxyType({})
     is_fitted: bool = False
+    asked: Mapping[str, Any] = types.MappingProxyType({})
     digests: Mapping[str, str] = types.MappingProxyType({})
     modules: Mapping[str, str] = types.MappingProxyType({})
 
@@ -134,6 +136,7 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         _describe(completed, data),
         read_trivial_results(summary, task),
         summary.get(IS_PERSONAL) is True or len(set(clients.get(MODEL, ()))) > 1,
+        {**completed, "dataset": flags.get("dataset")},
         settings.digests,
         settings.modules,
     )

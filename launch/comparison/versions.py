@@ -15,7 +15,7 @@ MOST_NAMED = 3  # runs of each version, in a sentence
 
 def mark_versions(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
     """The runs, with their versions among their flags where others of the same flags have others."""
-    data = find_data_versions([(run.flags, run.digests) for run in runs])
+    data = find_data_versions([(run.asked, run.digests) for run in runs])
     code = find_code_versions([run.modules for run in runs])
     found = [dict(zip(VERSIONS, versions, strict=True)) for versions in zip(data, code, strict=True)]
     return [

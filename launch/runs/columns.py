@@ -26,8 +26,9 @@ REPORT_CLIENTS, REPORT_TEACHERS = "report_clients.csv", "report_teachers.csv"
 LABELS_FILE, TEST_SET_FILE, WEB_PAGE = "labels.txt", "test_set.npz", "page.html"
 EXPORT_REPORT = f"{EXPORT}/{REPORT_TABLE}"
 
-# In the data section of config.json: what names the data that a run got, the data alone whatever the seed, the devices.
-DIGEST, SOURCE_DIGEST, DEVICES = "digest", "source_digest", "device_profiles"
+# In the data section of config.json: what names the data that a run got, the data before they were divided, where these
+# are the same with any seed and where a loader of somebody's may have drawn them by it, and the devices.
+DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES = "digest", "source_digest", "arrays_digest", "device_profiles"
 OWN_MODULES = "own_modules"  # in config.json: the sums of a user's own modules
 
 # The first column of every table with a row a round, and of events.csv.

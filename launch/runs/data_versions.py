@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from datasets.dataset import CatalogOptions, OwnDataOptions
-from launch.runs.columns import DEVICES, DIGEST, SOURCE_DIGEST
+from launch.runs.columns import ARRAYS_DIGEST, DEVICES, DIGEST, SOURCE_DIGEST
 from launch.settings.data_flags import DataFlags, OwnDataFlags
 from launch.settings.partition_flags import ArchetypeFlags, PartitionFlags
 from launch.settings.resuming import PLACES
@@ -37,33 +37,50 @@ READING_FLAGS = (
 _SHOWN = 8  # hexadecimal digits of a digest
 
 
-def find_data_versions(runs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> list[str]:
+Digested = tuple[Mapping[str, Any], Mapping[str, str]]
+
+
+def compare_like(runs: Sequence[Digested]) -> list[list[list[int]]]:
+    """Of each data that flags ask for, the runs by what they got: indices of `runs`, the same got in one list.
+
+    Args:
+      runs: (flags, digests) of each, the latter by their names in the data section. `dataset` among the flags is called
+        as a user's file is.
+    """
+    kinds = {
+        SOURCE_DIGEST: READING_FLAGS,
+        ARRAYS_DIGEST: READING_FLAGS | {"seed"},
+        DIGEST: (DATA_FLAGS | {"seed"}) - PLACES,
+    }
+    by_key: dict[Hashable, dict[Hashable, list[int]]] = {}
+    for i, (flags, digests) in enumerate(runs):
+        for kind, names in kinds.items():
+            if kind in digests:
+                key = kind, flags.get(DEVICES), *(flags.get(name) for name in sorted(names))
+                by_key.setdefault(key, {}).setdefault((digests[kind], digests.get(DEVICES)), []).append(i)
+    return [list(found.values()) for found in by_key.values()]
+
+
+def find_data_versions(runs: Sequence[Digested]) -> list[str]:
     """A word for the data of each run, where others of the same flags had other data; "" for all else.
 
     Args:
-      runs: (flags, data section) of each. `dataset` among the flags is called as a user's file is.
+      runs: as for `compare_like`.
     """
-    alike = _Alike(len(runs))
-    by_key: dict[Hashable, dict[Hashable, list[int]]] = {}
-    for i, (flags, data) in enumerate(runs):
-        devices = (flags.get(DEVICES), data.get(DEVICES))
-        for kind, names in ((SOURCE_DIGEST, READING_FLAGS), (DIGEST, (DATA_FLAGS | {"seed"}) - PLACES)):
-            if digest := data.get(kind):
-                key = kind, devices[0], *(flags.get(name) for name in sorted(names))
-                by_key.setdefault(key, {}).setdefault((digest, devices[1]), []).append(i)
-    for found in by_key.values():
-        for members in found.values():
-            for member in members[1:]:
-                alike.join(members[0], member)
-    # Two digests of one version are no difference, as of a file that was written anew with the same content.
+    # What has a digest in common is of one version, as a file that was written anew with the same content.
+    alike, first = _Alike(len(runs)), {}
+    for i, (_, digests) in enumerate(runs):
+        for kind in (SOURCE_DIGEST, ARRAYS_DIGEST, DIGEST):
+            if kind in digests:
+                alike.join(first.setdefault((digests[kind], digests.get(DEVICES)), i), i)
     differing: set[int] = set()
-    for found in by_key.values():
-        versions = {alike.find(members[0]) for members in found.values()}
+    for found in compare_like(runs):
+        versions = {alike.find(members[0]) for members in found}
         differing |= versions if len(versions) > 1 else set()
     names: dict[int, str] = {}
-    for i, (_, data) in enumerate(runs):
+    for i, (_, digests) in enumerate(runs):
         if (root := alike.find(i)) in differing:
-            names.setdefault(root, _name(data))
+            names.setdefault(root, _name(digests))
     return [names.get(alike.find(i), "") for i in range(len(runs))]
 
 
@@ -83,10 +100,10 @@ def find_code_versions(modules: Sequence[Mapping[str, str]]) -> list[str]:
     return [f"code {digest[:_SHOWN]}" if own else "" for own, digest in zip(changed, digests, strict=True)]
 
 
-def _name(data: Mapping[str, Any]) -> str:
+def _name(digests: Mapping[str, str]) -> str:
     """The start of the digest by which `config.json` knows the data, and that of their devices."""
-    devices = f", devices {data[DEVICES][:_SHOWN]}" if data.get(DEVICES) else ""
-    return f"data {(data.get(SOURCE_DIGEST) or data[DIGEST])[:_SHOWN]}{devices}"
+    shown = next(digests[kind] for kind in (SOURCE_DIGEST, ARRAYS_DIGEST, DIGEST) if kind in digests)
+    return f"data {shown[:_SHOWN]}" + (f", devices {digests[DEVICES][:_SHOWN]}" if DEVICES in digests else "")
 
 
 class _Alike:

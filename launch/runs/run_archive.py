@@ -26,11 +26,14 @@ from typing import NamedTuple
 
 from files.writing import write_whole
 from launch.runs.columns import (
+    ARRAYS_DIGEST,
     CLIENT,
     CLIENT_STEPS,
     CLIENTS_FILE,
     CLUSTER,
     CONFIG_FILE,
+    DEVICES,
+    DIGEST,
     EVALUATION_S,
     EVENTS_FILE,
     EXPORT_REPORT,
@@ -38,10 +41,12 @@ from launch.runs.columns import (
     METRICS_FILE,
     MODEL,
     NUM_TRAIN,
+    OWN_MODULES,
     PREFERS,
     RESOURCE,
     ROUND,
     ROUND_S,
+    SOURCE_DIGEST,
     SUMMARY_FILE,
     TIMING_FILE,
     WHAT,
@@ -56,9 +61,9 @@ ARCHIVE_SUFFIX = ".zip"
 EARLIEST_DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold
 PERMISSIONS = 0o100644  # a file that its owner may write and all may read
 UNIX = 3
-KEPT_FROM_CONFIG = ("flags", "versions", "git_revision")
-# The name of a subset, who is of which archetype, and a task that was guessed: no flag says so.
-KEPT_FROM_DATA = ("dataset", "archetypes", TASK)
+KEPT_FROM_CONFIG = ("flags", OWN_MODULES, "versions", "git_revision")
+# What names the data, the name of a subset, who is of which archetype, and a task that was guessed: no flag says so.
+KEPT_FROM_DATA = (DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES, "dataset", "archetypes", TASK)
 KEPT_OF_TIMING = (ROUND, ROUND_S, EVALUATION_S)
 KEPT_OF_EVENTS = (ROUND, CLIENT, WHAT, MODEL)
 FILES = (TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, EXPORT_REPORT)

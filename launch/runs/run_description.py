@@ -11,6 +11,7 @@ from typing import Any
 from datasets.federated_data import FederatedData
 from launch.library_versions import find_version
 from launch.runs.columns import (
+    ARRAYS_DIGEST,
     CHECKSUMS_FILE,
     DEVICES,
     DIGEST,
@@ -31,7 +32,7 @@ LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimizatio
 NUM_SHARES = "num_shares"  # of earlier versions: how many workers shared the clients of a round
 # Of the data section, what does not say that the data are others: words, which another version may choose otherwise,
 # and the sum of a file, which may hold the same in other bytes.
-NOT_COMPARED = (READING, NOTES, SOURCE_DIGEST)
+NOT_COMPARED = (READING, NOTES, SOURCE_DIGEST, ARRAYS_DIGEST)
 
 
 def describe_data(data: FederatedData) -> dict[str, Any]:
@@ -39,13 +40,12 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
     kinds = dataclasses.asdict(data.archetypes) if data.archetypes else {}
     archetypes = {"archetypes": {name: list(values) for name, values in kinds.items()}} if kinds else {}
     devices = {DEVICES: data.profiles.digest} if data.profiles.digest else {}
-    source = {SOURCE_DIGEST: data.source_digest} if data.source_digest else {}
     scaling = {FEATURE_MEANS: list(data.feature_means), FEATURE_DEVIATIONS: list(data.feature_deviations)}
     scaling = scaling if data.feature_means else {}
     return {
         "dataset": data.dataset,
         DIGEST: data.digest,
-        **source,
+        **data.source_digests,
         "num_clients": len(data.clients),
         **data.format.to_json(),
         "num_train": int(data.num_train.sum()),

@@ -18,7 +18,16 @@ import numpy as np
 from datasets.errors import DatasetError
 from files.reading import find_files
 from launch.runs.checksums import check_sums
-from launch.runs.columns import CONFIG_FILE, DEVICES, DIGEST, OWN_MODULES, ROUND, SOURCE_DIGEST, SUMMARY_FILE
+from launch.runs.columns import (
+    ARRAYS_DIGEST,
+    CONFIG_FILE,
+    DEVICES,
+    DIGEST,
+    OWN_MODULES,
+    ROUND,
+    SOURCE_DIGEST,
+    SUMMARY_FILE,
+)
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import iterate_records, iterate_rows
 from launch.settings.experiments import Experiment
@@ -56,6 +65,7 @@ class RunRecord:
       rounds: metric values by round, {round: {column: value}}; empty cells are left out.
       dataset: the name of its data set, which differs from `--dataset` if it is a subset.
       revision: of the code that made it; "" if that is not known.
+      digests: those by which its data are known, as `Settings` has them.
     """
 
     path: RunPath
@@ -64,6 +74,7 @@ class RunRecord:
     rounds: Mapping[int, Mapping[str, float]]
     dataset: str = ""
     revision: str = ""
+    digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def read_rows(path: RunPath) -> list[dict[str, str]]:
@@ -190,7 +201,7 @@ class Settings(NamedTuple):
     @property
     def digests(self) -> dict[str, str]:
         """Those by which its data are known."""
-        known = ((name, self.data.get(name)) for name in (DIGEST, SOURCE_DIGEST, DEVICES))
+        known = ((name, self.data.get(name)) for name in (DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES))
         return {name: value for name, value in known if isinstance(value, str) and value}
 
 

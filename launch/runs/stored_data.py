@@ -6,7 +6,7 @@ from typing import Any
 
 from datasets.errors import DatasetError
 from datasets.example_format import KIND, TASK, ExampleFormat, read_example_format
-from launch.runs.columns import DEVICES, DIGEST, NOTES, READING, SOURCE_DIGEST
+from launch.runs.columns import ARRAYS_DIGEST, DEVICES, DIGEST, NOTES, READING, SOURCE_DIGEST
 from launch.runs.errors import RunFolderError
 
 # Only where a model scales its features.
@@ -75,7 +75,7 @@ _LABEL_CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(("dataset", DIGEST, SOURCE_DIGEST, DEVICES, READING), (_is_text, "text")),
+    **dict.fromkeys(("dataset", DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES, READING), (_is_text, "text")),
     **dict.fromkeys(("scale", "offset"), (_is_number, "a finite number")),
     "input_shape": (_is_shape, "a list of sizes of at least 1"),
     "input_dtype": (lambda value: value in ("uint8", "int32", "float32"), "uint8, int32 or float32"),

@@ -3,6 +3,7 @@
 A table may be corrected and a model edited under the same name, of which the flags say nothing. Imports no TensorFlow.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from launch.runs.columns import DEVICES, DIGEST, OWN_MODULES
 from launch.runs.data_versions import DATA_FLAGS
 from launch.runs.run_records import RunPath, RunRecordError, read_config
 from launch.settings.module_sums import list_changed, sum_run_modules
+from launch.settings.resuming import PLACES
 from launch.settings.run_config import RunConfig
 from tff_algos.settings.config_fields import ConfigError
 
@@ -47,20 +49,24 @@ class PresentData:
         data = stored.get("data")
         if not isinstance(data, dict) or not data.get(DIGEST):  # of an earlier version, or kept in an archive
             return ""
-        now = self._identify(config)
+        now = self._identify(config, stored.get("flags", {}))
         places = {DIGEST: config.npz or config.data or config.dataset, DEVICES: config.device_profiles}
         other = [place for name, place in places.items() if name in data and now.get(name, data[name]) != data[name]]
         return f"on other data than {' and '.join(other)} holds now" if other else ""
 
-    def _identify(self, config: RunConfig) -> Mapping[str, str]:
-        """The digests of the data; none where they are not there any more, so that nothing can be compared."""
+    def _identify(self, config: RunConfig, stored: Mapping[str, Any]) -> Mapping[str, str]:
+        """The digests of the data; none where they are not there any more, so that nothing can be compared.
+
+        Settings that do nothing may be others than those `stored`, but are in the digest; so the latter are taken.
+        """
         from launch.training.opened_data import identify_data  # takes a while, and only finished runs need it
 
-        values: Mapping[str, Any] = vars(config)
-        key = tuple(values[name] for name in sorted(DATA_FLAGS | {"seed", "device_profiles"}))
+        values = vars(config) | {name: stored[name] for name in DATA_FLAGS - PLACES if name in stored}
+        names = sorted(DATA_FLAGS | {"seed", DEVICES})
+        key = tuple(values[name] for name in names)
         if key not in self._digests:
             try:
-                self._digests[key] = identify_data(config)
+                self._digests[key] = identify_data(dataclasses.replace(config, **dict(zip(names, key, strict=True))))
             except (DatasetError, ConfigError, OSError) as error:
                 say(f"note     {error}; what is finished is taken to be of these data")
                 self._digests[key] = {}

@@ -22,6 +22,7 @@ from datasets.options import FILES, NPZ, is_users_own
 from datasets.standardized_clients import standardize_clients
 from files.digests import compute_sum
 from launch.progress import say_while_waiting
+from launch.runs.columns import ARRAYS_DIGEST, SOURCE_DIGEST
 from launch.settings.data_flags import CLIENT, NONE, choose_options
 from launch.settings.run_config import RunConfig
 from launch.settings.runtimes import ON
@@ -52,22 +53,27 @@ def load_federated_data(config: RunConfig) -> FederatedData:
 
 def _load(config: RunConfig) -> FederatedData:
     arrays, settings = open_data(config)
-    source_digest = _identify_source(config, arrays)
+    source_digests = _identify_source(config, arrays)
     if config.standardize == CLIENT:
         arrays = standardize_clients(arrays)
     client_dir = config.client_dir or default_client_dir()
     data = build_federated_data(arrays, settings, client_dir, config.new_clients, config.most_test_examples)
     if is_users_own(config.dataset) and not is_random(config):
         data = dataclasses.replace(data, notes=(*arrays.notes, *_note_content(config, arrays)))
-    return dataclasses.replace(data, source_digest=source_digest)
+    return dataclasses.replace(data, source_digests=source_digests)
 
 
-def _identify_source(config: RunConfig, arrays: ArrayDataset | ClientSource) -> str:
-    """What names the data whatever the seed: of arrays, a user's file does, since their test part may be drawn."""
+def _identify_source(config: RunConfig, arrays: ArrayDataset | ClientSource) -> dict[str, str]:
+    """What names the data before they are divided, as `config.json` has it.
+
+    Of a user's arrays it is the sum of their file, since their test part is drawn by the seed.
+    """
     if isinstance(arrays, ClientSource):
-        return arrays.digest
+        return {SOURCE_DIGEST: arrays.digest}
     path = os.path.expanduser({NPZ: config.npz, FILES: config.data}.get(config.dataset, ""))
-    return compute_sum(path, may_trust_record=True) if os.path.isfile(path) else ""
+    if os.path.isfile(path):
+        return {SOURCE_DIGEST: compute_sum(path, may_trust_record=True)}
+    return {ARRAYS_DIGEST: arrays.source_digest}
 
 
 def _note_content(config: RunConfig, data: ArrayDataset | ClientSource) -> tuple[str, ...]:

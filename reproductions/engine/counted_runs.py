@@ -1,10 +1,11 @@
 """The runs that reports count: folders that are named after an experiment, and were made with its settings."""
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from launch.runs.columns import METRICS_FILE, SUMMARY_FILE, TEST_ACCURACY
+from launch.runs.data_versions import compare_like
 from launch.runs.run_records import (
     RunPath,
     RunRecord,
@@ -46,7 +47,8 @@ def read_run(run_dir: RunPath, experiment: Experiment) -> RunRecord:
       RunRecordError: its files cannot be read, or it was made with other settings than the experiment's.
       FlagError: the experiment itself is wrong.
     """
-    flags, data, revision, _ = read_settings(run_dir)
+    settings = read_settings(run_dir)
+    flags, data = settings.flags, settings.data
     # Runs of one experiment differ in the seed alone, so that most ask what another has asked.
     other = _find_other_settings(experiment, tuple((name, flags[name]) for name in sorted(flags.keys() - {"seed"})))
     if other:
@@ -57,7 +59,8 @@ def read_run(run_dir: RunPath, experiment: Experiment) -> RunRecord:
         raise RunRecordError(f"{run_dir}: its metrics.csv cannot be read ({error})") from None
     if (run_dir / SUMMARY_FILE).exists():
         read_json(run_dir / SUMMARY_FILE)  # raises here, so that no report meets a damaged one
-    return RunRecord(run_dir, flags, experiment.name, rounds, data.get("dataset") or flags["dataset"], revision)
+    dataset = data.get("dataset") or flags["dataset"]
+    return RunRecord(run_dir, flags, experiment.name, rounds, dataset, settings.revision, settings.digests)
 
 
 def read_runs(runs_dir: RunPath) -> Iterator[tuple[RunRecord | None, str]]:
@@ -85,8 +88,23 @@ def collect_runs(*runs_dirs: RunPath) -> tuple[list[RunRecord], list[str]]:
             left_out.append(reason)
         else:
             records.append(record)
-    chosen, duplicates = choose_runs(records)
-    return chosen, left_out + duplicates
+    alike, others = leave_out_other_data(records)
+    chosen, duplicates = choose_runs(alike)
+    return chosen, left_out + others + duplicates
+
+
+def leave_out_other_data(runs: Sequence[RunRecord]) -> tuple[list[RunRecord], list[str]]:
+    """The runs without those that got other data than most of the runs that asked for the same.
+
+    Returns:
+      The runs that may be compared with each other, and a line for each that may not.
+    """
+    others: dict[int, RunRecord] = {}
+    for found in compare_like([({**run.flags, "dataset": run.dataset}, run.digests) for run in runs]):
+        most = max(found, key=len)
+        others.update({i: runs[most[0]] for members in found if members is not most for i in members})
+    left_out = [f"{runs[i].path}: other data than {like.path}, with the same settings" for i, like in others.items()]
+    return [run for i, run in enumerate(runs) if i not in others], left_out
 
 
 def choose_runs(
