@@ -7,7 +7,7 @@ import pytest
 
 from datasets.federated_data import Archetypes
 from launch.runs.errors import RunFolderError
-from launch.runs.run_description import check_same_data, describe_data, write_config
+from launch.runs.run_description import check_same_data, check_same_modules, describe_data, write_config
 from launch.runs.run_folder import open_run_folder
 from launch.settings.run_config import build_run_config
 
@@ -41,6 +41,28 @@ def test_resume_on_other_data_is_refused(make_federation, config, folder):
         folder.config.write_text(content)
         with pytest.raises(RunFolderError, match="damaged"):
             check_same_data(folder, make_federation([3, 5]))
+
+
+def test_a_file_with_the_same_content_in_other_bytes_is_no_other_data(make_federation, config, folder):
+    data = make_federation([3, 5])
+    write_config(folder, config, dataclasses.replace(data, source_digests={"source_digest": "a"}))
+    check_same_data(folder, dataclasses.replace(data, source_digests={"source_digest": "b"}))
+
+
+def test_resume_with_other_code_is_refused(tmp_path, monkeypatch, make_federation, config, folder):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "own_net.py").write_text("import own_units\n")
+    (tmp_path / "own_units.py").write_text("UNITS = 4\n")
+    own = dataclasses.replace(config, model="own_net:build")
+    write_config(folder, own, make_federation([3, 5]))
+    sums = json.loads(folder.config.read_text())["own_modules"]
+    assert list(sums) == ["own_net", "own_units"] and str(tmp_path) not in str(sums)
+    check_same_modules(folder, own)
+    (tmp_path / "own_units.py").write_text("UNITS = 8\n")
+    with pytest.raises(RunFolderError, match=r"your code changed since it began \(own_units\); put the former"):
+        check_same_modules(folder, own)
+    write_config(folder, config, make_federation([3, 5]))
+    assert "own_modules" not in json.loads(folder.config.read_text())
 
 
 def test_resume_of_a_run_that_workers_elsewhere_shared_is_refused(make_federation, folder):

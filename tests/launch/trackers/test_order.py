@@ -1,5 +1,6 @@
 """What a run is in a tracker's words, and how the program is started that speaks to one."""
 
+import json
 import subprocess
 import sys
 
@@ -48,6 +49,17 @@ def test_runs_that_differ_in_the_seed_alone_are_a_group(start_run):
     groups = [describe_run(start_run(f"run_{i}", **flags).run_dir)["group"] for i, flags in enumerate(changes)]
     assert groups[0] == groups[1] != groups[2]
     assert groups[0].startswith("fedavg_digits_")
+
+
+def test_runs_on_a_corrected_file_are_another_group(start_run):
+    run = start_run(dataset="npz", npz="/x/mine.npz")
+    content = json.loads((run.run_dir / "config.json").read_text())
+    groups = []
+    for changes in ({}, {"source_digest": "a"}, {"source_digest": "b"}):
+        write_json(run.run_dir / "config.json", content | {"data": {**content.get("data", {}), **changes}})
+        groups.append(describe_run(run.run_dir)["group"])
+    write_json(run.run_dir / "config.json", content | {"own_modules": {"own_net": "a"}})
+    assert len({*groups, describe_run(run.run_dir)["group"]}) == 4
 
 
 def test_without_its_environment_it_says_how_to_make_it(monkeypatch, tmp_path):

@@ -2,7 +2,13 @@
 
 import json
 
-from launch.tuning.adaptive_search import Behind, find_behind, mark_pruned
+import pytest
+
+from launch.runs.errors import RunFolderError
+from launch.settings.run_config import flag_values
+from launch.tuning.adaptive_search import Behind, check_same_data, find_behind, mark_pruned
+from launch.tuning.request import parse_request
+from launch.tuning.trials import Outcome, State, build_task
 
 COMPLETE = [{1: place / 10, 2: place / 5} for place in range(1, 6)]  # medians 0.3 and 0.6
 
@@ -34,6 +40,23 @@ def test_the_folder_of_a_pruned_run_says_so(tmp_path):
     marked = json.loads((tmp_path / "pruned.json").read_text())
     assert marked == {"reason": "stopped", "round_num": 2, "value": 0.59, "median": 0.6}
     assert str(behind) == "stopped after round 2: 0.5900 is below the median 0.6000"
+
+
+def test_trials_on_other_data_end_the_search(tmp_path):
+    """What the journal has of them would choose the next ones."""
+    (tmp_path / "a.flags").write_text("--algo=fedavg\n--dataset=digits\n")
+    asked = [f"--experiment={tmp_path / 'a.flags'}", "--search=epochs=int(1,8)", f"--runs_dir={tmp_path / 'runs'}"]
+    request = parse_request([*asked, "--seeds=3"])
+    outcome = Outcome(1, {"epochs": "2"}, State.PRUNED)
+    check_same_data(request, outcome)  # without a folder nothing is known
+    task = build_task(request, 1, outcome.settings, "3")
+    task.run_dir.mkdir(parents=True)
+    content = {"flags": flag_values(task.config), "data": {"digest": "other"}}
+    (task.run_dir / "config.json").write_text(json.dumps(content))
+    check_same_data(request, outcome._replace(state=State.OPEN))
+    for state in (State.PRUNED, State.COMPLETE):
+        with pytest.raises(RunFolderError, match="trial_1/seed_3: a trial on other data than digits holds now"):
+            check_same_data(request, outcome._replace(state=state))
 
 
 def test_where_lower_is_better_a_run_above_the_median_ends():

@@ -1,12 +1,13 @@
 """Run folders are matched with their experiment by name and settings, and refused with a reason."""
 
+import json
 import pathlib
 
 import pytest
 
 from launch.runs.run_records import RunRecord
 from launch.settings.experiments import make_experiment, ours
-from reproductions.engine.counted_runs import choose_runs, find_experiment_of, read_runs
+from reproductions.engine.counted_runs import choose_runs, collect_runs, find_experiment_of, read_runs
 
 CELL = "fedsikd_mnist_alpha0.1"
 
@@ -47,6 +48,18 @@ def test_the_means_of_computing_are_no_other_settings(tmp_path, write_run):
     write_run(tmp_path, CELL, seed=0, rounds=1, arguments=["--runtime=in_process"])
     [(record, _)] = read_runs(tmp_path)
     assert record is not None
+
+
+def test_a_run_on_other_data_than_most_is_left_out_and_named(tmp_path, write_run):
+    rivals = ["fedavg_mnist_alpha0.1", "fl_hc_mnist_alpha0.1", CELL]
+    for experiment, digest in zip(rivals, ("new", "new", "old"), strict=True):
+        config = write_run(tmp_path, experiment, seed=0, rounds=1) / "config.json"
+        config.write_text(json.dumps({**json.loads(config.read_text()), "data": {"digest": digest}}))
+    write_run(tmp_path, CELL, seed=1, rounds=1)  # of an earlier version
+    runs, left_out = collect_runs(tmp_path)
+    assert sorted((run.experiment, run.flags["seed"]) for run in runs) == [(rivals[0], 0), (CELL, 1), (rivals[1], 0)]
+    [reason] = left_out
+    assert reason.startswith(f"{tmp_path / CELL / 'seed_0'}: other data than {tmp_path / rivals[0] / 'seed_0'}")
 
 
 def test_broken_and_foreign_folders_are_named_with_the_reason(tmp_path, write_run):

@@ -89,6 +89,13 @@ test("groups are paired by the seeds that both have", () => {
   assert.deepEqual(points.map((point) => [point.round, point.mean, point.count]), [[1, 0.25, 2], [2, 0.5, 2]]);
 });
 
+test("the same seeds of different data are no pairs", () => {
+  const group = (version) => ({ runs: [makeRun(0, version ? { data_version: version } : {}, { round: [1], a: [1] })] });
+  assert.equal(statistics.estimatePairs(VIEW, group("data 1"), group("data 2")), null);
+  assert.equal(statistics.estimatePairs(VIEW, group("data 1"), group("")), null); // not known to be the same
+  assert.equal(statistics.estimatePairs(VIEW, group("data 1"), group("data 1")).count, 1);
+});
+
 test("flags that vary inside a group are named", () => {
   const runs = [1, 2].map((seed) => makeRun(seed, { alpha: seed, algo: "fedavg" }, {}));
   assert.deepEqual(groups.findMixedFlags({ runs }, ["alpha", "algo"]), ["alpha"]);
