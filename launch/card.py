@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from files.reading import describe
+from files.reading import describe, read_regular
 from launch.command_line import parse_command, run_command
 from launch.runs.shown_text import escape_lines
 from launch.settings.errors import FlagError
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
     try:
-        content = request.path.read_bytes()
+        content = read_regular(request.path)
     except OSError as error:
         hint = (
             "name a file in it" if request.path.is_dir() else f"expected a file that launch.export has written: {USAGE}"

@@ -47,10 +47,10 @@ def check_sums(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str] = RECO
     lies outside of the folder.
 
     Raises:
-      RunFolderError: a file has changed or is a link out of the folder, or the sums cannot be read.
+      RunFolderError: a file has changed, is a link out of the folder or no regular one, or the sums cannot be read.
     """
     path = run_dir / CHECKSUMS_FILE
-    _check_inside(run_dir, names)
+    _check_inside(run_dir, (CHECKSUMS_FILE, *names))
     try:
         if not path.exists():
             return
@@ -69,9 +69,11 @@ def check_sums(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str] = RECO
 def _check_inside(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str]) -> None:
     if isinstance(run_dir, pathlib.Path):
         folder = run_dir.resolve()
-        outside = [name for name in names if not (run_dir / name).resolve().is_relative_to(folder)]
-        if outside:
-            raise RunFolderError(f"{run_dir / outside[0]}: lies outside of the run folder, by a link; put it there")
+        for path in (run_dir / name for name in names):
+            if not path.resolve().is_relative_to(folder):
+                raise RunFolderError(f"{path}: lies outside of the run folder, by a link; put it there")
+            if path.exists() and not path.is_file():  # who opened a pipe would wait at it for ever
+                raise RunFolderError(f"{path}: expected a regular file; restore it, or train again")
 
 
 def _compute_sum(path: pathlib.Path | zipfile.Path) -> str:

@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 from datasets.catalog import find_dataset
 from files.locks import open_lock_file
-from files.reading import describe, explain_errors
-from files.writing import remove_unfinished, replace_whole
+from files.reading import describe, explain_errors, read_regular
+from files.writing import remove_unfinished, replace_whole, write_whole
 from launch.runs.columns import (
     BEST,
     CHECKPOINTS,
@@ -78,6 +78,7 @@ class RunFolder:
         self.models = path / MODELS
         self.best_models = path / MODELS / BEST
         self.worker_log = path / WORKER_LOG
+        keep_inside(path)
         self._lock = _lock(path)
         remove_unfinished(path)
 
@@ -132,10 +133,6 @@ class RunFolder:
 
 def _lock(path: pathlib.Path) -> BinaryIO:
     """The folder's lock. The kernel gives it back however the process ends, so none is ever left behind."""
-    for name in (LOCK_FILE, *(log.name for log in path.glob(WORKER_LOGS))):
-        # These are written where they lie, and somebody else may have made the folder.
-        if (path / name).is_symlink():
-            raise RunFolderError(f"--run_dir={path}: its {name} is a symbolic link, no file of a run; remove it")
     lock = open_lock_file(path / LOCK_FILE)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -143,6 +140,44 @@ def _lock(path: pathlib.Path) -> BinaryIO:
         lock.close()
         raise RunFolderError(f"--run_dir={path}: a run is going on in it; wait for it or choose another") from None
     return lock
+
+
+def keep_inside(path: pathlib.Path) -> None:
+    """Makes sure that what is written and removed by the names in a run folder lies in it; somebody may have made it.
+
+    The folder itself may be reached by a link, which the user has typed. A log that grows, and has another name
+    elsewhere, as in a copy by hard links, becomes a file of its own; all else is written whole, in place of the former.
+
+    Raises:
+      RunFolderError: something of a run is a symbolic link, or neither file nor folder; or the folder cannot be read.
+    """
+    _refuse_links(path)
+    with explain_errors(f"--run_dir={path}", RunFolderError, "cannot write there"):
+        for log in [*path.glob(WORKER_LOGS), *path.glob(f"{TRACKING}/*")]:
+            if log.is_file() and log.stat().st_nlink > 1:
+                write_whole(log, log.read_bytes())
+
+
+def _refuse_links(path: pathlib.Path) -> None:
+    with explain_errors(f"--run_dir={path}", RunFolderError):
+        for name, kind in _find_foreign(path, RUN_FILES):
+            raise RunFolderError(f"--run_dir={path}: its {name} is {kind}, no file of a run; remove it")
+
+
+def _find_foreign(folder: pathlib.Path, patterns: Sequence[str] = ("*",)) -> Iterator[tuple[str, str]]:
+    """(name, what it is) of what a run does not make, at any depth below the names that match."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [entry for entry in entries if _is_one_of(entry.name, patterns)]
+    except (FileNotFoundError, NotADirectoryError):  # a new run's, or what another process was writing
+        return
+    for entry in sorted(found, key=lambda entry: entry.name):
+        if entry.is_symlink():
+            yield entry.name, "a symbolic link"
+        elif entry.is_dir():
+            yield from ((f"{entry.name}/{name}", kind) for name, kind in _find_foreign(folder / entry.name))
+        elif not entry.is_file() and os.path.lexists(entry):  # another process may be done with it
+            yield entry.name, "a pipe or a device"
 
 
 def check_run_folder(config: RunConfig) -> None:
@@ -156,6 +191,7 @@ def check_run_folder(config: RunConfig) -> None:
         raise RunFolderError(f"--run_dir={path}: expected a folder, found a file; choose another") from None
     except OSError as error:
         raise RunFolderError(f"--run_dir={path}: cannot be read ({describe(error)})") from None
+    _refuse_links(path)
     if config.resume:
         if CONFIG_FILE not in names:
             raise RunFolderError(f"--run_dir={path}: no run to resume there; leave out --resume to start one")
@@ -178,7 +214,7 @@ def _is_one_of(name: str, patterns: Sequence[str]) -> bool:
 def _holds_config(path: pathlib.Path) -> bool:
     """Whether there is a `config.json` that a run has written."""
     try:
-        flags = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["flags"]
+        flags = json.loads(read_regular(path / CONFIG_FILE))["flags"]
         return is_algorithm_spelling(flags["algo"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False

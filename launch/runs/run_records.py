@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from datasets.errors import DatasetError
-from files.reading import find_files
+from files.reading import find_files, read_regular
 from launch.runs.checksums import check_sums
 from launch.runs.columns import (
     ARRAYS_DIGEST,
@@ -117,7 +117,9 @@ def read_rounds(path: RunPath) -> dict[int, dict[str, float]]:
 def read_json(path: RunPath) -> dict[str, Any]:
     """A JSON object. Raises RunRecordError if it is not there or is something else; NaN and infinity are no JSON."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        # A pipe on disk would be waited at for ever.
+        text = read_regular(path).decode() if isinstance(path, pathlib.Path) else path.read_text(encoding="utf-8")
+        content = json.loads(text, parse_constant=_refuse_constant)
     except (OSError, ValueError, RecursionError) as error:
         raise RunRecordError(f"{path}: cannot be read ({error})") from None
     if not isinstance(content, dict):

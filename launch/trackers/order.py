@@ -16,6 +16,7 @@ from typing import Any
 
 from datasets.options import is_users_own
 from launch.runs.columns import SOURCE_DIGEST, TRACKING
+from launch.runs.run_folder import keep_inside
 from launch.runs.run_records import RunRecordError, find_stored_idle, read_settings
 from launch.settings.flags import FlagError
 from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING, PLACES, REQUESTS
@@ -84,7 +85,9 @@ def describe_run(run_dir: pathlib.Path) -> dict[str, Any]:
 
     Raises:
       FlagError: there is no run, its config is damaged, or a file is not as the run left it when it ended.
+      RunFolderError: something in its folder is a link, which would be written through, or whose target would be sent.
     """
+    keep_inside(run_dir)
     try:
         settings = read_settings(run_dir)
     except RunRecordError as error:

@@ -104,10 +104,14 @@ def read_numbers(path):
 
 
 def list_files(path, with_models):
-    """The files that a tracker keeps, {name in the folder: path}: no checkpoints, logs and event files."""
+    """The files that a tracker keeps, {name in the folder: path}: no checkpoints, logs and event files.
+
+    Nor links: a run folder may come from a stranger, and what lies outside of it is not theirs to have sent.
+    """
     found = {file.relative_to(path).as_posix(): str(file) for each in FILES for file in path.glob(each)}
     skipped = r"\.|.*/\." if with_models else r"\.|.*/\.|models/|.*\.tflite$"
-    return {name: file for name, file in sorted(found.items()) if os.path.isfile(file) and not re.match(skipped, name)}
+    kept = {name: file for name, file in sorted(found.items()) if not re.match(skipped, name)}
+    return {name: file for name, file in kept.items() if os.path.isfile(file) and not os.path.islink(file)}
 
 
 class MlflowRun:

@@ -33,6 +33,7 @@ from launch.runs.columns import (
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.file_names import decode_names
+from launch.runs.run_folder import keep_inside
 from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS, read_data_section
 from launch.runs.tables import iterate_records
 from launch.runs.task_columns import TaskColumns, read_task_columns
@@ -181,7 +182,7 @@ def read_finished_run(
     Raises:
       FlagError: there is no run in that folder, its algorithm is the user's own and cannot be used, it has kept no best
         round, it needs a module that is not trusted, or `npz` is given for a run of another data set.
-      RunFolderError: the run is not finished, or one of its files is damaged.
+      RunFolderError: the run is not finished, one of its files is damaged, or something in its folder is a link.
       ConfigError: its config does not fit this version.
     """
     stored = read_stored_flags(run_dir, trusted)
@@ -189,6 +190,7 @@ def read_finished_run(
         raise FlagError(f"--npz={npz}: the run was trained on {stored['dataset']}; expected --data_dir for its files")
     config = build_run_config({**stored, **_move_data(stored, data_dir), **({"npz": npz} if npz else {})})
     path = pathlib.Path(run_dir)
+    keep_inside(path)
     with contextlib.suppress(OSError):  # of a folder that may only be read
         remove_unfinished(path)
     check_sums(path)
