@@ -203,7 +203,8 @@ def _run(arguments: Sequence[str]) -> None:
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     npz = os.path.expanduser(values.npz)
-    run = read_finished_run(values.run_dir, values.data_dir, "", values.round, read_trusted(values.trust_module))
+    trusted = read_trusted(values.trust_module)
+    run = read_finished_run(values.run_dir, values.data_dir, "", values.round, trusted, values.client_dir)
     if npz and run.config.standardize == CLIENT:
         raise FlagError(
             f"--npz={npz}: expected none, since each client of the run scales its features by its own numbers"

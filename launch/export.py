@@ -126,7 +126,7 @@ def _run(arguments: Sequence[str]) -> int:
     if request.web_page:
         check_page_request(request.io)  # before the run's data and models are looked at
     npz, trusted = os.path.expanduser(request.npz), read_trusted(request.trust_module)
-    run = read_finished_run(request.run_dir, request.data_dir, npz, request.round, trusted)
+    run = read_finished_run(request.run_dir, request.data_dir, npz, request.round, trusted, request.client_dir)
     if request.web_page:
         example_format = run.format
         is_classified = example_format.takes_tokens and example_format.labels.task != NEXT_TOKEN

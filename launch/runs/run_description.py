@@ -26,7 +26,9 @@ from launch.runs.run_folder import RunFolder
 from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS
 from launch.runs.tables import write_json
 from launch.settings.module_sums import list_changed, sum_run_modules
+from launch.settings.resuming import ASKED_ONCE
 from launch.settings.run_config import RunConfig, flag_values
+from launch.settings.typed_places import remember_places
 
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
 NUM_SHARES = "num_shares"  # of earlier versions: how many workers shared the clients of a round
@@ -94,15 +96,12 @@ def check_same_modules(folder: RunFolder, config: RunConfig) -> None:
 
 
 def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> None:
-    """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision."""
+    """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision.
+
+    Its places are recorded as the user's own: who evaluates the run later need not name them again.
+    """
     places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "client_dir", "npz", "data")}
-    requests = {
-        "resume": False,
-        "overwrite": False,
-        "trust_module": "",
-        "building_csv": "",
-    }  # asked for once, not to be repeated
-    stored = dataclasses.replace(config, run_dir=str(folder.path), **requests, **places)
+    stored = dataclasses.replace(config, run_dir=str(folder.path), **ASKED_ONCE, **places)
     modules = sum_run_modules(config)
     content = {
         "flags": flag_values(stored),
@@ -113,6 +112,7 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
     }
     (folder.path / CHECKSUMS_FILE).unlink(missing_ok=True)  # those of the run's end so far
     write_json(folder.config, content)
+    remember_places(vars(stored))
     folder.has_begun = True
 
 

@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from files.reading import read_regular
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.experiments import expand_experiments
@@ -12,7 +13,7 @@ from launch.settings.flag_fields import FlagField, can_hold, complete_stored_fla
 from launch.settings.flag_parsing import define_flags, read_flags, read_given, read_known
 from launch.settings.flagfiles import expand_flagfiles
 from launch.settings.renamed_flags import REMOVED, find_new_name, rename_stored_flags
-from launch.settings.resuming import CHANGEABLE_ON_RESUME
+from launch.settings.resuming import ASKED_ONCE, CHANGEABLE_ON_RESUME
 from launch.settings.run_checks import RUN_TO_RESUME
 from launch.settings.run_config import (
     CONFIG_FILE,
@@ -34,6 +35,7 @@ from launch.settings.setting_names import (
 )
 from launch.settings.suggestions import is_known_elsewhere, suggest_flags
 from launch.settings.trusted_modules import TRUST_FLAG, check_trusted, read_trusted
+from launch.settings.typed_places import check_places
 from tff_algos.settings.config_fields import ConfigError, is_own
 
 PROGRAM = "python -m launch.train"
@@ -147,6 +149,8 @@ def parse_config(argv: Sequence[str], base: Sequence[str] = ()) -> RunConfig:
     given = parse_given([*base, *argv])
     trusted = read_trusted(given.get(TRUST_FLAG, ""), given)
     stored = read_stored_flags(given["run_dir"], trusted) if given.get("resume") and given.get("run_dir") else {}
+    if stored:
+        check_places({name: value for name, value in stored.items() if name not in given}, given["run_dir"])
     for name in {"device", "compile"} & given.keys():
         if stored and given[name] == AUTO:  # it was settled when the run began
             given.pop(name)
@@ -205,7 +209,7 @@ def read_stored_flags(run_dir: str, trusted: Collection[str] = ()) -> dict[str, 
     damaged = [f"{name}={value}" for name, value in stored.items() if not can_hold(known[name], value)]
     if damaged:
         raise FlagError(f"--run_dir={run_dir}: its {CONFIG_FILE} is damaged ({', '.join(damaged)}); start a new run")
-    kept = {name: value for name, value in stored.items() if name not in ("resume", "overwrite", "run_dir", TRUST_FLAG)}
+    kept = {name: value for name, value in stored.items() if name not in ("run_dir", *ASKED_ONCE)}
     return complete_stored_flags(kept, known.values())
 
 
@@ -224,7 +228,7 @@ def _explain_no_run(path: pathlib.Path) -> str:
 def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:
     """What `config.json` holds under "flags"; None if there is no such file or it holds something else."""
     try:
-        stored = json.loads((pathlib.Path(run_dir) / CONFIG_FILE).read_text(encoding="utf-8"))["flags"]
+        stored = json.loads(read_regular(pathlib.Path(run_dir) / CONFIG_FILE))["flags"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return rename_stored_flags(stored) if isinstance(stored, dict) else None

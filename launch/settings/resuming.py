@@ -4,6 +4,9 @@
 PLACES = frozenset({"run_dir", "data_dir", "client_dir", "npz", "data", "building_csv", "workers", "ray_address"})
 REQUESTS = frozenset({"resume", "overwrite", "trust_module", "track", "run_page", "plot_formats", "plot_smoothing"})
 
+# What no run has from its records, with what stands there: asked for once, not to be repeated.
+ASKED_ONCE = {"resume": False, "overwrite": False, "trust_module": "", "building_csv": ""}
+
 # How often a run is kept and its shared models are measured.
 INTERVALS = frozenset({"rounds_per_checkpoint", "rounds_per_shared_evaluation"})
 

@@ -9,6 +9,7 @@ from launch.runtimes.runtime import READY_TIMEOUT_S
 from launch.settings.errors import FlagError
 from launch.settings.run_checks import check_ray_address
 from launch.settings.runtimes import RAY
+from launch.settings.typed_places import remember_places
 from launch.sweeps.node_run import NodeRun, Outcome, Request, pack, unpack
 from launch.sweeps.tasks import Task
 from tff_algos.settings.config_fields import ConfigError
@@ -72,6 +73,7 @@ class RayRun:
     def __init__(self, ray: Any, actor: Any, task: Task):
         self._ray, self._actor, self._task = ray, actor, task
         self._exit_code: int | None = None
+        remember_places(vars(task.config))  # the node that trains records it elsewhere
         task.log.parent.mkdir(parents=True, exist_ok=True)
         self._shown_bytes, self._unread = 0, b""
         arguments = tuple(each for each in task.arguments if not each.startswith("--run_dir="))

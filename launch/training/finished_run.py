@@ -41,6 +41,7 @@ from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.module_sums import list_changed, sum_modules, sum_run_modules
 from launch.settings.run_config import RunConfig, build_run_config, find_algorithm, flag_values
 from launch.settings.trusted_modules import list_modules
+from launch.settings.typed_places import check_places, remember_places
 from launch.training.federation import build_spec, load_federated_data
 from tff_algos.settings.config_fields import setting
 
@@ -133,6 +134,7 @@ class FinishedRun(NamedTuple):
 
         Raises:
           DatasetError: the data cannot be read, or are not those of the run.
+          FlagError: the run's records name a folder to be filled that the user has never typed.
         """
         own = {"npz": self.config.npz, FILES: self.config.data}.get(self.config.dataset)
         if own and not os.path.exists(os.path.expanduser(own)):
@@ -140,6 +142,8 @@ class FinishedRun(NamedTuple):
                 f"{own}: no such file, but {self.path} was trained on it; put it back, or name "
                 "the folder where it is now with --data_dir"
             )
+        # A finished run goes to no cluster again.
+        check_places(vars(dataclasses.replace(self.config, ray_address="")), str(self.path))
         data = load_federated_data(self.config)
         if self.data.get("digest", data.digest) != data.digest:
             on_new = f"; on the new one: python -m launch.evaluate --run_dir={self.path} --npz={own}"
@@ -162,13 +166,19 @@ class FinishedRunFlags:
         LAST, "Models of the run's last round, or of its best, see --keep_best of launch.train.", choices=(LAST, BEST)
     )
     data_dir: str = setting("", "Where the data set's files are now; empty: where the run found them.")
+    client_dir: str = setting("", "Folder of the client files; empty: where the run kept them.")
     trust_module: str = setting(
         "", "Modules of yours that the run names and that may be imported, with commas between them."
     )
 
 
 def read_finished_run(
-    run_dir: str, data_dir: str = "", npz: str = "", of_round: str = LAST, trusted: Collection[str] = ()
+    run_dir: str,
+    data_dir: str = "",
+    npz: str = "",
+    of_round: str = LAST,
+    trusted: Collection[str] = (),
+    client_dir: str = "",
 ) -> FinishedRun:
     """Reads a run folder back.
 
@@ -178,6 +188,7 @@ def read_finished_run(
       npz: where the user's own file is now, if it has another name as well.
       of_round: LAST or BEST, whose models are wanted.
       trusted: the modules that may be imported if the run names them, see `launch.settings.trusted_modules`.
+      client_dir: where client files go; "" for where the run kept them.
 
     Raises:
       FlagError: there is no run in that folder, its algorithm is the user's own and cannot be used, it has kept no best
@@ -188,7 +199,9 @@ def read_finished_run(
     stored = read_stored_flags(run_dir, trusted)
     if npz and stored["dataset"] != "npz":
         raise FlagError(f"--npz={npz}: the run was trained on {stored['dataset']}; expected --data_dir for its files")
-    config = build_run_config({**stored, **_move_data(stored, data_dir), **({"npz": npz} if npz else {})})
+    typed = {name: value for name, value in (("npz", npz), ("client_dir", client_dir)) if value}
+    config = build_run_config({**stored, **_move_data(stored, data_dir), **typed})
+    remember_places({"data_dir": data_dir, "client_dir": client_dir})
     path = pathlib.Path(run_dir)
     keep_inside(path)
     with contextlib.suppress(OSError):  # of a folder that may only be read

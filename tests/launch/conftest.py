@@ -13,6 +13,7 @@ import pytest
 from launch.runs.run_description import describe_data
 from launch.runs.tables import write_json, write_table
 from launch.settings.run_config import build_run_config, flag_values
+from launch.settings.typed_places import remember_places
 
 LISTEN = "0A"  # the state's number in /proc/net/tcp
 
@@ -70,6 +71,7 @@ def write_finished_run():
         for name, model_spec in models.items():
             save_model(model_spec, initialize_weights(model_spec, config.seed), run_dir / "models" / name)
         write_json(run_dir / "config.json", {"flags": flag_values(config), "data": described})
+        remember_places(flag_values(config))
         own = {"teachers_test_accuracy": {"teacher_0": 0.1}} if "teacher_0" in models else {}
         write_json(run_dir / "summary.json", {"rounds": config.rounds, config.algo: own})
         clients = [[client.name, str(client.num_train), "global"] for client in data.clients]

@@ -1,0 +1,158 @@
+"""A run folder of a stranger names no place that is filled, asked or waited at, unless the user has typed it."""
+
+import json
+import os
+
+import pytest
+
+from launch.settings import typed_places
+from launch.settings.errors import FlagError
+from launch.settings.flags import parse_config, read_stored_flags
+from launch.settings.run_config import build_run_config, flag_values
+from launch.settings.typed_places import check_places, remember_places
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """The folder of a user who has typed nothing yet."""
+    monkeypatch.setattr(typed_places, "_typed", set())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("FL_DATA_DIR", raising=False)
+    return tmp_path / "cache" / "federated_suite"
+
+
+def start_another_process(monkeypatch):
+    monkeypatch.setattr(typed_places, "_typed", set())
+
+
+def is_right(**stored):
+    try:
+        check_places({"dataset": "digits", **stored}, "run")
+    except FlagError as error:
+        (name,) = stored.keys() - {"runtime", "dataset", "smoke"}
+        assert f"its config.json names --{name}={stored[name]}, " in str(error) and "\n" not in str(error)
+        return False
+    return True
+
+
+def test_a_folder_that_only_the_records_name_is_refused_and_not_made(tmp_path):
+    with pytest.raises(FlagError, match=r"--run_dir=run: .* add --client_dir=\S+/autostart this once, or name another"):
+        check_places({"client_dir": str(tmp_path / "autostart")}, "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_typed_once_is_known_from_then_on_however_it_is_spelled(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    remember_places({"client_dir": "mine", "data_dir": "", "npz": "x.npz", "ray_address": "auto"})
+    start_another_process(monkeypatch)
+    for spelling in ("mine", "~/mine", f"{tmp_path}/mine/", f"{tmp_path}/other/../mine", "link"):
+        assert is_right(client_dir=spelling)
+    for spelling in ("mine/inner", "~/min", "..", "~", "mine\0"):
+        assert not is_right(client_dir=spelling)
+    assert not is_right(data_dir="mine", dataset="mnist")  # another flag
+    record = tmp_path / "cache" / "federated_suite" / "typed_places" / "typed.json"
+    assert json.loads(record.read_text()) == [["client_dir", str(tmp_path / "mine")]]
+
+
+def test_a_link_that_leads_elsewhere_since_is_another_place(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    remember_places({"client_dir": str(tmp_path / "link")})
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to(tmp_path / "precious")
+    assert not is_right(client_dir=str(tmp_path / "link"))
+
+
+def test_the_cache_is_the_users_own_and_what_only_looks_so_is_not(tmp_path, cache):
+    cache.mkdir(parents=True)
+    (cache / "out").symlink_to(tmp_path / "precious")
+    assert is_right(client_dir="") and is_right(client_dir=f"{cache}/shards")
+    for outside in (f"{cache}/../x", f"{cache}_2/x", f"{cache}/out", f"{cache}/out/x"):
+        assert not is_right(client_dir=outside)
+
+
+def test_downloads_go_to_no_folder_of_a_stranger(tmp_path, monkeypatch):
+    place = str(tmp_path / "data")
+    assert not is_right(data_dir=place, dataset="mnist")
+    assert is_right(data_dir=place, dataset="digits")  # which has no files
+    assert is_right(data_dir=place, dataset="mnist", smoke=True)  # nor have random numbers
+    monkeypatch.setenv("FL_DATA_DIR", place)
+    assert is_right(data_dir=place, dataset="mnist")
+    assert not is_right(client_dir=place)
+
+
+def test_no_cluster_of_a_stranger_is_joined():
+    assert is_right(ray_address="192.0.2.7:6379", runtime="in_process")  # which asks none
+    for address, known in (("", True), ("auto", True), ("local", True), ("192.0.2.7:6379", False)):
+        assert is_right(ray_address=address, runtime="ray") is known
+    remember_places({"ray_address": "192.0.2.7:6379"})
+    assert is_right(ray_address="192.0.2.7:6379", runtime="ray")
+    assert not is_right(ray_address="192.0.2.8:6379", runtime="ray")
+
+
+@pytest.mark.parametrize("name", ["data", "npz", "device_profiles"])
+def test_data_are_read_where_reading_ends(tmp_path, name):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    (tmp_path / "file").write_text("x")
+    for place in ("/dev/zero", "/proc/uptime", "/proc", "/", "pipe", "link"):
+        assert not is_right(**{name: str(tmp_path / place)})
+    for place in ("file", "", "gone", "nul\0"):  # what cannot be opened, its reader names
+        assert is_right(**{name: str(tmp_path / place)})
+
+
+@pytest.mark.parametrize("content", ["", "[[", "3", "[3]", '[["client_dir"]]', '[["a", 1]]', "[" * 10**5, b"\xff"])
+def test_a_damaged_record_is_an_empty_one_and_written_anew(tmp_path, cache, monkeypatch, content):
+    record = cache / "typed_places" / "typed.json"
+    record.parent.mkdir(parents=True)
+    record.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert not is_right(client_dir=str(tmp_path / "mine"))
+    remember_places({"client_dir": str(tmp_path / "mine")})
+    start_another_process(monkeypatch)
+    assert is_right(client_dir=str(tmp_path / "mine"))
+
+
+def test_the_record_is_bounded_and_keeps_what_is_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(typed_places, "MOST_RECORDED", 2)
+    for name in ("a", "b", "d"):
+        (tmp_path / name).mkdir()
+    for name in ("a", "gone", "b", "a", "d"):
+        remember_places({"client_dir": str(tmp_path / name)})
+    start_another_process(monkeypatch)
+    assert [name for name in ("a", "gone", "b", "d") if is_right(client_dir=str(tmp_path / name))] == ["a", "d"]
+
+
+def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
+    remember_places({"client_dir": str(tmp_path / "mine")})
+    assert is_right(client_dir=str(tmp_path / "mine"))
+
+
+def write_run(folder, **flags):
+    folder.mkdir()
+    stored = {**flag_values(build_run_config({"algo": "fedavg"})), **flags}
+    (folder / "config.json").write_text(json.dumps({"flags": stored}))
+    return [f"--run_dir={folder}", "--resume"]
+
+
+def test_a_resumed_run_asks_for_the_flag_unless_it_is_given(tmp_path):
+    resume, place = write_run(tmp_path / "run", client_dir=str(tmp_path / "x")), f"--client_dir={tmp_path / 'y'}"
+    with pytest.raises(FlagError, match=f"names --client_dir={tmp_path / 'x'}"):
+        parse_config(resume)
+    assert parse_config([*resume, place]).client_dir == str(tmp_path / "y")
+
+
+def test_a_resumed_run_waits_at_no_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FlagError, match=r"names --device_profiles=\S+/pipe, a pipe, a device"):
+        parse_config(write_run(tmp_path / "run", device_profiles=str(tmp_path / "pipe")))
+    os.mkfifo(tmp_path / "run" / "pipe")
+    os.replace(tmp_path / "run" / "pipe", tmp_path / "run" / "config.json")
+    with pytest.raises(FlagError, match=r"no valid config\.json"):
+        read_stored_flags(str(tmp_path / "run"))
+
+
+def test_no_record_has_a_table_written(tmp_path):
+    write_run(tmp_path / "run", dataset="building", building_csv=str(tmp_path / "precious"))
+    assert read_stored_flags(str(tmp_path / "run"))["building_csv"] == ""
