@@ -69,8 +69,8 @@ def check_places(stored: Mapping[str, Any], run_dir: str) -> None:
         place = _find_place(name, stored.get(name)) if _is_used(name, stored) else ""
         if place and not _is_trusted(name, place):
             raise FlagError(
-                f"--run_dir={run_dir}: its config.json names --{name}={stored[name]}, which you have never "
-                f"trained with (or by an earlier version, which kept no record); if you trust it, add "
+                f"--run_dir={run_dir}: its config.json names --{name}={stored[name]}, which no run of "
+                "yours is known to use (earlier versions kept no record); if you trust it, add "
                 f"--{name}={stored[name]} this once, or name another"
             )
     for name in READ:

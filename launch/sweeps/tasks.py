@@ -57,7 +57,8 @@ def is_finished(task: Task) -> bool:
 
     Raises:
       RunFolderError: the run folder holds a run with other settings, which training would not go on with, or a finished
-        one of other data or code.
+        one of other data or code; or something is left to do, but the folder or the log is a link, which nobody has
+        typed, to what may be another run.
     """
     other = _find_other_settings(task.run_dir, task.config)
     if other:
@@ -67,7 +68,11 @@ def is_finished(task: Task) -> bool:
     is_over = _has_finished(task.run_dir, task.config)
     if change := task.present.find_change(task.run_dir, task.config, is_over):
         raise RunFolderError(f"{task.run_dir}: a run {change}; choose another --runs_dir, or move it away")
-    return is_over or any(_is_kept(runs / task.place, task) for runs in task.finished)
+    is_over = is_over or any(_is_kept(runs / task.place, task) for runs in task.finished)
+    for path in (task.run_dir, task.log):
+        if not is_over and path.is_symlink():
+            raise RunFolderError(f"{path}: is a symbolic link, by which a sweep trains nothing; remove it")
+    return is_over
 
 
 def _is_kept(place: RunPath, task: Task) -> bool:

@@ -12,6 +12,7 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from files.locks import open_lock_file
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import list_other_settings
 from launch.settings.flags import FlagError
@@ -40,7 +41,10 @@ def check_installed() -> None:
 def hold_folder(folder: pathlib.Path) -> Iterator[None]:
     """Keeps other searches out of the folder. The kernel lets it go however this process ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / LOCK_FILE, "w") as lock:
+    for name in (JOURNAL, LOCK_FILE):  # both are written where they lie, and somebody else may have made the folder
+        if (folder / name).is_symlink():
+            raise RunFolderError(f"{folder}: its {name} is a symbolic link, no file of a search; remove it")
+    with open_lock_file(folder / LOCK_FILE) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
