@@ -86,8 +86,12 @@ def read_details(runs: Sequence[ComparedRun], chosen: Sequence[int]) -> dict[int
 
 
 def list_plots(run: ComparedRun) -> list[pathlib.Path]:
-    """The PNG files of a run by name, its progress by round first; archives hold none."""
-    paths = find_files(run.path / PLOTS, "*.png") if is_on_disk(run) else ()
+    """The PNG files of a run by name, its progress by round first; archives hold none.
+
+    What a link brings in is left out: the picture may be the user's own, and the page go to others.
+    """
+    paths = find_files(run.path / PLOTS, "*.png") if is_on_disk(run) else []
+    paths = [path for path in paths if path.resolve().is_relative_to(run.path.resolve())]
     return sorted(paths, key=lambda path: (path.name != FIRST_PLOT, path.name))
 
 

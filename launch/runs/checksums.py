@@ -50,7 +50,7 @@ def check_sums(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str] = RECO
       RunFolderError: a file has changed, is a link out of the folder or no regular one, or the sums cannot be read.
     """
     path = run_dir / CHECKSUMS_FILE
-    _check_inside(run_dir, (CHECKSUMS_FILE, *names))
+    check_inside(run_dir, (CHECKSUMS_FILE, *names))
     try:
         if not path.exists():
             return
@@ -66,7 +66,8 @@ def check_sums(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str] = RECO
         )
 
 
-def _check_inside(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str]) -> None:
+def check_inside(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str]) -> None:
+    """Raises RunFolderError if one of these files of a run lies elsewhere, by a link, or is no regular one."""
     if isinstance(run_dir, pathlib.Path):
         folder = run_dir.resolve()
         for path in (run_dir / name for name in names):

@@ -17,12 +17,13 @@ import numpy as np
 
 from datasets.errors import DatasetError
 from files.reading import find_files, read_regular
-from launch.runs.checksums import check_sums
+from launch.runs.checksums import check_inside, check_sums
 from launch.runs.columns import (
     ARRAYS_DIGEST,
     CONFIG_FILE,
     DEVICES,
     DIGEST,
+    EXPORT_REPORT,
     OWN_MODULES,
     ROUND,
     SOURCE_DIGEST,
@@ -215,6 +216,7 @@ def read_settings(run_dir: RunPath) -> Settings:
     """
     try:
         check_sums(run_dir)
+        check_inside(run_dir, [EXPORT_REPORT])  # which has no sum
     except RunFolderError as error:
         raise RunRecordError(str(error)) from None
     config = read_config(run_dir)

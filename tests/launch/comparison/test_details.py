@@ -50,3 +50,9 @@ def test_only_the_first_events_are_shown(runs, monkeypatch):
 def test_clients_fill_the_room_run_by_run(runs, monkeypatch):
     monkeypatch.setattr(details, "MOST_CLIENT_CELLS", 2 * 16 + 15)  # a run has 4 columns of 4 clients
     assert choose_client_tables(runs) == [True, True, False, False, False, False]
+
+
+def test_no_picture_of_the_users_own_goes_into_the_page_by_a_link(runs, tmp_path):
+    (tmp_path / "private.png").write_bytes(b"mine")
+    (runs[0].path / "plots" / "z.png").symlink_to(tmp_path / "private.png")
+    assert list(read_details(runs, [0])[0].pictures) == ["by_round.png"]

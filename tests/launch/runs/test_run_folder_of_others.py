@@ -86,7 +86,7 @@ def test_nobody_waits_at_a_pipe(tmp_path, mine, name):
         RunFolder(mine, is_new=False)
 
 
-@pytest.mark.parametrize("name", ["config.json", "metrics.csv", "timing.csv", "checksums.sha256"])
+@pytest.mark.parametrize("name", ["config.json", "metrics.csv", "timing.csv", "checksums.sha256", "export/report.csv"])
 def test_a_comparison_waits_at_none(mine, name):
     (mine / name).unlink(missing_ok=True)
     os.mkfifo(mine / name)
