@@ -1,6 +1,7 @@
 """What a person sees of a long run: one moving line on a terminal, plain lines elsewhere."""
 
 import contextlib
+import contextvars
 import sys
 import threading
 import time
@@ -9,6 +10,8 @@ from collections.abc import Callable, Iterator
 from tqdm import tqdm
 
 FIRST_WAIT_S = 4.0
+# Of the thread that asked for it alone: `sys.stdout` is the whole program's.
+_is_silent: contextvars.ContextVar[bool] = contextvars.ContextVar("is_silent", default=False)
 
 
 def format_duration(seconds: float) -> str:
@@ -21,8 +24,20 @@ def format_duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+@contextlib.contextmanager
+def be_silent() -> Iterator[None]:
+    """Inside, this thread neither says anything nor shows progress; what others print, and other threads say, stays."""
+    token = _is_silent.set(True)
+    try:
+        yield
+    finally:
+        _is_silent.reset(token)
+
+
 def say(line: str) -> None:
     """Prints a line at once, above a progress line if there is one."""
+    if _is_silent.get():
+        return
     with tqdm.external_write_mode(file=sys.stdout):
         print(line, flush=True)
 
@@ -41,7 +56,8 @@ def say_while_waiting(what: str, first_s: float = FIRST_WAIT_S) -> Iterator[None
                 return
             next_s *= 2
 
-    thread = threading.Thread(target=tell, daemon=True)
+    # A thread begins without what this one has set.
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(tell,), daemon=True)
     thread.start()
     try:
         yield
@@ -71,7 +87,7 @@ class Progress:
         self._title, self._format = title, format_value
         self._start_s = time.perf_counter()
         self._bar = None
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not _is_silent.get():
             layout = "{desc} |{bar}| {n_fmt}/{total_fmt}{postfix}"
             self._bar = tqdm(total=rounds, initial=done, desc="round", bar_format=layout, file=sys.stderr)
 

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 
 import psutil
@@ -14,6 +15,10 @@ from launch.runtimes import eager_tensors
 from launch.runtimes.quick_import import import_quickly
 
 READY_TIMEOUT_S = 30.0
+# Descriptor 2 is the whole program's: two blocks that overlap would leave it where the first one had sent it.
+_quiet = threading.RLock()
+_num_quiet = 0  # blocks that are entered
+_forked_from = 0  # the process that had TensorFlow's threads, of which this one has none; 0 where there is no such
 
 
 class WorkerError(RuntimeError):
@@ -45,6 +50,28 @@ class Runtime:
         return 0
 
 
+def check_not_forked() -> None:
+    """Raises WorkerError in a process that was forked from one in which TensorFlow had begun to compute.
+
+    A fork copies no threads, so that TensorFlow, which waits for its own, would hang for ever.
+    """
+    if _forked_from:
+        raise WorkerError(
+            f"TensorFlow runs in process {_forked_from}, which this one was forked from, and cannot go on here; start "
+            f'processes by multiprocessing.get_context("spawn"), or fork before the first run'
+        )
+
+
+def _note_fork() -> None:
+    """In a child: whether its parent had what a fork breaks."""
+    global _forked_from
+    context = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
+    if _num_quiet or getattr(context, "_initialized", False):  # not what imported TensorFlow and no more
+        _forked_from = _forked_from or os.getppid()
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
 TEMPORARY_BYTES = 2**20  # what its libraries write there at least: the source of what AutoGraph makes
 
 
@@ -53,24 +80,42 @@ def quiet_tensorflow(log_path: str) -> Iterator[None]:
     """Imports TensorFlow; what its libraries print to stderr on loading, and in the block, goes to `log_path` instead.
 
     Later messages of its C++ code are switched off, unless TF_CPP_MIN_LOG_LEVEL is set already: errors reach Python
-    anyway. Notices of deprecation are switched off, too: Keras's own layers cause them whenever TFF traces them.
+    anyway. Notices of deprecation are switched off, too: Keras's own layers cause them whenever TFF traces them. Of
+    several threads one is in such a block at a time.
+
+    Raises:
+      WorkerError: see `check_not_forked`.
     """
+    global _num_quiet
+    check_not_forked()
     check_temporary_folder()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with _quiet:
+        _num_quiet += 1
+        try:
+            with _send_errors_to(log_path):
+                import_quickly("tensorflow")
+                eager_tensors.set_nothing_aside()
+                yield
+        finally:
+            _num_quiet -= 1
+            logging.getLogger("tensorflow").addFilter(_is_no_deprecation)
+
+
+@contextlib.contextmanager
+def _send_errors_to(log_path: str) -> Iterator[None]:
+    """Inside, what anything writes to stderr goes to the end of a file."""
     sys.stderr.flush()
     # The libraries write to file descriptor 2 itself, so that replacing `sys.stderr` would not catch it.
     stderr_copy = os.dup(2)
     try:
         with open(log_path, "ab") as log:
             os.dup2(log.fileno(), 2)
-        import_quickly("tensorflow")
-        eager_tensors.set_nothing_aside()
         yield
     finally:
         sys.stderr.flush()
         os.dup2(stderr_copy, 2)
         os.close(stderr_copy)
-        logging.getLogger("tensorflow").addFilter(_is_no_deprecation)
 
 
 def check_temporary_folder() -> None:

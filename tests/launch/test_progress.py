@@ -1,6 +1,9 @@
 """What a person sees of a run."""
 
 import io
+import sys
+import threading
+import time
 
 import pytest
 
@@ -49,6 +52,27 @@ def test_one_line_that_moves_on_a_terminal(monkeypatch, capsys, clock):
     assert "2/2" in terminal.getvalue()
     assert "test accuracy 0.7500" in terminal.getvalue()
     assert terminal.getvalue().count("\n") == 1
+
+
+def test_one_thread_is_silent_and_others_are_not(monkeypatch, capsys):
+    """What the silent one waits for is said by a thread of its own."""
+    before = sys.stdout
+    with progress.be_silent():
+        progress.say("not said")
+        with progress.say_while_waiting("not said", first_s=0.001):
+            time.sleep(0.05)
+        other = threading.Thread(target=progress.say, args=("said by another",))
+        other.start()
+        other.join()
+        print("printed")
+        assert sys.stdout is before
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+        shown = progress.Progress(rounds=1)
+        shown.update(1, 0.5)
+        shown.close()
+    progress.say("said")
+    out, err = capsys.readouterr()
+    assert out.splitlines() == ["said by another", "printed", "said"] and err == ""
 
 
 def test_what_takes_long_is_said_until_it_is_over(capsys):

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 
 from launch.runtimes.runtime import Runtime, quiet_tensorflow
 
@@ -29,6 +30,31 @@ def test_notices_of_deprecation_are_switched_off_and_other_warnings_are_not(tmp_
     logger.warning("something else")
     logger.removeHandler(handler)
     assert [record.getMessage() for record in handler.buffer] == ["something else"]
+
+
+def test_two_threads_leave_the_standard_error_as_it_was(tmp_path):
+    """The second would enter while the first is inside, and leave last: descriptor 2 would stay the first one's log."""
+    before = os.fstat(2)
+    is_inside, may_leave = threading.Event(), threading.Event()
+
+    def be_first():
+        with quiet_tensorflow(str(tmp_path / "first.log")):
+            is_inside.set()
+            may_leave.wait(10)
+
+    def be_second():
+        with quiet_tensorflow(str(tmp_path / "second.log")):
+            pass
+
+    threads = [threading.Thread(target=each) for each in (be_first, be_second)]
+    threads[0].start()
+    assert is_inside.wait(60)
+    threads[1].start()
+    threads[1].join(0.1)
+    may_leave.set()
+    for thread in threads:
+        thread.join()
+    assert (os.fstat(2).st_dev, os.fstat(2).st_ino) == (before.st_dev, before.st_ino)
 
 
 def test_memory_of_a_worker_is_its_own_and_nothing_without_one():
