@@ -175,12 +175,23 @@ def convert_examples(path: str, key: str, x: np.ndarray, layout: str, client: np
       DatasetError: the layout is not of this shape; NaN, infinity, or a number that float32 cannot hold.
     """
     dtype = "int32" if layout == TOKENS else "float32"
-    stored = x if x.dtype == np.uint8 else _convert(path, key, x, dtype, client)
+    stored = x if x.dtype == np.uint8 else convert_values(path, key, x, dtype, client)
     return arrange(stored, layout, f"{path}: {key}")
 
 
-def _convert(path: str, key: str, x: np.ndarray, dtype: str, client: np.ndarray | None = None) -> np.ndarray:
-    """Examples in a dtype that a model takes. Raises DatasetError: it cannot hold one; the first is named."""
+def convert_values(path: str, key: str, x: np.ndarray, dtype: str, client: np.ndarray | None = None) -> np.ndarray:
+    """Examples in a dtype that a model takes.
+
+    Args:
+      path: where they come from, for errors.
+      key: the array's name there.
+      x: numbers, shape (examples, ...).
+      dtype: "float32", "int32" or "uint8".
+      client: whose each example is, for errors.
+
+    Raises:
+      DatasetError: the dtype cannot hold one, or it is NaN or infinite; the first is named.
+    """
     with np.errstate(over="ignore", invalid="ignore"):  # what does not fit becomes another number, and is found
         converted = x.astype(dtype)
     is_wrong = ~np.isfinite(converted) if dtype == "float32" else (converted != x) | (converted < 0)
@@ -228,7 +239,7 @@ def read_examples(path: str, example_format: ExampleFormat, layout: str = AUTO) 
     if not len(x) or len(y) != len(x):
         raise DatasetError(f"{path}: {len(x)} examples and {len(y)} labels, expected one label for each example")
     check_examples(path, keys[0], x)
-    x = _convert(path, keys[0], x, example_format.input_dtype)
+    x = convert_values(path, keys[0], x, example_format.input_dtype)
     shape, given, class_names = example_format.input_shape, x.shape[1:], read_class_names(path, arrays)
     with contextlib.suppress(DatasetError):  # the layout of the data set; its axes may have been arranged already
         arranged = arrange(x, resolve_layout(layout, given, x.dtype == np.uint8), path)

@@ -12,26 +12,31 @@ Every flag of `launch.train` is an argument of the same name. Imports no TensorF
 import contextlib
 import dataclasses
 import functools
-import hashlib
 import io
 import os
 import pathlib
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from datasets.npz import ARRAYS
 from files.writing import write_whole
+from launch.given_data import COLUMN_FLAGS, place_data, quote_name
+from launch.given_examples import read_examples
+from launch.progress import be_silent
 from launch.runs import columns
 from launch.runs.errors import RunFolderError
-from launch.runs.run_folder import RUNS, make_next_folder
+from launch.runs.run_folder import make_next_folder
 from launch.runs.run_records import RunRecordError, read_json, read_settings
+from launch.runs.shown_text import decode_cell
 from launch.runs.tables import iterate_whole_lines
+from launch.runtimes.runtime import WorkerError, check_not_forked
+from launch.settings.data_flags import CLIENT
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
-from launch.settings.run_config import flag_values
+from launch.settings.run_config import RunConfig, flag_values
 from launch.settings.trusted_modules import list_modules, read_trusted
 from launch.training.finished_run import LAST, FinishedRun, choose_models, read_finished_run
 
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
 
 GLOBAL = "global"
 OWN_OBJECTS = ("model", "teacher_model")  # flags that take a function of the caller's
-DATA_FOLDER = RUNS / "data"  # where arrays and tables lie that `fit` was given
+_training = threading.Lock()  # TensorFlow's seeds and TFF's context are the process's: one run at a time
 
 
 class Run:
@@ -75,12 +80,12 @@ class Run:
 
     @functools.cached_property
     def clients(self) -> pd.DataFrame:
-        """`clients.csv`: a row a client."""
-        return self._read_table(columns.CLIENTS_FILE)
+        """`clients.csv`: a row a client; names are texts, exactly as in the data."""
+        return self._read_table(columns.CLIENTS_FILE, columns.CLIENT_NAMES)
 
     @functools.cached_property
     def events(self) -> pd.DataFrame:
-        """`events.csv`: what single devices did, of the algorithms that record it."""
+        """`events.csv`: what single devices did, of the algorithms that record it; `client` is the row in `clients`."""
         return self._read_table(columns.EVENTS_FILE)
 
     @functools.cached_property
@@ -106,12 +111,13 @@ class Run:
         """
         return self._load(name)[1]
 
-    def predict(self, x: np.ndarray, name: str = "", batch_size: int = 256) -> np.ndarray:
+    def predict(self, x: np.ndarray | pd.DataFrame, name: str = "", batch_size: int = 256) -> np.ndarray:
         """What a model of the run says of examples.
 
         Args:
           x: examples as the run's data has them before preprocessing (pixels 0..255, unscaled features), shape
-            (examples, *shape of an example).
+            (examples, *shape of an example); or a table with the columns that the run has learned from, in any order,
+            texts as texts. Its other columns and its index are left out.
           name: as in `load_model`.
           batch_size: examples at a time.
 
@@ -120,14 +126,16 @@ class Run:
           is a regression.
 
         Raises:
-          ValueError: the examples have another shape than those of the run.
+          FlagError: the examples are not those of the run: another shape or kind of numbers, a value or a column that
+            is missing, a text that training did not have.
         """
+        if self.flags.get("standardize") == CLIENT:
+            raise FlagError(
+                f"x: each client of the run scales its features by its own numbers (--standardize={CLIENT}), which "
+                "other examples do not have; scale them so, and give them to load_model()"
+            )
+        x = read_examples(x, self._finished.format)
         spec, model = self._load(name)
-        x, shape = np.asarray(x), tuple(spec.format.input_shape)
-        without_channel = shape[:-1] if shape[-1] == 1 else shape
-        if x.shape[1:] not in (shape, without_channel):
-            raise ValueError(f"x: expected shape (examples, {', '.join(map(str, without_channel))}), got {x.shape}")
-        x = x.reshape(len(x), *shape)
         parts = [
             spec.task.restore(np.asarray(model(spec.preprocess(x[start : start + batch_size]), training=False)))
             for start in range(0, len(x), batch_size)
@@ -140,6 +148,7 @@ class Run:
 
     def _load(self, name: str) -> tuple["ModelSpec", "tf.keras.Model"]:
         run = self._finished
+        _check_process()
         name = name or (self.models[0] if len(self.models) == 1 else GLOBAL)
         choose_models(run, name)
         from launch.runtimes.runtime import quiet_tensorflow
@@ -153,12 +162,18 @@ class Run:
         model.set_weights(load_weights(spec, run.find_model_folders()[name]))
         return spec, model
 
-    def _read_table(self, name: str) -> pd.DataFrame:
+    def _read_table(self, name: str, texts: Collection[str] = ()) -> pd.DataFrame:
+        """A table, of which the columns `texts` hold names, whatever these look like."""
         path = self.path / name
         if not path.is_file():
             raise RunFolderError(f"{path}: no such table; the run is not that far, or its algorithm writes none")
         with path.open(newline="", encoding="utf-8") as file:
-            return pd.read_csv(io.StringIO("".join(iterate_whole_lines(file))))
+            content = "".join(iterate_whole_lines(file))
+        table = pd.read_csv(io.StringIO(content), converters=dict.fromkeys(texts, decode_cell))
+        for column in table.columns.difference(texts):
+            if table[column].dtype == object:
+                table[column] = table[column].map(decode_cell, na_action="ignore")
+        return table.rename(columns=decode_cell)
 
 
 def load_run(run_dir: str | os.PathLike, trust_module: str = "", round: str = LAST) -> Run:
@@ -208,12 +223,43 @@ def fit(
       ValueError: of a subclass whose message is one line: a wrong flag, or data or a model that cannot be used.
       RunStopped: the run ended early; the message says how to go on.
     """
+    _check_process()
     given = {**flags, **({} if model is None else {"model": model}), "algo": algo}
-    named, contents = _place_data(data)
+    named, contents = place_data(data, flags)
     given |= named
     config = parse_config([_spell(name, value) for name, value in given.items() if value is not None])
-    for path, content in contents.items():  # only now: a wrong flag leaves nothing behind
-        _keep(path, content)
+    with _train_alone():
+        for path, content in contents.items():  # only now: a wrong flag leaves nothing behind
+            _keep(path, content)
+        config = _train(config, verbose)
+    trusted = list_modules(flag_values(config))  # the caller has named them
+    return Run(pathlib.Path(config.run_dir), ",".join(trusted))
+
+
+def _check_process() -> None:
+    """Raises FlagError in a process that TensorFlow cannot run in."""
+    try:
+        check_not_forked()
+    except WorkerError as error:
+        raise FlagError(str(error)) from None
+
+
+@contextlib.contextmanager
+def _train_alone() -> Iterator[None]:
+    """Raises FlagError while another thread trains."""
+    if not _training.acquire(blocking=False):
+        raise FlagError(
+            "fit: another fit of this process is still training, expected one at a time; wait for it, or train in "
+            'processes of their own, started by multiprocessing.get_context("spawn")'
+        )
+    try:
+        yield
+    finally:
+        _training.release()
+
+
+def _train(config: RunConfig, verbose: bool) -> RunConfig:
+    """Trains, in a new folder if the config names none; returns the config with the folder."""
     made = None
     if not config.run_dir:
         made = make_next_folder(config)
@@ -221,14 +267,13 @@ def fit(
     from launch.training.training_run import run_training
 
     try:
-        with contextlib.nullcontext() if verbose else contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.nullcontext() if verbose else be_silent():
             run_training(config)
     finally:
         if made is not None:
             with contextlib.suppress(OSError):  # it holds a run by now, or is gone
                 made.rmdir()
-    trusted = list_modules(flag_values(config))  # the caller has named them
-    return Run(pathlib.Path(config.run_dir), ",".join(trusted))
+    return config
 
 
 def _spell(name: str, value: Any) -> str:
@@ -242,42 +287,9 @@ def _spell(name: str, value: Any) -> str:
             raise FlagError(f"--{name}: expected a function with a name at the top of its module")
         return f"--{name}={value.__module__}:{value.__qualname__}"
     if isinstance(value, list | tuple):
-        return f"--{name}={','.join(map(str, value))}"
+        listed = map(quote_name, map(str, value)) if name in COLUMN_FLAGS else map(str, value)
+        return f"--{name}={','.join(listed)}"
     return f"--{name}={value}"
-
-
-def _place_data(
-    data: str | os.PathLike | pd.DataFrame | Mapping[str, Any] | None,
-) -> tuple[dict[str, str], dict[pathlib.Path, bytes]]:
-    """The flags that name the data, and by its path what is still to be written, of data in memory."""
-    if data is None:
-        return {}, {}
-    if isinstance(data, str | os.PathLike):
-        return {"data": os.fspath(data)}, {}
-    if isinstance(data, pd.DataFrame):
-        content = data.to_csv(index=False).encode()
-        path = _name_file(content, ".csv")
-        return {"data": str(path)}, {path: content}
-    if not isinstance(data, Mapping):
-        kind = type(data).__name__
-        raise FlagError(f'data: expected a path, a pandas table or arrays such as {{"x": ..., "y": ...}}, got {kind}')
-    if unknown := [name for name in data if name not in ARRAYS]:
-        raise FlagError(f"data: expected arrays of the names {', '.join(ARRAYS)}, got {unknown[0]!r}")
-    buffer = io.BytesIO()
-    np.savez(buffer, **{name: _as_array(name, values) for name, values in data.items()})
-    path = _name_file(buffer.getvalue(), ".npz")
-    return {"dataset": "npz", "npz": str(path)}, {path: buffer.getvalue()}
-
-
-def _as_array(name: str, values: Any) -> np.ndarray:
-    try:
-        return np.asarray(values)
-    except ValueError as error:  # rows of several lengths
-        raise FlagError(f"data: {name} is no array ({error})") from None
-
-
-def _name_file(content: bytes, ending: str) -> pathlib.Path:
-    return DATA_FOLDER.resolve() / f"{hashlib.sha256(content).hexdigest()[:16]}{ending}"
 
 
 def _keep(path: pathlib.Path, content: bytes) -> None:

@@ -66,6 +66,8 @@ LAUNCH_PARTS = {
     "terminal": {"runs"},
     "settings": {"progress"},
     "runtimes": {"library_versions", "arenas", "progress"},
+    "given_data": {"runs", "settings"},
+    "given_examples": {"given_data", "settings"},
     "runs": {"library_versions", "progress", "settings"},
     "completion": {"settings", "command_line"},
     "command_line": {"progress", "settings", "runs", "stop_signals", "temporary_folder", "terminal"},

@@ -75,7 +75,7 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
     files = files or find_arrow_files(path)
     with _open_file(files[0].path) as (schema, _):
         pass
-    from datasets.tables.arrow_cells import convert_column, is_block_type
+    from datasets.tables.arrow_cells import convert_column, is_block_type, is_ordered_text
 
     columns = tuple(schema.names)
     twice = [name for name in columns if columns.count(name) > 1]
@@ -104,7 +104,8 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
     names = told or (read_class_names(path) if os.path.isdir(path) else {})
     form = "parquet" if is_parquet_file(files[0].path) else "Arrow"
     has_clients = all(file.client for file in files)
-    return Table(path, tuple(file.path for file in files), columns, read, form, blocks, names, has_clients)
+    ordered = tuple(field.name for field in schema if is_ordered_text(field.type))
+    return Table(path, tuple(file.path for file in files), columns, read, form, blocks, names, has_clients, ordered)
 
 
 def _name_rows(path: str, rows: Collection[int]) -> dict[int, str]:

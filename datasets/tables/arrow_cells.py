@@ -32,6 +32,14 @@ def is_block_type(kind: "pyarrow.DataType") -> bool:
     return is_list or is_image_type(kind)
 
 
+def is_ordered_text(kind: "pyarrow.DataType") -> bool:
+    """Whether a column of this type holds texts in an order of their own, as pandas' ordered categories are."""
+    import pyarrow.types as types
+
+    is_ordered = types.is_dictionary(kind) and kind.ordered
+    return is_ordered and (types.is_string(kind.value_type) or types.is_large_string(kind.value_type))
+
+
 def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: ImageForm) -> Cells:
     """Cells of a column of a batch.
 
@@ -50,6 +58,7 @@ def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: I
     if isinstance(column, pyarrow.ExtensionArray):
         column = column.storage
     kind = column.type
+    order = tuple(column.dictionary.to_pylist()) if is_ordered_text(kind) else ()
     if types.is_dictionary(kind):
         column = column.dictionary_decode()
         kind = column.type
@@ -59,7 +68,7 @@ def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: I
     if types.is_floating(kind) or types.is_decimal(kind):
         return number_cells(np.asarray(column.cast(pyarrow.float64()).fill_null(np.nan)))
     if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
-        return string_cells(column.cast(pyarrow.string()))
+        return string_cells(column.cast(pyarrow.string()), order)
     if types.is_timestamp(kind) or types.is_date(kind):
         return date_cells(np.asarray(column.cast(pyarrow.timestamp("ns"), safe=False)).astype("datetime64[ns]"))
     if is_image_type(kind):

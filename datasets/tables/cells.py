@@ -36,6 +36,7 @@ class Cells:
       is_boolean: bool, shape (rows,): which are truth values.
       values: as the file has them, of texts an array of pyarrow, else of NumPy, shape (rows,); of a block the numbers,
         shape (rows, ...).
+      order: the texts that can stand in the column, where the file puts them in an order of its own; else ().
     """
 
     form: str
@@ -43,6 +44,7 @@ class Cells:
     numbers: np.ndarray
     is_boolean: np.ndarray
     values: "np.ndarray | pyarrow.Array"
+    order: tuple[str, ...] = ()
 
     @property
     def is_number(self) -> np.ndarray:
@@ -153,10 +155,10 @@ def number_cells(values: np.ndarray, is_missing: np.ndarray | None = None) -> Ce
     return Cells(BOOLEAN if is_truth else NUMBER, missing, numbers, np.full(len(values), is_truth) & ~missing, values)
 
 
-def string_cells(values: "pyarrow.Array") -> Cells:
-    """Cells of a column that the file says to be text; null where it is missing."""
+def string_cells(values: "pyarrow.Array", order: tuple[str, ...] = ()) -> Cells:
+    """Cells of a column that the file says to be text, and may put in an order; null where it is missing."""
     nothing = np.zeros(len(values), bool)
-    return Cells(STRING, np.asarray(values.is_null()), np.full(len(values), np.nan), nothing, values)
+    return Cells(STRING, np.asarray(values.is_null()), np.full(len(values), np.nan), nothing, values, order)
 
 
 def date_cells(values: np.ndarray) -> Cells:

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets.errors import DatasetError
-from datasets.example_store import sort_key
 from datasets.names import check_names
 from datasets.tables.cells import DATE, STRING, Cells
 from datasets.tables.roles import Roles
@@ -99,7 +98,7 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, categories: str
                 f"{table.path}: column {name!r} has more than {most:,} different texts, such as {text!r}, expected "
                 f"fewer categories; {way}{_LEAVE_OUT}"
             )
-        texts = tuple(sorted(column.texts, key=sort_key))
+        texts = column.sort_texts()
         check_names(f"{table.path}: column {name!r}", "category", texts)
         # The first by name where several are as frequent, so that the order of the file does not matter.
         frequent = max(range(len(texts)), key=lambda place: (column.texts[texts[place]], -place))

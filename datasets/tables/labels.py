@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets.errors import DatasetError
-from datasets.example_store import sort_key
 from datasets.label_format import (
     CLASSIFICATION,
     LABEL_KINDS,
@@ -155,7 +154,7 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str) -> T
             f"give --task={REGRESSION} for measurements, {_RENAME}"
         )
     if is_text_column(column):
-        texts = tuple(sorted(values, key=sort_key))
+        texts = column.sort_texts()
         check_names(f"{table.path}: label column {name!r}", "class", texts)
         return TableLabels(LabelFormat(task), texts, texts=texts)
     numbers = sorted(values | ({0.0, 1.0} if column.num_booleans else set()))

@@ -7,7 +7,7 @@ import numpy as np
 
 from datasets.client_source import TEST, TRAIN
 from datasets.errors import DatasetError
-from datasets.example_store import SPLIT_ORDER
+from datasets.example_store import SPLIT_ORDER, sort_key
 from datasets.tables.cells import DATE, STRING, TEXT, Cells, looks_like_date, read_times
 from datasets.tables.roles import NO_COLUMN, Roles
 from datasets.tables.table import SPLIT_NAMES, Piece, Place, Table
@@ -42,6 +42,7 @@ class ColumnScan:
       numbers: the different ones; None if they are more than `most_different`, or not kept.
       texts: the different values as they are written, where they are text or may be, and how often each stands in a row
         that is not for the test; None if they are more.
+      order: the texts that can be there, where the file puts them in an order of its own; else ().
       most_different: values that are kept.
     """
 
@@ -62,6 +63,7 @@ class ColumnScan:
     highest: float = -np.inf
     numbers: set[float] | None = dataclasses.field(default_factory=set)
     texts: Counter[str] | None = dataclasses.field(default_factory=Counter)
+    order: tuple[str, ...] = ()
 
     @property
     def num_texts(self) -> int:
@@ -80,7 +82,7 @@ class ColumnScan:
             raise DatasetError(
                 f"{piece.locate(0)}: {cells.form}, before it was {self.form}; expected one kind of values"
             )
-        self.form = cells.form
+        self.form, self.order = cells.form, self.order or cells.order
         self.add_missing(cells, piece)
         is_number = cells.is_number
         is_text = ~(is_number | cells.is_missing | cells.is_boolean)
@@ -102,6 +104,11 @@ class ColumnScan:
         self._add_texts(cells, is_text, is_test)
         self.num_numbers += len(numbers)
         self.num_booleans += int(cells.is_boolean.sum())
+
+    def sort_texts(self) -> tuple[str, ...]:
+        """The different values in the file's own order, or as people sort them. They must not be too many."""
+        places = {text: place for place, text in enumerate(self.order)}
+        return tuple(sorted(self.texts, key=lambda text: (places.get(text, len(places)), sort_key(text))))
 
     def add_missing(self, cells: Cells, piece: Piece) -> None:
         """Looks at which of the next values are missing, and at nothing else."""

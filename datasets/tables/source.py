@@ -51,6 +51,8 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     class_names = sorted(table.class_names.items())
     used = {**dataclasses.asdict(roles), "guessed": sorted(roles.guessed)}
     how = [VERSION, table.form, names, class_names, used, *told]
+    if ordered := [name for name in table.ordered if name in (*roles.labels, *roles.features)]:
+        how.append({"ordered": ordered})  # only then: stores of an earlier version have them by the alphabet
     reading = Reading(
         name_data(table.path), table.path, table.paths, how, lambda writer: write_table(table, roles, options, writer)
     )

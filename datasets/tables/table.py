@@ -102,6 +102,7 @@ class Table:
       form: in words, such as "comma-separated, UTF-8".
       class_names: of columns whose numbers the file gives names.
       has_clients: whether pieces say whose they are.
+      ordered: of texts that the file puts in an order of its own.
     """
 
     path: str
@@ -112,6 +113,7 @@ class Table:
     blocks: tuple[str, ...] = ()
     class_names: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     has_clients: bool = False
+    ordered: tuple[str, ...] = ()
 
     def keep_small(self) -> "Table":
         """The same table, whose pieces stay in memory for another reading of the same columns if they are few."""

@@ -3,16 +3,21 @@
 That `fit` trains and that `predict` is the model that was trained is shown by the notebook's test in tests/examples.
 """
 
+import os
 import subprocess
 import sys
+import threading
+import types
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from launch.api import fit, load_run
+from launch.progress import say
 from launch.runs.errors import RunFolderError
-from launch.runs.tables import write_json, write_table
+from launch.runs.tables import format_cell, write_json, write_table
+from launch.settings.errors import FlagError
 from launch.settings.run_config import build_run_config, flag_values
 from launch.training import training_run
 
@@ -25,7 +30,7 @@ def asked(monkeypatch, tmp_path):
     def record(config):
         configs.append(config)
         write_json(tmp_path / config.run_dir / "config.json", {"flags": flag_values(config), "data": {}})
-        print("a line of training")
+        say("a line of training")
 
     monkeypatch.setattr(training_run, "run_training", record)
     monkeypatch.chdir(tmp_path)
@@ -64,6 +69,62 @@ def test_a_quiet_run_in_a_folder_by_name(asked, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_columns_that_are_listed_are_quoted(asked, tmp_path):
+    table = pd.DataFrame({"a, b": [0.1, 0.2], "c": [1, 2], "label": [0, 1]})
+    fit("fedavg", data=table, feature_columns=["a, b", "c"])
+    assert asked[0].feature_columns == '"a, b",c'
+
+
+def test_a_second_thread_is_refused_at_once_and_the_output_stays(asked, monkeypatch, tmp_path):
+    """The first is still training when the second comes, and ends first."""
+    begun, is_refused, before = threading.Event(), threading.Event(), sys.stdout
+
+    def train(config):
+        begun.set()
+        assert is_refused.wait(10)
+        write_json(tmp_path / config.run_dir / "config.json", {"flags": flag_values(config), "data": {}})
+
+    monkeypatch.setattr(training_run, "run_training", train)
+    first = threading.Thread(target=fit, args=("fedavg",), kwargs={"run_dir": "first", "verbose": False})
+    first.start()
+    assert begun.wait(10)
+    with pytest.raises(FlagError, match="another fit of this process is still training") as raised:
+        fit("fedavg", run_dir="second", verbose=False)
+    is_refused.set()
+    first.join()
+    assert "\n" not in str(raised.value)
+    assert sys.stdout is before and not (tmp_path / "second").exists()
+    assert fit("fedavg", run_dir="second", verbose=False).path.name == "second"
+
+
+def test_a_fork_of_a_process_that_computes_is_refused(asked, monkeypatch, tmp_path):
+    """As if the parent had computed: what TensorFlow keeps is there in the child, its threads are not."""
+    context = types.SimpleNamespace(_context=types.SimpleNamespace(_initialized=True))
+    monkeypatch.setitem(sys.modules, "tensorflow.python.eager.context", context)
+    for is_computing in (True, False):
+        context._context._initialized = is_computing
+        reads, writes = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                fit("fedavg", run_dir="child")
+                os.write(writes, b"trained")
+            except FlagError as error:
+                os.write(writes, str(error).encode())
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        said = os.read(reads, 1000).decode()
+        os.close(reads)
+        os.close(writes)
+        expected = (
+            f"TensorFlow runs in process {os.getpid()}, which this one was forked from" if is_computing else "trained"
+        )
+        assert said.startswith(expected) and "\n" not in said
+        assert (tmp_path / "child").exists() is not is_computing
+    fit("fedavg", run_dir="parent")
+
+
 def test_arrays_and_tables_are_kept_by_their_contents(asked, tmp_path):
     arrays = {"x": np.arange(12.0).reshape(6, 2), "y": [0, 1, 0, 1, 0, 1]}
     fit("fedavg", data=arrays)
@@ -76,7 +137,7 @@ def test_arrays_and_tables_are_kept_by_their_contents(asked, tmp_path):
     with np.load(first.npz) as stored:
         np.testing.assert_array_equal(stored["x"], arrays["x"])
         np.testing.assert_array_equal(stored["y"], arrays["y"])
-    pd.testing.assert_frame_equal(pd.read_csv(third.data), table)
+    pd.testing.assert_frame_equal(pd.read_parquet(third.data), table)
     assert fourth.data == str(tmp_path / "given.csv")
     assert len(list((tmp_path / "runs" / "data").iterdir())) == 2
 
@@ -125,6 +186,43 @@ def test_tables_of_a_run(tmp_path):
         _ = run.clients
     with pytest.raises(RunFolderError, match="the run is not finished"):
         _ = run.models
+
+
+NAMES = [
+    "-8341",
+    "0042",
+    "NA",
+    "+49151",
+    "None",
+    "17",
+    "nan",
+    "1e5",
+    "1_000",
+    " 7",
+    "=1+1",
+    "@x",
+    "'-1",
+    'a, "b"',
+    "Zoë",
+    r"\u0041",
+]
+
+
+def test_clients_have_the_names_of_the_data(tmp_path):
+    """Written as results are: a spreadsheet takes no name for a formula. Numbers stay numbers, and gaps are NaN."""
+    config = build_run_config({"algo": "fedavg", "rounds": 2})
+    write_json(tmp_path / "config.json", {"flags": flag_values(config), "data": {}})
+    rows = [[format_cell(cell) for cell in (name, i, "1", None if i else 0.5, "-x")] for i, name in enumerate(NAMES)]
+    write_table(tmp_path / "clients.csv", ["client", "num_train", "model", "accuracy", "-own"], rows)
+    write_table(
+        tmp_path / "events.csv", ["round", "time_s", "client", "what", "model"], [["1", "0.5", "3", "start", "0"]]
+    )
+    run = load_run(tmp_path)
+    assert run.clients["client"].tolist() == NAMES
+    assert run.clients["model"].tolist() == ["1"] * len(NAMES)
+    assert run.clients["num_train"].dtype == np.int64 and run.clients["accuracy"].dtype == np.float64
+    assert run.clients["-own"].tolist() == ["-x"] * len(NAMES)
+    assert run.events[["client", "model"]].to_numpy().tolist() == [[3, 0]]  # numbers of a row and of a version
 
 
 def test_no_run_there(tmp_path):
