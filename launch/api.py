@@ -227,10 +227,11 @@ def fit(
     given = {**flags, **({} if model is None else {"model": model}), "algo": algo}
     named, contents = place_data(data, flags)
     given |= named
-    config = parse_config([_spell(name, value) for name, value in given.items() if value is not None])
     with _train_alone():
-        for path, content in contents.items():  # only now: a wrong flag leaves nothing behind
-            _keep(path, content)
+        with _keep(
+            contents
+        ):  # flags that are left out depend on what is in the data, such as whether clients are named
+            config = parse_config([_spell(name, value) for name, value in given.items() if value is not None])
         config = _train(config, verbose)
     trusted = list_modules(flag_values(config))  # the caller has named them
     return Run(pathlib.Path(config.run_dir), ",".join(trusted))
@@ -292,6 +293,19 @@ def _spell(name: str, value: Any) -> str:
     return f"--{name}={value}"
 
 
-def _keep(path: pathlib.Path, content: bytes) -> None:
-    if not path.exists():
-        write_whole(path, content)
+@contextlib.contextmanager
+def _keep(contents: Mapping[pathlib.Path, bytes]) -> Iterator[None]:
+    """Writes the files that are not there yet; if the block fails, as by a wrong flag, nothing of them is left."""
+    new = {path: content for path, content in contents.items() if not path.exists()}
+    folders = [folder for path in new for folder in path.parents if not folder.exists()]
+    try:
+        for path, content in new.items():
+            write_whole(path, content)
+        yield
+    except BaseException:
+        for path in new:
+            path.unlink(missing_ok=True)
+        for folder in folders:  # the innermost first
+            with contextlib.suppress(OSError):  # something else is in it by now
+                folder.rmdir()
+        raise

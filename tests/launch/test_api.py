@@ -69,6 +69,16 @@ def test_a_quiet_run_in_a_folder_by_name(asked, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_clients_of_data_in_memory_are_the_clients_of_the_first_run(asked):
+    """The default of --partition is read from the data, which must be there by then."""
+    table = pd.DataFrame({"a": [0.1, 0.2], "user": ["u", "v"], "label": ["yes", "no"]})
+    fit("fedavg", data=table)
+    fit("fedavg", data=table.set_index("user"))
+    fit("fedavg", data={"x": [[0.1], [0.2]], "y": [0, 1], "client": [3, 4]})
+    fit("fedavg", data=table.assign(user=[1.5, 2.5]).rename(columns={"user": "b", "label": "y"}), label_column=["a"])
+    assert [config.partition for config in asked] == ["natural", "natural", "natural", "iid"]
+
+
 def test_columns_that_are_listed_are_quoted(asked, tmp_path):
     table = pd.DataFrame({"a, b": [0.1, 0.2], "c": [1, 2], "label": [0, 1]})
     fit("fedavg", data=table, feature_columns=["a, b", "c"])
