@@ -10,7 +10,7 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from datasets.example_format import ExampleFormat
 from datasets.layouts import AUTO
 from datasets.npz import read_examples
 from launch.command_line import parse_flags, run_command, take_run_dir
-from launch.runs.columns import BEST, EVALUATION, WORKER_LOG
+from launch.progress import say
+from launch.runs.columns import BEST, EVALUATION, UNDEFINED, WORKER_LOG
 from launch.runs.file_names import encode_name
 from launch.runs.shown_text import align_columns, escape_hidden
 from launch.runs.tables import format_cell, write_json, write_table
@@ -47,13 +48,25 @@ USAGE = "python -m launch.evaluate <run folder> [--round=best] [--npz=<file>] [-
 
 
 class EvaluationRow(NamedTuple):
-    """One model on one test set. `reached` is the task's main metric, whose name is the column in the table."""
+    """One model on one test set.
+
+    Attributes:
+      model: its name.
+      test_set: the name of a client or a file, or "global".
+      examples: of the test set.
+      reached: the task's main metric, whose name is the column in the table.
+      loss: the mean.
+      further: the task's other metrics.
+      undefined: which metrics these examples leave undefined, and why; "" if none.
+    """
 
     model: str
     test_set: str
     examples: int
     reached: float
     loss: float
+    further: tuple[float, ...] = ()
+    undefined: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,37 +157,39 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
         model_spec = run.choose_spec(spec, name)
         evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, folders[name])
         if examples is not None:
-            rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
+            rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples), run.task))
             continue
-        rows.append(_make_row(name, "global", evaluate(weights, federation.test_x, federation.test_y)))
+        rows.append(_make_row(name, "global", evaluate(weights, federation.test_x, federation.test_y), run.task))
         users = [client for client in asked if run.client_models.get(client.name) == name]
         rows += [
-            _make_row(name, client.name, evaluate(weights, *federation.read_split(client, "test")))
+            _make_row(name, client.name, evaluate(weights, *federation.read_split(client, "test")), run.task)
             for client in users
             if client.num_test
         ]
     return rows
 
 
-def _make_row(name: str, test_set: str, evaluation: "Evaluation") -> EvaluationRow:
-    return EvaluationRow(name, test_set, len(evaluation.loss), evaluation.metric, evaluation.mean_loss)
+def _make_row(name: str, test_set: str, evaluation: "Evaluation", task: TaskColumns) -> EvaluationRow:
+    reached, *further = evaluation.metrics.values()
+    undefined = task.describe_undefined(evaluation.undefined)
+    return EvaluationRow(name, test_set, len(evaluation.loss), reached, evaluation.mean_loss, tuple(further), undefined)
 
 
-def name_columns(task: TaskColumns) -> list[str]:
-    """The columns of the table of a run with this task."""
-    return [task.of_client if field == "reached" else field for field in EvaluationRow._fields]
+def list_cells(rows: Sequence[EvaluationRow], task: TaskColumns) -> tuple[list[str], list[list[Any]]]:
+    """The columns of the table of a run with this task, and the values in each row; without the reasons."""
+    fixed = EvaluationRow._fields[: EvaluationRow._fields.index("further")]
+    names = [task.of_client if field == "reached" else field for field in fixed]
+    return [*names, *task.further_of_client], [[*row[: len(fixed)], *row.further] for row in rows]
 
 
 def format_table(rows: Sequence[EvaluationRow], task: TaskColumns) -> Iterator[str]:
-    """The rows as lines of aligned columns."""
+    """The rows as lines of aligned columns, without reasons."""
+    names, cells = list_cells(rows, task)
     texts = [
-        (
-            *(escape_hidden(row.model), escape_hidden(row.test_set)),
-            *(f"{row.examples:,}", format_value(row.reached), format_value(row.loss)),
-        )
-        for row in rows
+        [escape_hidden(model), escape_hidden(test_set), f"{examples:,}", *map(format_value, values)]
+        for model, test_set, examples, *values in cells
     ]
-    return align_columns([name_columns(task), *texts], 2)
+    return align_columns([names, *texts], 2)
 
 
 def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, model_name: str = "") -> pathlib.Path:
@@ -187,9 +202,11 @@ def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, 
     stem += f"_{encode_name(pathlib.Path(npz).stem)}" if npz else ""
     stem += f"_of_{encode_name(model_name)}" if model_name else ""
     path = run.path / f"{stem}.csv"
-    names = name_columns(run.task)
-    write_table(path, names, [[format_cell(value) for value in row] for row in rows])
-    write_json(run.path / f"{stem}.json", [dict(zip(names, row, strict=True)) for row in rows])
+    names, cells = list_cells(rows, run.task)
+    if any(row.undefined for row in rows):
+        names, cells = [*names, UNDEFINED], [[*own, row.undefined] for own, row in zip(cells, rows, strict=True)]
+    write_table(path, names, [[format_cell(value) for value in row] for row in cells])
+    write_json(run.path / f"{stem}.json", [dict(zip(names, row, strict=True)) for row in cells])
     return path
 
 
@@ -212,7 +229,10 @@ def _run(arguments: Sequence[str]) -> None:
     rows = evaluate_run(run, choose_models(run, values.model), npz)
     say_if_unchecked(run)
     print("\n".join(format_table(rows, run.task)))
-    print(f"written to {write_evaluation(run, rows, npz, values.model)}")
+    path = write_evaluation(run, rows, npz, values.model)
+    if lacking := sum(bool(row.undefined) for row in rows):
+        say(f"note     on {lacking:,} of {len(rows):,} test sets a metric is undefined; column {UNDEFINED} says why")
+    print(f"written to {path}")
 
 
 if __name__ == "__main__":

@@ -41,12 +41,14 @@ class Metric(NamedTuple):
       title: in plots and tables, for example "RMSE".
       unit: "%" for a share, which is shown times 100; "" for none, or that of the labels.
       larger_is_better: which way is up.
+      undefined: what test examples are or have that leave it undefined, in words that go on after them.
     """
 
     name: str
     title: str
     unit: str
     larger_is_better: bool
+    undefined: str = "are none"
 
     @property
     def factor(self) -> float:
@@ -165,8 +167,8 @@ def _finish_next_token(sums: "np.ndarray") -> tuple[float, ...]:
     return _divide(num_correct, num_tokens), _divide(num_known_correct, num_known), perplexity
 
 
-_AUC = Metric("auc", "AUC", "%", True)
-_F1 = Metric("f1", "F1", "%", True)
+_AUC = Metric("auc", "AUC", "%", True, "are all of one class")
+_F1 = Metric("f1", "F1", "%", True, "have no positive label, true or predicted")
 
 _KINDS = (
     TaskKind(
@@ -199,7 +201,11 @@ _KINDS = (
     TaskKind(
         name="multi_label",
         title="multi-label classification",
-        metrics=(_AUC, _F1, Metric("recall_at_5", "recall at 5", "%", True)),
+        metrics=(
+            _AUC._replace(undefined="have only positive labels, or only negative ones"),
+            _F1,
+            Metric("recall_at_5", "recall at 5", "%", True, "have no positive label"),
+        ),
         losses=("cross_entropy",),
         label_dtype="uint8",
         is_labelled_by_class=False,
@@ -214,7 +220,7 @@ _KINDS = (
         metrics=(
             Metric("rmse", "RMSE", "", False),
             Metric("mae", "MAE", "", False),
-            Metric("r2", "R2", "", True),
+            Metric("r2", "R2", "", True, "are one, or all labelled alike"),
         ),
         losses=("squared", "absolute", "huber"),
         label_dtype="float32",
@@ -228,9 +234,15 @@ _KINDS = (
         name="next_token",
         title="next token",
         metrics=(
-            Metric("token_accuracy", "token accuracy", "%", True),
-            Metric("token_accuracy_without_oov", "token accuracy without out-of-vocabulary", "%", True),
-            Metric("perplexity", "perplexity", "", False),
+            Metric("token_accuracy", "token accuracy", "%", True, "have no token to tell"),
+            Metric(
+                "token_accuracy_without_oov",
+                "token accuracy without out-of-vocabulary",
+                "%",
+                True,
+                "have no token of the vocabulary to tell",
+            ),
+            Metric("perplexity", "perplexity", "", False, "have no token to tell"),
         ),
         losses=("cross_entropy",),
         label_dtype="int32",

@@ -21,6 +21,7 @@ from launch.runs.columns import (
     MODEL,
     NOTES,
     NUM_CLIENTS_LEFT_OUT,
+    NUM_EVALUATED,
     OVERALL_MAJORITY_ACCURACY,
     OVERALL_MAJORITY_TEST_ACCURACY,
     OVERALL_MAJORITY_WORST_TENTH,
@@ -29,6 +30,7 @@ from launch.runs.columns import (
     ROUND_S,
     SUMMARY_FILE,
     TIMING_FILE,
+    UNDEFINED,
 )
 from launch.runs.run_records import (
     RunPath,
@@ -131,7 +133,7 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         _find_title(algo),
         columns,
         clients,
-        describe_data_in_words(data),
+        (*describe_data_in_words(data), *_describe_undefined(summary, task)),
         task,
         _describe(completed, data),
         read_trivial_results(summary, task),
@@ -140,6 +142,14 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         settings.digests,
         settings.modules,
     )
+
+
+def _describe_undefined(summary: Mapping[str, Any], task: TaskColumns) -> tuple[str, ...]:
+    """For how many clients metrics are undefined; of a `summary.json` of any version."""
+    clients = summary.get("clients")
+    if not isinstance(clients, Mapping) or not isinstance(clients.get(NUM_EVALUATED), int):
+        return ()
+    return tuple(f"{sentence}." for sentence in task.say_undefined(clients.get(UNDEFINED), clients[NUM_EVALUATED]))
 
 
 def read_trivial_results(summary: Mapping[str, Any], task: TaskColumns) -> dict[str, dict[str, float]]:

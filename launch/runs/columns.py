@@ -58,6 +58,9 @@ NUM_TRAIN, NUM_VALIDATION, NUM_TEST = "num_train", "num_validation", "num_test"
 EXAMPLES_PER_S, AVAILABILITY = "examples_per_s", "availability"
 DOWNLINK_BYTES_PER_S, UPLINK_BYTES_PER_S = "downlink_bytes_per_s", "uplink_bytes_per_s"
 ACCURACY, LOSS = "accuracy", "loss"
+UNDEFINED = "undefined"  # only where a metric is not defined for some client: which and why; also in tables of
+# `launch.evaluate`, and in summary.json for how many clients, of how many
+NUM_EVALUATED = "num_evaluated"
 TOOK_PART = "took_part"  # only in runs with new clients: 0 for those
 ATTACKER = "attacker"  # only in runs with attackers: 1 for those
 DEVICE_NAME = "device_name"  # only in runs with device profiles from a file

@@ -93,6 +93,11 @@ class TaskColumns:
     teachers = _named("teachers_test_{}")  # of each teacher, in the algorithm's part of summary.json
 
     @property
+    def further_of_client(self) -> tuple[str, ...]:
+        """A client's own further metrics, in clients.csv."""
+        return tuple(metric.name for metric in self.kind.metrics[1:])
+
+    @property
     def statistics(self) -> tuple[str, str, str, str]:
         """Of the clients, in summary.json: mean, deviation, what a tenth is worse than, mean of the worst tenth."""
         name = self.metric.name
@@ -140,9 +145,37 @@ class TaskColumns:
         """What a tenth of the values is worse than: the 10th percentile, or the 90th where lower is better."""
         return np.percentile(values, 10 if self.metric.larger_is_better else 90)
 
+    def describe_undefined(self, undefined: Mapping[str, str]) -> str:
+        """Which metrics some test examples leave undefined, and why, for a cell; "" if none.
+
+        Args:
+          undefined: {name of a metric: why}, as `launch.training.evaluation` has it.
+        """
+        return "; ".join(f"{name}: its test examples {why}" for name, why in undefined.items())
+
+    def say_undefined(self, counts: Any, num_clients: int) -> list[str]:
+        """For how many clients metrics are undefined, a sentence each.
+
+        Args:
+          counts: {name of a metric: {why: clients}}, as in summary.json; what is no such thing says nothing.
+          num_clients: that were evaluated.
+        """
+        return [
+            f"{metric.title} is undefined for {number:,} of {num_clients:,} clients, whose test examples {why}"
+            for metric in self.kind.metrics
+            for why, number in _read_counts(counts, metric.name)
+        ]
+
     def format(self, value: float | None) -> str:
         """A value for a line: "0.9512", "54.21", or "unknown"."""
         return "unknown" if value is None or math.isnan(value) else format_value(value)
+
+
+def _read_counts(counts: Any, name: str) -> list[tuple[str, int]]:
+    """What a summary, perhaps of somebody else, says of a metric: (why, clients) each."""
+    found = counts.get(name) if isinstance(counts, Mapping) else None
+    pairs = found.items() if isinstance(found, Mapping) else ()
+    return [(why, number) for why, number in pairs if isinstance(number, int)]
 
 
 def capitalize(text: str) -> str:

@@ -19,6 +19,7 @@ from launch.runs.columns import (
     MAJORITY_ACCURACY,
     NEW_CLIENTS,
     NUM_CLIENTS,
+    NUM_EVALUATED,
     NUM_REJECTED,
     OVERALL_MAJORITY_ACCURACY,
     OVERALL_MAJORITY_TEST_ACCURACY,
@@ -31,6 +32,7 @@ from launch.runs.columns import (
     TEST_ACCURACY,
     TOKEN_BASELINES,
     TRAIN_LOSS,
+    UNDEFINED,
 )
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
@@ -135,6 +137,14 @@ def say_if_nobody_took_part(metrics: RoundTable) -> None:
             "longer period")  # fmt: skip
 
 
+def say_if_clients_lack_tests(data: FederatedData) -> None:
+    """Says so if some clients, but not all, have no test examples of their own, and so no part in what clients reach."""
+    without = sum(client.num_test == 0 for client in data.clients)
+    if 0 < without < len(data.clients):
+        say(f"note     {without:,} of {len(data.clients):,} clients have no test example of their own: what the clients "
+            "reach is that of the others")  # fmt: skip
+
+
 def find_rejected_rounds(metrics: RoundTable) -> list[int]:
     """The rounds, from 1, in which somebody sent an update, but none was finite, so that the models stayed."""
     columns = zip(metrics.column(NUM_REJECTED), metrics.column(TRAIN_LOSS), strict=True)
@@ -216,6 +226,10 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
         f"{task.format(final[task.test])} (best {task.format(best[task.test])} in round {best[ROUND]}), "
         f"clients' own test {task.title} {task.format(final[task.client_test])}")  # fmt: skip
     _say_further(task, final)
+    for key in ("clients", NEW_CLIENTS):
+        of_clients = summary.get(key) or {}
+        for sentence in task.say_undefined(of_clients.get(UNDEFINED), of_clients.get(NUM_EVALUATED, 0)):
+            say(f"note     {sentence}" + (", among those that took no part in training" if key == NEW_CLIENTS else ""))
     say_text_baselines(summary)
     if not config.smoke:  # whose labels are mostly random
         say_majority(summary, task)

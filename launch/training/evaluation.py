@@ -15,6 +15,7 @@ from models.task_kinds import TaskKind
 from tff_algos.protocol import FederatedProcess, State, Weights
 from tff_algos.seeds import derive_generator
 
+NO_NUMBERS = "get no finite numbers from the model"
 MOST_POOLED_CLIENTS = 5000  # whose examples are in memory at once
 
 
@@ -44,6 +45,19 @@ class Evaluation(NamedTuple):
         return self.metrics[self.kind.main_metric.name]
 
     @property
+    def undefined(self) -> dict[str, str]:
+        """Why a metric has no value, by its name, in words that go on after "its test examples"; {} without any."""
+        if not len(self.loss):
+            return {}
+        # Of tokens the loss is unknown, too, where all are padding.
+        is_lost = not self.kind.weighs_examples and not np.isfinite(self.loss).all()
+        return {
+            metric.name: NO_NUMBERS if is_lost else metric.undefined
+            for metric in self.kind.metrics
+            if np.isnan(self.metrics[metric.name])
+        }
+
+    @property
     def mean_loss(self) -> float:
         """Mean loss, of classification the cross-entropy in nats; NaN without examples."""
         if self.weights is None:
@@ -53,10 +67,20 @@ class Evaluation(NamedTuple):
 
 
 class ClientResults(NamedTuple):
-    """One value a client, float64 (clients,), NaN where nothing is known: the main `metric`, and the mean `loss`."""
+    """One value a client, float64 (clients,), NaN where nothing is known.
+
+    Attributes:
+      metric: the main one.
+      loss: the mean.
+      further: the task's other metrics, by name.
+      undefined: by the index of a client with examples, the metrics that these leave undefined, and why, as
+        `Evaluation.undefined` has it.
+    """
 
     metric: np.ndarray
     loss: np.ndarray
+    further: dict[str, np.ndarray]
+    undefined: dict[int, dict[str, str]]
 
 
 # (state, the state one round before, if that was evaluated, too, whether to evaluate the shared models) -> columns of
@@ -259,7 +283,8 @@ def _measure_clients(
     """The columns on the clients' own splits, and each client's main metric, NaN where it was not evaluated."""
     by_split = evaluate_clients(process, state, data, evaluate, ("test", "validation"), clients=clients)
     task = TaskColumns(evaluate.kind)
-    own = {split: values[~np.isnan(values)] for split, (values, _) in by_split.items()}
+    metrics = {split: results.metric for split, results in by_split.items()}
+    own = {split: values[~np.isnan(values)] for split, values in metrics.items()}
     measured = {task.client_test: _mean(own["test"]), task.client_validation: _mean(own["validation"])}
     if process.is_personal or with_spread:
         measured[task.std] = float(own["test"].std()) if own["test"].size else float("nan")
@@ -299,14 +324,25 @@ def evaluate_pairs(
     A pass costs more than its examples while clients are small.
     """
     shape = len(data.everyone)
-    results = {split: ClientResults(np.full(shape, np.nan), np.full(shape, np.nan)) for split in splits}
+    names = [metric.name for metric in evaluate.kind.metrics[1:]]
+    results = {
+        split: ClientResults(
+            np.full(shape, np.nan), np.full(shape, np.nan), {name: np.full(shape, np.nan) for name in names}, {}
+        )
+        for split in splits
+    }
     for clients, weights in _pool_neighbours(pairs):
         for split in splits:
             sizes = [_count_examples(client, split) for client in clients]
             parts = evaluate.split(weights, *data.read_pooled(clients, split), sizes)
             for client, part in zip(clients, parts, strict=True):
-                results[split].metric[client.index] = part.metric
-                results[split].loss[client.index] = part.mean_loss
+                of_split, metrics = results[split], part.metrics
+                of_split.metric[client.index] = part.metric
+                of_split.loss[client.index] = part.mean_loss
+                for name in names:
+                    of_split.further[name][client.index] = metrics[name]
+                if undefined := part.undefined:
+                    of_split.undefined[client.index] = undefined
     return results
 
 

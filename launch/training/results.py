@@ -1,5 +1,6 @@
 """What a finished run leaves behind: the tables, `summary.json` and the saved models."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -97,6 +98,8 @@ def _describe_clients(
     for key, part in (("clients", slice(num_members)), (columns.NEW_CLIENTS, slice(num_members, None))):
         if key != columns.NEW_CLIENTS or data.new_clients:
             described[key] = compute_client_statistics(results.metric[part], task)
+            indices = [client.index for client in asked if client.index in range(len(data.everyone))[part]]
+            described[key] |= count_undefined(results, indices)
             described[key] |= describe_majority(majority, part, task) if majority else {}
     if majority:
         is_known = not np.isnan(majority.on_test_set)
@@ -145,7 +148,8 @@ def write_clients(
 ) -> None:
     """Writes `clients.csv`: a row a client, new ones last; the algorithm's own columns last.
 
-    A client without a test split has empty cells for the main metric and the loss. There are columns of archetypes only
+    A client without a test split has empty cells for the metrics and the loss; a column of its own says so of metrics
+    that the examples of a client leave undefined, such as the AUC of one class. There are columns of archetypes only
     if the partition is by archetype, one of who took part only if there are new clients, and the devices' names only if
     they come from a file. Of attackers, which have a column if there are any, nothing is measured.
     """
@@ -162,6 +166,8 @@ def write_clients(
         columns.MODEL: process.client_model(state),
         task.of_client: _blank_nan(results.metric),
         columns.LOSS: _blank_nan(results.loss),
+        **{name: _blank_nan(results.further[name]) for name in task.further_of_client},
+        **({columns.UNDEFINED: _list_reasons(data, results, task)} if results.undefined else {}),
         **({columns.TOOK_PART: [1] * len(data.clients) + [0] * len(data.new_clients)} if data.new_clients else {}),
         **({columns.ATTACKER: [int(c.index in attackers) for c in data.everyone]} if len(attackers) else {}),
         **_list_archetypes(data),
@@ -169,6 +175,11 @@ def write_clients(
     }
     rows = zip(*table.values(), strict=True)
     write_table(folder.clients, list(table), [[format_cell(value) for value in row] for row in rows])
+
+
+def _list_reasons(data: FederatedData, results: ClientResults, task: TaskColumns) -> list[str]:
+    """Why cells beside are empty, for each client; "" where none is, or where there is no test example at all."""
+    return [task.describe_undefined(results.undefined.get(client.index, {})) for client in data.everyone]
 
 
 def _list_archetypes(data: FederatedData) -> dict[str, list]:
@@ -197,6 +208,20 @@ def compute_client_statistics(values: np.ndarray, task: TaskColumns) -> dict[str
         return dict.fromkeys(task.statistics)
     measured = (known.mean(), known.std(), task.compute_worst_percentile(known), task.compute_worst_tenth(known))
     return dict(zip(task.statistics, measured, strict=True))
+
+
+def count_undefined(results: ClientResults, clients: Sequence[int]) -> dict[str, Any]:
+    """How many clients lack a metric, {name: {why: clients}} under its key, and how many were evaluated; {} if none.
+
+    Args:
+      results: on the clients' own test splits.
+      clients: the indices of those that were to be evaluated.
+    """
+    counts: dict[str, Counter[str]] = {}
+    for index in clients:
+        for name, why in results.undefined.get(index, {}).items():
+            counts.setdefault(name, Counter())[why] += 1
+    return {columns.UNDEFINED: counts, columns.NUM_EVALUATED: len(clients)} if counts else {}
 
 
 def describe_majority(majority: MajorityAccuracies, part: slice, task: TaskColumns) -> dict[str, float | None]:

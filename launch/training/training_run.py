@@ -29,6 +29,7 @@ from launch.training.announcements import (
     announce_data,
     announce_model,
     resume_command,
+    say_if_clients_lack_tests,
     say_if_nobody_took_part,
     say_if_nothing_was_learned,
     say_if_updates_were_rejected,
@@ -229,6 +230,7 @@ def _say_end(
       RunStopped: nothing did, since no update was finite.
     """
     say_if_nobody_took_part(metrics)
+    say_if_clients_lack_tests(data)
     say_if_updates_were_rejected(config, metrics, data)
     is_all_rejected = was_all_rejected(metrics)
     is_told = config.smoke or is_all_rejected  # a smoke run's data are random numbers

@@ -189,6 +189,32 @@ def test_table_is_aligned():
     ]
 
 
+def test_metrics_that_are_undefined_say_why(stored_run):
+    task = find_task_columns("binary")
+    rows = [
+        evaluate.EvaluationRow("global", "global", 8, 0.5, 0.25, (0.75, 0.5)),
+        evaluate.EvaluationRow(
+            "global", "b", 2, 1.0, 0.5, (np.nan, np.nan), "auc: its test examples are all of one class"
+        ),
+    ]
+    assert list(evaluate.format_table(rows, task)) == [
+        "model   test_set  examples  binary_accuracy    loss     auc      f1",
+        "global  global           8           0.5000  0.2500  0.7500  0.5000",
+        "global  b                2           1.0000  0.5000     nan     nan",
+    ]
+    run = evaluate.read_finished_run(str(stored_run))
+    config = json.loads((stored_run / "config.json").read_text())
+    config["data"]["task"]["kind"] = "binary"
+    run = run._replace(data=config["data"])
+    path = evaluate.write_evaluation(run, rows, "")
+    assert path.read_text().splitlines() == [
+        "model,test_set,examples,binary_accuracy,loss,auc,f1,undefined",
+        "global,global,8,0.5,0.25,0.75,0.5,",
+        "global,b,2,1,0.5,nan,nan,auc: its test examples are all of one class",
+    ]
+    assert json.loads(path.with_suffix(".json").read_text())[1]["auc"] is None
+
+
 def test_help(capsys):
     assert evaluate.main(["--help"]) == 0
     assert "--model " in capsys.readouterr().out.replace("\n", " ")

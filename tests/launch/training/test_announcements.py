@@ -17,6 +17,7 @@ from launch.training.announcements import (
     advise_on_rejected,
     announce_data,
     announce_model,
+    say_if_clients_lack_tests,
     say_if_nobody_took_part,
     say_if_nothing_was_learned,
     say_if_updates_were_rejected,
@@ -213,3 +214,16 @@ def test_the_clients_models_are_held_against_their_majority_classes(reached, is_
 def test_nothing_is_said_of_majorities_where_none_are(summary, capsys):
     say_majority(summary, find_task_columns("classification"))
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("num_test", "said"), [([0, 2, 0], "2 of 3 clients have no test"), ([0, 0, 0], ""), ([1, 2, 3], "")]
+)
+def test_clients_without_test_examples_are_said(make_federation, capsys, num_test, said):
+    data = make_federation([4, 4, 4])
+    clients = zip(data.clients, num_test, strict=True)
+    say_if_clients_lack_tests(
+        dataclasses.replace(data, clients=tuple(dataclasses.replace(client, num_test=n) for client, n in clients))
+    )
+    out = capsys.readouterr().out
+    assert said in out and bool(out) == bool(said)

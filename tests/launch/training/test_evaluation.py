@@ -14,13 +14,15 @@ from datasets.label_format import LabelFormat
 from launch.runs.archetype_metrics import count_mixed, name_archetype_metrics
 from launch.runs.task_columns import find_task_columns
 from launch.training.evaluation import (
+    NO_NUMBERS,
+    Evaluation,
     build_evaluator,
     build_state_evaluation,
     choose_evaluated_clients,
     evaluate_clients,
 )
 from models.model_spec import ModelSpec
-from models.task import build_task
+from models.task import build_format_task, build_task
 from tff_algos.protocol import FederatedProcess
 
 
@@ -212,6 +214,64 @@ def test_personalized_weights(data, counted):
     expected = [right, np.nan, (right + wrong) / 2, (wrong + 3 * right) / 4]
     np.testing.assert_allclose(results.loss, expected, rtol=1e-6)
     assert counted.passes == [3, 4]
+
+
+BINARY = LabelFormat("binary")
+MULTI_LABEL = LabelFormat("multi_label", (2,), 2)
+REGRESSION = LabelFormat("regression", (), 1, (0.0,), (1.0,))
+TOKENS = LabelFormat("next_token", (2,), 3, padding=-1, oov=1)
+ONE_CLASS, NO_POSITIVE = "are all of one class", "have no positive label, true or predicted"
+
+
+@pytest.mark.parametrize(
+    ("labels", "y", "outputs", "expected"),
+    [
+        (BINARY, [0, 1], [-1, 1], {}),
+        (BINARY, [1, 1], [-1, 1], {"auc": ONE_CLASS}),
+        (BINARY, [0, 0], [-1, 1], {"auc": ONE_CLASS}),  # a false alarm: F1 is 0
+        (BINARY, [0, 0], [-1, -1], {"auc": ONE_CLASS, "f1": NO_POSITIVE}),
+        (BINARY, [], [], {}),  # without examples nothing is said beside their number
+        (MULTI_LABEL, [[1, 1]], [[1, 1]], {"auc": "have only positive labels, or only negative ones"}),
+        (
+            MULTI_LABEL,
+            [[0, 0]],
+            [[-1, -1]],
+            {
+                "auc": "have only positive labels, or only negative ones",
+                "f1": NO_POSITIVE,
+                "recall_at_5": "have no positive label",
+            },
+        ),
+        (REGRESSION, [2.0, 3.0], [2, 2], {}),
+        (REGRESSION, [2.0], [2], {"r2": "are one, or all labelled alike"}),
+        (REGRESSION, [3.0, 3.0], [2, 3], {"r2": "are one, or all labelled alike"}),
+        (REGRESSION, [2.0, 3.0], [np.nan, 2], dict.fromkeys(("rmse", "mae", "r2"), NO_NUMBERS)),
+        (TOKENS, [[0, -1]], [[[1, 0, 0]] * 2], {}),
+        (
+            TOKENS,
+            [[1, -1]],
+            [[[1, 0, 0]] * 2],
+            {"token_accuracy_without_oov": "have no token of the vocabulary to tell"},
+        ),
+    ],
+)
+def test_what_is_undefined_is_known_with_the_reason(labels, y, outputs, expected):
+    """The sums are those of a model with these outputs."""
+    names = ("a", "b", "c") if labels.task == "next_token" else ("a", "b")
+    names = () if labels.task == "regression" else names
+    form = dataclasses.replace(SPEC.format, labels=labels, class_names=names)
+    task = build_format_task(form)
+    y = np.array(y, task.label_dtype).reshape(-1, *task.label_shape)
+    outputs = np.array(outputs, np.float32).reshape(len(y), *task.output_shape)
+    result = Evaluation(
+        task.kind,
+        task.compute_losses(y, outputs).numpy(),
+        np.ones(len(y), np.float32) if task.kind.weighs_examples else None,
+        task.compute_sums(y, outputs).numpy(),
+    )
+    assert result.undefined == expected
+    lacking = {name for name, value in result.metrics.items() if math.isnan(value)}
+    assert lacking == (set(expected) if len(y) else result.metrics.keys())
 
 
 def test_equal_but_fresh_weights_are_not_pooled(data, counted):

@@ -11,16 +11,19 @@ from datasets.majority_class import MajorityAccuracies
 from launch.runs.file_names import decode_names, encode_name
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
+from launch.runs.run_records import read_columns, read_rows
 from launch.runs.tables import write_json
 from launch.runs.task_columns import find_task_columns
 from launch.settings.own_algorithm import SUMMARY_KEYS
 from launch.settings.run_config import build_run_config, flag_values, shared_fields
-from launch.training.evaluation import build_evaluator
+from launch.training.evaluation import ClientResults, build_evaluator
 from launch.training.finished_run import read_finished_run
 from launch.training.results import (
     build_summary,
     compute_client_statistics,
+    count_undefined,
     describe_majority,
+    write_clients,
     write_results,
 )
 from models.saved_models import load_weights
@@ -178,6 +181,47 @@ def test_no_name_of_a_model_is_a_path(folder, make_federation, linear_spec, tmp_
     long = encode_name("x" * 300)  # no record names it, since no client uses it
     expected = {**{name: path for name, path in known.items() if name != "x" * 300}, long: folder.models / long}
     assert run.find_model_folders() == expected
+
+
+def test_why_a_client_lacks_a_metric_stands_beside_it(folder, make_federation, linear_spec):
+    """Of three clients one has both classes, one has one alone, and one has no test example."""
+    data, task = make_federation([4, 6, 5]), find_task_columns("binary")
+    nothing = float("nan")
+    further = {"auc": np.array([0.75, nothing, nothing]), "f1": np.array([0.5, 0.25, nothing])}
+    undefined = {1: {"auc": "are all of one class"}}
+    results = ClientResults(np.array([0.5, 1, nothing]), np.array([0.25, 0.5, nothing]), further, undefined)
+
+    class Process(TaughtProcess):
+        def client_model(self, state):
+            return ["global"] * 3
+
+        def client_columns(self, state):
+            return {}
+
+    write_clients(folder, data, results, Process((), ()), (), task)
+    rows = read_rows(folder.clients)
+    names = ("binary_accuracy", "loss", "auc", "f1", "undefined")
+    assert [[row[name] for name in names] for row in rows] == [
+        ["0.5", "0.25", "0.75", "0.5", ""],
+        ["1", "0.5", "", "0.25", "auc: its test examples are all of one class"],
+        ["", "", "", "", ""],
+    ]
+    numbers = read_columns(folder.clients)  # as plots and pages read it
+    assert {"auc", "f1"} <= numbers.keys() and np.isnan(numbers["auc"]).tolist() == [False, True, True]
+    assert "undefined" not in numbers
+    counts = count_undefined(results, [0, 1, 2])
+    assert counts == {"undefined": {"auc": {"are all of one class": 1}}, "num_evaluated": 3}
+    assert task.say_undefined(counts["undefined"], 3) == [
+        "AUC is undefined for 1 of 3 clients, whose test examples are all of one class"
+    ]
+    assert count_undefined(results, [0, 2]) == {} and task.say_undefined(None, 0) == []
+    write_clients(folder, data, results._replace(undefined={}), Process((), ()), (), task)
+    assert "undefined" not in read_rows(folder.clients)[0]
+
+
+@pytest.mark.parametrize("counts", [3, {"auc": 3}, {"auc": {"x": "y"}}, {"other": {"x": 1}}])
+def test_a_summary_of_somebody_else_says_nothing_of_what_is_undefined(counts):
+    assert find_task_columns("binary").say_undefined(counts, 3) == []
 
 
 @pytest.mark.parametrize(("evaluated_clients", "is_of_all"), [(1, True), (2, False), (0, False)])
