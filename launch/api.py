@@ -287,7 +287,7 @@ def _spell(name: str, value: Any) -> str:
         if not value.__qualname__.isidentifier():  # a lambda, or a function inside another: no import finds it
             raise FlagError(f"--{name}: expected a function with a name at the top of its module")
         return f"--{name}={value.__module__}:{value.__qualname__}"
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | np.ndarray | pd.Index):
         listed = map(quote_name, map(str, value)) if name in COLUMN_FLAGS else map(str, value)
         return f"--{name}={','.join(listed)}"
     return f"--{name}={value}"

@@ -163,7 +163,11 @@ def _keep_index(frame: pd.DataFrame, flags: Mapping[str, Any]) -> pd.DataFrame:
 
 def _list_named(value: Any) -> list[str]:
     """The columns that a flag names."""
-    return list(map(str, value)) if isinstance(value, list | tuple) else list(split_names(str(value or "")))
+    return (
+        list(map(str, value))
+        if isinstance(value, list | tuple | np.ndarray | pd.Index)
+        else list(split_names(str(value or "")))
+    )
 
 
 def _counts_rows(index: pd.Index, values: pd.Index) -> bool:

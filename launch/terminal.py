@@ -10,6 +10,7 @@ import io
 import os
 import re
 import sys
+import threading
 import unicodedata
 from collections.abc import Iterator
 from typing import Any
@@ -50,9 +51,32 @@ class _ShownText:
         return getattr(self._stream, name)
 
 
+_showing = threading.Lock()
+_stack, _num_showing = contextlib.ExitStack(), 0  # what the first block has opened, and how many are entered
+
+
 @contextlib.contextmanager
 def show_text() -> Iterator[None]:
-    """Inside, standard output takes any text, and both streams exist, whatever this program was started with."""
+    """Inside, standard output takes any text, and both streams exist, whatever this program was started with.
+
+    The streams are the whole program's: of blocks in several threads the last one puts back what the first one found.
+    """
+    global _num_showing
+    with _showing:
+        if not _num_showing:
+            _stack.enter_context(_replace_streams())
+        _num_showing += 1
+    try:
+        yield
+    finally:
+        with _showing:
+            _num_showing -= 1
+            if not _num_showing:
+                _stack.close()
+
+
+@contextlib.contextmanager
+def _replace_streams() -> Iterator[None]:
     _fill_descriptors()
     before = sys.stdout, sys.stderr
     with contextlib.ExitStack() as stack:

@@ -158,6 +158,11 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str) -> T
         check_names(f"{table.path}: label column {name!r}", "class", texts)
         return TableLabels(LabelFormat(task), texts, texts=texts)
     numbers = sorted(values | ({0.0, 1.0} if column.num_booleans else set()))
+    if max(abs(numbers[0]), abs(numbers[-1])) >= 2**53:
+        raise DatasetError(
+            f"{table.path}: label column {name!r} holds whole numbers from 2**53 on, such as {numbers[-1]:.0f}, "
+            f"of which neighbours could not be told apart; expected names of classes: write them as texts, {_RENAME}"
+        )
     if given:
         if not column.is_whole or numbers[0] < 0 or numbers[-1] >= len(given):
             raise DatasetError(

@@ -138,11 +138,11 @@ def say_if_nobody_took_part(metrics: RoundTable) -> None:
 
 
 def say_if_clients_lack_tests(data: FederatedData) -> None:
-    """Says so if some clients, but not all, have no test examples of their own, and so no part in what clients reach."""
+    """Says so if some clients, but not all, have no test examples, and so no part in what clients reach."""
     without = sum(client.num_test == 0 for client in data.clients)
     if 0 < without < len(data.clients):
-        say(f"note     {without:,} of {len(data.clients):,} clients have no test example of their own: what the clients "
-            "reach is that of the others")  # fmt: skip
+        say(f"note     {without:,} of {len(data.clients):,} clients have no test example of their own: what the "
+            "clients reach is that of the others")  # fmt: skip
 
 
 def find_rejected_rounds(metrics: RoundTable) -> list[int]:

@@ -82,7 +82,8 @@ def test_clients_of_data_in_memory_are_the_clients_of_the_first_run(asked):
 def test_columns_that_are_listed_are_quoted(asked, tmp_path):
     table = pd.DataFrame({"a, b": [0.1, 0.2], "c": [1, 2], "label": [0, 1]})
     fit("fedavg", data=table, feature_columns=["a, b", "c"])
-    assert asked[0].feature_columns == '"a, b",c'
+    fit("fedavg", data=table, feature_columns=table.columns[:2])
+    assert [config.feature_columns for config in asked] == ['"a, b",c'] * 2
 
 
 def test_a_second_thread_is_refused_at_once_and_the_output_stays(asked, monkeypatch, tmp_path):

@@ -6,6 +6,7 @@ import pyarrow.parquet
 import pytest
 
 from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
 from datasets.formats.parquet import open_parquet
 from launch.given_data import place_data, quote_name
 from launch.settings.errors import FlagError
@@ -171,3 +172,11 @@ def test_ordered_categories_keep_their_order(tmp_path, monkeypatch):
     x, y = source.read(0, "train")
     assert source.format.class_names == ("control", "case")
     assert x[:4, 0, 0].tolist() == [0, 2, 1, 0] and y[:4].tolist() == [0, 1, 0, 1]
+
+
+def test_labels_that_float64_cannot_tell_apart_are_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    frame = pd.DataFrame({"a": range(20), "label": [2**53, 2**53 + 1] * 10})
+    (tmp_path / "t.parquet").write_bytes(*place_data(frame, {})[1].values())
+    with pytest.raises(DatasetError, match="label column 'label' holds whole numbers from"):
+        open_parquet(str(tmp_path / "t.parquet"), DatasetOptions(task="classification"))

@@ -33,6 +33,21 @@ def test_what_a_stream_lacks_is_replaced(encoding, shown, monkeypatch):
     assert sys.stdout is out and out.errors == "strict"
 
 
+def test_commands_in_two_threads_leave_the_output_as_it_was(capsys):
+    """The second begins within the first, and ends last."""
+    before = sys.stdout, sys.stderr
+    first, second = show_text(), show_text()
+    first.__enter__()
+    second.__enter__()
+    print("a\x1b")
+    first.__exit__(None, None, None)
+    print("b\x1b")
+    second.__exit__(None, None, None)
+    assert (sys.stdout, sys.stderr) == before
+    print("c\x1b")
+    assert capsys.readouterr().out == "a\\u001b\nb\\u001b\nc\x1b\n"
+
+
 def test_what_steers_a_terminal_is_written_out(capsys):
     assert run_main(lambda arguments: print("a\x1b[2J\tb\r\x9b\u202e"), lambda: "help", []) == 0
     assert capsys.readouterr().out == "a\\u001b[2J\tb\r\\u009b\\u202e\n"
