@@ -160,12 +160,13 @@ class Task:
 
         Right or wrong, 1 or 0, where an example has one class. Else exp(-loss): the geometric mean of the
         probabilities that the model gives to what is right, or of a regression what falls with its error. An example
-        of padding alone has 0.
+        of padding alone has 0, and so has one whose outputs are no numbers.
         """
         if self.kind.is_labelled_by_class:
-            return tf.cast(tf.equal(self._classify(outputs), labels), tf.int32)
+            return tf.cast(self._find_correct(labels, outputs), tf.int32)
         scores = tf.exp(-self.compute_losses(labels, outputs))
-        return tf.where(self.compute_weights(labels) > 0, scores, 0.0)
+        is_scored = (self.compute_weights(labels) > 0) & ~tf.math.is_nan(scores)
+        return tf.where(is_scored, scores, 0.0)
 
     @_as_written
     def compute_sums(self, labels: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
@@ -229,10 +230,12 @@ class Task:
         # In the graph of a TFF computation, `!=` would compare the tensor as an object.
         return (labels >= 0) & tf.not_equal(labels, self.padding_label)
 
-    def _classify(self, outputs: tf.Tensor) -> tf.Tensor:
+    def _find_correct(self, labels: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
         if self.kind.name == "binary":
-            return tf.cast(outputs[:, 0] > 0, tf.int32)
-        return tf.argmax(outputs, axis=1, output_type=tf.int32)
+            classes = tf.cast(outputs[:, 0] > 0, tf.int32)
+        else:
+            classes = tf.argmax(outputs, axis=1, output_type=tf.int32)
+        return tf.equal(classes, labels) & _are_numbers(outputs)
 
     def _standardise(self, labels: tf.Tensor) -> tf.Tensor:
         labels = tf.reshape(labels, (-1, self.num_outputs))
@@ -251,7 +254,7 @@ class Task:
         return tf.where(sizes <= delta, tf.square(errors) / 2, delta * (sizes - delta / 2))
 
     def _count_correct(self, labels: tf.Tensor, outputs: tf.Tensor) -> list[tf.Tensor]:
-        return [tf.ones_like(labels), tf.equal(self._classify(outputs), labels)]
+        return [tf.ones_like(labels), self._find_correct(labels, outputs)]
 
     def _sum_errors(self, labels: tf.Tensor, outputs: tf.Tensor) -> list[tf.Tensor]:
         offset, scale = (tf.constant(values, tf.float64) for values in self._get_offset_and_scale())
@@ -265,7 +268,7 @@ class Task:
     def _count_tokens(self, labels: tf.Tensor, outputs: tf.Tensor) -> list[tf.Tensor]:
         is_token = self._find_tokens(labels)
         is_known = is_token if self.oov_label is None else is_token & tf.not_equal(labels, self.oov_label)
-        is_correct = tf.equal(tf.argmax(outputs, axis=-1, output_type=tf.int32), labels)
+        is_correct = tf.equal(tf.argmax(outputs, axis=-1, output_type=tf.int32), labels) & _are_numbers(outputs)
         counted = (is_token, is_token & is_correct, is_known, is_known & is_correct)
         counts = [tf.reduce_sum(tf.cast(each, tf.float64), self._position_axes) for each in counted]
         return [*counts, tf.cast(self.compute_losses(labels, outputs), tf.float64) * counts[0]]
@@ -301,6 +304,15 @@ def build_format_task(example_format: ExampleFormat, **options) -> Task:
     )
 
 
+@_as_written
+def _are_numbers(outputs: tf.Tensor) -> tf.Tensor:
+    """Which rows hold no NaN, bool, the shape of `outputs` without its last axis, in any graph.
+
+    Of NaNs the largest is the first, so a model that has diverged would else be right on every example of class 0.
+    """
+    return ~tf.reduce_any(tf.math.is_nan(outputs), axis=-1)
+
+
 def _count_hits(is_positive: tf.Tensor, outputs: tf.Tensor) -> list[tf.Tensor]:
     """Hits, false alarms and misses of each example, int32, shape (batch,); predicted is what has more than 1/2."""
     is_predicted = outputs > 0
@@ -311,7 +323,8 @@ def _count_hits(is_positive: tf.Tensor, outputs: tf.Tensor) -> list[tf.Tensor]:
 def _count_best_hits(is_positive: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
     """How many of the example's labels are among its highest outputs, int32, shape (batch,)."""
     best = tf.math.top_k(outputs, k=min(NUM_BEST, outputs.shape[1])).indices
-    return tf.reduce_sum(tf.cast(tf.gather(is_positive, best, batch_dims=1), tf.int32), axis=1)
+    hits = tf.reduce_sum(tf.cast(tf.gather(is_positive, best, batch_dims=1), tf.int32), axis=1)
+    return tf.where(_are_numbers(outputs), hits, 0)
 
 
 def _count_in_bins(is_positive: tf.Tensor, outputs: tf.Tensor, groups: tf.Tensor, num_groups) -> list[tf.Tensor]:

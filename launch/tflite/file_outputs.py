@@ -48,10 +48,14 @@ def predict(task: Task, outputs: np.ndarray) -> np.ndarray:
 
 
 def compute_agreement(task: Task, outputs: np.ndarray, reference: np.ndarray) -> float | None:
-    """Share of the examples for which both choose the same class; None where the labels are no classes."""
+    """Share of the examples for which both choose the same class; None where the labels are no classes.
+
+    Outputs with a NaN choose none.
+    """
     if not task.kind.is_labelled_by_class:
         return None
-    return float(np.mean(classify(outputs) == classify(reference)))
+    are_numbers = ~(np.isnan(outputs) | np.isnan(reference)).any(axis=1)
+    return float(np.mean((classify(outputs) == classify(reference)) & are_numbers))
 
 
 def compute_lost(task: Task, reached: float, reference: float) -> float:

@@ -182,6 +182,30 @@ def test_outputs_beyond_all_bins_and_those_that_are_no_numbers_are_counted():
     assert values["auc"] == 1  # what is no number counts as 0, above -5
 
 
+def test_outputs_with_a_nan_are_right_on_nothing():
+    """A model that has diverged gives every example the first class, or no, which many examples have."""
+    nan = np.nan
+    one_of_three = np.array([[nan, nan, nan], [nan, 3, 1], [3, 1, 0], [0, 1, 9]], np.float32)
+    task = build_task("classification", 3)
+    assert finish(task, [0, 0, 0, 2], one_of_three) == {"accuracy": 0.5}
+    assert task.compute_scores(tf.constant([0, 0, 0, 2]), one_of_three).numpy().tolist() == [0, 0, 1, 1]
+    switches = np.array([[nan], [nan], [-1], [2]], np.float32)
+    assert finish(TASKS["binary"], [0, 0, 0, 0], switches)["binary_accuracy"] == 0.25
+    # Infinite logits are sure answers.
+    assert finish(task, [0, 2], np.array([[np.inf, 0, 0], [-np.inf, -np.inf, 0]], np.float32)) == {"accuracy": 1}
+
+
+def test_tokens_and_labels_of_a_diverged_model_are_not_hit():
+    tokens = np.full((1, 2, 3), np.nan, np.float32)
+    tokens[0, 1] = [1, 0, 0]
+    task = build_task("next_token", 3, (2,), padding_label=-1)
+    assert finish(task, [[0, 0]], tokens)["token_accuracy"] == 0.5
+    assert task.compute_scores(tf.constant([[0, 0]]), tokens).numpy().tolist() == [0]
+    labels, outputs = np.ones((2, 7), np.uint8), np.ones((2, 7), np.float32)
+    outputs[1] = np.nan
+    assert finish(TASKS["multi_label"], labels, outputs)["recall_at_5"] == pytest.approx(5 / 14)
+
+
 @pytest.mark.parametrize("name", ["regression", "regression_of_two"])
 def test_regression_metrics_agree_with_scikit_learn_in_the_unit_of_the_labels(name):
     task = TASKS[name]
