@@ -20,3 +20,9 @@ class FedNovaConfig(SynchronousConfig):
         if self.training.momentum and self.training.proximal_weight:
             expected = "0 with a momentum: the paper weighs the steps for one or the other"
             raise ConfigError("proximal_weight", self.training.proximal_weight, expected)
+        if (pull := self.training.learning_rate * self.training.proximal_weight) >= 1:
+            expected = (
+                f"below {1 / self.training.learning_rate:g}, 1 / learning_rate: a step would go back by {pull:g} times "
+                "the way, for which the paper weighs no steps"
+            )
+            raise ConfigError("proximal_weight", self.training.proximal_weight, expected)

@@ -143,7 +143,13 @@ def test_the_drift_is_that_of_the_divided_updates(build, make_scalar_federation)
 
 @pytest.mark.parametrize(
     ("training", "expected"),
-    [({"optimizer": "adam"}, "sgd"), ({"optimizer": "sgd", "momentum": 0.5, "proximal_weight": 0.1}, "0 with a mom")],
+    [
+        ({"optimizer": "adam"}, "sgd"),
+        ({"optimizer": "sgd", "momentum": 0.5, "proximal_weight": 0.1}, "0 with a mom"),
+        # log(1 - eta mu), by which the update is divided, would be NaN, and so would the model.
+        ({"optimizer": "sgd", "learning_rate": 0.5, "proximal_weight": 3.0}, "below 2, 1 / learning_rate"),
+        ({"optimizer": "sgd", "learning_rate": 0.5, "proximal_weight": 2.0}, "below 2, 1 / learning_rate"),
+    ],
 )
 def test_what_the_paper_has_no_weights_for_is_refused(training, expected):
     with pytest.raises(ConfigError, match=expected):
