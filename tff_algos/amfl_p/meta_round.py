@@ -13,7 +13,7 @@ from tff_algos.amfl_p.maml import Batch, build_predict, compute_loss, compute_me
 from tff_algos.amfl_p.weighting import compute_unnormalized_weight
 from tff_algos.client.client_data import read_split
 from tff_algos.client.fine_tuning import build_fine_tuning_steps
-from tff_algos.client.local_training import reject_if_not_finite
+from tff_algos.client.local_training import reject_if_not_finite, reject_unless
 from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.training_phase import LocalWork, Sent, Told
 
@@ -85,7 +85,9 @@ def build_meta_training(model_spec: ModelSpec, config: AMFLPConfig) -> LocalWork
         weight = compute_unnormalized_weight(weighting, loss, own.resource, num_train)
         # Updates point downhill, as in all algorithms.
         result = reject_if_not_finite([-g for g in meta.gradient], meta.query_loss * num_query, num_query)
-        is_there = tf.cast(tf.shape(y)[0] > 0, tf.float32)  # a padded place in the cohort has no weight
-        return ClientUpdate(result, tf.constant(0), weight * is_there)
+        # The judged model can have diverged where the update has not, and a weight of NaN would make the sum NaN.
+        is_judged = tf.math.is_finite(weight)
+        weight = tf.where(is_judged & (tf.shape(y)[0] > 0), weight, 0.0)  # a padded place in the cohort has none
+        return ClientUpdate(reject_unless(is_judged, result), tf.constant(0), weight)
 
     return work

@@ -239,6 +239,17 @@ def test_an_update_that_is_not_finite_is_left_out(build, break_client):
     assert all(np.isfinite(array).all() for array in state.model)
 
 
+def test_a_device_whose_judged_model_has_diverged_is_left_out(build):
+    """Its update is finite, but exp(-NaN), its weight, is not: of it, the whole model became NaN."""
+    process = build(dataclasses.replace(CONFIG, weighting="quality"))
+    client = build.data.clients[1]
+    x, y = build.data.read_split(client, "train")
+    write_split(client, "validation", np.full_like(x, np.nan), y)
+    state, [metrics] = run(process, 1)
+    assert metrics["num_rejected"] == 1 and 1 < metrics["effective_num_clients"] <= 3
+    assert all(np.isfinite(array).all() for array in state.model)
+
+
 @pytest.mark.parametrize("server_optimizer", ["momentum", "adam"])
 def test_server_optimizers_keep_their_state(build, server_optimizer):
     config = dataclasses.replace(EQUAL, server_optimizer=server_optimizer, meta_learning_rate=0.05)
