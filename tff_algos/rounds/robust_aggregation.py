@@ -23,6 +23,7 @@ from tff_algos.rounds.list_aggregator import ListAggregator
 
 BLOCK_NUMBERS = 2**20  # of all clients together, that are looked at at a time as float64
 CONVERGED = 1e-6  # relative gain below which the geometric median is found, as in RFA's Section 5
+FAR = 1000.0  # times the length that more than half of the weight stays within
 
 
 def _iterate_blocks(updates: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -140,13 +141,26 @@ def _add_weighted(updates: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return total
 
 
+def _draw_in(updates: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """The updates, those shortened that are more than `FAR` times as long as more than half of the shares are."""
+    norms = _measure_distances(updates, np.zeros(updates.shape[1]))
+    order = np.argsort(norms, kind="stable")
+    usual = norms[order][np.argmax(np.cumsum(shares[order]) > 0.5)] or 1.0  # where these are zeros, weights' own size
+    if norms.max() <= FAR * usual:
+        return updates
+    factors = np.minimum(FAR * usual / np.maximum(norms, usual), 1)
+    return np.stack([(factor * row).astype(np.float32) for factor, row in zip(factors, updates, strict=True)])
+
+
 class GeometricMedianAggregator(ListAggregator):
     """The point whose weighted sum of distances to the updates is the least, by the smoothed Weiszfeld algorithm.
 
-    It begins at the weighted mean. In a step, each update gets its client's weight divided by its distance from the
-    point (at least `smoothing`), and the point moves to the mean with these. It ends when a step lowers the sum by less
-    than a millionth. The clients' weights are used; if all are 0, they count alike. Column: `geometric_median_steps`,
-    0 where all updates lie within `smoothing` of their mean.
+    What is `FAR` longer than the others is shortened to that first: the point itself feels only its direction, but
+    the mean, and what a step must gain, are as large as a client likes. It begins at the weighted mean. In a step,
+    each update gets its client's weight divided by its distance from the point (at least `smoothing`), and the point
+    moves to the mean with these. It ends when a step lowers the sum by less than a millionth. The clients' weights
+    are used; if all are 0, they count alike. Column: `geometric_median_steps`, 0 where all updates lie within
+    `smoothing` of their mean.
 
     Args:
       max_steps: at least 1.
@@ -161,6 +175,7 @@ class GeometricMedianAggregator(ListAggregator):
     def combine(self, updates, weights, state):
         shares = weights.astype(np.float64)
         shares = shares / shares.sum() if shares.sum() > 0 else np.full(len(updates), 1 / len(updates))
+        updates = _draw_in(updates, shares)
         point = _add_weighted(updates, shares)
         distances = _measure_distances(updates, point)
         steps = 0

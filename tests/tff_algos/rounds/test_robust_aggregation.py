@@ -162,6 +162,30 @@ def test_a_client_that_sends_anything_moves_nothing_far(aggregator):
     assert np.linalg.norm(update - honest.mean(axis=0)) < (1.6 if "Centred" in type(aggregator).__name__ else 1.0)
 
 
+@pytest.mark.parametrize("size", [1e6, 1e12, -1e18])
+def test_the_geometric_median_stays_with_the_majority_however_far_another_is(size):
+    """The weighted median of 1, 2, 3, 4 and one far out is 3, or 2; five steps come within 1 of it.
+
+    From the mean of all, size / 5, the fifth step was at about size / 5,000, and further steps ended at a gain of less
+    than a millionth of the sum, at size / 1,000,000.
+    """
+    rows = [[1.0], [2.0], [size], [3.0], [4.0]]
+    exact = 3 if size > 0 else 2
+    assert combine(GeometricMedianAggregator(500, 1e-6), rows)[0][0] == pytest.approx(exact, abs=1e-3)
+    assert combine(GeometricMedianAggregator(5, 1e-6), rows)[0][0] == pytest.approx(exact, abs=1)
+    # With 2 of 5 of the weight, too: half of it is reached at 4, or 1.
+    heavy = combine(GeometricMedianAggregator(500, 1e-6), rows, [1, 1, 8 / 3, 1, 1])[0][0]
+    assert heavy == pytest.approx(4 if size > 0 else 1, abs=0.02)
+    idle = combine(GeometricMedianAggregator(20, 1e-6), [[0.0], [0.0], [size]])[0][0]
+    assert idle == pytest.approx(0, abs=1e-2)
+
+
+def test_updates_that_are_not_far_longer_than_others_are_left_as_they_are():
+    """By hand: from the mean 200 of 1, 1, 1 and 797 the distances are 199, 199, 199 and 597."""
+    update, _, _ = combine(GeometricMedianAggregator(1, 1e-6), [[1.0], [1.0], [1.0], [797.0]])
+    np.testing.assert_allclose(update, [(3 / 199 + 797 / 597) / (3 / 199 + 1 / 597)], rtol=1e-6)
+
+
 def test_columns_have_the_same_names_every_round(aggregator):
     rng, state, names = np.random.default_rng(7), begin(aggregator, 4), set()
     for num_clients in (5, 1, 2, 6):
