@@ -4,14 +4,65 @@ All packages use it, so it imports nothing of ours.
 """
 
 import importlib
+import importlib.machinery
 import os
+import pathlib
+import sys
+import sysconfig
 import traceback
+import types
 import warnings
+from collections.abc import Sequence
 from typing import Any
+
+OURS = ("files", "datasets", "models", "tff_algos", "launch")
+_INSTALLED = ("site-packages", "dist-packages")
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib")
+
+
+class _SourceLoader(importlib.machinery.SourceFileLoader):
+    """Runs a module as its source stands, and neither reads nor writes what Python keeps compiled of it.
+
+    That counts as new while the source has the same size and the same second of change. So after an edit from 8 to 9 in
+    that second, or by a tool that keeps the time, what ran before would run again, and nobody would know.
+    """
+
+    def path_stats(self, path: str) -> Any:
+        raise OSError  # by which the import knows nothing of a compiled file
+
+
+class _OwnModules:
+    """Finds modules as Python does, those that are neither installed nor ours with the loader above."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name.partition(".")[0] in OURS or any(map(_is_installed, path or ())):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None or type(spec.loader) is not importlib.machinery.SourceFileLoader or _is_installed(spec.origin):
+            return None
+        spec.loader = _SourceLoader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+def _is_installed(path: str) -> bool:
+    return path.startswith(_STANDARD_LIBRARY) or not set(_INSTALLED).isdisjoint(pathlib.PurePath(path).parts)
+
+
+def _read_sources() -> None:
+    """From now on in this process, as a function may import something when it is called."""
+    if _OwnModules not in sys.meta_path:
+        finders = sys.meta_path
+        places = [place for place, each in enumerate(finders) if each is importlib.machinery.PathFinder]
+        finders.insert(places[0] if places else len(finders), _OwnModules)
 
 
 def import_object(spelling: str, label: str, error_type: type[ValueError]) -> Any:
     """The object NAME of "module:NAME". The current folder counts as well where Python was started with `-m`.
+
+    It and what it imports are as their sources stand, whatever is compiled of them.
 
     Args:
       spelling: "module:NAME", the module with dots if it lies in a package.
@@ -22,6 +73,7 @@ def import_object(spelling: str, label: str, error_type: type[ValueError]) -> An
       error_type: there is no such module or no such object in it, or the module fails or exits when it is imported.
     """
     module_name, _, name = spelling.partition(":")
+    _read_sources()
     # A module may import TensorFlow, whose start-up noise must not stand beside an error of one line.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
