@@ -30,6 +30,7 @@ from launch.runs.columns import (
     START,
     STOPPED_EARLY,
     TEST_ACCURACY,
+    TEST_LOSS,
     TOKEN_BASELINES,
     TRAIN_LOSS,
     UNDEFINED,
@@ -41,6 +42,7 @@ from launch.settings.data_flags import NONE
 from launch.settings.flags import PROGRAM
 from launch.settings.run_config import RunConfig, algorithm_fields, find_idle, flag_values
 from launch.settings.trusted_modules import spell_trust
+from launch.training.attackers import find_attacks
 from models.model_names import is_own_model
 
 LARGE_INPUT = 100  # of a number that a model gets; those of images are at most 1, standardised ones a few
@@ -178,7 +180,22 @@ def advise_on_rejected(config: RunConfig, data: FederatedData) -> str:
     given, idle = flag_values(config), find_idle(config)
     names = [each.name for each in algorithm_fields(config.algo) if each.name.endswith("learning_rate")]
     rates = [f"--{name}={given[name]:g}" for name in names if name not in idle]
-    return "lower the learning rate" + (f" ({', '.join(rates)})" if rates else "")
+    advice = "lower the learning rate" + (f" ({', '.join(rates)})" if rates else "")
+    attacks = find_attacks(config)
+    if attacks.forges_updates:
+        strength = f"--{attacks.strength}={getattr(attacks, attacks.strength):g}"
+        return f"these may be the attackers', or come from a model that they led astray: lower {strength}; or {advice}"
+    return advice
+
+
+def say_if_diverged(config: RunConfig, metrics: RoundTable, data: FederatedData) -> bool:
+    """Says so if the last models' outputs are no numbers on some of the test examples; whether they are not."""
+    loss = metrics.last(TEST_LOSS)
+    if not len(data.test_y) or loss is None or not math.isnan(loss):
+        return False
+    say("note     the training has diverged: on test examples the model puts out what is no number (test_loss is nan); "
+        f"{advise_on_rejected(config, data)}")  # fmt: skip
+    return True
 
 
 def find_largest_input(data: FederatedData) -> float:

@@ -30,6 +30,7 @@ from launch.training.announcements import (
     announce_model,
     resume_command,
     say_if_clients_lack_tests,
+    say_if_diverged,
     say_if_nobody_took_part,
     say_if_nothing_was_learned,
     say_if_updates_were_rejected,
@@ -233,7 +234,8 @@ def _say_end(
     say_if_clients_lack_tests(data)
     say_if_updates_were_rejected(config, metrics, data)
     is_all_rejected = was_all_rejected(metrics)
-    is_told = config.smoke or is_all_rejected  # a smoke run's data are random numbers
+    has_diverged = say_if_diverged(config, metrics, data)
+    is_told = config.smoke or is_all_rejected or has_diverged  # a smoke run's data are random numbers
     if is_one_model and not is_told and read_task_columns(summary).is_classification:
         say_if_nothing_was_learned(metrics, data.test_y, bool(data.notes))
     say_result(config, folder, summary)

@@ -60,9 +60,12 @@ class Attack:
 
     def forge(self, updates: Sequence[ClientUpdate], clients: Sequence[ClientInput]) -> list[ClientUpdate]:
         """The updates of a round as the server gets them; `clients` is what each was told, in the same order."""
-        updates = list(updates)
         if not self.config.forges_updates:
-            return updates
+            return list(updates)
+        with np.errstate(over="ignore", invalid="ignore"):  # too large a number is told as a rejected update is
+            return self._forge(list(updates), clients)
+
+    def _forge(self, updates: list[ClientUpdate], clients: Sequence[ClientInput]) -> list[ClientUpdate]:
         attackers = [i for i, told in enumerate(clients) if told.path in self.places]
         if self.config.attack == ALIE:
             for group in {int(updates[i].group) for i in attackers}:
@@ -75,8 +78,7 @@ class Attack:
     def _forge_alone(self, result: LocalResult, seed: np.ndarray) -> list[np.ndarray]:
         deltas = [np.asarray(delta) for delta in result.weights_delta]
         if self.config.attack == SIGN_FLIP:
-            with np.errstate(over="ignore"):
-                return [-np.float32(self.config.attack_scale) * delta for delta in deltas]
+            return [-np.float32(self.config.attack_scale) * delta for delta in deltas]
         assert self.config.attack == GAUSSIAN
         # The client's seed is of this round and purpose, and of the slot of the model that it has trained.
         generator = np.random.default_rng([*np.asarray(seed).view(np.uint32), zlib.crc32(b"attack")])

@@ -53,6 +53,11 @@ class AttackConfig:
         return self.attack != NO_ATTACK and self.attack_share > 0
 
     @property
+    def strength(self) -> str:
+        """The setting that says how large the numbers are which attackers send; "" of those that train."""
+        return {SIGN_FLIP: "attack_scale", GAUSSIAN: "attack_deviation", ALIE: "attack_z"}.get(self.attack, "")
+
+    @property
     def forges_updates(self) -> bool:
         """Whether attackers send something else than what they have trained."""
         return self.is_active and self.attack != LABEL_FLIP

@@ -18,6 +18,7 @@ from launch.training.announcements import (
     announce_data,
     announce_model,
     say_if_clients_lack_tests,
+    say_if_diverged,
     say_if_nobody_took_part,
     say_if_nothing_was_learned,
     say_if_updates_were_rejected,
@@ -164,6 +165,27 @@ def test_the_advice_on_rejected_updates_fits_the_numbers(make_federation):
     )
     scaled = build_run_config({"algo": "fedavg", "standardize": "federated"})
     assert advise_on_rejected(scaled, change_format(data, preprocessing=far)).startswith("lower the learning")
+
+
+def test_the_advice_in_an_attacked_run_names_the_attack(make_federation):
+    """A huge attack never reaches the aggregator, so that any would look robust; the clients' rate is not to blame."""
+    flags = {"algo": "fedavg", "attack": "sign_flip", "attack_scale": 1e30}
+    advice = advise_on_rejected(build_run_config(flags), make_federation([4]))
+    assert "lower --attack_scale=1e+30; or lower the learning rate (--learning_rate=" in advice
+    flipped = build_run_config({"algo": "fedavg", "attack": "label_flip"})
+    assert advise_on_rejected(flipped, make_federation([4])).startswith("lower the learning rate")
+
+
+@pytest.mark.parametrize(("loss", "is_said"), [(NAN, True), (0.5, False), (float("inf"), False), (None, False)])
+def test_a_model_whose_outputs_are_no_numbers_is_said(tmp_path, make_federation, capsys, loss, is_said):
+    """Its last step may be what made it so, after which no update can be rejected."""
+    table = RoundTable(tmp_path / "metrics.csv")
+    table.append({"round": 1, "num_rejected": 0, "test_loss": loss})
+    config = build_run_config({"algo": "fedavg"})
+    assert say_if_diverged(config, table, make_federation([4])) == is_said
+    printed = capsys.readouterr().out
+    assert ("the training has diverged" in printed and "lower the learning rate" in printed) == is_said
+    assert printed.count("\n") == is_said
 
 
 def summarise(reached, **further):

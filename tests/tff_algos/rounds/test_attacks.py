@@ -1,6 +1,7 @@
 """What attackers send, against numbers worked out by hand."""
 
 import types
+import warnings
 
 import numpy as np
 import pytest
@@ -48,6 +49,21 @@ def test_an_update_that_becomes_too_large_is_left_out_as_any_that_is_not_finite(
     (forged,) = forge("sign_flip", [make_update([1e30, 1, 1])], [0], attack_scale=1e30)
     assert not forged.result.is_finite and forged.result.squared_norm == 0
     np.testing.assert_array_equal(read(forged), 0)
+
+
+@pytest.mark.parametrize(
+    ("attack", "settings"),
+    [
+        ("sign_flip", {"attack_scale": 1e30}),
+        ("gaussian", {"attack_deviation": 3e38}),
+        ("alie", {"attack_z": 3e38}),
+    ],
+)
+def test_numbers_that_are_too_large_are_no_warnings_of_numpy(attack, settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        forged = forge(attack, [make_update([1e9, 1, 1]), make_update([-1e9, 2, 3])], [0, 1], **settings)
+    assert not any(each.result.is_finite for each in forged)
 
 
 def test_noise_has_the_deviation_and_follows_from_the_clients_seed():
