@@ -260,6 +260,8 @@ class Task:
         offset, scale = (tf.constant(values, tf.float64) for values in self._get_offset_and_scale())
         labels = tf.reshape(tf.cast(labels, tf.float64), (-1, self.num_outputs)) - offset
         errors = labels - tf.cast(outputs, tf.float64) * scale
+        # An error of NaN would count as unknown, and a client whose model diverged as one without examples.
+        errors = tf.where(tf.math.is_nan(errors), tf.constant(math.inf, tf.float64), errors)
         columns = [tf.ones_like(errors[:, 0]), tf.reduce_sum(tf.abs(errors), axis=1)]
         for values in (labels, tf.square(labels), tf.square(errors)):
             columns += tf.unstack(values, num=self.num_outputs, axis=1)

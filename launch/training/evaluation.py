@@ -287,7 +287,8 @@ def _measure_clients(
     own = {split: values[~np.isnan(values)] for split, values in metrics.items()}
     measured = {task.client_test: _mean(own["test"]), task.client_validation: _mean(own["validation"])}
     if process.is_personal or with_spread:
-        measured[task.std] = float(own["test"].std()) if own["test"].size else float("nan")
+        with np.errstate(invalid="ignore"):  # that of infinite errors is unknown
+            measured[task.std] = float(own["test"].std()) if own["test"].size else float("nan")
         measured[task.worst_tenth] = task.compute_worst_tenth(own["test"])
     return measured, by_split["test"].metric
 

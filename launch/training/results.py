@@ -206,7 +206,8 @@ def compute_client_statistics(values: np.ndarray, task: TaskColumns) -> dict[str
     known = values[~np.isnan(values)]
     if not known.size:
         return dict.fromkeys(task.statistics)
-    measured = (known.mean(), known.std(), task.compute_worst_percentile(known), task.compute_worst_tenth(known))
+    with np.errstate(invalid="ignore"):  # the deviation of infinite errors is unknown
+        measured = (known.mean(), known.std(), task.compute_worst_percentile(known), task.compute_worst_tenth(known))
     return dict(zip(task.statistics, measured, strict=True))
 
 

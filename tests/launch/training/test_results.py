@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -82,6 +83,13 @@ def test_client_statistics_pass_over_clients_without_a_test_split():
         {"accuracy_mean": 0.5, "accuracy_std": np.sqrt(1 / 6), "accuracy_p10": 0.1, "accuracy_worst_tenth": 0.0}
     )
     assert set(compute_client_statistics(np.array([np.nan]), TASK).values()) == {None}
+
+
+def test_a_client_whose_errors_are_infinite_is_not_left_out():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = compute_client_statistics(np.array([1.0, np.inf, np.nan]), find_task_columns("regression"))
+    assert (found["rmse_mean"], found["rmse_worst_tenth"]) == (np.inf, np.inf) and np.isnan(found["rmse_std"])
 
 
 def test_majority_statistics_by_hand():
