@@ -15,7 +15,6 @@ from models.task_kinds import TaskKind
 from tff_algos.protocol import FederatedProcess, State, Weights
 from tff_algos.seeds import derive_generator
 
-NO_NUMBERS = "get no finite numbers from the model"
 MOST_POOLED_CLIENTS = 5000  # whose examples are in memory at once
 
 
@@ -49,13 +48,8 @@ class Evaluation(NamedTuple):
         """Why a metric has no value, by its name, in words that go on after "its test examples"; {} without any."""
         if not len(self.loss):
             return {}
-        # Of tokens the loss is unknown, too, where all are padding.
-        is_lost = not self.kind.weighs_examples and not np.isfinite(self.loss).all()
-        return {
-            metric.name: NO_NUMBERS if is_lost else metric.undefined
-            for metric in self.kind.metrics
-            if np.isnan(self.metrics[metric.name])
-        }
+        metrics = self.metrics
+        return {metric.name: metric.undefined for metric in self.kind.metrics if np.isnan(metrics[metric.name])}
 
     @property
     def mean_loss(self) -> float:
