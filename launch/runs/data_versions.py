@@ -30,12 +30,11 @@ DATA_FLAGS = frozenset(
 READING_FLAGS = (
     frozenset(
         {field.name for group in (CatalogOptions, OwnDataOptions) for field in dataclasses.fields(group)}
-        | {"dataset", "smoke"}
+        | {"dataset", "task", "smoke"}
     )
     - PLACES
 )
 _SHOWN = 8  # hexadecimal digits of a digest
-
 
 Digested = tuple[Mapping[str, Any], Mapping[str, str]]
 

@@ -13,7 +13,7 @@ import pathlib
 import re
 import site
 import sysconfig
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
@@ -25,11 +25,17 @@ _IMPORTERS = frozenset({"import_module", "__import__"})
 _SUFFIXES = (*importlib.machinery.SOURCE_SUFFIXES, *importlib.machinery.EXTENSION_SUFFIXES)
 
 
-def sum_run_modules(config: RunConfig) -> dict[str, str]:
-    """{module: SHA-256 (hex)} of all own modules of a run, by their dotted names in order; empty without any."""
-    modules = list_modules(flag_values(config))
-    builder = find_algorithm(config.algo).builder.partition(":")[0] if modules else ""
-    return sum_modules([*modules, builder] if builder else modules)
+def sum_run_modules(config: RunConfig, counts: Callable[[str], bool] = lambda flag: True) -> dict[str, str]:
+    """{module: SHA-256 (hex)} of a run's own modules, by their dotted names in order; empty without any.
+
+    Args:
+      config: of the run.
+      counts: of which flags, by name.
+    """
+    modules = list_modules({name: value for name, value in flag_values(config).items() if counts(name)})
+    if modules and counts("algo"):
+        modules.append(find_algorithm(config.algo).builder.partition(":")[0])
+    return sum_modules(modules)
 
 
 def sum_modules(modules: Collection[str]) -> dict[str, str]:

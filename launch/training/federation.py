@@ -12,10 +12,7 @@ from datasets.client_source import TRAIN, ClientSource
 from datasets.data_notes import note_content, note_numbers
 from datasets.device_table import load_device_profiles
 from datasets.example_format import ExampleFormat
-from datasets.federate import (
-    build_federated_data,
-    default_client_dir,
-)
+from datasets.federate import build_federated_data, default_client_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
 from datasets.options import FILES, NPZ, is_users_own
@@ -27,6 +24,7 @@ from launch.settings.data_flags import CLIENT, NONE, choose_options
 from launch.settings.run_config import RunConfig
 from launch.settings.runtimes import ON
 from launch.training.opened_data import is_random, open_data
+from tff_algos.settings.config_fields import is_own
 
 MOST_NOTED_CLIENTS = 20
 
@@ -66,10 +64,11 @@ def _load(config: RunConfig) -> FederatedData:
 def _identify_source(config: RunConfig, arrays: ArrayDataset | ClientSource) -> dict[str, str]:
     """What names the data before they are divided, as `config.json` has it.
 
-    Of a user's arrays it is the sum of their file, since their test part is drawn by the seed.
+    Of a user's arrays it is the sum of their file, since their test part is drawn by the seed. A loader of their own
+    may draw anything by it.
     """
     if isinstance(arrays, ClientSource):
-        return {SOURCE_DIGEST: arrays.digest}
+        return {ARRAYS_DIGEST if is_own(config.dataset) else SOURCE_DIGEST: arrays.digest}
     path = os.path.expanduser({NPZ: config.npz, FILES: config.data}.get(config.dataset, ""))
     if os.path.isfile(path):
         return {SOURCE_DIGEST: compute_sum(path, may_trust_record=True)}

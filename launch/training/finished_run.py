@@ -38,9 +38,8 @@ from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS, read_data
 from launch.runs.tables import iterate_records
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
-from launch.settings.module_sums import list_changed, sum_modules, sum_run_modules
-from launch.settings.run_config import RunConfig, build_run_config, find_algorithm, flag_values
-from launch.settings.trusted_modules import list_modules
+from launch.settings.module_sums import list_changed, sum_run_modules
+from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
 from launch.settings.typed_places import check_places, remember_places
 from launch.training.federation import build_spec, load_federated_data
 from tff_algos.settings.config_fields import setting
@@ -236,9 +235,8 @@ def _check_code(path: pathlib.Path, config: RunConfig, stored: Any, is_personal:
     are as it left them, and the digest of the data tells of a data set.
     """
     changed = list_changed(stored, sum_run_modules(config))
-    flags = flag_values(config)
-    needed = {name: value for name, value in flags.items() if is_personal or name.endswith(MODEL_FLAGS)}
-    if list_changed(stored, sum_modules(list_modules(needed))):
+    needed = sum_run_modules(config, lambda flag: flag != "dataset" if is_personal else flag.endswith(MODEL_FLAGS))
+    if list_changed(stored, needed):
         raise RunFolderError(
             f"--run_dir={path}: your code changed since the run ({', '.join(changed)}), by which its models are built; "
             "put the former files back, or train again"

@@ -192,3 +192,23 @@ def test_an_empty_data_folder_is_none(tmp_path, monkeypatch):
     (tmp_path / "mnist.npz").write_bytes(b"")
     assert search_dirs(RunConfig(algo="fedavg").data_dir, "mnist") == search_dirs(None, "mnist")
     assert not locate("mnist", "").found
+
+
+def test_what_names_the_data_whatever_the_seed_is_that_of_a_users_file(tmp_path):
+    rows = [f"c{i % 3},{i},{-i},{'yes' if i % 2 else 'no'}" for i in range(60)]
+    (tmp_path / "table.csv").write_text("\n".join(["client,a,b,label", *rows, ""]))
+    np.savez(tmp_path / "mine.npz", x=np.arange(120, dtype=np.float32).reshape(60, 2), y=np.arange(60) % 2)
+    table, npz = {"data": str(tmp_path / "table.csv")}, {"dataset": "npz", "npz": str(tmp_path / "mine.npz")}
+
+    def identify(seed, **flags):
+        values = {"algo": "fedavg", "partition": "iid", "client_dir": str(tmp_path / "clients"), "num_clients": 2}
+        return load_federated_data(build_run_config({**values, **flags, "seed": seed}))
+
+    for flags, kind, is_same in (
+        (table, "source_digest", True),
+        (npz, "source_digest", True),
+        ({}, "arrays_digest", False),
+    ):
+        one, other = (identify(seed, **flags) for seed in (0, 1))
+        assert list(one.source_digests) == list(other.source_digests) == [kind]
+        assert (one.source_digests == other.source_digests) is is_same and one.digest != other.digest
