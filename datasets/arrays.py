@@ -2,6 +2,8 @@
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,7 @@ class ArrayDataset:
       num_clients_left_out: natural clients that are not in `client_names`, since the test part holds all they have.
       reading: how the examples were understood, in words; "" to describe them by shape and preprocessing.
       notes: what may have been meant otherwise, a line each.
+      filled: how many values were missing and are filled in, by column of a table.
 
     Raises:
       DatasetError: arrays or labels are not as the format says, a value is not finite, a part is empty, or a name
@@ -55,6 +58,7 @@ class ArrayDataset:
     num_clients_left_out: int = 0
     reading: str = ""
     notes: tuple[str, ...] = ()
+    filled: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         check_names("name", "data set", [self.name])
@@ -117,6 +121,7 @@ def make_array_dataset(
     num_clients_left_out: int = 0,
     reading: str = "",
     notes: tuple[str, ...] = (),
+    filled: Mapping[str, int] = MappingProxyType({}),
 ) -> ArrayDataset:
     """An `ArrayDataset` from (x, y) of both parts; labels become what the task stores, classes int32.
 
@@ -135,6 +140,7 @@ def make_array_dataset(
       num_clients_left_out: see `ArrayDataset`; like the two that follow no part of the digest.
       reading: see `ArrayDataset`.
       notes: see `ArrayDataset`.
+      filled: see `ArrayDataset`.
 
     Raises:
       DatasetError: see `ArrayDataset`.
@@ -172,6 +178,7 @@ def make_array_dataset(
         num_clients_left_out=num_clients_left_out,
         reading=reading,
         notes=tuple(notes),
+        filled=dict(filled),
     )
 
 

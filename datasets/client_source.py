@@ -46,6 +46,7 @@ class ClientSource:
       notes: what may have been meant otherwise, a line each.
       count_labels: () -> int64, shape (clients, classes), the labels of the train splits, where the labels are
         classes; None to read them client by client.
+      filled: how many values were missing and are filled in, by column of a table.
 
     Raises:
       DatasetError: the counts do not fit the names, nobody has a train example, two clients have one name, or a name
@@ -64,6 +65,7 @@ class ClientSource:
     reading: str = ""
     notes: tuple[str, ...] = ()
     count_labels: Callable[[], np.ndarray] | None = None
+    filled: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         check_names(self.name, "client", self.client_names)
@@ -133,4 +135,5 @@ class ClientSource:
             is_ordered_by_time=self.is_ordered_by_time,
             reading=self.reading,
             notes=self.notes,
+            filled=self.filled,
         )

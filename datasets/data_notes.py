@@ -4,6 +4,7 @@ Nothing here changes the data. The lines depend on the arrays alone, and cost li
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from datasets.layouts import (
     SEQUENCE_CHANNELS_FIRST,
     resolve_layout,
 )
+from datasets.spellings import note_alike
 
 MOST_VALUES = 4_000_000  # that deviations are computed from; of more examples, evenly spaced ones are taken
 LEAST_SIDE = 8  # of what may be a picture
@@ -73,7 +75,7 @@ def note_layout(layout: str, shape: tuple[int, ...], is_uint8: bool) -> tuple[st
 
 
 def note_content(arrays: ArrayDataset, scale: str | None, is_standardized: bool = False) -> tuple[str, ...]:
-    """A line each if the numbers are of a size that training does not cope with, and if the test part has new labels.
+    """A line each if the numbers are of a size that training does not cope with, and what `note_labels` says.
 
     Args:
       arrays: the data.
@@ -84,17 +86,30 @@ def note_content(arrays: ArrayDataset, scale: str | None, is_standardized: bool 
     example_format = arrays.format
     is_in_doubt = not (example_format.takes_tokens or is_standardized)
     numbers = note_numbers(arrays.train_x, example_format, scale) if is_in_doubt else ()
-    unseen = np.setdiff1d(arrays.test_y, arrays.train_y) if example_format.labels.is_by_class else ()
-    if not len(unseen):
+    if not example_format.labels.is_by_class:
         return numbers
-    names = ", ".join(arrays.format.class_names[label] for label in unseen[:MOST_NAMED])
-    more = f" and {len(unseen) - MOST_NAMED} more" if len(unseen) > MOST_NAMED else ""
-    count = np.isin(arrays.test_y, unseen).sum()
-    return (
-        *numbers,
-        f"{count:,} of {len(arrays.test_y):,} test examples are of classes that no train example has ({names}{more}); "
-        f"no model can be right on these",
-    )
+    counts = (np.bincount(y, minlength=example_format.num_classes) for y in (arrays.train_y, arrays.test_y))
+    return (*numbers, *note_labels(example_format.class_names, *counts))
+
+
+def note_labels(class_names: Sequence[str], train: np.ndarray, test: np.ndarray) -> tuple[str, ...]:
+    """A line each if the test part has classes that the train part lacks, and if classes differ in spelling only.
+
+    Args:
+      class_names: in their order.
+      train: train examples of each class, int64, shape (classes,).
+      test: test examples of each.
+    """
+    unseen, notes = np.flatnonzero((train == 0) & (test > 0)), ()
+    if len(unseen):
+        names = ", ".join(class_names[label] for label in unseen[:MOST_NAMED])
+        more = f" and {len(unseen) - MOST_NAMED} more" if len(unseen) > MOST_NAMED else ""
+        notes = (
+            f"{test[unseen].sum():,} of {test.sum():,} test examples are of classes that no train example has "
+            f"({names}{more}); no model can be right on these",
+        )
+    counts = dict(zip(class_names, (train + test).tolist(), strict=True))
+    return (*notes, *note_alike("classes", class_names, counts))
 
 
 def note_numbers(x: np.ndarray, example_format: ExampleFormat, scale: str | None) -> tuple[str, ...]:

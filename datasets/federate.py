@@ -107,6 +107,7 @@ def build_federated_data(
         num_clients_left_out=arrays.num_clients_left_out if is_natural else 0,
         reading=arrays.reading or describe_examples(arrays.format.input_shape, arrays.format.preprocessing),
         notes=arrays.notes,
+        filled=arrays.filled,
     )
 
 

@@ -87,6 +87,7 @@ def build_source_federation(
         num_clients_left_out=len(source.client_names) - len(members),
         reading=_describe(source, len(test_y), int(counts[TEST].sum())),
         notes=source.notes,
+        filled=source.filled,
         reader=lambda client, split: streamed.read(int(members[client.index]), split),
     )
 

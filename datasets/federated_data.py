@@ -145,6 +145,7 @@ class FederatedData:
       num_clients_left_out: natural clients that are not here, since they have no example to train on.
       reading: how the examples were understood, in words.
       notes: what may have been meant otherwise, a line each.
+      filled: how many values were missing and are filled in, by column of a table.
       feature_means: of each feature or channel, after the preprocessing, that a model takes from them; () for none.
       feature_deviations: that it divides them by then, as many.
       reader: (client, split) -> (x, y) as stored, of data whose files are written when they are needed; None reads the
@@ -166,6 +167,7 @@ class FederatedData:
     num_clients_left_out: int = 0
     reading: str = ""
     notes: tuple[str, ...] = ()
+    filled: Mapping[str, int] = dataclasses.field(default_factory=dict)
     feature_means: tuple[float, ...] = ()
     feature_deviations: tuple[float, ...] = ()
     reader: Callable[[ClientFiles, str], tuple[np.ndarray, np.ndarray]] | None = None

@@ -5,7 +5,7 @@ digest of both, so that a second run reads none of the files, unless one has cha
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from datasets.client_source import ClientSource
@@ -28,6 +28,7 @@ class Description:
       num_dropped: see there.
       reading: see there.
       notes: see there.
+      filled: see there.
       more: what else the format wants to know of the store when it is opened again, as JSON can hold it.
     """
 
@@ -37,6 +38,7 @@ class Description:
     num_dropped: int = 0
     reading: str = ""
     notes: tuple[str, ...] = ()
+    filled: Mapping[str, int] = dataclasses.field(default_factory=dict)
     more: Any = None
 
     def to_json(self) -> dict[str, Any]:
@@ -96,6 +98,7 @@ def serve(name: str, store: ExampleStore, description: Description, digest: str)
         description.reading,
         description.notes,
         (lambda: store.count_labels(example_format.num_classes)) if labels.is_by_class else None,
+        filled=description.filled,
     )
 
 

@@ -7,7 +7,7 @@ from datasets.errors import DatasetError
 
 
 def refuse_options(path: str, kind: str, options: DatasetOptions, *unused: type | str) -> None:
-    """Raises DatasetError if one of these options is not its default.
+    """Raises DatasetError if one of these options is neither its default nor what runs did before there was it.
 
     Args:
       path: of the data, for the error.
@@ -15,8 +15,9 @@ def refuse_options(path: str, kind: str, options: DatasetOptions, *unused: type 
       options: all that were given.
       unused: what does nothing there: classes of options, such as `TableOptions`, or the names of single ones.
     """
+    declared = {field.name: field.metadata.get("setting") for field in dataclasses.fields(DatasetOptions)}
     for each in unused:
         for name in (each,) if isinstance(each, str) else (field.name for field in dataclasses.fields(each)):
-            value = getattr(options, name)
-            if value not in (None, "", getattr(DatasetOptions, name)):
+            value, of_old_runs = getattr(options, name), declared[name] and declared[name].of_old_runs
+            if value not in (None, "", getattr(DatasetOptions, name), of_old_runs):
                 raise DatasetError(f"{path}: {name}={value}: does nothing with {kind}; leave it out")

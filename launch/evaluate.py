@@ -18,6 +18,7 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.layouts import AUTO
 from datasets.npz import read_examples
+from datasets.tables.cells import BOOLEAN_WORDS
 from launch.command_line import parse_flags, run_command, take_run_dir
 from launch.progress import say
 from launch.runs.columns import BEST, EVALUATION, UNDEFINED, WORKER_LOG
@@ -118,11 +119,20 @@ def _convert_labels(path: str, y: np.ndarray, listed: Sequence[str] | None, name
                 f"{path}: expected labels 0..{len(classes) - 1} as integers, places in {whose}, or the names of the "
                 f"run's classes; found {found}"
             )
+    classes = [_name_truth(name, names) for name in classes]
     for name in (classes[place] for place in np.unique(places)):
         if name not in names:
             raise DatasetError(f"{path}: class {name!r} is unknown to the run{_suggest_class(name, names)}")
     to_run = np.array([names.index(name) if name in names else -1 for name in classes], np.int32)
     return to_run[places.astype(np.int64)]
+
+
+def _name_truth(name: str, names: Sequence[str]) -> str:
+    """What the run calls a class: earlier versions called yes and no in tables true and false."""
+    truth = BOOLEAN_WORDS.get(name.strip().lower())
+    if name in names or truth is None or set(names) != {"false", "true"}:
+        return name
+    return "true" if truth else "false"
 
 
 def _suggest_class(name: str, names: Sequence[str]) -> str:

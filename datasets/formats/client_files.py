@@ -18,6 +18,7 @@ from datasets.formats.parquet import make_arrow_table
 from datasets.label_format import LABEL_KINDS
 from datasets.npz_clients import guess_folder_task, open_npz_clients
 from datasets.tables.arrow_files import ARROW_ENDINGS, PARQUET_ENDINGS
+from datasets.tables.cells import read_missing_words
 from datasets.tables.roles import names_clients
 from datasets.tables.source import choose_table_partition, open_table
 from datasets.tables.table import SPLIT_NAMES, ClientFile, Table
@@ -123,9 +124,10 @@ def _make_table(path: str, kind: str, files: list[ClientFile], options: DatasetO
     has_clients = all(file.client for file in files)
     if kind == ARROW:
         return make_arrow_table(path, options, files)
-    table = make_csv_table(path, files, has_clients)
+    missing_words = read_missing_words(options.missing_words)
+    table = make_csv_table(path, files, has_clients, missing_words)
     if has_clients and names_clients(table.columns, options):
-        return make_csv_table(path, [file._replace(client="") for file in files])
+        return make_csv_table(path, [file._replace(client="") for file in files], missing_words=missing_words)
     return table
 
 

@@ -23,7 +23,7 @@ from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.file_formats import FileFormat
-from datasets.tables.cells import parse_text, spell_missing
+from datasets.tables.cells import MISSING_WORDS, parse_text, read_missing_words
 from datasets.tables.csv_form import (
     LINE_BYTES,
     SEPARATORS,
@@ -73,21 +73,29 @@ def is_csv(path: str) -> bool:
 
 def open_csv(path: str, options: DatasetOptions) -> ClientSource:
     """The clients of a table. Raises DatasetError, see `make_csv_table` and `tables.source.open_table`."""
-    return open_table(make_csv_table(path, [ClientFile(path, "", TRAIN)]), options)
+    return open_table(_make_table(path, options), options)
 
 
 def choose_csv_partition(path: str, options: DatasetOptions) -> str:
     """See `datasets.tables.source.choose_table_partition`."""
-    return choose_table_partition(make_csv_table(path, [ClientFile(path, "", TRAIN)]), options)
+    return choose_table_partition(_make_table(path, options), options)
 
 
-def make_csv_table(path: str, files: list[ClientFile], has_clients: bool = False) -> Table:
+def _make_table(path: str, options: DatasetOptions) -> Table:
+    missing_words = read_missing_words(options.missing_words)
+    return make_csv_table(path, [ClientFile(path, "", TRAIN)], missing_words=missing_words)
+
+
+def make_csv_table(
+    path: str, files: list[ClientFile], has_clients: bool = False, missing_words: frozenset[str] = MISSING_WORDS
+) -> Table:
     """A table in one or several files of text.
 
     Args:
       path: of the file, or of the folder that holds them.
       files: of it.
       has_clients: whether the files name clients.
+      missing_words: see `parse_text`.
 
     Raises:
       DatasetError: the first file is no table, or its header is missing or names a column twice.
@@ -102,7 +110,7 @@ def make_csv_table(path: str, files: list[ClientFile], has_clients: bool = False
                     f"{path}: column {missing[0]!r} is missing, which {first.path} has; it has "
                     f"{list_names(file.columns)}"
                 )
-            yield from file.read(names, client, split)
+            yield from file.read(names, client, split, missing_words)
 
     paths = tuple(file.path for file in files)
     return Table(path, paths, tuple(first.columns), read, first.form.describe(), has_clients=has_clients)
@@ -139,7 +147,7 @@ class _CsvFile:
         self.columns, self._header_lines = names, num_lines
         self._header_bytes = len("".join(itertools.islice(lines, num_lines)).encode())
 
-    def read(self, names: tuple[str, ...], client: str, split: str) -> Iterator[Piece]:
+    def read(self, names: tuple[str, ...], client: str, split: str, missing_words: frozenset[str]) -> Iterator[Piece]:
         """Its pieces, with these columns. Raises DatasetError: a row that cannot be read, or none."""
         line, skip = 1 + self.form.num_skipped + self._header_lines, self._header_bytes
         waiting, num_rows = b"", 0
@@ -150,7 +158,9 @@ class _CsvFile:
                 raise refuse_long_line(self.path, line)
             whole, waiting = waiting[:end], waiting[end:]
             line += whole.count(b"\n") + whole.count(b"\r") - whole.count(b"\r\n")
-            cells = {name: parse_text(column, self.form.has_decimal_comma) for name, column in columns.items()}
+            cells = {
+                name: parse_text(column, self.form.has_decimal_comma, missing_words) for name, column in columns.items()
+            }
             piece = Piece(cells, client, split, self._name_rows, num_rows)
             if columns and piece.num_rows:
                 yield piece
@@ -210,7 +220,7 @@ class _CsvFile:
             pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pyarrow.string()),
                 include_columns=names,
-                null_values=spell_missing(),
+                null_values=[""],
                 strings_can_be_null=True,
             ),
         )

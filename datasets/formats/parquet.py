@@ -24,6 +24,8 @@ from datasets.tables.arrow_files import (
     read_class_names,
     walk_files,
 )
+from datasets.tables.cells import mark_missing, read_missing_words
+from datasets.tables.options import DEFAULT_MISSING_WORDS
 from datasets.tables.roles import names_clients
 from datasets.tables.source import choose_table_partition, open_table
 from datasets.tables.table import ClientFile, Piece, Place, Table, list_names
@@ -84,6 +86,9 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
     if not given and all(file.is_own_name for file in files) and names_clients(columns, options):
         files = [file._replace(client="", is_own_name=False) for file in files]
     blocks = tuple(field.name for field in schema if is_block_type(field.type))
+    # These files say themselves what is missing, so that only words that were given stand for it.
+    is_given = options.missing_words != DEFAULT_MISSING_WORDS
+    missing_words = read_missing_words(options.missing_words) if is_given else frozenset()
     images = ImageForm(options.image_size, options.image_colour)
 
     def read(names: tuple[str, ...]) -> Iterator[Piece]:
@@ -95,7 +100,7 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
                 cells = {}
                 for name in names:
                     locate = lambda row, first=first: Place(name_rows, first + row)
-                    cells[name] = convert_column(batch.column(name), name, locate, form)
+                    cells[name] = mark_missing(convert_column(batch.column(name), name, locate, form), missing_words)
                     if name in blocks and len(batch) and cells[name].values.ndim == 4:
                         form = form.fix(cells[name].values[0])
                 yield Piece(cells, file.client, file.split, name_rows, first)

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from datasets.client_source import TEST, TRAIN
-from datasets.data_notes import note_numbers
+from datasets.data_notes import note_labels, note_numbers
 from datasets.inspection.measures import Measures, name_features
 from datasets.inspection.sample import Sample
+from datasets.spellings import note_alike
 from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
 
 LEAST_EXAMPLES = 20  # of which something is said that chance could do to fewer
@@ -76,9 +77,8 @@ def _look_at_classes(sample: Sample, measures: Measures) -> Iterator[str]:
     if share >= MAJORITY and train.sum() >= LEAST_EXAMPLES:
         largest = names[train.argmax()]
         yield f"{100 * share:.1f} % of the train examples are of class {largest}: so much one answer for all reaches"
-    unseen = int(test[train == 0].sum())
-    if unseen and sample.is_whole:
-        yield f"test examples of classes that no train example has, {unseen:,}: no model can be right on these"
+    # Of a part of the examples it is not known what all lack.
+    yield from note_labels(names, train, test if sample.is_whole else np.zeros_like(test))
 
 
 def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
@@ -98,6 +98,7 @@ def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
         return
     train = sample.num_examples[TRAIN]
     totals, names = sum(sample.num_examples.values()), sample.client_names
+    yield from note_alike("clients", names, dict(zip(names, totals.tolist(), strict=True)))
     idle = np.flatnonzero(train == 0)
     if len(idle):
         yield f"left out, since they have no train example, {len(idle):,}: {_name_some([names[i] for i in idle])}"

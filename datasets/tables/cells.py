@@ -5,18 +5,20 @@ Whole columns are converted at once. Where one value is no number, the different
 """
 
 import dataclasses
-import itertools
 import re
 import typing
+from collections.abc import Mapping
 
 import numpy as np
+
+from datasets.tables.options import DEFAULT_MISSING_WORDS, split_names
 
 if typing.TYPE_CHECKING:
     import pyarrow
 
 TEXT, NUMBER, BOOLEAN, STRING, DATE, BLOCK = "text", "number", "boolean", "string", "date", "block"
-# What stands for no value, in small letters; "?" is that of the UCI repository.
-MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "#n/a", "<na>"})
+# What stands for no value, in small letters; "?" is that of the UCI repository. An empty field always does.
+MISSING_WORDS = frozenset({"", *DEFAULT_MISSING_WORDS.split(",")})
 BOOLEAN_WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _BEGINNINGS = frozenset("0123456789.+-iI")  # of numbers; other texts need not be tried
 _DATE = re.compile(
@@ -37,6 +39,7 @@ class Cells:
       values: as the file has them, of texts an array of pyarrow, else of NumPy, shape (rows,); of a block the numbers,
         shape (rows, ...).
       order: the texts that can stand in the column, where the file puts them in an order of its own; else ().
+      missing_words: what is written where a value is missing and the field not empty, and how often.
     """
 
     form: str
@@ -45,6 +48,7 @@ class Cells:
     is_boolean: np.ndarray
     values: "np.ndarray | pyarrow.Array"
     order: tuple[str, ...] = ()
+    missing_words: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def is_number(self) -> np.ndarray:
@@ -86,18 +90,20 @@ def _write(value: np.generic) -> str:
     return str(value)
 
 
-def spell_missing() -> list[str]:
-    """All spellings of `MISSING_WORDS`, in small and large letters."""
-    cases = {word: itertools.product(*({letter, letter.upper()} for letter in word)) for word in MISSING_WORDS}
-    return ["".join(letters) for spelled in cases.values() for letters in spelled]
+def read_missing_words(option: str) -> frozenset[str]:
+    """What `--missing_words` names, in small letters, and the empty field."""
+    return frozenset({"", *(word.lower() for word in split_names(option))})
 
 
-def parse_text(values: "list[str] | pyarrow.Array", has_decimal_comma: bool = False) -> Cells:
+def parse_text(
+    values: "list[str] | pyarrow.Array", has_decimal_comma: bool = False, missing_words: frozenset[str] = MISSING_WORDS
+) -> Cells:
     """Cells of a text file.
 
     Args:
       values: as they stand in the file; null for what is known to be missing.
       has_decimal_comma: whether "1,5" is a number.
+      missing_words: what stands for no value, in small letters; words that are numbers stand for all equal numbers.
     """
     import pyarrow.compute  # late: it takes long, and only tables need it
 
@@ -106,11 +112,51 @@ def parse_text(values: "list[str] | pyarrow.Array", has_decimal_comma: bool = Fa
     try:
         numbers = np.asarray(written.cast(pyarrow.float64()).fill_null(np.nan))
     except pyarrow.ArrowInvalid:
-        return _parse_different(text, has_decimal_comma)
-    is_missing = np.isnan(numbers)
-    if np.count_nonzero(is_missing) != text.null_count:  # -nan
-        return _parse_different(text, has_decimal_comma)
-    return Cells(TEXT, is_missing, numbers, np.zeros(len(numbers), bool), text)
+        numbers = None
+    if numbers is None or np.count_nonzero(np.isnan(numbers)) != text.null_count:  # also of nan
+        rest, words = _take_words(text, missing_words)
+        if rest.null_count > text.null_count:
+            cells = parse_text(rest, has_decimal_comma, missing_words)
+            return dataclasses.replace(cells, missing_words={**cells.missing_words, **words})
+        return mark_missing(_parse_different(text, has_decimal_comma), missing_words)
+    return mark_missing(Cells(TEXT, np.isnan(numbers), numbers, np.zeros(len(numbers), bool), text), missing_words)
+
+
+def _take_words(text: "pyarrow.Array", missing_words: frozenset[str]) -> "tuple[pyarrow.Array, dict[str, int]]":
+    """(null in the place of these words, how often each stands there as it is written, "" left out)."""
+    import pyarrow
+    import pyarrow.compute as compute
+
+    words = pyarrow.array(sorted(missing_words), pyarrow.string())
+    is_word = compute.is_in(compute.utf8_lower(compute.utf8_trim_whitespace(text)), words)
+    if not compute.any(is_word).as_py():
+        return text, {}
+    counts = compute.value_counts(compute.utf8_trim_whitespace(text.filter(is_word))).to_pylist()
+    found = {each["values"]: each["counts"] for each in counts if each["values"]}
+    return compute.if_else(is_word, pyarrow.scalar(None, pyarrow.string()), text), found
+
+
+def mark_missing(cells: Cells, missing_words: frozenset[str]) -> Cells:
+    """The same cells, without a value where a number stands that is one of the words, or a text of a typed file is."""
+    if not missing_words:
+        return cells
+    given = np.array([number for word in missing_words if not np.isnan(number := _read_number(word))])
+    if cells.form == STRING:
+        text, words = _take_words(cells.values, missing_words)
+        return dataclasses.replace(
+            cells, values=text, is_missing=np.asarray(text.is_null()), missing_words={**cells.missing_words, **words}
+        )
+    is_word = np.isin(cells.numbers, given) & cells.is_number if len(given) else np.zeros(0, bool)
+    if not is_word.any() or cells.form == DATE:
+        return cells
+    numbers, counts = np.unique(cells.numbers[is_word], return_counts=True)
+    words = {f"{number:.15g}": int(count) for number, count in zip(numbers, counts, strict=True)}
+    return dataclasses.replace(
+        cells,
+        is_missing=cells.is_missing | is_word,
+        numbers=np.where(is_word, np.nan, cells.numbers),
+        missing_words={**cells.missing_words, **words},
+    )
 
 
 def _parse_different(text: "pyarrow.Array", has_decimal_comma: bool) -> Cells:
@@ -122,11 +168,10 @@ def _parse_different(text: "pyarrow.Array", has_decimal_comma: bool) -> Cells:
     lowered = [value.lower() for value in found]
     written = [value.replace(",", ".") for value in found] if has_decimal_comma else found
     # The last is for values that are null.
-    is_missing = np.array([*(value in MISSING_WORDS for value in lowered), True])
+    is_missing = np.array([*(not value for value in found), True])
     is_boolean = np.array([*(value in BOOLEAN_WORDS for value in lowered), False])
     numbers = np.array([*map(_read_number, written), np.nan])
     numbers[is_boolean] = [BOOLEAN_WORDS[value] for value in lowered if value in BOOLEAN_WORDS]
-    numbers[is_missing] = np.nan
     codes = np.asarray(encoded.indices.fill_null(len(found)))
     return Cells(TEXT, is_missing[codes], numbers[codes], is_boolean[codes], encoded)
 
@@ -177,25 +222,3 @@ def block_cells(block: np.ndarray) -> Cells:
 def looks_like_date(value: str) -> bool:
     """Whether a text is written as a date or a time of day is."""
     return value[:1].isdigit() and _DATE.fullmatch(value) is not None
-
-
-def read_times(cells: Cells) -> np.ndarray:
-    """Float64: numbers as they are, dates in seconds since 1970; NaN for what is neither.
-
-    Dates are ISO 8601, or day.month.year with dots.
-    """
-    if cells.form in (DATE, NUMBER, BOOLEAN):
-        return cells.numbers
-    import pandas
-
-    times = np.where(cells.is_boolean, np.nan, cells.numbers)
-    is_open = ~cells.is_missing & ~cells.is_boolean & np.isnan(times)
-    if is_open.any():
-        codes, found = cells.list_texts()
-        stamps = pandas.to_datetime(found, format="ISO8601", utc=True, errors="coerce")
-        for form in ("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S"):
-            stamps = stamps.where(stamps.notna(), pandas.to_datetime(found, format=form, utc=True, errors="coerce"))
-        nanoseconds = stamps.tz_localize(None).to_numpy().astype("datetime64[ns]")
-        seconds = np.where(np.isnat(nanoseconds), np.nan, nanoseconds.astype(np.int64) / 1e9)
-        times[is_open] = seconds[codes[is_open]]
-    return times

@@ -1,15 +1,19 @@
 """The features of a table: which kind each column is, and what its values become."""
 
+import shlex
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.names import check_names
-from datasets.tables.cells import DATE, STRING, Cells
+from datasets.spellings import describe_joined, find_kept, note_alike
+from datasets.tables.cells import DATE, STRING, TEXT, Cells
 from datasets.tables.roles import Roles
-from datasets.tables.scan import TableScan, is_text_column
-from datasets.tables.table import Table
+from datasets.tables.scan import ColumnScan, TableScan, is_text_column
+from datasets.tables.table import Table, count_rows
 
 ONE_HOT, INDEX = "one_hot", "index"
 MOST_CATEGORIES = {ONE_HOT: 100, INDEX: 10_000}
@@ -24,12 +28,14 @@ class Feature(NamedTuple):
       categories: the texts that it can have, in order; () for numbers and truth values.
       is_one_hot: whether each category is a feature of its own, 1 where it is and 0 elsewhere; else their index is one.
       most_frequent: index of the most frequent category of the train part.
+      kept: the category of each text that is another spelling of one.
     """
 
     column: str
     categories: tuple[str, ...] = ()
     is_one_hot: bool = False
     most_frequent: int = 0
+    kept: Mapping[str, str] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,6 +50,7 @@ class Feature(NamedTuple):
         if not self.categories:
             return cells.numbers.astype(np.float32)[:, np.newaxis]
         order = {text: index for index, text in enumerate(self.categories)}
+        order |= {text: order[keeper] for text, keeper in self.kept.items()}
         codes, texts = cells.list_texts()
         found = np.array([order.get(text, self.most_frequent) for text in texts], np.int64)[codes]
         if not self.is_one_hot:
@@ -51,18 +58,19 @@ class Feature(NamedTuple):
         return (found[:, np.newaxis] == np.arange(len(self.categories))).astype(np.float32)
 
 
-def choose_features(table: Table, roles: Roles, scan: TableScan, categories: str) -> tuple[Feature, ...]:
+def choose_features(table: Table, roles: Roles, scan: TableScan, options: DatasetOptions) -> tuple[Feature, ...]:
     """What each column becomes.
 
     Args:
       table: what was read.
       roles: of its columns.
       scan: of the whole table.
-      categories: "one_hot" or "index".
+      options: `categories`, and whether spellings are joined.
 
     Raises:
       DatasetError: dates, texts among numbers, too many categories, or a number that float32 cannot hold.
     """
+    categories = options.categories
     most, chosen = MOST_CATEGORIES[categories], []
     for name in roles.features:
         column = scan.columns[name]
@@ -92,17 +100,21 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, categories: str
                 f"{where}: column {name!r} has {text!r}, expected a number as in other rows; leave the field empty if "
                 f"the value is missing, or {_LEAVE_OUT}"
             )
-        if column.texts is None:
+        kept = find_kept(list(column.texts or ()), column.texts or {}) if options.join_spellings else {}
+        if column.texts is None or len(column.texts) - len(kept) > most:
             way = f"give --categories={INDEX} for up to {MOST_CATEGORIES[INDEX]:,}, or " * (categories == ONE_HOT)
             raise DatasetError(
                 f"{table.path}: column {name!r} has more than {most:,} different texts, such as {text!r}, expected "
                 f"fewer categories; {way}{_LEAVE_OUT}"
             )
-        texts = column.sort_texts()
-        check_names(f"{table.path}: column {name!r}", "category", texts)
+        check_names(f"{table.path}: column {name!r}", "category", sorted(column.texts))
+        counts = {text: 0 for text in column.sort_texts() if text not in kept}
+        for text, count in column.texts.items():
+            counts[kept.get(text, text)] += count
         # The first by name where several are as frequent, so that the order of the file does not matter.
-        frequent = max(range(len(texts)), key=lambda place: (column.texts[texts[place]], -place))
-        chosen.append(Feature(name, texts, categories == ONE_HOT, frequent))
+        texts = tuple(counts)
+        frequent = max(range(len(texts)), key=lambda place: (counts[texts[place]], -place))
+        chosen.append(Feature(name, texts, categories == ONE_HOT, frequent, kept))
     return tuple(chosen)
 
 
@@ -117,11 +129,12 @@ def describe_features(features: tuple[Feature, ...]) -> str:
         parts.append(f"text as a feature for each category: {', '.join(one_hot)}")
     if indexed:
         parts.append(f"text as the index of its category: {', '.join(indexed)}")
+    parts += [describe_joined(each.column, each.kept) for each in features if each.kept]
     return "; ".join(parts)
 
 
-def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...]) -> tuple[str, ...]:
-    """A line each for columns that say nothing."""
+def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...], missing_words: str) -> tuple[str, ...]:
+    """A line each for columns that say nothing, or whose values may say something else; the words are the option's."""
     notes = []
     for feature in features:
         column = scan.columns[feature.column]
@@ -132,6 +145,7 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...]) 
             notes.append(f"column {feature.column} is {value} in every row, which tells nothing; {_LEAVE_OUT}")
         elif not feature.categories and column.is_row_number and scan.num_rows > 2:
             notes.append(f"column {feature.column} counts the rows, which tells nothing of new ones; {_LEAVE_OUT}")
+        notes += _note_words(feature, column, missing_words)
     notes += [
         f"column {name} is not used"
         if roles.block
@@ -139,3 +153,42 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...]) 
         for name in roles.left_out
     ]
     return tuple(notes)
+
+
+def _note_words(feature: Feature, column: ColumnScan, missing_words: str) -> list[str]:
+    """What of a column's values may be meant otherwise."""
+    notes, name = [], feature.column
+
+    def name_missing(value: str) -> str:
+        words = shlex.quote(",".join(filter(None, (missing_words, value))))
+        return f"if it stands for a missing value, give --missing_words={words}"
+
+    if feature.categories:
+        counts = column.texts + column.test_texts
+        notes += note_alike(f"categories of {name}", sorted(set(counts) - set(feature.kept)), counts, "rows")
+        words = [text for text in column.texts if not _is_number(text)]
+        if column.form == TEXT and len(words) == 1 and column.num_numbers > 1 and len(column.texts) > 3:
+            notes.append(
+                f"the numbers of {name} are categories, since {words[0]!r} stands among them in "
+                f"{count_rows(counts[words[0]])}; {name_missing(words[0])}"
+            )
+        return notes
+    if column.num_booleans and column.num_numbers and column.form == TEXT:
+        notes.append(
+            f"among the numbers in {name} stands yes or no, true or false, in {count_rows(column.num_booleans)}, which is "
+            f"taken as 1 or 0"
+        )
+    if column.lowest_other >= 0 and len(column.placeholders) == 1:
+        ((value, count),) = column.placeholders.items()
+        if count > 1 or column.lowest_other > 0:
+            notes.append(
+                f"{name} is {value:.0f} in {count_rows(count)}, and never else below 0; {name_missing(f'{value:.0f}')}"
+            )
+    return notes
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text.replace(",", "."))))
+    except ValueError:
+        return False

@@ -1,10 +1,14 @@
 """The labels of a table: which task its label columns are for, and what each value becomes."""
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_store import sort_key
 from datasets.label_format import (
     CLASSIFICATION,
     LABEL_KINDS,
@@ -15,10 +19,12 @@ from datasets.label_format import (
 )
 from datasets.names import check_names
 from datasets.npz_labels import guess_task
-from datasets.tables.cells import Cells
+from datasets.spellings import describe_joined, find_kept
+from datasets.tables.cells import BOOLEAN_WORDS, TEXT, Cells
+from datasets.tables.options import WRITTEN
 from datasets.tables.roles import Roles
 from datasets.tables.scan import MOST_DIFFERENT, ColumnScan, TableScan, is_text_column
-from datasets.tables.table import Table
+from datasets.tables.table import Table, count_rows
 
 _RENAME = "or name another column by --label_column"
 
@@ -30,7 +36,8 @@ class TableLabels(NamedTuple):
       format: what they are; a regression's offset and scale are not known yet.
       class_names: one a label; of multi_label and of a regression of several, the columns; of one number, none.
       numbers: of classes, the number that stands for each, in order; () if texts do.
-      texts: of classes, the text that stands for each, in order; () if numbers do.
+      places: of classes, the class of each text that stands for one, several where their spellings are joined; empty
+        if numbers do.
       reading: the task in words, and why, if it is not classification; else "".
       notes: what may have been meant otherwise.
     """
@@ -38,7 +45,7 @@ class TableLabels(NamedTuple):
     format: LabelFormat
     class_names: tuple[str, ...]
     numbers: tuple[float, ...] = ()
-    texts: tuple[str, ...] = ()
+    places: Mapping[str, int] = {}
     reading: str = ""
     notes: tuple[str, ...] = ()
 
@@ -50,10 +57,9 @@ class TableLabels(NamedTuple):
         """
         if self.format.is_by_class and len(cells) > 1:
             return np.argmax(np.stack([each.numbers for each in cells], axis=1) == 1, axis=1).astype(self.format.dtype)
-        if self.texts:
-            order = {text: index for index, text in enumerate(self.texts)}
+        if self.places:
             codes, texts = cells[0].list_texts()
-            return np.array([order.get(text, 0) for text in texts], self.format.dtype)[codes]
+            return np.array([self.places.get(text, 0) for text in texts], self.format.dtype)[codes]
         if self.format.is_by_class:
             found = np.searchsorted(np.array(self.numbers), np.nan_to_num(cells[0].numbers))
             return np.minimum(found, len(self.numbers) - 1).astype(self.format.dtype)
@@ -61,19 +67,19 @@ class TableLabels(NamedTuple):
         return np.stack(columns, axis=1) if self.format.shape else columns[0]
 
 
-def choose_labels(table: Table, roles: Roles, scan: TableScan, task: str) -> TableLabels:
+def choose_labels(table: Table, roles: Roles, scan: TableScan, options: DatasetOptions) -> TableLabels:
     """What the label columns are.
 
     Args:
       table: what was read.
       roles: of its columns.
       scan: of the whole table.
-      task: what `--task` says; "" to tell it from the values.
+      options: `task`, "" to tell it from the values, and how texts become classes.
 
     Raises:
       DatasetError: the values do not fit the task, or are of no use as labels.
     """
-    reason = ""
+    task, reason = options.task, ""
     if not task:
         task, reason = guess_table_task(roles, scan)
     if task == NEXT_TOKEN:
@@ -102,10 +108,22 @@ def choose_labels(table: Table, roles: Roles, scan: TableScan, task: str) -> Tab
     elif task == REGRESSION:
         labels = TableLabels(LabelFormat(REGRESSION, (), 1), ())
     else:
-        labels = _choose_classes(table, roles.labels[0], scan.columns[roles.labels[0]], task)
+        labels = _choose_classes(table, roles.labels[0], scan.columns[roles.labels[0]], task, options)
     if labels.format.is_by_class:
         labels.format.check_names(f"{table.path}: label column {roles.labels[0]!r}", labels.class_names)
-    return labels._replace(reading=reading)
+    mixed = _note_mixed(roles, scan) if not labels.places else ()
+    return labels._replace(reading="; ".join(filter(None, (reading, labels.reading))), notes=(*labels.notes, *mixed))
+
+
+def _note_mixed(roles: Roles, scan: TableScan) -> tuple[str, ...]:
+    """A line each for label columns of numbers among which there are words."""
+    mixed = {name: column for name in roles.labels if (column := scan.columns[name]).num_numbers}
+    return tuple(
+        f"the labels in {name} are numbers, but yes or no, true or false, stands among them in "
+        f"{count_rows(column.num_booleans)}, which is taken as 1 or 0"
+        for name, column in mixed.items()
+        if column.num_booleans and column.form == TEXT
+    )
 
 
 def guess_table_task(roles: Roles, scan: TableScan) -> tuple[str, str]:
@@ -145,7 +163,7 @@ def _choose_several(table: Table, roles: Roles, scan: TableScan, task: str) -> T
     return TableLabels(LabelFormat(task), names)
 
 
-def _choose_classes(table: Table, name: str, column: ColumnScan, task: str) -> TableLabels:
+def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, options: DatasetOptions) -> TableLabels:
     given = table.class_names.get(name, ())
     values = column.texts if is_text_column(column) else column.numbers
     if values is None:
@@ -154,9 +172,12 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str) -> T
             f"give --task={REGRESSION} for measurements, {_RENAME}"
         )
     if is_text_column(column):
-        texts = column.sort_texts()
-        check_names(f"{table.path}: label column {name!r}", "class", texts)
-        return TableLabels(LabelFormat(task), texts, texts=texts)
+        check_names(f"{table.path}: label column {name!r}", "class", sorted(values))
+        kept = find_kept(list(values), values) if options.join_spellings else {}
+        texts = tuple(text for text in column.sort_texts() if text not in kept)
+        order = {text: index for index, text in enumerate(texts)}
+        places = {text: order[kept.get(text, text)] for text in values}
+        return TableLabels(LabelFormat(task), texts, places=places, reading=describe_joined(name, kept))
     numbers = sorted(values | ({0.0, 1.0} if column.num_booleans else set()))
     if max(abs(numbers[0]), abs(numbers[-1])) >= 2**53:
         raise DatasetError(
@@ -177,6 +198,8 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str) -> T
             f"--task={task}; give --task={REGRESSION}, {_RENAME}"
         )
     is_truth = column.num_booleans and set(numbers) <= {0.0, 1.0}
+    if is_truth and column.form == TEXT and column.texts and options.truth_names == WRITTEN:
+        return _choose_truths(name, column.texts, task)
     names = ("false", "true") if is_truth else tuple(f"{number:.0f}" for number in numbers)
     notes = ()
     if not np.array_equal(numbers, np.arange(len(numbers))):
@@ -185,3 +208,32 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str) -> T
             f"a class, and its number the name; if they are measurements, give --task={REGRESSION}",
         )
     return TableLabels(LabelFormat(task), names, numbers=tuple(numbers), notes=notes)
+
+
+def _choose_truths(name: str, counts: Counter[str], task: str) -> TableLabels:
+    """Two classes, false before true, whatever words are written for them; the most frequent words are their names."""
+    truths = {text: int(BOOLEAN_WORDS.get(text.lower(), _is_one(text))) for text in counts}
+    groups = [
+        sorted(
+            (text for text, truth in truths.items() if truth == each),
+            key=lambda text: (text.lower() not in BOOLEAN_WORDS, -counts[text], sort_key(text)),
+        )
+        for each in sorted(set(truths.values()))
+    ]
+    names = tuple(group[0] for group in groups)
+    places = {text: place for place, group in enumerate(groups) for text in group}
+    notes = tuple(
+        f"the labels in {name} are written in several ways: "
+        + " = ".join(f"{text!r} ({counts[text]:,})" for text in group)
+        + f"; all are taken as {group[0]!r}"
+        for group in groups
+        if len(group) > 1
+    )
+    return TableLabels(LabelFormat(task), names, places=places, notes=notes)
+
+
+def _is_one(text: str) -> bool:
+    try:
+        return float(text.replace(",", ".")) == 1
+    except ValueError:
+        return False

@@ -1,10 +1,15 @@
 """How tables are read: which column is what, and what cells become. Imports nothing heavy."""
 
+import csv
+
 from datasets.options import OF_FILES, declare_options
 from tff_algos.settings.config_fields import Needs, setting
 
 MISSING = ("refuse", "median", "drop")
 CATEGORIES = ("one_hot", "index")
+DEFAULT_MISSING_WORDS = "na,n/a,nan,null,none,?,#n/a,<na>"
+AUTO, YEAR_FIRST, DAY_FIRST, MONTH_FIRST, NUMBER = "auto", "ymd", "dmy", "mdy", "number"
+WRITTEN, FALSE_TRUE = "written", "false_true"
 
 
 @declare_options
@@ -33,6 +38,31 @@ class TableOptions:
         needs=OF_FILES,
     )
     missing: str = setting("refuse", "What to do with missing values in a table.", choices=MISSING, needs=OF_FILES)
+    missing_words: str = setting(
+        DEFAULT_MISSING_WORDS,
+        "What stands for no value in a table beside an empty field, with commas, in small or large letters.",
+        needs=OF_FILES,
+    )
+    join_spellings: bool = setting(
+        False,
+        "Joins classes, categories and clients of a table that differ in how they are spelled only, as cat and Cat.",
+        needs=OF_FILES,
+    )
+    truth_names: str = setting(
+        WRITTEN,
+        "What classes yes and no, or true and false, of a text table are called: as they are written, or false and "
+        "true, as earlier versions did.",
+        choices=(WRITTEN, FALSE_TRUE),
+        needs=OF_FILES,
+        of_old_runs=FALSE_TRUE,
+    )
+    date_form: str = setting(
+        AUTO,
+        "Order of day, month and year in dates that order rows; auto: by all of them; number: numbers are no dates.",
+        choices=(AUTO, YEAR_FIRST, DAY_FIRST, MONTH_FIRST, NUMBER),
+        needs=OF_FILES,
+        of_old_runs=NUMBER,
+    )
     categories: str = setting(
         "one_hot", "How text in the features of a table becomes numbers.", choices=CATEGORIES, needs=OF_FILES
     )
@@ -45,3 +75,9 @@ class TableOptions:
         minimum=0,
         needs=Needs("window", bool, "--window=<rows>"),
     )
+
+
+def split_names(value: str) -> tuple[str, ...]:
+    """The names of a flag that takes several: commas between them, a name with a comma in quotes."""
+    rows = list(csv.reader([value], skipinitialspace=True))
+    return tuple(name.strip() for name in rows[0] if name.strip()) if rows else ()

@@ -8,13 +8,16 @@ import numpy as np
 from datasets.client_source import TEST, TRAIN
 from datasets.errors import DatasetError
 from datasets.example_store import SPLIT_ORDER, sort_key
-from datasets.tables.cells import DATE, STRING, TEXT, Cells, looks_like_date, read_times
+from datasets.tables.cells import DATE, STRING, TEXT, Cells, looks_like_date
+from datasets.tables.options import AUTO
 from datasets.tables.roles import NO_COLUMN, Roles
 from datasets.tables.table import SPLIT_NAMES, Piece, Place, Table
+from datasets.tables.times import TimeForm, TimeScan, read_times
 
 MOST_DIFFERENT = 10_000  # values of a column that are kept; of a label, the most classes
 MOST_NUMBERS = 1000  # of them, as long as all are numbers
 LARGEST = float(np.finfo(np.float32).max)
+PLACEHOLDERS = (-9.0, -99.0, -999.0, -9999.0, -99999.0)  # numbers that people write for no value
 _MOST_SHOWN = 60  # characters of a value, in errors
 _TEST_WORDS = {"true": TEST, "1": TEST, "yes": TEST, "false": TRAIN, "0": TRAIN, "no": TRAIN, **SPLIT_NAMES}
 _MOST_LOOKED_AT = 4 * MOST_NUMBERS  # rows, to tell quickly that a column has more different numbers than are kept
@@ -28,6 +31,9 @@ class ColumnScan:
       form: of its cells.
       num_rows: looked at.
       num_missing: values that are.
+      missing_words: what is written where a value is missing and the field not empty, and how often.
+      placeholders: numbers such as -999 that may stand for no value, and how often.
+      lowest_other: number that is none of these.
       first_missing: where; None for nowhere, as with the next.
       num_numbers: values that are numbers and no truth values.
       num_booleans: truth values.
@@ -43,6 +49,7 @@ class ColumnScan:
       texts: the different values as they are written, where they are text or may be, and how often each stands in a row
         that is not for the test; None if they are more.
       order: the texts that can be there, where the file puts them in an order of its own; else ().
+      test_texts: how often each of them stands in a row that is for the test.
       most_different: values that are kept.
     """
 
@@ -50,6 +57,9 @@ class ColumnScan:
     form: str = ""
     num_rows: int = 0
     num_missing: int = 0
+    missing_words: Counter[str] = dataclasses.field(default_factory=Counter)
+    placeholders: Counter[float] = dataclasses.field(default_factory=Counter)
+    lowest_other: float = np.inf
     first_missing: Place | None = None
     num_numbers: int = 0
     num_booleans: int = 0
@@ -64,6 +74,7 @@ class ColumnScan:
     numbers: set[float] | None = dataclasses.field(default_factory=set)
     texts: Counter[str] | None = dataclasses.field(default_factory=Counter)
     order: tuple[str, ...] = ()
+    test_texts: Counter[str] = dataclasses.field(default_factory=Counter)
 
     @property
     def num_texts(self) -> int:
@@ -98,6 +109,7 @@ class ColumnScan:
         if len(numbers):
             self.lowest, self.highest = min(self.lowest, numbers.min()), max(self.highest, numbers.max())
             self.is_whole = self.is_whole and bool((numbers == np.rint(numbers)).all())
+            self._add_placeholders(numbers)
         if len(numbers) and self.numbers is not None:
             self.numbers.update(np.unique(numbers).tolist())
             self.numbers = None if len(self.numbers) > self.most_different else self.numbers
@@ -114,8 +126,17 @@ class ColumnScan:
         """Looks at which of the next values are missing, and at nothing else."""
         if self.first_missing is None and cells.is_missing.any():
             self.first_missing = piece.locate(int(np.argmax(cells.is_missing)))
+        self.missing_words.update(cells.missing_words)
         self.num_missing += int(cells.is_missing.sum())
         self.num_rows += len(cells.is_missing)
+
+    def _add_placeholders(self, numbers: np.ndarray) -> None:
+        others = numbers
+        if self.lowest < 0:
+            is_placeholder = np.isin(numbers, PLACEHOLDERS)
+            self.placeholders.update(numbers[is_placeholder].tolist())
+            others = numbers[~is_placeholder]
+        self.lowest_other = min(self.lowest_other, others.min(initial=np.inf))
 
     def _note_first(self, field: str, is_it: np.ndarray, cells: Cells, piece: Piece) -> None:
         if getattr(self, field)[1] is None and is_it.any():
@@ -141,6 +162,7 @@ class ColumnScan:
             counts = np.bincount(codes[~cells.is_missing], minlength=len(texts))
             in_test = np.bincount(codes[~cells.is_missing & is_test], minlength=len(texts))
             self.texts.update({texts[code]: int(counts[code] - in_test[code]) for code in np.flatnonzero(counts)})
+            self.test_texts.update({texts[code]: int(in_test[code]) for code in np.flatnonzero(in_test)})
             self.texts = None if len(self.texts) > most else self.texts
 
 
@@ -156,6 +178,7 @@ class TableScan:
       block_dtype: of it.
       most_ones: of several label columns, the most ones in a row; -1 if there are other numbers than 0 and 1.
       fewest_ones: the fewest.
+      time_form: what the values are that order the rows.
     """
 
     columns: dict[str, ColumnScan]
@@ -165,21 +188,24 @@ class TableScan:
     block_dtype: str = ""
     most_ones: int = 0
     fewest_ones: int = 2**31
+    time_form: TimeForm = TimeForm()
 
 
-def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT) -> TableScan:
+def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT, date_form: str = AUTO) -> TableScan:
     """Reads a table once.
 
     Args:
       table: to be read.
       roles: of its columns.
       most_categories: different texts of a feature that are kept.
+      date_form: what `--date_form` says.
 
     Raises:
       DatasetError: it has no row, a row has no client, time or test mark that can be read, or reading fails.
     """
     columns = {name: ColumnScan(most_categories, numbers=None) for name in roles.used}
     scan = TableScan(columns | {name: ColumnScan() for name in roles.labels})
+    times = TimeScan(roles.time, date_form)
     values = {*roles.labels, *roles.features}  # of others it only matters whether they are there
     for piece in table.read(roles.used):
         scan.num_rows += piece.num_rows
@@ -193,7 +219,7 @@ def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT
             is_incomplete |= piece.cells[name].is_missing
         scan.num_incomplete += int(is_incomplete.sum())
         if roles.time:
-            read_row_times(piece, roles)
+            times.add(piece.cells[roles.time], piece)
         if len(roles.labels) > 1:
             rows = np.stack([piece.cells[name].numbers for name in roles.labels], axis=1)
             rows = rows[~np.isnan(rows).any(axis=1)]
@@ -205,6 +231,7 @@ def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT
                 scan.fewest_ones = min(scan.fewest_ones, int(ones.min()))
     if not scan.num_rows:
         raise DatasetError(f"{table.path}: no rows below the names of the columns, expected at least one")
+    scan.time_form = times.decide()
     for piece in table.read((roles.block,)) if roles.block else ():
         # The form of the first example; whether all have it is seen when they are read.
         block = piece.cells[roles.block].values
@@ -235,14 +262,14 @@ def read_splits(piece: Piece, roles: Roles) -> np.ndarray:
     return np.array([SPLIT_ORDER.index(split or TRAIN) for split in splits], np.uint8)[codes]
 
 
-def read_row_times(piece: Piece, roles: Roles) -> np.ndarray:
-    """The time of each row, float64; NaN where it is missing.
+def read_row_times(piece: Piece, roles: Roles, form: TimeForm) -> np.ndarray:
+    """The time of each row, float64, of a column that `TimeScan` has looked through; NaN where it is missing.
 
     Raises:
       DatasetError: it is no time; it names the place.
     """
     cells = piece.cells[roles.time]
-    times = read_times(cells)
+    times = read_times(cells, form)
     is_wrong = ~cells.is_missing & ~np.isfinite(times)
     if is_wrong.any():
         row = int(np.argmax(is_wrong))

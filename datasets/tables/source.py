@@ -14,6 +14,7 @@ from datasets.label_format import LABEL_KINDS
 from datasets.layouts import AUTO, FEATURES
 from datasets.stored_source import Reading, open_store, scale_source, serve
 from datasets.tables.labels import guess_table_task
+from datasets.tables.options import DEFAULT_MISSING_WORDS, FALSE_TRUE, NUMBER
 from datasets.tables.roles import Roles, choose_roles
 from datasets.tables.scan import scan_table
 from datasets.tables.table import Table, list_names
@@ -48,6 +49,10 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     )
     told = [options.missing, options.categories, options.layout, options.task or "", options.image_size]
     told += [options.image_colour, bool(options.window)]
+    # What earlier versions did has the digest that they gave it.
+    before = {"missing_words": DEFAULT_MISSING_WORDS, "join_spellings": False, "truth_names": FALSE_TRUE}
+    before |= {"date_form": NUMBER} if roles.time else {}
+    told += [[name, value] for name in before if (value := getattr(options, name)) != before[name]]
     class_names = sorted(table.class_names.items())
     used = {**dataclasses.asdict(roles), "guessed": sorted(roles.guessed)}
     how = [VERSION, table.form, names, class_names, used, *told]

@@ -1,6 +1,5 @@
 """A table, as its reader hands it over: columns by name, in pieces, each piece of one file."""
 
-import csv
 import dataclasses
 import difflib
 import re
@@ -135,12 +134,6 @@ class Table:
         return dataclasses.replace(self, read=read)
 
 
-def split_names(value: str) -> tuple[str, ...]:
-    """The names of a flag that takes several: commas between them, a name with a comma in quotes."""
-    rows = list(csv.reader([value], skipinitialspace=True))
-    return tuple(name.strip() for name in rows[0] if name.strip()) if rows else ()
-
-
 def find_column(table: Table, name: str, flag: str) -> str:
     """The column of this name; spelled in other letters, it is found where only one is.
 
@@ -162,6 +155,11 @@ def find_column(table: Table, name: str, flag: str) -> str:
 def simplify(name: str) -> str:
     """A column's name without what people spell differently: case, blanks, hyphens and underscores."""
     return re.sub(r"[\W_]+", "", name.lower())
+
+
+def count_rows(number: int) -> str:
+    """So many rows, in words."""
+    return "1 row" if number == 1 else f"{number:,} rows"
 
 
 def list_names(names: tuple[str, ...] | list[str]) -> str:

@@ -1,5 +1,7 @@
 """Writes a table into a store: looks through it, decides what each column becomes, and encodes it piece by piece."""
 
+from collections import Counter
+
 import numpy as np
 
 from datasets.client_source import TRAIN
@@ -10,15 +12,16 @@ from datasets.example_store import LEFT_OUT, SPLIT_ORDER, Named, StoreWriter
 from datasets.layouts import FEATURES, TOKENS, resolve_layout
 from datasets.names import check_names
 from datasets.npz import convert_examples
+from datasets.spellings import describe_joined, find_kept
 from datasets.stored_source import Description
-from datasets.tables.features import MOST_CATEGORIES, Feature, choose_features, describe_features, note_features
+from datasets.tables.features import INDEX, MOST_CATEGORIES, Feature, choose_features, describe_features, note_features
 from datasets.tables.labels import choose_labels
+from datasets.tables.missing import DROP, MEDIAN, check_missing, count_filled, note_missing
 from datasets.tables.roles import Roles
 from datasets.tables.scan import ColumnScan, TableScan, read_row_times, read_splits, scan_table
-from datasets.tables.table import MOST_LISTED, Table, list_names, name_places
+from datasets.tables.table import Table
 
 MOST_MEDIAN_VALUES = 2**22  # that a median is taken of; of more, evenly spaced ones
-REFUSE, MEDIAN, DROP = "refuse", "median", "drop"
 
 
 def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: StoreWriter) -> Description:
@@ -30,10 +33,12 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
       DatasetError: a value is of no use; it names the file and the place.
     """
     table = table.keep_small()
-    scan = scan_table(table, roles, MOST_CATEGORIES[options.categories])
-    _check_missing(table, roles, scan, options.missing)
-    labels = choose_labels(table, roles, scan, options.task)
-    features = () if roles.block else choose_features(table, roles, scan, options.categories)
+    most = MOST_CATEGORIES[INDEX if options.join_spellings else options.categories]  # before spellings are joined
+    scan = scan_table(table, roles, most, options.date_form)
+    check_missing(table, roles, scan, options)
+    labels = choose_labels(table, roles, scan, options)
+    features = () if roles.block else choose_features(table, roles, scan, options)
+    kept_clients = join_clients(table, roles) if options.join_spellings else {}
     layout = resolve_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ""
     medians = _Medians(features if options.missing == MEDIAN else (), scan)
     num_dropped = 0
@@ -59,12 +64,12 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         medians.add(x[(splits == SPLIT_ORDER.index(TRAIN)) & ~is_dropped])
         splits[is_dropped] = SPLIT_ORDER.index(LEFT_OUT)
         kept = np.arange(piece.num_rows) if options.window else np.flatnonzero(~is_dropped)
-        times = np.nan_to_num(read_row_times(piece, roles))[kept] if roles.time else None
-        clients: str | Named = piece.client
+        times = np.nan_to_num(read_row_times(piece, roles, scan.time_form))[kept] if roles.time else None
+        clients: str | Named = kept_clients.get(piece.client, piece.client)
         if roles.client:
             codes, names = piece.cells[roles.client].list_texts()
             used, codes = np.unique(codes[kept], return_inverse=True)
-            clients = Named(codes, [names[code] for code in used])
+            clients = Named(codes, [kept_clients.get(names[code], names[code]) for code in used])
             check_names(table.path, "client", clients.names)
         writer.append(x[kept], y[kept], clients, splits[kept], times)
     medians.fill(writer)
@@ -81,35 +86,39 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         has_clients=bool(roles.client) or table.has_clients,
         is_ordered_by_time=bool(roles.time),
         num_dropped=num_dropped,
-        reading="; ".join(filter(None, (labels.reading, describe_features(features)))),
-        notes=(*labels.notes, *note_features(roles, scan, features)),
+        reading="; ".join(
+            filter(
+                None,
+                (
+                    labels.reading,
+                    describe_joined("clients", kept_clients),
+                    describe_features(features),
+                    scan.time_form.reading,
+                ),
+            )
+        ),
+        notes=(
+            *labels.notes,
+            *note_missing(roles, scan, options),
+            *note_features(roles, scan, features, options.missing_words),
+            *scan.time_form.notes,
+        ),
+        filled=count_filled(scan, features) if options.missing == MEDIAN else {},
         more={"layout": layout},
     )
 
 
-def _check_missing(table: Table, roles: Roles, scan: TableScan, missing: str) -> None:
-    found = {name: column for name, column in scan.columns.items() if column.num_missing}
-    if missing == MEDIAN:
-        needed = (roles.client, *roles.labels, roles.time)
-        found = {name: column for name, column in found.items() if name in needed}
-    if not found or (missing == DROP and scan.num_incomplete < scan.num_rows):
-        return
-    if missing == DROP:
-        counts = [f"{name} {column.num_missing:,}" for name, column in found.items()]
-        raise DatasetError(
-            f"{table.path}: each of the {scan.num_rows:,} rows lacks a value ({list_names(counts)}), so that "
-            f"--missing=drop leaves none; leave such columns out by --feature_columns"
-        )
-    shown = dict(list(found.items())[:MOST_LISTED])
-    places = dict(zip(shown, name_places(column.first_missing for column in shown.values()), strict=True))
-    counts = [f"{name} {column.num_missing:,} ({places.get(name)})" for name, column in found.items()]
-    ways = "--missing=drop leaves such rows out"
-    if missing == REFUSE and not set(found) & {roles.client, *roles.labels, roles.time}:
-        ways = f"--missing=median fills them, {ways}"
-    raise DatasetError(
-        f"{table.path}: missing values, by column with the first place, of {scan.num_rows:,} rows: "
-        f"{list_names(counts)}; expected none; {ways}"
-    )
+def join_clients(table: Table, roles: Roles) -> dict[str, str]:
+    """Each client that is another one but for its spelling, and the one whose name is kept; reads the table once."""
+    counts: Counter[str] = Counter()
+    for piece in table.read((roles.client,) if roles.client else roles.labels):
+        if not roles.client:
+            counts[piece.client] += piece.num_rows
+            continue
+        codes, names = piece.cells[roles.client].list_texts()
+        found = np.bincount(codes, minlength=len(names))
+        counts.update({names[code]: int(found[code]) for code in np.flatnonzero(found)})
+    return find_kept(list(counts), counts)
 
 
 class _Medians:

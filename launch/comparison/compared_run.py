@@ -14,6 +14,7 @@ from launch.runs.columns import (
     BYTES_UP,
     CLIENT_NAMES,
     CLIENTS_FILE,
+    FILLED,
     IS_PERSONAL,
     MAJORITY_ACCURACY,
     MAJORITY_WORST_TENTH,
@@ -41,7 +42,7 @@ from launch.runs.run_records import (
     read_rows,
     read_settings,
 )
-from launch.runs.shown_text import escape_hidden
+from launch.runs.shown_text import describe_filled, escape_hidden
 from launch.runs.task_columns import CLASSIFICATION, TaskColumns, find_task_columns, read_task_columns
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, complete_stored_flags
@@ -190,6 +191,8 @@ def describe_data_in_words(data: Mapping[str, Any]) -> tuple[str, ...]:
     sentences = [f"Examples: {reading}."] if isinstance(reading, str) and reading else []
     if isinstance(left_out, int) and left_out > 0:
         sentences.append(f"Clients left out: {left_out:,}, since all their examples are held out for the test.")
+    if isinstance(data.get(FILLED), dict) and data[FILLED]:
+        sentences.append(f"Filled in: {describe_filled(data[FILLED])}.")
     if isinstance(notes, list):
         sentences += [f"Note on the data: {note}." for note in notes if isinstance(note, str)]
     return tuple(sentences)

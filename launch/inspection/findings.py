@@ -31,6 +31,7 @@ class Findings:
       measures: of these.
       num_examples: of all, by split.
       num_dropped: examples left out since a reading was missing.
+      filled: values that were missing and are filled in, by column.
       notes: what may have been meant otherwise, from the reader.
       suspicions: what looks odd.
       command: to train on them.
@@ -43,6 +44,7 @@ class Findings:
     measures: Measures
     num_examples: Mapping[str, int]
     num_dropped: int
+    filled: Mapping[str, int]
     notes: tuple[str, ...]
     suspicions: tuple[str, ...]
     command: str
@@ -74,7 +76,17 @@ def inspect_data(
     reading = data.reading or describe_examples(data.format.input_shape, data.format.preprocessing)
     command = spell_command(sample, given, suspicions)
     return Findings(
-        data.name, kind, reading, sample, measures, numbers, data.num_dropped, data.notes, suspicions, command
+        data.name,
+        kind,
+        reading,
+        sample,
+        measures,
+        numbers,
+        data.num_dropped,
+        data.filled,
+        data.notes,
+        suspicions,
+        command,
     )
 
 
@@ -127,6 +139,7 @@ def describe(findings: Findings) -> dict[str, Any]:
             "with_other_labels": measures.repeats.with_other_labels,
             "in_train_and_test": measures.repeats.in_both,
         },
+        "filled": dict(findings.filled),
         "notes": list(findings.notes),
         "suspicions": list(findings.suspicions),
         "command": findings.command,

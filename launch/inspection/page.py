@@ -7,7 +7,7 @@ import numpy as np
 from datasets.client_source import TEST, TRAIN, VALIDATION
 from datasets.inspection.measures import FeatureRange
 from launch.inspection.findings import Findings
-from launch.runs.shown_text import align_columns, escape_hidden
+from launch.runs.shown_text import align_columns, describe_filled, escape_hidden
 
 BAR, PLAIN_BAR = "\N{FULL BLOCK}", "#"
 BAR_WIDTH = 40
@@ -36,6 +36,8 @@ def list_lines(findings: Findings, bar: str = PLAIN_BAR) -> Iterator[str]:
     yield from _list_features(findings)
     left_out = f"{findings.num_dropped:,}" if findings.num_dropped else "none"
     yield _line("missing", f"examples left out, since a value was missing: {left_out}")
+    if findings.filled:
+        yield _line("filled", describe_filled(findings.filled))
     repeats, tests = measures.repeats, int(sample.choose(TEST).sum())
     in_both = f"{repeats.in_both:,} of {tests:,} test examples are train examples"
     yield _line("twice", f"{repeats.in_train:,} of the train examples are like an earlier one; {in_both}")

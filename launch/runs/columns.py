@@ -96,3 +96,4 @@ IS_PERSONAL = "is_personal"  # whether the clients' models are their own
 
 # Of config.json: what is said of the data in words, and how many natural clients have no example to train on.
 READING, NOTES, NUM_CLIENTS_LEFT_OUT = "reading", "notes", "num_clients_left_out"
+FILLED = "filled"  # by column of a table, the values that were missing

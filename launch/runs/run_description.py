@@ -15,6 +15,7 @@ from launch.runs.columns import (
     CHECKSUMS_FILE,
     DEVICES,
     DIGEST,
+    FILLED,
     NOTES,
     NUM_CLIENTS_LEFT_OUT,
     OWN_MODULES,
@@ -58,6 +59,7 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         NUM_CLIENTS_LEFT_OUT: data.num_clients_left_out,
         READING: data.reading,
         NOTES: list(data.notes),
+        **({FILLED: dict(data.filled)} if data.filled else {}),
         # Of data that are read client by client, and not counted by class, there is nothing to list.
         "label_counts": [] if data.reader and not data.label_counts.size else data.label_counts.tolist(),
         **scaling,

@@ -7,7 +7,7 @@ else than what is there. These are shown as in Python, such as \\u001b.
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 # Control characters, line separators, halves of surrogate pairs; then what is invisible: soft hyphens, spaces of no
 # width, marks of direction, tags. The joiners U+200C and U+200D stay: Persian and emojis are written with them.
@@ -22,6 +22,7 @@ _ESCAPED_IN_CELL = re.compile(rf"[{_HIDDEN}]|\\(?=[uU])")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))")
 # A spreadsheet takes what begins so for a formula, the wide forms as well.
 _FORMULA = re.compile("'*[=+@\uff1d\uff0b\uff0d\uff20-]")
+MOST_FILLED = 12  # columns that are named in a line
 _MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])")
 
 
@@ -86,3 +87,13 @@ def format_markdown_table(rows: Sequence[Sequence[str]], num_texts: int | None =
 def tabulate_texts(rows: Sequence[Sequence[str]], num_texts: int | None = None) -> str:
     """The same of texts that may be anything."""
     return format_markdown_table([list(map(escape_markdown, row)) for row in rows], num_texts)
+
+
+def describe_filled(filled: Mapping[str, int]) -> str:
+    """How many missing values of which columns were filled in, by what, in words."""
+    counts = ", ".join(f"{name} {count:,}" for name, count in list(filled.items())[:MOST_FILLED])
+    more = f" and {len(filled) - MOST_FILLED:,} more columns" if len(filled) > MOST_FILLED else ""
+    return (
+        f"{sum(filled.values()):,} missing values, by the median or the most frequent text of the train part, by "
+        f"column: {counts}{more}"
+    )

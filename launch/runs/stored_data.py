@@ -6,7 +6,7 @@ from typing import Any
 
 from datasets.errors import DatasetError
 from datasets.example_format import KIND, TASK, ExampleFormat, read_example_format
-from launch.runs.columns import ARRAYS_DIGEST, DEVICES, DIGEST, NOTES, READING, SOURCE_DIGEST
+from launch.runs.columns import ARRAYS_DIGEST, DEVICES, DIGEST, FILLED, NOTES, READING, SOURCE_DIGEST
 from launch.runs.errors import RunFolderError
 
 # Only where a model scales its features.
@@ -57,6 +57,10 @@ def _is_range(value: Any) -> bool:
     return value is None or (_are_numbers(value) and len(value) == 2)
 
 
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_count, value.values()))
+
+
 def _is_task(value: Any) -> bool:
     if not isinstance(value, dict) or set(value) != {KIND, *_LABEL_CHECKS}:
         return False
@@ -86,6 +90,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("feature_names", "feature_units"), (_are_texts, "a list of texts")),
     FEATURE_MEANS: (_are_numbers, "a list of finite numbers"),
     FEATURE_DEVIATIONS: (_are_deviations, "a list of numbers above 0"),
+    FILLED: (_are_counts, "whole numbers by column"),
     "archetypes": (lambda value: isinstance(value, dict), "an object"),
     **dict.fromkeys(("label_counts", NOTES), (lambda value: isinstance(value, list), "a list")),
 }

@@ -3,8 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from launch.runs.columns import ACCURACY
-from launch.runs.shown_text import escape_hidden, escape_markdown, format_markdown_table, tabulate_texts
+from launch.runs.columns import ACCURACY, FILLED
+from launch.runs.shown_text import (
+    describe_filled,
+    escape_hidden,
+    escape_markdown,
+    format_markdown_table,
+    tabulate_texts,
+)
 from launch.runs.task_columns import KIND, PERCENT, TASK, TaskColumns, find_task_columns
 from launch.tflite.features import describe_in_words
 
@@ -56,6 +62,8 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
     clients = f"{training['rounds']:,} rounds, {training['clients']:,} clients, {training['examples']:,} train examples"
     if FEATURES in card:  # pictures and tokens have none
         yield "Features", f"{describe_in_words(card[FEATURES])}."
+    if FILLED in card:
+        yield "Filled in", f"{describe_filled(card[FILLED])}."
     if "input" in card:
         yield "What goes in", card["input"]
     if "outputs" in card:

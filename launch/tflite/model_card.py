@@ -16,6 +16,7 @@ from datasets.federated_data import FederatedData
 from datasets.label_format import NEXT_TOKEN
 from datasets.terms import UNKNOWN, Terms
 from files.writing import write_text
+from launch.runs.columns import FILLED
 from launch.runs.tables import format_json
 from launch.runs.task_columns import KIND, TASK, TaskColumns
 from launch.settings.data_flags import CLIENT, FEDERATED
@@ -64,6 +65,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         **({} if columns.is_classification else {KIND: columns.kind.name, "outputs": describe_outputs(data)}),
         "classes": names,
         **({FEATURES: features} if features else {}),
+        **({FILLED: dict(data.filled)} if data.filled else {}),
         **({VOCABULARY: list(example_format.class_names)} if has_tokens and example_format.class_names else {}),
         "data_set": {"name": data.dataset, **terms._asdict()},
         **_describe_scaling(run.config),

@@ -37,6 +37,7 @@ from launch.runs.columns import (
 )
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
+from launch.runs.shown_text import describe_filled
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.data_flags import NONE
 from launch.settings.flags import PROGRAM
@@ -66,6 +67,8 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     reading = data.reading and f"; {data.reading}"
     say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {describe_outputs(data)}"
         f"{reading}")  # fmt: skip
+    if data.filled:
+        say(f"filled   {describe_filled(data.filled)}")
     for note in data.notes:
         say(f"note     {note}")
     kinds = f" of {len(data.archetypes.names)} archetypes" if data.archetypes else ""

@@ -9,13 +9,14 @@ import numpy as np
 from datasets.arrays import ArrayDataset
 from datasets.catalog import DATASETS
 from datasets.client_source import TRAIN, ClientSource
-from datasets.data_notes import note_content, note_numbers
+from datasets.data_notes import note_content, note_labels, note_numbers
 from datasets.device_table import load_device_profiles
 from datasets.example_format import ExampleFormat
 from datasets.federate import build_federated_data, default_client_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
 from datasets.options import FILES, NPZ, is_users_own
+from datasets.spellings import note_alike
 from datasets.standardized_clients import standardize_clients
 from files.digests import compute_sum
 from launch.progress import say_while_waiting
@@ -57,7 +58,7 @@ def _load(config: RunConfig) -> FederatedData:
     client_dir = config.client_dir or default_client_dir()
     data = build_federated_data(arrays, settings, client_dir, config.new_clients, config.most_test_examples)
     if is_users_own(config.dataset) and not is_random(config):
-        data = dataclasses.replace(data, notes=(*arrays.notes, *_note_content(config, arrays)))
+        data = dataclasses.replace(data, notes=(*arrays.notes, *_note_content(config, arrays, data)))
     return dataclasses.replace(data, source_digests=source_digests)
 
 
@@ -75,13 +76,30 @@ def _identify_source(config: RunConfig, arrays: ArrayDataset | ClientSource) -> 
     return {ARRAYS_DIGEST: arrays.source_digest}
 
 
-def _note_content(config: RunConfig, data: ArrayDataset | ClientSource) -> tuple[str, ...]:
-    """What looks odd in a user's own data; of clients that are read one by one, in a few of them."""
+def _note_content(config: RunConfig, data: ArrayDataset | ClientSource, federation: FederatedData) -> tuple[str, ...]:
+    """What looks odd in a user's own data; of clients that are read one by one, numbers of a few of them."""
     is_scaled, scale = config.standardize != NONE, find_scale(config)
+    clients = _note_clients(data) if config.partition == "natural" else ()
     if isinstance(data, ArrayDataset):
-        return note_content(data, scale, is_scaled)
-    if is_scaled or data.format.takes_tokens:
-        return ()
+        return (*note_content(data, scale, is_scaled), *clients)
+    numbers = () if is_scaled or data.format.takes_tokens else _note_numbers(data, scale)
+    if not federation.label_counts.size:  # labels that are no classes, or of too many clients
+        return (*numbers, *clients)
+    test = np.bincount(federation.test_y, minlength=data.format.num_classes)
+    return (*numbers, *note_labels(data.format.class_names, federation.label_counts.sum(axis=0), test), *clients)
+
+
+def _note_clients(data: ArrayDataset | ClientSource) -> tuple[str, ...]:
+    """A line if clients differ in spelling only."""
+    names = data.client_names or ()
+    if isinstance(data, ClientSource):
+        counts = sum(data.num_examples.values())
+    else:
+        counts = np.bincount(data.train_clients, minlength=len(names)) if names else np.zeros(0)
+    return note_alike("clients", names, dict(zip(names, counts.tolist(), strict=True)))
+
+
+def _note_numbers(data: ClientSource, scale: str | None) -> tuple[str, ...]:
     few = np.flatnonzero(data.num_examples[TRAIN])[:MOST_NOTED_CLIENTS]
     x = np.concatenate([data.read(int(client), TRAIN)[0] for client in few])
     return note_numbers(x, data.format, scale)

@@ -1,0 +1,275 @@
+"""What orders the rows of a table: dates and times in all the ways that people write them, as seconds since 1970.
+
+Which part of a date is the day is told by all values of a column together: 25/12/2024 says it for 01/02/2024, too. So a
+column is looked through first (`TimeScan`), and read then (`read_times`). What all values leave open is refused.
+"""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets.errors import DatasetError
+from datasets.tables.cells import DATE, TEXT, Cells
+from datasets.tables.date_parts import read_number_dates, split_dates
+from datasets.tables.options import AUTO, DAY_FIRST, MONTH_FIRST, NUMBER, YEAR_FIRST
+from datasets.tables.table import Piece, Place, simplify
+
+_ORDERS = (YEAR_FIRST, DAY_FIRST, MONTH_FIRST)
+_WRITTEN = {YEAR_FIRST: "year, month, day", DAY_FIRST: "day, month, year", MONTH_FIRST: "month, day, year"}
+# How many digits a number has that is a date: with a year of four digits, or (short) of two.
+_DAY, _MONTH, _MINUTE, _SECOND, _SHORT = "day", "month", "minute", "second", "short"
+_KINDS = (_DAY, _MONTH, _MINUTE, _SECOND, _SHORT)
+_EPOCH_UNITS = (1.0, 1e3, 1e6, 1e9)  # parts of a second that numbers since 1970 count
+_EPOCH_RANGE = (1e8, 1e10)  # seconds, 1973 to 2286, which keep the units apart
+_DATE_WORDS = ("date", "day", "datum", "fecha", "data", "jour")
+_CLOCK = re.compile(r"[T ]?\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?")
+_PARTED = re.compile(r"(\d{1,4})\.(\d{1,2})")  # 31.12 or 2024.10
+_PADDED = re.compile(r"0\d{3}|0\d{5}")  # 0010, of a clock
+_OTHER = f"--date_form={NUMBER} if they are numbers"
+
+
+class TimeForm(NamedTuple):
+    """How the values of a column are times.
+
+    Attributes:
+      numbers: (kind, order) of numbers that are dates; ("", "") for numbers as they are.
+      is_epoch: whether numbers count parts of a second since 1970, in several units.
+      orders: of texts, the order by what parts their day, month and year.
+      reading: what was told from the values, in words; "" for nothing that needs saying.
+      notes: what may have been meant otherwise.
+    """
+
+    numbers: tuple[str, str] = ("", "")
+    is_epoch: bool = False
+    orders: tuple[tuple[str, str], ...] = ()
+    reading: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class TimeScan:
+    """Is shown all values of a column that orders rows, and decides then what they are."""
+
+    def __init__(self, column: str, asked: str):
+        """Takes the column's name and what `--date_form` says."""
+        self._column, self._asked = column, asked
+        self._is_date_column = any(word in simplify(column) for word in _DATE_WORDS)
+        self._numbers = {(kind, order) for kind in _KINDS for order in _ORDERS}
+        self._units: set[float] = set()
+        self._are_epochs = self._are_clocks = True
+        self._are_parted = self._is_date_column
+        self._has_padded, self._parted = False, set()
+        self._orders: dict[str, set[str]] = {}  # by what parts a date, those that all values allow
+        self._differs: set[str] = set()  # what parts dates, or a kind of numbers, of which day and month differ
+        self._first: dict[str, tuple[str, Place]] = {}
+        self._zones = [0, 0]  # texts without and with a time zone
+
+    def add(self, cells: Cells, piece: Piece) -> None:
+        """Looks at the next values."""
+        if cells.form == DATE or self._asked == NUMBER:
+            return
+        is_number = cells.is_number
+        if is_number.any():
+            self._note_first("number", is_number, cells, piece)
+            self._add_numbers(cells, is_number)
+        is_text = ~(is_number | cells.is_missing | cells.is_boolean)
+        if is_text.any():
+            self._note_first("text", is_text, cells, piece)
+            self._add_texts(cells, is_text, piece)
+
+    def _note_first(self, key: str, is_it: np.ndarray, cells: Cells, piece: Piece) -> None:
+        if key not in self._first:
+            row = int(np.argmax(is_it))
+            self._first[key] = (cells.get_text(row)[:60], piece.locate(row))
+
+    def _add_numbers(self, cells: Cells, is_number: np.ndarray) -> None:
+        numbers = np.unique(cells.numbers[is_number])
+        for kind in {kind for kind, _ in self._numbers}:
+            read = {
+                order: read_number_dates(numbers, kind, order) for order in _ORDERS if (kind, order) in self._numbers
+            }
+            for order, seconds in read.items():
+                if np.isnan(seconds).any():
+                    self._numbers.discard((kind, order))
+            if len(read) > 1 and not np.array_equal(read.get(DAY_FIRST), read.get(MONTH_FIRST), equal_nan=True):
+                self._differs.add(kind)
+        self._units |= {_EPOCH_UNITS[int(unit)] for unit in np.unique(find_epoch_units(numbers)) if unit >= 0}
+        self._are_epochs = self._are_epochs and bool((find_epoch_units(numbers) >= 0).all())
+        if cells.form != TEXT:
+            self._are_clocks = self._are_parted = False
+        is_clock = (numbers >= 0) & (numbers < 240000) & (numbers % 100 < 60) & (numbers == np.rint(numbers))
+        self._are_clocks = self._are_clocks and bool(is_clock.all())
+        self._are_parted = self._are_parted and bool(((numbers > 1) & (numbers < 2101)).all())
+        if self._are_clocks or self._are_parted:
+            codes, texts = cells.list_texts()
+            texts = [texts[code] for code in np.unique(codes[is_number])]
+            self._has_padded |= any(_PADDED.fullmatch(text) for text in texts)
+            parted = [_PARTED.fullmatch(text) for text in texts]
+            self._are_parted = self._are_parted and all(each and 0 < int(each[2]) <= 12 for each in parted)
+            self._parted |= {(int(each[1]), int(each[2]), float(each[0])) for each in parted if each}
+
+    def _add_texts(self, cells: Cells, is_text: np.ndarray, piece: Piece) -> None:
+        codes, texts = cells.list_texts()
+        used = np.unique(codes[is_text])
+        dates = split_dates([texts[code] for code in used])
+        for place in np.flatnonzero(dates.kinds == "")[:1]:
+            row = int(np.argmax(is_text & (codes == used[place])))
+            self._refuse_text(cells.get_text(row)[:60], piece.locate(row))
+        self._zones[0] += int((dates.has_clock & ~dates.has_zone).sum())
+        self._zones[1] += int(dates.has_zone.sum())
+        for separator in np.unique(dates.kinds[np.isnan(dates.seconds)]).tolist():
+            chosen = (dates.kinds == separator) & np.isnan(dates.seconds)
+            read = {order: dates.read(order, chosen) for order in _ORDERS}
+            alive = {order for order, seconds in read.items() if not np.isnan(seconds).any()}
+            self._note_first(separator, np.isin(codes, used[chosen]) & is_text, cells, piece)
+            self._orders[separator] = self._orders.get(separator, set(_ORDERS)) & alive
+            if not np.array_equal(read[DAY_FIRST], read[MONTH_FIRST], equal_nan=True):
+                self._differs.add(separator)
+
+    def _refuse_text(self, value: str, where: Place) -> None:
+        names = "--time_column names another column, or is none"
+        if _CLOCK.fullmatch(value):
+            raise DatasetError(
+                f"{where}: column {self._column!r} has {value!r}, a time of day without a date, expected both in one "
+                f"column, since 00:10 may come after 23:50; {names}"
+            )
+        raise DatasetError(
+            f"{where}: column {self._column!r} has {value!r}, expected numbers, dates as in 2024-12-31 23:59:59, or "
+            f"31.12.2024; {names}"
+        )
+
+    def decide(self) -> TimeForm:
+        """What the values are.
+
+        Raises:
+          DatasetError: they leave it open, or contradict each other or `--date_form`; it names a value and the flag.
+        """
+        if self._asked == NUMBER:
+            return TimeForm()
+        orders, words = {}, []
+        for separator, alive in sorted(self._orders.items()):
+            order = self._choose(separator, alive, separator == ".")
+            orders[separator] = order
+            if self._asked == AUTO and separator != "." and order != YEAR_FIRST:
+                words.append(f"{self._column} as {_WRITTEN[order]}, as in {self._first[separator][0]}")
+        numbers, is_epoch, notes = ("", ""), False, []
+        if "number" in self._first:
+            numbers = self._choose_numbers()
+            is_epoch = numbers == ("", "") and self._are_epochs and len(self._units) > 1
+            if numbers[1] and (numbers[1] != YEAR_FIRST or numbers[0] == _SHORT):
+                order = "month, year" if numbers[0] == _MONTH else _WRITTEN[numbers[1]]
+                words.append(f"{self._column} as {order}, as in {self._first['number'][0]}")
+            if is_epoch:
+                notes.append(
+                    f"column {self._column} counts since 1970 in several units (seconds, or parts of them); each "
+                    f"number is taken by its size; give {_OTHER}"
+                )
+            self._check_mixed(numbers, is_epoch)
+        if all(self._zones):
+            notes.append(
+                f"column {self._column} has a time zone in some values and none in others, which are taken as UTC"
+            )
+        return TimeForm(numbers, is_epoch, tuple(orders.items()), "; ".join(words), tuple(notes))
+
+    def _choose(self, key: str, alive: set[str], is_day_first: bool = False) -> str:
+        """The one order that all dates of one kind allow."""
+        value, where = self._first[key if key in self._first else "number"]
+        if self._asked != AUTO:
+            if self._asked in alive:
+                return self._asked
+            raise DatasetError(
+                f"{where}: column {self._column!r} has dates such as {value!r} that are none in the order "
+                f"{_WRITTEN[self._asked]}, as --date_form={self._asked} has it; expected all to be"
+                + (f"; give --date_form={sorted(alive)[0]}" if len(alive) == 1 else "")
+            )
+        if is_day_first and DAY_FIRST in alive:
+            return DAY_FIRST
+        if alive == {DAY_FIRST, MONTH_FIRST} and key not in self._differs:
+            return DAY_FIRST  # which is the same
+        if len(alive) == 1:
+            return next(iter(alive))
+        if not alive:
+            raise DatasetError(
+                f"{where}: column {self._column!r} has dates such as {value!r}, but no order of day, month and year "
+                f"fits all of them, expected one; repair them, or give --time_column=none"
+            )
+        ways = ", ".join(f"--date_form={order} ({_WRITTEN[order]})" for order in _ORDERS if order in alive)
+        raise DatasetError(
+            f"{where}: column {self._column!r} has dates such as {value!r}, which can be read in several ways, and no "
+            f"value of the column tells which; give {ways}" + (f", or {_OTHER}" if key in _KINDS else "")
+        )
+
+    def _choose_numbers(self) -> tuple[str, str]:
+        value, where = self._first["number"]
+        for kind in _KINDS:
+            alive = {order for each, order in self._numbers if each == kind}
+            is_meant = kind != _SHORT or self._is_date_column or self._asked != AUTO
+            if alive and is_meant:
+                if kind == _MONTH and self._asked in (AUTO, DAY_FIRST, MONTH_FIRST) and YEAR_FIRST not in alive:
+                    return kind, DAY_FIRST  # which have no day
+                return kind, self._choose(kind, alive)
+        if self._asked != AUTO:
+            raise DatasetError(
+                f"{where}: column {self._column!r} has {value}, expected dates in the order {_WRITTEN[self._asked]}, "
+                f"as --date_form={self._asked} has it; give {_OTHER}"
+            )
+        if self._are_clocks and self._has_padded:
+            raise DatasetError(
+                f"{where}: column {self._column!r} has times of day without a date, such as {value}, expected both in "
+                f"one column, since 0010 may come after 2350; give --time_column=none, or {_OTHER}"
+            )
+        pairs = sorted(self._parted)
+        is_out_of_order = [each[2] for each in pairs] != sorted(each[2] for each in pairs)
+        if self._is_date_column and self._are_parted and (is_out_of_order or all(each[0] <= 31 for each in pairs)):
+            raise DatasetError(
+                f"{where}: column {self._column!r} has dates such as {value} that are no numbers to order by, as 31.01 "
+                f"comes before 01.02, and 2024.9 before 2024.10; expected whole dates; give {_OTHER}"
+            )
+        return "", ""
+
+    def _check_mixed(self, numbers: tuple[str, str], is_epoch: bool) -> None:
+        """Numbers beside texts must be of one clock with these."""
+        is_clear = numbers != ("", "") or is_epoch or (self._are_epochs and self._units == {1.0})
+        if "text" in self._first and not is_clear:
+            value, where = self._first["number"]
+            raise DatasetError(
+                f"{where}: column {self._column!r} has the number {value} beside dates such as "
+                f"{self._first['text'][0]!r}, expected either; write all of them as dates, or give --time_column=none"
+            )
+
+
+def find_epoch_units(numbers: np.ndarray) -> np.ndarray:
+    """Place in `_EPOCH_UNITS` of the unit that a number counts since 1970, by its size; -1 for none."""
+    found = np.full(len(numbers), -1)
+    for place, unit in enumerate(_EPOCH_UNITS):
+        low, high = _EPOCH_RANGE
+        found[(numbers >= low * unit) & (numbers < high * unit)] = place
+    return found
+
+
+def read_times(cells: Cells, form: TimeForm) -> np.ndarray:
+    """Float64, shape (rows,): numbers as they are, dates in seconds since 1970; NaN for what is neither.
+
+    Args:
+      cells: of the column.
+      form: what `TimeScan` decided.
+    """
+    if cells.form == DATE:
+        return cells.numbers
+    times = np.where(cells.is_boolean, np.nan, cells.numbers) if cells.form == TEXT else cells.numbers
+    if form.numbers[0]:
+        times = read_number_dates(times, *form.numbers)
+    elif form.is_epoch:
+        times = times / np.array([*_EPOCH_UNITS, 1.0])[find_epoch_units(times)]
+    is_open = ~cells.is_missing & ~cells.is_boolean & ~cells.is_number
+    if is_open.any():
+        codes, texts = cells.list_texts()
+        used, places = np.unique(codes[is_open], return_inverse=True)
+        dates = split_dates([texts[code] for code in used])
+        seconds, orders = dates.seconds.copy(), dict(form.orders)
+        for kind in np.unique(dates.kinds[np.isnan(seconds)]).tolist():
+            chosen = (dates.kinds == kind) & np.isnan(seconds)
+            seconds[chosen] = dates.read(orders.get(kind, DAY_FIRST), chosen) if kind in (*orders, ".") else np.nan
+        times = times.copy()
+        times[is_open] = seconds[places]
+    return times
