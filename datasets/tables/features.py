@@ -175,8 +175,8 @@ def _note_words(feature: Feature, column: ColumnScan, missing_words: str) -> lis
         return notes
     if column.num_booleans and column.num_numbers and column.form == TEXT:
         notes.append(
-            f"among the numbers in {name} stands yes or no, true or false, in {count_rows(column.num_booleans)}, which is "
-            f"taken as 1 or 0"
+            f"among the numbers in {name} stands yes or no, true or false, in {count_rows(column.num_booleans)}, "
+            f"which is taken as 1 or 0"
         )
     if column.lowest_other >= 0 and len(column.placeholders) == 1:
         ((value, count),) = column.placeholders.items()
