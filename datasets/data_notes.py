@@ -92,13 +92,16 @@ def note_content(arrays: ArrayDataset, scale: str | None, is_standardized: bool 
     return (*numbers, *note_labels(example_format.class_names, *counts))
 
 
-def note_labels(class_names: Sequence[str], train: np.ndarray, test: np.ndarray) -> tuple[str, ...]:
+def note_labels(
+    class_names: Sequence[str], train: np.ndarray, test: np.ndarray, everywhere: np.ndarray | None = None
+) -> tuple[str, ...]:
     """A line each if the test part has classes that the train part lacks, and if classes differ in spelling only.
 
     Args:
       class_names: in their order.
       train: train examples of each class, int64, shape (classes,).
       test: test examples of each.
+      everywhere: examples of each in the data; None for those of both parts.
     """
     unseen, notes = np.flatnonzero((train == 0) & (test > 0)), ()
     if len(unseen):
@@ -108,7 +111,7 @@ def note_labels(class_names: Sequence[str], train: np.ndarray, test: np.ndarray)
             f"{test[unseen].sum():,} of {test.sum():,} test examples are of classes that no train example has "
             f"({names}{more}); no model can be right on these",
         )
-    counts = dict(zip(class_names, (train + test).tolist(), strict=True))
+    counts = dict(zip(class_names, (train + test if everywhere is None else everywhere).tolist(), strict=True))
     return (*notes, *note_alike("classes", class_names, counts))
 
 

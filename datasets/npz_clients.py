@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets.client_source import TEST, TRAIN, ClientSource
+from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
@@ -80,7 +81,7 @@ def _write(path: str, files: list[ClientFile], options: DatasetOptions, writer: 
     for file, split, key, _ in show_progress(parts, "examples"):
         x = read_arrays(file.path, (key,))[key]
         if not layout:
-            is_uint8 = x.dtype == np.uint8
+            is_uint8, shape = x.dtype == np.uint8, x.shape[1:]
             is_text = label_format.task == NEXT_TOKEN and options.layout == AUTO
             layout = TOKENS if is_text else resolve_layout(options.layout, x.shape[1:], is_uint8)
         if (x.dtype == np.uint8) != is_uint8:
@@ -101,7 +102,9 @@ def _write(path: str, files: list[ClientFile], options: DatasetOptions, writer: 
         takes_tokens=layout == TOKENS,
         are_features=layout == FEATURES,
     )
-    return Description(example_format, reading=f"; an npz file a client; {found.reading}".removesuffix("; "))
+    reading = f"; an npz file a client; {found.reading}".removesuffix("; ")
+    notes = () if layout == TOKENS else note_layout(options.layout, shape, is_uint8)
+    return Description(example_format, reading=reading, notes=notes)
 
 
 def _read_labels(path: str, parts: list[_Part], task: str) -> NpzLabels:

@@ -5,6 +5,9 @@ import dataclasses
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 
+# Of readers that take some of the options of a table.
+OF_TABLES_ALONE = ("missing_words", "join_spellings", "date_form")
+
 
 def refuse_options(path: str, kind: str, options: DatasetOptions, *unused: type | str) -> None:
     """Raises DatasetError if one of these options is neither its default nor what runs did before there was it.

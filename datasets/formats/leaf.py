@@ -16,6 +16,7 @@ from datasets.leaf.files import find_leaf_files, iterate_users, looks_like_leaf
 from datasets.leaf.images import open_named_images
 from datasets.leaf.repeats import RepeatCheck
 from datasets.stored_source import Description, Reading, open_reading
+from datasets.unused_options import OF_TABLES_ALONE, refuse_options
 from files.reading import explain_errors
 
 _READING_VERSION = 1
@@ -46,6 +47,7 @@ def open_leaf(path: str, options: DatasetOptions, name: str = "", form: str = ""
     Raises:
       DatasetError: there is no such file, it is damaged, or contradicts itself; one line that names file and user.
     """
+    refuse_options(path, "LEAF's JSON", options, *OF_TABLES_ALONE)
     with explain_errors(path, DatasetError):
         files = find_leaf_files(path)
     if not files:

@@ -11,6 +11,7 @@ from datasets.file_formats import FileFormat, name_data
 from datasets.tff_files.database import TffDatabase, starts_as_sqlite
 from datasets.tff_files.example import decode_example
 from datasets.tff_files.labelled import open_labelled
+from datasets.unused_options import OF_TABLES_ALONE, refuse_options
 
 # How splits are called in files of TFF and of others.
 _PARTS = {
@@ -60,6 +61,7 @@ def open_tff(path: str, options: DatasetOptions, name: str = "", form: str = "")
       DatasetError: it is damaged, has not TFF's tables, or its examples are of no form that is known or of another.
     """
     database = TffDatabase(path)
+    refuse_options(path, "TFF's SQLite", options, *OF_TABLES_ALONE)
     parts = find_parts(database, options)
     names = find_features(database, next(split for split, part in parts.items() if part == TRAIN))
     found = next((each for each, schema in _SCHEMATA.items() if schema.features <= names), None)

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 
 from datasets.client_source import TRAIN
+from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
@@ -99,6 +100,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         ),
         notes=(
             *labels.notes,
+            *(note_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ()),
             *note_missing(roles, scan, options),
             *note_features(roles, scan, features, options.missing_words),
             *scan.time_form.notes,

@@ -85,8 +85,11 @@ def _note_content(config: RunConfig, data: ArrayDataset | ClientSource, federati
     numbers = () if is_scaled or data.format.takes_tokens else _note_numbers(data, scale)
     if not federation.label_counts.size:  # labels that are no classes, or of too many clients
         return (*numbers, *clients)
-    test = np.bincount(federation.test_y, minlength=data.format.num_classes)
-    return (*numbers, *note_labels(data.format.class_names, federation.label_counts.sum(axis=0), test), *clients)
+    train, test = federation.label_counts.sum(axis=0), np.bincount(federation.test_y, minlength=data.format.num_classes)
+    everywhere = None
+    if data.count_labels is not None:  # also of what clients keep for validation and tests
+        everywhere = data.count_labels().sum(axis=0) + test * data.has_tests
+    return (*numbers, *note_labels(data.format.class_names, train, test, everywhere), *clients)
 
 
 def _note_clients(data: ArrayDataset | ClientSource) -> tuple[str, ...]:

@@ -35,6 +35,14 @@ def test_file_is_brought_into_the_form_of_the_run(save):
     assert (y.tolist(), y.dtype) == ([1, 0, 1], np.int32)
 
 
+def test_a_run_of_an_earlier_version_knows_yes_and_no(save):
+    labels = {"x": np.zeros((3, 2, 2)), "y": np.array(["Yes", "No", "true"])}
+    _, y = evaluate.read_npz_examples(save(**labels), dataclasses.replace(FORMAT, class_names=("false", "true")))
+    assert y.tolist() == [1, 0, 1]
+    with pytest.raises(DatasetError, match="class 'true' is unknown to the run"):
+        evaluate.read_npz_examples(save(**labels), dataclasses.replace(FORMAT, class_names=("No", "Yes")))
+
+
 def test_test_part_is_taken_where_there_is_one(save):
     path = save(x=np.zeros((3, 2, 2)), y=np.zeros(3, int), x_test=np.ones((1, 2, 2)), y_test=np.ones(1, int))
     x, y = evaluate.read_npz_examples(path, FORMAT)

@@ -44,6 +44,7 @@ def test_what_a_run_writes_is_taken(make_federation):
         ("digest", [None, 3]),
         ("archetypes", [None, []]),
         ("label_counts", [None, 3]),
+        ("filled", [None, [], {"a": -1}, {"a": "b"}]),
         ("takes_tokens", [None, 1, "true"]),
         ("feature_range", [3, [0.0], [0.0, None], {}]),
         ("feature_means", [None, 1.0, ["x"], [float("nan")]]),

@@ -77,6 +77,12 @@ def test_the_rows_answer_what_a_reader_asks(make_card):
     assert "Accuracy" not in rows
 
 
+def test_a_card_says_what_was_filled_in(make_card):
+    assert "Filled in" not in dict(card_rows(make_card()))
+    said = dict(card_rows({**make_card(), "filled": {"age": 7}}))["Filled in"]
+    assert said.startswith("7 missing values") and said.endswith("by column: age 7.")
+
+
 def test_several_files_are_summed_up_from_the_worst_to_the_best(make_card, facts):
     better = {**facts, "accuracy": {**facts["accuracy"], "global": 0.75}}
     card = make_card([{**IDENTITY, **facts}, {**IDENTITY, "file": "other.tflite", **better}])

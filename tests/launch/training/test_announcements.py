@@ -11,6 +11,7 @@ from launch.comparison.compared_run import describe_data_in_words
 from launch.runs.round_table import RoundTable
 from launch.runs.run_description import describe_data
 from launch.runs.run_folder import RunFolder
+from launch.runs.stored_data import read_data_section
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import (
@@ -86,6 +87,20 @@ def test_what_was_understood_and_who_is_left_out_are_said(tmp_path, make_federat
         "Note on the data: two.",
     )
     assert describe_data_in_words({}) == describe_data_in_words({"reading": 3, "notes": "x"}) == ()
+
+
+def test_what_was_filled_in_is_said_and_written(tmp_path, make_federation, capsys):
+    data = dataclasses.replace(make_federation([4, 4]), filled={"age": 1200, "colour": 5})
+    folder = RunFolder(tmp_path, is_new=True)
+    announce_data(build_run_config({"algo": "fedavg"}), folder, data)
+    folder.close()
+    words = "1,205 missing values, by the median or the most frequent text of the train part, by column: "
+    words += "age 1,200, colour 5"
+    assert f"\nfilled   {words}\n" in capsys.readouterr().out
+    described = describe_data(data)
+    assert described["filled"] == {"age": 1200, "colour": 5} and "filled" not in describe_data(make_federation([4]))
+    assert f"Filled in: {words}." in describe_data_in_words(described)
+    assert read_data_section(described, "config.json") == data.format
 
 
 @pytest.mark.parametrize(("num_clients", "is_said"), [((0, 0), True), ((0, 2), False)])

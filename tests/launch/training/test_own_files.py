@@ -5,7 +5,9 @@ import PIL.Image
 import pytest
 
 from launch import train
+from launch.settings.flag_fields import complete_stored_flags
 from launch.settings.flags import parse_config
+from launch.settings.run_config import shared_fields
 from launch.training.federation import load_federated_data
 
 
@@ -78,3 +80,42 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, capfd, flags, expec
     assert train.main(["--algo=fedavg", *flags]) == 2
     error = capfd.readouterr().err
     assert error.startswith("error: ") and expected in error and error.count("\n") == 1
+
+
+def test_classes_and_clients_of_any_format_that_are_spelled_in_several_ways_are_noted(tmp_path):
+    (tmp_path / "table").mkdir()
+    for part, end in (("train", ""), ("test", ".")):
+        rows = [f"{n % 7},{n % 2},{'<=50K' if n % 2 else '>50K'}{end}\n" for n in range(40)]
+        (tmp_path / "table" / f"{part}.csv").write_text("a,b,label\n" + "".join(rows))
+    unseen, alike = load("--data=table", "--partition=iid", "--num_clients=2", "--standardize=federated").notes
+    assert unseen.startswith("40 of 40 test examples are of classes that no train example has")
+    assert "'<=50K' (20) = '<=50K.' (20), '>50K' (20) = '>50K.' (20); 4 classes would be 2" in alike
+    joined = load("--data=table", "--partition=iid", "--num_clients=2", "--join_spellings")
+    assert joined.format.class_names == ("<=50K", ">50K") and not joined.notes
+    for client in ("Ann", "ann", "bob"):
+        for name in ("cat", "Cat"):
+            (tmp_path / "photos" / client / name).mkdir(parents=True)
+            for n in range(8):
+                PIL.Image.new("L", (6, 4), n).save(tmp_path / "photos" / client / name / f"{n}.png")
+    notes = load("--data=photos").notes
+    assert any("'Cat' (" in note and "2 classes would be 1" in note for note in notes)
+    assert any("'Ann' (16) = 'ann' (16); 3 clients would be 2" in note for note in notes)
+    arrays = {"x": np.random.default_rng(0).normal(size=(40, 3)), "y": np.array(["cat", "cat "] * 20)}
+    np.savez(tmp_path / "mine.npz", **arrays)
+    assert any("'cat' (20) = 'cat ' (20)" in note for note in load("--data=mine.npz").notes)
+
+
+def test_an_earlier_run_reads_words_and_dates_as_it_did(tmp_path):
+    stored = {"dataset": "files", "data": "mine.csv", "algo": "fedavg"}
+    completed = complete_stored_flags(stored, shared_fields())
+    assert (completed["truth_names"], completed["date_form"]) == ("false_true", "number")
+    rows = [f"{n % 28 + 1:02d}{n % 12 + 1:02d}2024,{n},{'Yes' if n % 2 else 'No'}\n" for n in range(60)]
+    (tmp_path / "mine.csv").write_text("date,a,label\n" + "".join(rows))
+    flags = ("--data=mine.csv", "--partition=iid", "--num_clients=2")
+    assert load(*flags).format.class_names == ("No", "Yes")
+    assert load(*flags, "--truth_names=false_true", "--date_form=number").format.class_names == ("false", "true")
+    (tmp_path / "photos" / "cat").mkdir(parents=True)
+    (tmp_path / "photos" / "dog").mkdir()
+    for n in range(20):
+        PIL.Image.new("L", (6, 4), n).save(tmp_path / "photos" / ("cat", "dog")[n % 2] / f"{n}.png")
+    load("--data=photos", "--truth_names=false_true", "--date_form=number", *flags[1:])  # as an earlier run of images
