@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from datasets.example_store import sort_key
 
-MOST_COMPARED = 200_000  # names; of more, comparing takes longer than reading
+MOST_COMPARED = 100_000  # names; of more, comparing takes longer than reading
 MOST_SHOWN = 5  # groups in a line
 JOIN_FIX = "spell each in one way, or, in a table, give --join_spellings"
 _MANY_LETTERS = 20  # classes of one letter: an alphabet, in which a and A differ

@@ -17,6 +17,7 @@ from datasets.tables.table import Table, count_rows
 
 ONE_HOT, INDEX = "one_hot", "index"
 MOST_CATEGORIES = {ONE_HOT: 100, INDEX: 10_000}
+_FAR = 10  # times the largest number, from which on another one may stand for no value
 _LEAVE_OUT = "leave the column out by --feature_columns"
 
 
@@ -180,10 +181,9 @@ def _note_words(feature: Feature, column: ColumnScan, missing_words: str) -> lis
         )
     if column.lowest_other >= 0 and len(column.placeholders) == 1:
         ((value, count),) = column.placeholders.items()
-        if count > 1 or column.lowest_other > 0:
-            notes.append(
-                f"{name} is {value:.0f} in {count_rows(count)}, and never else below 0; {name_missing(f'{value:.0f}')}"
-            )
+        beside = "never else below 0" if value < 0 else f"never else above {column.highest_other:g}"
+        if value < 0 or (count > 1 and value > _FAR * column.highest_other):
+            notes.append(f"{name} is {value:.0f} in {count_rows(count)}, and {beside}; {name_missing(f'{value:.0f}')}")
     return notes
 
 

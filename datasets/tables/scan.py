@@ -17,7 +17,9 @@ from datasets.tables.times import TimeForm, TimeScan, read_times
 MOST_DIFFERENT = 10_000  # values of a column that are kept; of a label, the most classes
 MOST_NUMBERS = 1000  # of them, as long as all are numbers
 LARGEST = float(np.finfo(np.float32).max)
-PLACEHOLDERS = (-9.0, -99.0, -999.0, -9999.0, -99999.0)  # numbers that people write for no value
+# Numbers that people write for no value: below all others, or far above them.
+PLACEHOLDERS = (-9.0, -99.0, -999.0, -9999.0, -99999.0)
+HIGH_PLACEHOLDERS = (999.0, 9999.0, 99999.0, 999999.0)
 _MOST_SHOWN = 60  # characters of a value, in errors
 _TEST_WORDS = {"true": TEST, "1": TEST, "yes": TEST, "false": TRAIN, "0": TRAIN, "no": TRAIN, **SPLIT_NAMES}
 _MOST_LOOKED_AT = 4 * MOST_NUMBERS  # rows, to tell quickly that a column has more different numbers than are kept
@@ -34,6 +36,7 @@ class ColumnScan:
       missing_words: what is written where a value is missing and the field not empty, and how often.
       placeholders: numbers such as -999 that may stand for no value, and how often.
       lowest_other: number that is none of these.
+      highest_other: number that is none of these.
       first_missing: where; None for nowhere, as with the next.
       num_numbers: values that are numbers and no truth values.
       num_booleans: truth values.
@@ -60,6 +63,7 @@ class ColumnScan:
     missing_words: Counter[str] = dataclasses.field(default_factory=Counter)
     placeholders: Counter[float] = dataclasses.field(default_factory=Counter)
     lowest_other: float = np.inf
+    highest_other: float = -np.inf
     first_missing: Place | None = None
     num_numbers: int = 0
     num_booleans: int = 0
@@ -132,11 +136,12 @@ class ColumnScan:
 
     def _add_placeholders(self, numbers: np.ndarray) -> None:
         others = numbers
-        if self.lowest < 0:
-            is_placeholder = np.isin(numbers, PLACEHOLDERS)
+        if self.lowest < 0 or self.highest in HIGH_PLACEHOLDERS:
+            is_placeholder = np.isin(numbers, PLACEHOLDERS if self.lowest < 0 else HIGH_PLACEHOLDERS)
             self.placeholders.update(numbers[is_placeholder].tolist())
             others = numbers[~is_placeholder]
         self.lowest_other = min(self.lowest_other, others.min(initial=np.inf))
+        self.highest_other = max(self.highest_other, others.max(initial=-np.inf))
 
     def _note_first(self, field: str, is_it: np.ndarray, cells: Cells, piece: Piece) -> None:
         if getattr(self, field)[1] is None and is_it.any():

@@ -14,6 +14,7 @@ from datasets.label_format import LABEL_KINDS
 from datasets.layouts import AUTO, FEATURES
 from datasets.stored_source import Reading, open_store, scale_source, serve
 from datasets.tables.labels import guess_table_task
+from datasets.tables.options import AUTO as AUTO_FORM
 from datasets.tables.options import DEFAULT_MISSING_WORDS, FALSE_TRUE, NUMBER
 from datasets.tables.roles import Roles, choose_roles
 from datasets.tables.scan import scan_table
@@ -38,6 +39,11 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     if options.window and roles.block:
         raise DatasetError(
             f"{table.path}: window={options.window} is for columns of numbers, {roles.block} holds arrays"
+        )
+    if options.date_form not in (AUTO_FORM, NUMBER) and not roles.time:
+        raise DatasetError(
+            f"{table.path}: date_form={options.date_form}: no column orders the rows; name it by --time_column, or "
+            f"leave --date_form out"
         )
     if not roles.block and options.layout not in (AUTO, FEATURES):
         raise DatasetError(

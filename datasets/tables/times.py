@@ -24,7 +24,7 @@ _EPOCH_UNITS = (1.0, 1e3, 1e6, 1e9)  # parts of a second that numbers since 1970
 _EPOCH_RANGE = (1e8, 1e10)  # seconds, 1973 to 2286, which keep the units apart
 _DATE_WORDS = ("date", "day", "datum", "fecha", "data", "jour")
 _CLOCK = re.compile(r"[T ]?\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?")
-_PARTED = re.compile(r"(\d{1,4})\.(\d{1,2})")  # 31.12 or 2024.10
+_PARTED = re.compile(r"(\d{1,4})[.,](\d{1,2})")  # 31.12 or 2024.10
 _PADDED = re.compile(r"0\d{3}|0\d{5}")  # 0010, of a clock
 _OTHER = f"--date_form={NUMBER} if they are numbers"
 
@@ -100,13 +100,14 @@ class TimeScan:
         is_clock = (numbers >= 0) & (numbers < 240000) & (numbers % 100 < 60) & (numbers == np.rint(numbers))
         self._are_clocks = self._are_clocks and bool(is_clock.all())
         self._are_parted = self._are_parted and bool(((numbers > 1) & (numbers < 2101)).all())
-        if self._are_clocks or self._are_parted:
+        is_short = any(kind == _SHORT for kind, _ in self._numbers)
+        if cells.form == TEXT and (self._are_clocks or self._are_parted or is_short):
             codes, texts = cells.list_texts()
             texts = [texts[code] for code in np.unique(codes[is_number])]
             self._has_padded |= any(_PADDED.fullmatch(text) for text in texts)
             parted = [_PARTED.fullmatch(text) for text in texts]
             self._are_parted = self._are_parted and all(each and 0 < int(each[2]) <= 12 for each in parted)
-            self._parted |= {(int(each[1]), int(each[2]), float(each[0])) for each in parted if each}
+            self._parted |= {(int(each[1]), int(each[2]), float(f"{each[1]}.{each[2]}")) for each in parted if each}
 
     def _add_texts(self, cells: Cells, is_text: np.ndarray, piece: Piece) -> None:
         codes, texts = cells.list_texts()
@@ -203,7 +204,7 @@ class TimeScan:
         value, where = self._first["number"]
         for kind in _KINDS:
             alive = {order for each, order in self._numbers if each == kind}
-            is_meant = kind != _SHORT or self._is_date_column or self._asked != AUTO
+            is_meant = kind != _SHORT or self._is_date_column or self._has_padded or self._asked != AUTO
             if alive and is_meant:
                 if kind == _MONTH and self._asked in (AUTO, DAY_FIRST, MONTH_FIRST) and YEAR_FIRST not in alive:
                     return kind, DAY_FIRST  # which have no day

@@ -108,6 +108,12 @@ def test_the_flag_decides(values, form, days):
     np.testing.assert_array_equal(read(values, form=form)[0] / DAY, days)
 
 
+def test_a_zero_in_front_tells_a_date_from_a_number():
+    with pytest.raises(DatasetError, match="'311224', which can be read in several ways"):
+        read(["311224", "010125"], "time")
+    np.testing.assert_array_equal(read(["311224", "110125"], "time")[0] + NEW_YEAR, [311224, 110125])
+
+
 def test_a_flag_that_values_contradict_is_refused():
     with pytest.raises(DatasetError, match=r"none in the order month, day, year.*--date_form=dmy"):
         read(["31/12/2024"], form="mdy")

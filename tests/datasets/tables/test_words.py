@@ -126,6 +126,9 @@ def test_numbers_that_may_stand_for_nothing_are_told(tmp_path):
     )
     assert said.endswith(",-999'")
     assert not open_column(tmp_path, "heat", ["-9", "-3", "4", "2"]).notes
+    (high,) = open_column(tmp_path, "days", ["999", "3", "27", "999"]).notes
+    assert high.startswith("days is 999 in 2 rows, and never else above 27; if it stands for a missing value")
+    assert not open_column(tmp_path, "heat", ["999", "100", "4", "999"]).notes
     (among,) = open_column(tmp_path, "age", ["unknown", "0", "1", "2", "1"]).notes
     assert "numbers of age are categories, since 'unknown' stands among them in 1 row" in among
 
@@ -172,6 +175,11 @@ def test_clients_are_joined_on_request_and_stay_as_they_are_written(tmp_path):
 def test_what_other_formats_do_not_do_is_refused(tmp_path):
     with pytest.raises(DatasetError, match="join_spellings=True: does nothing with LEAF's JSON"):
         open_leaf(str(tmp_path), DatasetOptions(join_spellings=True))
+
+
+def test_a_form_of_dates_needs_a_column_of_dates(tmp_path):
+    with pytest.raises(DatasetError, match="date_form=dmy: no column orders the rows; name it by --time_column"):
+        open_column(tmp_path, "age", ["1", "2"], date_form="dmy")
 
 
 def test_a_table_of_an_earlier_run_has_its_digest(tmp_path):
