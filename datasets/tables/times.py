@@ -22,6 +22,7 @@ _DAY, _MONTH, _MINUTE, _SECOND, _SHORT = "day", "month", "minute", "second", "sh
 _KINDS = (_DAY, _MONTH, _MINUTE, _SECOND, _SHORT)
 _EPOCH_UNITS = (1.0, 1e3, 1e6, 1e9)  # parts of a second that numbers since 1970 count
 _EPOCH_RANGE = (1e8, 1e10)  # seconds, 1973 to 2286, which keep the units apart
+_FEW = 0.1  # of the numbers, that are no dates where the others are
 _DATE_WORDS = ("date", "day", "datum", "fecha", "data", "jour")
 _CLOCK = re.compile(r"[T ]?\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?")
 _PARTED = re.compile(r"(\d{1,4})[.,](\d{1,2})")  # 31.12 or 2024.10
@@ -54,7 +55,9 @@ class TimeScan:
         """Takes the column's name and what `--date_form` says."""
         self._column, self._asked = column, asked
         self._is_date_column = any(word in simplify(column) for word in _DATE_WORDS)
-        self._numbers = {(kind, order) for kind in _KINDS for order in _ORDERS}
+        # How many different numbers are no date, of the kinds and orders of which few are none.
+        self._numbers = {(kind, order): 0 for kind in _KINDS for order in _ORDERS}
+        self._num_different = 0
         self._units: set[float] = set()
         self._are_epochs = self._are_clocks = True
         self._are_parted = self._is_date_column
@@ -71,7 +74,7 @@ class TimeScan:
         is_number = cells.is_number
         if is_number.any():
             self._note_first("number", is_number, cells, piece)
-            self._add_numbers(cells, is_number)
+            self._add_numbers(cells, is_number, piece)
         is_text = ~(is_number | cells.is_missing | cells.is_boolean)
         if is_text.any():
             self._note_first("text", is_text, cells, piece)
@@ -82,15 +85,20 @@ class TimeScan:
             row = int(np.argmax(is_it))
             self._first[key] = (cells.get_text(row)[:60], piece.locate(row))
 
-    def _add_numbers(self, cells: Cells, is_number: np.ndarray) -> None:
+    def _add_numbers(self, cells: Cells, is_number: np.ndarray, piece: Piece) -> None:
         numbers = np.unique(cells.numbers[is_number])
+        self._num_different += len(numbers)
         for kind in {kind for kind, _ in self._numbers}:
             read = {
                 order: read_number_dates(numbers, kind, order) for order in _ORDERS if (kind, order) in self._numbers
             }
             for order, seconds in read.items():
-                if np.isnan(seconds).any():
-                    self._numbers.discard((kind, order))
+                self._numbers[kind, order] += int(np.isnan(seconds).sum())
+                if self._numbers[kind, order] > max(1, _FEW * self._num_different):
+                    del self._numbers[kind, order]
+                elif np.isnan(seconds).any() and order != YEAR_FIRST:
+                    is_odd = is_number & (cells.numbers == numbers[np.isnan(seconds)][0])
+                    self._note_first(f"{kind} {order}", is_odd, cells, piece)
             if len(read) > 1 and not np.array_equal(read.get(DAY_FIRST), read.get(MONTH_FIRST), equal_nan=True):
                 self._differs.add(kind)
         self._units |= {_EPOCH_UNITS[int(unit)] for unit in np.unique(find_epoch_units(numbers)) if unit >= 0}
@@ -121,6 +129,10 @@ class TimeScan:
         for separator in np.unique(dates.kinds[np.isnan(dates.seconds)]).tolist():
             chosen = (dates.kinds == separator) & np.isnan(dates.seconds)
             read = {order: dates.read(order, chosen) for order in _ORDERS}
+            is_none = np.isnan(list(read.values())).all(axis=0)
+            if is_none.any():
+                row = int(np.argmax(is_text & (codes == used[chosen][np.argmax(is_none)])))
+                self._refuse_text(cells.get_text(row)[:60], piece.locate(row))
             alive = {order for order, seconds in read.items() if not np.isnan(seconds).any()}
             self._note_first(separator, np.isin(codes, used[chosen]) & is_text, cells, piece)
             self._orders[separator] = self._orders.get(separator, set(_ORDERS)) & alive
@@ -203,12 +215,13 @@ class TimeScan:
     def _choose_numbers(self) -> tuple[str, str]:
         value, where = self._first["number"]
         for kind in _KINDS:
-            alive = {order for each, order in self._numbers if each == kind}
+            alive = {order for (each, order), num_odd in self._numbers.items() if each == kind and not num_odd}
             is_meant = kind != _SHORT or self._is_date_column or self._has_padded or self._asked != AUTO
             if alive and is_meant:
                 if kind == _MONTH and self._asked in (AUTO, DAY_FIRST, MONTH_FIRST) and YEAR_FIRST not in alive:
                     return kind, DAY_FIRST  # which have no day
                 return kind, self._choose(kind, alive)
+        self._refuse_odd(value)
         if self._asked != AUTO:
             raise DatasetError(
                 f"{where}: column {self._column!r} has {value}, expected dates in the order {_WRITTEN[self._asked]}, "
@@ -227,6 +240,17 @@ class TimeScan:
                 f"comes before 01.02, and 2024.9 before 2024.10; expected whole dates; give {_OTHER}"
             )
         return "", ""
+
+    def _refuse_odd(self, value: str) -> None:
+        """Nearly all numbers are dates whose order is not that of the numbers."""
+        for (kind, order), num_odd in self._numbers.items():
+            if order != YEAR_FIRST and kind in (_DAY, _MINUTE, _SECOND) and self._num_different > 2 * num_odd:
+                odd, where = self._first[f"{kind} {order}"]
+                raise DatasetError(
+                    f"{where}: column {self._column!r} has {odd}, which is no date, beside others that are, such as "
+                    f"{value}; expected dates alone; repair it, give --missing_words if it stands for no value, or "
+                    f"{_OTHER}"
+                )
 
     def _check_mixed(self, numbers: tuple[str, str], is_epoch: bool) -> None:
         """Numbers beside texts must be of one clock with these."""

@@ -76,7 +76,8 @@ def test_dates_are_days(values, days):
         (["01-02-2024", "02-01-2024"], "--date_form=mdy"),
         (["311224", "010125"], "--date_form=ymd"),
         (["13/01/2024", "01/13/2024"], "no order of day, month and year fits all of them"),
-        (["30/02/2024", "29/02/2024"], "no order of day, month and year fits all"),
+        (["30/02/2024", "29/02/2024"], "'30/02/2024', expected numbers, dates as in"),
+        (["00.00.0000", "29.02.2024"], "'00.00.0000', expected numbers, dates as in"),
         (["23:50", "00:10"], "'23:50', a time of day without a date"),
         (["2350", "0010"], "times of day without a date, such as 2350"),
         (["45000", "2024-01-01"], "the number 45000 beside dates such as '2024-01-01'"),
@@ -90,6 +91,16 @@ def test_what_values_leave_open_is_refused(values, expected):
         read(values)
     assert expected in str(caught.value) and "column 'date'" in str(caught.value) and "row 0" in str(caught.value)
     assert "--" in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("odd", ["0", "31022024", "99999999"])
+def test_one_number_that_is_no_date_does_not_make_all_others_numbers(odd):
+    values = ["31122024", "01012025", "15012025", odd, "16012025", "17012025"]
+    for pieces in (1, 3):
+        with pytest.raises(
+            DatasetError, match=f"has {odd}, which is no date, beside others that are, such as 31122024"
+        ):
+            read(values, "time", pieces=pieces)
 
 
 @pytest.mark.parametrize(
