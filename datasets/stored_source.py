@@ -63,6 +63,7 @@ class Reading(NamedTuple):
       files: all that are opened, in a fixed order; their contents name the store.
       how: what else decides what is read, as JSON can hold it; a number that changes with the reading itself is in it.
       write: hands all examples to the writer, and describes them. It raises DatasetError.
+      store_version: of what a store holds, where it may be none of an earlier version; the digest is the same.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Reading(NamedTuple):
     files: Iterable[str]
     how: Any
     write: Callable[[StoreWriter], Description]
+    store_version: int = 0
 
 
 def open_reading(reading: Reading) -> ClientSource:
@@ -106,7 +108,8 @@ def open_store(reading: Reading) -> tuple[ExampleStore, Description, str]:
     """(store, what is in it, its digest) of files; see `open_reading`."""
     with explain_errors(reading.path, DatasetError):
         digest = compute_source_digest(reading.files, reading.how)
-    store = open_or_write_store(digest, lambda writer: reading.write(writer).to_json())
+    name = compute_source_digest((), [digest, reading.store_version]) if reading.store_version else digest
+    store = open_or_write_store(name, lambda writer: reading.write(writer).to_json())
     return store, read_description(store.facts), digest
 
 

@@ -108,7 +108,11 @@ def parse_text(
     import pyarrow.compute  # late: it takes long, and only tables need it
 
     text = pyarrow.array(values, pyarrow.string()) if isinstance(values, list) else values
-    written = pyarrow.compute.replace_substring(text, ",", ".") if has_decimal_comma else text
+    written = text
+    if has_decimal_comma:
+        if pyarrow.compute.any(pyarrow.compute.match_substring(text, ".")).as_py():  # 1.230 is not 1.23 there
+            return _parse_different(text, has_decimal_comma)
+        written = pyarrow.compute.replace_substring(text, ",", ".")
     try:
         numbers = np.asarray(written.cast(pyarrow.float64()).fill_null(np.nan))
     except pyarrow.ArrowInvalid:
@@ -166,18 +170,19 @@ def _parse_different(text: "pyarrow.Array", has_decimal_comma: bool) -> Cells:
     encoded = pyarrow.compute.utf8_trim_whitespace(text).dictionary_encode()
     found = encoded.dictionary.to_pylist()
     lowered = [value.lower() for value in found]
-    written = [value.replace(",", ".") for value in found] if has_decimal_comma else found
     # The last is for values that are null.
     is_missing = np.array([*(not value for value in found), True])
     is_boolean = np.array([*(value in BOOLEAN_WORDS for value in lowered), False])
-    numbers = np.array([*map(_read_number, written), np.nan])
+    numbers = np.array([*(_read_number(value, has_decimal_comma) for value in found), np.nan])
     numbers[is_boolean] = [BOOLEAN_WORDS[value] for value in lowered if value in BOOLEAN_WORDS]
     codes = np.asarray(encoded.indices.fill_null(len(found)))
     return Cells(TEXT, is_missing[codes], numbers[codes], is_boolean[codes], encoded)
 
 
-def _read_number(value: str) -> float:
-    """Of a text without blanks around it; NaN for what is no number. Infinity is written as inf."""
+def _read_number(value: str, has_decimal_comma: bool = False) -> float:
+    """Of a text without blanks around it; NaN for what is no plain number. Infinity is written as inf."""
+    if has_decimal_comma:
+        value = "" if "." in value else value.replace(",", ".")
     if value[:1] not in _BEGINNINGS or "_" in value or not value.isascii():
         return np.nan
     try:

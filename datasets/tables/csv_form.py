@@ -34,7 +34,11 @@ _OTHER_KINDS = {  # by their first bytes, and what to do with it
     b"\x89PNG": "an image",
     b"\xff\xd8\xff": "an image",
 }
-_COMMA_NUMBER, _POINT_NUMBER = re.compile(r"\s*-?\d+,\d+\s*"), re.compile(r"\s*-?\d+\.\d+\s*")
+_ANY_COMMA = re.compile(r"\s*-?\d+,\d+\s*")
+# Numbers whose mark can be no other than the decimal one: 1,230 and 1.230 are not.
+_COMMA_NUMBER, _POINT_NUMBER = (
+    re.compile(rf"\s*-?(?:\d+{mark}(?:\d{{1,2}}|\d{{4,}})|(?:0\d*|\d{{4,}}){mark}\d+)\s*") for mark in (",", r"\.")
+)
 _NUM_SAMPLE_ROWS = 200
 
 
@@ -98,7 +102,9 @@ def find_form(path: str) -> CsvForm:
         )
     separator = max(scores, key=scores.__getitem__)
     cells = [cell for row in _split(lines[1:], separator) for cell in row]
-    has_comma = separator != "," and any(map(_COMMA_NUMBER.fullmatch, cells))
+    # Semicolons separate since commas are taken; so 1,230 is 1.23 there. Beside tabs it is left open.
+    comma_number = _ANY_COMMA if separator == ";" else _COMMA_NUMBER
+    has_comma = separator != "," and any(map(comma_number.fullmatch, cells))
     has_comma = has_comma and not any(map(_POINT_NUMBER.fullmatch, cells))
     return CsvForm(is_packed, encoding, separator, has_comma, int(bool(marked)))
 

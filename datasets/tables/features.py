@@ -12,12 +12,15 @@ from datasets.names import check_names
 from datasets.spellings import describe_joined, find_kept, note_alike
 from datasets.tables.cells import DATE, STRING, TEXT, Cells
 from datasets.tables.roles import Roles
-from datasets.tables.scan import ColumnScan, TableScan, is_text_column
+from datasets.tables.scan import ColumnScan, TableScan, is_free_text, is_text_column
 from datasets.tables.table import Table, count_rows
+from datasets.tables.written_numbers import is_odd, read_written
 
 ONE_HOT, INDEX = "one_hot", "index"
 MOST_CATEGORIES = {ONE_HOT: 100, INDEX: 10_000}
 _FAR = 10  # times the largest number, from which on another one may stand for no value
+_MOST_RARE = 20  # categories of a table that is too small to tell free text from others
+_WRITE_NUMBERS = "write numbers alone, in one unit, and not as text"
 _LEAVE_OUT = "leave the column out by --feature_columns"
 
 
@@ -103,11 +106,15 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, options: Datase
             )
         kept = find_kept(list(column.texts or ()), column.texts or {}) if options.join_spellings else {}
         if column.texts is None or len(column.texts) - len(kept) > most:
+            found = f"{table.path}: column {name!r} has more than {most:,} different texts, such as {text!r}"
+            if column.has_written or read_written(text) or is_odd(text):
+                raise DatasetError(f"{found}, some of them numbers or ranges; {_WRITE_NUMBERS}, or {_LEAVE_OUT}")
+            if is_free_text(column):
+                raise DatasetError(
+                    f"{found}: free text, names or ids, which are no categories; {_LEAVE_OUT}, or make numbers of it"
+                )
             way = f"give --categories={INDEX} for up to {MOST_CATEGORIES[INDEX]:,}, or " * (categories == ONE_HOT)
-            raise DatasetError(
-                f"{table.path}: column {name!r} has more than {most:,} different texts, such as {text!r}, expected "
-                f"fewer categories; {way}{_LEAVE_OUT}"
-            )
+            raise DatasetError(f"{found}, expected fewer categories; {way}{_LEAVE_OUT}")
         check_names(f"{table.path}: column {name!r}", "category", sorted(column.texts))
         counts = {text: 0 for text in column.sort_texts() if text not in kept}
         for text, count in column.texts.items():
@@ -144,6 +151,20 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...], 
         if is_constant and scan.num_rows > 1:
             value = feature.categories[0] if feature.categories else f"{column.lowest:g}"
             notes.append(f"column {feature.column} is {value} in every row, which tells nothing; {_LEAVE_OUT}")
+        elif number := next(filter(read_written, feature.categories), "") or (
+            next(filter(is_odd, feature.categories), "") if len(feature.categories) > _MOST_RARE else ""
+        ):
+            notes.append(
+                f"column {feature.column} holds text, numbers such as {number!r} too: each is a category; "
+                f"{_WRITE_NUMBERS} if they are measurements"
+            )
+        elif len(feature.categories) > _MOST_RARE and is_free_text(column):
+            notes.append(
+                f"column {feature.column} has another text in nearly each row, free text, names or ids, which tells "
+                f"nothing of new ones; {_LEAVE_OUT}"
+            )
+        elif column.num_booleans and column.num_numbers and not 0 <= column.lowest <= column.highest <= 1:
+            notes.append(f"column {feature.column} has yes or true, no or false among other numbers, read as 1 and 0")
         elif not feature.categories and column.is_row_number and scan.num_rows > 2:
             notes.append(f"column {feature.column} counts the rows, which tells nothing of new ones; {_LEAVE_OUT}")
         notes += _note_words(feature, column, missing_words)

@@ -10,6 +10,8 @@ CATEGORIES = ("one_hot", "index")
 DEFAULT_MISSING_WORDS = "na,n/a,nan,null,none,?,#n/a,<na>"
 AUTO, YEAR_FIRST, DAY_FIRST, MONTH_FIRST, NUMBER = "auto", "ymd", "dmy", "mdy", "number"
 WRITTEN, FALSE_TRUE = "written", "false_true"
+AUTO_MARK = "auto"
+DECIMAL_MARKS = (AUTO_MARK, "point", "comma")
 
 
 @declare_options
@@ -65,6 +67,12 @@ class TableOptions:
     )
     categories: str = setting(
         "one_hot", "How text in the features of a table becomes numbers.", choices=CATEGORIES, needs=OF_FILES
+    )
+    decimal_mark: str = setting(
+        AUTO_MARK,
+        "Which mark begins the decimals of the numbers in a table's text; auto: told from all of them.",
+        choices=DECIMAL_MARKS,
+        needs=OF_FILES,
     )
     window: int = setting(
         0, "Rows of a time series that make one example; 0: each row is one.", minimum=0, needs=OF_FILES

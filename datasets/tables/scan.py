@@ -10,9 +10,11 @@ from datasets.errors import DatasetError
 from datasets.example_store import SPLIT_ORDER, sort_key
 from datasets.tables.cells import DATE, STRING, TEXT, Cells, looks_like_date
 from datasets.tables.options import AUTO
+from datasets.tables.plain_marks import PlainMarks
 from datasets.tables.roles import NO_COLUMN, Roles
 from datasets.tables.table import SPLIT_NAMES, Piece, Place, Table
 from datasets.tables.times import TimeForm, TimeScan, read_times
+from datasets.tables.written_numbers import is_odd, read_written
 
 MOST_DIFFERENT = 10_000  # values of a column that are kept; of a label, the most classes
 MOST_NUMBERS = 1000  # of them, as long as all are numbers
@@ -54,6 +56,12 @@ class ColumnScan:
       order: the texts that can be there, where the file puts them in an order of its own; else ().
       test_texts: how often each of them stands in a row that is for the test.
       most_different: values that are kept.
+      points: what the points in plain numbers can mean.
+      commas: the same of commas, of files in which plain numbers have these.
+      has_written: whether some text is a number written for people, and not digits alone.
+      has_odd: whether some text is a bound, a range or the like.
+      num_different: texts, each counted once in each piece.
+      num_blanks: in these.
     """
 
     most_different: int = MOST_DIFFERENT
@@ -79,6 +87,12 @@ class ColumnScan:
     texts: Counter[str] | None = dataclasses.field(default_factory=Counter)
     order: tuple[str, ...] = ()
     test_texts: Counter[str] = dataclasses.field(default_factory=Counter)
+    points: PlainMarks = dataclasses.field(default_factory=lambda: PlainMarks("."))
+    commas: PlainMarks = dataclasses.field(default_factory=lambda: PlainMarks(","))
+    has_written: bool = False
+    has_odd: bool = False
+    num_different: int = 0
+    num_blanks: int = 0
 
     @property
     def num_texts(self) -> int:
@@ -117,6 +131,9 @@ class ColumnScan:
         if len(numbers) and self.numbers is not None:
             self.numbers.update(np.unique(numbers).tolist())
             self.numbers = None if len(self.numbers) > self.most_different else self.numbers
+        if cells.form == TEXT and len(numbers):
+            self.points.add(cells)
+            self.commas.add(cells)
         self._add_texts(cells, is_text, is_test)
         self.num_numbers += len(numbers)
         self.num_booleans += int(cells.is_boolean.sum())
@@ -163,6 +180,13 @@ class ColumnScan:
         if is_text.any():
             is_date = np.array([looks_like_date(text) for text in texts])
             self.num_dates += int(is_date[codes[is_text]].sum())
+            found = [texts[code] for code in np.unique(codes[is_text])]
+            self.has_written = self.has_written or any(
+                read_written(text) for text in found if not (text.isascii() and text.isdigit())
+            )
+            self.has_odd = self.has_odd or any(map(is_odd, found))
+            self.num_different += len(found)
+            self.num_blanks += sum(text.count(" ") for text in found)
         if self.texts is not None and cells.form in (TEXT, STRING):
             counts = np.bincount(codes[~cells.is_missing], minlength=len(texts))
             in_test = np.bincount(codes[~cells.is_missing & is_test], minlength=len(texts))
@@ -283,6 +307,11 @@ def read_row_times(piece: Piece, roles: Roles, form: TimeForm) -> np.ndarray:
             f"dates as in 2024-12-31 23:59:59, or 31.12.2024; --time_column names another column, or is {NO_COLUMN}"
         )
     return times
+
+
+def is_free_text(column: ColumnScan) -> bool:
+    """Whether its values are sentences, or nearly each row has another one, as names and ids are."""
+    return column.num_blanks >= 3 * column.num_different or column.num_different > 0.5 * column.num_texts
 
 
 def is_text_column(column: ColumnScan) -> bool:

@@ -14,18 +14,20 @@ from datasets.label_format import LABEL_KINDS
 from datasets.layouts import AUTO, FEATURES
 from datasets.stored_source import Reading, open_store, scale_source, serve
 from datasets.tables.labels import guess_table_task
+from datasets.tables.number_forms import scan_numbers
 from datasets.tables.options import AUTO as AUTO_FORM
-from datasets.tables.options import DEFAULT_MISSING_WORDS, FALSE_TRUE, NUMBER
+from datasets.tables.options import AUTO_MARK, DEFAULT_MISSING_WORDS, FALSE_TRUE, NUMBER
 from datasets.tables.roles import Roles, choose_roles
-from datasets.tables.scan import scan_table
+from datasets.tables.scan import MOST_DIFFERENT, scan_table
 from datasets.tables.table import Table, list_names
 from datasets.tables.windows import GAP, WindowedExamples, cut_windows
-from datasets.tables.writing import write_table
+from datasets.tables.writing import NUMBERS, write_table
 from datasets.text_options import TextOptions
 from datasets.unused_options import refuse_options
 from files.digests import compute_source_digest
 
-VERSION = 1  # of how a table is read; another makes new stores
+VERSION = 1  # of how a table is read; another makes new stores, and other data
+STORE_VERSION = 2  # another makes new stores alone; of data that are read as before, the digest is the same
 
 
 def open_table(table: Table, options: DatasetOptions) -> ClientSource:
@@ -61,13 +63,21 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     told += [[name, value] for name in before if (value := getattr(options, name)) != before[name]]
     class_names = sorted(table.class_names.items())
     used = {**dataclasses.asdict(roles), "guessed": sorted(roles.guessed)}
+    told += [] if options.decimal_mark == AUTO_MARK else [options.decimal_mark]
     how = [VERSION, table.form, names, class_names, used, *told]
     if ordered := [name for name in table.ordered if name in (*roles.labels, *roles.features)]:
         how.append({"ordered": ordered})  # only then: stores of an earlier version have them by the alphabet
     reading = Reading(
-        name_data(table.path), table.path, table.paths, how, lambda writer: write_table(table, roles, options, writer)
+        name_data(table.path),
+        table.path,
+        table.paths,
+        how,
+        lambda writer: write_table(table, roles, options, writer),
+        STORE_VERSION,
     )
     store, description, digest = open_store(reading)
+    if numbers := description.more[NUMBERS]:  # data that an earlier version read as categories are others
+        digest = compute_source_digest((), [digest, numbers])
     source = serve(reading.name, store, description, digest)
     source = dataclasses.replace(source, reading=_describe_columns(table, roles, description.reading))
     source = _cut(source, store, options, table.path) if options.window else source
@@ -84,6 +94,8 @@ def choose_table_partition(table: Table, options: DatasetOptions) -> str:
     if not task:
         head = dataclasses.replace(table, read=lambda names: itertools.islice(table.read(names), 1))
         scan = scan_table(head, dataclasses.replace(roles, client="", features=(), time="", test="", block=""))
+        if any(column.has_written for column in scan.columns.values()):  # other values and columns decide what it says
+            _, scan, _ = scan_numbers(table, roles, options, MOST_DIFFERENT)
         task = guess_table_task(roles, scan)[0]
     return "" if LABEL_KINDS[task].is_by_class else "iid"
 

@@ -18,11 +18,13 @@ from datasets.stored_source import Description
 from datasets.tables.features import INDEX, MOST_CATEGORIES, Feature, choose_features, describe_features, note_features
 from datasets.tables.labels import choose_labels
 from datasets.tables.missing import DROP, MEDIAN, check_missing, count_filled, note_missing
+from datasets.tables.number_forms import describe_forms, note_numbers, scan_numbers
 from datasets.tables.roles import Roles
-from datasets.tables.scan import ColumnScan, TableScan, read_row_times, read_splits, scan_table
+from datasets.tables.scan import ColumnScan, TableScan, read_row_times, read_splits
 from datasets.tables.table import Table
 
 MOST_MEDIAN_VALUES = 2**22  # that a median is taken of; of more, evenly spaced ones
+NUMBERS = "numbers"  # the key of the forms of columns in `Description.more`
 
 
 def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: StoreWriter) -> Description:
@@ -33,9 +35,8 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     Raises:
       DatasetError: a value is of no use; it names the file and the place.
     """
-    table = table.keep_small()
     most = MOST_CATEGORIES[INDEX if options.join_spellings else options.categories]  # before spellings are joined
-    scan = scan_table(table, roles, most, options.date_form)
+    table, scan, forms = scan_numbers(table.keep_small(), roles, options, most)
     check_missing(table, roles, scan, options)
     labels = choose_labels(table, roles, scan, options)
     features = () if roles.block else choose_features(table, roles, scan, options)
@@ -94,6 +95,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
                     labels.reading,
                     describe_joined("clients", kept_clients),
                     describe_features(features),
+                    describe_forms(forms),
                     scan.time_form.reading,
                 ),
             )
@@ -102,11 +104,12 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
             *labels.notes,
             *(note_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ()),
             *note_missing(roles, scan, options),
+            *note_numbers(roles, scan, forms, options),
             *note_features(roles, scan, features, options.missing_words),
             *scan.time_form.notes,
         ),
         filled=count_filled(scan, features) if options.missing == MEDIAN else {},
-        more={"layout": layout},
+        more={"layout": layout, NUMBERS: {name: list(form) for name, form in forms.items()}},
     )
 
 
