@@ -1,5 +1,6 @@
 """The features of a table: which kind each column is, and what its values become."""
 
+import itertools
 import shlex
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -146,14 +147,13 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...], 
     notes = []
     for feature in features:
         column = scan.columns[feature.column]
+        of_words = _note_words(feature, column, missing_words)
         is_constant = not column.num_booleans and column.lowest == column.highest
         is_constant = len(feature.categories) == 1 if feature.categories else is_constant
         if is_constant and scan.num_rows > 1:
             value = feature.categories[0] if feature.categories else f"{column.lowest:g}"
             notes.append(f"column {feature.column} is {value} in every row, which tells nothing; {_LEAVE_OUT}")
-        elif number := next(filter(read_written, feature.categories), "") or (
-            next(filter(is_odd, feature.categories), "") if len(feature.categories) > _MOST_RARE else ""
-        ):
+        elif not of_words and (number := _find_number(feature.categories)):
             notes.append(
                 f"column {feature.column} holds text, numbers such as {number!r} too: each is a category; "
                 f"{_WRITE_NUMBERS} if they are measurements"
@@ -163,11 +163,9 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...], 
                 f"column {feature.column} has another text in nearly each row, free text, names or ids, which tells "
                 f"nothing of new ones; {_LEAVE_OUT}"
             )
-        elif column.num_booleans and column.num_numbers and not 0 <= column.lowest <= column.highest <= 1:
-            notes.append(f"column {feature.column} has yes or true, no or false among other numbers, read as 1 and 0")
         elif not feature.categories and column.is_row_number and scan.num_rows > 2:
             notes.append(f"column {feature.column} counts the rows, which tells nothing of new ones; {_LEAVE_OUT}")
-        notes += _note_words(feature, column, missing_words)
+        notes += of_words
     notes += [
         f"column {name} is not used"
         if roles.block
@@ -195,7 +193,7 @@ def _note_words(feature: Feature, column: ColumnScan, missing_words: str) -> lis
                 f"{count_rows(counts[words[0]])}; {name_missing(words[0])}"
             )
         return notes
-    if column.num_booleans and column.num_numbers and column.form == TEXT:
+    if column.num_booleans and column.num_numbers and not 0 <= column.lowest <= column.highest <= 1:
         notes.append(
             f"among the numbers in {name} stands yes or no, true or false, in {count_rows(column.num_booleans)}, "
             f"which is taken as 1 or 0"
@@ -206,6 +204,12 @@ def _note_words(feature: Feature, column: ColumnScan, missing_words: str) -> lis
         if value < 0 or (count > 1 and value > _FAR * column.highest_other):
             notes.append(f"{name} is {value:.0f} in {count_rows(count)}, and {beside}; {name_missing(f'{value:.0f}')}")
     return notes
+
+
+def _find_number(categories: tuple[str, ...]) -> str:
+    """A category that is written as a number, or of many one that is a bound or a range; "" if there is none."""
+    odd = filter(is_odd, categories) if len(categories) > _MOST_RARE else ()
+    return next(itertools.chain(filter(read_written, categories), odd), "")
 
 
 def _is_number(text: str) -> bool:

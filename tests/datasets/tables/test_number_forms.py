@@ -185,7 +185,7 @@ def test_numbers_that_stay_categories_are_named(tmp_path):
     pyarrow.parquet.write_table(pyarrow.table({"zip": ["01234", "99999"], "y": [0, 1]}), path)
     assert read(path)[2].format.feature_names == ("zip=01234", "zip=99999")
     notes = read(write(tmp_path, a=["true", "no", "45"], b=["yes", "no", "no"], c=["1", "yes", "0"]))[2].notes
-    assert notes == ("column a has yes or true, no or false among other numbers, read as 1 and 0",)
+    assert notes == ("among the numbers in a stands yes or no, true or false, in 2 rows, which is taken as 1 or 0",)
     ids = write(tmp_path, a=[f"id{row}" for row in range(50)])
     assert any("another text in nearly each row" in note for note in read(ids)[2].notes)
 
