@@ -3,6 +3,9 @@
 The tables are `examples` (split_name, client_id, serialized_example_proto) and `client_metadata` (client_id,
 split_name, num_examples). A packed file (.sqlite.lzma) is unpacked once, into the cache folder; a large file whose
 `examples` have no index by client is copied there once and gets one. The user's file is never written to.
+
+A file may be somebody else's: nothing in it is run. Tables that SQLite would compute, such as views, are refused, and
+each query ends after so many steps as a file of its size can need, or with Ctrl-C.
 """
 
 import contextlib
@@ -14,7 +17,7 @@ import sys
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import numpy as np
 
@@ -35,6 +38,11 @@ _OF_CLIENT = "SELECT serialized_example_proto FROM examples WHERE split_name = ?
 _COPY = "copy.sqlite"  # the file of an entry in the cache
 _OLDER_COPIES = ("[0-9a-f]" * 64 + "*.sqlite", "[0-9a-f]" * 64 + "*.sqlite.*.part")  # of versions that had no entries
 _CHUNK_BYTES, _PROGRESS_EVERY_S = 1 << 22, 10.0
+_MAX_RECORD_BYTES = 2**26  # TFF's largest, photos of landmarks, have less than one MB
+_STEPS_AT_ONCE = 10**6  # of SQLite's machine, some hundredths of a second, between two looks at Ctrl-C
+# A row takes some bytes and some dozen steps, also where a query goes through all of them.
+_MAX_STEPS, _MAX_STEPS_PER_BYTE = 10**7, 20
+_MOST_UNPACKED, _UNPACKED_AT_LEAST = 1000, 2**30  # times the packed bytes; none of TFF's files reaches 10
 
 
 def starts_as_sqlite(path: str) -> bool:
@@ -46,7 +54,7 @@ def starts_as_sqlite(path: str) -> bool:
     with open_regular(path) as file:
         start = file.read(len(SQLITE_MAGIC))
     if start.startswith(_PACKED_MAGICS):
-        with contextlib.suppress(lzma.LZMAError, EOFError), lzma.open(path) as packed:
+        with contextlib.suppress(lzma.LZMAError, EOFError, MemoryError), lzma.open(path) as packed:
             start = packed.read(len(SQLITE_MAGIC))
     return start == SQLITE_MAGIC
 
@@ -71,16 +79,14 @@ class TffDatabase:
         with explain_errors(path, DatasetError):
             with open_regular(path) as file:
                 is_packed = file.read(6).startswith(_PACKED_MAGICS)
-            log = f"{os.path.realpath(path)}-wal"  # rows that SQLite reads, but has not yet put into the file
-            has_log = not is_packed and os.path.exists(log) and os.path.getsize(log) > 0
-            self.digest = compute_source_digest([path, log] if has_log else [path])
+            # Rows that SQLite reads, but has not yet put into the file.
+            logs = [] if is_packed else [log for log in _find_logs(path) if log.endswith("-wal")]
+            self.digest = compute_source_digest([path, *logs])
         self._path = _find_or_write_copy(self.digest, lambda draft: _unpack(path, draft)) if is_packed else path
+        with explain_errors(path, DatasetError):
+            self._size_bytes = sum(map(os.path.getsize, (self._path, *logs)))
         for table, expected in _COLUMNS.items():
-            found = {row[1] for row in self._query(f"PRAGMA table_info({table})")}
-            if not found:
-                raise DatasetError(f"{path}: no table {table}, expected examples and client_metadata, as TFF's")
-            if missing := sorted(expected - found):
-                raise DatasetError(f"{path}: table {table} has no column {missing[0]}")
+            self._check_table(table, expected)
         plan = [step[3] for step in self._query(f"EXPLAIN QUERY PLAN {_OF_CLIENT}", ("", "")) if "examples" in step[3]]
         has_index = all(step.startswith("SEARCH") and "client_id=?" in step for step in plan)
         # Going through all examples for each client takes long where they are many.
@@ -89,6 +95,25 @@ class TffDatabase:
             digest = hashlib.sha256(f"{self.digest} with an index".encode()).hexdigest()
             self._path = _find_or_write_copy(digest, self._copy_with_index)
             self._local = threading.local()  # the connection so far is to the file without an index
+
+    def _check_table(self, table: str, expected: Collection[str]) -> None:
+        """Raises DatasetError unless it is a table, with these columns, whose rows are stored."""
+        made_by = next(self._query("SELECT sql FROM sqlite_master WHERE name = ? COLLATE NOCASE", (table,)), None)
+        if made_by is None:
+            raise DatasetError(f"{self.source}: no table {table}, expected examples and client_metadata, as TFF's")
+        # By this text SQLite goes, also of virtual tables, whose type is table.
+        if not str(made_by[0]).upper().startswith("CREATE TABLE"):
+            raise DatasetError(
+                f"{self.source}: {table} is no table with rows of its own but a view or the like; expected a table, as "
+                f"TFF's; CREATE TABLE ... AS SELECT * FROM {table} makes one"
+            )
+        found = {row[1]: row[6] for row in self._query(f"PRAGMA table_xinfo({table})")}
+        if missing := sorted(expected - found.keys()):
+            raise DatasetError(f"{self.source}: table {table} has no column {missing[0]}")
+        if computed := sorted(name for name in expected if found[name]):
+            raise DatasetError(
+                f"{self.source}: column {computed[0]} of table {table} is computed, expected a stored one, as TFF's"
+            )
 
     def fetch(self, client_id: str, split_name: str) -> list[bytes]:
         """One client's records of a split, in the order of the file."""
@@ -121,6 +146,11 @@ class TffDatabase:
                     f"{self.source}: client_metadata has the row ({client!r}, {split!r}, {number!r}), expected a "
                     f"client, a split and the number of its examples"
                 )
+            if number > self._size_bytes:
+                raise DatasetError(
+                    f"{self.source}: client_metadata says that client {client!r} has {number} examples in split "
+                    f"{split}, more than the file has bytes"
+                )
             if number:
                 counts.setdefault(split, {})[client] = number
         if not counts:
@@ -130,26 +160,36 @@ class TffDatabase:
 
     def _query(self, query: str, values: Iterable = ()) -> Iterator[tuple]:
         try:
-            yield from self._connect().execute(query, tuple(values))
-        except (sqlite3.Error, OverflowError) as error:
-            raise DatasetError(f"{self.source}: damaged, or not a file of TFF's form ({error})") from None
+            connection = self._connect()
+            self._local.steps.left = _MAX_STEPS + _MAX_STEPS_PER_BYTE * self._size_bytes
+            yield from connection.execute(query, tuple(values))
+        except (sqlite3.Error, OverflowError, MemoryError) as error:
+            reason = self._local.steps.explain(error) if getattr(self._local, "steps", None) else error
+            raise DatasetError(f"{self.source}: damaged, or not a file of TFF's form ({reason})") from None
 
     def _connect(self) -> sqlite3.Connection:
         # A connection must not be carried over a fork.
         if getattr(self._local, "process", None) != os.getpid():
-            address = f"file:{urllib.parse.quote(self._path)}?mode=ro"
-            self._local.connection = sqlite3.connect(address, uri=True, check_same_thread=False)
-            self._local.process = os.getpid()
+            # Immutable, it needs no files beside it, which would be foreign ones; but then a log is not seen.
+            mode = "mode=ro" if self._path == self.source and _find_logs(self._path) else "mode=ro&immutable=1"
+            address = f"file:{urllib.parse.quote(self._path)}?{mode}"
+            connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+            self._local.steps = _Steps(connection)
+            self._local.connection, self._local.process = connection, os.getpid()
         return self._local.connection
 
     def _copy_with_index(self, draft: str) -> None:
         _say(f"{self.source} has no index by client: a copy with one goes into {_get_cache().folder}")
-        try:
-            with contextlib.closing(sqlite3.connect(draft)) as connection, connection:
-                self._connect().backup(connection)  # rows of a -wal, too, which a copy of the file would lack
-                connection.execute("CREATE INDEX by_client_and_split ON examples (client_id, split_name)")
-        except sqlite3.Error as error:
-            raise DatasetError(f"cannot write {draft} ({error})") from None
+        with contextlib.closing(sqlite3.connect(draft)) as connection:
+            steps = _Steps(connection)
+            try:
+                # Rows of a -wal, too, which a copy of the file would lack. Between two pieces Ctrl-C is seen.
+                self._connect().backup(connection, pages=2**14, progress=lambda *_: None)
+                steps.left = _MAX_STEPS + _MAX_STEPS_PER_BYTE * self._size_bytes
+                with connection:
+                    connection.execute("CREATE INDEX by_client_and_split ON examples (client_id, split_name)")
+            except sqlite3.Error as error:
+                raise DatasetError(f"cannot write {draft} ({steps.explain(error)})") from None
 
     def __getstate__(self):
         return {**self.__dict__, "_local": None, "_counts": None}
@@ -157,6 +197,40 @@ class TffDatabase:
     def __setstate__(self, state):
         self.__dict__.update(state)
         self._local = threading.local()
+
+
+def _find_logs(path: str) -> list[str]:
+    """The files beside a file to which SQLite writes before it, unless they are empty."""
+    logs = [f"{os.path.realpath(path)}{suffix}" for suffix in ("-wal", "-journal")]
+    return [log for log in logs if os.path.exists(log) and os.path.getsize(log) > 0]
+
+
+class _Steps:
+    """Lets a connection run nothing that its file brings along, and end.
+
+    Attributes:
+      left: to the query at hand.
+    """
+
+    def __init__(self, connection: sqlite3.Connection):
+        self.left = _MAX_STEPS
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("PRAGMA cell_size_check=ON")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_RECORD_BYTES)
+        connection.set_progress_handler(self._look, _STEPS_AT_ONCE)
+
+    def _look(self) -> bool:
+        """Whether the query is to end. As this is Python's code, signals are seen before it."""
+        self.left -= _STEPS_AT_ONCE
+        return self.left <= 0
+
+    def explain(self, error: Exception) -> object:
+        """What went wrong with a query. Raises KeyboardInterrupt if that was a signal, which SQLite has swallowed."""
+        if getattr(error, "sqlite_errorname", "") != "SQLITE_INTERRUPT":
+            return str(error) or type(error).__name__
+        if self.left > 0:
+            raise KeyboardInterrupt from None
+        return "a query takes more steps than a file of this size can need"
 
 
 def arrange_counts(counts: dict[str, dict[str, int]]) -> tuple[tuple[str, ...], dict[str, np.ndarray]]:
@@ -183,18 +257,21 @@ def _find_or_write_copy(digest: str, write: Callable[[str], None]) -> str:
 
 
 def _unpack(path: str, draft: str) -> None:
-    total, said = os.path.getsize(path), time.monotonic()
+    total, said, written = os.path.getsize(path), time.monotonic(), 0
+    most = max(_UNPACKED_AT_LEAST, _MOST_UNPACKED * total)
     if total > 50 * 2**20:
         _say(f"unpacking {path} ({total / 2**20:,.0f} MB) into {_get_cache().folder}")
     try:
         with open(path, "rb") as packed, lzma.open(packed) as content, open(draft, "wb") as file:
             while chunk := content.read(_CHUNK_BYTES):
-                file.write(chunk)
+                written += file.write(chunk)
+                if written > most:
+                    raise DatasetError(f"{path}: unpacks to more than {_MOST_UNPACKED} times its size; get it again")
                 if time.monotonic() - said > _PROGRESS_EVERY_S:
                     _say(f"unpacking {os.path.basename(path)}: {packed.tell() / total:.0%}")
                     said = time.monotonic()
-    except (lzma.LZMAError, EOFError) as error:
-        raise DatasetError(f"{path}: damaged or truncated ({error}); get it again") from None
+    except (lzma.LZMAError, EOFError, MemoryError) as error:
+        raise DatasetError(f"{path}: damaged or truncated ({error or type(error).__name__}); get it again") from None
 
 
 def _say(text: str) -> None:

@@ -68,18 +68,16 @@ def open_records(
 
     def read(client: int, part: str) -> tuple[np.ndarray, np.ndarray]:
         number, labels = int(arrays[part][client]), example_format.labels
-        x = np.empty((number, *example_format.input_shape), example_format.input_dtype)
-        y = np.empty((number, *labels.shape), labels.dtype)
-        if not number:
-            return x, y
         split, prefix = splits[part]
         name = names[client].removeprefix(prefix)
-        records = database.fetch(name, split)
+        records = database.fetch(name, split) if number else []
         if len(records) != number:
             raise DatasetError(
                 f"{database.source}: client_metadata says that client {name!r} has {number} examples in split "
                 f"{split}, there are {len(records)}"
             )
+        x = np.empty((number, *example_format.input_shape), example_format.input_dtype)
+        y = np.empty((number, *labels.shape), labels.dtype)
         for row, record in enumerate(records):
             try:
                 x[row], y[row] = decoder.decode(decode_example(record, decoder.features))

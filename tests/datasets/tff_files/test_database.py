@@ -6,12 +6,14 @@ import lzma
 import multiprocessing
 import os
 import pathlib
+import signal
 import sqlite3
 
 import pytest
 
 from datasets.errors import DatasetError
-from datasets.tff_files.database import TffDatabase, arrange_counts, clean_unpacked, starts_as_sqlite
+from datasets.tff_files import database as database_module
+from datasets.tff_files.database import SQLITE_MAGIC, TffDatabase, arrange_counts, clean_unpacked, starts_as_sqlite
 from datasets.tff_files.example import decode_example
 from files import cache
 
@@ -170,3 +172,91 @@ def test_cleaning_takes_copies_and_those_of_earlier_versions(path, tmp_path):
     (folder / "mine.sqlite").touch()
     assert clean_unpacked() > 20
     assert os.listdir(folder) == ["mine.sqlite"]
+
+
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
+OF_EXAMPLES = "split_name, client_id, serialized_example_proto"
+METADATA = "DROP TABLE client_metadata"
+RENAME = "ALTER TABLE examples RENAME TO stored"
+HOSTILE = {
+    "an endless view": [RENAME, f"CREATE VIEW examples AS {ENDLESS} SELECT 'train' split_name, x client_id, x "
+                        "serialized_example_proto FROM c"],
+    "a view of the examples": [RENAME, f"CREATE VIEW Examples AS SELECT {OF_EXAMPLES} FROM stored"],
+    "an endless view of the metadata": [METADATA, f"CREATE VIEW client_metadata AS {ENDLESS} SELECT 'train' "
+                                        "split_name, x client_id, 1 num_examples FROM c"],
+    "a virtual table": [RENAME, f"CREATE VIRTUAL TABLE examples USING fts5({OF_EXAMPLES})"],
+    "a view that says it is a table": [RENAME, f"CREATE VIEW examples AS {ENDLESS} SELECT 'a' split_name, x client_id, "
+                                       "x serialized_example_proto FROM c", "PRAGMA writable_schema=ON",
+                                       "UPDATE sqlite_master SET type = 'table' WHERE name = 'examples'"],
+    "a computed column": [METADATA, "CREATE TABLE client_metadata (client_id TEXT, split_name TEXT, num_examples "
+                          "INTEGER AS (length(zeroblob(900000000))))"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_sqlite_would_compute_is_refused_and_not_run(path, name):
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in HOSTILE[name]:
+            connection.execute(statement)
+    expected = {
+        "a computed column": "column num_examples of table client_metadata is computed, expected a stored one",
+        "a view that says it is a table": "malformed database schema",
+    }.get(name, "is no table with rows of its own")
+    with pytest.raises(DatasetError, match=expected):
+        TffDatabase(path)
+
+
+def test_triggers_and_other_views_of_a_file_stay_without_effect(path):
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"CREATE VIEW other AS {ENDLESS} SELECT x FROM c")
+        connection.execute("CREATE TRIGGER t AFTER INSERT ON examples BEGIN DELETE FROM examples; END")
+    assert read_numbers(TffDatabase(path), "10", "train") == [1, 2]
+
+
+def test_an_endless_query_ends(path, monkeypatch):
+    database = TffDatabase(path)
+    monkeypatch.setattr(database_module, "_MAX_STEPS", 10**6)
+    with pytest.raises(DatasetError, match="more steps than a file of this size can need"):
+        next(database._query(f"{ENDLESS} SELECT max(x) FROM c"))
+    assert read_numbers(database, "10", "train") == [1, 2]
+
+
+def test_a_signal_ends_a_query(path, monkeypatch):
+    monkeypatch.setattr(database_module, "_MAX_STEPS", 10**12)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            next(TffDatabase(path)._query(f"{ENDLESS} SELECT max(x) FROM c"))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_huge_record_is_one_line(path, monkeypatch):
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO examples VALUES ('train', '9', zeroblob(2000000))")
+    monkeypatch.setattr(database_module, "_MAX_RECORD_BYTES", 10**6)
+    with pytest.raises(DatasetError, match=r"some\.sqlite: damaged, .*\(string or blob too big"):
+        TffDatabase(path).fetch("9", "train")
+
+
+def test_more_examples_than_the_file_has_bytes_are_refused(tmp_path, write_tff_file):
+    path = write_tff_file(tmp_path / "some.sqlite", SPLITS, metadata=[("10", "train", 10**12)])
+    with pytest.raises(DatasetError, match="client '10' has 1000000000000 examples in split train, more than the file"):
+        TffDatabase(path).count_examples()
+
+
+def test_a_packed_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
+    packed = tmp_path / "some.sqlite.lzma"
+    packed.write_bytes(lzma.compress(SQLITE_MAGIC + bytes(2**23)))
+    monkeypatch.setattr(database_module, "_UNPACKED_AT_LEAST", 2**20)
+    with pytest.raises(DatasetError, match=r"some\.sqlite\.lzma: unpacks to more than 1000 times its size"):
+        TffDatabase(str(packed))
+    assert not [*pathlib.Path(os.environ["XDG_CACHE_HOME"]).rglob("*.sqlite*")]
+
+
+def test_pipes_beside_a_file_are_not_opened(path):
+    for suffix in ("-wal", "-journal", "-shm"):
+        os.mkfifo(f"{path}{suffix}")
+    assert read_numbers(TffDatabase(path), "10", "train") == [1, 2]
