@@ -1,6 +1,9 @@
 """Pixels of one image, from a file or from bytes in memory: grey or colour, in a size that is asked for, all alike."""
 
 import dataclasses
+import functools
+import math
+import typing
 import warnings
 from typing import IO
 
@@ -8,11 +11,21 @@ import numpy as np
 
 from datasets.errors import DatasetError
 
+if typing.TYPE_CHECKING:
+    import PIL.Image
+
 GREY, COLOUR, AUTO = "grey", "colour", "auto"
 CHANNELS = {GREY: 1, COLOUR: 3}
 _GREY_MODES = ("1", "L", "LA", "La")  # Pillow's names for how an image stores a pixel
-_PUBLISHED_GREY_MODES = ("1", "L", "I;16")
 _COLOUR_MODES = ("RGB", "RGBA", "RGBa", "RGBX", "P", "PA", "CMYK", "YCbCr", "LAB", "HSV")
+# Those that hold pixels. Others run a program on what the file says, such as PostScript, or only name what they hold.
+_FORMATS = (
+    *("PNG", "JPEG", "GIF", "BMP", "DIB", "PPM", "TIFF", "WEBP", "AVIF", "JPEG2000"),
+    *("TGA", "ICO", "PCX", "PSD", "QOI", "SGI"),
+)
+_OF_SEVERAL = ("GIF", "PNG", "TIFF", "WEBP", "AVIF")
+MAX_PIXELS = 2**30 // 12  # of one image, as Pillow warns above: a file of 200 kB can hold that many
+BYTES_AT_ONCE = 64 * 2**20  # of pixels, where images are read several at a time
 FIX = "--image_size=<pixels> resizes all, --image_colour=grey or colour converts them"
 
 
@@ -41,24 +54,19 @@ class ImageForm:
 
 
 def read_image(file: str | IO[bytes], where: str, form: ImageForm) -> np.ndarray:
-    """Uint8, shape (height, width, 1 or 3).
+    """Uint8, shape (height, width, 1 or 3). What an image says of itself is checked before its pixels are unpacked.
 
     Raises:
-      DatasetError: it cannot be read, or is not of the form.
+      DatasetError: it cannot be read, holds several pictures, has too many pixels, or is not of the form.
     """
     import PIL.Image
     import PIL.ImageOps
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", PIL.Image.DecompressionBombWarning)
-            with PIL.Image.open(file) as opened:
-                if not form.is_published and opened.mode not in (*_GREY_MODES, *_COLOUR_MODES):
-                    raise DatasetError(
-                        f"{where}: its pixels are {opened.mode}, expected 8 bits a channel, grey or colour; convert it"
-                    )
-                is_grey = opened.mode in (_PUBLISHED_GREY_MODES if form.is_published else _GREY_MODES)
-                colour = (GREY if is_grey else COLOUR) if form.colour == AUTO else form.colour
+            warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)  # `_check_head` is stricter
+            with PIL.Image.open(file, formats=_list_formats()) as opened:
+                colour = _check_head(opened, where, form)
                 image = opened if form.is_published else PIL.ImageOps.exif_transpose(opened)
                 image = image.convert("L" if colour == GREY else "RGB")
     except DatasetError:
@@ -73,12 +81,64 @@ def read_image(file: str | IO[bytes], where: str, form: ImageForm) -> np.ndarray
         resampling = PIL.Image.Resampling.BICUBIC if form.is_published else PIL.Image.Resampling.BILINEAR
         image = image.resize((form.size, form.size), resampling)
     pixels = np.asarray(image, np.uint8).reshape(image.height, image.width, CHANNELS[colour])
-    if form.shape and pixels.shape != form.shape:
-        raise DatasetError(
-            f"{where}: {describe_pixels(pixels.shape)}, expected {describe_pixels(form.shape)} as "
-            f"{form.first} has; {FIX}"
-        )
+    _check_shape(pixels.shape, where, form)
     return pixels
+
+
+@functools.cache
+def _list_formats() -> tuple[str, ...]:
+    """Of the formats that are read those that this Pillow knows; init loads the modules of all."""
+    import PIL.Image
+
+    PIL.Image.init()
+    return tuple(name for name in _FORMATS if name in PIL.Image.OPEN)
+
+
+def _check_head(opened: "PIL.Image.Image", where: str, form: ImageForm) -> str:
+    """The colour in which an opened image is read. Raises DatasetError if it is not to be unpacked."""
+    width, height = opened.size
+    if width * height > MAX_PIXELS:
+        raise DatasetError(
+            f"{where}: a damaged image (Image size ({width * height} pixels) exceeds limit of {MAX_PIXELS} pixels); "
+            "take it out, or make it smaller"
+        )
+    # Published sets have grey images with an alpha channel read as coloured ones; so they stay.
+    grey_modes = ("1", "L") if form.is_published else _GREY_MODES
+    if opened.mode not in (*_GREY_MODES, *_COLOUR_MODES):
+        raise DatasetError(
+            f"{where}: its pixels are {opened.mode}, expected 8 bits a channel, grey or colour; convert it"
+        )
+    if _holds_several(opened):
+        raise DatasetError(f"{where}: holds several pictures, expected one; save the one that is meant, or take it out")
+    colour = (GREY if opened.mode in grey_modes else COLOUR) if form.colour == AUTO else form.colour
+    if form.shape and not form.size and sorted(opened.size) != sorted(form.shape[:2]):
+        _check_shape((height, width, CHANNELS[colour]), where, form)
+    return colour
+
+
+def _holds_several(opened: "PIL.Image.Image") -> bool:
+    """Whether a file is an animation or a stack. A smaller page of a TIFF, or a JPEG's second, is a preview."""
+    if opened.format not in _OF_SEVERAL or not getattr(opened, "is_animated", False):
+        return False
+    if opened.format != "TIFF":
+        return True
+    size = opened.size
+    opened.seek(1)
+    is_alike = opened.size == size
+    opened.seek(0)
+    return is_alike
+
+
+def _check_shape(shape: tuple[int, ...], where: str, form: ImageForm) -> None:
+    if form.shape and shape != form.shape:
+        raise DatasetError(
+            f"{where}: {describe_pixels(shape)}, expected {describe_pixels(form.shape)} as {form.first} has; {FIX}"
+        )
+
+
+def count_at_once(shape: tuple[int, ...]) -> int:
+    """How many images of a shape may be in memory at once: at least one."""
+    return max(1, BYTES_AT_ONCE // max(1, math.prod(shape)))
 
 
 def describe_pixels(shape: tuple[int, ...]) -> str:

@@ -13,7 +13,7 @@ from datasets.client_source import ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.file_formats import FileFormat
-from datasets.image_pixels import ImageForm
+from datasets.image_pixels import ImageForm, count_at_once
 from datasets.tables.arrow_files import (
     DICT_FILE,
     STATE_FILE,
@@ -77,7 +77,7 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
     files = files or find_arrow_files(path)
     with _open_file(files[0].path) as (schema, _):
         pass
-    from datasets.tables.arrow_cells import convert_column, is_block_type, is_ordered_text
+    from datasets.tables.arrow_cells import convert_column, is_block_type, is_image_type, is_ordered_text
 
     columns = tuple(schema.names)
     twice = [name for name in columns if columns.count(name) > 1]
@@ -89,21 +89,30 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
     # These files say themselves what is missing, so that only words that were given stand for it.
     is_given = options.missing_words != DEFAULT_MISSING_WORDS
     missing_words = read_missing_words(options.missing_words) if is_given else frozenset()
+    pictures = tuple(field.name for field in schema if is_image_type(field.type))
     images = ImageForm(options.image_size, options.image_colour)
 
     def read(names: tuple[str, ...]) -> Iterator[Piece]:
         form = images
+        has_images = any(name in names for name in pictures)
         for file in files:
             num_rows = BATCH_BLOCKS if set(names) & set(blocks) else BATCH_ROWS
             for first, batch in _read_batches(file.path, names, files[0].path, num_rows):
-                name_rows = functools.partial(_name_rows, file.path)
-                cells = {}
-                for name in names:
-                    locate = lambda row, first=first: Place(name_rows, first + row)
-                    cells[name] = mark_missing(convert_column(batch.column(name), name, locate, form), missing_words)
-                    if name in blocks and len(batch) and cells[name].values.ndim == 4:
-                        form = form.fix(cells[name].values[0])
-                yield Piece(cells, file.client, file.split, name_rows, first)
+                start = 0
+                while start < len(batch):
+                    # Of images the first says how many may be unpacked at once.
+                    step = count_at_once(form.shape) if form.shape else 1
+                    part = batch.slice(start, step if has_images else len(batch))
+                    name_rows = functools.partial(_name_rows, file.path)
+                    cells = {}
+                    for name in names:
+                        locate = lambda row, first=first + start: Place(name_rows, first + row)
+                        converted = convert_column(part.column(name), name, locate, form)
+                        cells[name] = mark_missing(converted, missing_words)
+                        if name in blocks and cells[name].values.ndim == 4:
+                            form = form.fix(cells[name].values[0])
+                    yield Piece(cells, file.client, file.split, name_rows, first + start)
+                    start += len(part)
 
     told = find_class_names((schema.metadata or {}).get(b"huggingface", b"{}"), "info")
     names = told or (read_class_names(path) if os.path.isdir(path) else {})

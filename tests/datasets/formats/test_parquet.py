@@ -16,7 +16,7 @@ import pytest
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.formats.client_files import choose_client_files_partition, open_client_files
-from datasets.formats.parquet import choose_parquet_partition, is_parquet, open_parquet
+from datasets.formats.parquet import choose_parquet_partition, is_parquet, make_arrow_table, open_parquet
 
 OPTIONS = DatasetOptions()
 TABLE = {
@@ -198,6 +198,16 @@ def test_tokens_stay_whole_numbers(tmp_path):
     path = write(tmp_path / "mine.parquet", {"input_ids": [[1, 2, 3], [4, 5, 70000]], "label": [0, 1]})
     clients, source = read(path, layout="tokens")
     assert source.format.takes_tokens and clients[""][0].dtype == np.int32 and clients[""][0].max() == 70000
+
+
+def test_images_are_unpacked_a_few_at_a_time(tmp_path, monkeypatch):
+    path = write(tmp_path / "mine.parquet", make_images([1, 2, 3, 4, 5], [0, 1, 0, 1, 0]))
+    whole = [piece.num_rows for piece in make_arrow_table(str(path), OPTIONS).read(("image", "label"))]
+    monkeypatch.setattr("datasets.image_pixels.BYTES_AT_ONCE", 50)  # two images of 5 x 4
+    pieces = list(make_arrow_table(str(path), OPTIONS).read(("image", "label")))
+    assert whole == [1, 4] and [piece.num_rows for piece in pieces] == [1, 2, 2]
+    assert np.concatenate([piece.cells["image"].values for piece in pieces])[:, 0, 0, 0].tolist() == [1, 2, 3, 4, 5]
+    assert str(pieces[2].locate(1)) == f"{path}, row 4 (counted from 0)"
 
 
 def test_images_are_resized_and_converted_on_request(tmp_path):
