@@ -29,6 +29,7 @@ FORMAT_VERSION = 1
 INDEX_FILE, INDEX_VERSION = "index.json", 2  # of the index alone: 1 had no sums
 SUFFIXES = tuple(f".{split}.{kind}" for split in SPLITS for kind in "xy")
 _SUMS = ".sums"  # of the files of a client that came by itself, {suffix: [bytes, SHA-256]}
+_MAX_SUMS_BYTES = 2**16
 _checked: set[str] = set()  # places of such clients whose files this process has read and found right
 
 # For each client: split -> (x, y).
@@ -116,7 +117,7 @@ def write_client(place: str, contents: Mapping[str, bytes]) -> None:
 def is_client_whole(place: str) -> bool:
     """Whether all that `write_client` wrote is there; its bytes are read once a process."""
     try:
-        sums = json.loads(read_regular(place + _SUMS))
+        sums = json.loads(read_regular(place + _SUMS, _MAX_SUMS_BYTES))
         if any(os.stat(place + suffix).st_size != sums[suffix][0] for suffix in SUFFIXES):
             return False
         if place not in _checked and any(compute_sum(place + suffix) != sums[suffix][1] for suffix in SUFFIXES):

@@ -28,6 +28,7 @@ _ABANDONED_AFTER_S = 24 * 3600
 _DRAFT = re.compile(r"(\.\d+\.[0-9a-f]{8}\.[0-9a-f]{64}|\.writing-[0-9a-f]{64}-\w+)")
 _ENTRY = re.compile(rf"[0-9a-f]{{64}}|{_DRAFT.pattern}")
 _LOCK = re.compile(r"\.lock(-[0-9a-f]{2})?")
+_MAX_INDEX_BYTES = 2**30  # that of 300,000 clients has 250 MB
 _checked: set[tuple[str, str]] = set()  # (entry, sum of its index) whose files this process has read and found right
 
 
@@ -67,7 +68,7 @@ class Cache(NamedTuple):
                 for name in sizes:
                     if compute_sum(os.path.join(entry, name), self.may_trust_records) != sums[name]:
                         return None
-        except (OSError, KeyError, TypeError, AttributeError, ValueError, RecursionError):
+        except (OSError, KeyError, TypeError, AttributeError, ValueError, RecursionError, MemoryError):
             return None
         _checked.add(checked)
         return index
@@ -115,8 +116,8 @@ class Cache(NamedTuple):
     def _read_any_index(self, entry: str) -> dict[str, Any] | None:
         """The index of an entry of this format, whole or not; None if there is none."""
         try:
-            index = json.loads(read_regular(os.path.join(entry, self.index_file)))
-        except (OSError, ValueError, RecursionError):
+            index = json.loads(read_regular(os.path.join(entry, self.index_file), _MAX_INDEX_BYTES))
+        except (OSError, ValueError, RecursionError, MemoryError):
             return None
         return index if isinstance(index, dict) and index.get("format") == self.format_name else None
 

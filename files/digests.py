@@ -60,7 +60,7 @@ def _compute_sums(paths: Sequence[str | os.PathLike]) -> bytes:
     name = hashlib.sha256(json.dumps(before).encode()).hexdigest()
     record = os.path.join(default_cache_dir(_KIND), name)
     with contextlib.suppress(OSError):
-        content = read_regular(record)
+        content = read_regular(record, _SUM_BYTES * (len(paths) + 1))
         sums = content[_SUM_BYTES:]
         if len(sums) == _SUM_BYTES * len(paths) and content[:_SUM_BYTES] == hashlib.sha256(sums).digest():
             return sums

@@ -57,7 +57,17 @@ def open_regular(path: str | os.PathLike) -> BinaryIO:
     return file
 
 
-def read_regular(path: str | os.PathLike) -> bytes:
-    """The content of a regular file. Raises OSError as `open_regular` does."""
+def read_regular(path: str | os.PathLike, max_bytes: int | None = None) -> bytes:
+    """The content of a regular file.
+
+    Args:
+      path: of it.
+      max_bytes: a larger one is not read: a file with holes claims any size. None: whatever it has.
+
+    Raises:
+      OSError: as `open_regular` does, or it is larger.
+    """
     with open_regular(path) as file:
+        if max_bytes is not None and os.fstat(file.fileno()).st_size > max_bytes:
+            raise OSError(errno.EFBIG, f"larger than {max_bytes:,} bytes", os.fspath(path))
         return file.read()

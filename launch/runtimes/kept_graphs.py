@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from launch.runtimes.graph_sessions import RoundForm
 
 MAX_BYTES = 10**9  # of all files; above it, those that were used longest ago go
+MAX_UNPACKED_BYTES = 4 * 10**9  # of one computation; TensorFlow refuses a graph of 2 GB
 KEPT_SHARE = 0.8  # of these bytes, what then stays
 FORMAT = b"federated-suite graphs 1\n"
 VARIABLE = "FL_KEEP_GRAPHS"
@@ -56,9 +57,9 @@ class GraphFolder:
         try:
             if not self._is_ours():
                 return None
-            kept = _read(read_regular(path), digest)
+            kept = _read(read_regular(path, MAX_BYTES), digest)
             os.utime(path)  # used last
-        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+        except Exception:  # whatever a damaged one leads to, no memory and too deep nesting among it
             return None
         return kept
 
@@ -122,7 +123,7 @@ def _write(kept: KeptRound, digest: str) -> bytes:
 
 
 def _read(content: bytes, digest: str) -> KeptRound:
-    """What `_write` wrote under that digest. Raises ValueError and others if it is not that."""
+    """What `_write` wrote under that digest. Raises errors of many types if it is not that."""
     from launch.runtimes.graph_sessions import GraphPart, RoundForm
 
     if not content.startswith(FORMAT):
@@ -134,7 +135,14 @@ def _read(content: bytes, digest: str) -> KeptRound:
     head = json.loads(line)
     if head["digest"] != digest:
         raise ValueError("of another name")
-    graphs, start, parts = zlib.decompress(packed), 0, {}
+    sizes = [size for size, *_ in head["parts"].values()]
+    if not all(type(size) is int and size >= 0 for size in sizes) or sum(sizes) > MAX_UNPACKED_BYTES:
+        raise ValueError("graphs of no size, or too large")
+    unpacker = zlib.decompressobj()
+    graphs = unpacker.decompress(packed, sum(sizes) + 1)  # a kilobyte can hold a megabyte
+    if len(graphs) != sum(sizes) or not unpacker.eof:
+        raise ValueError("graphs of another size than is told")
+    start, parts = 0, {}
     for name, (size, inputs, outputs, initialize) in head["parts"].items():
         parts[name] = GraphPart(graphs[start : start + size], tuple(inputs), tuple(outputs), initialize)
         start += size

@@ -116,7 +116,7 @@ class _RoundMaker:
         if not digest:
             return self.make(late.made)
         if kept := self._folder.find(digest):
-            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, ImportError):
+            with contextlib.suppress(Exception):  # a type that this version does not know, or a foreign file
                 return kept.form, read_type(kept.type_form)
         form, type_spec = self.make(late.made)
         with contextlib.suppress(ValueError):  # a type that cannot be kept

@@ -96,12 +96,29 @@ def be_a_pipe(entry):
     os.mkfifo(entry / "index.json")
 
 
+def be_full_of_holes(entry):
+    os.truncate(entry / "index.json", 10**12)
+
+
+def be_a_device(entry):
+    (entry / "index.json").unlink()
+    (entry / "index.json").symlink_to("/dev/zero")
+
+
+def hold_a_folder(entry):
+    (entry / "a").unlink()
+    (entry / "a").mkdir()
+    (entry / "a" / "b").write_text("in the way")
+    forget()
+
+
 def be_a_file(entry):
     shutil.rmtree(entry)
     entry.write_text("in the way")
 
 
 DAMAGES = [flip_a_byte, cut_a_file, put_a_pipe, remove_a_file, change_the_index, age, nest, be_a_pipe, be_a_file]
+DAMAGES += [be_full_of_holes, be_a_device, hold_a_folder]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -113,6 +130,18 @@ def test_a_damaged_entry_is_made_anew(cache, damage):
     cache.find_or_write(DIGEST, write_letters)
     assert (entry / "a").read_bytes() == b"aaaa" and cache.find(DIGEST)
     assert list_names(cache.folder) == [".lock-ab", DIGEST]
+
+
+LOCKS = {"link": lambda path: path.symlink_to("elsewhere"), "pipe": os.mkfifo, "folder": os.mkdir}
+
+
+@pytest.mark.parametrize("kind", LOCKS)
+def test_a_lock_file_that_is_none_is_said_and_not_waited_at(cache, kind):
+    os.mkdir(cache.folder)
+    LOCKS[kind](pathlib.Path(cache.folder, ".lock-ab"))
+    expected = {"link": "its .lock-ab is a symbolic link", "pipe": "its .lock-ab is a pipe", "folder": "Is a directory"}
+    with pytest.raises(OSError, match=expected[kind]):
+        cache.find_or_write(DIGEST, fail)
 
 
 HOSTILE = [

@@ -1,7 +1,9 @@
 """Graphs that lie in the cache folder: what is read again, what is not, and that a run's bytes do not depend on it."""
 
+import hashlib
 import json
 import os
+import zlib
 
 import numpy as np
 import pytest
@@ -48,6 +50,52 @@ def test_damaged_and_foreign_files_count_as_none(folder):
     path.write_bytes(content)
     path.rename(folder / f"{OTHER}.graphs")
     assert graphs.find(OTHER) is None
+
+
+def write_rest(path, rest):
+    """As a writer of this format, so that the sum is right."""
+    path.write_bytes(kept_graphs.FORMAT + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
+
+
+def put_a_bomb(path):
+    head = {"digest": DIGEST, "type": 0, "parts": {name: [0, [], [], None] for name in NAMES}, "lists": False}
+    write_rest(path, json.dumps(head).encode() + b"\n" + zlib.compress(bytes(10**7), 9))
+
+
+def claim_much(path):
+    parts = {name: [10**15, [], [], None] for name in NAMES}
+    head = {"digest": DIGEST, "type": 0, "parts": parts, "lists": False}
+    write_rest(path, json.dumps(head).encode() + b"\n" + zlib.compress(b""))
+
+
+def put_holes(path):
+    with path.open("wb") as file:
+        file.truncate(10**12)
+
+
+HOSTILE = {
+    "a pipe": os.mkfifo,
+    "a folder": os.mkdir,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "holes": put_holes,
+    "deep": lambda path: write_rest(path, b"[" * 100_000 + b"\n"),
+    "many digits": lambda path: write_rest(path, b'{"digest": ' + b"9" * 5000 + b"}\n"),
+    "a list": lambda path: write_rest(path, b"[]\n"),
+    "no sizes": lambda path: write_rest(path, json.dumps({"digest": DIGEST, "parts": {"work": []}}).encode() + b"\n"),
+    "a bomb": put_a_bomb,
+    "petabytes": claim_much,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_whatever_lies_in_the_place_of_graphs_counts_as_none(folder, name):
+    folder.mkdir(mode=0o700)
+    path = folder / f"{DIGEST}.graphs"
+    HOSTILE[name](path)
+    graphs, kept = GraphFolder(str(folder)), make_round()
+    assert graphs.find(DIGEST) is None
+    graphs.keep(DIGEST, kept)
+    assert graphs.find(DIGEST) == (None if name == "a folder" else kept) and len(list(folder.iterdir())) == 1
 
 
 def test_a_folder_that_others_can_write_is_not_used(folder):
