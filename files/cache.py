@@ -20,10 +20,8 @@ from typing import Any, NamedTuple
 from files.digests import compute_sum
 from files.locks import open_lock_file
 from files.reading import find_files, read_regular
-from files.writing import replace_folder, write_text
+from files.writing import ABANDONED_AFTER_S, replace_folder, write_text
 
-# Writing takes minutes; a draft as old as this is one of a process that was killed.
-_ABANDONED_AFTER_S = 24 * 3600
 # Drafts are called as `files.writing` calls them, or as earlier versions did.
 _DRAFT = re.compile(r"(\.\d+\.[0-9a-f]{8}\.[0-9a-f]{64}|\.writing-[0-9a-f]{64}-\w+)")
 _ENTRY = re.compile(rf"[0-9a-f]{{64}}|{_DRAFT.pattern}")
@@ -125,7 +123,7 @@ class Cache(NamedTuple):
         for item in os.scandir(self.folder):
             # A draft may get its name between the listing and the look.
             with contextlib.suppress(FileNotFoundError):
-                if _DRAFT.fullmatch(item.name) and time.time() - item.stat().st_mtime > _ABANDONED_AFTER_S:
+                if _DRAFT.fullmatch(item.name) and time.time() - item.stat().st_mtime > ABANDONED_AFTER_S:
                     shutil.rmtree(item.path, ignore_errors=True)
 
     def clean(self) -> int:

@@ -1,7 +1,8 @@
 """Files and folders that get their names when they are complete. So whoever reads one, at any moment, finds it whole.
 
-What is being written lies beside its place, as `.<process>.<digits>.<name>`. A kill leaves it there, for
-`remove_unfinished`.
+What is being written lies beside its place, as `.<process>.<digits>.<name>`, in a folder that its writer holds by a
+lock. A kill leaves it there, for `remove_unfinished`. The number of a process alone says little: another container
+that has the folder, too, counts its own.
 """
 
 import contextlib
@@ -12,7 +13,14 @@ import pathlib
 import re
 import secrets
 import shutil
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+
+from files.locks import hold_folder, take_folder
+
+_DRAFT = re.compile(r"\.(\d+)\.")
+ABANDONED_AFTER_S = 24 * 3600  # no write takes so long
 
 
 @contextlib.contextmanager
@@ -33,12 +41,13 @@ def replace_whole(path: str | os.PathLike, makes_folder: bool = True) -> Iterato
     with name_in_errors(path):
         if makes_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            yield draft
-            os.replace(draft, path)
-        finally:
-            with contextlib.suppress(OSError):  # such as that there is no folder
-                draft.unlink()
+        with hold_folder(path.parent):
+            try:
+                yield draft
+                os.replace(draft, path)
+            finally:
+                with contextlib.suppress(OSError):  # such as that there is no folder
+                    draft.unlink()
 
 
 def write_whole(path: str | os.PathLike, *parts: bytes, mode: int = 0o666) -> None:
@@ -80,7 +89,9 @@ def replace_folder(path: str | os.PathLike, is_whole: Callable[[], bool] = lambd
     path = pathlib.Path(path)
     draft = _name_draft(path)
     with name_in_errors(path), contextlib.ExitStack() as stack:
-        draft.mkdir(parents=True)  # as the umask says; a folder of `tempfile` would be ours alone
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(hold_folder(path.parent))
+        draft.mkdir()  # as the umask says; a folder of `tempfile` would be ours alone
         stack.callback(_remove, draft)
         yield draft
         while not _put_in_place(draft, path) and not is_whole():
@@ -122,12 +133,32 @@ def name_in_errors(path: str | os.PathLike) -> Iterator[None]:
 def remove_unfinished(folder: str | os.PathLike) -> None:
     """Removes, at any depth, what writes of this module left that were killed, those of earlier versions too.
 
-    What a process that still lives writes stays: another command may be writing into the folder.
+    What somebody writes who still lives stays, here, in another container or on another machine: another command may
+    be writing into the folder. Where locks do not say, and where a process of that number lives, only what is old goes.
+
+    Raises:
+      OSError: something cannot be removed.
     """
-    for path in [*pathlib.Path(folder).rglob(".[0-9]*.*")]:
-        match = re.match(r"\.(\d+)\.", path.name)
-        if match and not _is_alive(int(match[1])):
-            _remove(path)
+    found: dict[pathlib.Path, list[pathlib.Path]] = defaultdict(list)
+    for path in pathlib.Path(folder).rglob(".[0-9]*.*"):
+        if _DRAFT.match(path.name):
+            found[path.parent].append(path)
+    for parent, drafts in found.items():
+        with take_folder(parent) as is_alone:
+            if is_alone is False:
+                continue
+            for draft in drafts:
+                if (is_alone and not _is_alive(int(_DRAFT.match(draft.name)[1]))) or _is_old(draft):
+                    _remove(draft)
+
+
+def _is_old(draft: pathlib.Path) -> bool:
+    """Whether nothing of a draft was written for a day."""
+    try:
+        youngest = max(path.lstat().st_mtime for path in (draft, *draft.rglob("*")))
+    except FileNotFoundError:  # it got its name meanwhile
+        return False
+    return time.time() - youngest > ABANDONED_AFTER_S
 
 
 def _remove(path: pathlib.Path) -> None:

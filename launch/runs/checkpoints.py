@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
+from files.locks import take_folder
 from files.reading import find_files
 from files.writing import write_whole
 from launch.progress import say
@@ -27,11 +28,11 @@ from tff_algos.protocol import State
 KEPT = 2  # the newest, and one to fall back on if that is damaged
 VERSION = 2
 _LEAF = "leaf_"
+_UNFINISHED = ".[0-9]*.npz"  # what a save leaves that is killed
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BEST = "best_{}.npz"  # the state after the best round, see `launch.training.best_round`
 _BEST_NAME = re.compile(r"best_(\d+)\.npz")
 _NAME = re.compile(r"round_(\d+)\.npz")
-_UNFINISHED = ".[0-9]*.npz"  # what a save leaves that is killed
 
 
 def find_checkpoints(path: pathlib.Path) -> dict[int, pathlib.Path]:
@@ -44,8 +45,9 @@ class Checkpoints:
     """Saves and loads states by round number in a folder."""
 
     def __init__(self, path: pathlib.Path):
-        for unfinished in path.glob(_UNFINISHED):
-            unfinished.unlink(missing_ok=True)
+        with take_folder(path) as is_alone:  # else a run may be saving, which an evaluation does not disturb
+            for unfinished in path.glob(_UNFINISHED) if is_alone else ():
+                unfinished.unlink(missing_ok=True)
         self._path = path
 
     def last_round(self) -> int:

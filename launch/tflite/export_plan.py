@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from files.locks import hold_folder
 from files.reading import explain_errors
 from files.writing import remove_unfinished
 from launch.runs.checkpoints import find_checkpoints
@@ -135,11 +136,13 @@ def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
         raise RunFolderError(f"--run_dir={run.path}: cannot write into its {EXPORT} folder; fix its permissions")
     with explain_errors(f"--run_dir={run.path}", RunFolderError, "cannot write there"):
         remove_unfinished(run.path)
-        temporary.mkdir()
-    try:
-        yield temporary
-        target.mkdir(parents=True, exist_ok=True)
-        for path in sorted(temporary.iterdir()):
-            os.replace(path, target / path.name)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with hold_folder(run.path):
+        with explain_errors(f"--run_dir={run.path}", RunFolderError, "cannot write there"):
+            temporary.mkdir()
+        try:
+            yield temporary
+            target.mkdir(parents=True, exist_ok=True)
+            for path in sorted(temporary.iterdir()):
+                os.replace(path, target / path.name)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)

@@ -1,8 +1,11 @@
 """Files and folders that are whole or not there: writes that fail, full disks, other processes."""
 
 import errno
+import fcntl
 import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -124,3 +127,84 @@ def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
         (tmp_path / name).touch()
     remove_unfinished(tmp_path)
     assert list_names(tmp_path) == sorted([f".{living}.0a1b2c3d.a.csv", ".hidden", "1.2.a"])
+
+
+DEAD = 2**22 + 1
+
+
+def make_old(path):
+    for each in (*path.rglob("*"), path):
+        os.utime(each, (0, 0))
+
+
+@pytest.mark.parametrize("write", [replace_whole, replace_folder])
+def test_what_another_container_writes_stays(tmp_path, monkeypatch, write):
+    monkeypatch.setattr(os, "getpid", lambda: DEAD)  # in its own numbers, where no process of ours has that one
+    with write(tmp_path / "a") as draft:
+        if write is replace_whole:
+            draft.write_bytes(b"half")
+        remove_unfinished(tmp_path)
+        assert draft.exists() and draft.name.startswith(f".{DEAD}.")
+        assert list_names(tmp_path) == [draft.name]
+    (tmp_path / f".{DEAD}.0a1b2c3d.a").touch()
+    remove_unfinished(tmp_path)
+    assert list_names(tmp_path) == ["a"]
+
+
+def test_a_draft_goes_as_soon_as_its_writer_is_killed(tmp_path):
+    code = (
+        "import sys, pathlib; sys.path[:] = sys.argv[2:]\n"
+        "import os; os.getpid = lambda: 4194305\n"
+        "from files.writing import replace_folder\n"
+        "with replace_folder(sys.argv[1]) as draft: (draft / 'x').write_text('half'); print(1, flush=True); input()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "entry"), *sys.path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        writer.stdout.readline()
+        before = list_names(tmp_path)
+        remove_unfinished(tmp_path)
+        assert list_names(tmp_path) == before != []
+        writer.kill()
+    remove_unfinished(tmp_path)
+    assert list_names(tmp_path) == []
+
+
+def no_locks(*_):
+    raise OSError(errno.ENOLCK, "No locks available")
+
+
+@pytest.mark.parametrize("flock", [no_locks, lambda *_: None, "remote"], ids=["none", "lying", "remote"])
+def test_where_locks_do_nothing_only_what_is_old_goes(tmp_path, monkeypatch, flock):
+    if flock == "remote":
+        monkeypatch.setattr("files.locks._is_remote", lambda _: True)
+    else:
+        monkeypatch.setattr("fcntl.flock", flock)
+    young, old = tmp_path / f".{DEAD}.0a1b2c3d.a", tmp_path / f".{DEAD}.0a1b2c3d.b"
+    for draft in (young, old):
+        draft.mkdir()
+        (draft / "x").touch()
+    make_old(old)
+    os.utime(young, (0, 0))  # its folder is old, but what it writes is not
+    remove_unfinished(tmp_path)
+    assert list_names(tmp_path) == [young.name]
+    write_whole(tmp_path / "c", b"new")
+    assert (tmp_path / "c").read_bytes() == b"new"
+
+
+def test_what_a_living_number_left_goes_when_it_is_old(tmp_path):
+    draft = tmp_path / f".{os.getppid()}.0a1b2c3d.a"
+    draft.touch()
+    remove_unfinished(tmp_path)
+    assert draft.exists()
+    make_old(draft)
+    remove_unfinished(tmp_path)
+    assert not draft.exists()
+
+
+def test_a_folder_that_somebody_keeps_locked_stops_no_write(tmp_path, monkeypatch):
+    monkeypatch.setattr("files.locks._PATIENCE_S", 0.05)
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    write_whole(tmp_path / "a", b"new")
+    os.close(descriptor)
+    assert (tmp_path / "a").read_bytes() == b"new"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from files.writing import replace_whole
 from launch.runs import checkpoints as module
 from launch.runs.checkpoints import KEPT, Checkpoints, find_checkpoints
 from launch.runs.errors import RunFolderError
@@ -94,6 +95,12 @@ def test_unfinished_saves_are_cleared_away(tmp_path):
     (tmp_path / f".123.{name_of(4)}").write_bytes(b"half")
     assert Checkpoints(tmp_path).last_round() == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_save_that_goes_on_is_not_disturbed_by_a_reader(tmp_path):
+    with replace_whole(tmp_path / name_of(4)) as draft:
+        draft.write_bytes(b"half")
+        assert Checkpoints(tmp_path).last_round() == 0 and draft.exists()
 
 
 def test_a_save_that_fails_leaves_what_was_there(checkpoints, folder, monkeypatch):
