@@ -50,11 +50,13 @@ def open_regular(path: str | os.PathLike) -> BinaryIO:
     Raises:
       OSError: it cannot be read, or is a pipe or a device, at which nobody waits.
     """
-    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: SIM115 - the caller closes it
-    if not os.path.isfile(file.fileno()):
-        file.close()
-        raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
-    return file
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not os.path.isfile(descriptor):
+        is_folder = os.path.isdir(descriptor)
+        os.close(descriptor)
+        number, why = (errno.EISDIR, os.strerror(errno.EISDIR)) if is_folder else (errno.EINVAL, "no regular file")
+        raise OSError(number, why, os.fspath(path))
+    return os.fdopen(descriptor, "rb")
 
 
 def read_regular(path: str | os.PathLike, max_bytes: int | None = None) -> bytes:

@@ -31,7 +31,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import make_next_folder
 from launch.runs.run_records import RunRecordError, read_json, read_settings
 from launch.runs.shown_text import decode_cell
-from launch.runs.tables import iterate_whole_lines
+from launch.runs.tables import check_columns, iterate_rows, iterate_whole_lines, open_text
 from launch.runtimes.runtime import WorkerError, check_not_forked
 from launch.settings.data_flags import CLIENT
 from launch.settings.errors import FlagError
@@ -71,17 +71,17 @@ class Run:
     @functools.cached_property
     def metrics(self) -> pd.DataFrame:
         """`metrics.csv`: a row a round, by the round's number; NaN where nothing was measured."""
-        return self._read_table(columns.METRICS_FILE).set_index(columns.ROUND)
+        return self._read_table(columns.METRICS_FILE, columns.ROUND)
 
     @functools.cached_property
     def timing(self) -> pd.DataFrame:
         """`timing.csv`: seconds and memory, by the round's number."""
-        return self._read_table(columns.TIMING_FILE).set_index(columns.ROUND)
+        return self._read_table(columns.TIMING_FILE, columns.ROUND)
 
     @functools.cached_property
     def clients(self) -> pd.DataFrame:
         """`clients.csv`: a row a client; names are texts, exactly as in the data."""
-        return self._read_table(columns.CLIENTS_FILE, columns.CLIENT_NAMES)
+        return self._read_table(columns.CLIENTS_FILE, texts=columns.CLIENT_NAMES)
 
     @functools.cached_property
     def events(self) -> pd.DataFrame:
@@ -162,18 +162,27 @@ class Run:
         model.set_weights(load_weights(spec, run.find_model_folders()[name]))
         return spec, model
 
-    def _read_table(self, name: str, texts: Collection[str] = ()) -> pd.DataFrame:
+    def _read_table(self, name: str, index: str | None = None, texts: Collection[str] = ()) -> pd.DataFrame:
         """A table, of which the columns `texts` hold names, whatever these look like."""
         path = self.path / name
         if not path.is_file():
             raise RunFolderError(f"{path}: no such table; the run is not that far, or its algorithm writes none")
-        with path.open(newline="", encoding="utf-8") as file:
-            content = "".join(iterate_whole_lines(file))
-        table = pd.read_csv(io.StringIO(content), converters=dict.fromkeys(texts, decode_cell))
-        for column in table.columns.difference(texts):
-            if table[column].dtype == object:
-                table[column] = table[column].map(decode_cell, na_action="ignore")
-        return table.rename(columns=decode_cell)
+        try:
+            with open_text(path) as file:
+                names, *rows = list(iterate_rows(file)) or [[]]
+                check_columns(names)  # pandas would call the second by another name
+                if any(len(row) != len(names) for row in rows):  # and would fill it up
+                    raise ValueError("its rows have several lengths")
+                file.seek(0)
+                content = "".join(iterate_whole_lines(file))
+            table = pd.read_csv(io.StringIO(content), converters=dict.fromkeys(texts, decode_cell))
+            for column in table.columns.difference(texts):
+                if table[column].dtype == object:
+                    table[column] = table[column].map(decode_cell, na_action="ignore")
+            table = table.rename(columns=decode_cell)
+            return table.set_index(index) if index else table
+        except (OSError, ValueError, KeyError) as error:
+            raise RunFolderError(f"{path}: damaged ({str(error).splitlines()[0]:.200}); restore it") from None
 
 
 def load_run(run_dir: str | os.PathLike, trust_module: str = "", round: str = LAST) -> Run:

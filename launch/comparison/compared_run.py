@@ -1,6 +1,5 @@
 """A finished run as the page shows it: its flags, its rounds, its clients. Imports no TensorFlow."""
 
-import csv
 import functools
 import pathlib
 import types
@@ -36,6 +35,7 @@ from launch.runs.columns import (
 from launch.runs.run_records import (
     RunPath,
     RunRecordError,
+    check_rounds,
     find_stored_idle,
     read_columns,
     read_json,
@@ -122,7 +122,7 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     try:
         columns = _read_rounds(run_dir)
         clients = _read_clients(run_dir / CLIENTS_FILE) if (run_dir / CLIENTS_FILE).exists() else {}
-    except (OSError, ValueError, KeyError, csv.Error) as error:
+    except (OSError, ValueError, KeyError) as error:
         raise RunRecordError(f"{run_dir}: its tables cannot be read ({error})") from None
     experiment = name_experiment(run_dir)
     flags = {**({EXPERIMENT: experiment} if experiment else {}), **flags}
@@ -232,6 +232,7 @@ def _read_rounds(run_dir: RunPath) -> dict[str, np.ndarray]:
     columns = read_columns(run_dir / METRICS_FILE)
     if not len(columns[ROUND]):
         raise ValueError(f"{METRICS_FILE} holds no round")
+    check_rounds(columns[ROUND])
     if {BYTES_UP, BYTES_DOWN} <= columns.keys():
         columns[TOTAL_BYTES] = np.nancumsum(columns[BYTES_UP] + columns[BYTES_DOWN])
     timing = read_columns(run_dir / TIMING_FILE) if (run_dir / TIMING_FILE).exists() else {}

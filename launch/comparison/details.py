@@ -7,15 +7,17 @@ import fnmatch
 import itertools
 import math
 import pathlib
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from files.reading import find_files
+from files.reading import describe, find_files
 from launch.comparison.compared_run import ComparedRun, is_on_disk
 from launch.runs.columns import EVENTS_FILE, PLOTS
-from launch.runs.tables import iterate_rows
+from launch.runs.shown_text import escape_hidden
+from launch.runs.tables import iterate_rows, open_text
 from launch.settings.errors import FlagError
 
 FIRST_PLOT = "by_round.png"
@@ -99,10 +101,15 @@ def _read_events(run: ComparedRun) -> dict[str, Any] | None:
     path = run.path / EVENTS_FILE
     if not path.exists():
         return None
-    with path.open(newline="", encoding="utf-8") as file:  # those of an asynchronous run take megabytes
-        rows = iterate_rows(file)
-        names, shown = next(rows, []), list(itertools.islice(rows, MOST_EVENTS))
-        return {"columns": names, "rows": shown, "total": len(shown) + sum(1 for _ in rows)} if shown else None
+    try:
+        with open_text(path) as file:  # those of an asynchronous run take megabytes
+            rows = iterate_rows(file)
+            names, shown = next(rows, []), list(itertools.islice(rows, MOST_EVENTS))
+            return {"columns": names, "rows": shown, "total": len(shown) + sum(1 for _ in rows)} if shown else None
+    except (OSError, ValueError) as error:
+        line = f"note: {path}: cannot be read ({describe(error)}); the page is without its events"
+        print(escape_hidden(line), file=sys.stderr, flush=True)
+        return None
 
 
 def choose_client_tables(runs: Sequence[ComparedRun]) -> list[bool]:

@@ -12,7 +12,7 @@ import numpy as np
 from launch.plots.partition_plots import shorten_names
 from launch.plots.style import COLORS, STYLE, count_values, draw_counts, new_figure, save_figure
 from launch.runs.columns import CLIENT, MODEL, ROUND, TIME_S, WHAT
-from launch.runs.tables import iterate_records
+from launch.runs.tables import iterate_records, open_text
 
 MOST_DEVICES = 40
 MOST_BARS = 200  # clients that each get a bar; more of them are counted
@@ -163,5 +163,5 @@ def draw_events(path: pathlib.Path, title: str, plots: pathlib.Path, names: Sequ
 
 def iterate_events(path: pathlib.Path) -> Iterator[dict[str, str]]:
     """The rows of an `events.csv`, each {column: cell}."""
-    with open(path, newline="", encoding="utf-8") as file:
+    with open_text(path) as file:
         yield from iterate_records(file)

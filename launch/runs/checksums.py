@@ -23,6 +23,7 @@ from launch.runs.columns import (
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
+from launch.runs.tables import open_text
 
 RECORDS = (CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE)
 
@@ -54,7 +55,8 @@ def check_sums(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str] = RECO
     try:
         if not path.exists():
             return
-        lines = path.read_text("utf-8").removesuffix("\n").split("\n")  # not at what Unicode takes for a line's end
+        with open_text(path) as file:
+            lines = file.read().removesuffix("\n").split("\n")  # not at what Unicode takes for a line's end
         matches = [re.fullmatch("([0-9a-f]{64})  (.+)", line) for line in lines]
         sums = {match[2]: match[1] for match in matches}
         changed = [name for name in names if (run_dir / name).is_file() and _compute_sum(run_dir / name) != sums[name]]

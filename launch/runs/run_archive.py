@@ -24,6 +24,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from files.reading import explain_errors, read_regular
 from files.writing import write_whole
 from launch.runs.columns import (
     ARRAYS_DIGEST,
@@ -52,8 +53,8 @@ from launch.runs.columns import (
     WHAT,
 )
 from launch.runs.errors import RunFolderError
-from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_config
-from launch.runs.tables import format_json, format_lines, iterate_whole_lines
+from launch.runs.run_records import RunPath, RunRecord, RunRecordError, find_run_dirs, read_config
+from launch.runs.tables import format_json, format_lines, iterate_whole_lines, open_text
 from launch.runs.task_columns import TASK, read_task_columns
 from launch.settings.resuming import PLACES
 
@@ -67,6 +68,7 @@ KEPT_FROM_DATA = (DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES, "dataset", "arc
 KEPT_OF_TIMING = (ROUND, ROUND_S, EVALUATION_S)
 KEPT_OF_EVENTS = (ROUND, CLIENT, WHAT, MODEL)
 FILES = (TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, EXPORT_REPORT)
+MAX_UNPACKED_BYTES = 2**31  # a hundred times what those of the papers hold
 CONTENTS = "runs.zip"  # the one entry
 DIGEST = "sha256:"
 
@@ -102,7 +104,9 @@ def open_runs(path: pathlib.Path) -> RunPath:
     if not path.is_file():
         raise RunFolderError(f"{path}: no such folder or archive; python -m launch.sweep makes runs")
     # Read whole, so that the archive can be written anew while its runs are in use.
-    archive = _open_zip(path, path.read_bytes())
+    with explain_errors(path, RunFolderError):
+        content = read_regular(path, MAX_UNPACKED_BYTES)
+    archive = _open_zip(path, content)
     if archive.namelist() == [CONTENTS]:
         contents = archive.read(CONTENTS)
         if archive.comment.decode("utf-8", "replace") != compute_digest(contents):
@@ -120,6 +124,8 @@ def _open_zip(path: pathlib.Path, content: bytes) -> zipfile.ZipFile:
     unreadable = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError, LookupError)
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
+        if sum(entry.file_size for entry in archive.infolist()) > MAX_UNPACKED_BYTES:
+            raise ValueError(f"it unpacks to more than {MAX_UNPACKED_BYTES / 2**30:.0f} GB")
         damaged = archive.testzip()
     except (*unreadable, NotImplementedError, RuntimeError, struct.error, MemoryError) as error:
         raise RunFolderError(
@@ -150,7 +156,7 @@ def archive_runs(runs: Iterable[RunRecord], target: pathlib.Path, keep: Kept = E
         place = f"{run.experiment}/seed_{run.flags['seed']}"
         # A run that already lies where it would go stays as it is: its folder may hold models as well.
         is_there = isinstance(run.path, pathlib.Path) and run.path.resolve() == (target / place).resolve()
-        if (run.path / SUMMARY_FILE).exists() and not is_there:
+        if (run.path / SUMMARY_FILE).is_file() and not is_there:
             entries |= {f"{place}/{name}": content for name, content in read_kept_files(run, keep).items()}
     if is_zip:
         write_zip(entries, target)
@@ -168,7 +174,7 @@ def read_kept_files(run: RunRecord, keep: Kept = EVERYTHING) -> dict[str, bytes]
     kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
     files = {CONFIG_FILE: format_json(kept).encode(), SUMMARY_FILE: (run.path / SUMMARY_FILE).read_bytes()}
     files[METRICS_FILE] = _read_kept_metrics(run.path / METRICS_FILE, keep.metrics)
-    there = [name for name in keep.files if (run.path / name).exists()]
+    there = [name for name in keep.files if (run.path / name).is_file()]
     files |= {name: (run.path / name).read_bytes() for name in there if name in (FINE_TUNING_FILE, EXPORT_REPORT)}
     reached = read_task_columns(data).of_client
     kept_columns = {
@@ -188,7 +194,7 @@ def _read_kept_metrics(path: RunPath, wanted: str) -> bytes:
     kept = [name for name in columns if name == ROUND or re.fullmatch(wanted, name)]
     if kept != columns:
         return _format_rows(kept, rows)
-    with path.open(newline="", encoding="utf-8") as file:
+    with open_text(path) as file:
         return "".join(iterate_whole_lines(file)).encode()
 
 
@@ -214,8 +220,11 @@ def _read_kept_events(path: RunPath) -> bytes:
 
 def _read_cells(path: RunPath) -> list[dict[str, str]]:
     """The rows of a table with their cells as they stand there: they are kept so, text that was encoded as well."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(iterate_whole_lines(file)))
+    with open_text(path) as file:
+        try:
+            return list(csv.DictReader(iterate_whole_lines(file)))
+        except (csv.Error, ValueError) as error:
+            raise RunRecordError(f"{path}: cannot be read ({error})") from None
 
 
 def _format_rows(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from datasets.errors import DatasetError
-from files.reading import find_files, read_regular
+from files.reading import find_files
 from launch.runs.checksums import check_inside, check_sums
 from launch.runs.columns import (
     ARRAYS_DIGEST,
@@ -30,7 +30,7 @@ from launch.runs.columns import (
     SUMMARY_FILE,
 )
 from launch.runs.errors import RunFolderError
-from launch.runs.tables import iterate_records, iterate_rows
+from launch.runs.tables import MAX_JSON, check_columns, iterate_records, iterate_rows, open_text
 from launch.settings.experiments import Experiment
 from launch.settings.flag_fields import can_hold, complete_stored_flags
 from launch.settings.flags import FlagError, parse_config
@@ -79,15 +79,23 @@ class RunRecord:
 
 
 def read_rows(path: RunPath) -> list[dict[str, str]]:
-    """The rows of a CSV file, each {column: cell}."""
-    with path.open(newline="", encoding="utf-8") as file:
+    """The rows of a CSV file, each {column: cell}. Raises OSError and ValueError as `open_text` and `iterate_rows`."""
+    with open_text(path) as file:
         return list(iterate_records(file))
 
 
 def read_columns(path: RunPath) -> dict[str, np.ndarray]:
-    """The columns of a CSV file that hold numbers, float64, NaN where a cell is empty; columns of text are left out."""
-    with path.open(newline="", encoding="utf-8") as file:
-        names, *rows = list(iterate_rows(file))
+    """The columns of a CSV file that hold numbers, float64, NaN where a cell is empty; columns of text are left out.
+
+    Raises:
+      OSError: see `open_text`.
+      ValueError: it is no such file, two columns have one name, or a row has more cells or fewer than there are.
+    """
+    with open_text(path) as file:
+        names, *rows = list(iterate_rows(file)) or [[]]
+    if not names:
+        raise ValueError("it is empty")
+    check_columns(names)
     columns = {}
     for name, cells in zip(names, zip(*rows, strict=True) if rows else ([],) * len(names), strict=True):
         try:
@@ -101,27 +109,38 @@ def read_rounds(path: RunPath) -> dict[int, dict[str, float]]:
     """A `metrics.csv` as {round: {column: value}}, empty cells left out.
 
     Raises:
-      ValueError: a column holds something else than numbers.
+      OSError: see `open_text`.
+      ValueError: a column holds something else than numbers, or that of rounds something else than different rounds.
       KeyError: there is no column of rounds.
     """
     columns = read_columns(path)
-    with path.open(newline="", encoding="utf-8") as file:
+    with open_text(path) as file:
         texts = [name for name in next(iterate_rows(file)) if name not in columns]
     if texts:
-        raise ValueError(f"its {texts[0]} holds something else than numbers")
+        raise ValueError(f"its {texts[0]:.60} holds something else than numbers")
+    check_rounds(columns[ROUND])
     return {
         int(round_num): {name: float(values[i]) for name, values in columns.items() if not math.isnan(values[i])}
         for i, round_num in enumerate(columns[ROUND])
     }
 
 
+def check_rounds(rounds: np.ndarray) -> None:
+    """Raises ValueError unless these are different whole numbers from 0, float64, shape (rounds,)."""
+    odd = rounds[~((rounds >= 0) & (rounds < 2**53) & (rounds == np.floor(rounds)))]
+    if len(odd):
+        raise ValueError(f"it has the round {odd[0]:g}, expected whole numbers")
+    found, counts = np.unique(rounds, return_counts=True)
+    if len(found) < len(rounds):
+        raise ValueError(f"it has the round {found[counts > 1][0]:.0f} twice")
+
+
 def read_json(path: RunPath) -> dict[str, Any]:
     """A JSON object. Raises RunRecordError if it is not there or is something else; NaN and infinity are no JSON."""
     try:
-        # A pipe on disk would be waited at for ever.
-        text = read_regular(path).decode() if isinstance(path, pathlib.Path) else path.read_text(encoding="utf-8")
-        content = json.loads(text, parse_constant=_refuse_constant)
-    except (OSError, ValueError, RecursionError) as error:
+        with open_text(path) as file:
+            content = json.loads(file.read(MAX_JSON), parse_constant=_refuse_constant)
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise RunRecordError(f"{path}: cannot be read ({error})") from None
     if not isinstance(content, dict):
         raise RunRecordError(f"{path}: expected a JSON object")

@@ -3,17 +3,28 @@
 To tables that grow round by round, rows are appended instead (`launch.runs.growing_table`).
 """
 
+import collections
 import csv
+import errno
+import functools
 import io
+import itertools
 import json
 import math
+import os
 import pathlib
 import re
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
+from files.reading import open_regular
 from files.writing import write_text
 from launch.runs.shown_text import decode_cell, encode_cell
+
+MAX_FILE_BYTES = 4 * 2**30  # logs of events have some hundred MB
+MAX_JSON = 2**28  # bytes or characters of a file; what is longer is no JSON of a run
+MAX_LINE = 2**24  # characters; a line of 100,000 columns has 2 million
 
 
 def format_json(content: Any) -> str:
@@ -65,25 +76,67 @@ def format_lines(rows: Iterable[Sequence[str]]) -> str:
     return text.getvalue()
 
 
+def open_text(path: pathlib.Path | zipfile.Path) -> TextIO:
+    """Opens a text file of a run, on disk or in an archive, with its line ends as they are.
+
+    Raises:
+      OSError: it cannot be read, is a pipe or a device, at which nobody waits, or is larger than any run makes one.
+    """
+    if not isinstance(path, pathlib.Path):
+        return path.open(newline="", encoding="utf-8")
+    file = open_regular(path)
+    if os.fstat(file.fileno()).st_size > MAX_FILE_BYTES:
+        file.close()
+        raise OSError(errno.EFBIG, f"larger than {MAX_FILE_BYTES / 2**30:.0f} GB", str(path))
+    return io.TextIOWrapper(file, encoding="utf-8", newline="")
+
+
 def iterate_whole_lines(lines: Iterable[str]) -> Iterator[str]:
     """The lines of a table without a last one that lacks its end: it is being written, or a kill has cut it off.
 
     Every reader of tables takes their lines from here, so that a run may be read while it goes on.
+
+    Raises:
+      ValueError: a line of a file is longer than any of a table.
     """
-    return (line for line in lines if line.endswith("\n"))
+    if hasattr(lines, "readline"):
+        lines = iter(functools.partial(lines.readline, MAX_LINE), "")
+    for line in lines:
+        if line.endswith("\n"):
+            yield line
+        elif len(line) >= MAX_LINE:
+            raise ValueError(f"a line of more than {MAX_LINE:,} characters")
 
 
 def iterate_rows(lines: Iterable[str]) -> Iterator[list[str]]:
-    """The rows of a CSV file, its columns first, with the text that `format_cell` was given. Raises csv.Error."""
-    for row in csv.reader(iterate_whole_lines(lines)):
-        yield [decode_cell(cell) for cell in row]
+    """The rows of a CSV file, its columns first, with the text that `format_cell` was given.
+
+    Raises:
+      ValueError: it is no such file.
+    """
+    try:
+        for row in csv.reader(iterate_whole_lines(lines)):
+            yield [decode_cell(cell) for cell in row]
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def check_columns(names: Sequence[str]) -> None:
+    """Raises ValueError if two columns have one name, of which only one would be read."""
+    if len(set(names)) < len(names):
+        name = next(name for name, number in collections.Counter(names).items() if number > 1)
+        raise ValueError(f"two columns are called {name:.60}")
 
 
 def iterate_records(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The same as {column: cell}; as from csv.DictReader, cells that are missing are None."""
-    for record in csv.DictReader(iterate_whole_lines(lines)):
-        yield {_decode(name): _decode(cell) for name, cell in record.items()}
+    """The same as {column: cell}; as from csv.DictReader, cells that are missing are None.
 
-
-def _decode(cell: Any) -> Any:
-    return decode_cell(cell) if isinstance(cell, str) else cell
+    Raises:
+      ValueError: it is no such file, or two columns have one name.
+    """
+    rows = iterate_rows(lines)
+    names = next(rows, [])
+    check_columns(names)
+    for cells in filter(None, rows):
+        record: dict[Any, Any] = dict(itertools.zip_longest(names, cells[: len(names)]))
+        yield record if len(cells) <= len(names) else {**record, None: cells[len(names) :]}

@@ -1,7 +1,6 @@
 """A finished run, read back from its folder: its settings, its data, its models. Imports no TensorFlow."""
 
 import contextlib
-import csv
 import dataclasses
 import json
 import os
@@ -13,6 +12,7 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, read_example_format
 from datasets.federated_data import FederatedData
 from datasets.options import FILES
+from files.reading import read_regular
 from files.writing import remove_unfinished
 from launch.progress import say
 from launch.runs.checksums import check_sums
@@ -35,7 +35,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.file_names import decode_names
 from launch.runs.run_folder import keep_inside
 from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS, read_data_section
-from launch.runs.tables import iterate_records
+from launch.runs.tables import MAX_JSON, iterate_records, open_text
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.module_sums import list_changed, sum_run_modules
@@ -207,9 +207,9 @@ def read_finished_run(
         remove_unfinished(path)
     check_sums(path)
     try:
-        content = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))
+        content = json.loads(read_regular(path / CONFIG_FILE, MAX_JSON))
         data = content["data"]
-        summary = json.loads((path / SUMMARY_FILE).read_text(encoding="utf-8"))
+        summary = json.loads(read_regular(path / SUMMARY_FILE, MAX_JSON))
         client_models = _read_client_models(path / CLIENTS_FILE)
         architectures = _read_architectures(path / CLIENTS_FILE)
         task = read_task_columns(data)
@@ -218,7 +218,7 @@ def read_finished_run(
         best = summary.get(KEPT_BEST, {}).get(ROUND)
     except FileNotFoundError:
         raise RunFolderError(f"--run_dir={path}: the run is not finished; add --resume to its command first") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, csv.Error):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         names = f"{CONFIG_FILE}, {SUMMARY_FILE} or {CLIENTS_FILE}"
         raise RunFolderError(f"--run_dir={path}: its {names} is damaged") from None
     read_data_section(data, path / CONFIG_FILE)
@@ -269,19 +269,19 @@ def _take_best(run: FinishedRun, best: int | None) -> FinishedRun:
     check_sums(run.path, [clients.relative_to(run.path).as_posix()])
     try:
         return run._replace(rounds=int(best), is_best=True, client_models=_read_client_models(clients))
-    except (OSError, ValueError, TypeError, KeyError, csv.Error):
+    except (OSError, ValueError, TypeError, KeyError):
         raise RunFolderError(f"{clients}: gone or damaged; restore it, or leave out --round={BEST}") from None
 
 
 def _read_client_models(path: pathlib.Path) -> dict[str, str]:
     """The name of each client's model, by the client's name."""
-    with open(path, newline="", encoding="utf-8") as file:
+    with open_text(path) as file:
         return {row[CLIENT]: row[MODEL] for row in iterate_records(file)}
 
 
 def _read_architectures(path: pathlib.Path) -> dict[str, str]:
     """The specification of each model, by the model's name; empty where all have the same."""
-    with open(path, newline="", encoding="utf-8") as file:
+    with open_text(path) as file:
         return {row[MODEL]: row[ARCHITECTURE] for row in iterate_records(file) if ARCHITECTURE in row}
 
 

@@ -236,6 +236,24 @@ def test_clients_have_the_names_of_the_data(tmp_path):
     assert run.events[["client", "model"]].to_numpy().tolist() == [[3, 0]]  # numbers of a row and of a version
 
 
+DAMAGED_TABLES = {
+    "two columns are called loss": "round,loss,loss\n1,2,3\n",
+    "its rows have several lengths": "round,loss\n1,2,3\n2,3,4\n",
+    "field larger than field limit": f"round,loss\n1,{'0' * 200_000}\n",
+    "No columns to parse from file": "",
+    "None of .* are in the columns": "loss\n1\n",
+}
+
+
+@pytest.mark.parametrize("expected", DAMAGED_TABLES)
+def test_damaged_tables_of_a_run_are_one_line(tmp_path, expected):
+    flags = flag_values(build_run_config({"algo": "fedavg"}))
+    write_json(tmp_path / "config.json", {"flags": flags, "data": {}})
+    (tmp_path / "metrics.csv").write_text(DAMAGED_TABLES[expected])
+    with pytest.raises(RunFolderError, match=rf"metrics\.csv: damaged \(.*{expected}"):
+        _ = load_run(tmp_path).metrics
+
+
 def test_no_run_there(tmp_path):
     with pytest.raises(RunFolderError, match="no run there; expected the folder of a run"):
         load_run(tmp_path)

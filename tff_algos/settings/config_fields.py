@@ -106,8 +106,8 @@ class Setting:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return True
         return (
-            math.isfinite(value)
-            and _find_limit(value) == NO_LIMIT
+            _find_limit(value) == NO_LIMIT  # first: a whole number of 400 digits is no float
+            and math.isfinite(value)
             and (self.minimum is None or value >= self.minimum)
             and (self.above is None or value > self.above)
             and (self.maximum is None or value <= self.maximum)
@@ -119,7 +119,9 @@ def _find_limit(value: Any) -> tuple[str, float | None]:
     """The limit that a number breaks which TensorFlow cannot hold, in words and as a bound; NO_LIMIT for all others."""
     if isinstance(value, tuple):
         return next((limit for limit in map(_find_limit, value) if limit != NO_LIMIT), NO_LIMIT)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return NO_LIMIT
+    if isinstance(value, float) and not math.isfinite(value):
         return NO_LIMIT
     most = MOST_INTEGER if isinstance(value, int) else MOST_FLOAT
     if abs(value) > most:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 
 import pytest
 
@@ -48,7 +49,9 @@ def damage(write_sweep, tmp_path, capsys, monkeypatch):
         change(folder)
         exit_code = compare.main([f"--runs={runs}", f"--output={tmp_path / 'page.html'}"])
         written = capsys.readouterr()
-        path.unlink() if before is None else path.write_bytes(before)
+        path.unlink()
+        if before is not None:
+            path.write_bytes(before)
         assert exit_code == 0, written.err
         made = (tmp_path / "page.html").read_text()
         assert written.out.startswith("2 runs") or "seed_1" in written.err, written
@@ -73,3 +76,23 @@ def test_damaged_tables(damage, name):
 def test_a_number_that_is_none_is_named(damage):
     said = damage("config.json", lambda folder: edit(folder, ("config.json", "flags", "dirichlet_alpha"), float("nan")))
     assert "it holds NaN, which is no number" in said
+
+
+def test_a_whole_number_of_400_digits(damage):
+    place = ("config.json", "flags", "server_learning_rate")
+    damage("config.json", lambda folder: edit(folder, place, int("9" * 400)))
+
+
+@pytest.mark.parametrize("text", [b"round\n\xff\n", b"round\n" + b"0" * 200_000 + b"\n"], ids=["Latin", "long"])
+def test_events_that_cannot_be_read_are_left_out(damage, text):
+    said = damage("events.csv", lambda folder: (folder / "events.csv").write_bytes(text))
+    assert "seed_1/events.csv: cannot be read" in said and "without its events" in said
+
+
+def test_pipes_in_the_place_of_tables_are_not_waited_at(damage):
+    def put(folder, name):
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    for name in ("metrics.csv", "timing.csv", "clients.csv", "events.csv"):
+        assert "no regular file" in damage(name, lambda folder, name=name: put(folder, name))

@@ -8,6 +8,7 @@ import zipfile
 import pytest
 
 from launch.plots.archetype_plots import read_preferences
+from launch.runs import run_archive
 from launch.runs.columns import PREFERS
 from launch.runs.errors import RunFolderError
 from launch.runs.event_log import EventLog
@@ -201,6 +202,14 @@ def test_any_damage_is_one_line(runs, tmp_path):
             else:
                 assert [(run.flags, run.rounds) for run in read_all(runs_read)] in (expected, [])
     assert refused > len(content) / 23
+
+
+def test_an_archive_that_unpacks_to_too_much_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_archive, "MAX_UNPACKED_BYTES", 10**3)
+    bomb = tmp_path / "bomb.zip"
+    bomb.write_bytes(pack({"runs.zip": bytes(10**6)}, zipfile.ZIP_LZMA))
+    with pytest.raises(RunFolderError, match=r"bomb\.zip: cannot be read as a zip .*\(it unpacks to more"):
+        open_runs(bomb)
 
 
 def test_a_folder_named_like_a_zip_is_a_folder(tmp_path):

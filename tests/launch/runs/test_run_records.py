@@ -2,10 +2,19 @@
 
 import json
 import math
+import os
 
 import pytest
 
-from launch.runs.run_records import list_other_settings, read_columns, read_rounds, resolve_experiment
+from launch.runs.run_records import (
+    RunRecordError,
+    list_other_settings,
+    read_columns,
+    read_json,
+    read_rounds,
+    read_rows,
+    resolve_experiment,
+)
 from launch.settings.experiments import get_experiment
 from launch.settings.flags import FlagError
 from launch.settings.run_config import flag_values
@@ -30,6 +39,71 @@ def test_rounds_hold_only_what_was_measured(tmp_path):
         1: {"round": 1, "train_loss": 0.9},
         2: {"round": 2, "train_loss": 0.8, "test_accuracy": 0.25},
     }
+
+
+WRONG_ROUNDS = {
+    "two columns are called test_accuracy": "round,test_accuracy,test_accuracy\n1,0.5,0.9\n",
+    "it has the round 2 twice": "round,test_accuracy\n2,0.5\n2,0.75\n",
+    "it has the round 1.5, expected whole numbers": "round,test_accuracy\n1.5,0.5\n",
+    "it has the round inf, expected whole numbers": "round,test_accuracy\n1e400,0.5\n",
+    "it has the round -1, expected whole numbers": "round,test_accuracy\n-1,0.5\n",
+    "it has the round nan, expected whole numbers": "round,test_accuracy\n,0.5\n",
+    "its test_accuracy holds something else than numbers": 'round,test_accuracy\n1,"a\nb"\n',
+    "field larger than field limit": f"round,test_accuracy\n1,{'0' * 200_000}\n",
+    "it is empty": "",
+    "a line of more than 16,777,216 characters": "0" * (2**24 + 5),
+}
+
+
+@pytest.mark.parametrize("expected", WRONG_ROUNDS)
+def test_rounds_that_cannot_be_told_are_no_numbers(tmp_path, expected):
+    path = tmp_path / "metrics.csv"
+    path.write_text(WRONG_ROUNDS[expected])
+    with pytest.raises(ValueError, match=expected):
+        read_rounds(path)
+
+
+def test_a_table_of_100_000_columns_is_read(tmp_path):
+    path, names = tmp_path / "metrics.csv", [f"c{number}" for number in range(100_000)]
+    path.write_text(f"round,{','.join(names)}\n1{',2.5' * len(names)}\n")
+    assert read_rounds(path)[1] == {"round": 1, **dict.fromkeys(names, 2.5)}
+
+
+def put_holes(path):
+    with path.open("wb") as file:
+        file.truncate(10**12)
+
+
+PLACES = {
+    "a pipe": (os.mkfifo, "no regular file"),
+    "a folder": (os.mkdir, "Is a directory"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "no regular file"),
+    "holes": (put_holes, "larger than 4 GB"),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_what_is_no_file_of_a_run_is_not_waited_at(tmp_path, name):
+    path, (put, expected) = tmp_path / "metrics.csv", PLACES[name]
+    put(path)
+    for read in (read_rounds, read_columns, read_rows):
+        with pytest.raises(OSError, match=expected) as caught:
+            read(path)
+        assert caught.value.filename == str(path)
+    with pytest.raises(RunRecordError, match=f"metrics.csv: cannot be read .*{expected}"):
+        read_json(path)
+
+
+DEEP, LONG = "[" * 100_000, '{"a": ' + "9" * 5000 + "}"
+
+
+@pytest.mark.parametrize("text", [DEEP, LONG, '{"a": 1}\0', "\0"], ids=["deep", "long", "NUL behind", "NUL"])
+def test_json_that_python_cannot_read_is_one_line(tmp_path, text):
+    path = tmp_path / "summary.json"
+    path.write_text(text)
+    with pytest.raises(RunRecordError, match=r"summary\.json: cannot be read") as caught:
+        read_json(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_settings_that_a_version_lacks_are_passed_over():

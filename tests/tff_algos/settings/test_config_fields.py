@@ -15,7 +15,7 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 @pytest.mark.parametrize(
     ("limits", "good", "bad"),
     [
-        ({"minimum": 0}, [0, 1.5], [-1, float("nan"), float("inf")]),
+        ({"minimum": 0}, [0, 1.5], [-1, 10**400, float("nan"), float("inf")]),
         ({"above": 0, "maximum": 1}, [0.1, 1], [0, 1.1]),
         ({"below": 1}, [0.99], [1]),
         ({"choices": ("a", "b")}, ["a"], ["c", 1]),
