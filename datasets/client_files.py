@@ -18,7 +18,7 @@ from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS
 from files.cache import Cache
 from files.cache_folder import default_cache_dir
-from files.digests import compute_sum
+from files.digests import compute_sum, describe_states
 from files.reading import describe, read_regular
 from files.writing import write_whole
 
@@ -30,7 +30,7 @@ INDEX_FILE, INDEX_VERSION = "index.json", 2  # of the index alone: 1 had no sums
 SUFFIXES = tuple(f".{split}.{kind}" for split in SPLITS for kind in "xy")
 _SUMS = ".sums"  # of the files of a client that came by itself, {suffix: [bytes, SHA-256]}
 _MAX_SUMS_BYTES = 2**16
-_checked: set[str] = set()  # places of such clients whose files this process has read and found right
+_checked: dict[str, int] = {}  # places of such clients whose files this process has found right -> their states then
 
 # For each client: split -> (x, y).
 ClientSplits = list[dict[str, tuple[np.ndarray, np.ndarray]]]
@@ -111,21 +111,27 @@ def write_client(place: str, contents: Mapping[str, bytes]) -> None:
         write_whole(place + suffix, content)
     sums = {suffix: [len(content), hashlib.sha256(content).hexdigest()] for suffix, content in contents.items()}
     write_whole(place + _SUMS, json.dumps(sums).encode())
-    _checked.add(place)
+    _checked[place] = describe_states(place + suffix for suffix in SUFFIXES)[1]
 
 
 def is_client_whole(place: str) -> bool:
-    """Whether all that `write_client` wrote is there; its bytes are read once a process."""
+    """Whether all that `write_client` wrote is there; its bytes are read once a process, and again after a change."""
     try:
         sums = json.loads(read_regular(place + _SUMS, _MAX_SUMS_BYTES))
-        if any(os.stat(place + suffix).st_size != sums[suffix][0] for suffix in SUFFIXES):
+        sizes, state = describe_states(place + suffix for suffix in SUFFIXES)
+        if sizes != tuple(sums[suffix][0] for suffix in SUFFIXES):
             return False
-        if place not in _checked and any(compute_sum(place + suffix) != sums[suffix][1] for suffix in SUFFIXES):
+        if _checked.get(place) != state and any(compute_sum(place + suffix) != sums[suffix][1] for suffix in SUFFIXES):
             return False
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return False
-    _checked.add(place)
+    _checked[place] = state
     return True
+
+
+def has_sums(place: str) -> bool:
+    """Whether a client came by itself, so that `is_client_whole` can tell."""
+    return os.path.isfile(place + _SUMS)
 
 
 def clean_client_dir(client_dir: str) -> int:

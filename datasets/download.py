@@ -86,12 +86,14 @@ def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:
     """
     path = os.path.join(folder, remote.name)
     part_path = path + ".part"
-    if os.path.exists(path):
+    if os.path.isfile(path):
         return path
+    if os.path.lexists(path):
+        raise DownloadError(f"{path}: no file, expected one to download; remove what lies there")
     try:
         os.makedirs(folder, exist_ok=True)
         # One open file for lock and bytes; after the wait for the lock another process may have finished the file.
-        with open(part_path, "ab") as part:
+        with open(part_path, "ab", opener=_open_part) as part:
             fcntl.flock(part, fcntl.LOCK_EX)
             if not os.path.exists(path):
                 unchecked = "" if remote.sha256 else " (no digest of it is published: only its length is checked)"
@@ -114,6 +116,11 @@ def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:
     except OSError as error:
         raise DownloadError(f"cannot write {path}: {describe(error)}; choose another --data_dir") from None
     return path
+
+
+def _open_part(path: str, flags: int) -> int:
+    """Follows no link and waits at no pipe."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
 
 
 def _fetch_from_address(address: str, sha256: str, part, timeout_s: float) -> str | None:

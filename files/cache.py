@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from files.digests import compute_sum
+from files.digests import compute_sum, describe_states
 from files.locks import open_lock_file
 from files.reading import find_files, read_regular
 from files.writing import ABANDONED_AFTER_S, replace_folder, write_text
@@ -27,7 +27,8 @@ _DRAFT = re.compile(r"(\.\d+\.[0-9a-f]{8}\.[0-9a-f]{64}|\.writing-[0-9a-f]{64}-\
 _ENTRY = re.compile(rf"[0-9a-f]{{64}}|{_DRAFT.pattern}")
 _LOCK = re.compile(r"\.lock(-[0-9a-f]{2})?")
 _MAX_INDEX_BYTES = 2**30  # that of 300,000 clients has 250 MB
-_checked: set[tuple[str, str]] = set()  # (entry, sum of its index) whose files this process has read and found right
+# (entry, sum of its index) whose files this process has read and found right -> their states then
+_checked: dict[tuple[str, str], int] = {}
 
 
 class Cache(NamedTuple):
@@ -53,22 +54,26 @@ class Cache(NamedTuple):
         return os.path.join(self.folder, digest)
 
     def find(self, digest: str) -> dict[str, Any] | None:
-        """The index of an entry that is whole; None if there is none. Its files are read once a process."""
+        """The index of an entry that is whole; None if there is none.
+
+        Its files are read once a process, and again when the system says that one has changed.
+        """
         entry = self.name_entry(digest)
         index = self._read_any_index(entry)
         try:
             if index is None or index.get("version") != self.version or index["sum"] != _sum_up(index):
                 return None
             sizes, sums, checked = index["files"], index["sums"], (os.path.abspath(entry), index["sum"])
-            if any(os.stat(os.path.join(entry, name)).st_size != size for name, size in sizes.items()):
+            found, state = describe_states(os.path.join(entry, name) for name in sizes)
+            if found != tuple(sizes.values()):
                 return None
-            if checked not in _checked:
+            if _checked.get(checked) != state:
                 for name in sizes:
                     if compute_sum(os.path.join(entry, name), self.may_trust_records) != sums[name]:
                         return None
         except (OSError, KeyError, TypeError, AttributeError, ValueError, RecursionError, MemoryError):
             return None
-        _checked.add(checked)
+        _checked[checked] = state
         return index
 
     def find_or_write(self, digest: str, write: Callable[[str], Mapping[str, Any] | None]) -> dict[str, Any]:
@@ -101,7 +106,9 @@ class Cache(NamedTuple):
                 sizes = {path.name: path.stat().st_size for path in files}
                 sums = {path.name: compute_sum(path) for path in files}
                 index = self._write_index(draft, {**known, "files": sizes, "sums": sums})
-        _checked.add((os.path.abspath(entry), index["sum"]))
+        with contextlib.suppress(OSError):
+            files = [os.path.join(entry, name) for name in sizes]
+            _checked[os.path.abspath(entry), index["sum"]] = describe_states(files)[1]
         return self.find(digest) or index
 
     def _write_index(self, folder: pathlib.Path, known: Mapping[str, Any]) -> dict[str, Any]:

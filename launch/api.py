@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from files.reading import read_regular
 from files.writing import write_whole
 from launch.given_data import COLUMN_FLAGS, place_data, quote_name
 from launch.given_examples import read_examples
@@ -237,9 +238,8 @@ def fit(
     named, contents = place_data(data, flags)
     given |= named
     with _train_alone():
-        with _keep(
-            contents
-        ):  # flags that are left out depend on what is in the data, such as whether clients are named
+        # Flags that are left out depend on what is in the data, such as whether clients are named.
+        with _keep(contents):
             config = parse_config([_spell(name, value) for name, value in given.items() if value is not None])
         config = _train(config, verbose)
     trusted = list_modules(flag_values(config))  # the caller has named them
@@ -304,8 +304,8 @@ def _spell(name: str, value: Any) -> str:
 
 @contextlib.contextmanager
 def _keep(contents: Mapping[pathlib.Path, bytes]) -> Iterator[None]:
-    """Writes the files that are not there yet; if the block fails, as by a wrong flag, nothing of them is left."""
-    new = {path: content for path, content in contents.items() if not path.exists()}
+    """Writes the files that are not there yet, or have changed; if the block fails, as by a wrong flag, nothing of them is left."""
+    new = {path: content for path, content in contents.items() if not _is_kept(path, content)}
     folders = [folder for path in new for folder in path.parents if not folder.exists()]
     try:
         for path, content in new.items():
@@ -318,3 +318,9 @@ def _keep(contents: Mapping[pathlib.Path, bytes]) -> Iterator[None]:
             with contextlib.suppress(OSError):  # something else is in it by now
                 folder.rmdir()
         raise
+
+
+def _is_kept(path: pathlib.Path, content: bytes) -> bool:
+    with contextlib.suppress(OSError):  # there is none yet, or a pipe in its place
+        return read_regular(path, len(content)) == content
+    return False

@@ -184,6 +184,8 @@ def test_a_damaged_archive_is_named(tmp_path):
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     check_refused(tmp_path, "damaged or truncated archive")
+    path.write_bytes(content[:-8] + bytes([content[-8] ^ 1]) + content[-7:])  # what was packed had another sum
+    check_refused(tmp_path, "damaged or truncated archive .*CRC check failed")
     path.write_bytes(b"<html>not found</html>")
     check_refused(tmp_path, "damaged or truncated archive")
     write_archive(tmp_path, [name for name in NAMES if name != "test_batch"])

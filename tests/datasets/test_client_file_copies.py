@@ -45,6 +45,21 @@ def test_a_copy_of_another_size_does_not_count(files, tmp_path):
     assert find_files(files, sizes, copies_dir) is None
 
 
+@pytest.mark.parametrize("is_in_place", [True, False])
+def test_zeros_of_the_same_size_do_not_count(files, tmp_path, is_in_place):
+    copies_dir = str(tmp_path / "copies")
+    sizes = measure_files(files)
+    path = write_copy(files, read_files(files), copies_dir)
+    if is_in_place:  # as a run writes the clients of a large federation, each with sums of its own
+        files, copies_dir = path, str(tmp_path / "none")
+    else:
+        os.unlink(files + ".train.x")
+    assert find_files(files, sizes, copies_dir) == path
+    with open(path + ".test.x", "r+b") as file:
+        file.write(bytes(sizes[".test.x"]))
+    assert find_files(files, sizes, copies_dir) is None
+
+
 def test_copies_are_cleaned_like_other_files(files, tmp_path):
     copies_dir = str(tmp_path / "copies")
     write_copy(files, read_files(files), copies_dir)

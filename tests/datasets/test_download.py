@@ -149,3 +149,12 @@ def test_a_folder_that_cannot_be_written_is_one_line(server, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DownloadError, match=r"cannot write .*; choose another --data_dir"):
         fetch_file(make_remote(server), str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, lambda path: os.symlink("elsewhere", path)], ids=["pipe", "link"])
+@pytest.mark.parametrize("name", ["data.bin", "data.bin.part"])
+def test_what_is_no_file_is_neither_waited_at_nor_followed(server, tmp_path, put, name):
+    put(tmp_path / name)
+    with pytest.raises(DownloadError, match=r"data\.bin: (no file, expected one|No such device|Too many levels)"):
+        fetch_file(make_remote(server), str(tmp_path), timeout_s=5)
+    assert os.listdir(tmp_path) == [name] and not server.ranges

@@ -132,6 +132,17 @@ def test_a_damaged_entry_is_made_anew(cache, damage):
     assert list_names(cache.folder) == [".lock-ab", DIGEST]
 
 
+def test_a_change_while_a_process_lives_is_seen(cache):
+    """Zeros of the same size, with the times set back."""
+    cache.find_or_write(DIGEST, write_letters)
+    assert cache.find(DIGEST)
+    path = pathlib.Path(cache.folder, DIGEST, "a")
+    before = path.stat()
+    path.write_bytes(bytes(4))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert cache.find(DIGEST) is None
+
+
 LOCKS = {"link": lambda path: path.symlink_to("elsewhere"), "pipe": os.mkfifo, "folder": os.mkdir}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from launch.api import fit, load_run
+from launch.api import _keep, fit, load_run
 from launch.progress import say
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import format_cell, write_json, write_table
@@ -234,6 +234,23 @@ def test_clients_have_the_names_of_the_data(tmp_path):
     assert run.clients["num_train"].dtype == np.int64 and run.clients["accuracy"].dtype == np.float64
     assert run.clients["-own"].tolist() == ["-x"] * len(NAMES)
     assert run.events[["client", "model"]].to_numpy().tolist() == [[3, 0]]  # numbers of a row and of a version
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.write_bytes(bytes(4)), os.unlink])
+def test_data_that_were_kept_are_kept_anew_when_they_have_changed(tmp_path, damage):
+    path = tmp_path / "data" / "0123.csv"
+
+    def keep():
+        with _keep({path: b"a,b\n"}):
+            pass
+
+    keep()
+    damage(path)
+    keep()
+    assert path.read_bytes() == b"a,b\n"
+    before = path.stat().st_ino
+    keep()
+    assert path.stat().st_ino == before
 
 
 DAMAGED_TABLES = {
