@@ -6,7 +6,12 @@ from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregators import Aggregator, SumAggregator
-from tff_algos.rounds.build_list_aggregator import build_list_aggregator, check_memory, describe_memory
+from tff_algos.rounds.build_list_aggregator import (
+    build_list_aggregator,
+    check_memory,
+    describe_memory,
+    describe_trimming,
+)
 from tff_algos.rounds.groupwise_aggregator import GroupwiseAggregator
 from tff_algos.rounds.privacy_accounting import Accounting
 from tff_algos.rounds.private_aggregation import build_private_aggregator
@@ -42,4 +47,4 @@ def build_aggregator(
     size = aggregation, num_updates, compute_model_bytes(weights)
     check_memory(*size)
     inner = build_list_aggregator(aggregation, shapes, expected_size, seed)
-    return GroupwiseAggregator(inner, shapes, describe_memory(*size))
+    return GroupwiseAggregator(inner, shapes, describe_memory(*size) + describe_trimming(aggregation, expected_size))

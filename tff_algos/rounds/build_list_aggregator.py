@@ -1,5 +1,6 @@
 """The aggregator of single updates that the settings name, and the memory that the updates of a cohort need."""
 
+import math
 from collections.abc import Sequence
 
 import psutil
@@ -13,6 +14,7 @@ from tff_algos.rounds.robust_aggregation import (
     KrumAggregator,
     MedianAggregator,
     TrimmedMeanAggregator,
+    count_trimmed,
 )
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.aggregation import (
@@ -100,3 +102,19 @@ def describe_memory(config: AggregationConfig, num_updates: int, model_bytes: in
     """What a run with such an aggregator says of its memory before the first round; arguments as above."""
     needed_gb = estimate_memory(config, num_updates, model_bytes) / 1e9
     return f"aggregator  {config.aggregator} sees single updates: {num_updates} a round need about {needed_gb:.2g} GB"
+
+
+def describe_trimming(config: AggregationConfig, cohort_size: int) -> str:
+    """What else it says where the trimmed mean leaves nobody out, though it is to; "" elsewhere.
+
+    Args:
+      config: the settings.
+      cohort_size: clients expected in a round; those of a cluster are fewer.
+    """
+    share = config.aggregator_trimmed_share
+    if config.aggregator != TRIMMED_MEAN or not share or cohort_size < 3 or count_trimmed(share, cohort_size):
+        return ""
+    return (
+        f"; of {cohort_size} clients a share of {share:g} at each end leaves nobody out, so it is the equal mean: give "
+        f"--aggregator_trimmed_share={math.ceil(1000 / cohort_size) / 1000:g} or more"
+    )

@@ -49,6 +49,11 @@ class MedianAggregator(ListAggregator):
         return median, state, {}
 
 
+def count_trimmed(share: float, num_clients: int) -> int:
+    """How many clients the trimmed mean leaves out at each end."""
+    return int(np.floor(share * num_clients + 1e-9))  # 0.29 * 100 is 28.999...
+
+
 class TrimmedMeanAggregator(ListAggregator):
     """The equal mean of each weight, without the clients with the largest and the smallest values.
 
@@ -65,7 +70,7 @@ class TrimmedMeanAggregator(ListAggregator):
     def combine(self, updates, weights, state):
         del weights
         num_clients, num_weights = updates.shape
-        trimmed = int(np.floor(self.share * num_clients + 1e-9))  # 0.29 * 100 is 28.999...
+        trimmed = count_trimmed(self.share, num_clients)
         mean = np.empty(num_weights, np.float32)
         for place, values in _iterate_blocks(updates):
             kept = np.sort(values, axis=0)[trimmed : num_clients - trimmed] if trimmed else values

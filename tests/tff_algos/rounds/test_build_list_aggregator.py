@@ -43,3 +43,18 @@ def test_memory_is_said_and_refused_if_it_is_not_there(tff_runtime, monkeypatch)
         ConfigError, match=r"aggregator=zeroing.*100 updates of 1.0 MB need about 0.8 GB.*0.5 GB are free"
     ):
         check_memory(zeroing, 100, 10**6)
+
+
+@pytest.mark.parametrize(
+    ("share", "num_clients", "least"),
+    [(0.1, 5, "0.2"), (0.1, 9, "0.112"), (0.1, 10, ""), (0.25, 3, "0.334"), (0.0, 5, ""), (0.1, 2, "")],
+)
+def test_a_trimmed_mean_that_leaves_nobody_out_is_said(tff_runtime, share, num_clients, least):
+    """floor(0.1 * 5) is 0: an attacker among five clients counted whole under the default share."""
+    from tff_algos.rounds.build_list_aggregator import describe_trimming
+    from tff_algos.rounds.robust_aggregation import count_trimmed
+
+    said = describe_trimming(AggregationConfig("trimmed_mean", aggregator_trimmed_share=share), num_clients)
+    assert bool(said) == bool(least) and (not least or said.endswith(f"--aggregator_trimmed_share={least} or more"))
+    assert not least or count_trimmed(float(least), num_clients) == 1
+    assert describe_trimming(AggregationConfig("median"), 5) == ""
