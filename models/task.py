@@ -260,8 +260,7 @@ class Task:
         offset, scale = (tf.constant(values, tf.float64) for values in self._get_offset_and_scale())
         labels = tf.reshape(tf.cast(labels, tf.float64), (-1, self.num_outputs)) - offset
         errors = labels - tf.cast(outputs, tf.float64) * scale
-        # An error of NaN would count as unknown, and a client whose model diverged as one without examples.
-        errors = tf.where(tf.math.is_nan(errors), tf.constant(math.inf, tf.float64), errors)
+        errors = _make_infinite(errors)
         columns = [tf.ones_like(errors[:, 0]), tf.reduce_sum(tf.abs(errors), axis=1)]
         for values in (labels, tf.square(labels), tf.square(errors)):
             columns += tf.unstack(values, num=self.num_outputs, axis=1)
@@ -273,7 +272,8 @@ class Task:
         is_correct = tf.equal(tf.argmax(outputs, axis=-1, output_type=tf.int32), labels) & _are_numbers(outputs)
         counted = (is_token, is_token & is_correct, is_known, is_known & is_correct)
         counts = [tf.reduce_sum(tf.cast(each, tf.float64), self._position_axes) for each in counted]
-        return [*counts, tf.cast(self.compute_losses(labels, outputs), tf.float64) * counts[0]]
+        losses = tf.cast(self.compute_losses(labels, outputs), tf.float64) * counts[0]
+        return [*counts, _make_infinite(losses)]
 
 
 def build_task(name: str, num_outputs: int, label_shape: tuple[int, ...] = (), **options) -> Task:
@@ -313,6 +313,12 @@ def _are_numbers(outputs: tf.Tensor) -> tf.Tensor:
     Of NaNs the largest is the first, so a model that has diverged would else be right on every example of class 0.
     """
     return ~tf.reduce_any(tf.math.is_nan(outputs), axis=-1)
+
+
+@_as_written
+def _make_infinite(errors: tf.Tensor) -> tf.Tensor:
+    """The errors, infinite where they are NaN: that would count as unknown, and who diverged as without examples."""
+    return tf.where(tf.math.is_nan(errors), tf.constant(math.inf, errors.dtype), errors)
 
 
 def _count_hits(is_positive: tf.Tensor, outputs: tf.Tensor) -> list[tf.Tensor]:

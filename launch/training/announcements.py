@@ -192,12 +192,10 @@ def advise_on_rejected(config: RunConfig, data: FederatedData) -> str:
 
 
 def say_if_diverged(config: RunConfig, metrics: RoundTable, data: FederatedData) -> bool:
-    """Says so if the last models' outputs are no numbers on some of the test examples; whether they are not."""
-    loss = metrics.last(TEST_LOSS)
-    if not len(data.test_y) or loss is None or not math.isnan(loss):
+    """Says so if the last model's loss on the test set is infinite, as where its outputs are no numbers; whether so."""
+    if not math.isinf(metrics.last(TEST_LOSS) or 0):
         return False
-    say("note     the training has diverged: on test examples the model puts out what is no number (test_loss is nan); "
-        f"{advise_on_rejected(config, data)}")  # fmt: skip
+    say(f"note     the training has diverged: test_loss is infinite; {advise_on_rejected(config, data)}")
     return True
 
 

@@ -1,5 +1,6 @@
 """Loss and metrics of an algorithm's models: on the global test set, and on each client's own splits."""
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ class Evaluation(NamedTuple):
 
     Attributes:
       kind: of the task.
-      loss: of each example, float32 (n,).
+      loss: of each example, float32 (n,); infinite where the outputs are no numbers.
       weights: how much each counts in the mean of the loss, float32 (n,); None where all count alike.
       sums: what the metrics are made of, float64 (num_sums,).
     """
@@ -104,7 +105,9 @@ class Evaluate:
         def evaluate_batch(x, y, groups, num_groups):
             outputs = tf.cast(model(spec.preprocess(x), training=False), tf.float32)
             sums = task.compute_sums_by_group(y, outputs, groups, num_groups)
-            return task.compute_losses(y, outputs), task.compute_weights(y), sums
+            losses = task.compute_losses(y, outputs)
+            # NaN means that nothing is known; a model that has diverged is as wrong as can be.
+            return tf.where(tf.math.is_nan(losses), math.inf, losses), task.compute_weights(y), sums
 
         self._label_dtype, self._num_sums = task.label_dtype, task.kind.num_sums(task.num_outputs)
         # Traced at once: Keras refuses to call a model for the first time after another one was built in the graph of a

@@ -199,7 +199,8 @@ def test_tokens_and_labels_of_a_diverged_model_are_not_hit():
     tokens = np.full((1, 2, 3), np.nan, np.float32)
     tokens[0, 1] = [1, 0, 0]
     task = build_task("next_token", 3, (2,), padding_label=-1)
-    assert finish(task, [[0, 0]], tokens)["token_accuracy"] == 0.5
+    values = finish(task, [[0, 0]], tokens)
+    assert (values["token_accuracy"], values["perplexity"]) == (0.5, math.inf)
     assert task.compute_scores(tf.constant([[0, 0]]), tokens).numpy().tolist() == [0]
     labels, outputs = np.ones((2, 7), np.uint8), np.ones((2, 7), np.float32)
     outputs[1] = np.nan

@@ -52,6 +52,12 @@ def test_hand_worked(evaluate):
     assert result.mean_loss == pytest.approx(sum(losses) / 3)
 
 
+def test_a_model_that_has_diverged_is_right_on_nothing_and_its_loss_infinite(evaluate):
+    """NaN is for what is unknown: of it, a comparison would take the last round before, as if it had not diverged."""
+    result = evaluate((np.full((2, 2), np.nan, np.float32), np.zeros(2, np.float32)), X, Y)
+    assert (result.metric, result.mean_loss) == (0, math.inf)
+
+
 def test_weights_are_assigned_each_time(evaluate):
     assert evaluate(SWAPPED, X, Y).metric == pytest.approx(1 / 3)
     assert evaluate(STRAIGHT, X, Y).metric == pytest.approx(2 / 3)
