@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from datasets.arrays import ArrayDataset
-from datasets.example_format import ExampleFormat
+from datasets.example_format import ExampleFormat, is_flat
 from datasets.layouts import (
     AUTO,
     BYTE_SCALE,
@@ -22,6 +22,7 @@ from datasets.layouts import (
     resolve_layout,
 )
 from datasets.spellings import note_alike
+from datasets.unscaled import find_padding, find_unscaled, name_some
 
 MOST_VALUES = 4_000_000  # that deviations are computed from; of more examples, evenly spaced ones are taken
 LEAST_SIDE = 8  # of what may be a picture
@@ -124,7 +125,7 @@ def note_numbers(x: np.ndarray, example_format: ExampleFormat, scale: str | None
       scale: see `note_content`.
     """
     factor = example_format.preprocessing.scale
-    lowest, highest = float(x.min()), float(x.max())
+    highest = float(x.max())
     where = {None: "a scale of {} in its loader's Preprocessing", "": STANDARDIZE}.get(scale, "--scale={}")
     is_in_doubt = scale in (None, "", AUTO)
     if x.dtype == np.uint8 and factor == BYTE_SCALE:
@@ -135,31 +136,56 @@ def note_numbers(x: np.ndarray, example_format: ExampleFormat, scale: str | None
             f"the largest value in uint8 is {highest:.0f}, so that scaled by 1/255 no number exceeds "
             f"{highest * factor:.2g}; {fix} is for such numbers",
         )
-    # The numbers of each feature or channel, shape (examples or pixels, features or channels).
+    # The numbers of each feature or channel, shape (examples or pixels, features or channels), of measurements only:
+    # no scaling would change the size of others.
     taken = x[:: max(1, math.ceil(x.size / MOST_VALUES))]
-    is_features = x.ndim == 2 or (x.ndim == 3 and x.shape[2] == 1)
-    columns = (taken.reshape(len(taken), -1) if is_features else taken.reshape(-1, x.shape[-1])).astype(np.float64)
+    is_features = is_flat(x.shape[1:])
+    kept, _ = find_unscaled(AUTO, example_format, lambda: [taken])
+    numbers = taken.astype(np.float64)
+    if kept.padding is not None:
+        numbers[find_padding(taken, kept.padding)] = np.nan
+    columns = numbers.reshape(len(taken), -1) if is_features else numbers.reshape(-1, x.shape[-1])
+    places = np.setdiff1d(np.flatnonzero(~np.isnan(columns).all(axis=0)), kept.places)
+    notes = _note_categories(columns, example_format)
+    if not len(places):
+        return notes
+    columns = columns[:, places]
+    lowest, highest = float(np.nanmin(columns)), float(np.nanmax(columns))
     may_be_bytes = factor == 1 and lowest >= 0 and LEAST_OF_BYTES <= highest <= MOST_OF_BYTES
-    is_whole = may_be_bytes and (x.ndim > 3 or bool((columns == np.rint(columns)).all()))
-    if is_whole and float((columns.max(axis=0) >= LEAST_OF_BYTES).mean()) >= 0.25:
+    is_whole = may_be_bytes and (x.ndim > 3 or bool(((columns == np.rint(columns)) | np.isnan(columns)).all()))
+    if is_whole and float((np.nanmax(columns, axis=0) >= LEAST_OF_BYTES).mean()) >= 0.25:
         if not is_in_doubt:
             return ()
         end = "scales them" if scale == "" else "brings them to 0..1"
         fix = where.format("1/255")
-        return (f"the values go from {lowest:g} to {highest:g}, and are used as they are; {fix} {end}",)
-    return _note_scales(columns, factor, "feature" if is_features else "channel", example_format.feature_names)
+        return (*notes, f"the values go from {lowest:g} to {highest:g}, and are used as they are; {fix} {end}")
+    noun, names = "feature" if is_features else "channel", example_format.feature_names
+    titles = [f"{noun} {names[place]}" if names else f"{noun} {place} (counted from 0)" for place in places]
+    return (*notes, *_note_scales(columns, factor, noun, titles))
 
 
-def _note_scales(columns: np.ndarray, factor: float, noun: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    sizes = np.sqrt(np.mean(columns**2, axis=0)) * abs(factor)
+def _note_categories(columns: np.ndarray, example_format: ExampleFormat) -> tuple[str, ...]:
+    """A line if indices of categories are too large for a model that takes them for numbers."""
+    large = [place for place in example_format.categories if columns[:, place].max() > LARGE]
+    if not large:
+        return ()
+    names = name_some([example_format.name_feature(place) for place in large])
+    return (
+        f"indices of categories up to {columns[:, large].max():,.0f} ({names}), which no scaling suits: a model of "
+        f"your own can look them up (Embedding), for others leave such columns out by --feature_columns",
+    )
+
+
+def _note_scales(columns: np.ndarray, factor: float, noun: str, titles: Sequence[str]) -> tuple[str, ...]:
+    """A line if measurements, NaN where there is padding, are of unlike or unusual sizes."""
+    sizes = np.sqrt(np.nanmean(columns**2, axis=0)) * abs(factor)
     largest, median = float(sizes.max()), float(np.median(sizes))
     is_wild = len(sizes) > 1 and median > 0 and largest > WILD_RATIO * median
     if not (is_wild or largest > LARGE or 0 < largest < SMALL):
         return ()
     at = int(np.argmax(sizes))
-    mean, deviation = float(columns[:, at].mean()), float(columns[:, at].std())
-    which = f"{noun} {names[at]}" if names else f"{noun} {at} (counted from 0)"
-    text = f"{which} has a mean of {mean:.3g} and a deviation of {deviation:.3g}"
+    mean, deviation = float(np.nanmean(columns[:, at])), float(np.nanstd(columns[:, at]))
+    text = f"{titles[at]} has a mean of {mean:.3g} and a deviation of {deviation:.3g}"
     if len(sizes) > 1:
-        text += f", the median deviation of the {len(sizes):,} {noun}s is {np.median(columns.std(axis=0)):.3g}"
+        text += f", the median deviation of the {len(sizes):,} {noun}s is {np.median(np.nanstd(columns, axis=0)):.3g}"
     return (f"{text}; training expects about 1: give {STANDARDIZE}",)

@@ -6,13 +6,14 @@ stores of users' files and `config.json`, both of which keep it as JSON.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from datasets.errors import DatasetError
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from datasets.names import check_names
 
 TASK, KIND = "task", "kind"  # the part of the JSON that is of the labels, and the task in it
+CATEGORIES = "categories"  # a key that JSON of earlier versions lacks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +26,22 @@ class Preprocessing:
     scale: float = 1.0
     offset: float = 0.0
     feature_range: tuple[float, float] | None = None
+
+
+# How far a step moves aside that scaling has made equal to the padding; integers of 8 bits mostly tell them apart.
+ASIDE = 2.0**-6
+
+
+class Padding(NamedTuple):
+    """The steps that fill sequences up to one length, and are no measurements.
+
+    Attributes:
+      value: of the model's input, that all channels of such a step have.
+      is_anywhere: whether each such step is one; else only those before the first and after the last other step.
+    """
+
+    value: float
+    is_anywhere: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,10 +60,13 @@ class ExampleFormat:
       feature_names: one a feature of (features,) or (features, 1), or one a channel of (steps, channels); () if they
         have none.
       feature_units: of these, such as "°C", "" for none; () if none is known.
+      categories: places, counted from 0, of the features or channels that are known to be no measurements: indices of
+        categories, or 1 for one category and 0 for the others.
+      has_whole_steps: whether all steps of a sequence are known to be measurements, so that zeros are no padding.
 
     Raises:
-      DatasetError: a shape or dtype that no data set has, class names that the task does not have, or a name with a
-        control character.
+      DatasetError: a shape or dtype that no data set has, class names that the task does not have, a name with a
+        control character, or categories that are no features.
     """
 
     input_shape: tuple[int, ...]
@@ -58,6 +78,8 @@ class ExampleFormat:
     are_features: bool = False
     feature_names: tuple[str, ...] = ()
     feature_units: tuple[str, ...] = ()
+    categories: tuple[int, ...] = ()
+    has_whole_steps: bool = False
 
     def __post_init__(self):
         dtypes = ("uint8", "int32") if self.takes_tokens else ("uint8", "float32")
@@ -68,6 +90,21 @@ class ExampleFormat:
         self.labels.check_names(f"class_names={self.class_names!s:.60}", self.class_names)
         check_names("class_names", "class", self.class_names)
         check_features("feature_names", self.feature_names, self.feature_units, self.input_shape)
+        number = count_features(self.input_shape)
+        if wrong := [place for place in self.categories if not 0 <= place < number]:
+            raise DatasetError(f"categories={self.categories}: {wrong[0]} is none of {number} features")
+
+    @property
+    def is_series(self) -> bool:
+        """Whether examples are sequences of steps with channels; tokens are not."""
+        are_columns = self.are_features or bool(self.feature_names)
+        return not self.takes_tokens and len(self.input_shape) == 2 and not (self.input_shape[1] == 1 and are_columns)
+
+    def name_feature(self, place: int) -> str:
+        """What a feature or channel is called: its name, or its place counted from 0."""
+        if self.feature_names:
+            return self.feature_names[place]
+        return f"{'feature' if is_flat(self.input_shape) else 'channel'} {place}"
 
     @property
     def num_classes(self) -> int:
@@ -97,6 +134,8 @@ class ExampleFormat:
             "are_features": self.are_features,
             "feature_names": list(self.feature_names),
             "feature_units": list(self.feature_units),
+            CATEGORIES: list(self.categories),
+            "has_whole_steps": self.has_whole_steps,
         }
 
 
@@ -113,7 +152,7 @@ def read_example_format(content: Mapping[str, Any]) -> ExampleFormat:
     if content.get(TASK) is not None:
         of_labels = {name: _fixed(value) for name, value in content[TASK].items()}
         labels = LabelFormat(of_labels.pop(KIND), **of_labels)
-    names = ("takes_tokens", "are_features", "feature_names", "feature_units")
+    names = ("takes_tokens", "are_features", "feature_names", "feature_units", CATEGORIES, "has_whole_steps")
     return ExampleFormat(
         tuple(content["input_shape"]),
         content["input_dtype"],
@@ -128,12 +167,21 @@ def _fixed(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def is_flat(shape: tuple[int, ...]) -> bool:
+    """Whether examples of a shape, without the batch axis, have numbers of their own at each place, not channels."""
+    return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
+
+
+def count_features(shape: tuple[int, ...]) -> int:
+    """How many features or channels examples of a shape have."""
+    return shape[0] if is_flat(shape) else shape[-1]
+
+
 def check_features(where: str, names: tuple[str, ...], units: tuple[str, ...], input_shape: tuple[int, ...]) -> None:
     """Raises DatasetError, beginning with `where`, unless there are as many names and units as features, or none."""
-    is_flat = len(input_shape) == 1 or (len(input_shape) == 2 and input_shape[1] == 1)
-    number = input_shape[0] if is_flat else input_shape[-1]
+    number = count_features(input_shape)
     for kind, values in (("names", names), ("units", units)):
         if len(values) not in (0, number):
-            noun = "features" if is_flat else "channels"
+            noun = "features" if is_flat(input_shape) else "channels"
             raise DatasetError(f"{where}: {len(values)} {kind} of {number} {noun}, expected one for each, or none")
         check_names(where, f"feature's {kind[:-1]}", values)

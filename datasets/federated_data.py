@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from datasets.example_format import ExampleFormat
+from datasets.example_format import ExampleFormat, Padding
 
 if TYPE_CHECKING:  # the settings of algorithms name these types, and `--help` needs no NumPy
     import numpy as np
@@ -148,6 +148,7 @@ class FederatedData:
       filled: how many values were missing and are filled in, by column of a table.
       feature_means: of each feature or channel, after the preprocessing, that a model takes from them; () for none.
       feature_deviations: that it divides them by then, as many.
+      feature_padding: the steps that stay as they are meanwhile; None if there are none.
       reader: (client, split) -> (x, y) as stored, of data whose files are written when they are needed; None reads the
         files.
     """
@@ -170,6 +171,7 @@ class FederatedData:
     filled: Mapping[str, int] = dataclasses.field(default_factory=dict)
     feature_means: tuple[float, ...] = ()
     feature_deviations: tuple[float, ...] = ()
+    feature_padding: Padding | None = None
     reader: Callable[[ClientFiles, str], tuple[np.ndarray, np.ndarray]] | None = None
 
     @functools.cached_property

@@ -304,7 +304,7 @@ def _spell(name: str, value: Any) -> str:
 
 @contextlib.contextmanager
 def _keep(contents: Mapping[pathlib.Path, bytes]) -> Iterator[None]:
-    """Writes the files that are not there yet, or have changed; if the block fails, as by a wrong flag, nothing of them is left."""
+    """Writes the files that are not there yet, or have changed; if the block fails, as by a wrong flag, they go."""
     new = {path: content for path, content in contents.items() if not _is_kept(path, content)}
     folders = [folder for path in new for folder in path.parents if not folder.exists()]
     try:

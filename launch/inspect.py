@@ -39,7 +39,7 @@ COMMON = (
     "window",
     "json",
 )  # of its flags, what --help shows
-OF_THE_DATA = {*(field.name for field in dataclasses.fields(DatasetOptions)), "dataset", "standardize"}
+OF_THE_DATA = {*(field.name for field in dataclasses.fields(DatasetOptions)), "dataset", "standardize", "unscaled"}
 
 
 class Request(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
+from datasets.example_format import count_features
 from models.model_names import ModelError
 from models.stateless_dropout import dropout_seed
 from models.task import Task
@@ -24,6 +25,7 @@ _RANDOM = re.compile(
 )
 _PYTHON = re.compile(r"(Eager)?PyFunc(Stateless)?")
 _ROWS = 3
+_MOST_PROBED = 200  # features at a time
 _PROBABILITY_SUM_TOLERANCE = 1e-2  # bfloat16 has three digits
 _ADVICE = "take models.stateless_dropout.StatelessDropout, --augment=crop_flip for images, or leave it out"
 
@@ -99,6 +101,46 @@ def find_slow_batch_norm(model: tf.keras.Model, most: float = 0.95) -> tf.keras.
     kind = tf.keras.layers.BatchNormalization
     layers = (layer for layer in _list_layers(model) if isinstance(layer, kind) and layer.trainable)
     return next((layer for layer in layers if layer.momentum > most), None)
+
+
+def list_mask_values(model: tf.keras.Model) -> tuple[float, ...]:
+    """The different values that Masking layers look for, also those of nested models, in ascending order."""
+    layers = (layer for layer in _list_layers(model) if isinstance(layer, tf.keras.layers.Masking))
+    return tuple(sorted({float(value) for layer in layers for value in np.ravel(layer.mask_value)}))
+
+
+def find_looked_up(model: tf.keras.Model, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The features or channels that a model of float32 inputs makes whole numbers of, as an Embedding does.
+
+    Each is set to 1 beside examples of 0, which shows whose whole numbers change.
+
+    Args:
+      model: as `check_own_model` has found it good.
+      input_shape: of an example, without the batch axis.
+
+    Raises:
+      tf.errors.InvalidArgumentError: an Embedding has no row 1.
+    """
+
+    @tf.function
+    def list_whole_numbers(x):
+        model(x, training=False)
+        casts = [each for each in tf.compat.v1.get_default_graph().get_operations() if each.type == "Cast"]
+        numbers = [each.outputs[0] for each in casts if each.inputs[0].dtype.is_floating]
+        return [each for each in numbers if each.dtype.is_integer and each.shape.rank and each.shape[0] is None]
+
+    function = list_whole_numbers.get_concrete_function(tf.TensorSpec((None, *input_shape), tf.float32))
+    if not function.outputs:
+        return ()
+    number, found = count_features(input_shape), []
+    for start in range(0, number, _MOST_PROBED):
+        places = np.arange(start, min(start + _MOST_PROBED, number))
+        x = np.zeros((1 + len(places), *input_shape), np.float32)
+        x.reshape(len(x), -1, number)[1 + np.arange(len(places)), :, places] = 1
+        for numbers in function(tf.constant(x)):
+            rows = numbers.numpy().reshape(len(x), -1)
+            found += places[(rows[1:] != rows[0]).any(axis=1)].tolist()
+    return tuple(sorted(set(found)))
 
 
 def _list_layers(model: tf.keras.Model) -> list[tf.keras.layers.Layer]:

@@ -3,6 +3,9 @@
 The numbers are constants of the model and no weights, so nothing aggregates, clips or rounds them. While a model trains
 they follow the preprocessing (`ModelSpec.preprocess`), in float32 whatever the layers compute in; in a saved model they
 are its first layers, in a TFLite file its first operators.
+
+A feature that is no measurement has a mean of 0 and a deviation of 1, which changes no bit of it. Steps that fill
+sequences up stay as they are, too, so that a model can mask them.
 """
 
 import dataclasses
@@ -10,6 +13,8 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from datasets.example_format import ASIDE, Padding
+from datasets.example_format import count_features as count_scaled
 from models.model_names import ModelError
 
 LEAST_DEVIATION = 1e-30  # below it, 1 divided by it leaves float32
@@ -23,6 +28,7 @@ class Standardization:
       means: of each of (features,) or (features, 1), or of each channel where the last axis has several; after the
         preprocessing by scale and offset.
       deviations: as many, each at least `LEAST_DEVIATION`; 1 where a feature is constant.
+      padding: the steps of sequences that stay as they are; None scales all.
 
     Raises:
       ModelError: they are not as many, or not such numbers.
@@ -30,6 +36,7 @@ class Standardization:
 
     means: tuple[float, ...]
     deviations: tuple[float, ...]
+    padding: Padding | None = None
 
     def __post_init__(self):
         fits = self.means and len(self.means) == len(self.deviations)
@@ -55,17 +62,38 @@ class Standardization:
     def apply(self, x: tf.Tensor, shape: tuple[int, ...]) -> tf.Tensor:
         """Model inputs, float32 (batch, *shape), to those that the layers get, in any graph."""
         means, factors = self.arrange(shape)
-        return (x - means) * factors
+        scaled = (x - means) * factors
+        return scaled if self.padding is None else keep_padding(x, scaled, self.padding)
 
 
-def count_scaled(shape: tuple[int, ...]) -> int:
-    """How many features or channels are scaled in examples of a shape, without the batch axis."""
-    is_flat = len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
-    return shape[0] if is_flat else shape[-1]
+def keep_padding(x: tf.Tensor, scaled: tf.Tensor, padding: Padding) -> tf.Tensor:
+    """The scaled steps, and those of padding as they were in x.
+
+    Another step that scaling has made equal to the padding, as one of means is to 0, moves aside, so that no model
+    masks it. In any graph, also that of Keras's layers; shapes as in `find_measured`.
+    """
+    is_equal = tf.equal(scaled, padding.value)
+    if len(x.shape) == 3 and x.shape[2] > 1:
+        is_equal = tf.reduce_all(is_equal, axis=2, keepdims=True)
+    return tf.where(find_measured(x, padding), tf.where(is_equal, padding.value + ASIDE, scaled), x)
+
+
+def find_measured(x: tf.Tensor, padding: Padding) -> tf.Tensor:
+    """Which steps are no padding, bool, of a shape that broadcasts with x, (batch, steps, channels) or (batch, steps).
+
+    In any graph, also that of Keras's layers.
+    """
+    differs = tf.not_equal(x, padding.value)
+    if len(x.shape) == 3 and x.shape[2] > 1:
+        differs = tf.reduce_any(differs, axis=2, keepdims=True)
+    if padding.is_anywhere:
+        return differs
+    number = tf.cast(differs, "int32")
+    return tf.minimum(tf.cumsum(number, axis=1), tf.cumsum(number, axis=1, reverse=True)) > 0
 
 
 def put_before(standardization: Standardization, model: tf.keras.Model, shape: tuple[int, ...]) -> tf.keras.Model:
-    """A model of unscaled inputs, float32 (batch, *shape): two layers of Keras's with the constants, then `model`.
+    """A model of unscaled inputs, float32 (batch, *shape): layers of Keras's with the constants, then `model`.
 
     The weights are those of `model`. Two layers, since x * factor - mean * factor would lose the digits of a feature
     whose mean is large beside its deviation.
@@ -75,4 +103,6 @@ def put_before(standardization: Standardization, model: tf.keras.Model, shape: t
     inputs = tf.keras.Input(shape, dtype="float32")
     shifted = rescaling(1.0, (-means).tolist(), name="take_feature_means", dtype="float32")(inputs)
     scaled = rescaling(factors.tolist(), name="divide_by_feature_deviations", dtype="float32")(shifted)
+    if standardization.padding is not None:
+        scaled = keep_padding(inputs, scaled, standardization.padding)
     return tf.keras.Model(inputs, model(scaled))

@@ -106,7 +106,8 @@ def convert_model(
     content = _convert(module, ("serving_default",), export_format, label, converter, arrays, io)
     if source.standardization is None:
         return content
-    return put_standardization_first(content, *source.standardization.arrange(source.model_input_shape))
+    means, factors = source.standardization.arrange(source.model_input_shape)
+    return put_standardization_first(content, means, factors, source.standardization.padding)
 
 
 def debug_quantization(

@@ -1,13 +1,22 @@
 """What is measured of a sample: classes, features, examples that are there twice."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from datasets.client_source import TEST, TRAIN
 from datasets.inspection.sample import Sample
+from datasets.layouts import AUTO
+from datasets.unscaled import (
+    StepCounts,
+    Unscaled,
+    describe_padding,
+    explain_place,
+    find_padding,
+    find_unscaled,
+)
 
 CHUNK = 2**20
 
@@ -67,6 +76,8 @@ class Measures:
       features: of each feature or channel; () for tokens.
       largest_token: of tokens; None for numbers.
       repeats: examples that are there twice.
+      unscaled: why a scaling of features leaves one as it is, by its name, see `datasets.unscaled.explain_place`.
+      padding: the steps that a scaling leaves as they are, in words; "" if there are none. The ranges are without them.
       num_uniform: examples whose numbers are all the same, such as a black image; 0 of examples of a single number.
     """
 
@@ -77,22 +88,30 @@ class Measures:
     largest_token: int | None
     repeats: Repeats
     num_uniform: int
+    unscaled: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    padding: str = ""
 
 
-def measure(sample: Sample) -> Measures:
-    """The measures of a sample."""
+def measure(sample: Sample, unscaled: str = AUTO) -> Measures:
+    """The measures of a sample; `unscaled` is what `--unscaled` says."""
     labels, example_format = sample.format.labels, sample.format
     takes_tokens = example_format.takes_tokens
     rows = sample.x.reshape(len(sample.x), -1)
     is_number = labels.task == "regression"
+    kept, counts, names = Unscaled(), StepCounts(), []
+    if not takes_tokens:
+        names = name_features(sample)
+        kept, counts = find_unscaled(unscaled, example_format, lambda: [sample.x])
     return Measures(
         _count_classes(sample) if labels.is_by_class else None,
         find_majority(sample) if labels.is_by_class else None,
         _describe_range("labels", sample.y.reshape(-1).astype(np.float64)) if is_number else None,
-        () if takes_tokens else measure_features(sample),
+        () if takes_tokens else measure_features(sample, kept),
         int(sample.x.max()) if takes_tokens else None,
         find_repeats(sample),
         int((rows == rows[:, :1]).all(axis=1).sum()) if rows.shape[1] > 1 else 0,
+        {name: explain_place(example_format, i) for i, name in enumerate(names) if i in kept.places},
+        describe_padding(kept.padding, counts) if kept.padding and any(counts[:2]) else "",
     )
 
 
@@ -122,9 +141,16 @@ def name_features(sample: Sample) -> list[str]:
     return list(sample.format.feature_names) or [f"{noun} {place}" for place in range(width)]
 
 
-def measure_features(sample: Sample) -> tuple[FeatureRange, ...]:
-    """The range of each feature or channel, over all examples of the sample."""
-    return tuple(_describe_range(name, sample.take_column(place)) for place, name in enumerate(name_features(sample)))
+def measure_features(sample: Sample, kept: Unscaled) -> tuple[FeatureRange, ...]:
+    """The range of each feature or channel, over all examples of the sample, without padding."""
+    ranges, is_measured = [], None
+    if kept.padding is not None:
+        is_measured = ~find_padding(sample.x, kept.padding).reshape(-1)
+    for place, name in enumerate(name_features(sample)):
+        values = sample.take_column(place)
+        values = values if is_measured is None or not is_measured.any() else values[is_measured]
+        ranges.append(_describe_range(name, values))
+    return tuple(ranges)
 
 
 def _describe_range(name: str, values: np.ndarray) -> FeatureRange:

@@ -117,9 +117,17 @@ def _cut(source: ClientSource, store: ExampleStore, options: DatasetOptions, pat
     examples, rows, num_features = WindowedExamples(store, windows, length), source.format, store.x.shape[1]
     # Of one channel a name would be taken for that of one of so many features.
     names = rows.feature_names if num_features > 1 else ()
+    example_format = dataclasses.replace(
+        rows,
+        input_shape=(length, num_features),
+        are_features=False,
+        feature_names=names,
+        categories=rows.categories if num_features > 1 else tuple(range(length)) * bool(rows.categories),
+        has_whole_steps=True,  # a client with too few rows has no window
+    )
     return dataclasses.replace(
         source,
-        format=dataclasses.replace(rows, input_shape=(length, num_features), are_features=False, feature_names=names),
+        format=example_format,
         num_examples=examples.num_examples,
         read=examples.read,
         digest=compute_source_digest((), [source.digest, length, step]),

@@ -84,6 +84,9 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
             takes_tokens=layout == TOKENS,
             are_features=not roles.block or layout == FEATURES,
             feature_names=tuple(name for feature in features for name in feature.names),
+            categories=tuple(
+                place for place, is_one in enumerate(bool(f.categories) for f in features for _ in f.names) if is_one
+            ),
         ),
         has_clients=bool(roles.client) or table.has_clients,
         is_ordered_by_time=bool(roles.time),

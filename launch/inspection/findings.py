@@ -13,7 +13,7 @@ from datasets.data_notes import STANDARDIZE
 from datasets.inspection.measures import Measures, measure
 from datasets.inspection.sample import Sample, draw_sample
 from datasets.inspection.suspicions import find_suspicions
-from datasets.layouts import describe_examples
+from datasets.layouts import AUTO, describe_examples
 from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
 
 PROGRAM = "python -m launch.train --algo=fedavg"
@@ -66,7 +66,7 @@ def inspect_data(
       DatasetError: a client cannot be read.
     """
     sample = draw_sample(data, seed)
-    measures = measure(sample)
+    measures = measure(sample, given.get("unscaled", AUTO))
     is_scaled = given.get("standardize", "none") != "none"
     suspicions = tuple(find_suspicions(sample, measures, scale, is_scaled, data.notes))
     if isinstance(data, ArrayDataset):
@@ -134,6 +134,8 @@ def describe(findings: Findings) -> dict[str, Any]:
         **({"labels": measures.labels._asdict()} if measures.labels is not None else {}),
         **({"largest_token": measures.largest_token} if measures.largest_token is not None else {}),
         "features": [each._asdict() for each in measures.features],
+        "unscaled": dict(measures.unscaled),
+        "padding": measures.padding,
         "twice": {
             "in_train": measures.repeats.in_train,
             "with_other_labels": measures.repeats.with_other_labels,

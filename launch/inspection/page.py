@@ -6,6 +6,7 @@ import numpy as np
 
 from datasets.client_source import TEST, TRAIN, VALIDATION
 from datasets.inspection.measures import FeatureRange
+from datasets.unscaled import name_some
 from launch.inspection.findings import Findings
 from launch.runs.shown_text import align_columns, describe_filled, escape_hidden
 
@@ -117,6 +118,20 @@ def _list_features(findings: Findings) -> Iterator[str]:
     if rest := features[MOST_FEATURES:]:
         deviations = [each.deviation for each in rest]
         yield f"{INDENT}and {len(rest):,} more, with deviations from {min(deviations):.3g} to {max(deviations):.3g}"
+
+    yield from _list_scaled(findings)
+
+
+def _list_scaled(findings: Findings) -> Iterator[str]:
+    """What `--standardize` would scale, and what it would leave as it is."""
+    measures, title = findings.measures, "features" if findings.sample.is_flat else "channels"
+    kept = [f"{_shorten(name)} ({reason})" for name, reason in measures.unscaled.items()]
+    scaled = [_shorten(each.name) for each in measures.features if each.name not in measures.unscaled]
+    names = name_some(scaled) if kept and scaled else ("all" if scaled else "none")
+    rest = f"; not {name_some(kept)}" if kept else ""
+    yield _line("scaled", f"with --standardize, {len(scaled):,} of {len(measures.features):,} {title}: {names}{rest}")
+    if measures.padding:
+        yield _line("padding", measures.padding)
 
 
 def _show_range(feature: FeatureRange) -> tuple[str, ...]:

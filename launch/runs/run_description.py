@@ -24,7 +24,7 @@ from launch.runs.columns import (
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
-from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS
+from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS, FEATURE_PADDING
 from launch.runs.tables import write_json
 from launch.settings.module_sums import list_changed, sum_run_modules
 from launch.settings.resuming import ASKED_ONCE
@@ -45,6 +45,8 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
     devices = {DEVICES: data.profiles.digest} if data.profiles.digest else {}
     scaling = {FEATURE_MEANS: list(data.feature_means), FEATURE_DEVIATIONS: list(data.feature_deviations)}
     scaling = scaling if data.feature_means else {}
+    if data.feature_padding is not None:
+        scaling[FEATURE_PADDING] = data.feature_padding._asdict()
     return {
         "dataset": data.dataset,
         DIGEST: data.digest,

@@ -1,16 +1,17 @@
 """What `config.json` says of a run's data, checked when it is read: the file may be damaged, or somebody else's."""
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from datasets.errors import DatasetError
-from datasets.example_format import KIND, TASK, ExampleFormat, read_example_format
+from datasets.example_format import CATEGORIES, KIND, TASK, ExampleFormat, Padding, read_example_format
 from launch.runs.columns import ARRAYS_DIGEST, DEVICES, DIGEST, FILLED, NOTES, READING, SOURCE_DIGEST
 from launch.runs.errors import RunFolderError
 
 # Only where a model scales its features.
 FEATURE_MEANS, FEATURE_DEVIATIONS = "feature_means", "feature_deviations"
+FEATURE_PADDING = "feature_padding"  # only where steps of sequences stay as they are meanwhile
 NEEDED = ("input_shape", "input_dtype", "scale", "offset", "class_names")
 MAX_VALUES = 10**9  # in one example
 MAX_OUTPUTS = 10**7
@@ -61,6 +62,20 @@ def _are_counts(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_count, value.values()))
 
 
+def _are_places(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MAX_VALUES and all(map(_is_count, value))
+
+
+def _is_padding(value: Any) -> bool:
+    names = set(Padding._fields)
+    return (
+        isinstance(value, dict)
+        and set(value) == names
+        and _is_number(value["value"])
+        and isinstance(value["is_anywhere"], bool)
+    )
+
+
 def _is_task(value: Any) -> bool:
     if not isinstance(value, dict) or set(value) != {KIND, *_LABEL_CHECKS}:
         return False
@@ -86,11 +101,15 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "class_names": (_are_names, "a list of different names"),
     TASK: (_is_task, "a task and what its labels are"),
     "feature_range": (_is_range, "two finite numbers, or null"),
-    **dict.fromkeys(("takes_tokens", "are_features"), (lambda value: isinstance(value, bool), "true or false")),
+    **dict.fromkeys(
+        ("takes_tokens", "are_features", "has_whole_steps"), (lambda value: isinstance(value, bool), "true or false")
+    ),
+    CATEGORIES: (_are_places, "a list of places from 0"),
     **dict.fromkeys(("feature_names", "feature_units"), (_are_texts, "a list of texts")),
     FEATURE_MEANS: (_are_numbers, "a list of finite numbers"),
     FEATURE_DEVIATIONS: (_are_deviations, "a list of numbers above 0"),
     FILLED: (_are_counts, "whole numbers by column"),
+    FEATURE_PADDING: (_is_padding, "a number, and whether it is anywhere"),
     "archetypes": (lambda value: isinstance(value, dict), "an object"),
     **dict.fromkeys(("label_counts", NOTES), (lambda value: isinstance(value, list), "a list")),
 }
@@ -124,3 +143,20 @@ def read_data_section(data: Any, path: Any) -> ExampleFormat:
         return read_example_format(data)
     except DatasetError as error:  # the values do not fit each other
         raise RunFolderError(f"{path}: damaged, its data has {error}; restore it") from None
+
+
+class Scaling(NamedTuple):
+    """What a model takes from its features and divides them by, and the steps that stay as they are."""
+
+    means: tuple[float, ...]
+    deviations: tuple[float, ...]
+    padding: Padding | None
+
+
+def read_scaling(data: Mapping[str, Any]) -> Scaling | None:
+    """What a data section, as `read_data_section` found it right, says of that; None if nothing is scaled."""
+    if not data.get(FEATURE_MEANS):
+        return None
+    stored = data.get(FEATURE_PADDING)
+    padding = None if stored is None else Padding(**stored)
+    return Scaling(tuple(data[FEATURE_MEANS]), tuple(data[FEATURE_DEVIATIONS]), padding)

@@ -9,6 +9,7 @@ from datasets.catalog import DATASET_NAMES
 from datasets.dataset import CatalogOptions, DatasetOptions, OwnDataOptions
 from datasets.layouts import AUTO
 from datasets.options import is_users_own
+from datasets.unscaled_flag import NOTHING
 from models.task_kinds import LOSSES
 from tff_algos.settings.config_fields import Needs, needs_value, setting
 
@@ -51,6 +52,13 @@ class OwnDataFlags(OwnDataOptions):
         NONE,
         "Scales features. federated: by the mean and deviation over all clients; client: each client by its own.",
         choices=STANDARDIZATIONS,
+    )
+    unscaled: str = setting(
+        AUTO,
+        "What is not scaled. auto: categories, columns of 0 and 1, and padding, which is the value of the model's "
+        "Masking layer, else 0; a number: with padding of that value; categories: no padding; nothing: all is scaled.",
+        needs=Needs("standardize", lambda value: value != NONE, f"--standardize={FEDERATED} or {CLIENT}"),
+        of_old_runs=NOTHING,
     )
     loss: str = setting(
         AUTO,

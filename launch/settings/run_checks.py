@@ -8,6 +8,7 @@ from datasets.catalog import DATASET_NAMES, check_dataset_name
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO, BYTES, NO_SCALE, SCALE_FORM, parse_factor
 from datasets.options import FILES, NPZ
+from datasets.unscaled_flag import FORM, is_unscaled
 from launch.settings.data_flags import CLIENT, FEDERATED
 from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, OFF, ON, RAY_CLIENT, RAY_PLACES, TFF
 from launch.settings.suggestions import suggest_value
@@ -112,6 +113,8 @@ def _check_standardization(config: Any) -> None:
         raise ConfigError("standardize", FEDERATED, expected)
     if config.standardize == CLIENT and config.partition != "natural":
         raise ConfigError("standardize", CLIENT, "--partition=natural, whose clients have examples of their own")
+    if not is_unscaled(config.unscaled):
+        raise ConfigError("unscaled", config.unscaled, FORM)
 
 
 def _check_scale(scale: str) -> None:

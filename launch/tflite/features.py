@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.example_format import ExampleFormat, Preprocessing
+from datasets.example_format import CATEGORIES, ExampleFormat, Preprocessing
 from datasets.federated_data import FederatedData
 from launch.runs.shown_text import escape_hidden
 from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS
@@ -28,8 +28,9 @@ class Feature(NamedTuple):
       lowest: of the sample.
       highest: of the sample.
       is_whole: whether the sample has whole numbers only.
-      mean: what the model subtracts, as if from the stored number; None if it does not standardise.
+      mean: what the model subtracts, as if from the stored number; None if it does not standardise the feature.
       deviation: what it then divides by, likewise.
+      is_category: True of the index of a category, or of 1 for one category and 0 for others; else None.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Feature(NamedTuple):
     is_whole: bool
     mean: float | None = None
     deviation: float | None = None
+    is_category: bool | None = None
 
 
 def choose_sample(labels: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
@@ -58,11 +60,9 @@ def choose_sample(labels: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
 
 def name_form(example_format: ExampleFormat) -> str:
     """TABLE of examples that are features, SERIES of steps with channels, or NEITHER."""
-    shape = example_format.input_shape
-    if example_format.takes_tokens or len(shape) > 2:
+    if example_format.takes_tokens or len(example_format.input_shape) > 2:
         return NEITHER
-    are_columns = shape[1:] == (1,) and (example_format.are_features or example_format.feature_names)
-    return TABLE if len(shape) == 1 or are_columns else SERIES
+    return SERIES if example_format.is_series else TABLE
 
 
 def describe_features(data: FederatedData, section: Mapping[str, Any]) -> list[Feature]:
@@ -83,9 +83,11 @@ def describe_features(data: FederatedData, section: Mapping[str, Any]) -> list[F
     ranges = zip(columns.min(axis=0), columns.max(axis=0), strict=True)
     are_whole = (columns == np.rint(columns)).all(axis=0)
     scaling = zip(*_read_scaling(section, number, example_format.preprocessing), strict=True)
+    are_categories = [place in example_format.categories or None for place in range(number)]
+    rows = zip(names, units, ranges, are_whole, scaling, are_categories, strict=True)
     return [
-        Feature(name, unit, float(low), float(high), bool(is_whole), *scaled)
-        for name, unit, (low, high), is_whole, scaled in zip(names, units, ranges, are_whole, scaling, strict=True)
+        Feature(name, unit, float(low), float(high), bool(is_whole), *scaled, is_category)
+        for name, unit, (low, high), is_whole, scaled, is_category in rows
     ]
 
 
@@ -101,7 +103,12 @@ def _read_scaling(
         if not isinstance(values, list) or len(values) != number or not all(map(_is_number, values)):
             return [None] * number, [None] * number
     scale, offset = preprocessing.scale, preprocessing.offset
-    return [(mean - offset) / scale for mean in means], [deviation / scale for deviation in deviations]
+    # What stays as it is, in runs that leave anything so, has 0 and 1.
+    is_left = [CATEGORIES in section and pair == (0, 1) for pair in zip(means, deviations, strict=True)]
+    return (
+        [None if left else (mean - offset) / scale for mean, left in zip(means, is_left, strict=True)],
+        [None if left else deviation / scale for deviation, left in zip(deviations, is_left, strict=True)],
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -118,7 +125,8 @@ def describe_in_words(facts: Sequence[Mapping[str, Any]]) -> str:
     texts = []
     for fact in facts[:MOST_DESCRIBED]:
         unit = f" [{fact['unit']}]" if fact["unit"] else ""
-        text = f"{fact['name']}{unit} {fact['lowest']:.6g} to {fact['highest']:.6g}"
+        category = " (category)" if fact.get("is_category") else ""
+        text = f"{fact['name']}{unit}{category} {fact['lowest']:.6g} to {fact['highest']:.6g}"
         if "mean" in fact:
             text += f", mean {fact['mean']:.6g}, deviation {fact['deviation']:.6g}"
         texts.append(escape_hidden(text))

@@ -94,7 +94,7 @@ def _describe_input(data: FederatedData, features: Sequence[Feature], has_channe
     names = ("feature",) if len(example_format.input_shape) == 1 or not has_channel_axis else ("feature", "channel")
     standardised = (
         " The model itself subtracts the mean of each and divides by its deviation; an app does not."
-        if features[0].mean is not None
+        if any(feature.mean is not None for feature in features)
         else ""
     )
     kind = "Features" if form == TABLE else "Channels of each step"

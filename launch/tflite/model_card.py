@@ -14,9 +14,11 @@ import numpy as np
 from datasets.catalog import find_dataset
 from datasets.federated_data import FederatedData
 from datasets.label_format import NEXT_TOKEN
+from datasets.standardized_clients import READING as SCALED_BY_CLIENTS
 from datasets.terms import UNKNOWN, Terms
 from files.writing import write_text
-from launch.runs.columns import FILLED
+from launch.runs.columns import FILLED, READING
+from launch.runs.stored_data import FEATURE_PADDING
 from launch.runs.tables import format_json
 from launch.runs.task_columns import KIND, TASK, TaskColumns
 from launch.settings.data_flags import CLIENT, FEDERATED
@@ -68,7 +70,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         **({FILLED: dict(data.filled)} if data.filled else {}),
         **({VOCABULARY: list(example_format.class_names)} if has_tokens and example_format.class_names else {}),
         "data_set": {"name": data.dataset, **terms._asdict()},
-        **_describe_scaling(run.config),
+        **_describe_scaling(run.config, run.data),
         "may_be_sold": sold,
         "must_not_be_used_for": [*terms.not_for, NOT_FOR, unlike],
         "training": {
@@ -83,10 +85,16 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
     }
 
 
-def _describe_scaling(config: RunConfig) -> dict[str, str]:
-    """Who scales the features, if anybody."""
-    by_whom = {FEDERATED: SCALED_BY_FILE, CLIENT: SCALED_BY_PHONE}.get(config.standardize)
-    return {} if by_whom is None else {"input": by_whom}
+def _describe_scaling(config: RunConfig, section: Mapping[str, Any]) -> dict[str, str]:
+    """Who scales the features, if anybody, and which steps of sequences nobody scales."""
+    if config.standardize == FEDERATED:
+        padding = section.get(FEATURE_PADDING)
+        rest = f" Steps that hold nothing but {padding['value']:g} are padding, which it leaves so." if padding else ""
+        return {"input": SCALED_BY_FILE + rest}
+    if config.standardize == CLIENT:
+        _, _, kept = str(section.get(READING, "")).partition(f"{SCALED_BY_CLIENTS}; ")
+        return {"input": f"{SCALED_BY_PHONE} Of the clients of the run: {kept}." if kept else SCALED_BY_PHONE}
+    return {}
 
 
 def _describe_task(data: FederatedData, task: TaskColumns) -> str:

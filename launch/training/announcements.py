@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datasets.catalog import find_dataset
+from datasets.example_format import count_features
 from datasets.federated_data import FederatedData
 from launch.progress import format_duration, say
 from launch.runs.columns import (
@@ -200,13 +201,18 @@ def say_if_diverged(config: RunConfig, metrics: RoundTable, data: FederatedData)
 
 
 def find_largest_input(data: FederatedData) -> float:
-    """The largest size of a number that the model gets, over the train examples of the first client that has any."""
+    """The largest size of a measurement that the model gets, over the train examples of the first client that has any.
+
+    Indices of categories are none, whose size no scaling changes.
+    """
     if data.format.takes_tokens:
         return 0.0
     client = next(client for client in data.clients if client.num_train)
     x, _ = data.read_split(client, "train")
-    preprocessing = data.format.preprocessing
-    return float(np.abs(x.astype(np.float64) * preprocessing.scale + preprocessing.offset).max())
+    preprocessing, shape = data.format.preprocessing, data.format.input_shape
+    sizes = np.abs(x.astype(np.float64) * preprocessing.scale + preprocessing.offset)
+    columns = sizes.reshape(-1, count_features(shape))
+    return float(np.delete(columns, data.format.categories, axis=1).max(initial=0.0))
 
 
 def say_if_nothing_was_learned(metrics: RoundTable, test_y: np.ndarray, has_notes: bool = False) -> None:

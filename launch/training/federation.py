@@ -54,7 +54,7 @@ def _load(config: RunConfig) -> FederatedData:
     arrays, settings = open_data(config)
     source_digests = _identify_source(config, arrays)
     if config.standardize == CLIENT:
-        arrays = standardize_clients(arrays)
+        arrays = standardize_clients(arrays, config.unscaled)
     client_dir = config.client_dir or default_client_dir()
     data = build_federated_data(arrays, settings, client_dir, config.new_clients, config.most_test_examples)
     if is_users_own(config.dataset) and not is_random(config):

@@ -34,7 +34,7 @@ from launch.runs.columns import (
 from launch.runs.errors import RunFolderError
 from launch.runs.file_names import decode_names
 from launch.runs.run_folder import keep_inside
-from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS, read_data_section
+from launch.runs.stored_data import read_data_section, read_scaling
 from launch.runs.tables import MAX_JSON, iterate_records, open_text
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
@@ -101,12 +101,12 @@ class FinishedRun(NamedTuple):
         Raises:
           ModelError: the model cannot be built any more.
         """
-        from models.standardization import Standardization
-
         config = dataclasses.replace(self.config, precision=precision) if precision else self.config
         spec = build_spec(config, self.format, to_train=False)
-        if means := self.data.get(FEATURE_MEANS):
-            spec = spec.with_standardization(Standardization(tuple(means), tuple(self.data[FEATURE_DEVIATIONS])))
+        if scaling := read_scaling(self.data):
+            from models.standardization import Standardization
+
+            spec = spec.with_standardization(Standardization(*scaling))
         is_float = spec.quantization is not None and self.rounds < self.config.qat_start_round
         return spec.quantization.float_spec if is_float else spec
 

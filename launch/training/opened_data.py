@@ -55,7 +55,7 @@ def identify_data(config: RunConfig) -> dict[str, str]:
     if not (is_random(config) or row.find(config.data_dir or None).found):
         return {}
     arrays, settings = open_data(config)
-    arrays = standardize_clients(arrays) if config.standardize == CLIENT else arrays
+    arrays = standardize_clients(arrays, config.unscaled) if config.standardize == CLIENT else arrays
     found = {DIGEST: identify_federated_data(arrays, settings)}
     if config.device_profiles:
         found[DEVICES] = load_device_profiles(config.device_profiles, 1, config.seed).digest

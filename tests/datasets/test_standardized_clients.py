@@ -7,7 +7,7 @@ from small_formats import format_of
 from datasets.arrays import make_array_dataset
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat, Preprocessing
+from datasets.example_format import ExampleFormat, Padding, Preprocessing
 from datasets.standardized_clients import measure_features, standardize_clients
 
 # Client 2 has 1 and 3, so a mean of 2 and a deviation of 1, and the constant 5; client 10 has 10 and 30, and 1e6 and 2.
@@ -73,3 +73,49 @@ def test_channels_are_measured_over_steps_and_pixels():
 def test_where_it_makes_no_sense(make, said):
     with pytest.raises(DatasetError, match=said):
         standardize_clients(make())
+
+
+def make_clients(parts, **fields):
+    """A source of clients with the same train and test examples."""
+    x = [np.asarray(part, np.float32) for part in parts]
+    counts = np.array([len(part) for part in x])
+    return ClientSource(
+        "mine",
+        ExampleFormat(x[0].shape[1:], "float32", ("a", "b"), **fields),
+        tuple(f"c{i}" for i in range(len(x))),
+        {"train": counts, "test": counts},
+        lambda client, split: (x[client], np.zeros(len(x[client]), np.int32)),
+        "d" * 64,
+    )
+
+
+def test_padding_stays_and_is_in_no_mean():
+    """Client 0 measures 4 and 8, before and after zeros: mean 6, deviation 2. Client 1 has nothing but padding."""
+    two = make_clients([[[[0, 0], [4, 1], [0, 0]], [[8, 3], [0, 0], [0, 0]]], [[[0, 0]] * 3]])
+    scaled = standardize_clients(two)
+    assert scaled.read(0, "test")[0].tolist() == [[[0, 0], [-1, -1], [0, 0]], [[1, 1], [0, 0], [0, 0]]]
+    assert scaled.read(1, "train")[0].tolist() == [[[0, 0]] * 3]
+    assert "77.8 % of the steps hold nothing but 0" in scaled.reading
+    assert scaled.digest != standardize_clients(two, "nothing").digest
+
+
+def test_a_step_that_becomes_0_beside_padding_moves_aside():
+    scaled = standardize_clients(make_clients([[[[5, 5], [0, 0]], [[5, 5], [0, 0]]]]))
+    assert scaled.read(0, "train")[0].tolist() == [[[2**-6] * 2, [0, 0]]] * 2
+
+
+def test_all_clients_leave_the_same_features():
+    """Client 0 has only 0 and 1 in feature 0, which others measure; feature 1 is a switch of all, 2 a category."""
+    parts = [[[0, 1, 7], [1, 0, 9]], [[4, 1, 7], [8, 1, 3]]]
+    scaled = standardize_clients(make_clients(parts, categories=(2,)))
+    assert scaled.read(0, "train")[0].tolist() == [[-1, 1, 7], [1, 0, 9]]
+    assert scaled.read(1, "train")[0].tolist() == [[-1, 1, 7], [1, 1, 3]]
+    assert scaled.reading.endswith("but not feature 1 (0 or 1), feature 2 (category)")
+    everything = standardize_clients(make_clients(parts, categories=(2,)), "nothing")
+    assert everything.read(0, "train")[0].tolist() == [[-1, 1, -1], [1, -1, 1]]
+
+
+def test_padding_is_not_measured():
+    x = np.array([[[4.0], [-1.0]], [[8.0], [6.0]]])
+    means, deviations = measure_features(x, Padding(-1.0, True))
+    assert means[:, 0].tolist() == [6, 6] and deviations[:, 0].tolist() == [2, 1]

@@ -68,6 +68,27 @@ def test_a_column_of_texts_may_name_clients_and_what_was_filled_is_not_called_mi
     assert "column ward" not in capsys.readouterr().out
 
 
+def test_what_a_scaling_would_leave_alone(tmp_path, capsys):
+    lines = ["age,city,smoker,label", *(f"{30 + row % 7},c{row % 150},{row % 2},{row % 3}" for row in range(300))]
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(lines) + "\n")
+    assert inspect.main([str(path), "--categories=index", f"--json={tmp_path / 'found.json'}"]) == 0
+    printed = capsys.readouterr().out
+    said = "scaled    with --standardize, 1 of 3 features: age; not city (category), smoker (0 or 1)"
+    assert said in printed and "indices of categories up to 149 (city)" in printed
+    assert "--standardize=" not in printed.partition("train     ")[2]
+    assert json.loads((tmp_path / "found.json").read_text())["unscaled"] == {"city": "category", "smoker": "0 or 1"}
+    x = np.full((40, 4, 2), 1000.0)
+    x[:, 1:] = 0
+    np.savez(tmp_path / "steps.npz", x=x + (x > 0) * np.arange(40)[:, None, None], y=np.arange(40) % 2)
+    assert inspect.main([str(tmp_path / "steps.npz")]) == 0
+    printed = capsys.readouterr().out
+    assert "padding   75.0 % of the steps hold nothing but 0" in printed and "give --unscaled=categories" in printed
+    assert "has a mean of 1.02e+03 and a deviation of 11.5" in printed and "--standardize=federated" in printed
+    assert inspect.main([str(tmp_path / "steps.npz"), "--standardize=federated", "--unscaled=categories"]) == 0
+    assert "padding " not in capsys.readouterr().out
+
+
 def test_a_data_set_of_the_catalog(capsys):
     assert inspect.main(["--dataset=digits"]) == 0
     lines = capsys.readouterr().out.splitlines()

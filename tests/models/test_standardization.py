@@ -1,10 +1,13 @@
 """The scaling of features inside a model: its arithmetic, saved models, and files of every format."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from small_formats import make_spec
 
+from datasets.example_format import ASIDE, Padding
 from launch.tflite.exported_file import ExportedFile
 from models.model_names import ModelError
 from models.on_device_training import build_training_module
@@ -157,3 +160,67 @@ def test_a_training_module_scales_too():
     y = np.array([0, 2], np.int32)
     loss = tf.keras.losses.sparse_categorical_crossentropy(y, expected, from_logits=True).numpy().mean()
     assert float(module.train(x, y, 0.0)["loss"]) == pytest.approx(loss, rel=1e-4)
+
+
+PADDED = [  # shape, padding, raw steps, what the model gets of them with a mean of 4 and a deviation of 2
+    ((5, 1), Padding(0.0, False), [[0], [6], [0], [8], [0]], [[0], [1], [-2], [2], [0]]),
+    ((5, 1), Padding(0.0, True), [[0], [6], [0], [8], [0]], [[0], [1], [0], [2], [0]]),
+    ((3, 2), Padding(0.0, True), [[0, 8], [0, 0], [6, 4]], [[-2, 2], [0, 0], [1, 0]]),
+    ((3, 2), Padding(-1.0, True), [[-1, -1], [-1, 6], [2, 2]], [[-1, -1], [-2.5, 1], [ASIDE - 1] * 2]),
+    ((3, 2), Padding(0.0, False), [[0, 0], [4, 4], [0, 0]], [[0, 0], [ASIDE] * 2, [0, 0]]),
+]
+
+
+class CountSteps(tf.keras.layers.Layer):
+    def call(self, x, mask=None):
+        return tf.reduce_sum(tf.cast(mask, tf.float32), axis=1, keepdims=True)
+
+
+def build_masking_spec(shape, padding):
+    """A model that puts out how many steps are not masked, and one more."""
+
+    def build():
+        inputs = tf.keras.Input(shape)
+        counts = CountSteps()(tf.keras.layers.Masking(padding.value)(inputs))
+        return tf.keras.Model(inputs, tf.keras.layers.Dense(2, "linear", True, "ones", "ones")(counts))
+
+    spec = dataclasses.replace(make_spec("auto", shape), build=build)
+    number = count_scaled(shape)
+    return spec.with_standardization(Standardization((4.0,) * number, (2.0,) * number, padding))
+
+
+@pytest.mark.parametrize(("shape", "padding", "raw", "expected"), PADDED)
+def test_padding_stays_in_every_graph(shape, padding, raw, expected):
+    x, spec = np.array([raw], np.float32), build_masking_spec(shape, padding)
+    np.testing.assert_array_equal(spec.preprocess(x)[0], expected)
+    flat = spec.standardization.apply(x[..., 0], shape[:1]) if shape[1] == 1 else spec.preprocess(x)[..., 0]
+    np.testing.assert_array_equal(flat[0], np.array(expected)[:, 0])
+    whole, inside = spec.build_whole()
+    number = 1 + (np.array(expected) != padding.value).any(axis=1).sum()
+    assert whole(x).numpy().tolist() == [[number] * 2] == inside(spec.preprocess(x)).numpy().tolist()
+
+
+@pytest.mark.parametrize(("export_format", "case"), [("float32", 0), ("float32", 3), ("int8", 2)])
+def test_padding_stays_in_files(export_format, case):
+    shape, padding, raw, expected = PADDED[case]
+    x, spec = np.array([raw], np.float32), build_masking_spec(shape, padding)
+    file = ExportedFile(convert_model(spec, tuple(spec.build().get_weights()), export_format, representative=x))
+    number = 1 + (np.array(expected) != padding.value).any(axis=1).sum()
+    np.testing.assert_allclose(file.compute_outputs(x), [[number] * 2], atol=0.1)
+
+
+def test_a_saved_model_with_padding_opens_anywhere(tmp_path):
+    spec = dataclasses.replace(make_spec("auto", (5, 1)), build=lambda: tf.keras.Sequential(
+        [tf.keras.Input((5, 1)), tf.keras.layers.Flatten(), tf.keras.layers.Dense(3)]
+    )).with_standardization(Standardization((4.0,) * 5, (2.0,) * 5, Padding(0.0, False)))  # fmt: skip
+    x, weights = np.array([PADDED[0][2]], np.float32), draw_weights(spec)
+    save_model(spec, weights, tmp_path)
+    opened = tf.keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(opened(x), compute_outputs(spec, weights, x), atol=1e-6)
+    assert all(map(np.array_equal, weights, load_weights(spec, tmp_path)))
+
+
+def test_what_is_no_measurement_keeps_every_bit():
+    spec = build_spec((3,), Standardization((0.0, 2.0, 0.0), (1.0, 2.0, 1.0)))
+    x = np.array([[4999.0, 4.0, 0.1], [-0.0, 2.0, 3e38]], np.float32)
+    np.testing.assert_array_equal(spec.preprocess(x), [[4999.0, 1.0, np.float32(0.1)], [0.0, 0.0, np.float32(3e38)]])

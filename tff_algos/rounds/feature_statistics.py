@@ -1,7 +1,8 @@
 """Means and deviations of features over all clients' train examples, as federated sums. No paper's: plain statistics.
 
 Each client returns (count, sum, sum of squares) of its values, shifted by an origin that the server broadcasts, in
-float64, and the server gets nothing but the sums over the clients. This happens twice. The first time the origin is 0,
+float64, and the server gets nothing but the sums over the clients. Steps that fill sequences up are in none of them.
+This happens twice. The first time the origin is 0,
 which gives the means. The second time it is the means, so that squares are of deviations alone: a feature at 1e6 with
 a deviation of 1 keeps all its digits, which E[x^2] - E[x]^2 would lose.
 
@@ -17,7 +18,7 @@ import tensorflow_federated as tff
 
 from datasets.federated_data import ClientFiles, FederatedData
 from models.model_spec import ModelSpec
-from models.standardization import LEAST_DEVIATION, count_scaled
+from models.standardization import LEAST_DEVIATION, Padding, count_scaled, find_measured
 from tff_algos.client.client_data import read_split
 from tff_algos.late_computation import LateComputation
 from tff_algos.seeds import derive_generator
@@ -28,10 +29,18 @@ _ROUNDING = 2.0**-50  # of a mean: deviations below this share of it are roundin
 
 
 class FeatureStatistics(NamedTuple):
-    """Of each feature or channel, float64, and how many clients were asked. No deviation is 0: a constant has 1."""
+    """Of each feature or channel, and how many clients were asked.
+
+    Attributes:
+      means: float64, (features,); 0 where there is no value but padding.
+      deviations: alike. None is 0: a constant has 1.
+      no_switches: values that are stored as neither 0 nor 1, alike.
+      num_clients: how many were asked.
+    """
 
     means: np.ndarray
     deviations: np.ndarray
+    no_switches: np.ndarray
     num_clients: int
 
 
@@ -44,28 +53,50 @@ def choose_clients(clients: FederatedData, seed: int) -> list[ClientFiles]:
     return [members[index] for index in sorted(chosen.tolist())]
 
 
-def compute_feature_statistics(model_spec: ModelSpec, clients: FederatedData, seed: int) -> FeatureStatistics:
-    """The statistics of the model's inputs before they are standardized; needs a TFF context."""
+def compute_feature_statistics(
+    model_spec: ModelSpec, clients: FederatedData, seed: int, padding: Padding | None = None
+) -> FeatureStatistics:
+    """The statistics of the model's inputs before they are standardized; needs a TFF context.
+
+    Args:
+      model_spec: of the model.
+      clients: whose train examples are measured.
+      seed: draws the clients that are asked.
+      padding: the steps that do not count.
+    """
     chosen = choose_clients(clients, seed)
-    add_up = LateComputation(_build_sums, model_spec.with_standardization(None))
+    add_up = LateComputation(_build_sums, model_spec.with_standardization(None), padding)
     paths = [client.path for client in chosen]
-    means = np.zeros(count_scaled(model_spec.model_input_shape))
-    means, _ = divide_moments(*_ask(add_up, means, paths), means)
-    means, deviations = divide_moments(*_ask(add_up, means, paths), means)
-    return FeatureStatistics(means, deviations, len(chosen))
+    size = count_scaled(model_spec.model_input_shape)
+    counts, sums, squares, _ = _ask(add_up, np.zeros(size), paths)
+    origin, _ = divide_moments(counts, sums, squares, np.zeros(size))
+    counts, sums, squares, no_switches = _ask(add_up, origin, paths)
+    means, deviations = divide_moments(counts, sums, squares, origin)
+    return FeatureStatistics(means, deviations, no_switches, len(chosen))
+
+
+def count_padded_steps(model_spec: ModelSpec, clients: FederatedData, seed: int, value: float) -> np.ndarray:
+    """int64 (3,): steps all of whose channels have the value, at the ends of sequences and within, and all steps.
+
+    Of the model's inputs before they are standardized, of the same clients; needs a TFF context.
+    """
+    count = LateComputation(_build_count, model_spec.with_standardization(None), value)
+    at_ends, everywhere, total = np.asarray(count([client.path for client in choose_clients(clients, seed)]), np.int64)
+    return np.array([at_ends, everywhere - at_ends, total])
 
 
 def divide_moments(
-    count: float, sums: np.ndarray, squares: np.ndarray, origin: np.ndarray
+    count: float | np.ndarray, sums: np.ndarray, squares: np.ndarray, origin: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """(means, population deviations) from sums over shifted values; the deviation of a constant feature is 1.
 
     Args:
-      count: of values of each feature, above 0.
+      count: of values of each feature; one without any has a mean of 0.
       sums: of value - origin, float64, shape (features,).
       squares: of (value - origin) ** 2, alike.
       origin: what was taken from the values, alike; near the means, no digits of the deviations are lost.
     """
+    count = np.maximum(count, 1)
     shift = sums / count
     deviations = np.sqrt(np.maximum(squares / count - shift**2, 0.0))
     means = origin + shift
@@ -73,24 +104,34 @@ def divide_moments(
     return means, np.where(is_constant, 1.0, deviations)
 
 
-def _ask(add_up: Callable, origin: np.ndarray, paths: Sequence[str]) -> tuple[float, np.ndarray, np.ndarray]:
-    totals = np.asarray(add_up(origin, list(paths)), np.float64)
-    _, sums, squares = np.split(totals, [1, 1 + len(origin)])
-    return float(totals[0]), sums, squares
+def _ask(add_up: Callable, origin: np.ndarray, paths: Sequence[str]) -> list[np.ndarray]:
+    return np.split(np.asarray(add_up(origin, list(paths)), np.float64), 4)
 
 
-def _build_sums(model_spec: ModelSpec) -> Callable:
-    """(origin float64[n]@SERVER, {path}@CLIENTS) -> float64[1 + 2 n]@SERVER: count, sums, sums of squares."""
+def _build_sums(model_spec: ModelSpec, padding: Padding | None) -> Callable:
+    """(origin float64[n]@SERVER, {path}@CLIENTS) -> float64[4 n]@SERVER, of each feature: how many values, their sum,
+    that of their squares, and how many are stored as neither 0 nor 1.
+    """
     size = count_scaled(model_spec.model_input_shape)
     shape = (None, *model_spec.model_input_shape)
 
     @tff.tensorflow.computation(tff.TensorType(np.float64, (size,)), tff.TensorType(np.str_))
     def client_work(origin, path):
-        x, _ = read_split(path, "train", model_spec)
-        x = tf.cast(tf.ensure_shape(model_spec.preprocess(x), shape), tf.float64)
-        shifted = tf.reshape(x, (-1, size)) - origin
-        count = tf.cast(tf.shape(shifted)[:1], tf.float64)
-        return tf.concat([count, tf.reduce_sum(shifted, axis=0), tf.reduce_sum(tf.square(shifted), axis=0)], axis=0)
+        stored, _ = read_split(path, "train", model_spec)
+        x = tf.ensure_shape(model_spec.preprocess(stored), shape)
+        stored = tf.reshape(stored, (-1, size))
+        is_other = tf.logical_and(tf.not_equal(stored, 0), tf.not_equal(stored, 1))
+        shifted = tf.reshape(tf.cast(x, tf.float64), (-1, size)) - origin
+        counts = tf.fill([size], tf.cast(tf.shape(shifted)[0], tf.float64))
+        if padding is not None:  # decided while the graph is made
+            is_measured = tf.reshape(tf.broadcast_to(find_measured(x, padding), tf.shape(x)), (-1, size))
+            is_other = tf.logical_and(is_other, is_measured)
+            shifted = tf.where(is_measured, shifted, 0)
+            counts = tf.reduce_sum(tf.cast(is_measured, tf.float64), axis=0)
+        others = tf.reduce_sum(tf.cast(is_other, tf.float64), axis=0)
+        return tf.concat(
+            [counts, tf.reduce_sum(shifted, axis=0), tf.reduce_sum(tf.square(shifted), axis=0), others], axis=0
+        )
 
     @tff.federated_computation(
         tff.FederatedType(tff.TensorType(np.float64, (size,)), tff.SERVER),
@@ -98,5 +139,24 @@ def _build_sums(model_spec: ModelSpec) -> Callable:
     )
     def add_up(origin, paths):
         return tff.federated_sum(tff.federated_map(client_work, (tff.federated_broadcast(origin), paths)))
+
+    return add_up
+
+
+def _build_count(model_spec: ModelSpec, value: float) -> Callable:
+    """{path}@CLIENTS -> int64[3]@SERVER: padded steps at the ends of sequences, all padded steps, all steps."""
+    shape = (None, *model_spec.model_input_shape)
+
+    @tff.tensorflow.computation(tff.TensorType(np.str_))
+    def client_work(path):
+        x, _ = read_split(path, "train", model_spec)
+        x = tf.ensure_shape(model_spec.preprocess(x), shape)
+        total = tf.size(x[..., :1] if len(shape) == 3 else x, tf.int64)
+        found = [find_measured(x, Padding(value, is_anywhere)) for is_anywhere in (False, True)]
+        return tf.stack([*(total - tf.math.count_nonzero(each) for each in found), total])
+
+    @tff.federated_computation(tff.FederatedType(tff.TensorType(np.str_), tff.CLIENTS))
+    def add_up(paths):
+        return tff.federated_sum(tff.federated_map(client_work, paths))
 
     return add_up

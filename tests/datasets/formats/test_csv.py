@@ -14,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from datasets import stored_source
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
 from datasets.formats.csv import choose_csv_partition, is_csv, make_csv_table, open_csv
 from datasets.tables.cells import MISSING_WORDS
 from datasets.tables.roles import choose_roles
@@ -214,6 +216,27 @@ def test_categories_as_an_index(tmp_path):
     clients, source = read(write(tmp_path, "c,y\nb,0\na,1\nb,1\n10,0\n9,1\n"), categories="index")
     assert source.format.feature_names == ("c",) and clients[""][0][:, 0].tolist() == [3, 2, 3, 1, 0]
     assert "index of its category: c (4)" in source.reading
+
+
+def test_a_table_tells_which_features_are_categories(tmp_path, monkeypatch):
+    path = write(tmp_path, "user,a,c,y\n" + "u,1.5,x,0\nu,2,z,1\n" * 2)
+    assert read(path)[1].format.categories == (1, 2)
+    first = read(path, categories="index")[1]
+    assert first.format.categories == (1,) and not read(path, feature_columns="a")[1].format.categories
+    windows = read(path, categories="index", window=2)[1].format
+    assert windows.categories == (1,) and windows.has_whole_steps
+    assert read(path, categories="index", window=2, feature_columns="c")[1].format.categories == (0, 1)
+    # A store of an earlier version does not say so: it is written anew, and the data have the same name.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "old"))
+    write_json = ExampleFormat.to_json
+    old = lambda form: {name: value for name, value in write_json(form).items() if name != "categories"}
+    monkeypatch.setattr(ExampleFormat, "to_json", old)
+    monkeypatch.setattr(stored_source, "CATEGORIES", "input_shape")
+    assert read(path, categories="index")[1].format.categories == ()
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "old"))
+    again = read(path, categories="index")[1]
+    assert again.format.categories == (1,) and again.digest == first.digest
 
 
 def test_columns_that_say_nothing_are_noted(tmp_path):

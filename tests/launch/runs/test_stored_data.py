@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from datasets.example_format import ExampleFormat, Preprocessing
+from datasets.example_format import ExampleFormat, Padding, Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.errors import RunFolderError
 from launch.runs.run_description import describe_data
-from launch.runs.stored_data import NEEDED, read_data_section
+from launch.runs.stored_data import NEEDED, read_data_section, read_scaling
 
 GOOD = {"input_shape": [8, 8, 1], "input_dtype": "uint8", "scale": 1 / 255, "offset": 0, "class_names": ["a", "b"]}
 
@@ -48,6 +48,9 @@ def test_what_a_run_writes_is_taken(make_federation):
         ("takes_tokens", [None, 1, "true"]),
         ("feature_range", [3, [0.0], [0.0, None], {}]),
         ("feature_means", [None, 1.0, ["x"], [float("nan")]]),
+        ("categories", [None, 1, [-1], [0.5], ["a"]]),
+        ("has_whole_steps", [None, 1]),
+        ("feature_padding", [None, 0.0, {}, {"value": "0", "is_anywhere": True}, {"value": 0.0, "is_anywhere": 1}]),
         ("feature_deviations", [None, [0.0], [-1.0], [float("inf")], [None]]),
         (
             "task",
@@ -69,6 +72,9 @@ def test_what_features_are_scaled_by_is_kept_where_they_are(make_federation):
     written = json.loads(json.dumps(describe_data(scaled)))
     assert read_data_section(written, "config.json") == data.format
     assert (written["feature_means"], written["feature_deviations"]) == ([0.1, 1e6], [1 / 3, 2.0])
+    assert read_scaling(written) == ((0.1, 1e6), (1 / 3, 2.0), None) and read_scaling(describe_data(data)) is None
+    padded = describe_data(dataclasses.replace(scaled, feature_padding=Padding(-1.0, True)))
+    assert read_scaling(json.loads(json.dumps(padded))).padding == Padding(-1.0, True)
     with pytest.raises(RunFolderError, match="another number of feature_means than deviations"):
         read_data_section({**written, "feature_means": [1.0]}, "config.json")
 

@@ -1,5 +1,6 @@
 """Features of examples and channels of series, by hand."""
 
+import dataclasses
 import types
 
 import numpy as np
@@ -95,3 +96,15 @@ def test_sample_has_every_class_and_no_example_twice():
     assert len(set(chosen.tolist())) == 100
     assert (np.bincount(labels[chosen], minlength=10) >= [1, *[10] * 9]).all()
     np.testing.assert_array_equal(chosen, np.sort(chosen))
+
+
+def test_what_stays_as_it_is_has_no_mean():
+    data = make_data([[0, 1], [2, 3]])
+    data.format = dataclasses.replace(data.format, categories=(1,))
+    section = {"feature_means": [1.0, 0], "feature_deviations": [0.5, 1], "categories": [1]}
+    facts = list_facts(describe_features(data, section))
+    assert "mean" not in facts[1] and facts[1]["is_category"]
+    assert describe_in_words(facts) == "feature 1 0 to 2, mean 1, deviation 0.5; feature 2 (category) 1 to 3"
+    # Of a run of an earlier version, that is what a constant 0 has.
+    del section["categories"]
+    assert [fact["deviation"] for fact in list_facts(describe_features(make_data([[0, 1]]), section))] == [0.5, 1]

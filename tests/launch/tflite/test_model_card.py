@@ -10,6 +10,7 @@ from small_formats import change_format
 
 from datasets.catalog import DATASETS
 from datasets.label_format import LabelFormat
+from datasets.standardized_clients import READING
 from datasets.terms import COMMERCIAL_USE
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
@@ -237,3 +238,17 @@ def test_a_card_says_who_scales_the_features(make_card):
     assert "input" not in make_card()
     assert "the file scales them" in make_card(standardize="federated")["input"]
     assert make_card(standardize="client", dataset="building")["input"] == SCALED_BY_PHONE
+
+
+def test_a_card_says_what_is_not_scaled(make_federation):
+    data = make_federation([5, 3, 4])
+
+    def describe(section, **flags):
+        config = build_run_config({"algo": "fedavg", **flags})
+        return build_card(FinishedRun(pathlib.Path("x"), config, section, {}, frozenset(), 3), data, [])["input"]
+
+    padded = describe({"feature_padding": {"value": -1.0, "is_anywhere": True}}, standardize="federated")
+    assert padded.endswith(" Steps that hold nothing but -1 are padding, which it leaves so.")
+    reading = f"features; {READING}; but not city (category)"
+    said = describe({"reading": reading}, standardize="client", partition="natural")
+    assert said == f"{SCALED_BY_PHONE} Of the clients of the run: but not city (category)."

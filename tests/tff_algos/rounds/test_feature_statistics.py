@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 from small_formats import change_format
 
-from datasets.example_format import Preprocessing
+from datasets.example_format import Padding, Preprocessing
 from tff_algos.rounds import feature_statistics
-from tff_algos.rounds.feature_statistics import choose_clients, compute_feature_statistics, divide_moments
+from tff_algos.rounds.feature_statistics import (
+    choose_clients,
+    compute_feature_statistics,
+    count_padded_steps,
+    divide_moments,
+)
 
 
 def write_train_parts(data, parts):
@@ -62,3 +67,26 @@ def test_of_many_clients_some_are_drawn_by_the_seed(make_federation, monkeypatch
     drawn = [tuple(client.index for client in choose_clients(data, seed)) for seed in range(4)]
     assert all(len(set(each)) == 3 and list(each) == sorted(each) for each in drawn) and len(set(drawn)) > 1
     assert [client.index for client in choose_clients(make_federation([2] * 3), 0)] == [0, 1, 2]
+
+
+def test_padding_does_not_count(tff_runtime, make_federation, linear_spec):
+    """Without one step of zeros: 2, 6 and 0 in channel 0, which 0, 1 and 1 are beside in channel 1."""
+    data = make_federation([1, 1])
+    write_train_parts(data, [np.array([[2, 1, 0, 1]]), np.array([[6, 0, 0, 0]])])
+    spec = change_format(linear_spec, input_shape=(2, 2))
+    found = compute_feature_statistics(spec, data, 0, Padding(0.0, True))
+    np.testing.assert_allclose(found.means, [8 / 3, 2 / 3], rtol=1e-15)
+    np.testing.assert_allclose(found.deviations, [(56 / 9) ** 0.5, (2 / 9) ** 0.5], rtol=1e-15)
+    assert found.no_switches.tolist() == [2, 0]
+    found = compute_feature_statistics(spec, data, 0)
+    assert found.means.tolist() == [2.0, 0.5] and found.no_switches.tolist() == [2, 0]
+
+
+def test_steps_of_padding_are_counted_at_the_ends_and_within(tff_runtime, make_federation, linear_spec):
+    data = make_federation([2, 1])
+    write_train_parts(data, [np.array([[0, 3, 0, 4], [0, 0, 0, 0]]), np.array([[5, 0, 0, 0]])])
+    spec = change_format(linear_spec, input_shape=(4, 1))
+    assert count_padded_steps(spec, data, 0, 0.0).tolist() == [1 + 4 + 3, 1, 12]
+    found = compute_feature_statistics(spec, data, 0, Padding(0.0, False))
+    # Of each step those that are between others: 5; 3; 0; 4.
+    assert found.means.tolist() == [5.0, 3.0, 0.0, 4.0] and found.deviations.tolist() == [1.0] * 4
