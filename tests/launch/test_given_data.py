@@ -151,6 +151,10 @@ def test_arrays_of_nullable_columns_and_texts_are_plain_ones(tmp_path):
         assert kept["x"].dtype == np.float64 and kept["client"].tolist() == ["007", "NA", "a"]
 
 
+def test_tables_of_other_libraries_are_tables():
+    assert keep(pyarrow.table({"a": [1.5], "user": ["007"]})).to_pydict() == {"a": [1.5], "user": ["007"]}
+
+
 def test_names_with_commas_are_quoted():
     assert [quote_name(name) for name in ("a", "b, c", 'd "e"')] == ["a", '"b, c"', '"d ""e"""']
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 
 from datasets.example_format import ExampleFormat
@@ -23,6 +24,7 @@ FRAME = pd.DataFrame({"age": [1.5, 2.5], "colour": ["blue", "red"], "dose": [3, 
         FRAME[["a=b", "dose", "colour", "age"]],
         FRAME.assign(label=["x", "y"], note=[[1], [2, 3]]),  # columns that are no features
         FRAME.set_axis(["u1", "u2"]),
+        pyarrow.Table.from_pandas(FRAME),
         FRAME.assign(colour=pd.Categorical(["blue", "red"], ["blue", "red", "green"])),
         FRAME.assign(colour=[" blue", "red "], dose=["3", "4.0"], **{"a=b": ["yes", "no"]}),  # as a text file has them
         FRAME.assign(dose=pd.array([3, 4], "Int64")),
