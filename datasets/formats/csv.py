@@ -234,20 +234,20 @@ class _CsvFile:
         """The same by `csv`. Raises DatasetError: quotes are not as they should be, or a row is of another width."""
         import pyarrow
 
-        csv.field_size_limit(_MOST_FIELD)
         lines = io.StringIO(content[: len(content) if is_last else _find_newline(content) + 1].decode(), newline="")
         reader, rows, ends = csv.reader(lines, delimiter=self.form.separator, strict=True), [], [0]
         width = len(self.columns)
         try:
-            for row in reader:
-                if row and len(row) != width:
-                    extra = "; a field that holds the separator stands in quotes" if len(row) > width else ""
-                    raise DatasetError(
-                        f"{self.path}, line {line + ends[-1]}: {len(row)} fields, expected {width} as the first line "
-                        f"has{extra}"
-                    )
-                rows.append(row)
-                ends.append(reader.line_num)
+            with _limit_fields(_MOST_FIELD):
+                for row in reader:
+                    if row and len(row) != width:
+                        extra = "; a field that holds the separator stands in quotes" if len(row) > width else ""
+                        raise DatasetError(
+                            f"{self.path}, line {line + ends[-1]}: {len(row)} fields, expected {width} as the first "
+                            f"line has{extra}"
+                        )
+                    rows.append(row)
+                    ends.append(reader.line_num)
         except csv.Error as error:
             if is_last or "unexpected end of data" not in str(error):  # else the last row goes on
                 raise DatasetError(f"{self.path}, line {line + ends[-1]}: {_explain(error)}") from None
@@ -259,8 +259,8 @@ class _CsvFile:
     def _name_rows(self, rows: Collection[int]) -> dict[int, str]:
         """Row, counted from 0 below the header without empty lines -> the line in which it begins, in words."""
         found, number = {}, 0
-        csv.field_size_limit(LINE_BYTES)  # of fields that were read, and are not what is told
-        with open_bytes(self.path) as (stream, _):
+        # Fields were read already, so that their length is not what is told.
+        with open_bytes(self.path) as (stream, _), _limit_fields(LINE_BYTES):
             text = io.TextIOWrapper(stream, encoding=self.form.encoding, newline="")
             for _ in range(self.form.num_skipped):
                 text.readline()
@@ -276,6 +276,16 @@ class _CsvFile:
                     break
                 line = reader.line_num
         return found
+
+
+@contextlib.contextmanager
+def _limit_fields(most: int) -> Iterator[None]:
+    """Bounds the characters of a field that `csv` reads; the bound is the process's, and others have theirs."""
+    before = csv.field_size_limit(most)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 _IRREGULAR = -1

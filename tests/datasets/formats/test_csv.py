@@ -14,10 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datasets import stored_source
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
 from datasets.formats.csv import choose_csv_partition, is_csv, make_csv_table, open_csv
 from datasets.tables.cells import MISSING_WORDS
 from datasets.tables.roles import choose_roles
@@ -218,7 +216,7 @@ def test_categories_as_an_index(tmp_path):
     assert "index of its category: c (4)" in source.reading
 
 
-def test_a_table_tells_which_features_are_categories(tmp_path, monkeypatch):
+def test_a_table_tells_which_features_are_categories(tmp_path):
     path = write(tmp_path, "user,a,c,y\n" + "u,1.5,x,0\nu,2,z,1\n" * 2)
     assert read(path)[1].format.categories == (1, 2)
     first = read(path, categories="index")[1]
@@ -226,17 +224,6 @@ def test_a_table_tells_which_features_are_categories(tmp_path, monkeypatch):
     windows = read(path, categories="index", window=2)[1].format
     assert windows.categories == (1,) and windows.has_whole_steps
     assert read(path, categories="index", window=2, feature_columns="c")[1].format.categories == (0, 1)
-    # A store of an earlier version does not say so: it is written anew, and the data have the same name.
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "old"))
-    write_json = ExampleFormat.to_json
-    old = lambda form: {name: value for name, value in write_json(form).items() if name != "categories"}
-    monkeypatch.setattr(ExampleFormat, "to_json", old)
-    monkeypatch.setattr(stored_source, "CATEGORIES", "input_shape")
-    assert read(path, categories="index")[1].format.categories == ()
-    monkeypatch.undo()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "old"))
-    again = read(path, categories="index")[1]
-    assert again.format.categories == (1,) and again.digest == first.digest
 
 
 def test_columns_that_say_nothing_are_noted(tmp_path):

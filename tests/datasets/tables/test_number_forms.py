@@ -180,7 +180,7 @@ def test_plain_numbers_codes_and_names_stay_what_they_were(tmp_path):
 
 def test_numbers_that_stay_categories_are_named(tmp_path):
     _, _, source = read(write(tmp_path, a=["0", "1", "2", "3+"]))
-    assert "a (4)" in source.reading and any("numbers such as '0' too" in note for note in source.notes)
+    assert "a (4)" in source.reading and any("since '3+' stands among them" in note for note in source.notes)
     path = str(tmp_path / "mine.parquet")
     pyarrow.parquet.write_table(pyarrow.table({"zip": ["01234", "99999"], "y": [0, 1]}), path)
     assert read(path)[2].format.feature_names == ("zip=01234", "zip=99999")

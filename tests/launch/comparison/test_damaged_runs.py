@@ -95,4 +95,4 @@ def test_pipes_in_the_place_of_tables_are_not_waited_at(damage):
         os.mkfifo(folder / name)
 
     for name in ("metrics.csv", "timing.csv", "clients.csv", "events.csv"):
-        assert "no regular file" in damage(name, lambda folder, name=name: put(folder, name))
+        assert "regular file" in damage(name, lambda folder, name=name: put(folder, name))
