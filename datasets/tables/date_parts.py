@@ -115,6 +115,14 @@ def read_number_dates(numbers: np.ndarray, kind: str, order: str) -> np.ndarray:
     return np.where(is_whole, count_seconds(year, month, day) + clock, np.nan)
 
 
+def are_whole_dates(numbers: np.ndarray) -> bool:
+    """Whether each is a date with a year of four digits, in whatever order."""
+    return all(
+        any(not np.isnan(read_number_dates(part, "day", order)).any() for order in (YEAR_FIRST, DAY_FIRST, MONTH_FIRST))
+        for part in (numbers[:1], numbers)  # most are no dates, which the first tells
+    )
+
+
 def split_dates(texts: list[str]) -> TextDates:
     """The dates that texts are: ISO 8601, numbers parted by . / or -, or with the English name of a month.
 

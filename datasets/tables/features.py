@@ -165,6 +165,11 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...], 
             )
         elif not feature.categories and column.is_row_number and scan.num_rows > 2:
             notes.append(f"column {feature.column} counts the rows, which tells nothing of new ones; {_LEAVE_OUT}")
+        elif not feature.categories and column.are_dates and column.num_numbers > 1:
+            notes.append(
+                f"the numbers of {feature.column} are dates, such as {column.first_number[0]}, whose differences are "
+                f"no days; write days or years as numbers, or {_LEAVE_OUT}"
+            )
         notes += of_words
     notes += [
         f"column {name} is not used"
@@ -187,7 +192,9 @@ def _note_words(feature: Feature, column: ColumnScan, missing_words: str) -> lis
         counts = column.texts + column.test_texts
         notes += note_alike(f"categories of {name}", sorted(set(counts) - set(feature.kept)), counts, "rows")
         words = [text for text in column.texts if not _is_number(text)]
-        if column.form == TEXT and len(words) == 1 and column.num_numbers > 1 and len(column.texts) > 3:
+        num_decimals = sum("." in text or "," in text for text in column.texts)  # of text, 1 and 2 may be codes
+        are_numbers = column.num_numbers > 1 if column.form == TEXT else num_decimals > len(column.texts) / 2
+        if len(words) == 1 and are_numbers and len(column.texts) > 3:
             notes.append(
                 f"the numbers of {name} are categories, since {words[0]!r} stands among them in "
                 f"{count_rows(counts[words[0]])}; {name_missing(words[0])}"

@@ -9,6 +9,7 @@ from datasets.client_source import TEST, TRAIN
 from datasets.errors import DatasetError
 from datasets.example_store import SPLIT_ORDER, sort_key
 from datasets.tables.cells import DATE, STRING, TEXT, Cells, looks_like_date
+from datasets.tables.date_parts import are_whole_dates
 from datasets.tables.options import AUTO
 from datasets.tables.plain_marks import PlainMarks
 from datasets.tables.roles import NO_COLUMN, Roles
@@ -48,6 +49,7 @@ class ColumnScan:
       first_endless: the same of the first number that float32 cannot hold.
       is_whole: whether all numbers are.
       is_row_number: whether the numbers count the rows.
+      are_dates: whether all numbers are dates with a year of four digits, such as 31122024.
       lowest: number.
       highest: number.
       numbers: the different ones; None if they are more than `most_different`, or not kept.
@@ -81,6 +83,7 @@ class ColumnScan:
     first_endless: tuple[str, Place | None] = ("", None)
     is_whole: bool = True
     is_row_number: bool = True
+    are_dates: bool = True
     lowest: float = np.inf
     highest: float = -np.inf
     numbers: set[float] | None = dataclasses.field(default_factory=set)
@@ -124,6 +127,7 @@ class ColumnScan:
             lowest = self.lowest if np.isfinite(self.lowest) else numbers[0] if len(numbers) else 0
             first = self.num_rows - num_rows + lowest
             self.is_row_number = len(numbers) == num_rows and bool((numbers == first + np.arange(num_rows)).all())
+        self.are_dates = self.are_dates and are_whole_dates(numbers)
         if len(numbers):
             self.lowest, self.highest = min(self.lowest, numbers.min()), max(self.highest, numbers.max())
             self.is_whole = self.is_whole and bool((numbers == np.rint(numbers)).all())

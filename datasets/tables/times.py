@@ -27,6 +27,7 @@ _DATE_WORDS = ("date", "day", "datum", "fecha", "data", "jour")
 _CLOCK = re.compile(r"[T ]?\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?")
 _PARTED = re.compile(r"(\d{1,4})[.,](\d{1,2})")  # 31.12 or 2024.10
 _PADDED = re.compile(r"0\d{3}|0\d{5}")  # 0010, of a clock
+_DAYS_OF_YEAR = 366
 _OTHER = f"--date_form={NUMBER} if they are numbers"
 
 
@@ -57,11 +58,12 @@ class TimeScan:
         self._is_date_column = any(word in simplify(column) for word in _DATE_WORDS)
         # How many different numbers are no date, of the kinds and orders of which few are none.
         self._numbers = {(kind, order): 0 for kind in _KINDS for order in _ORDERS}
-        self._num_different = 0
+        self._num_different = self._num_dated = 0  # numbers, and those that are dates in some order
         self._units: set[float] = set()
         self._are_epochs = self._are_clocks = True
         self._are_parted = self._is_date_column
         self._has_padded, self._parted = False, set()
+        self._are_short_months, self._largest = True, 0.0  # 0124, of January 2024
         self._orders: dict[str, set[str]] = {}  # by what parts a date, those that all values allow
         self._differs: set[str] = set()  # what parts dates, or a kind of numbers, of which day and month differ
         self._first: dict[str, tuple[str, Place]] = {}
@@ -99,8 +101,12 @@ class TimeScan:
                 elif np.isnan(seconds).any() and order != YEAR_FIRST:
                     is_odd = is_number & (cells.numbers == numbers[np.isnan(seconds)][0])
                     self._note_first(f"{kind} {order}", is_odd, cells, piece)
+                if (kind, order) in self._numbers and not np.isnan(seconds).all():
+                    is_date = is_number & np.isin(cells.numbers, numbers[~np.isnan(seconds)])
+                    self._note_first(f"date {kind} {order}", is_date, cells, piece)
             if len(read) > 1 and not np.array_equal(read.get(DAY_FIRST), read.get(MONTH_FIRST), equal_nan=True):
                 self._differs.add(kind)
+        self._add_orders(numbers, cells, piece)
         self._units |= {_EPOCH_UNITS[int(unit)] for unit in np.unique(find_epoch_units(numbers)) if unit >= 0}
         self._are_epochs = self._are_epochs and bool((find_epoch_units(numbers) >= 0).all())
         if cells.form != TEXT:
@@ -116,6 +122,17 @@ class TimeScan:
             parted = [_PARTED.fullmatch(text) for text in texts]
             self._are_parted = self._are_parted and all(each and 0 < int(each[2]) <= 12 for each in parted)
             self._parted |= {(int(each[1]), int(each[2]), float(f"{each[1]}.{each[2]}")) for each in parted if each}
+
+    def _add_orders(self, numbers: np.ndarray, cells: Cells, piece: Piece) -> None:
+        """Whether numbers are dates in one order alone, or months of a year of two digits."""
+        is_date = np.array([~np.isnan(read_number_dates(numbers, _DAY, order)) for order in _ORDERS])
+        self._num_dated += int(is_date.any(axis=0).sum())
+        for order, is_it in zip(_ORDERS, is_date & (is_date.sum(axis=0) == 1), strict=True):
+            if is_it.any():
+                self._note_first(f"only {order}", np.isin(cells.numbers, numbers[is_it]), cells, piece)
+        is_month = (numbers >= 100) & (numbers < 1300) & (numbers == np.rint(numbers))
+        self._are_short_months = self._are_short_months and bool(is_month.all())
+        self._largest = max(self._largest, numbers.max())
 
     def _add_texts(self, cells: Cells, is_text: np.ndarray, piece: Piece) -> None:
         codes, texts = cells.list_texts()
@@ -214,6 +231,7 @@ class TimeScan:
 
     def _choose_numbers(self) -> tuple[str, str]:
         value, where = self._first["number"]
+        self._refuse_orders()
         for kind in _KINDS:
             alive = {order for (each, order), num_odd in self._numbers.items() if each == kind and not num_odd}
             is_meant = kind != _SHORT or self._is_date_column or self._has_padded or self._asked != AUTO
@@ -221,7 +239,7 @@ class TimeScan:
                 if kind == _MONTH and self._asked in (AUTO, DAY_FIRST, MONTH_FIRST) and YEAR_FIRST not in alive:
                     return kind, DAY_FIRST  # which have no day
                 return kind, self._choose(kind, alive)
-        self._refuse_odd(value)
+        self._refuse_odd()
         if self._asked != AUTO:
             raise DatasetError(
                 f"{where}: column {self._column!r} has {value}, expected dates in the order {_WRITTEN[self._asked]}, "
@@ -241,11 +259,30 @@ class TimeScan:
             )
         return "", ""
 
-    def _refuse_odd(self, value: str) -> None:
+    def _refuse_orders(self) -> None:
+        """Numbers are dates, but no order is that of all, or of 0124 none can be told."""
+        only = [(order, *self._first[f"only {order}"]) for order in _ORDERS if f"only {order}" in self._first]
+        if len(only) > 1 and self._num_dated > (1 - _FEW) * self._num_different:
+            (first, value, _), (second, other, where) = only[:2]
+            raise DatasetError(
+                f"{where}: column {self._column!r} has {other}, which is a date as {_WRITTEN[second]}, and {value}, "
+                f"which is one as {_WRITTEN[first]}; expected one order; write all dates in the same, or give {_OTHER}"
+            )
+        may_be_months = self._has_padded or (self._is_date_column and self._largest > _DAYS_OF_YEAR)
+        if self._asked == AUTO and self._are_short_months and may_be_months:
+            value, where = self._first["number"]
+            raise DatasetError(
+                f"{where}: column {self._column!r} has numbers such as {value}, which can be month and year, month and "
+                f"day, or a time of day; expected whole dates, since 0124 comes after 1223 if the year is last; give "
+                f"--date_form={YEAR_FIRST} (year, month, day, of 2000), or {_OTHER}"
+            )
+
+    def _refuse_odd(self) -> None:
         """Nearly all numbers are dates whose order is not that of the numbers."""
         for (kind, order), num_odd in self._numbers.items():
             if order != YEAR_FIRST and kind in (_DAY, _MINUTE, _SECOND) and self._num_different > 2 * num_odd:
                 odd, where = self._first[f"{kind} {order}"]
+                value, _ = self._first[f"date {kind} {order}"]
                 raise DatasetError(
                     f"{where}: column {self._column!r} has {odd}, which is no date, beside others that are, such as "
                     f"{value}; expected dates alone; repair it, give --missing_words if it stands for no value, or "

@@ -32,7 +32,7 @@ PHP VND UAH RON BGN NGN EGP AED SAR KWD ARS CLP COP PEN PKR
 """
 _CURRENCY = rf"(?:[A-Z]{{1,2}}\$|[{_SYMBOLS}]|Rs\.?|kr\.?|Fr\.?|{'|'.join(_CODES.split())})"
 _NUMBER = re.compile(
-    rf"(?P<open>\()? ?(?P<sign>[+-])? ?(?P<before>{_CURRENCY}|%)? ?(?P<inner>[+-])? ?"
+    rf"(?P<open>\()? ?(?P<sign>[+-])? ?(?P<before>{_CURRENCY}|%)? ?(?(open)|(?P<within>\()?) ?(?P<inner>[+-])? ?"
     r"(?!0[xX][\dA-Fa-f])(?P<body>[.,]?\d(?:[.,' ]?\d)*[.,]?)(?P<power>[eE][+-]?\d+)?"
     rf" ?(?P<after>(?:[^\W\d_²³¹]|[%‰°/{_SYMBOLS}])[^\s(),;<>=]{{0,14}}(?: (?:ft|m|oz|in))?)?"
     r" ?(?P<close>\))? ?(?P<last>-)?"
@@ -97,20 +97,21 @@ def read_written(text: str) -> Written | None:
     """What a text says as a number with a unit or without; None if it is none."""
     tidy = _tidy(text)
     found = _NUMBER.fullmatch(tidy) if 0 < len(tidy) <= MOST_CHARACTERS else None
-    if not found or bool(found["open"]) != bool(found["close"]):
+    opened = found and (found["open"] or (found["before"] and found["within"]))  # ($45) or $(45)
+    if not found or bool(opened) != bool(found["close"]):
         return None
     signs = [found[name] for name in ("sign", "inner", "last") if found[name]]
     after = _name_unit(found["after"] or "")
-    if len(signs) > 1 or after in _NO_UNITS or (signs and found["open"]) or (after[:1] == "/" and not found["before"]):
+    if len(signs) > 1 or after in _NO_UNITS or (signs and opened) or (after[:1] == "/" and not found["before"]):
         return None
     dress = " ".join(filter(None, (_name_unit(found["before"] or ""), after)))
-    factor = -1.0 if "-" in signs or found["open"] else 1.0
+    factor = -1.0 if "-" in signs or opened else 1.0
     divisor = {PERCENT: 100.0, "‰": 1000.0}.get(dress, 1.0)
     body = found["body"]
     point, comma = (factor * _read_body(body, found["power"] or "", mark) / divisor for mark in ".,")
     if math.isnan(point) and math.isnan(comma):
         return None
-    is_whole = body.isdigit() and not (found["power"] or signs or found["open"])
+    is_whole = body.isdigit() and not (found["power"] or signs or opened)
     dress = ZERO if dress == PLAIN and 0 in (point, comma) else dress
     return Written(dress, point, comma, is_whole and len(body) > 1 and body[0] == "0", is_whole)
 

@@ -93,6 +93,37 @@ def test_what_values_leave_open_is_refused(values, expected):
     assert "--" in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["20241231", "01022025", "31012025"], "31012025, which is a date as day, month, year, and 20241231"),
+        (["31122024", "12312024"], "12312024, which is a date as month, day, year, and 31122024"),
+        ([*(f"202401{day}" for day in range(10, 31)), "31012024"], "31012024, which is a date as day, month, year"),
+    ],
+)
+def test_numbers_that_are_dates_in_several_orders_are_not_put_in_that_of_numbers(values, expected):
+    for pieces in (1, 2):
+        with pytest.raises(DatasetError, match=expected) as caught:
+            read(values, "time", pieces=pieces)
+        assert "write all dates in the same, or give --date_form=number" in str(caught.value)
+    np.testing.assert_array_equal(read(values, form="number")[0] + NEW_YEAR, [float(value) for value in values])
+
+
+def test_a_month_and_a_year_of_two_digits_are_not_a_day_of_2000():
+    for column, values in (("date", ["1123", "1223", "124"]), ("t", ["1223", "0124"]), ("date", ["1298", "0199"])):
+        with pytest.raises(DatasetError, match="can be month and year, month and day, or a time of day"):
+            read(values, column)
+    found, _ = read(["1231", "0101"], form="ymd")  # 366 days before 2001, which is so many before 2024
+    np.testing.assert_array_equal(found / DAY, [365 - 8766, -8766])
+    for column, values in (("day", ["152", "365"]), ("date", ["152", "365"]), ("t", ["1123", "1223", "124"])):
+        assert read(values, column)[1].numbers[0] in ("", "short"), values  # days of a year, and counts
+
+
+def test_what_stands_beside_a_number_that_is_no_date_is_one():
+    with pytest.raises(DatasetError, match=r"row 0: column 'time' has 0, which is no date, .* such as 31122024;"):
+        read(["0", "31122024", "15012025", "16012025"], "time")
+
+
 @pytest.mark.parametrize("odd", ["0", "31022024", "99999999"])
 def test_one_number_that_is_no_date_does_not_make_all_others_numbers(odd):
     values = ["31122024", "01012025", "15012025", odd, "16012025", "17012025"]

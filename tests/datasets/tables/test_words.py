@@ -1,5 +1,6 @@
 """Words of a table that may be values: yes and no, None, -999; and one thing that is spelled in several ways."""
 
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -131,6 +132,23 @@ def test_numbers_that_may_stand_for_nothing_are_told(tmp_path):
     assert not open_column(tmp_path, "heat", ["999", "100", "4", "999"]).notes
     (among,) = open_column(tmp_path, "age", ["unknown", "0", "1", "2", "1"]).notes
     assert "numbers of age are categories, since 'unknown' stands among them in 1 row" in among
+
+
+def test_one_word_among_decimals_of_a_text_column_is_named(tmp_path):
+    path = tmp_path / "mine.parquet"
+    values = ["0.5", "1.5", "2.25", "n.a.", "3.5"]
+    pyarrow.parquet.write_table(pyarrow.table({"a": values, "y": [0, 1, 0, 1, 1]}), path)
+    (note,) = open_parquet(str(path), DatasetOptions()).notes
+    assert "the numbers of a are categories, since 'n.a.' stands among them in 1 row" in note
+    options = DatasetOptions(missing_words="n.a.", missing="median")  # what the note advises
+    x, _ = open_parquet(str(path), options).read(0, "train")
+    np.testing.assert_array_equal(x.ravel(), np.float32([0.5, 1.5, 2.25, 1.875, 3.5]))
+
+
+def test_dates_that_are_numbers_are_no_measurements(tmp_path):
+    (note,) = open_column(tmp_path, "born", ["31122024", "1012025", "15012025"]).notes
+    assert "the numbers of born are dates, such as 31122024, whose differences are no days" in note
+    assert not open_column(tmp_path, "pay", ["31122024", "1012025", "15992025"]).notes
 
 
 def test_classes_are_joined_on_request(tmp_path):
