@@ -5,7 +5,7 @@ but 0 and 1, such as one-hot columns of arrays. Padding are the steps that fill 
 sees the examples, so what is switches and padding follows from counts that are added up over the clients.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from datasets.unscaled_flag import CATEGORIES, NOTHING
 MOST_NAMED = 5
 # Of one channel, a 0 may well be a measurement. Padding it is, where zeros at the ends are so many times those within.
 LEAST_RATIO = 10
+OTHER_FILLS = (-1.0, -9.0, -99.0, -999.0, -9999.0)  # numbers besides 0 that people fill sequences up with
 
 
 class StepCounts(NamedTuple):
@@ -78,6 +79,23 @@ def is_padding(padding: Padding, counts: StepCounts) -> bool:
     if padding.is_anywhere:
         return counts.at_ends + counts.within > 0
     return counts.at_ends > LEAST_RATIO * counts.within
+
+
+def describe_other_fill(counts: Mapping[float, StepCounts], advice: str = "give --unscaled={:g}") -> str:
+    """A line about steps that are scaled but may be padding, of a number that is none of it by itself; "" for none.
+
+    Args:
+      counts: of each of `OTHER_FILLS`.
+      advice: what to do if it is, with a place for the number.
+    """
+    found = {value: each for value, each in counts.items() if each.at_ends and is_padding(Padding(value, False), each)}
+    if not found:
+        return ""
+    value, most = max(found.items(), key=lambda item: item[1].at_ends)
+    return (
+        f"{100 * most.at_ends / most.total:.1f} % of the steps hold nothing but {value:g} at the ends of sequences and "
+        f"are scaled as measurements; if they are padding, {advice.format(value)}"
+    )
 
 
 def count_no_switches(x: np.ndarray, padding: Padding | None = None) -> np.ndarray:

@@ -10,8 +10,12 @@ from datasets.client_source import TEST, TRAIN
 from datasets.inspection.sample import Sample
 from datasets.layouts import AUTO
 from datasets.unscaled import (
+    OTHER_FILLS,
     StepCounts,
     Unscaled,
+    choose_padding,
+    count_steps,
+    describe_other_fill,
     describe_padding,
     explain_place,
     find_padding,
@@ -78,6 +82,7 @@ class Measures:
       repeats: examples that are there twice.
       unscaled: why a scaling of features leaves one as it is, by its name, see `datasets.unscaled.explain_place`.
       padding: the steps that a scaling leaves as they are, in words; "" if there are none. The ranges are without them.
+      other_fill: steps that a scaling takes for measurements but that may be padding, in words; "" if there are none.
       num_uniform: examples whose numbers are all the same, such as a black image; 0 of examples of a single number.
     """
 
@@ -90,6 +95,7 @@ class Measures:
     num_uniform: int
     unscaled: Mapping[str, str] = dataclasses.field(default_factory=dict)
     padding: str = ""
+    other_fill: str = ""
 
 
 def measure(sample: Sample, unscaled: str = AUTO) -> Measures:
@@ -112,7 +118,15 @@ def measure(sample: Sample, unscaled: str = AUTO) -> Measures:
         int((rows == rows[:, :1]).all(axis=1).sum()) if rows.shape[1] > 1 else 0,
         {name: explain_place(example_format, i) for i, name in enumerate(names) if i in kept.places},
         describe_padding(kept.padding, counts) if kept.padding and any(counts[:2]) else "",
+        _find_other_fill(sample) if unscaled == AUTO and not (kept.padding and any(counts[:2])) else "",
     )
+
+
+def _find_other_fill(sample: Sample) -> str:
+    if sample.format.takes_tokens or choose_padding(AUTO, sample.format) is None:
+        return ""
+    counts = {value: count_steps(sample.x, value) for value in OTHER_FILLS if value in sample.x}
+    return describe_other_fill(counts, "give --standardize=federated --unscaled={:g}")
 
 
 def _count_classes(sample: Sample) -> tuple[np.ndarray, np.ndarray]:

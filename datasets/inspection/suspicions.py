@@ -32,7 +32,7 @@ def find_suspicions(
     """
     lines = [*_look_at_classes(sample, measures), *_look_at_clients(sample, measures)]
     if not sample.format.takes_tokens:
-        lines += () if is_scaled else note_numbers(sample.x, sample.format, scale)
+        lines += () if is_scaled or measures.other_fill else note_numbers(sample.x, sample.format, scale)
         lines += _look_at_features(sample, measures, notes)
     repeats = measures.repeats
     if repeats.with_other_labels:
@@ -121,6 +121,8 @@ def _look_at_features(sample: Sample, measures: Measures, notes: Sequence[str]) 
     constant = [each.name for each in measures.features if each.is_constant and each.name not in noted]
     if constant and len(sample.x) > 1:
         yield f"the same in every example: {_name_some(constant)}"
+    if measures.other_fill:
+        yield measures.other_fill
     if not sample.is_flat or len(sample.x) < LEAST_EXAMPLES:
         return
     columns = {name: sample.take_column(i) for i, name in enumerate(name_features(sample)) if name not in noted}

@@ -9,9 +9,11 @@ from datasets.example_format import Padding
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
 from datasets.unscaled import (
+    OTHER_FILLS,
     StepCounts,
     choose_padding,
     choose_places,
+    describe_other_fill,
     describe_padding,
     describe_places,
     is_padding,
@@ -104,7 +106,14 @@ def _find_padding(config: RunConfig, data: FederatedData, spec: "ModelSpec", mas
         _note_lost_mask(config, data, masked)
     if padding is None:
         return None
-    counts = StepCounts(*map(int, count_padded_steps(spec, data, config.seed, padding.value)))
+    values = tuple(dict.fromkeys((padding.value, *OTHER_FILLS)))
+    found = count_padded_steps(spec, data, config.seed, values)
+    counts, *others = (StepCounts(*map(int, each)) for each in found)
+    if config.unscaled == AUTO and not is_padding(padding, counts):
+        advice = "give --unscaled={:g}" if masked is None else f"let the model mask {{:g}}, not {masked:g}"
+        line = describe_other_fill(dict(zip(values[1:], others, strict=True)), advice)
+        if line:
+            say(f"note     {line}")
     is_told = masked is not None or config.unscaled != AUTO
     if not is_told and not is_padding(padding, counts):
         if counts.at_ends and not padding.is_anywhere:

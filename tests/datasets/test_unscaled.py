@@ -12,6 +12,7 @@ from datasets.unscaled import (
     choose_padding,
     count_no_switches,
     count_steps,
+    describe_other_fill,
     describe_places,
     find_padding,
     find_switches,
@@ -117,3 +118,10 @@ def test_no_scaling_is_advised_for_indices_switches_and_padding():
     series = np.zeros((40, 8, 2))
     series[:, :2] = rng.normal(1000, 10, (40, 2, 2))
     assert "mean of 1e+03 and a deviation of" in note(series)[0] and "433" not in note(series)[0]
+
+
+def test_another_number_at_the_ends_is_told_unless_it_stands_within():
+    few, many = StepCounts(1, 0, 40), StepCounts(11, 1, 40)
+    line = describe_other_fill({-1.0: few, -999.0: many})
+    assert line.startswith("27.5 % of the steps hold nothing but -999 at the ends") and "give --unscaled=-999" in line
+    assert not describe_other_fill({-1.0: StepCounts(10, 1, 40), -9.0: StepCounts(0, 0, 40)})

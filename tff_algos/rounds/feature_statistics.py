@@ -75,14 +75,17 @@ def compute_feature_statistics(
     return FeatureStatistics(means, deviations, no_switches, len(chosen))
 
 
-def count_padded_steps(model_spec: ModelSpec, clients: FederatedData, seed: int, value: float) -> np.ndarray:
-    """int64 (3,): steps all of whose channels have the value, at the ends of sequences and within, and all steps.
+def count_padded_steps(
+    model_spec: ModelSpec, clients: FederatedData, seed: int, values: tuple[float, ...]
+) -> np.ndarray:
+    """int64 (values, 3): steps all of whose channels have a value, at the ends of sequences and within, and all steps.
 
     Of the model's inputs before they are standardized, of the same clients; needs a TFF context.
     """
-    count = LateComputation(_build_count, model_spec.with_standardization(None), value)
-    at_ends, everywhere, total = np.asarray(count([client.path for client in choose_clients(clients, seed)]), np.int64)
-    return np.array([at_ends, everywhere - at_ends, total])
+    count = LateComputation(_build_count, model_spec.with_standardization(None), values)
+    found = np.asarray(count([client.path for client in choose_clients(clients, seed)]), np.int64)
+    at_ends, everywhere, total = found.reshape(-1, 3).T
+    return np.stack([at_ends, everywhere - at_ends, total], axis=1)
 
 
 def divide_moments(
@@ -143,8 +146,8 @@ def _build_sums(model_spec: ModelSpec, padding: Padding | None) -> Callable:
     return add_up
 
 
-def _build_count(model_spec: ModelSpec, value: float) -> Callable:
-    """{path}@CLIENTS -> int64[3]@SERVER: padded steps at the ends of sequences, all padded steps, all steps."""
+def _build_count(model_spec: ModelSpec, values: tuple[float, ...]) -> Callable:
+    """{path}@CLIENTS -> int64[3 values]@SERVER: padded steps at the ends of sequences, all padded steps, all steps."""
     shape = (None, *model_spec.model_input_shape)
 
     @tff.tensorflow.computation(tff.TensorType(np.str_))
@@ -152,8 +155,11 @@ def _build_count(model_spec: ModelSpec, value: float) -> Callable:
         x, _ = read_split(path, "train", model_spec)
         x = tf.ensure_shape(model_spec.preprocess(x), shape)
         total = tf.size(x[..., :1] if len(shape) == 3 else x, tf.int64)
-        found = [find_measured(x, Padding(value, is_anywhere)) for is_anywhere in (False, True)]
-        return tf.stack([*(total - tf.math.count_nonzero(each) for each in found), total])
+        counts = []
+        for value in values:
+            found = [find_measured(x, Padding(value, is_anywhere)) for is_anywhere in (False, True)]
+            counts += [*(total - tf.math.count_nonzero(each) for each in found), total]
+        return tf.stack(counts)
 
     @tff.federated_computation(tff.FederatedType(tff.TensorType(np.str_), tff.CLIENTS))
     def add_up(paths):

@@ -101,6 +101,17 @@ def test_the_value_of_the_mask_is_that_of_the_padding(scale, layers):
     assert "note     the model masks -1, but --unscaled=categories" in scale(PAIRS, mask(-1.0), **client)[1]
 
 
+def test_steps_of_another_number_than_the_padding_are_told(scale, layers):
+    mask, _ = layers
+    x = np.array([[[4, 5], [-1, -1], [-1, -1]], [[8, 5], [6, 2], [-1, -1]]], np.float32)  # 3 of 6 steps
+    line = "50.0 % of the steps hold nothing but -1 at the ends of sequences and are scaled as measurements; if they"
+    data, said = scale(x)
+    assert data.feature_padding is None and f"{line} are padding, give --unscaled=-1" in said
+    assert f"{line} are padding, let the model mask -1, not 0" in scale(x, mask(0.0))[1]
+    for told in (scale(x, unscaled="-1"), scale(x, unscaled="categories"), scale(x, mask(-1.0)), scale(-x)):
+        assert line not in told[1]
+
+
 def test_a_mask_that_cannot_be_kept_is_one_line(scale, layers):
     mask, _ = layers
     for values, flags, expected in (

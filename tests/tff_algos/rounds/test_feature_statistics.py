@@ -86,7 +86,7 @@ def test_steps_of_padding_are_counted_at_the_ends_and_within(tff_runtime, make_f
     data = make_federation([2, 1])
     write_train_parts(data, [np.array([[0, 3, 0, 4], [0, 0, 0, 0]]), np.array([[5, 0, 0, 0]])])
     spec = change_format(linear_spec, input_shape=(4, 1))
-    assert count_padded_steps(spec, data, 0, 0.0).tolist() == [1 + 4 + 3, 1, 12]
+    assert count_padded_steps(spec, data, 0, (0.0, -1.0)).tolist() == [[1 + 4 + 3, 1, 12], [0, 0, 12]]
     found = compute_feature_statistics(spec, data, 0, Padding(0.0, False))
     # Of each step those that are between others: 5; 3; 0; 4.
     assert found.means.tolist() == [5.0, 3.0, 0.0, 4.0] and found.deviations.tolist() == [1.0] * 4
