@@ -126,9 +126,12 @@ def _convert_column(values: pd.Series, where: str) -> "pyarrow.Array":
         converted = pyarrow.array(values, from_pandas=True)
     except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
         kinds = sorted({type(value).__name__ for value in values.dropna()})
+        ways, texts = "astype(str) makes texts of them", [value for value in values if isinstance(value, str)]
+        if "str" in kinds and {"int", "float"}.issuperset(set(kinds) - {"str"}):
+            text = next((text for text in texts if np.isnan(pd.to_numeric(text, errors="coerce"))), texts[0])
+            ways = f"pandas.to_numeric(column, errors='coerce') leaves out texts such as {text[:40]!r}, {ways}"
         raise FlagError(
-            f"{where} holds {list_names(kinds)}, expected numbers, texts, dates or lists, all of one kind; "
-            f"astype(str) makes texts of them"
+            f"{where} holds {list_names(kinds)}, expected numbers, texts, dates or lists, all of one kind; {ways}"
         ) from None
     return converted.combine_chunks() if isinstance(converted, pyarrow.ChunkedArray) else converted
 

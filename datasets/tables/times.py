@@ -28,6 +28,7 @@ _CLOCK = re.compile(r"[T ]?\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?")
 _PARTED = re.compile(r"(\d{1,4})[.,](\d{1,2})")  # 31.12 or 2024.10
 _PADDED = re.compile(r"0\d{3}|0\d{5}")  # 0010, of a clock
 _DAYS_OF_YEAR = 366
+_LEAST_YEARS = 5  # different numbers all of which end like years, by chance one of 50 does
 _OTHER = f"--date_form={NUMBER} if they are numbers"
 
 
@@ -64,6 +65,7 @@ class TimeScan:
         self._are_parted = self._is_date_column
         self._has_padded, self._parted = False, set()
         self._are_short_months, self._largest = True, 0.0  # 0124, of January 2024
+        self._are_years_last = True  # 112024, of 1/1/2024, as 13112024 is of 13/11/2024
         self._orders: dict[str, set[str]] = {}  # by what parts a date, those that all values allow
         self._differs: set[str] = set()  # what parts dates, or a kind of numbers, of which day and month differ
         self._first: dict[str, tuple[str, Place]] = {}
@@ -132,6 +134,10 @@ class TimeScan:
                 self._note_first(f"only {order}", np.isin(cells.numbers, numbers[is_it]), cells, piece)
         is_month = (numbers >= 100) & (numbers < 1300) & (numbers == np.rint(numbers))
         self._are_short_months = self._are_short_months and bool(is_month.all())
+        is_year_last = (
+            (numbers >= 10**5) & (numbers < 32 * 10**6) & (numbers % 10**4 >= 1900) & (numbers % 10**4 <= 2100)
+        )
+        self._are_years_last = self._are_years_last and bool(is_year_last.all())
         self._largest = max(self._largest, numbers.max())
 
     def _add_texts(self, cells: Cells, is_text: np.ndarray, piece: Piece) -> None:
@@ -240,6 +246,12 @@ class TimeScan:
                     return kind, DAY_FIRST  # which have no day
                 return kind, self._choose(kind, alive)
         self._refuse_odd()
+        if self._are_years_last and self._num_different >= _LEAST_YEARS:
+            raise DatasetError(
+                f"{where}: column {self._column!r} has dates such as {value} that end with the year, but some lack a "
+                f"zero, so that 1112024 is January or November; expected eight digits each; write them so, or give "
+                f"{_OTHER}"
+            )
         if self._asked != AUTO:
             raise DatasetError(
                 f"{where}: column {self._column!r} has {value}, expected dates in the order {_WRITTEN[self._asked]}, "

@@ -135,6 +135,8 @@ def _tidy(text: str) -> str:
     """With the digits, blanks and signs of ASCII, and without the marks by which Excel says that it is text."""
     tidy = text if text.isascii() else text.translate(_ALIKE)
     tidy = " ".join(tidy.split())
+    if tidy.startswith("\u2013"):  # the dash that word processors make of a minus
+        tidy = f"-{tidy[1:]}"
     if tidy.startswith('="') and tidy.endswith('"'):
         tidy = tidy[2:-1]
     return _NO_CENTS.sub("", tidy.removeprefix("'"))

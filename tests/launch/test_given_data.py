@@ -184,3 +184,11 @@ def test_labels_that_float64_cannot_tell_apart_are_one_line(tmp_path, monkeypatc
     (tmp_path / "t.parquet").write_bytes(*place_data(frame, {})[1].values())
     with pytest.raises(DatasetError, match="label column 'label' holds whole numbers from"):
         open_parquet(str(tmp_path / "t.parquet"), DatasetOptions(task="classification"))
+
+
+def test_a_text_among_numbers_is_named_and_what_makes_it_a_missing_number():
+    frame = ROWS.assign(a=pd.Series([1.5, "2", "n/k"], dtype=object))
+    with pytest.raises(FlagError, match=r"to_numeric\(column, errors='coerce'\) leaves out texts such as 'n/k', asty"):
+        keep(frame)
+    made = keep(frame.assign(a=pd.to_numeric(frame["a"], errors="coerce")))
+    assert made["a"].to_pylist() == [1.5, 2.0, None]

@@ -119,6 +119,13 @@ def test_a_month_and_a_year_of_two_digits_are_not_a_day_of_2000():
         assert read(values, column)[1].numbers[0] in ("", "short"), values  # days of a year, and counts
 
 
+def test_dates_that_lack_a_zero_within_are_not_ordered_as_numbers():
+    values = ["13112023", "1122023", "112024", "3112024", "2922024"]  # 13 November, 1 December, 1, 31 January ...
+    with pytest.raises(DatasetError, match="such as 13112023 that end with the year, but some lack a zero"):
+        read(values, "time")
+    assert read(["1502023", "1511999", "1522024", "1532001", "9152205"], "time")[1].numbers == ("", "")
+
+
 def test_what_stands_beside_a_number_that_is_no_date_is_one():
     with pytest.raises(DatasetError, match=r"row 0: column 'time' has 0, which is no date, .* such as 31122024;"):
         read(["0", "31122024", "15012025", "16012025"], "time")
