@@ -20,6 +20,7 @@ from datasets.unscaled import (
     Unscaled,
     describe_padding,
     describe_places,
+    find_other_fill,
     find_padding,
     find_unscaled,
 )
@@ -79,7 +80,10 @@ def _choose_unscaled(data: ArrayDataset | ClientSource, unscaled: str) -> tuple[
     form = data.format
     kept, counts = find_unscaled(unscaled, form, lambda: _iterate_clients(data))
     words = [f"but not {describe_places(form, kept.places)}"] if kept.places else []
-    words += [describe_padding(kept.padding, counts)] if kept.padding and any(counts[:2]) else []
+    if kept.padding and any(counts[:2]):
+        words.append(describe_padding(kept.padding, counts))
+    elif unscaled == AUTO:
+        words += filter(None, [find_other_fill(form, _iterate_clients(data), "give --unscaled={:g}")])
     return kept, words
 
 

@@ -81,6 +81,18 @@ def is_padding(padding: Padding, counts: StepCounts) -> bool:
     return counts.at_ends > LEAST_RATIO * counts.within
 
 
+def find_other_fill(example_format: ExampleFormat, parts: Iterable[np.ndarray], advice: str) -> str:
+    """`describe_other_fill` of examples that can be looked at, as stored, part by part."""
+    if choose_padding(AUTO, example_format) is None:
+        return ""
+    counts = dict.fromkeys(OTHER_FILLS, StepCounts())
+    for x in parts:
+        for value, before in counts.items():
+            now = count_steps(x, value) if (x == value).any() else StepCounts(total=x.shape[0] * x.shape[1])
+            counts[value] = StepCounts(*map(sum, zip(before, now, strict=True)))
+    return describe_other_fill(counts, advice)
+
+
 def describe_other_fill(counts: Mapping[float, StepCounts], advice: str = "give --unscaled={:g}") -> str:
     """A line about steps that are scaled but may be padding, of a number that is none of it by itself; "" for none.
 

@@ -10,14 +10,11 @@ from datasets.client_source import TEST, TRAIN
 from datasets.inspection.sample import Sample
 from datasets.layouts import AUTO
 from datasets.unscaled import (
-    OTHER_FILLS,
     StepCounts,
     Unscaled,
-    choose_padding,
-    count_steps,
-    describe_other_fill,
     describe_padding,
     explain_place,
+    find_other_fill,
     find_padding,
     find_unscaled,
 )
@@ -118,15 +115,10 @@ def measure(sample: Sample, unscaled: str = AUTO) -> Measures:
         int((rows == rows[:, :1]).all(axis=1).sum()) if rows.shape[1] > 1 else 0,
         {name: explain_place(example_format, i) for i, name in enumerate(names) if i in kept.places},
         describe_padding(kept.padding, counts) if kept.padding and any(counts[:2]) else "",
-        _find_other_fill(sample) if unscaled == AUTO and not (kept.padding and any(counts[:2])) else "",
+        find_other_fill(example_format, [sample.x], "give --standardize=federated --unscaled={:g}")
+        if unscaled == AUTO and not (kept.padding and any(counts[:2]))
+        else "",
     )
-
-
-def _find_other_fill(sample: Sample) -> str:
-    if sample.format.takes_tokens or choose_padding(AUTO, sample.format) is None:
-        return ""
-    counts = {value: count_steps(sample.x, value) for value in OTHER_FILLS if value in sample.x}
-    return describe_other_fill(counts, "give --standardize=federated --unscaled={:g}")
 
 
 def _count_classes(sample: Sample) -> tuple[np.ndarray, np.ndarray]:

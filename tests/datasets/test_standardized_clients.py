@@ -99,6 +99,14 @@ def test_padding_stays_and_is_in_no_mean():
     assert scaled.digest != standardize_clients(two, "nothing").digest
 
 
+def test_steps_of_another_number_are_scaled_and_told():
+    parts = [[[[4, 5], [-9, -9]], [[8, 7], [-9, -9]]], [[[4, 5], [6, 7]]]]  # 2 of 6 steps
+    said = "33.3 % of the steps hold nothing but -9 at the ends of sequences and are scaled as measurements"
+    assert standardize_clients(make_clients(parts)).reading.endswith(f"{said}; if they are padding, give --unscaled=-9")
+    for unscaled in ("-9", "categories"):
+        assert said not in standardize_clients(make_clients(parts), unscaled).reading
+
+
 def test_a_step_that_becomes_0_beside_padding_moves_aside():
     scaled = standardize_clients(make_clients([[[[5, 5], [0, 0]], [[5, 5], [0, 0]]]]))
     assert scaled.read(0, "train")[0].tolist() == [[[2**-6] * 2, [0, 0]]] * 2
