@@ -11,7 +11,7 @@ import numpy as np
 
 from datasets.errors import DatasetError
 from datasets.tables.cells import DATE, TEXT, Cells
-from datasets.tables.date_parts import read_number_dates, split_dates
+from datasets.tables.date_parts import read_number_dates, split_dates, widen_years
 from datasets.tables.options import AUTO, DAY_FIRST, MONTH_FIRST, NUMBER, YEAR_FIRST
 from datasets.tables.table import Piece, Place, simplify
 
@@ -27,7 +27,7 @@ _DATE_WORDS = ("date", "day", "datum", "fecha", "data", "jour")
 _CLOCK = re.compile(r"[T ]?\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?")
 _PARTED = re.compile(r"(\d{1,4})[.,](\d{1,2})")  # 31.12 or 2024.10
 _PADDED = re.compile(r"0\d{3}|0\d{5}")  # 0010, of a clock
-_DAYS_OF_YEAR = 366
+_DAYS_OF_YEAR, _MOST_YEARS = 366, 50
 _LEAST_YEARS = 5  # different numbers all of which end like years, by chance one of 50 does
 _OTHER = f"--date_form={NUMBER} if they are numbers"
 
@@ -65,6 +65,7 @@ class TimeScan:
         self._are_parted = self._is_date_column
         self._has_padded, self._parted = False, set()
         self._are_short_months, self._largest = True, 0.0  # 0124, of January 2024
+        self._short_years: set[int] = set()
         self._are_years_last = True  # 112024, of 1/1/2024, as 13112024 is of 13/11/2024
         self._orders: dict[str, set[str]] = {}  # by what parts a date, those that all values allow
         self._differs: set[str] = set()  # what parts dates, or a kind of numbers, of which day and month differ
@@ -134,6 +135,9 @@ class TimeScan:
                 self._note_first(f"only {order}", np.isin(cells.numbers, numbers[is_it]), cells, piece)
         is_month = (numbers >= 100) & (numbers < 1300) & (numbers == np.rint(numbers))
         self._are_short_months = self._are_short_months and bool(is_month.all())
+        if self._are_short_months:  # of days that are counted, the last two digits have all values
+            self._short_years.update(widen_years((numbers % 100).astype(int)).tolist())
+            self._are_short_months = max(self._short_years) - min(self._short_years) <= _MOST_YEARS
         is_year_last = (
             (numbers >= 10**5) & (numbers < 32 * 10**6) & (numbers % 10**4 >= 1900) & (numbers % 10**4 <= 2100)
         )

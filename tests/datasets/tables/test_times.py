@@ -113,6 +113,7 @@ def test_a_month_and_a_year_of_two_digits_are_not_a_day_of_2000():
     for column, values in (("date", ["1123", "1223", "124"]), ("t", ["1223", "0124"]), ("date", ["1298", "0199"])):
         with pytest.raises(DatasetError, match="can be month and year, month and day, or a time of day"):
             read(values, column)
+    assert read([str(day) for day in range(100, 900, 7)], "day")[1].numbers == ("", "")
     found, _ = read(["1231", "0101"], form="ymd")  # 366 days before 2001, which is so many before 2024
     np.testing.assert_array_equal(found / DAY, [365 - 8766, -8766])
     for column, values in (("day", ["152", "365"]), ("date", ["152", "365"]), ("t", ["1123", "1223", "124"])):
