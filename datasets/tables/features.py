@@ -205,10 +205,12 @@ def _note_words(feature: Feature, column: ColumnScan, missing_words: str) -> lis
             f"among the numbers in {name} stands yes or no, true or false, in {count_rows(column.num_booleans)}, "
             f"which is taken as 1 or 0"
         )
-    if column.lowest_other >= 0 and len(column.placeholders) == 1:
+    if len(column.placeholders) == 1 and np.isfinite(column.lowest_other):
         ((value, count),) = column.placeholders.items()
-        beside = "never else below 0" if value < 0 else f"never else above {column.highest_other:g}"
-        if value < 0 or (count > 1 and value > _FAR * column.highest_other):
+        lowest, highest = column.lowest_other, column.highest_other
+        beside = f"never else {f'below {min(lowest, 0):g}' if value < 0 else f'above {highest:g}'}"
+        is_far = count > 1 and abs(value) > _FAR * max(-lowest, highest)
+        if is_far or (value < 0 <= lowest):
             notes.append(f"{name} is {value:.0f} in {count_rows(count)}, and {beside}; {name_missing(f'{value:.0f}')}")
     return notes
 

@@ -23,7 +23,7 @@ def check_missing(table: Table, roles: Roles, scan: TableScan, options: DatasetO
         found = {name: column for name, column in found.items() if name in needed}
     if not found or (missing == DROP and scan.num_incomplete < scan.num_rows):
         return
-    words = "".join(f"; {each}" for each in _explain_words(roles, found, options))
+    words = "".join(f"; {each}" for each in _explain_words(roles, scan, found, options))
     if missing == DROP:
         counts = [f"{name} {column.num_missing:,}" for name, column in found.items()]
         raise DatasetError(
@@ -44,11 +44,11 @@ def check_missing(table: Table, roles: Roles, scan: TableScan, options: DatasetO
 
 def note_missing(roles: Roles, scan: TableScan, options: DatasetOptions) -> tuple[str, ...]:
     """A line for each column in which a word that may be a value is taken as missing."""
-    return tuple(_explain_words(roles, scan.columns, options))
+    return tuple(_explain_words(roles, scan, scan.columns, options))
 
 
-def _explain_words(roles: Roles, columns: dict[str, ColumnScan], options: DatasetOptions) -> list[str]:
-    """What to do if a word is a value. It can be one where texts are: in classes, clients and categories."""
+def _explain_words(roles: Roles, scan: TableScan, columns: dict[str, ColumnScan], options: DatasetOptions) -> list[str]:
+    """What to do if a word in one of `columns` is a value: it can be one in classes, clients and categories."""
     lines = []
     for name, column in columns.items():
         words = column.missing_words.most_common(_MOST_WORDS)
@@ -59,10 +59,23 @@ def _explain_words(roles: Roles, columns: dict[str, ColumnScan], options: Datase
         are_values = {word.lower() for word in column.missing_words}
         rest = ",".join(word for word in split_names(options.missing_words) if word.lower() not in are_values)
         found = ", ".join(f"{word!r} ({count_rows(count)})" for word, count in words)
-        lines.append(
-            f"in column {name} {found} is taken as missing; if it is a value, give --missing_words={shlex.quote(rest)}"
-        )
+        fix = f"give --missing_words={shlex.quote(rest)}"
+        if of_numbers := _find_numbers(scan.columns, are_values):
+            fix = f"write it there in another way, since {of_numbers} has it among numbers"
+        lines.append(f"in column {name} {found} is taken as missing; if it is a value, {fix}")
     return lines
+
+
+def _find_numbers(columns: dict[str, ColumnScan], words: set[str]) -> str:
+    """A column of numbers in which some of the words, in small letters, are: there they are missing; "" for none."""
+    for name, column in columns.items():
+        if (
+            column.num_numbers
+            and not is_text_column(column)
+            and words & {word.lower() for word in column.missing_words}
+        ):
+            return name
+    return ""
 
 
 def count_filled(scan: TableScan, features: tuple[Feature, ...]) -> dict[str, int]:

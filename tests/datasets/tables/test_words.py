@@ -90,6 +90,17 @@ def test_a_category_that_is_filled_in_is_counted_and_told(tmp_path):
     assert kept.format.feature_names == ("garage=DE", "garage=NA", "garage=NO", "b") and not kept.filled
 
 
+def test_a_word_that_is_a_value_here_and_missing_among_numbers(tmp_path):
+    path = tmp_path / "houses.csv"
+    path.write_text("front,alley,label\n60,NA,0\nNA,Pave,1\n80,Grvl,0\n70,NA,1\n")
+    (said,) = open_csv(str(path), DatasetOptions(missing="median")).notes
+    # Without the word, --missing_words would end in an error: front would have a text among numbers.
+    assert said == (
+        "in column alley 'NA' (2 rows) is taken as missing; if it is a value, write it there in another way, since "
+        "front has it among numbers"
+    )
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -127,6 +138,9 @@ def test_numbers_that_may_stand_for_nothing_are_told(tmp_path):
     )
     assert said.endswith(",-999'")
     assert not open_column(tmp_path, "heat", ["-9", "-3", "4", "2"]).notes
+    (cold,) = open_column(tmp_path, "cold", ["-999", "-3.5", "4", "-999"]).notes
+    assert cold.startswith("cold is -999 in 2 rows, and never else below -3.5; if it stands for a missing value")
+    assert not open_column(tmp_path, "cold", ["-99", "-30", "4", "-99"]).notes
     (high,) = open_column(tmp_path, "days", ["999", "3", "27", "999"]).notes
     assert high.startswith("days is 999 in 2 rows, and never else above 27; if it stands for a missing value")
     assert not open_column(tmp_path, "heat", ["999", "100", "4", "999"]).notes
