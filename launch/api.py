@@ -135,7 +135,7 @@ class Run:
                 f"x: each client of the run scales its features by its own numbers (--standardize={CLIENT}), which "
                 "other examples do not have; scale them so, and give them to load_model()"
             )
-        x = read_examples(x, self._finished.format)
+        x = read_examples(x, self._finished.format, bool(self.flags.get("join_spellings")))
         spec, model = self._load(name)
         parts = [
             spec.task.restore(np.asarray(model(spec.preprocess(x[start : start + batch_size]), training=False)))

@@ -12,6 +12,7 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.image_pixels import ImageForm
 from datasets.npz import convert_values
+from datasets.spellings import fold_spelling
 from datasets.tables.arrow_cells import convert_column, is_block_type
 from datasets.tables.cells import BOOLEAN, NUMBER, STRING, Cells, parse_text
 from datasets.tables.table import list_names
@@ -24,19 +25,20 @@ if TYPE_CHECKING:
 _AS_ARRAY = "give an array, whose features stand as in training"
 
 
-def read_examples(x: Any, example_format: ExampleFormat) -> np.ndarray:
+def read_examples(x: Any, example_format: ExampleFormat, are_joined: bool = False) -> np.ndarray:
     """Examples as the run's data are stored, shape (examples, *input_shape), in the format's dtype.
 
     Args:
       x: an array, of the format's shape or without its one channel, or a table with a column for each feature.
       example_format: of the run.
+      are_joined: whether spellings of categories were joined (`--join_spellings`), so that those of a table are, too.
 
     Raises:
       FlagError: they are of another kind, shape or dtype, a value is missing, or a column is.
     """
     x = as_frame(x)
     if isinstance(x, pd.DataFrame):
-        return _read_frame(x, example_format).reshape(len(x), *example_format.input_shape)
+        return _read_frame(x, example_format, are_joined).reshape(len(x), *example_format.input_shape)
     if isinstance(x, pd.Series | str | bytes | dict):
         raise FlagError(f"x: expected an array of examples, or a table, got {type(x).__name__}")
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
@@ -62,7 +64,7 @@ def read_examples(x: Any, example_format: ExampleFormat) -> np.ndarray:
         raise FlagError(str(error).removeprefix("x: ")) from None
 
 
-def _read_frame(frame: pd.DataFrame, example_format: ExampleFormat) -> np.ndarray:
+def _read_frame(frame: pd.DataFrame, example_format: ExampleFormat, are_joined: bool) -> np.ndarray:
     """float32 (rows, features); columns that are no features are left out."""
     names, shape = example_format.feature_names, example_format.input_shape
     if not names:
@@ -89,7 +91,7 @@ def _read_frame(frame: pd.DataFrame, example_format: ExampleFormat) -> np.ndarra
             categories.setdefault(column, {})[category] = place
     for column, places in categories.items():
         encoded[:, list(places.values())] = 0
-        encoded[np.arange(len(frame)), _find_categories(arrays[column], column, places)] = 1
+        encoded[np.arange(len(frame)), _find_categories(arrays[column], column, places, are_joined)] = 1
     return encoded
 
 
@@ -142,10 +144,13 @@ def _read_numbers(array: "pyarrow.Array", column: str) -> np.ndarray:
     return numbers
 
 
-def _find_categories(array: "pyarrow.Array", column: str, places: dict[str, int]) -> np.ndarray:
+def _find_categories(array: "pyarrow.Array", column: str, places: dict[str, int], are_joined: bool) -> np.ndarray:
     """The place of each row's category, int64 (rows,)."""
     codes, texts = _make_cells(array, column).list_texts()
-    found = np.array([places.get(text, places.get(text.strip(), -1)) for text in texts], np.int64)[codes]
+    folded = {fold_spelling(category): place for category, place in places.items()} if are_joined else {}
+    alike = [folded.get(fold_spelling(text), -1) if folded else -1 for text in texts]
+    found = [places.get(text, places.get(text.strip(), other)) for text, other in zip(texts, alike, strict=True)]
+    found = np.array(found, np.int64)[codes]
     if (found < 0).any():
         row = int(np.argmax(found < 0))
         raise FlagError(

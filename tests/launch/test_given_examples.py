@@ -37,6 +37,17 @@ def test_a_table_is_taken_by_the_names_of_its_columns(frame):
     assert x[..., 0].tolist() == [[1.5, 0, 1, 3, 1], [2.5, 1, 0, 4, 0]]
 
 
+def test_spellings_that_the_run_has_joined_are_joined_here():
+    frame = FRAME.assign(colour=["BLUE.", "Red"])
+    assert read_examples(frame, TABLE, are_joined=True)[..., 0].tolist() == [[1.5, 0, 1, 3, 1], [2.5, 1, 0, 4, 0]]
+    with pytest.raises(
+        FlagError, match=r"'BLUE.' in row 0 .*, which was not there in training; expected one of red, b"
+    ):
+        read_examples(frame, TABLE)
+    with pytest.raises(FlagError, match=r"'green' in row 0 .*, which was not there in training"):
+        read_examples(FRAME.assign(colour="green"), TABLE, are_joined=True)
+
+
 def test_a_table_without_rows():
     assert read_examples(FRAME.iloc[:0], TABLE).shape == (0, 5, 1)
 
