@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 
 import dataclasses
 import os
 import pathlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -220,6 +221,16 @@ def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, 
     return path
 
 
+def say_undefined(rows: Sequence[EvaluationRow]) -> list[str]:
+    """Which metrics are undefined on how many of the test sets, and why, a line each."""
+    counts = Counter(reason for row in rows for reason in row.undefined.split("; ") if reason)
+    parts = ((*reason.partition(": its test examples "), count) for reason, count in counts.items())
+    return [
+        f"{name} is undefined on {count:,} of {len(rows):,} test sets, whose examples {why}"
+        for name, _, why, count in parts
+    ]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     return run_command(_run, "evaluate", USAGE, Flags, argv)
@@ -240,8 +251,8 @@ def _run(arguments: Sequence[str]) -> None:
     say_if_unchecked(run)
     print("\n".join(format_table(rows, run.task)))
     path = write_evaluation(run, rows, npz, values.model)
-    if lacking := sum(bool(row.undefined) for row in rows):
-        say(f"note     on {lacking:,} of {len(rows):,} test sets a metric is undefined; column {UNDEFINED} says why")
+    for line in say_undefined(rows):
+        say(f"note     {line}")
     print(f"written to {path}")
 
 

@@ -210,6 +210,8 @@ def test_metrics_that_are_undefined_say_why(stored_run):
         "global  global           8           0.5000  0.2500  0.7500  0.5000",
         "global  b                2           1.0000  0.5000     nan     nan",
     ]
+    one = "auc is undefined on 1 of 2 test sets, whose examples are all of one class"
+    assert evaluate.say_undefined(rows) == [one] and not evaluate.say_undefined(rows[:1])
     run = evaluate.read_finished_run(str(stored_run))
     config = json.loads((stored_run / "config.json").read_text())
     config["data"]["task"]["kind"] = "binary"
