@@ -16,6 +16,7 @@ from datasets.spellings import fold_spelling
 from datasets.tables.arrow_cells import convert_column, is_block_type
 from datasets.tables.cells import BOOLEAN, NUMBER, STRING, Cells, parse_text
 from datasets.tables.table import list_names
+from datasets.tables.written_numbers import read_written
 from launch.given_data import as_frame, convert_frame
 from launch.settings.errors import FlagError
 
@@ -137,9 +138,15 @@ def _read_numbers(array: "pyarrow.Array", column: str) -> np.ndarray:
     is_wrong = ~np.isfinite(numbers)
     if is_wrong.any():
         row = int(np.argmax(is_wrong))
+        is_written = read_written(cells.get_text(row)) is not None
+        fix = (
+            "numbers with signs, units or marks are read in files alone: make plain ones of them, 12 % as 0.12"
+            if is_written
+            else "texts that were made the index of a category must be such numbers here, too"
+        )
         raise FlagError(
             f"x: column {column!r} has {cells.get_text(row)!r:.60} in row {row} (counted from 0), expected a finite "
-            f"number, as the run has it; texts that were made the index of a category must be such numbers here, too"
+            f"number, as the run has it; {fix}"
         )
     return numbers
 

@@ -48,6 +48,13 @@ def test_spellings_that_the_run_has_joined_are_joined_here():
         read_examples(FRAME.assign(colour="green"), TABLE, are_joined=True)
 
 
+def test_numbers_written_for_people_are_refused_with_what_to_do():
+    with pytest.raises(FlagError, match=r"'12 %' in row 0 .*; numbers with signs.*: make plain ones of them, 12 % as"):
+        read_examples(FRAME.assign(dose=["12 %", "3"]), TABLE)
+    with pytest.raises(FlagError, match=r"'high' in row 1 .*; texts that were made the index"):
+        read_examples(FRAME.assign(dose=["3", "high"]), TABLE)
+
+
 def test_a_table_without_rows():
     assert read_examples(FRAME.iloc[:0], TABLE).shape == (0, 5, 1)
 
