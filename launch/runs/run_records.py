@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from datasets.errors import DatasetError
-from files.reading import find_files
 from launch.runs.checksums import check_inside, check_sums
 from launch.runs.columns import (
     ARRAYS_DIGEST,
@@ -197,9 +196,12 @@ def find_stored_idle(flags: Mapping[str, Any]) -> frozenset[str]:
 
 
 def find_run_dirs(runs_dir: RunPath) -> list[RunPath]:
-    """The run folders (those with a `config.json`) in `runs_dir` at any depth, in the order of their names."""
+    """The run folders (those with a `config.json`) in `runs_dir` at any depth, in the order of their names.
+
+    A pipe or a device of that name makes one too, so that its reader says what is wrong; nobody waits at it.
+    """
     if isinstance(runs_dir, pathlib.Path):
-        return sorted(path.parent for path in find_files(runs_dir, f"**/{CONFIG_FILE}"))
+        return sorted(path.parent for path in runs_dir.glob(f"**/{CONFIG_FILE}") if not path.is_dir())
     # Sorted part by part, as paths on disk are: "a/b" comes before "a-b/c".
     folders = [posixpath.split(name)[0] for name in runs_dir.root.namelist() if posixpath.basename(name) == CONFIG_FILE]
     return [runs_dir / name for name in sorted(folders, key=lambda name: name.split("/"))]

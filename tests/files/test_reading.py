@@ -58,7 +58,7 @@ def test_a_pipe_is_not_waited_at(tmp_path):
     assert read_regular(tmp_path / "file") == b"content"
 
 
-def test_runs_and_checkpoints_that_are_pipes_are_none(tmp_path):
+def test_checkpoints_that_are_pipes_are_none_and_no_run_is_left_out_without_a_word(tmp_path):
     from launch.runs.checkpoints import find_checkpoints
     from launch.runs.run_records import find_run_dirs
 
@@ -66,4 +66,4 @@ def test_runs_and_checkpoints_that_are_pipes_are_none(tmp_path):
     os.mkfifo(tmp_path / "run" / "config.json")
     os.mkfifo(tmp_path / "round_3.npz")
     (tmp_path / "round_2.npz").touch()
-    assert find_run_dirs(tmp_path) == [] and list(find_checkpoints(tmp_path)) == [2]
+    assert find_run_dirs(tmp_path) == [tmp_path / "run"] and list(find_checkpoints(tmp_path)) == [2]

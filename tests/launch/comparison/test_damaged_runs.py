@@ -96,3 +96,15 @@ def test_pipes_in_the_place_of_tables_are_not_waited_at(damage):
 
     for name in ("metrics.csv", "timing.csv", "clients.csv", "events.csv"):
         assert "regular file" in damage(name, lambda folder, name=name: put(folder, name))
+
+
+def test_runs_whose_settings_are_no_file_are_named(damage):
+    """A comparison of three runs showed two, without a word."""
+
+    def put(folder, make):
+        (folder / "config.json").unlink()
+        make(folder / "config.json")
+
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        said = damage("config.json", lambda folder, make=make: put(folder, make))
+        assert "not compared: " in said and "seed_1" in said
