@@ -99,12 +99,12 @@ def _has_finished(run_dir: RunPath, config: RunConfig) -> bool:
     try:
         read_json(run_dir / CONFIG_FILE)
         summary = read_json(run_dir / SUMMARY_FILE)
-    except RunRecordError:
+        is_over = summary.get("rounds", 0) >= config.rounds or bool(summary.get(BUDGET_SPENT))
+        has_lost_patience = summary.get(STOPPED_EARLY, {}).get(PATIENCE, 0) >= config.patience > 0
+        has_reached_limits = summary.get(REACHED_LIMITS) == list_limits(config)
+        return is_over or has_lost_patience or has_reached_limits or _has_reached_target(summary, config)
+    except (RunRecordError, TypeError, AttributeError):  # of a damaged one, whose values are of other kinds
         return False
-    is_over = summary.get("rounds", 0) >= config.rounds or bool(summary.get(BUDGET_SPENT))
-    has_lost_patience = summary.get(STOPPED_EARLY, {}).get(PATIENCE, 0) >= config.patience > 0
-    has_reached_limits = summary.get(REACHED_LIMITS) == list_limits(config)
-    return is_over or has_lost_patience or has_reached_limits or _has_reached_target(summary, config)
 
 
 def _has_reached_target(summary: dict, config: RunConfig) -> bool:

@@ -1,5 +1,7 @@
 """A folder of runs may be somebody else's: a sweep or a search goes on by no link in it."""
 
+import json
+
 import pytest
 
 from launch.runs.errors import RunFolderError
@@ -31,6 +33,18 @@ def test_a_finished_run_may_lie_elsewhere(tmp_path, write_run):
     write_run(tmp_path / "mine", NAME, seed=0, rounds=config.rounds)
     (tmp_path / "seed_0").symlink_to(tmp_path / "mine" / NAME / "seed_0")
     assert is_finished(Task(Recipe(NAME, f"--experiment={NAME}"), (), tmp_path / "seed_0", config))
+
+
+@pytest.mark.parametrize("damage", [{"rounds": "900"}, {"rounds": None}, {"rounds": 0, "stopped_early": [1]}], ids=str)
+def test_a_summary_of_other_kinds_is_no_finished_run(tmp_path, write_run, damage):
+    """It ended the whole sweep with a traceback; as one that cannot be read, it lets the run go on."""
+    config = resolve_experiment(get_experiment(NAME), ["--seed=0"])
+    write_run(tmp_path, NAME, seed=0, rounds=config.rounds)
+    task = Task(Recipe(NAME, f"--experiment={NAME}"), (), tmp_path / NAME / "seed_0", config)
+    assert is_finished(task)
+    path = task.run_dir / "summary.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **damage}))
+    assert not is_finished(task)
 
 
 @pytest.mark.parametrize("name", [".lock", "optuna.journal"])
