@@ -29,9 +29,11 @@ def fold_spelling(name: str) -> str:
     and quotes around, full stops at the end, what parts words, and zeros in front of numbers. Signs stay: A-, C++ and
     -1 are none of A, C and 1.
     """
-    text = unicodedata.normalize("NFKC", name)
-    text = unicodedata.normalize("NFKC", text.casefold())
-    text = "".join(letter for letter in text if unicodedata.category(letter) not in ("Cf", "Cc"))
+    text = name.lower()
+    if not (name.isascii() and name.isprintable()):  # which nearly all are, of whom there may be many
+        text = unicodedata.normalize("NFKC", name)
+        text = unicodedata.normalize("NFKC", text.casefold())
+        text = "".join(letter for letter in text if unicodedata.category(letter) not in ("Cf", "Cc"))
     text = " ".join(text.split()).strip(_ENDS) or text
     if _NUMBER.fullmatch(text):
         number = Decimal(text)

@@ -9,8 +9,8 @@ Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 
 import dataclasses
 import os
 import pathlib
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from launch.runs.columns import BEST, EVALUATION, UNDEFINED, WORKER_LOG
 from launch.runs.file_names import encode_name
 from launch.runs.shown_text import align_columns, escape_hidden
 from launch.runs.tables import format_cell, write_json, write_table
-from launch.runs.task_columns import TaskColumns, format_value
+from launch.runs.task_columns import TaskColumns, count_reasons, format_value
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.data_flags import CLIENT
 from launch.settings.errors import FlagError
@@ -59,7 +59,7 @@ class EvaluationRow(NamedTuple):
       reached: the task's main metric, whose name is the column in the table.
       loss: the mean.
       further: the task's other metrics.
-      undefined: which metrics these examples leave undefined, and why; "" if none.
+      undefined: the metrics that these examples leave undefined, and why, as `Evaluation.undefined` has it.
     """
 
     model: str
@@ -68,7 +68,7 @@ class EvaluationRow(NamedTuple):
     reached: float
     loss: float
     further: tuple[float, ...] = ()
-    undefined: str = ""
+    undefined: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,22 +168,22 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
         model_spec = run.choose_spec(spec, name)
         evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, folders[name])
         if examples is not None:
-            rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples), run.task))
+            rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
             continue
-        rows.append(_make_row(name, "global", evaluate(weights, federation.test_x, federation.test_y), run.task))
+        rows.append(_make_row(name, "global", evaluate(weights, federation.test_x, federation.test_y)))
         users = [client for client in asked if run.client_models.get(client.name) == name]
         rows += [
-            _make_row(name, client.name, evaluate(weights, *federation.read_split(client, "test")), run.task)
+            _make_row(name, client.name, evaluate(weights, *federation.read_split(client, "test")))
             for client in users
             if client.num_test
         ]
     return rows
 
 
-def _make_row(name: str, test_set: str, evaluation: "Evaluation", task: TaskColumns) -> EvaluationRow:
+def _make_row(name: str, test_set: str, evaluation: "Evaluation") -> EvaluationRow:
     reached, *further = evaluation.metrics.values()
-    undefined = task.describe_undefined(evaluation.undefined)
-    return EvaluationRow(name, test_set, len(evaluation.loss), reached, evaluation.mean_loss, tuple(further), undefined)
+    num_examples, loss = len(evaluation.loss), evaluation.mean_loss
+    return EvaluationRow(name, test_set, num_examples, reached, loss, tuple(further), evaluation.undefined)
 
 
 def list_cells(rows: Sequence[EvaluationRow], task: TaskColumns) -> tuple[list[str], list[list[Any]]]:
@@ -215,20 +215,12 @@ def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, 
     path = run.path / f"{stem}.csv"
     names, cells = list_cells(rows, run.task)
     if any(row.undefined for row in rows):
-        names, cells = [*names, UNDEFINED], [[*own, row.undefined] for own, row in zip(cells, rows, strict=True)]
+        names = [*names, UNDEFINED]
+        reasons = (run.task.describe_undefined(row.undefined) for row in rows)
+        cells = [[*own, reason] for own, reason in zip(cells, reasons, strict=True)]
     write_table(path, names, [[format_cell(value) for value in row] for row in cells])
     write_json(run.path / f"{stem}.json", [dict(zip(names, row, strict=True)) for row in cells])
     return path
-
-
-def say_undefined(rows: Sequence[EvaluationRow]) -> list[str]:
-    """Which metrics are undefined on how many of the test sets, and why, a line each."""
-    counts = Counter(reason for row in rows for reason in row.undefined.split("; ") if reason)
-    parts = ((*reason.partition(": its test examples "), count) for reason, count in counts.items())
-    return [
-        f"{name} is undefined on {count:,} of {len(rows):,} test sets, whose examples {why}"
-        for name, _, why, count in parts
-    ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -251,7 +243,8 @@ def _run(arguments: Sequence[str]) -> None:
     say_if_unchecked(run)
     print("\n".join(format_table(rows, run.task)))
     path = write_evaluation(run, rows, npz, values.model)
-    for line in say_undefined(rows):
+    counts = count_reasons(row.undefined for row in rows)
+    for line in run.task.say_undefined(counts, len(rows), "test sets"):
         say(f"note     {line}")
     print(f"written to {path}")
 

@@ -144,7 +144,7 @@ def mark_missing(cells: Cells, missing_words: frozenset[str]) -> Cells:
     """The same cells, without a value where a number stands that is one of the words, or a text of a typed file is."""
     if not missing_words:
         return cells
-    given = np.array([number for word in missing_words if not np.isnan(number := _read_number(word))])
+    given = np.array([number for word in missing_words if not np.isnan(number := read_number(word))])
     if cells.form == STRING:
         text, words = _take_words(cells.values, missing_words)
         return dataclasses.replace(
@@ -173,13 +173,13 @@ def _parse_different(text: "pyarrow.Array", has_decimal_comma: bool) -> Cells:
     # The last is for values that are null.
     is_missing = np.array([*(not value for value in found), True])
     is_boolean = np.array([*(value in BOOLEAN_WORDS for value in lowered), False])
-    numbers = np.array([*(_read_number(value, has_decimal_comma) for value in found), np.nan])
+    numbers = np.array([*(read_number(value, has_decimal_comma) for value in found), np.nan])
     numbers[is_boolean] = [BOOLEAN_WORDS[value] for value in lowered if value in BOOLEAN_WORDS]
     codes = np.asarray(encoded.indices.fill_null(len(found)))
     return Cells(TEXT, is_missing[codes], numbers[codes], is_boolean[codes], encoded)
 
 
-def _read_number(value: str, has_decimal_comma: bool = False) -> float:
+def read_number(value: str, has_decimal_comma: bool = False) -> float:
     """Of a text without blanks around it; NaN for what is no plain number. Infinity is written as inf."""
     if has_decimal_comma:
         value = "" if "." in value else value.replace(",", ".")

@@ -112,7 +112,9 @@ def read_number_dates(numbers: np.ndarray, kind: str, order: str) -> np.ndarray:
         is_whole &= year < 100
         year = widen_years(np.minimum(year, 99))
     is_whole &= (year >= _FIRST_YEAR) & (year <= _LAST_YEAR)
-    return np.where(is_whole, count_seconds(year, month, day) + clock, np.nan)
+    seconds = np.full(len(numbers), np.nan)  # of plain numbers, few have the digits of a year
+    seconds[is_whole] = count_seconds(year[is_whole], month[is_whole], day[is_whole]) + clock[is_whole]
+    return seconds
 
 
 def are_whole_dates(numbers: np.ndarray) -> bool:

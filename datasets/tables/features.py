@@ -1,6 +1,7 @@
 """The features of a table: which kind each column is, and what its values become."""
 
 import itertools
+import math
 import shlex
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.names import check_names
 from datasets.spellings import describe_joined, find_kept, note_alike
-from datasets.tables.cells import DATE, STRING, TEXT, Cells
+from datasets.tables.cells import DATE, STRING, TEXT, Cells, read_number
 from datasets.tables.roles import Roles
 from datasets.tables.scan import ColumnScan, TableScan, is_free_text, is_text_column
 from datasets.tables.table import Table, count_rows
@@ -191,7 +192,11 @@ def _note_words(feature: Feature, column: ColumnScan, missing_words: str) -> lis
     if feature.categories:
         counts = column.texts + column.test_texts
         notes += note_alike(f"categories of {name}", sorted(set(counts) - set(feature.kept)), counts, "rows")
-        words = [text for text in column.texts if not _is_number(text)]
+        words = [
+            text
+            for text in column.texts
+            if not any(math.isfinite(read_number(text.strip(), has_comma)) for has_comma in (False, True))
+        ]
         num_decimals = sum("." in text or "," in text for text in column.texts)  # of text, 1 and 2 may be codes
         are_numbers = column.num_numbers > 1 if column.form == TEXT else num_decimals > len(column.texts) / 2
         if len(words) == 1 and are_numbers and len(column.texts) > 3:
@@ -219,10 +224,3 @@ def _find_number(categories: tuple[str, ...]) -> str:
     """A category that is written as a number, or of many one that is a bound or a range; "" if there is none."""
     odd = filter(is_odd, categories) if len(categories) > _MOST_RARE else ()
     return next(itertools.chain(filter(read_written, categories), odd), "")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text.replace(",", "."))))
-    except ValueError:
-        return False

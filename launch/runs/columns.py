@@ -8,7 +8,7 @@ from launch.settings import run_config
 from tff_algos import protocol
 
 # Files and folders.
-CONFIG_FILE = run_config.CONFIG_FILE
+CONFIG_FILE, MAX_JSON = run_config.CONFIG_FILE, run_config.MAX_JSON
 METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE = "metrics.csv", "timing.csv", "events.csv", "clients.csv"
 FINE_TUNING_FILE = "fine_tuning.csv"
 SUMMARY_FILE = "summary.json"

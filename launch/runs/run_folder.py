@@ -25,6 +25,7 @@ from launch.runs.columns import (
     EXPORT,
     FINE_TUNING_FILE,
     KEPT,
+    MAX_JSON,
     METRICS_FILE,
     MODELS,
     PLOTS,
@@ -43,7 +44,6 @@ from launch.settings.run_config import RunConfig, find_algorithm, is_algorithm_s
 RUNS = pathlib.Path("runs")
 LOCK_FILE = ".lock"
 WORKER_LOGS = WORKER_LOG.replace(".", "*.")  # that of each worker
-MAX_CONFIG = 2**28  # bytes; what is larger is none
 REPLACED_CONFIG = f".replaced.{CONFIG_FILE}"  # see `RunFolder.clear`
 # What a run leaves that ends before it has a config; ".[0-9]*.*" are files that were being written.
 START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*")
@@ -215,7 +215,7 @@ def _is_one_of(name: str, patterns: Sequence[str]) -> bool:
 def _holds_config(path: pathlib.Path) -> bool:
     """Whether there is a `config.json` that a run has written."""
     try:
-        flags = json.loads(read_regular(path / CONFIG_FILE, MAX_CONFIG))["flags"]
+        flags = json.loads(read_regular(path / CONFIG_FILE, MAX_JSON))["flags"]
         return is_algorithm_spelling(flags["algo"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False

@@ -23,13 +23,14 @@ from launch.runs.columns import (
     DEVICES,
     DIGEST,
     EXPORT_REPORT,
+    MAX_JSON,
     OWN_MODULES,
     ROUND,
     SOURCE_DIGEST,
     SUMMARY_FILE,
 )
 from launch.runs.errors import RunFolderError
-from launch.runs.tables import MAX_JSON, check_columns, iterate_records, iterate_rows, open_text
+from launch.runs.tables import check_columns, iterate_records, iterate_rows, open_text
 from launch.settings.experiments import Experiment
 from launch.settings.flag_fields import can_hold, complete_stored_flags
 from launch.settings.flags import FlagError, parse_config

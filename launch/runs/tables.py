@@ -23,7 +23,6 @@ from files.writing import write_text
 from launch.runs.shown_text import decode_cell, encode_cell
 
 MAX_FILE_BYTES = 4 * 2**30  # logs of events have some hundred MB
-MAX_JSON = 2**28  # bytes or characters of a file; what is longer is no JSON of a run
 MAX_LINE = 2**24  # characters; a line of 100,000 columns has 2 million
 
 

@@ -8,6 +8,7 @@ Imports no TensorFlow.
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -153,15 +154,16 @@ class TaskColumns:
         """
         return "; ".join(f"{name}: its test examples {why}" for name, why in undefined.items())
 
-    def say_undefined(self, counts: Any, num_clients: int) -> list[str]:
+    def say_undefined(self, counts: Any, num_evaluated: int, noun: str = "clients") -> list[str]:
         """For how many clients metrics are undefined, a sentence each.
 
         Args:
-          counts: {name of a metric: {why: clients}}, as in summary.json; what is no such thing says nothing.
-          num_clients: that were evaluated.
+          counts: what `count_reasons` gave, as in summary.json; what is no such thing says nothing.
+          num_evaluated: how many clients were.
+          noun: what they are, if no clients.
         """
         return [
-            f"{metric.title} is undefined for {number:,} of {num_clients:,} clients, whose test examples {why}"
+            f"{metric.title} is undefined for {number:,} of {num_evaluated:,} {noun}, whose test examples {why}"
             for metric in self.kind.metrics
             for why, number in _read_counts(counts, metric.name)
         ]
@@ -169,6 +171,15 @@ class TaskColumns:
     def format(self, value: float | None) -> str:
         """A value for a line: "0.9512", "54.21", or "unknown"."""
         return "unknown" if value is None or math.isnan(value) else format_value(value)
+
+
+def count_reasons(undefined: Iterable[Mapping[str, str]]) -> dict[str, Counter[str]]:
+    """{name of a metric: {why it is undefined: how often}} of what `Evaluation.undefined` says of each."""
+    counts: dict[str, Counter[str]] = {}
+    for reasons in undefined:
+        for name, why in reasons.items():
+            counts.setdefault(name, Counter())[why] += 1
+    return counts
 
 
 def _read_counts(counts: Any, name: str) -> list[tuple[str, int]]:

@@ -17,6 +17,7 @@ from launch.settings.resuming import ASKED_ONCE, CHANGEABLE_ON_RESUME
 from launch.settings.run_checks import RUN_TO_RESUME
 from launch.settings.run_config import (
     CONFIG_FILE,
+    MAX_JSON,
     RunConfig,
     build_run_config,
     find_algorithm,
@@ -228,7 +229,7 @@ def _explain_no_run(path: pathlib.Path) -> str:
 def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:
     """What `config.json` holds under "flags"; None if there is no such file or it holds something else."""
     try:
-        stored = json.loads(read_regular(pathlib.Path(run_dir) / CONFIG_FILE, 2**28))["flags"]
+        stored = json.loads(read_regular(pathlib.Path(run_dir) / CONFIG_FILE, MAX_JSON))["flags"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return rename_stored_flags(stored) if isinstance(stored, dict) else None

@@ -22,6 +22,7 @@ from launch.settings.run_flags import DeviceFlags, FolderFlags, ModelFlags, Roun
 from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Setting, check, setting, shrink
 
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
+MAX_JSON = 2**28  # bytes or characters of a run's JSON; what is longer is none
 
 
 @dataclasses.dataclass(frozen=True)

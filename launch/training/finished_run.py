@@ -25,6 +25,7 @@ from launch.runs.columns import (
     CONFIG_FILE,
     IS_PERSONAL,
     KEPT_BEST,
+    MAX_JSON,
     MODEL,
     MODELS,
     OWN_MODULES,
@@ -35,7 +36,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.file_names import decode_names
 from launch.runs.run_folder import keep_inside
 from launch.runs.stored_data import read_data_section, read_scaling
-from launch.runs.tables import MAX_JSON, iterate_records, open_text
+from launch.runs.tables import iterate_records, open_text
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.module_sums import list_changed, sum_run_modules

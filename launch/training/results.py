@@ -1,6 +1,5 @@
 """What a finished run leaves behind: the tables, `summary.json` and the saved models."""
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from launch.runs.checksums import write_checksums
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
-from launch.runs.task_columns import TASK, TaskColumns
+from launch.runs.task_columns import TASK, TaskColumns, count_reasons
 from launch.settings.run_config import RunConfig, find_algorithm
 from launch.training.attackers import find_attackers, find_attacks
 from launch.training.best_round import save_models
@@ -218,10 +217,7 @@ def count_undefined(results: ClientResults, clients: Sequence[int]) -> dict[str,
       results: on the clients' own test splits.
       clients: the indices of those that were to be evaluated.
     """
-    counts: dict[str, Counter[str]] = {}
-    for index in clients:
-        for name, why in results.undefined.get(index, {}).items():
-            counts.setdefault(name, Counter())[why] += 1
+    counts = count_reasons(results.undefined.get(index, {}) for index in clients)
     return {columns.UNDEFINED: counts, columns.NUM_EVALUATED: len(clients)} if counts else {}
 
 

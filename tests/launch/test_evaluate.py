@@ -14,7 +14,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.file_names import encode_name
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
-from launch.runs.task_columns import find_task_columns
+from launch.runs.task_columns import count_reasons, find_task_columns
 
 FORMAT = ExampleFormat((2, 2, 1), "uint8", ("cat", "dog"), Preprocessing(1 / 255))
 
@@ -201,17 +201,16 @@ def test_metrics_that_are_undefined_say_why(stored_run):
     task = find_task_columns("binary")
     rows = [
         evaluate.EvaluationRow("global", "global", 8, 0.5, 0.25, (0.75, 0.5)),
-        evaluate.EvaluationRow(
-            "global", "b", 2, 1.0, 0.5, (np.nan, np.nan), "auc: its test examples are all of one class"
-        ),
+        evaluate.EvaluationRow("global", "b", 2, 1.0, 0.5, (np.nan, np.nan), {"auc": "are all of one class"}),
     ]
     assert list(evaluate.format_table(rows, task)) == [
         "model   test_set  examples  binary_accuracy    loss     auc      f1",
         "global  global           8           0.5000  0.2500  0.7500  0.5000",
         "global  b                2           1.0000  0.5000     nan     nan",
     ]
-    one = "auc is undefined on 1 of 2 test sets, whose examples are all of one class"
-    assert evaluate.say_undefined(rows) == [one] and not evaluate.say_undefined(rows[:1])
+    counts = count_reasons(row.undefined for row in rows)
+    one = "AUC is undefined for 1 of 2 test sets, whose test examples are all of one class"
+    assert task.say_undefined(counts, 2, "test sets") == [one] and count_reasons([rows[0].undefined]) == {}
     run = evaluate.read_finished_run(str(stored_run))
     config = json.loads((stored_run / "config.json").read_text())
     config["data"]["task"]["kind"] = "binary"
