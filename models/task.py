@@ -126,6 +126,15 @@ class Task:
         raise NotImplementedError(self.kind.name)
 
     @_as_written
+    def compute_training_losses(self, labels: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
+        """The label loss of each example in training, float32, shape (batch,); arguments as for `compute_losses`.
+
+        All that clients minimise goes through here: local training, distillation, prototypes and meta-gradients. What
+        is tested and reported of a test split goes through `compute_losses`.
+        """
+        return self.compute_losses(labels, outputs)
+
+    @_as_written
     def compute_weights(self, labels: tf.Tensor) -> tf.Tensor:
         """How much each example counts, float32, shape (batch,): 1, or its number of tokens without padding."""
         if not self.kind.weighs_examples:
@@ -151,8 +160,8 @@ class Task:
 
     @_as_written
     def mean_loss(self, labels: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
-        """The loss that training steps down, a scalar: the mean of `compute_losses` by the examples' weights."""
-        return self.average(self.compute_losses(labels, outputs), labels)
+        """The loss that training steps down, a scalar: the mean of `compute_training_losses` by the examples' weights."""
+        return self.average(self.compute_training_losses(labels, outputs), labels)
 
     @_as_written
     def compute_scores(self, labels: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:

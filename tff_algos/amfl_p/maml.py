@@ -134,7 +134,7 @@ def compute_loss(predict: Predict, weights: WeightTensors, batch: Batch, task: T
     num_examples = tf.shape(batch.y)[0]
     # A convolution may refuse to compute nothing, so an empty batch gets a row of zeros, which does not count.
     padded = [_add_zeros(values, tf.cast(tf.equal(num_examples, 0), tf.int32)) for values in (batch.x, batch.y)]
-    losses = task.compute_losses(padded[1], predict(weights, padded[0]))[:num_examples]
+    losses = task.compute_training_losses(padded[1], predict(weights, padded[0]))[:num_examples]
     if not task.kind.weighs_examples:  # decided while the graph is made
         return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(num_examples, losses.dtype))
     shares = tf.cast(task.compute_weights(batch.y), losses.dtype)

@@ -280,7 +280,9 @@ class TrainingSteps:
     @as_written
     def _compute_mean_loss(self, seen: Batch, is_there: tf.Tensor | None) -> tf.Tensor:
         task = self._spec.task
-        losses = task.compute_losses(seen.labels, seen.logits) if self._loss_fn is None else self._loss_fn(seen)
+        losses = (
+            task.compute_training_losses(seen.labels, seen.logits) if self._loss_fn is None else self._loss_fn(seen)
+        )
         if is_there is None:
             return task.average(losses, seen.labels)
         weights = tf.where(is_there, task.compute_weights(seen.labels), 0.0)

@@ -85,7 +85,7 @@ def build_loss(spec: ModelSpec, weight: float, prototypes: Prototypes) -> LossFn
     @tf.autograph.experimental.do_not_convert
     def compute_losses(batch: Batch) -> tf.Tensor:
         logits, embedding = split_outputs(batch.logits, spec.task.num_outputs)
-        losses = spec.task.compute_losses(batch.labels, logits)
+        losses = spec.task.compute_training_losses(batch.labels, logits)
         if not weight:  # decided while the graph is made: local training has no such term
             return losses
         distances = tf.reduce_mean(tf.square(embedding - tf.gather(prototypes.means, batch.labels)), axis=1)

@@ -40,7 +40,7 @@ def compute_distillation_losses(
       float32, shape (batch,).
     """
     student_logits = tf.cast(student_logits, tf.float32)
-    losses = task.compute_losses(labels, student_logits)
+    losses = task.compute_training_losses(labels, student_logits)
     teacher_logits = tf.cast(teacher_logits, tf.float32)
     divergence = _compute_task_divergence(
         task, labels, student_logits, teacher_logits, temperature, distillation_inputs
