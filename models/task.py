@@ -160,7 +160,7 @@ class Task:
 
     @_as_written
     def mean_loss(self, labels: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
-        """The loss that training steps down, a scalar: the mean of `compute_training_losses` by the examples' weights."""
+        """The loss that training steps down, a scalar: the mean of the training losses by the examples' weights."""
         return self.average(self.compute_training_losses(labels, outputs), labels)
 
     @_as_written
