@@ -14,6 +14,7 @@ from datasets.names import check_names
 
 TASK, KIND = "task", "kind"  # the part of the JSON that is of the labels, and the task in it
 CATEGORIES = "categories"  # a key that JSON of earlier versions lacks
+WEIGHTS = "weights"  # a key that JSON has only where there are any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +45,26 @@ class Padding(NamedTuple):
     is_anywhere: bool
 
 
+class ExampleWeights(NamedTuple):
+    """How the examples' losses are weighed in training, as a column of the data says.
+
+    Attributes:
+      column: its name.
+      mean: of the weights of all clients' train examples, by which each weight is divided; above 0.
+      lowest: weight of these.
+      highest: weight of these.
+      num_zero: how many of these weigh 0.
+      num_examples: how many these are.
+    """
+
+    column: str
+    mean: float
+    lowest: float
+    highest: float
+    num_zero: int
+    num_examples: int
+
+
 @dataclasses.dataclass(frozen=True)
 class ExampleFormat:
     """What is known of the examples of a data set before they are read.
@@ -63,6 +84,7 @@ class ExampleFormat:
       categories: places, counted from 0, of the features or channels that are known to be no measurements: indices of
         categories, or 1 for one category and 0 for the others.
       has_whole_steps: whether all steps of a sequence are known to be measurements, so that zeros are no padding.
+      weights: by which train examples count in training; None: all alike.
 
     Raises:
       DatasetError: a shape or dtype that no data set has, class names that the task does not have, a name with a
@@ -80,6 +102,7 @@ class ExampleFormat:
     feature_units: tuple[str, ...] = ()
     categories: tuple[int, ...] = ()
     has_whole_steps: bool = False
+    weights: ExampleWeights | None = None
 
     def __post_init__(self):
         dtypes = ("uint8", "int32") if self.takes_tokens else ("uint8", "float32")
@@ -136,6 +159,7 @@ class ExampleFormat:
             "feature_units": list(self.feature_units),
             CATEGORIES: list(self.categories),
             "has_whole_steps": self.has_whole_steps,
+            **({WEIGHTS: self.weights._asdict()} if self.weights else {}),
         }
 
 
@@ -159,6 +183,7 @@ def read_example_format(content: Mapping[str, Any]) -> ExampleFormat:
         tuple(content["class_names"]),
         Preprocessing(content["scale"], content["offset"], spread and tuple(spread)),
         labels,
+        weights=ExampleWeights(**content[WEIGHTS]) if content.get(WEIGHTS) else None,
         **{name: _fixed(content[name]) for name in names if name in content},
     )
 

@@ -14,6 +14,7 @@ import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
 from models.task import CLASSIFICATION, Task
+from tff_algos.client.client_data import split_labels
 from tff_algos.client.training_steps import make_dense
 from tff_algos.settings.config_fields import ConfigError
 
@@ -23,7 +24,7 @@ Predict = Callable[[WeightTensors, tf.Tensor], tf.Tensor]  # (weights, examples 
 
 
 class Batch(NamedTuple):
-    """Examples as stored, shape (examples, *input_shape), and labels, (examples, *label_shape); possibly none."""
+    """Examples as stored, shape (examples, *input_shape), and labels as `read_split` gives them; possibly none."""
 
     x: tf.Tensor
     y: tf.Tensor
@@ -130,14 +131,16 @@ def _find_order_of_creation(build: BuildModel) -> list[int]:
 
 
 def compute_loss(predict: Predict, weights: WeightTensors, batch: Batch, task: Task = CLASSIFICATION) -> tf.Tensor:
-    """The task's mean loss of a batch by the examples' weights; 0 without examples."""
+    """The task's mean loss of a batch by the examples' weights, each loss times the data's; 0 without examples."""
     num_examples = tf.shape(batch.y)[0]
     # A convolution may refuse to compute nothing, so an empty batch gets a row of zeros, which does not count.
     padded = [_add_zeros(values, tf.cast(tf.equal(num_examples, 0), tf.int32)) for values in (batch.x, batch.y)]
-    losses = task.compute_training_losses(padded[1], predict(weights, padded[0]))[:num_examples]
+    labels, example_weights = split_labels(padded[1], task)
+    losses = task.compute_training_losses(labels, predict(weights, padded[0]))
+    losses = (losses if example_weights is None else losses * example_weights)[:num_examples]
     if not task.kind.weighs_examples:  # decided while the graph is made
         return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(num_examples, losses.dtype))
-    shares = tf.cast(task.compute_weights(batch.y), losses.dtype)
+    shares = tf.cast(task.compute_weights(labels)[:num_examples], losses.dtype)
     return tf.math.divide_no_nan(tf.reduce_sum(shares * losses), tf.reduce_sum(shares))
 
 

@@ -11,7 +11,7 @@ from models.stateless_dropout import dropout_seed
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.amfl_p.maml import Batch, build_predict, compute_loss, compute_meta_gradient, compute_reptile_gradient
 from tff_algos.amfl_p.weighting import compute_unnormalized_weight
-from tff_algos.client.client_data import read_split
+from tff_algos.client.client_data import read_split, split_labels
 from tff_algos.client.fine_tuning import build_fine_tuning_steps
 from tff_algos.client.local_training import reject_if_not_finite, reject_unless
 from tff_algos.rounds.aggregation import ClientUpdate
@@ -81,7 +81,9 @@ def build_meta_training(model_spec: ModelSpec, config: AMFLPConfig) -> LocalWork
         judged = fine_tune(weights, x, y, client.seed, own) if train else meta.adapted
         loss = tf.where(has_validation, compute_loss(predict, judged, validation, task), meta.query_loss)
         num_train = tf.cast(tf.shape(y)[0], tf.float32)
-        num_query = tf.reduce_sum(task.compute_weights(query.y))  # examples, or what the task weighs them by
+        num_query = tf.reduce_sum(
+            task.compute_weights(split_labels(query.y, task)[0])
+        )  # examples, or what the task weighs them by
         weight = compute_unnormalized_weight(weighting, loss, own.resource, num_train)
         # Updates point downhill, as in all algorithms.
         result = reject_if_not_finite([-g for g in meta.gradient], meta.query_loss * num_query, num_query)

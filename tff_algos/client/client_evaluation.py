@@ -12,7 +12,7 @@ import tensorflow_federated as tff
 
 from datasets.federated_data import ClientFiles
 from models.model_spec import ModelSpec
-from tff_algos.client.client_data import read_split
+from tff_algos.client.client_data import read_split, split_labels
 from tff_algos.client.cohort import pad_cohort
 from tff_algos.late_computation import LateComputation
 from tff_algos.protocol import Weights
@@ -37,7 +37,8 @@ def build_client_evaluation(
     `is_asked`, bool, shape (clients, models), says which client evaluates which model; the other pairs cost nothing.
     `scores`, of that shape, sums `Task.compute_scores` over the examples, 0 where it was not asked. Where examples are
     right or wrong, it is the number of correct ones, int64; for other tasks it is float64, at most their number. Of
-    `LOSSES` it sums the examples' losses by their weights in place of that, float64.
+    `LOSSES` it sums the examples' losses by their weights in place of that, float64; on the train split also times what
+    the data weigh them by, since that is what training lowers.
 
     Args:
       model_spec: the models.
@@ -92,16 +93,18 @@ def sum_over_examples(
       models: stacked along axis 0, in the order of `keras_model.weights`.
       is_asked: the models to evaluate, bool, shape (models,); 0 for the others.
       x: examples as stored, shape (examples, *input_shape).
-      y: labels, shape (examples, *label_shape), in the task's dtype.
+      y: labels as `read_split` gives them.
       what: `SCORES` or `LOSSES`.
     """
     model, task = model_spec.build(), model_spec.task
     num_models = is_asked.shape[0]
 
-    def measure(labels, outputs):
+    def measure(y, outputs):
+        labels, example_weights = split_labels(y, task)
         if what == SCORES:
             return task.compute_scores(labels, outputs)
-        return task.compute_losses(labels, outputs) * task.compute_weights(labels)
+        losses = task.compute_losses(labels, outputs) * task.compute_weights(labels)
+        return losses if example_weights is None else losses * example_weights
 
     @tf.function
     def add_up(x, y):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from models.model_spec import ModelSpec
+from tff_algos.client.client_data import split_labels
 from tff_algos.client.joined_optimizer import JoinedOptimizer, as_written
 from tff_algos.client.training_steps import Examples, LossFn, OptimizerRule, StepRule, TrainingSteps, divide_up
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -72,7 +73,7 @@ def train_locally(
       config: epochs or steps, batch size, optimizer, weight decay, proximal weight mu.
       weights: start weights in the order of `model.weights`.
       x: examples as stored, shape (examples, *input_shape).
-      y: labels, shape (examples, *label_shape), in the task's dtype.
+      y: labels as `read_split` gives them: with weights, by which the examples' losses are multiplied, or without.
       seed: int32, shape (2,); orders, dropout masks and augmentation are derived from it.
       learning_rate: float32 scalar.
       loss_fn: the loss of a batch; None is the task's.
@@ -118,20 +119,23 @@ def train_by_rule(
     sent = [variable for variable in model.weights if is_float(variable)]
     corrections = () if correction is None else _order_as(trained, sent, correction)
     options = loss_fn, pulled_to, corrections, make_rule
+    labels, example_weights = split_labels(y, model_spec.task)
     steps = TrainingSteps(model_spec, model, config, trained, learning_rate, *options)
 
     # `tf.function` turns the Python loops into loops of the graph, and keeps reads and assignments of the Keras
     # variables in the order in which they stand here.
     @tf.function
-    def train(x, y, targets, num_steps):
+    def train(x, y, targets, num_steps, example_weights):
         for variable in model.weights:
             variable.assign(start_of[variable.ref()])
-        progress = steps.take(Examples(x, y, targets), _count_steps(config, tf.shape(y)[0], num_steps), seed)
+        progress = steps.take(
+            Examples(x, y, targets, example_weights), _count_steps(config, tf.shape(y)[0], num_steps), seed
+        )
         # All float weights, not only the trained ones: BatchNorm's statistics and quantization ranges travel, too.
         deltas = [v - start_of[v.ref()] for v in sent]
         return (deltas, progress.loss_sum, progress.num_trained), steps.rule.finish(progress.carried)
 
-    result, finished = train(x, y, targets, num_steps)
+    result, finished = train(x, labels, targets, num_steps, example_weights)
     return reject_if_not_finite(*result), finished
 
 

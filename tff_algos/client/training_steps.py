@@ -46,11 +46,15 @@ LossFn = Callable[[Batch], tf.Tensor]  # the loss of each example, shape (batch,
 
 
 class Examples(NamedTuple):
-    """Examples as stored, (examples, *input_shape), labels, (examples, *label_shape), and targets as in `Batch`."""
+    """Examples as stored, (examples, *input_shape), labels, (examples, *label_shape), and targets as in `Batch`.
+
+    `weights`, float32 (examples,), are what the examples' losses are multiplied by; None leaves them as they are.
+    """
 
     x: tf.Tensor
     y: tf.Tensor
     targets: tf.Tensor | None
+    weights: tf.Tensor | None = None
 
     @as_written
     def gather(self, indices: tf.Tensor) -> "Examples":
@@ -265,7 +269,7 @@ class TrainingSteps:
                     logits = model(self._spec.preprocess_to_train(batch.x, seed), training=True)
                 pulled_to = self._anchor if anchor is None else tuple(anchor)
                 seen = Batch(batch.y, logits, batch.targets, tuple(trained), pulled_to)
-                loss = add_own_losses(self._compute_mean_loss(seen, is_there), model)
+                loss = add_own_losses(self._compute_mean_loss(seen, is_there, batch.weights), model)
                 if config.proximal_weight:  # decided while the graph is made: plain training has no such term
                     loss += compute_proximal_term(seen, config.proximal_weight)
             gradients = tape.gradient(loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -278,11 +282,16 @@ class TrainingSteps:
         return Progress(carried, progress.loss_sum + loss * weight, progress.num_trained + weight)
 
     @as_written
-    def _compute_mean_loss(self, seen: Batch, is_there: tf.Tensor | None) -> tf.Tensor:
+    def _compute_mean_loss(
+        self, seen: Batch, is_there: tf.Tensor | None, example_weights: tf.Tensor | None
+    ) -> tf.Tensor:
+        """The mean of the examples' losses, each times its weight, over their number, as Keras has it."""
         task = self._spec.task
         losses = (
             task.compute_training_losses(seen.labels, seen.logits) if self._loss_fn is None else self._loss_fn(seen)
         )
+        if example_weights is not None:  # decided while the graph is made
+            losses *= example_weights
         if is_there is None:
             return task.average(losses, seen.labels)
         weights = tf.where(is_there, task.compute_weights(seen.labels), 0.0)

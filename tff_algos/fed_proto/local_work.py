@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from models.embedding import expose_embedding
 from models.model_spec import ModelSpec
-from tff_algos.client.client_data import read_split
+from tff_algos.client.client_data import read_split, split_labels
 from tff_algos.client.local_training import train_locally
 from tff_algos.fed_proto.prototypes import Prototypes, build_loss, compute_prototypes
 from tff_algos.rounds.aggregation import ClientUpdate
@@ -25,7 +25,7 @@ def build_prototype_training(model_spec: ModelSpec, training: LocalTrainingConfi
         x, y = read_split(client.path, "train", exposed)
         result = train_locally(exposed, training, told.kept, x, y, client.seed, client.learning_rate, loss)
         trained = add_deltas(told.kept, result.weights_delta)
-        made = compute_prototypes(exposed, trained, x, y)
+        made = compute_prototypes(exposed, trained, x, split_labels(y, exposed.task)[0])
         # Finite weights can still have embeddings that are not.
         is_finite = result.is_finite & tf.reduce_all(tf.math.is_finite(made.means))
         sent = Prototypes(*(tf.where(is_finite, each, 0.0) for each in made))

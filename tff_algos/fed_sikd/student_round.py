@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from models.model_spec import ModelSpec
-from tff_algos.client.client_data import read_split
+from tff_algos.client.client_data import read_split, split_labels
 from tff_algos.client.joined_optimizer import as_written
 from tff_algos.client.local_training import predict_logits, train_locally
 from tff_algos.fed_sikd.config import FedSiKDConfig
@@ -52,7 +52,8 @@ def build_distillation(model_spec: ModelSpec, config: FedSiKDConfig) -> LocalWor
             # The teacher's logits are computed once a round: it does not change while the student trains.
             own_teacher = tuple(stacked[client.group] for stacked in teachers)
             loss_fn, teacher_logits = compute_losses, predict_logits(model_spec.teacher, own_teacher, x)
-            num_correct = tf.reduce_sum(tf.cast(model_spec.task.compute_scores(y, teacher_logits), tf.float32))
+            labels, _ = split_labels(y, model_spec.task)
+            num_correct = tf.reduce_sum(tf.cast(model_spec.task.compute_scores(labels, teacher_logits), tf.float32))
         result = train_locally(
             model_spec,
             training,
