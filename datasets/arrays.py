@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,13 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.label_format import CLASS_LABELS
 from datasets.names import check_names
+
+
+class TrainWeights(NamedTuple):
+    """How much each train example counts in training: float32, shape (examples,), and the column that says it."""
+
+    column: str
+    values: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,6 +44,7 @@ class ArrayDataset:
       reading: how the examples were understood, in words; "" to describe them by shape and preprocessing.
       notes: what may have been meant otherwise, a line each.
       filled: how many values were missing and are filled in, by column of a table.
+      weights: how much the train examples count in training; None: all alike.
 
     Raises:
       DatasetError: arrays or labels are not as the format says, a value is not finite, a part is empty, or a name
@@ -59,6 +67,7 @@ class ArrayDataset:
     reading: str = ""
     notes: tuple[str, ...] = ()
     filled: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    weights: TrainWeights | None = None
 
     def __post_init__(self):
         check_names("name", "data set", [self.name])
@@ -71,6 +80,7 @@ class ArrayDataset:
         _check_part(self, "train", self.train_x, self.train_y)
         _check_part(self, "test", self.test_x, self.test_y)
         _check_clients(self)
+        _check_weights(self)
 
 
 def _check_part(dataset: ArrayDataset, part: str, x: np.ndarray, y: np.ndarray) -> None:
@@ -109,6 +119,24 @@ def _check_clients(dataset: ArrayDataset) -> None:
         raise DatasetError(f"{dataset.name}: client ids must be 0..{len(names) - 1}, each with at least one example")
 
 
+def _check_weights(dataset: ArrayDataset) -> None:
+    if dataset.weights is None:
+        return
+    column, values = dataset.weights
+    if (values.dtype, values.shape) != (np.float32, dataset.train_y.shape[:1]):
+        raise DatasetError(
+            f"{dataset.name}: weights of {column!r} are {values.dtype} {values.shape}, expected float32, one for each "
+            f"train example"
+        )
+    is_wrong = ~(np.isfinite(values) & (values >= 0))
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        raise DatasetError(
+            f"{dataset.name}: the weight of train example {row} in {column!r} is {values[row]}, expected a finite "
+            f"number of at least 0"
+        )
+
+
 def make_array_dataset(
     name: str,
     train: tuple[np.ndarray, np.ndarray],
@@ -122,6 +150,7 @@ def make_array_dataset(
     reading: str = "",
     notes: tuple[str, ...] = (),
     filled: Mapping[str, int] = MappingProxyType({}),
+    weights: TrainWeights | None = None,
 ) -> ArrayDataset:
     """An `ArrayDataset` from (x, y) of both parts; labels become what the task stores, classes int32.
 
@@ -141,6 +170,7 @@ def make_array_dataset(
       reading: see `ArrayDataset`.
       notes: see `ArrayDataset`.
       filled: see `ArrayDataset`.
+      weights: see `ArrayDataset`; part of the digest if there are any.
 
     Raises:
       DatasetError: see `ArrayDataset`.
@@ -167,6 +197,8 @@ def make_array_dataset(
         identity["is_ordered_by_time"] = True
     if format.labels != CLASS_LABELS:
         identity["labels"] = format.labels
+    if weights is not None:
+        identity |= {"weight_column": weights.column, "weights": weights.values}
     return ArrayDataset(
         name=name,
         **parts,
@@ -179,6 +211,7 @@ def make_array_dataset(
         reading=reading,
         notes=tuple(notes),
         filled=dict(filled),
+        weights=weights,
     )
 
 

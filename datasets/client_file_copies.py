@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from datasets.client_files import SUFFIXES, has_sums, is_client_whole, write_client
+from datasets.client_files import SUFFIXES, WEIGHTS_SUFFIX, has_sums, is_client_whole, write_client
 from files.cache_folder import default_cache_dir
 
 _CLIENT_PATH = re.compile(r".*/(?P<digest>[0-9a-f]{64})/(?P<client>client_\d+)", re.DOTALL)
@@ -28,13 +28,13 @@ def is_client_path(path: str) -> bool:
 
 def measure_files(path: str) -> dict[str, int]:
     """The sizes in bytes of a client's files, by what follows `path` in their names. Raises OSError."""
-    return {suffix: os.stat(path + suffix).st_size for suffix in SUFFIXES}
+    return {suffix: os.stat(path + suffix).st_size for suffix in _list_suffixes(path)}
 
 
 def read_files(path: str) -> dict[str, bytes]:
     """The contents of a client's files, by what follows `path` in their names. Raises OSError."""
     contents = {}
-    for suffix in SUFFIXES:
+    for suffix in _list_suffixes(path):
         with open(path + suffix, "rb") as file:
             contents[suffix] = file.read()
     return contents
@@ -62,6 +62,10 @@ def write_copy(path: str, contents: Mapping[str, bytes], copies_dir: str) -> str
     copy = _name_copy(path, copies_dir)
     write_client(copy, contents)
     return copy
+
+
+def _list_suffixes(path: str) -> tuple[str, ...]:
+    return (*SUFFIXES, WEIGHTS_SUFFIX) if os.path.exists(path + WEIGHTS_SUFFIX) else SUFFIXES
 
 
 def _name_copy(path: str, copies_dir: str) -> str:

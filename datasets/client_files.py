@@ -1,8 +1,9 @@
 """The cache of client files: a folder for each (data, partition), with an index and files of raw arrays.
 
-There is a file for each client, split and array: little-endian, in C order, without a header. A folder is an entry of
-a `files.cache.Cache`: complete once it has its name, and made anew when a byte of it is wrong. Clients may also come
-one by one into an entry; each then has a file of sums of its own.
+There is a file for each client, split and array: little-endian, in C order, without a header. Where the data weigh
+their examples, a client has one more, of the weights of its train examples as the data have them, float32. A folder is
+an entry of a `files.cache.Cache`: complete once it has its name, and made anew when a byte of it is wrong. Clients may
+also come one by one into an entry; each then has a file of sums of its own.
 """
 
 import contextlib
@@ -28,12 +29,13 @@ FORMAT_NAME = "federated-suite client shards"
 FORMAT_VERSION = 1
 INDEX_FILE, INDEX_VERSION = "index.json", 2  # of the index alone: 1 had no sums
 SUFFIXES = tuple(f".{split}.{kind}" for split in SPLITS for kind in "xy")
+WEIGHTS_SUFFIX = ".train.w"  # of data that weigh their examples
 _SUMS = ".sums"  # of the files of a client that came by itself, {suffix: [bytes, SHA-256]}
 _MAX_SUMS_BYTES = 2**16
 _checked: dict[str, int] = {}  # places of such clients whose files this process has found right -> their states then
 
-# For each client: split -> (x, y).
-ClientSplits = list[dict[str, tuple[np.ndarray, np.ndarray]]]
+# For each client: split -> (x, y); where the data weigh their examples, of the train split (x, y, weights).
+ClientSplits = list[dict[str, tuple[np.ndarray, ...]]]
 
 
 def default_client_dir() -> str:
@@ -73,7 +75,7 @@ def open_or_write_entry(
         splits = make_splits()
         for client, parts in enumerate(splits):
             for split in SPLITS:
-                for kind, array in zip("xy", parts[split], strict=True):
+                for kind, array in zip("xyw"[: len(parts[split])], parts[split], strict=True):
                     array.tofile(os.path.join(folder, f"{get_client_prefix(client)}.{split}.{kind}"))
         return {"clients": [{split: len(parts[split][1]) for split in SPLITS} for parts in splits]}
 
@@ -100,7 +102,7 @@ def write_client(place: str, contents: Mapping[str, bytes]) -> None:
 
     Args:
       place: the entry's path and `get_client_prefix`.
-      contents: by what follows `place` in the names, `SUFFIXES`.
+      contents: by what follows `place` in the names, `SUFFIXES` and, of data with weights, `WEIGHTS_SUFFIX`.
 
     Raises:
       OSError: they cannot be written.
@@ -111,17 +113,18 @@ def write_client(place: str, contents: Mapping[str, bytes]) -> None:
         write_whole(place + suffix, content)
     sums = {suffix: [len(content), hashlib.sha256(content).hexdigest()] for suffix, content in contents.items()}
     write_whole(place + _SUMS, json.dumps(sums).encode())
-    _checked[place] = describe_states(place + suffix for suffix in SUFFIXES)[1]
+    _checked[place] = describe_states(place + suffix for suffix in contents)[1]
 
 
 def is_client_whole(place: str) -> bool:
     """Whether all that `write_client` wrote is there; its bytes are read once a process, and again after a change."""
     try:
         sums = json.loads(read_regular(place + _SUMS, _MAX_SUMS_BYTES))
-        sizes, state = describe_states(place + suffix for suffix in SUFFIXES)
-        if sizes != tuple(sums[suffix][0] for suffix in SUFFIXES):
+        suffixes = (*SUFFIXES, WEIGHTS_SUFFIX) if WEIGHTS_SUFFIX in sums else SUFFIXES
+        sizes, state = describe_states(place + suffix for suffix in suffixes)
+        if sizes != tuple(sums[suffix][0] for suffix in suffixes):
             return False
-        if _checked.get(place) != state and any(compute_sum(place + suffix) != sums[suffix][1] for suffix in SUFFIXES):
+        if _checked.get(place) != state and any(compute_sum(place + suffix) != sums[suffix][1] for suffix in suffixes):
             return False
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return False

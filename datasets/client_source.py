@@ -7,10 +7,11 @@ A loader returns either a source or, where everything is in memory anyway, an `A
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, hold_out_test_part, make_array_dataset
+from datasets.arrays import ArrayDataset, TrainWeights, hold_out_test_part, make_array_dataset
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.names import check_names
@@ -21,6 +22,19 @@ MOST_POOLED_BYTES = 8 * 2**30  # read into memory for a partition that mixes cli
 HELD_OUT = 0.2  # of all examples, where clients are mixed and the data have no test part
 
 ReadClient = Callable[[int, str], tuple[np.ndarray, np.ndarray]]
+
+
+class SourceWeights(NamedTuple):
+    """How much examples count in training.
+
+    Attributes:
+      column: of the data, that says it.
+      read: (client index, split) -> the weight of each example that `ClientSource.read` gives, in that order: float32,
+        shape (examples,), finite, at least 0. What it says of test examples counts nowhere.
+    """
+
+    column: str
+    read: Callable[[int, str], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,6 +61,7 @@ class ClientSource:
       count_labels: () -> int64, shape (clients, classes), the labels of the train splits, where the labels are
         classes; None to read them client by client.
       filled: how many values were missing and are filled in, by column of a table.
+      weights: how much examples count in training; None: all alike.
 
     Raises:
       DatasetError: the counts do not fit the names, nobody has a train example, two clients have one name, or a name
@@ -66,6 +81,7 @@ class ClientSource:
     notes: tuple[str, ...] = ()
     count_labels: Callable[[], np.ndarray] | None = None
     filled: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    weights: SourceWeights | None = None
 
     def __post_init__(self):
         check_names(self.name, "client", self.client_names)
@@ -108,6 +124,11 @@ class ClientSource:
             x[rows], y[rows] = self.read(int(client), split)
         return x, y, np.repeat(np.arange(len(counts)), counts)
 
+    def read_all_weights(self, split: str) -> np.ndarray:
+        """The weights of what `read_all` gives, of data that have them: float32, shape (examples,)."""
+        parts = [self.weights.read(int(client), split) for client in np.flatnonzero(self.num_examples[split])]
+        return np.concatenate([np.zeros(0, np.float32), *parts])
+
     def pool(self, seed: int = 0) -> ArrayDataset:
         """All examples in memory, for partitions that mix the clients.
 
@@ -115,9 +136,11 @@ class ClientSource:
         examples of the data are trained on: such partitions draw their own.
         """
         x, y, clients = self.read_all(TRAIN)
+        weights = self.weights and self.read_all_weights(TRAIN)
         if VALIDATION in self.num_examples and self.num_examples[VALIDATION].any():
             parts = zip((x, y, clients), self.read_all(VALIDATION), strict=True)
             x, y, clients = map(np.concatenate, parts)
+            weights = self.weights and np.concatenate([weights, self.read_all_weights(VALIDATION)])
         if self.has_tests:
             train, test = (x, y), self.read_all(TEST)[:2]
         else:
@@ -125,6 +148,7 @@ class ClientSource:
             if not len(held_out):
                 raise DatasetError(f"{self.name}: too few examples to hold out a fifth for the test")
             train, test, clients = (x[kept], y[kept]), (x[held_out], y[held_out]), clients[kept]
+            weights = self.weights and weights[kept]
         return make_array_dataset(
             self.name,
             train,
@@ -136,4 +160,5 @@ class ClientSource:
             reading=self.reading,
             notes=self.notes,
             filled=self.filled,
+            weights=self.weights and TrainWeights(self.weights.column, weights),
         )

@@ -1,7 +1,8 @@
 """Examples of a file that cannot be read client by client, in a form that can: written once, into a cache folder.
 
 A table or a JSON file has its clients in any order. It is read through once, in pieces, and its examples go into two
-raw files, rows of `x` and of `y` in the order of the file, with the client and the split of each row beside them. A
+raw files, rows of `x` and of `y` in the order of the file, with the client and the split of each row beside them, and
+where the data weigh their examples the weight of each. A
 client's rows are then looked up, whatever lies between them. Nothing but the piece at hand is ever in memory.
 """
 
@@ -46,11 +47,11 @@ class StoreWriter:
 
     def __init__(self, folder: str):
         self._files: dict[str, BinaryIO] = {}
-        for kind in ("x", "y", "client", "split", "time"):
+        for kind in ("x", "y", "client", "split", "time", "weight"):
             self._files[kind] = open(os.path.join(folder, f"{kind}.raw"), "wb")  # noqa: SIM115 - closed by `close`
         self._clients: dict[str, int] = {}
         self._forms: dict[str, tuple[str, tuple[int, ...]]] = {}
-        self._has_times: bool | None = None
+        self._given: dict[str, bool] = {}  # of what need not be there, whether it is
         self.num_rows = 0
 
     def append(
@@ -60,6 +61,7 @@ class StoreWriter:
         clients: Iterable[str] | str | Named,
         split: Iterable[str] | str | np.ndarray = TRAIN,
         times: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
     ) -> None:
         """Adds examples.
 
@@ -70,6 +72,7 @@ class StoreWriter:
           split: one of `SPLIT_ORDER` for all of them, or one for each, or the index of each, uint8 (examples,).
           times: of each, by which a client's examples are in order; None for the order of the calls. Float64, shape
             (examples,); given at every call or at none.
+          weights: of each in training, likewise; float32, shape (examples,).
         """
         if isinstance(clients, str):
             clients = Named(np.zeros(len(x), np.int64), [clients])
@@ -88,12 +91,15 @@ class StoreWriter:
             codes = np.full(len(x), _CODES[split], np.uint8)
         else:
             codes = np.array(split if isinstance(split, np.ndarray) else [_CODES[each] for each in split], np.uint8)
-        if self._has_times not in (None, times is not None) or not len(codes) == len(x):
-            raise ValueError(f"{len(x)} examples, {len(codes)} splits; times at every call, or at none")
-        self._has_times = times is not None
+        for kind, values in (("time", times), ("weight", weights)):
+            is_there = values is not None
+            if self._given.setdefault(kind, is_there) != is_there or (is_there and len(values) != len(x)):
+                raise ValueError(f"{kind}s at every call, one for each of {len(x)} examples, or at none")
+        if len(codes) != len(x):
+            raise ValueError(f"{len(x)} examples, {len(codes)} splits")
         columns = {"x": x, "y": y, "client": indices, "split": codes}
-        if times is not None:
-            columns["time"] = times.astype(np.float64)
+        columns |= {} if times is None else {"time": times.astype(np.float64)}
+        columns |= {} if weights is None else {"weight": weights.astype(np.float32)}
         for kind, values in columns.items():
             self._files[kind].write(np.ascontiguousarray(values).data if values.size else b"")
         self.num_rows += len(x)
@@ -129,7 +135,9 @@ class StoreWriter:
         for file in self._files.values():
             file.close()
         forms = {kind: [dtype, list(shape)] for kind, (dtype, shape) in self._forms.items()}
-        content = {"clients": list(self._clients), "num_rows": self.num_rows, "has_times": bool(self._has_times)}
+        content = {"clients": list(self._clients), "num_rows": self.num_rows}
+        content |= {"has_times": self._given.get("time", False)}
+        content |= {"has_weights": True} if self._given.get("weight") else {}
         return {**content, **forms}
 
 
@@ -166,6 +174,7 @@ class ExampleStore:
       clients: whose each row is, index into `client_names`, int64 (rows,).
       splits: index into `SPLIT_ORDER` of each, uint8 (rows,).
       times: of each, float64 (rows,), or None.
+      weights: of each in training, float32 (rows,), or None.
     """
 
     def __init__(self, folder: str, index: Mapping[str, Any]):
@@ -187,8 +196,9 @@ class ExampleStore:
         self.client_names = tuple(names[place] for place in order)
         self.clients = rank[np.fromfile(os.path.join(folder, "client.raw"), np.int32)]
         self.splits = np.fromfile(os.path.join(folder, "split.raw"), np.uint8)
-        has_times = index.get("has_times", False)
+        has_times, has_weights = index.get("has_times", False), index.get("has_weights", False)
         self.times = np.fromfile(os.path.join(folder, "time.raw"), np.float64) if has_times else None
+        self.weights = np.fromfile(os.path.join(folder, "weight.raw"), np.float32) if has_weights else None
         self._groups = Groups(self.clients, self.splits, len(names), self.times)
         self.num_examples = self._groups.num_examples
 
@@ -196,6 +206,10 @@ class ExampleStore:
         """One client's examples of a split, in the order of time, or else of the file."""
         rows = self._groups.find(client, split)
         return np.array(self.x[rows]), np.array(self.y[rows])
+
+    def read_weights(self, client: int, split: str) -> np.ndarray:
+        """The weights of what `read` gives, of data that have them: float32 (examples,)."""
+        return self.weights[self._groups.find(client, split)]
 
     def count_labels(self, num_classes: int) -> np.ndarray:
         """How many train examples of each class each client has, int64 (clients, classes); labels are 0.. ."""

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,14 +12,16 @@ from datasets.archetypes import describe_archetypes, draw_clients
 from datasets.arrays import ArrayDataset
 from datasets.client_files import (
     FORMAT_VERSION,
+    WEIGHTS_SUFFIX,
     ClientSplits,
     clean_client_dir,
     default_client_dir,
     get_client_prefix,
     open_or_write_entry,
 )
-from datasets.client_source import ClientSource
+from datasets.client_source import TRAIN, ClientSource
 from datasets.device_profiles import draw_device_profiles
+from datasets.example_weights import measure_weights
 from datasets.federate_source import build_source_federation, divide_clients, identify_source
 from datasets.federated_data import SPLITS, Archetypes, ClientFiles, FederatedData
 from datasets.kept_clients import keep_some_clients
@@ -92,9 +95,13 @@ def build_federated_data(
         for client, counts in enumerate(index["clients"])
     )
     clients, new_clients = divide_clients(everyone, num_new_clients)
+    example_format = arrays.format
+    if arrays.weights is not None:
+        values = [np.fromfile(client.path + WEIGHTS_SUFFIX, np.float32) for client in everyone]
+        example_format = measure_weights(arrays.name, example_format, arrays.weights.column, values)
     return FederatedData(
         dataset=arrays.name,
-        format=arrays.format,
+        format=example_format,
         clients=clients,
         label_counts=_count_labels(clients, arrays),
         test_x=test_x,
@@ -150,7 +157,10 @@ def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
         train, test = (arrays.train_x, arrays.train_y), (arrays.test_x, arrays.test_y)
         sources = {"train": train, "validation": train, "test": test}
         drawn = draw_clients(arrays, settings.partition, settings.archetypes, settings.seed)
-        return [{split: (sources[split][0][i], sources[split][1][i]) for split, i in part.items()} for part in drawn]
+        return [
+            _weigh({split: (sources[split][0][i], sources[split][1][i]) for split, i in part.items()}, arrays, part)
+            for part in drawn
+        ]
     if not variant.is_active:
         return _split_plainly(arrays, settings)
     transforms = make_transforms(variant, arrays.format, settings.seed)
@@ -167,7 +177,7 @@ def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
         own = split_client(part, client, of_group)
         splits = {split: (arrays.train_x[own[split]], arrays.train_y[own[split]]) for split in SPLITS}
         splits["test"] = arrays.test_x[test], arrays.test_y[test]
-        clients.append(transform_client(splits, transforms[group]))
+        clients.append(transform_client(_weigh(splits, arrays, own), transforms[group]))
     return clients
 
 
@@ -178,11 +188,20 @@ def _split_plainly(arrays: ArrayDataset, settings: PartitionSettings) -> ClientS
     parts = enumerate(partition_clients(arrays, settings))
     splits = [split_client(part, client, drawn, is_ordered) for client, part in parts]
     x, y = arrays.train_x, arrays.train_y
-    clients = [{split: (x[part[split]], y[part[split]]) for split in SPLITS} for part in splits]
+    clients = [_weigh({split: (x[part[split]], y[part[split]]) for split in SPLITS}, arrays, part) for part in splits]
     if has_own_tests:
         for client, own in zip(clients, partition_natural(arrays.test_clients, len(clients)), strict=True):
             client["test"] = arrays.test_x[own], arrays.test_y[own]
     return clients
+
+
+def _weigh(
+    splits: dict[str, tuple[np.ndarray, ...]], arrays: ArrayDataset, rows: Mapping[str, np.ndarray]
+) -> dict[str, tuple[np.ndarray, ...]]:
+    """A client's splits, made of these rows, with the weights of its train examples, if the data have any."""
+    if arrays.weights is None:
+        return splits
+    return {**splits, TRAIN: (*splits[TRAIN], arrays.weights.values[rows[TRAIN]])}
 
 
 def _describe_archetypes(

@@ -10,6 +10,7 @@ from datasets.client_files import FORMAT_VERSION
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.device_profiles import draw_device_profiles
 from datasets.errors import DatasetError
+from datasets.example_weights import measure_weights
 from datasets.federated_data import ClientFiles, FederatedData
 from datasets.label_format import REGRESSION
 from datasets.layouts import describe_examples
@@ -73,6 +74,9 @@ def build_source_federation(
             chosen = np.sort(rng.choice(chosen, MOST_MEASURED_CLIENTS, replace=False))
         y = np.concatenate([streamed.read(int(client), TRAIN)[1] for client in chosen])
         example_format = standardise_labels(example_format, y)
+    if source.weights is not None:
+        values = (streamed.read_weights(client) for client in members.tolist())
+        example_format = measure_weights(source.name, example_format, source.weights.column, values)
     return FederatedData(
         dataset=source.name,
         format=example_format,

@@ -3,7 +3,7 @@
 An algorithm never sees a client's examples. It hands a `ClientFiles` (a path and three counts) to a TFF computation,
 which reads the files in its graph. Client files are raw little-endian arrays in C order, one for each client, split and
 array: `<path>.<split>.x` with the dtype of the examples in `FederatedData.format`, `<path>.<split>.y` with that of the
-labels, int32 where they are classes.
+labels, int32 where they are classes; `<path>.train.w`, float32, where the format has weights.
 """
 
 from __future__ import annotations

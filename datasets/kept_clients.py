@@ -43,6 +43,8 @@ def keep_some_clients(data: ArrayDataset | ClientSource, settings: PartitionSett
             client_names=names,
             num_examples={split: numbers[kept] for split, numbers in data.num_examples.items()},
             read=lambda client, split: data.read(int(kept[client]), split),
+            weights=data.weights
+            and data.weights._replace(read=lambda client, split: data.weights.read(int(kept[client]), split)),
             count_labels=data.count_labels and (lambda: data.count_labels()[kept]),
             digest=digest,
         )
@@ -54,6 +56,8 @@ def keep_some_clients(data: ArrayDataset | ClientSource, settings: PartitionSett
         "train_y": data.train_y[train >= 0],
         "train_clients": train[train >= 0],
     }
+    if data.weights is not None:
+        changes["weights"] = data.weights._replace(values=data.weights.values[train >= 0])
     if data.test_clients is not None:
         test = position[data.test_clients]
         changes |= {"test_x": data.test_x[test >= 0], "test_y": data.test_y[test >= 0]}

@@ -13,6 +13,7 @@ import numpy as np
 
 from datasets.client_files import (
     SUFFIXES,
+    WEIGHTS_SUFFIX,
     explain_write_errors,
     get_client_prefix,
     is_client_whole,
@@ -65,9 +66,12 @@ class StreamedClients:
         if not is_client_whole(place):
             parts = self._read_parts(client)
             arrays = [array for split in SPLITS for array in parts[split]]
-            contents = [np.ascontiguousarray(array).tobytes() for array in arrays]
+            files = dict(zip(SUFFIXES, arrays, strict=True))
+            if self._source.weights is not None:
+                files[WEIGHTS_SUFFIX] = self.read_weights(client)
+            contents = {suffix: np.ascontiguousarray(array).tobytes() for suffix, array in files.items()}
             with explain_write_errors(os.path.dirname(self._entry)):
-                write_client(place, dict(zip(SUFFIXES, contents, strict=True)))
+                write_client(place, contents)
         self._written.add(client)
 
     def read(self, client: int, split: str) -> Examples:
@@ -83,10 +87,18 @@ class StreamedClients:
             self._cached_bytes += num_bytes
         return examples
 
+    def read_weights(self, client: int) -> np.ndarray:
+        """The weights of a client's train split, of a source that has them: float32 (examples,)."""
+        weights = self._source.weights.read(client, TRAIN)
+        return weights[self._split(client, len(weights))[TRAIN]]
+
+    def _split(self, client: int, num_examples: int) -> dict[str, np.ndarray]:
+        """What of a client's train part goes where."""
+        return split_client(np.arange(num_examples), client, self._settings, self._source.is_ordered_by_time)
+
     def _read_parts(self, client: int) -> dict[str, Examples]:
         x, y = self._source.read(client, TRAIN)
-        chosen = split_client(np.arange(len(y)), client, self._settings, self._source.is_ordered_by_time)
-        parts = {split: (x[rows], y[rows]) for split, rows in chosen.items()}
+        parts = {split: (x[rows], y[rows]) for split, rows in self._split(client, len(y)).items()}
         for split in self._own:
             parts[split] = self._source.read(client, split)
         for split, (_, labels) in parts.items():

@@ -6,7 +6,7 @@ from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 
 # Of readers that take some of the options of a table.
-OF_TABLES_ALONE = ("missing_words", "join_spellings", "date_form")
+OF_TABLES_ALONE = ("missing_words", "join_spellings", "date_form", "weight_column")
 
 
 def refuse_options(path: str, kind: str, options: DatasetOptions, *unused: type | str) -> None:

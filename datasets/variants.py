@@ -107,10 +107,12 @@ def deal_tests(arrays: ArrayDataset, num_clients: int, settings: VariantSettings
     return parts
 
 
-def transform_client(client: Mapping[str, Examples], transform: Transform) -> dict[str, Examples]:
-    """A client's splits, as its group sees them."""
-    seen = {split: transform(x, y) for split, (x, y) in client.items()}
-    return {split: (np.ascontiguousarray(x), y) for split, (x, y) in seen.items()}
+def transform_client(
+    client: Mapping[str, tuple[np.ndarray, ...]], transform: Transform
+) -> dict[str, tuple[np.ndarray, ...]]:
+    """A client's splits, (x, y) and the weights if there are any, as its group sees them."""
+    seen = {split: (*transform(x, y), *weights) for split, (x, y, *weights) in client.items()}
+    return {split: (np.ascontiguousarray(x), *rest) for split, (x, *rest) in seen.items()}
 
 
 def transform_test(arrays: ArrayDataset, transforms: list[Transform], owners: np.ndarray | None) -> Examples:

@@ -19,7 +19,7 @@ def check_missing(table: Table, roles: Roles, scan: TableScan, options: DatasetO
     missing = options.missing
     found = {name: column for name, column in scan.columns.items() if column.num_missing}
     if missing == MEDIAN:
-        needed = (roles.client, *roles.labels, roles.time)
+        needed = (roles.client, *roles.labels, roles.time, roles.weight)
         found = {name: column for name, column in found.items() if name in needed}
     if not found or (missing == DROP and scan.num_incomplete < scan.num_rows):
         return
@@ -34,7 +34,7 @@ def check_missing(table: Table, roles: Roles, scan: TableScan, options: DatasetO
     places = dict(zip(shown, name_places(column.first_missing for column in shown.values()), strict=True))
     counts = [f"{name} {column.num_missing:,} ({places.get(name)})" for name, column in found.items()]
     ways = "--missing=drop leaves such rows out"
-    if missing == REFUSE and not set(found) & {roles.client, *roles.labels, roles.time}:
+    if missing == REFUSE and not set(found) & {roles.client, *roles.labels, roles.time, roles.weight}:
         ways = f"--missing=median fills them, {ways}"
     raise DatasetError(
         f"{table.path}: missing values, by column with the first place, of {scan.num_rows:,} rows: "

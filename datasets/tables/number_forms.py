@@ -153,6 +153,7 @@ def _find_doubtful(table: Table, roles: Roles, scan: TableScan, options: Dataset
     """The columns that may hold numbers that were not read, or were read with the wrong mark."""
     names = [*roles.labels] if options.task in (None, "", REGRESSION) else []
     names += [] if roles.block else roles.features
+    names += [roles.weight] if roles.weight else []
     columns = {name: scan.columns[name] for name in names if scan.columns[name].form in (TEXT, STRING)}
     votes = _find_marks(scan)
     doubtful = []

@@ -39,6 +39,12 @@ class TableOptions:
         "Column of a table that marks test rows by true, 1 or test; empty: guessed; none: there is no such column.",
         needs=OF_FILES,
     )
+    weight_column: str = setting(
+        "",
+        "Column of a table whose numbers weigh the examples' losses in training, and which is no feature; empty: all "
+        "count alike.",
+        needs=OF_FILES,
+    )
     missing: str = setting("refuse", "What to do with missing values in a table.", choices=MISSING, needs=OF_FILES)
     missing_words: str = setting(
         DEFAULT_MISSING_WORDS,

@@ -36,6 +36,7 @@ class Roles:
       features: what is predicted from, in the order of the file or of the flag.
       time: the order of a client's rows.
       test: which rows are for the test.
+      weight: how much each row's loss counts in training; it is never guessed.
       block: the one feature that holds arrays or images; then `features` is that alone.
       guessed: which of the roles were told from the names.
       left_out: columns that are nothing.
@@ -49,11 +50,12 @@ class Roles:
     block: str
     guessed: frozenset[str]
     left_out: tuple[str, ...] = ()
+    weight: str = ""
 
     @property
     def used(self) -> tuple[str, ...]:
         """All columns that something is read from, blocks left out."""
-        others = (self.client, *self.labels, self.time, self.test, *self.features)
+        others = (self.client, *self.labels, self.time, self.test, self.weight, *self.features)
         return tuple(dict.fromkeys(name for name in others if name and name != self.block))
 
 
@@ -65,7 +67,7 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
     """
     check_names(table.path, "column", table.columns)
     given_labels = tuple(find_column(table, name, "label_column") for name in split_names(options.label_column or ""))
-    told = {role: getattr(options, f"{role}_column") for role in ("client", "time", "test")}
+    told = {role: getattr(options, f"{role}_column") for role in ("client", "time", "test", "weight")}
     refused = {role for role, name in told.items() if name == NO_COLUMN and name not in table.columns}
     given = {
         role: find_column(table, name, f"{role}_column") for role, name in told.items() if name and role not in refused
@@ -99,7 +101,12 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
             f"{table.path}: no column is called label, target, y or class; say by --label_column which of its columns "
             f"is to be predicted: {list_names(table.columns)}"
         )
-    chosen = {role: given.get(role) or guessed.get(role, "") for role in ("client", "time", "test")}
+    chosen = {role: given.get(role) or guessed.get(role, "") for role in ("client", "time", "test", "weight")}
+    if chosen["weight"] in table.blocks:
+        raise DatasetError(
+            f"{table.path}: weight column {chosen['weight']!r} holds arrays or images, expected a number in each row; "
+            f"name another by --weight_column"
+        )
     features, block, left_out = _choose_features(table, features, {*labels, *filter(None, chosen.values())})
     return Roles(labels=labels, features=features, block=block, guessed=frozenset(guessed), left_out=left_out, **chosen)
 

@@ -239,10 +239,11 @@ def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT
     columns = {name: ColumnScan(most_categories, numbers=None) for name in roles.used}
     scan = TableScan(columns | {name: ColumnScan() for name in roles.labels})
     times = TimeScan(roles.time, date_form)
-    values = {*roles.labels, *roles.features}  # of others it only matters whether they are there
+    values = {*roles.labels, roles.weight, *roles.features}  # of others it only matters whether they are there
     for piece in table.read(roles.used):
         scan.num_rows += piece.num_rows
         is_test = read_splits(piece, roles) == SPLIT_ORDER.index(TEST)
+        piece = ignore_test_weights(piece, roles, is_test)
         is_incomplete = np.zeros(piece.num_rows, bool)
         for name, column in scan.columns.items():
             if name in values:
@@ -311,6 +312,34 @@ def read_row_times(piece: Piece, roles: Roles, form: TimeForm) -> np.ndarray:
             f"dates as in 2024-12-31 23:59:59, or 31.12.2024; --time_column names another column, or is {NO_COLUMN}"
         )
     return times
+
+
+def ignore_test_weights(piece: Piece, roles: Roles, is_test: np.ndarray) -> Piece:
+    """The piece whose test rows weigh 0, whatever stands there: what is tested is not weighed."""
+    if not (roles.weight and is_test.any()):
+        return piece
+    cells = piece.cells[roles.weight]
+    changed = {name: getattr(cells, name) & ~is_test for name in ("is_missing", "is_boolean")}
+    cells = dataclasses.replace(cells, numbers=np.where(is_test, 0.0, cells.numbers), **changed)
+    return piece._replace(cells={**piece.cells, roles.weight: cells})
+
+
+def read_row_weights(piece: Piece, roles: Roles) -> np.ndarray:
+    """The weight of each row, float32, shape (rows,); 0 where it is missing.
+
+    Raises:
+      DatasetError: it is no number of at least 0 that float32 can hold; it names the place.
+    """
+    cells = piece.cells[roles.weight]
+    numbers = np.full(piece.num_rows, np.nan) if cells.form == DATE else cells.numbers
+    is_wrong = ~cells.is_missing & ~((numbers >= 0) & (numbers <= LARGEST))
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        raise DatasetError(
+            f"{piece.locate(row)}: weight column {roles.weight!r} has {cells.get_text(row)[:_MOST_SHOWN]!r}, expected "
+            f"a finite number of at least 0; correct it, or name another by --weight_column"
+        )
+    return np.where(cells.is_missing, 0.0, numbers).astype(np.float32)
 
 
 def is_free_text(column: ColumnScan) -> bool:

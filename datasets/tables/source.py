@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import os
 
-from datasets.client_source import ClientSource
+from datasets.client_source import ClientSource, SourceWeights
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore
@@ -63,6 +63,8 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     told += [[name, value] for name in before if (value := getattr(options, name)) != before[name]]
     class_names = sorted(table.class_names.items())
     used = {**dataclasses.asdict(roles), "guessed": sorted(roles.guessed)}
+    if not roles.weight:  # as before there was such a column
+        del used["weight"]
     told += [] if options.decimal_mark == AUTO_MARK else [options.decimal_mark]
     how = [VERSION, table.form, names, class_names, used, *told]
     if ordered := [name for name in table.ordered if name in (*roles.labels, *roles.features)]:
@@ -79,6 +81,8 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     if numbers := description.more[NUMBERS]:  # data that an earlier version read as categories are others
         digest = compute_source_digest((), [digest, numbers])
     source = serve(reading.name, store, description, digest)
+    if roles.weight:
+        source = dataclasses.replace(source, weights=SourceWeights(roles.weight, store.read_weights))
     source = dataclasses.replace(source, reading=_describe_columns(table, roles, description.reading))
     source = _cut(source, store, options, table.path) if options.window else source
     layout = FEATURES if source.format.are_features else description.more["layout"] or AUTO
@@ -93,7 +97,9 @@ def choose_table_partition(table: Table, options: DatasetOptions) -> str:
     task = options.task
     if not task:
         head = dataclasses.replace(table, read=lambda names: itertools.islice(table.read(names), 1))
-        scan = scan_table(head, dataclasses.replace(roles, client="", features=(), time="", test="", block=""))
+        scan = scan_table(
+            head, dataclasses.replace(roles, client="", features=(), time="", test="", block="", weight="")
+        )
         if any(column.has_written for column in scan.columns.values()):  # other values and columns decide what it says
             _, scan, _ = scan_numbers(table, roles, options, MOST_DIFFERENT)
         task = guess_table_task(roles, scan)[0]
@@ -130,6 +136,7 @@ def _cut(source: ClientSource, store: ExampleStore, options: DatasetOptions, pat
         format=example_format,
         num_examples=examples.num_examples,
         read=examples.read,
+        weights=source.weights and source.weights._replace(read=examples.read_weights),
         digest=compute_source_digest((), [source.digest, length, step]),
         is_ordered_by_time=True,
         reading=f"{source.reading}; {text}",
@@ -147,4 +154,5 @@ def _describe_columns(table: Table, roles: Roles, rest: str) -> str:
     parts.append("a file a client" if table.has_clients and not roles.client else clients)
     parts += [f"ordered by {name('time', roles.time)}"] if roles.time else []
     parts += [f"test rows by {name('test', roles.test)}"] if roles.test else []
+    parts += [f"train examples weighted by {roles.weight}"] if roles.weight else []
     return "; " + "; ".join(filter(None, (", ".join(parts), rest)))

@@ -46,6 +46,11 @@ class WindowedExamples:
         rows = self._windows.order[starts[:, np.newaxis] + np.arange(self._length)]
         return self._store.x[rows][..., 0], np.array(self._store.y[rows[:, -1]])
 
+    def read_weights(self, client: int, split: str) -> np.ndarray:
+        """See `ExampleStore.read_weights`; a window has the weight of its last row, as it has that row's label."""
+        starts = self._windows.starts[self._groups.find(client, split)]
+        return self._store.weights[self._windows.order[starts + self._length - 1]]
+
     def count_labels(self, num_classes: int) -> np.ndarray:
         """See `ClientSource.count_labels`."""
         is_train = self._windows.splits == SPLIT_ORDER.index(TRAIN)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from datasets.client_source import TRAIN
+from datasets.client_source import TEST, TRAIN
 from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
@@ -20,7 +20,14 @@ from datasets.tables.labels import choose_labels
 from datasets.tables.missing import DROP, MEDIAN, check_missing, count_filled, note_missing
 from datasets.tables.number_forms import describe_forms, note_numbers, scan_numbers
 from datasets.tables.roles import Roles
-from datasets.tables.scan import ColumnScan, TableScan, read_row_times, read_splits
+from datasets.tables.scan import (
+    ColumnScan,
+    TableScan,
+    ignore_test_weights,
+    read_row_times,
+    read_row_weights,
+    read_splits,
+)
 from datasets.tables.table import Table
 
 MOST_MEDIAN_VALUES = 2**22  # that a median is taken of; of more, evenly spaced ones
@@ -44,7 +51,9 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     layout = resolve_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ""
     medians = _Medians(features if options.missing == MEDIAN else (), scan)
     num_dropped = 0
-    for piece in table.read((*roles.used, roles.block) if roles.block else roles.used):
+    for read in table.read((*roles.used, roles.block) if roles.block else roles.used):
+        splits = read_splits(read, roles)
+        piece = ignore_test_weights(read, roles, splits == SPLIT_ORDER.index(TEST))
         if roles.block:
             block = piece.cells[roles.block].values
             if block.shape[1:] != scan.block_shape:
@@ -62,18 +71,18 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         for name in roles.used if options.missing == DROP else ():
             is_dropped |= piece.cells[name].is_missing
         num_dropped += int(is_dropped.sum())
-        splits = read_splits(piece, roles)
         medians.add(x[(splits == SPLIT_ORDER.index(TRAIN)) & ~is_dropped])
         splits[is_dropped] = SPLIT_ORDER.index(LEFT_OUT)
         kept = np.arange(piece.num_rows) if options.window else np.flatnonzero(~is_dropped)
         times = np.nan_to_num(read_row_times(piece, roles, scan.time_form))[kept] if roles.time else None
+        weights = read_row_weights(piece, roles)[kept] if roles.weight else None
         clients: str | Named = kept_clients.get(piece.client, piece.client)
         if roles.client:
             codes, names = piece.cells[roles.client].list_texts()
             used, codes = np.unique(codes[kept], return_inverse=True)
             clients = Named(codes, [kept_clients.get(names[code], names[code]) for code in used])
             check_names(table.path, "client", clients.names)
-        writer.append(x[kept], y[kept], clients, splits[kept], times)
+        writer.append(x[kept], y[kept], clients, splits[kept], times, weights)
     medians.fill(writer)
     return Description(
         ExampleFormat(
