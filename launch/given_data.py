@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 DATA_FOLDER = RUNS / "data"  # where arrays and tables lie that `fit` was given
-COLUMN_FLAGS = ("client_column", "label_column", "time_column", "test_column", "feature_columns")
+COLUMN_FLAGS = ("client_column", "label_column", "time_column", "test_column", "weight_column", "feature_columns")
 _ROLE_NAMES = CLIENT_NAMES | LABEL_NAMES | TIME_NAMES | TEST_NAMES
 _TIME = "time"  # what an index of dates without a name is called
 _LEAST_TIME = 10**9  # whole numbers from here on count no rows: they are times since 1970, or names

@@ -36,6 +36,7 @@ COMMON = (
     "feature_columns",
     "time_column",
     "test_column",
+    "weight_column",
     "window",
     "json",
 )  # of its flags, what --help shows

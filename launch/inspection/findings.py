@@ -10,6 +10,8 @@ import numpy as np
 from datasets.arrays import ArrayDataset
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.data_notes import STANDARDIZE
+from datasets.example_format import WEIGHTS, ExampleWeights
+from datasets.example_weights import measure_weights
 from datasets.inspection.measures import Measures, measure
 from datasets.inspection.sample import Sample, draw_sample
 from datasets.inspection.suspicions import find_suspicions
@@ -32,6 +34,7 @@ class Findings:
       num_examples: of all, by split.
       num_dropped: examples left out since a reading was missing.
       filled: values that were missing and are filled in, by column.
+      weights: of the train examples; None if all count alike.
       notes: what may have been meant otherwise, from the reader.
       suspicions: what looks odd.
       command: to train on them.
@@ -45,6 +48,7 @@ class Findings:
     num_examples: Mapping[str, int]
     num_dropped: int
     filled: Mapping[str, int]
+    weights: ExampleWeights | None
     notes: tuple[str, ...]
     suspicions: tuple[str, ...]
     command: str
@@ -63,7 +67,7 @@ def inspect_data(
       seed: draws the sample.
 
     Raises:
-      DatasetError: a client cannot be read.
+      DatasetError: a client cannot be read, or all train examples weigh 0.
     """
     sample = draw_sample(data, seed)
     measures = measure(sample, given.get("unscaled", AUTO))
@@ -84,10 +88,18 @@ def inspect_data(
         numbers,
         data.num_dropped,
         data.filled,
+        _measure_weights(data),
         data.notes,
         suspicions,
         command,
     )
+
+
+def _measure_weights(data: ArrayDataset | ClientSource) -> ExampleWeights | None:
+    if data.weights is None:
+        return None
+    values = data.weights.values if isinstance(data, ArrayDataset) else data.read_all_weights(TRAIN)
+    return measure_weights(data.name, data.format, data.weights.column, [values]).weights
 
 
 def spell_command(sample: Sample, given: Mapping[str, Any], suspicions: Sequence[str]) -> str:
@@ -142,6 +154,7 @@ def describe(findings: Findings) -> dict[str, Any]:
             "in_train_and_test": measures.repeats.in_both,
         },
         "filled": dict(findings.filled),
+        **({WEIGHTS: findings.weights._asdict()} if findings.weights else {}),
         "notes": list(findings.notes),
         "suspicions": list(findings.suspicions),
         "command": findings.command,

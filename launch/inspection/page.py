@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from datasets.client_source import TEST, TRAIN, VALIDATION
+from datasets.example_weights import describe_weights
 from datasets.inspection.measures import FeatureRange
 from datasets.unscaled import name_some
 from launch.inspection.findings import Findings
@@ -39,6 +40,8 @@ def list_lines(findings: Findings, bar: str = PLAIN_BAR) -> Iterator[str]:
     yield _line("missing", f"examples left out, since a value was missing: {left_out}")
     if findings.filled:
         yield _line("filled", describe_filled(findings.filled))
+    if findings.weights is not None:
+        yield _line("weights", describe_weights(findings.weights))
     repeats, tests = measures.repeats, int(sample.choose(TEST).sum())
     in_both = f"{repeats.in_both:,} of {tests:,} test examples are train examples"
     yield _line("twice", f"{repeats.in_train:,} of the train examples are like an earlier one; {in_both}")

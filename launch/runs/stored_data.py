@@ -5,7 +5,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from datasets.errors import DatasetError
-from datasets.example_format import CATEGORIES, KIND, TASK, ExampleFormat, Padding, read_example_format
+from datasets.example_format import (
+    CATEGORIES,
+    KIND,
+    TASK,
+    WEIGHTS,
+    ExampleFormat,
+    ExampleWeights,
+    Padding,
+    read_example_format,
+)
 from launch.runs.columns import ARRAYS_DIGEST, DEVICES, DIGEST, FILLED, NOTES, READING, SOURCE_DIGEST
 from launch.runs.errors import RunFolderError
 
@@ -76,6 +85,13 @@ def _is_padding(value: Any) -> bool:
     )
 
 
+def _are_weights(value: Any) -> bool:
+    counts, numbers = ("num_examples", "num_zero"), ("mean", "lowest", "highest")
+    if not isinstance(value, dict) or set(value) != set(ExampleWeights._fields) or not _is_text(value["column"]):
+        return False
+    return all(_is_count(value[name]) for name in counts) and all(_is_number(value[name]) for name in numbers)
+
+
 def _is_task(value: Any) -> bool:
     if not isinstance(value, dict) or set(value) != {KIND, *_LABEL_CHECKS}:
         return False
@@ -110,6 +126,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     FEATURE_DEVIATIONS: (_are_deviations, "a list of numbers above 0"),
     FILLED: (_are_counts, "whole numbers by column"),
     FEATURE_PADDING: (_is_padding, "a number, and whether it is anywhere"),
+    WEIGHTS: (_are_weights, "a column and what its numbers are"),
     "archetypes": (lambda value: isinstance(value, dict), "an object"),
     **dict.fromkeys(("label_counts", NOTES), (lambda value: isinstance(value, list), "a list")),
 }

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from datasets.example_format import WEIGHTS
 from launch.runs.columns import ACCURACY, FILLED
 from launch.runs.shown_text import (
     describe_filled,
@@ -69,6 +70,8 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
     if "outputs" in card:
         yield "How to read its outputs", card["outputs"]
     yield "Trained", f"{card['title']}; {clients}; {training['how']}."
+    if WEIGHTS in training:
+        yield "Examples weighted", f"{training[WEIGHTS]}."
     yield "Data", f"{data_set['name']}. Source: {data_set['source'] or 'unknown'}."
 
 

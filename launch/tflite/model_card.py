@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from datasets.catalog import find_dataset
+from datasets.example_format import WEIGHTS
+from datasets.example_weights import describe_weights
 from datasets.federated_data import FederatedData
 from datasets.label_format import NEXT_TOKEN
 from datasets.standardized_clients import READING as SCALED_BY_CLIENTS
@@ -78,6 +80,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
             "rounds": run.rounds,
             "clients": len(data.clients),
             "examples": int(data.num_train.sum()),
+            **({WEIGHTS: describe_weights(example_format.weights)} if example_format.weights else {}),
             "how": "federated learning, simulated on one machine or cluster; never tried by real users",
         },
         "measured_on": f"{platform.machine()}, not a phone",

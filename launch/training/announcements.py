@@ -9,6 +9,7 @@ import numpy as np
 
 from datasets.catalog import find_dataset
 from datasets.example_format import count_features
+from datasets.example_weights import describe_weights
 from datasets.federated_data import FederatedData
 from launch.progress import format_duration, say
 from launch.runs.columns import (
@@ -70,6 +71,9 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
         f"{reading}")  # fmt: skip
     if data.filled:
         say(f"filled   {describe_filled(data.filled)}")
+    if data.format.weights is not None:
+        say(f"weights  {describe_weights(data.format.weights)}; test and validation, and what each client counts for, "
+            "are not weighted")  # fmt: skip
     for note in data.notes:
         say(f"note     {note}")
     kinds = f" of {len(data.archetypes.names)} archetypes" if data.archetypes else ""
