@@ -97,6 +97,11 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
                 taken[found[0]] = role
     labels = given_labels or ((guessed["label"],) if "label" in guessed else ())
     if not labels:
+        if simplify(given.get("weight", "")) in LABEL_NAMES:
+            raise DatasetError(
+                f"{table.path}: column {given['weight']!r} stands in --weight_column and is the label by its name, "
+                f"expected one use of it; name the label by --label_column"
+            )
         raise DatasetError(
             f"{table.path}: no column is called label, target, y or class; say by --label_column which of its columns "
             f"is to be predicted: {list_names(table.columns)}"

@@ -137,7 +137,7 @@ def compute_loss(predict: Predict, weights: WeightTensors, batch: Batch, task: T
     padded = [_add_zeros(values, tf.cast(tf.equal(num_examples, 0), tf.int32)) for values in (batch.x, batch.y)]
     labels, example_weights = split_labels(padded[1], task)
     losses = task.compute_training_losses(labels, predict(weights, padded[0]))
-    losses = (losses if example_weights is None else losses * example_weights)[:num_examples]
+    losses = (losses if example_weights is None else losses * tf.cast(example_weights, losses.dtype))[:num_examples]
     if not task.kind.weighs_examples:  # decided while the graph is made
         return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(num_examples, losses.dtype))
     shares = tf.cast(task.compute_weights(labels)[:num_examples], losses.dtype)
