@@ -30,6 +30,7 @@ DAYS = pd.to_datetime(["2024-01-03", "2024-01-01", "2024-01-02"])
         (pd.Index([41, 7, 12]), {}, {}),  # what a filter and a sort have left of a larger table
         (pd.Index(["u2", "u1", "u2"], name="user"), {}, {"user": ["u2", "u1", "u2"]}),
         (pd.Index([7, 7, 9], name="who"), {"client_column": "who"}, {"who": [7, 7, 9]}),
+        (pd.Index([7, 7, 9], name="dose"), {"weight_column": "Dose"}, {"dose": [7, 7, 9]}),
         (pd.Index([7, 7, 9], name="dose"), {"feature_columns": ["a", "dose"]}, {"dose": [7, 7, 9]}),
         (pd.Index(DAYS), {}, {"time": list(DAYS)}),
         (pd.PeriodIndex(DAYS, freq="D", name="date"), {}, {"date": list(DAYS)}),

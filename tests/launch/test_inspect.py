@@ -55,6 +55,20 @@ def test_a_table_and_the_command_to_type(table, tmp_path, capsys):
     assert config.standardize == "federated" and len(load_federated_data(config).clients) == 6
 
 
+def test_weights_are_told_and_are_no_feature(tmp_path, capsys):
+    rows = [f"u{row % 3},{row % 11},{row % 4 * 0.5},{row // 3 % 2}" for row in range(120)]
+    (tmp_path / "mine.csv").write_text("\n".join(["user,a,w,label", *rows]) + "\n")
+    arguments = [str(tmp_path / "mine.csv"), "--weight_column=w", f"--json={tmp_path / 'found.json'}"]
+    assert inspect.main(arguments) == 0
+    line = "weights   column w: 0 to 1.5, 30 of 120 train examples weigh 0; divided by their mean, 0.75\n"
+    assert line in capsys.readouterr().out
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["weights"] == {
+        "column": "w", "mean": 0.75, "lowest": 0, "highest": 1.5, "num_zero": 30, "num_examples": 120
+    }  # fmt: skip
+    assert [each["name"] for each in found["features"]] == ["a"] and "--weight_column=w" in found["command"]
+
+
 def test_a_column_of_texts_may_name_clients_and_what_was_filled_is_not_called_missing(tmp_path, capsys):
     lines = ["ward,age,label", *(f"ward {row % 5},{'' if row == 7 else row % 11},{row % 2}" for row in range(100))]
     path = tmp_path / "wards.csv"

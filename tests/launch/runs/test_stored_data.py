@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from datasets.example_format import ExampleFormat, Padding, Preprocessing
+from datasets.example_format import ExampleFormat, ExampleWeights, Padding, Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.errors import RunFolderError
 from launch.runs.run_description import describe_data
@@ -16,6 +16,7 @@ GOOD = {"input_shape": [8, 8, 1], "input_dtype": "uint8", "scale": 1 / 255, "off
 REGRESSION = ExampleFormat((8,), "float32", (), labels=LabelFormat("regression", (), 1, (5.0,), (2.0,))).to_json()[
     "task"
 ]
+WEIGHTS = ExampleWeights("w", 1.25, 0.0, 3.0, 2, 5)._asdict()
 WRONG = [
     *(("shape", value) for value in (None, [0], [1.5], "x", [10**9, 2])),
     *(("num_outputs", value) for value in (-1, 1.0, None, 10**8)),
@@ -51,6 +52,7 @@ def test_what_a_run_writes_is_taken(make_federation):
         ("categories", [None, 1, [-1], [0.5], ["a"]]),
         ("has_whole_steps", [None, 1]),
         ("feature_padding", [None, 0.0, {}, {"value": "0", "is_anywhere": True}, {"value": 0.0, "is_anywhere": 1}]),
+        ("weights", [None, [], {}, {**WEIGHTS, "mean": "x"}, {**WEIGHTS, "num_zero": -1}, {**WEIGHTS, "more": 1}]),
         ("feature_deviations", [None, [0.0], [-1.0], [float("inf")], [None]]),
         (
             "task",

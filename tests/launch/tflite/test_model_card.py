@@ -9,6 +9,7 @@ import pytest
 from small_formats import change_format
 
 from datasets.catalog import DATASETS
+from datasets.example_format import ExampleWeights
 from datasets.label_format import LabelFormat
 from datasets.standardized_clients import READING
 from datasets.terms import COMMERCIAL_USE
@@ -226,6 +227,14 @@ def test_features_have_their_names_units_and_ranges(make_federation, facts):
     assert card["features"][3]["mean"] == 4.5 and card["features"][3]["deviation"] == 2
     text = dict(card_rows(card))["Features"]
     assert text.endswith(", mean 4.5, deviation 2.")
+
+
+def test_weights_of_train_examples_are_named(make_federation, make_card):
+    data = change_format(make_federation([5, 3, 4]), weights=ExampleWeights("dose", 1.25, 0.0, 3.0, 2, 12))
+    run = FinishedRun(pathlib.Path("runs/x"), build_run_config({"algo": "fedavg"}), {}, {}, frozenset(), 3)
+    text = dict(card_rows(build_card(run, data, [IDENTITY])))["Examples weighted"]
+    assert text == "column dose: 0 to 3, 2 of 12 train examples weigh 0; divided by their mean, 1.25."
+    assert "Examples weighted" not in dict(card_rows(make_card()))
 
 
 def test_of_many_features_the_first_are_listed(make_card):

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from small_formats import change_format
 
+from datasets.example_format import ExampleWeights
 from launch.comparison.compared_run import describe_data_in_words
 from launch.runs.round_table import RoundTable
 from launch.runs.run_description import describe_data
@@ -36,6 +37,15 @@ def test_the_name_of_a_subset_is_said_and_written(tmp_path, make_federation, cap
     folder.close()
     assert "data     cifar10 subset (4 + 1 images): 4 train and" in capsys.readouterr().out
     assert describe_data(data)["dataset"] == "cifar10 subset (4 + 1 images)"
+
+
+def test_weights_of_examples_are_said_and_written(tmp_path, make_federation, capsys):
+    data = change_format(make_federation([4]), weights=ExampleWeights("dose", 1.25, 0.0, 3.0, 2, 4))
+    folder = RunFolder(tmp_path, is_new=True)
+    announce_data(build_run_config({"algo": "fedavg"}), folder, data)
+    folder.close()
+    assert "weights  column dose: 0 to 3, 2 of 4 train examples weigh 0; divided by" in capsys.readouterr().out
+    assert read_data_section(describe_data(data), "config.json").weights == data.format.weights
 
 
 @pytest.mark.parametrize(("most", "is_said"), [(0, False), (1, True), (2, False), (1000, False)])

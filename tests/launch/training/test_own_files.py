@@ -72,11 +72,17 @@ def test_folders_of_images_and_of_arrays(tmp_path):
         (["--data=mine.csv", "--image_size=9"], "image_size=9: does nothing with a table"),
         (["--data=mine.csv", "--window_step=2"], "--window=<rows>"),
         (["--window=2"], "--data=<your file or folder>"),
+        (["--weight_column=a"], "--weight_column: does nothing with --data=; leave it out, or give --data=<your file"),
+        (["--data=mine.csv", "--weight_column=user"], "mine.csv, line 2: weight column 'user' has 'Zoë', expected a"),
+        (["--data=mine.npz", "--weight_column=a"], "weight_column=a: does nothing with an npz file; leave it out"),
+        (["--data=leaf.json", "--weight_column=a"], "weight_column=a: does nothing with LEAF's JSON; leave it out"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, capfd, flags, expected):
     write_table(tmp_path / "mine.csv")
     (tmp_path / "ragged.csv").write_text("user,a,label\nu,1,x\nv,2\n")
+    np.savez(tmp_path / "mine.npz", x=np.zeros((40, 3), np.float32), y=np.arange(40) % 2)
+    (tmp_path / "leaf.json").write_text('{"users": ["u"], "user_data": {"u": {"x": [[1.0]], "y": [0]}}}')
     assert train.main(["--algo=fedavg", *flags]) == 2
     error = capfd.readouterr().err
     assert error.startswith("error: ") and expected in error and error.count("\n") == 1
