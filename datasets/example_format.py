@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from datasets.category_groups import GROUPS, CategoryGroup, check_groups, read_groups
 from datasets.errors import DatasetError
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from datasets.names import check_names
@@ -85,10 +86,11 @@ class ExampleFormat:
         categories, or 1 for one category and 0 for the others.
       has_whole_steps: whether all steps of a sequence are known to be measurements, so that zeros are no padding.
       weights: by which train examples count in training; None: all alike.
+      groups: of these features or channels, those whose values are known by name; each is in one group at most.
 
     Raises:
       DatasetError: a shape or dtype that no data set has, class names that the task does not have, a name with a
-        control character, or categories that are no features.
+        control character, or categories that are no features; and as `check_groups`.
     """
 
     input_shape: tuple[int, ...]
@@ -103,6 +105,7 @@ class ExampleFormat:
     categories: tuple[int, ...] = ()
     has_whole_steps: bool = False
     weights: ExampleWeights | None = None
+    groups: tuple[CategoryGroup, ...] = ()
 
     def __post_init__(self):
         dtypes = ("uint8", "int32") if self.takes_tokens else ("uint8", "float32")
@@ -116,6 +119,7 @@ class ExampleFormat:
         number = count_features(self.input_shape)
         if wrong := [place for place in self.categories if not 0 <= place < number]:
             raise DatasetError(f"categories={self.categories}: {wrong[0]} is none of {number} features")
+        check_groups(self.groups, number)
 
     @property
     def is_series(self) -> bool:
@@ -160,6 +164,7 @@ class ExampleFormat:
             CATEGORIES: list(self.categories),
             "has_whole_steps": self.has_whole_steps,
             **({WEIGHTS: self.weights._asdict()} if self.weights else {}),
+            GROUPS: [group.to_json() for group in self.groups],
         }
 
 
@@ -184,6 +189,7 @@ def read_example_format(content: Mapping[str, Any]) -> ExampleFormat:
         Preprocessing(content["scale"], content["offset"], spread and tuple(spread)),
         labels,
         weights=ExampleWeights(**content[WEIGHTS]) if content.get(WEIGHTS) else None,
+        groups=read_groups(content.get(GROUPS, ())),
         **{name: _fixed(content[name]) for name in names if name in content},
     )
 

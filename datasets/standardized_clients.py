@@ -55,8 +55,10 @@ def standardize_clients(data: ArrayDataset | ClientSource, unscaled: str = AUTO)
     # Where all is scaled, the name of the data is that of earlier versions.
     told = f" but {kept.places} {kept.padding}" if kept != Unscaled() else ""
     digest = hashlib.sha256(f"standardize=client {digest}{told}".encode()).hexdigest()
+    # What was scaled is no 0 and 1 any more, and other numbers for each client.
+    groups = tuple(group for group in data.format.groups if set(group.places) <= set(kept.places))
     changes = {
-        "format": dataclasses.replace(data.format, input_dtype="float32", preprocessing=Preprocessing()),
+        "format": dataclasses.replace(data.format, input_dtype="float32", preprocessing=Preprocessing(), groups=groups),
         "reading": "; ".join(filter(None, (data.reading, READING, *words))),
     }
     if is_source:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from datasets.category_groups import CategoryGroup
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.names import check_names
@@ -126,6 +127,18 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, options: Datase
         frequent = max(range(len(texts)), key=lambda place: (counts[texts[place]], -place))
         chosen.append(Feature(name, texts, categories == ONE_HOT, frequent, kept))
     return tuple(chosen)
+
+
+def list_groups(features: tuple[Feature, ...]) -> tuple[CategoryGroup, ...]:
+    """The columns of categories, with the places of what they become; a row has one of the values each."""
+    ends = itertools.accumulate(len(feature.names) for feature in features)
+    return tuple(
+        CategoryGroup(
+            feature.column, tuple(range(end - len(feature.names), end)), feature.categories, not feature.is_one_hot
+        )
+        for feature, end in zip(features, ends, strict=True)
+        if feature.categories
+    )
 
 
 def describe_features(features: tuple[Feature, ...]) -> str:

@@ -27,7 +27,7 @@ from datasets.unused_options import refuse_options
 from files.digests import compute_source_digest
 
 VERSION = 1  # of how a table is read; another makes new stores, and other data
-STORE_VERSION = 2  # another makes new stores alone; of data that are read as before, the digest is the same
+STORE_VERSION = 3  # another makes new stores alone; of data that are read as before, the digest is the same
 
 
 def open_table(table: Table, options: DatasetOptions) -> ClientSource:

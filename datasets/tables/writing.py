@@ -15,7 +15,15 @@ from datasets.names import check_names
 from datasets.npz import convert_examples
 from datasets.spellings import describe_joined, find_kept
 from datasets.stored_source import Description
-from datasets.tables.features import INDEX, MOST_CATEGORIES, Feature, choose_features, describe_features, note_features
+from datasets.tables.features import (
+    INDEX,
+    MOST_CATEGORIES,
+    Feature,
+    choose_features,
+    describe_features,
+    list_groups,
+    note_features,
+)
 from datasets.tables.labels import choose_labels
 from datasets.tables.missing import DROP, MEDIAN, check_missing, count_filled, note_missing
 from datasets.tables.number_forms import describe_forms, note_numbers, scan_numbers
@@ -84,6 +92,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
             check_names(table.path, "client", clients.names)
         writer.append(x[kept], y[kept], clients, splits[kept], times, weights)
     medians.fill(writer)
+    groups = list_groups(features)
     return Description(
         ExampleFormat(
             x.shape[1:],
@@ -93,9 +102,8 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
             takes_tokens=layout == TOKENS,
             are_features=not roles.block or layout == FEATURES,
             feature_names=tuple(name for feature in features for name in feature.names),
-            categories=tuple(
-                place for place, is_one in enumerate(bool(f.categories) for f in features for _ in f.names) if is_one
-            ),
+            categories=tuple(place for group in groups for place in group.places),
+            groups=groups,
         ),
         has_clients=bool(roles.client) or table.has_clients,
         is_ordered_by_time=bool(roles.time),

@@ -8,6 +8,7 @@ import platform
 import subprocess
 from typing import Any
 
+from datasets.category_groups import GROUPS
 from datasets.federated_data import FederatedData
 from launch.library_versions import find_version
 from launch.runs.columns import (
@@ -36,6 +37,8 @@ NUM_SHARES = "num_shares"  # of earlier versions: how many workers shared the cl
 # Of the data section, what does not say that the data are others: words, which another version may choose otherwise,
 # and the sum of a file, which may hold the same in other bytes.
 NOT_COMPARED = (READING, NOTES, SOURCE_DIGEST, ARRAYS_DIGEST)
+# What the same features are called, which a file beside the data may tell, or an earlier version have left out.
+NAMES = ("feature_names", "feature_units", GROUPS)
 
 
 def describe_data(data: FederatedData) -> dict[str, Any]:
@@ -77,7 +80,11 @@ def check_same_data(folder: RunFolder, data: FederatedData) -> None:
         before, num_shares = config["data"], config.get(NUM_SHARES, 1)
         # What an earlier version did not describe is not compared.
         now = {name: value for name, value in describe_data(data).items() if name not in NOT_COMPARED}
-        changed = [name for name, value in now.items() if name in before and before[name] != value]
+        changed = [
+            name
+            for name, value in now.items()
+            if name in before and before[name] != value and not (name in NAMES and not (before[name] and value))
+        ]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunFolderError(f"{folder.config}: damaged, does not describe the data; start a new run") from None
     if num_shares != 1:  # float sums depend on where they were cut

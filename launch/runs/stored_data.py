@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from datasets.category_groups import GROUPS
 from datasets.errors import DatasetError
 from datasets.example_format import (
     CATEGORIES,
@@ -75,6 +76,19 @@ def _are_places(value: Any) -> bool:
     return isinstance(value, list) and len(value) <= MAX_VALUES and all(map(_is_count, value))
 
 
+def _are_groups(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, dict)
+        and set(each) == {"name", "features", "values", "is_index", "has_none"}
+        and _is_text(each["name"])
+        and _are_places(each["features"])
+        and _are_texts(each["values"])
+        and isinstance(each["is_index"], bool)
+        and isinstance(each["has_none"], bool)
+        for each in value
+    )
+
+
 def _is_padding(value: Any) -> bool:
     names = set(Padding._fields)
     return (
@@ -121,6 +135,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
         ("takes_tokens", "are_features", "has_whole_steps"), (lambda value: isinstance(value, bool), "true or false")
     ),
     CATEGORIES: (_are_places, "a list of places from 0"),
+    GROUPS: (_are_groups, "a list of categories with the places of their features"),
     **dict.fromkeys(("feature_names", "feature_units"), (_are_texts, "a list of texts")),
     FEATURE_MEANS: (_are_numbers, "a list of finite numbers"),
     FEATURE_DEVIATIONS: (_are_deviations, "a list of numbers above 0"),

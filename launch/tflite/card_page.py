@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from datasets.category_groups import GROUPS
 from datasets.example_format import WEIGHTS
 from launch.runs.columns import ACCURACY, FILLED
 from launch.runs.shown_text import (
@@ -62,7 +63,7 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
         yield "Vocabulary", _list_tokens(card[VOCABULARY])
     clients = f"{training['rounds']:,} rounds, {training['clients']:,} clients, {training['examples']:,} train examples"
     if FEATURES in card:  # pictures and tokens have none
-        yield "Features", f"{describe_in_words(card[FEATURES])}."
+        yield "Features", f"{describe_in_words(card[FEATURES], card.get(GROUPS, ()))}."
     if FILLED in card:
         yield "Filled in", f"{describe_filled(card[FILLED])}."
     if "input" in card:

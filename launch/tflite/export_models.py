@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from datasets.category_groups import GROUPS
 from datasets.federated_data import FederatedData
 from files.writing import write_text
 from launch.plots.confusion_plots import draw_confusions
@@ -324,6 +325,7 @@ def _write_file(
         },
         "labels": list(job.data.format.class_names),
         FEATURES: card.get(FEATURES, []),
+        GROUPS: card.get(GROUPS, []),
     }
     write_json((job.folder / name).with_suffix(".json"), {"file": name, **own, **common})
     return len(content)

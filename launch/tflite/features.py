@@ -16,7 +16,8 @@ from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS
 
 TABLE, SERIES, NEITHER = "table", "series", ""
 SAMPLE_SIZE = 100
-MOST_DESCRIBED = 16  # features in words
+MOST_DESCRIBED = 16  # features in words, those of one category as one
+MOST_VALUES = 12  # of a category in words
 
 
 class Feature(NamedTuple):
@@ -120,15 +121,49 @@ def list_facts(features: Sequence[Feature]) -> list[dict[str, Any]]:
     return [{name: value for name, value in each._asdict().items() if value is not None} for each in features]
 
 
-def describe_in_words(facts: Sequence[Mapping[str, Any]]) -> str:
-    """The features of a JSON, of many the first, such as "temperature [°C] -3.5 to 31.25, mean 20, deviation 4"."""
+def list_groups(example_format: ExampleFormat) -> list[dict[str, Any]]:
+    """The categories among the features or channels for JSON, with their places in `describe_features`."""
+    return [] if name_form(example_format) == NEITHER else [group.to_json() for group in example_format.groups]
+
+
+def describe_in_words(facts: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]] = ()) -> str:
+    """The features of a JSON and its categories, of many the first, a category in place of the first of its features.
+
+    Such as "temperature [°C] -3.5 to 31.25, mean 20, deviation 4; colour: one of red, green (features 1 to 2)".
+    """
+    by_place = {place: group for group in groups for place in group["features"]}
     texts = []
-    for fact in facts[:MOST_DESCRIBED]:
-        unit = f" [{fact['unit']}]" if fact["unit"] else ""
-        category = " (category)" if fact.get("is_category") else ""
-        text = f"{fact['name']}{unit}{category} {fact['lowest']:.6g} to {fact['highest']:.6g}"
-        if "mean" in fact:
-            text += f", mean {fact['mean']:.6g}, deviation {fact['deviation']:.6g}"
-        texts.append(escape_hidden(text))
-    more = [f"and {len(facts) - MOST_DESCRIBED:,} more"] if len(facts) > MOST_DESCRIBED else []
-    return "; ".join([*texts, *more])
+    for place, fact in enumerate(facts):
+        group = by_place.get(place)
+        if group is None:
+            texts.append(_describe_feature(fact))
+        elif place == min(group["features"]):
+            texts.append(_describe_group(group))
+    shown = [escape_hidden(text) for text in texts[:MOST_DESCRIBED]]
+    more = [f"and {len(texts) - MOST_DESCRIBED:,} more"] if len(texts) > MOST_DESCRIBED else []
+    counting = ["places of features are counted from 0"] if groups else []
+    return "; ".join([*shown, *more, *counting])
+
+
+def _describe_feature(fact: Mapping[str, Any]) -> str:
+    unit = f" [{fact['unit']}]" if fact["unit"] else ""
+    category = " (category)" if fact.get("is_category") else ""
+    scaled = f", mean {fact['mean']:.6g}, deviation {fact['deviation']:.6g}" if "mean" in fact else ""
+    return f"{fact['name']}{unit}{category} {fact['lowest']:.6g} to {fact['highest']:.6g}{scaled}"
+
+
+def _describe_group(group: Mapping[str, Any]) -> str:
+    """Such as "colour: one of red, green, blue (features 3 to 5)"."""
+    places, names = group["features"], group["values"]
+    # What has a comma, or blanks at its ends, would be taken for several, or for none.
+    shown = [f'"{name}"' if "," in name or name != name.strip() or not name else name for name in names[:MOST_VALUES]]
+    more = f" and {len(names) - MOST_VALUES:,} more" if len(names) > MOST_VALUES else ""
+    values = ", ".join(shown) + more + (", or none of them" if group["has_none"] else "")
+    if len(places) == 1:
+        where = f"feature {places[0]}"
+    elif list(places) == list(range(places[0], places[0] + len(places))):
+        where = f"features {places[0]} to {places[-1]}"
+    else:
+        where = f"features {', '.join(map(str, places))}"
+    kind = "the index, from 0, of" if group["is_index"] else "one of"
+    return f"{group['name']}: {kind} {values} ({where})"

@@ -11,7 +11,16 @@ from launch.runs.columns import LABELS_FILE
 from launch.runs.shown_text import escape_hidden
 from launch.runs.task_columns import TASK
 from launch.tflite.embedded_card import CARD_NAME
-from launch.tflite.features import SERIES, TABLE, Feature, describe_features, describe_in_words, list_facts, name_form
+from launch.tflite.features import (
+    SERIES,
+    TABLE,
+    Feature,
+    describe_features,
+    describe_in_words,
+    list_facts,
+    list_groups,
+    name_form,
+)
 from launch.tflite.standard_metadata import LABELS, VOCABULARY, AssociatedFile, ModelNote, TensorNote
 
 FEATURES_FILE = "features.txt"
@@ -101,7 +110,7 @@ def _describe_input(data: FederatedData, features: Sequence[Feature], has_channe
     file = AssociatedFile(FEATURES_FILE, f"{kind}, a name a line.", type=LABELS)
     return TensorNote(
         "window" if form == SERIES else "features",
-        f"{formula}{standardised} {kind}: {describe_in_words(list_facts(features))}.",
+        f"{formula}{standardised} {kind}: {describe_in_words(list_facts(features), list_groups(example_format))}.",
         ("batch", *(("step", "channel") if form == SERIES else names)),
         **normalization,
         lowest=[feature.lowest * scale + offset for feature in features],

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from datasets.catalog import find_dataset
+from datasets.category_groups import GROUPS
 from datasets.example_format import WEIGHTS
 from datasets.example_weights import describe_weights
 from datasets.federated_data import FederatedData
@@ -29,7 +30,7 @@ from launch.settings.run_titles import describe_run
 from launch.tflite.card_page import FEATURES, VOCABULARY, format_card_page
 from launch.tflite.embedded_card import CARD_NAME, read_card
 from launch.tflite.export_report import ClientRow, FileRow
-from launch.tflite.features import describe_features, list_facts
+from launch.tflite.features import describe_features, list_facts, list_groups
 from launch.training.finished_run import FinishedRun
 
 CARD_PAGE = "card.md"
@@ -59,7 +60,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
     has_tokens = example_format.labels.task == NEXT_TOKEN
     names = [] if has_tokens else list(example_format.class_names)
     unlike = NOT_FOR_OTHERS if columns.kind.is_labelled_by_class else NOT_FOR_UNLIKE
-    features = list_facts(describe_features(data, run.data))
+    features, groups = list_facts(describe_features(data, run.data)), list_groups(example_format)
     licence = f" Licence: {terms.licence}." if terms.licence != UNKNOWN.licence else ""
     sold = f"{MAY_BE_SOLD[terms.commercial_use]}.{licence} {terms.conditions}".strip()
     return {
@@ -69,6 +70,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         **({} if columns.is_classification else {KIND: columns.kind.name, "outputs": describe_outputs(data)}),
         "classes": names,
         **({FEATURES: features} if features else {}),
+        **({GROUPS: groups} if groups else {}),
         **({FILLED: dict(data.filled)} if data.filled else {}),
         **({VOCABULARY: list(example_format.class_names)} if has_tokens and example_format.class_names else {}),
         "data_set": {"name": data.dataset, **terms._asdict()},

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from datasets.category_groups import GROUPS
 from datasets.federated_data import FederatedData
 from datasets.label_format import REGRESSION
 from files.writing import write_text
@@ -31,7 +32,7 @@ from launch.runs.shown_text import escape_hidden
 from launch.settings.flags import FlagError
 from launch.tflite.card_page import card_rows
 from launch.tflite.export_report import ExportReport, FileRow
-from launch.tflite.features import choose_sample, describe_features, list_facts, name_form
+from launch.tflite.features import choose_sample, describe_features, list_facts, list_groups, name_form
 from launch.tflite.file_notes import find_range
 from launch.tflite.model_card import join_cards
 from launch.tflite.text_page import TEXT_SCRIPTS, TEXT_TEMPLATE, describe_text, has_text_page
@@ -40,7 +41,7 @@ SOURCES = pathlib.Path(__file__).with_name("web")
 RUNTIME = pathlib.Path(__file__).parents[2] / ".web" / "node_modules" / "@litertjs" / "core"
 # Each may use those before it.
 SCRIPTS = (
-    *("maths.js", "strokes.js", "examples.js", "runtime.js", "signal.js"),
+    *("maths.js", "strokes.js", "examples.js", "runtime.js", "groups.js", "signal.js"),
     *("board.js", "answer.js", "sliders.js", "steps.js", "check.js", "main.js"),
 )
 BUILDS = {"default": "litert_wasm_internal", "compat": "litert_wasm_compat_internal"}
@@ -205,6 +206,10 @@ def describe_data(data: FederatedData, sample: np.ndarray, section: Mapping[str,
         {key: escape_hidden(value) if key in texts else value for key, value in fact.items()}
         for fact in list_facts(describe_features(data, section))
     ]
+    groups = [
+        {**group, "name": escape_hidden(group["name"]), "values": list(map(escape_hidden, group["values"]))}
+        for group in list_groups(example_format)
+    ]
     return {
         "shape": list(example_format.input_shape),
         "dtype": example_format.input_dtype,
@@ -214,6 +219,7 @@ def describe_data(data: FederatedData, sample: np.ndarray, section: Mapping[str,
         "image": describe_image(data),
         "form": name_form(example_format),
         "features": features,
+        GROUPS: groups,
         "sample": {"indices": sample.tolist(), "labels": data.test_y[sample].tolist()},
         **describe_task(data, sample),
     }

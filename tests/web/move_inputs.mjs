@@ -1,17 +1,40 @@
-// Moves what a page has in place of a drawing area: a slider for each feature, or the step of a window.
+// Moves what a page has in place of a drawing area: a slider for each feature, a list for each category, or the step of a
+// window.
 
 const MOST = 12; // sliders that are moved
 
 // {kind, moved, names} with how many sliders changed the answer; what is wrong goes to `problems`.
 export async function moveInputs(page, problems, readAnswer) {
-  const { form, features, shape } = await page.evaluate(() => JSON.parse(document.querySelector("#page-data").textContent));
-  if (form === "table") return moveSliders(page, problems, readAnswer, features);
-  if (form === "series") return chooseStep(page, problems, features, shape[0]);
+  const told = await page.evaluate(() => JSON.parse(document.querySelector("#page-data").textContent));
+  const { form, features, groups, shape } = told;
+  const grouped = new Set(groups.flatMap((group) => group.features));
+  const alone = features.filter((_, place) => !grouped.has(place));
+  if (form === "table") {
+    const chosen = await choose(page, problems, groups);
+    const moves = await moveSliders(page, problems, readAnswer, alone);
+    if (!moves.moved && !chosen) problems.push("no slider changes the answer");
+    return moves;
+  }
+  if (form === "series") return chooseStep(page, problems, [...alone, ...groups], shape[0]);
   return { kind: "neither" };
+}
+
+// Chooses the last value of each category; how many lists there are.
+async function choose(page, problems, groups) {
+  const lists = page.locator("#signal select");
+  const count = await lists.count();
+  if (count !== groups.length) problems.push(`${count} lists for ${groups.length} categories`);
+  for (let i = 0; i < count; i++) {
+    await lists.nth(i).selectOption({ index: groups[i].values.length - 1 + groups[i].has_none });
+    const shown = await lists.nth(i).locator("option:checked").textContent();
+    if (shown !== groups[i].values.at(-1)) problems.push(`${groups[i].name} is ${shown}`);
+  }
+  return count;
 }
 
 async function moveSliders(page, problems, readAnswer, features) {
   const sliders = page.locator("#signal input[type=range]");
+  const rows = page.locator("#signal .slider:has(input)");
   const count = await sliders.count();
   if (count !== features.length) problems.push(`${count} sliders for ${features.length} features`);
   let moved = 0;
@@ -26,10 +49,9 @@ async function moveSliders(page, problems, readAnswer, features) {
     }
     await page.waitForTimeout(100);
     moved += (await readAnswer(page)).bars !== before;
-    const text = (await page.locator("#signal .slider").nth(i).textContent()).replaceAll("\u200b", "");
+    const text = (await rows.nth(i).textContent()).replaceAll("\u200b", "");
     if (!text.includes(features[i].name) || !text.includes(features[i].unit)) problems.push(`a slider without its name: ${text}`);
   }
-  if (!moved) problems.push("no slider changes the answer");
   await page.click("#next"); // a test example again
   return { kind: "table", moved, names: features.slice(0, MOST).map(({ name }) => name) };
 }

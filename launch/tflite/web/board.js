@@ -13,6 +13,7 @@ export class Board {
     this.base = null; // an example under the strokes
     this.ink = picture.ink;
     this.pen = { at: [0.5, 0.5], isDown: false, isUsed: false };
+    this.pointer = null; // the id of the finger or mouse that draws
     this.listen();
   }
 
@@ -26,10 +27,11 @@ export class Board {
     this.show(null);
   }
 
-  // Shows an example, without strokes.
+  // Shows an example, without strokes; one that is being drawn ends.
   show(example) {
     this.base = example;
     this.strokes = [];
+    this.pointer = null;
     this.pen.isDown = false;
     this.change();
   }
@@ -53,18 +55,22 @@ export class Board {
 
   listen() {
     const { canvas } = this;
-    let pointer = null;
     canvas.addEventListener("pointerdown", (event) => {
-      if (pointer !== null || event.button > 0) return;
-      pointer = event.pointerId;
-      canvas.setPointerCapture(pointer);
+      if (this.pointer !== null || event.button > 0) return;
+      this.pointer = event.pointerId;
+      canvas.setPointerCapture(event.pointerId);
       this.pen.isDown = this.pen.isUsed = false;
       this.begin(this.locate(event));
     });
     canvas.addEventListener("pointermove", (event) => {
-      if (event.pointerId === pointer) this.extend(this.locate(event));
+      if (event.pointerId === this.pointer) this.extend(this.locate(event));
     });
-    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => (pointer = null));
+    // A second finger, or the palm, may come and go meanwhile; the stroke is that of the first.
+    for (const name of ["pointerup", "pointercancel", "lostpointercapture"]) {
+      canvas.addEventListener(name, (event) => {
+        if (event.pointerId === this.pointer) this.pointer = null;
+      });
+    }
     canvas.addEventListener("keydown", (event) => this.press(event));
     canvas.addEventListener("blur", () => this.liftPen());
   }
@@ -77,6 +83,7 @@ export class Board {
 
   press(event) {
     const { pen } = this;
+    if (this.pointer !== null) return; // a finger draws: its stroke would go on from the pen
     if (event.key in ARROWS) {
       const [right, down] = ARROWS[event.key];
       pen.at = [Math.min(1, Math.max(0, pen.at[0] + right)), Math.min(1, Math.max(0, pen.at[1] + down))];

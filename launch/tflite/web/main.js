@@ -80,7 +80,7 @@ function showExample(index) {
     return;
   }
   if (state.steps) state.steps.show(state.examples[state.shown]);
-  else showSignal(page.signal, state.examples[state.shown], data.shape, data.features);
+  else showSignal(page.signal, state.examples[state.shown], data.shape, data.features, data.groups);
   run(update);
 }
 
@@ -134,10 +134,11 @@ function setUpBoard() {
 // Features are moved from where a test example has them; then there is no truth any more.
 function setUpSliders() {
   page["input-title"].textContent = "Numbers, or a test example";
-  state.sliders = new Sliders(page.signal, data.features, (moved) => {
+  const onChange = (moved) => {
     if (moved !== undefined) page.truth.textContent = page.example.value = "";
     run(update);
-  });
+  };
+  state.sliders = new Sliders(page.signal, data.features, onChange, data.groups);
 }
 
 // The chosen colour as stored values of the three channels.
@@ -197,7 +198,7 @@ async function start() {
     `This browser's clock steps by ${formatNumber(state.clockStep)} ms.`;
   if (data.image) setUpBoard();
   else if (data.form === "table") setUpSliders();
-  else if (data.form === "series") state.steps = new Steps(page.signal, data.shape, data.features);
+  else if (data.form === "series") state.steps = new Steps(page.signal, data.shape, data.features, data.groups);
   await doAlone(() => chooseModel(data.models[0]));
   // Grey pictures are drawn first; everything else needs an example to begin with.
   if (!data.image || data.image.channels > 1) showExample(0);

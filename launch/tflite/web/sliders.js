@@ -1,6 +1,7 @@
-// Examples that are features: a slider and a number for each, with its name, unit and range.
+// Examples that are features: a slider and a number for each, with its name, unit and range; a list for a category.
 
 import { makeElement, softenName } from "./answer.js";
+import { NO_CHOICE, joinGroups, listChoices, readChoice, writeChoice } from "./groups.js";
 import { formatNumber } from "./maths.js";
 import { nameFeature } from "./signal.js";
 
@@ -16,11 +17,13 @@ export function keepInRange(value, { lowest, highest }) {
 
 export class Sliders {
   // `onChange` is called whenever a number has changed. `features` are in the order of an example's values.
-  constructor(place, features, onChange) {
+  constructor(place, features, onChange, groups = []) {
     this.features = features;
     this.onChange = onChange;
     this.values = null;
-    this.rows = features.map((feature, i) => this.makeRow(feature, i));
+    this.rows = joinGroups(features.length, groups).map(({ place: i, group }) =>
+      group ? this.makeChoice(group, i) : this.makeRow(features[i], i),
+    );
     place.replaceChildren(...this.rows.map(({ element }) => element));
     place.classList.add("sliders");
   }
@@ -33,7 +36,7 @@ export class Sliders {
   // Takes over an example as it is, even where it lies outside of a range.
   show(example) {
     this.values = Float32Array.from(example);
-    this.rows.forEach((row, i) => this.write(row, i));
+    this.rows.forEach((row) => row.write());
     this.onChange();
   }
 
@@ -47,23 +50,40 @@ export class Sliders {
     const label = makeElement("label", softenName(name));
     label.htmlFor = slider.id;
     const range = makeElement("span", describeRange(feature), "note");
-    const row = { element: makeElement("div", [label, number, slider, range], "slider"), slider, number };
-    slider.addEventListener("input", () => this.take(row, i, slider.valueAsNumber));
-    number.addEventListener("input", () => this.take(row, i, number.valueAsNumber));
-    return row;
+    const write = () => {
+      const value = this.values[i];
+      slider.value = keepInRange(value, feature);
+      if (document.activeElement !== number) number.value = Number(value.toPrecision(6));
+    };
+    const take = (value) => {
+      if (!this.values || !Number.isFinite(value)) return;
+      this.values[i] = value;
+      write();
+      this.onChange(i);
+    };
+    slider.addEventListener("input", () => take(slider.valueAsNumber));
+    number.addEventListener("input", () => take(number.valueAsNumber));
+    return { element: makeElement("div", [label, number, slider, range], "slider"), write };
   }
 
-  take(row, i, value) {
-    if (!this.values || !Number.isFinite(value)) return;
-    this.values[i] = value;
-    this.write(row, i);
-    this.onChange(i);
-  }
-
-  write({ slider, number }, i) {
-    const value = this.values[i];
-    slider.value = keepInRange(value, this.features[i]);
-    if (document.activeElement !== number) number.value = Number(value.toPrecision(6));
+  // One list for all features of a category; nothing is chosen in it where an example has what cannot be chosen.
+  makeChoice(group, i) {
+    const select = document.createElement("select");
+    select.id = `feature-${i}`;
+    select.append(...listChoices(group).map(([choice, name]) => new Option(name, choice)));
+    const label = makeElement("label", softenName(group.name));
+    label.htmlFor = select.id;
+    const write = () => {
+      const choice = readChoice(this.values, group);
+      if (choice === NO_CHOICE) select.selectedIndex = -1;
+      else select.value = String(choice);
+    };
+    select.addEventListener("change", () => {
+      if (!this.values) return;
+      writeChoice(this.values, group, Number(select.value));
+      this.onChange(i);
+    });
+    return { element: makeElement("div", [label, select], "slider"), write };
   }
 }
 

@@ -1,14 +1,12 @@
 // The steps of a window: one is chosen, marked in every line, and its values are written out by channel.
 
 import { makeElement } from "./answer.js";
-import { splitChannels } from "./examples.js";
-import { formatNumber } from "./maths.js";
-import { nameFeature, showSignal } from "./signal.js";
+import { listLines, showSignal } from "./signal.js";
 
 export class Steps {
   // `place` is the element, `shape` that of an example: steps, channels.
-  constructor(place, shape, features) {
-    Object.assign(this, { shape, features });
+  constructor(place, shape, features, groups = []) {
+    Object.assign(this, { shape, features, groups });
     this.lines = makeElement("div", "", "lines");
     this.slider = document.createElement("input");
     Object.assign(this.slider, { type: "range", min: 1, max: shape[0], step: 1, value: 1, id: "step" });
@@ -20,8 +18,8 @@ export class Steps {
   }
 
   show(example) {
-    this.channels = splitChannels(example, this.shape);
-    showSignal(this.lines, example, this.shape, this.features);
+    this.told = listLines(example, this.shape, this.features, this.groups);
+    showSignal(this.lines, example, this.shape, this.features, this.groups);
     this.mark();
   }
 
@@ -29,15 +27,12 @@ export class Steps {
     const step = this.slider.valueAsNumber - 1;
     this.label.textContent = `Step ${step + 1} of ${this.shape[0]}`;
     for (const svg of this.lines.querySelectorAll("svg")) markStep(svg, step, this.shape[0]);
-    this.list.replaceChildren(...listStep(this.channels, this.features, step));
+    this.list.replaceChildren(...listStep(this.told, step));
   }
 }
 
-function listStep(channels, features, step) {
-  return channels.flatMap((channel, i) => [
-    makeElement("dt", nameFeature(features[i])),
-    makeElement("dd", formatNumber(channel[step])),
-  ]);
+function listStep(lines, step) {
+  return lines.flatMap(({ name, texts }) => [makeElement("dt", name), makeElement("dd", texts[step])]);
 }
 
 // A line across the drawing where the step is.

@@ -4,7 +4,9 @@ import dataclasses
 import json
 
 import pytest
+from small_formats import change_format
 
+from datasets.category_groups import CategoryGroup
 from datasets.federated_data import Archetypes
 from launch.runs.errors import RunFolderError
 from launch.runs.run_description import check_same_data, check_same_modules, describe_data, write_config
@@ -41,6 +43,21 @@ def test_resume_on_other_data_is_refused(make_federation, config, folder):
         folder.config.write_text(content)
         with pytest.raises(RunFolderError, match="damaged"):
             check_same_data(folder, make_federation([3, 5]))
+
+
+def test_names_that_are_new_or_gone_are_no_other_data(make_federation, config, folder):
+    """A later version may read them from a file beside the data; other names in place of some are other data."""
+    data, (names, others) = make_federation([3, 5]), ("abcd", "abce")
+    group = CategoryGroup("c", (1, 2), ("x", "y"))
+    named = change_format(data, feature_names=tuple(names), feature_units=("K",) * 4, groups=(group,))
+    for before, now in ((data, named), (named, data), (named, named)):
+        write_config(folder, config, before)
+        check_same_data(folder, now)
+    write_config(folder, config, named)
+    with pytest.raises(RunFolderError, match=r"changed since it began \(feature_names\)"):
+        check_same_data(folder, change_format(named, feature_names=tuple(others)))
+    with pytest.raises(RunFolderError, match=r"changed since it began \(groups\)"):
+        check_same_data(folder, change_format(named, groups=(group._replace(values=("y", "x")),)))
 
 
 def test_a_file_with_the_same_content_in_other_bytes_is_no_other_data(make_federation, config, folder):

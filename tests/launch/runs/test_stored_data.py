@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from datasets.category_groups import CategoryGroup
 from datasets.example_format import ExampleFormat, ExampleWeights, Padding, Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.errors import RunFolderError
@@ -23,6 +24,9 @@ WRONG = [
     *(("offset", value) for value in (None, ["x"], [float("inf")], 1.0)),
     *(("padding", 2.5), ("padding", 2**40), ("oov", "x"), ("oov", True)),
 ]
+
+
+GROUP = CategoryGroup("c", (0, 1), ("x", "y")).to_json()
 
 
 def test_what_a_run_writes_is_taken(make_federation):
@@ -51,6 +55,7 @@ def test_what_a_run_writes_is_taken(make_federation):
         ("feature_means", [None, 1.0, ["x"], [float("nan")]]),
         ("categories", [None, 1, [-1], [0.5], ["a"]]),
         ("has_whole_steps", [None, 1]),
+        ("groups", [None, [1], [{}], [{**GROUP, "more": 1}], *([{**GROUP, name: 3}] for name in GROUP)]),
         ("feature_padding", [None, 0.0, {}, {"value": "0", "is_anywhere": True}, {"value": 0.0, "is_anywhere": 1}]),
         ("weights", [None, [], {}, {**WEIGHTS, "mean": "x"}, {**WEIGHTS, "num_zero": -1}, {**WEIGHTS, "more": 1}]),
         ("feature_deviations", [None, [0.0], [-1.0], [float("inf")], [None]]),

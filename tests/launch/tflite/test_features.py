@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from small_formats import AS_THEY_ARE, format_of
 
+from datasets.category_groups import CategoryGroup
 from datasets.example_format import Preprocessing
 from launch.tflite.features import (
     NEITHER,
@@ -17,6 +18,7 @@ from launch.tflite.features import (
     describe_features,
     describe_in_words,
     list_facts,
+    list_groups,
     name_form,
 )
 
@@ -108,3 +110,44 @@ def test_what_stays_as_it_is_has_no_mean():
     # Of a run of an earlier version, that is what a constant 0 has.
     del section["categories"]
     assert [fact["deviation"] for fact in list_facts(describe_features(make_data([[0, 1]]), section))] == [0.5, 1]
+
+
+GROUPED = {
+    "names": ("age", "colour=red", "colour=blue", "size"),
+    "groups": (
+        CategoryGroup("colour", (1, 2), ("red", "blue, dark")),
+        CategoryGroup("size", (3,), ("s", "m"), is_index=True),
+    ),
+}
+
+
+def test_a_category_is_one_choice_in_words():
+    data = make_data([[30, 1, 0, 0], [40.5, 0, 1, 1]], **GROUPED)
+    groups = list_groups(data.format)
+    assert groups[0] == {
+        "name": "colour", "features": [1, 2], "values": ["red", "blue, dark"], "is_index": False, "has_none": False,
+    }  # fmt: skip
+    facts = list_facts(describe_features(data, {}))
+    assert [fact["name"] for fact in facts] == list(GROUPED["names"])  # as they were
+    assert describe_in_words(facts, groups) == (
+        'age 30 to 40.5; colour: one of red, "blue, dark" (features 1 to 2); '
+        "size: the index, from 0, of s, m (feature 3); places of features are counted from 0"
+    )
+
+
+def test_of_hundreds_of_values_the_first_are_told_and_they_are_one_of_the_features():
+    names = tuple(f"v{n}" for n in range(300))
+    group = CategoryGroup("kind", tuple(range(300)), names, has_none=True)
+    facts = [{"name": f"kind={name}", "unit": "", "lowest": 0.0, "highest": 1.0} for name in names]
+    more = [{"name": "age", "unit": "", "lowest": 0.0, "highest": 1.0}]
+    text = describe_in_words([*facts, *more], [group.to_json()])
+    shown = ", ".join(names[:12])
+    assert text.startswith(f"kind: one of {shown} and 288 more, or none of them (features 0 to 299); age 0 to 1")
+    apart = describe_in_words(facts[:4], [CategoryGroup("c", (3, 1), ("x", "")).to_json()])
+    assert apart.startswith('kind=v0 0 to 1; c: one of x, "" (features 3, 1); kind=v2 0 to 1; ')
+
+
+def test_pictures_and_tokens_have_no_groups_and_channels_do():
+    group = (CategoryGroup("c", (0, 1), ("x", "y")),)
+    assert list_groups(make_data(np.zeros((2, 5, 3)), groups=group).format) == [group[0].to_json()]
+    assert list_groups(make_data(np.zeros((2, 5)), takes_tokens=True, groups=group).format) == []

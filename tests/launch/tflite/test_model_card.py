@@ -9,6 +9,7 @@ import pytest
 from small_formats import change_format
 
 from datasets.catalog import DATASETS
+from datasets.category_groups import CategoryGroup
 from datasets.example_format import ExampleWeights
 from datasets.label_format import LabelFormat
 from datasets.standardized_clients import READING
@@ -235,6 +236,17 @@ def test_weights_of_train_examples_are_named(make_federation, make_card):
     text = dict(card_rows(build_card(run, data, [IDENTITY])))["Examples weighted"]
     assert text == "column dose: 0 to 3, 2 of 12 train examples weigh 0; divided by their mean, 1.25."
     assert "Examples weighted" not in dict(card_rows(make_card()))
+
+
+def test_a_category_is_one_choice_in_the_card(make_federation):
+    data = make_federation([5, 3, 4])
+    data = change_format(data, groups=(CategoryGroup("colour", (1, 2, 3), ("red", "green", "blue")),))
+    run = FinishedRun(pathlib.Path("x"), build_run_config({"algo": "fedavg"}), {}, {}, frozenset(), 3)
+    card = build_card(run, data, [])
+    assert len(card["features"]) == 4 and [group["features"] for group in card["groups"]] == [[1, 2, 3]]
+    assert "; colour: one of red, green, blue (features 1 to 3); " in dict(card_rows(card))["Features"]
+    del card["groups"]  # as a card of an earlier version
+    assert "colour" not in dict(card_rows(card))["Features"]
 
 
 def test_of_many_features_the_first_are_listed(make_card):

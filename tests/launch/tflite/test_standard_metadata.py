@@ -12,6 +12,7 @@ from flatbuffers import number_types
 from small_formats import change_format
 from tensorflow.lite.python import schema_py_generated as schema
 
+from datasets.category_groups import CategoryGroup
 from datasets.example_format import Preprocessing
 from datasets.label_format import LabelFormat
 from launch.settings.run_config import build_run_config
@@ -117,6 +118,13 @@ def test_a_model_of_features(describe):
     files = list_associated(data, {})
     assert files["features.txt"] == b"a\nb\nc\\u202e\nd\n"
     assert files["labels.txt"].decode().splitlines() == list(data.format.class_names)
+
+
+def test_a_category_is_told_as_one_choice(describe):
+    data, read = describe(groups=(CategoryGroup("colour", (0, 1), ("red", "green")),), feature_names=tuple("abcd"))
+    [taken] = read["subgraph_metadata"][0]["input_tensor_metadata"]
+    assert "Features: colour: one of red, green (features 0 to 1); c " in taken["description"]
+    assert list_associated(data, {})["features.txt"] == b"a\nb\nc\nd\n"
 
 
 def test_a_standardisation_inside_is_told_and_is_no_step_of_the_apps(describe):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from small_formats import AS_THEY_ARE, format_of
 
+from datasets.category_groups import CategoryGroup
 from datasets.example_format import Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.tables import write_json
@@ -302,7 +303,7 @@ def test_joined_scripts_are_javascript(node, tmp_path, scripts):
     assert checked.returncode == 0, checked.stderr
 
 
-@pytest.mark.parametrize("name", ["maths", "strokes", "text", "sliders"])
+@pytest.mark.parametrize("name", ["maths", "strokes", "text", "sliders", "groups", "inputs"])
 def test_maths_of_the_page(node, name):
     path = web_page.SOURCES.parents[2] / "tests" / "launch" / "tflite" / "web" / f"{name}.test.mjs"
     ended = subprocess.run([node, "--test", str(path)], capture_output=True, text=True, timeout=60)
@@ -346,6 +347,14 @@ def test_a_feature_has_its_name_unit_and_scaling():
         "deviation": 1.0,
     }
     assert (second["lowest"], second["highest"], second["is_whole"]) == (3, 3, True)
+
+
+def test_a_category_of_the_page_has_its_places_and_hides_nothing():
+    group = CategoryGroup("col\u202eour", (0, 1), ("red", "bl\u202eue"), has_none=True)
+    data = make_data(np.array([[1, 0], [0, 0]], np.float32), [0, 1], groups=(group,))
+    [told] = web_page.describe_data(data, np.arange(2), {})["groups"]
+    assert (told["name"], told["values"]) == ("col\\u202eour", ["red", "bl\\u202eue"])
+    assert (told["features"], told["has_none"], told["is_index"]) == ([0, 1], True, False)
 
 
 def test_a_model_that_classifies_tokens_has_no_page(runtime_dir):

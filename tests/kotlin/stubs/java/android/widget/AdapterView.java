@@ -17,6 +17,8 @@ public abstract class AdapterView<T extends Adapter> extends ViewGroup {
         super(context);
     }
 
+    public native int getSelectedItemPosition();
+
     public native void setOnItemSelectedListener(@Nullable OnItemSelectedListener listener);
 
     @Nullable

@@ -17,7 +17,7 @@ import android.widget.TextView
 class MainActivity : Activity() {
     private val rows by lazy { LinearLayout(this).apply { orientation = LinearLayout.VERTICAL } }
     private val result by lazy { TextView(this).apply { textSize = 20f } }
-    private var fields: List<EditText> = emptyList()
+    private var entries: List<(FloatArray) -> Boolean> = emptyList() // each writes its part; false: it is no number
     private var model: ExportedModel? = null
 
     override fun onCreate(savedInstanceState: Bundle?) {
@@ -47,8 +47,11 @@ class MainActivity : Activity() {
             .filter { "$it.json" in files && !it.endsWith(".training") }.sorted()
     }
 
-    private fun makeChoice(names: List<String>) = Spinner(this).apply {
+    private fun makeList(names: List<String>) = Spinner(this).apply {
         adapter = ArrayAdapter(this@MainActivity, android.R.layout.simple_spinner_dropdown_item, names)
+    }
+
+    private fun makeChoice(names: List<String>) = makeList(names).apply {
         onItemSelectedListener = object : AdapterView.OnItemSelectedListener {
             override fun onItemSelected(parent: AdapterView<*>?, view: View?, position: Int, id: Long) =
                 choose(names[position])
@@ -65,27 +68,48 @@ class MainActivity : Activity() {
         result.text = ""
         rows.addView(makeText("${about.file} tells: ${about.labels.joinToString()}"))
         if (about.features.size == about.size) {
-            fields = about.features.map { feature -> makeField("${(feature.lowest + feature.highest) / 2}") }
-            about.features.zip(fields).forEach { (feature, field) ->
-                rows.addView(makeText("$feature"))
-                rows.addView(field)
-            }
+            entries = about.features.indices.mapNotNull { addEntry(about, it) }
         } else { // a picture, or the steps of a window
-            fields = listOf(makeField("0 ".repeat(about.size).trim()))
+            val field = makeField("0 ".repeat(about.size).trim())
+            entries = listOf { example -> write(field, example, 0, about.size) }
             rows.addView(makeText("${about.size} numbers with spaces between them, row by row"))
             about.features.forEach { rows.addView(makeText("Channel: $it")) }
-            rows.addView(fields[0])
+            rows.addView(field)
         }
+    }
+
+    /** A field for a feature, or one list for all features of a category, at the first of these. */
+    private fun addEntry(about: ModelDescription, place: Int): ((FloatArray) -> Boolean)? {
+        val group = about.groups.find { place in it.places }
+        if (group == null) {
+            val feature = about.features[place]
+            val field = makeField("${(feature.lowest + feature.highest) / 2}")
+            rows.addView(makeText("$feature"))
+            rows.addView(field)
+            return { example -> write(field, example, place, 1) }
+        }
+        if (place != group.places.min()) return null
+        val list = makeList(group.choices)
+        rows.addView(makeText(group.name))
+        rows.addView(list)
+        return { example -> group.write(example, list.selectedItemPosition); true }
+    }
+
+    /** Writes so many numbers of a field into an example; false if it holds others. */
+    private fun write(field: EditText, example: FloatArray, start: Int, count: Int): Boolean {
+        val numbers = field.text.split(" ", "\n", ";").filter { it.isNotBlank() }.map { it.toFloatOrNull() }
+        if (numbers.size != count) return false
+        numbers.forEachIndexed { i, number -> example[start + i] = number ?: return false }
+        return true
     }
 
     private fun showAnswer() {
         val chosen = model ?: return
-        val numbers = fields.flatMap { it.text.split(" ", "\n", ";") }.filter { it.isNotBlank() }.map { it.toFloatOrNull() }
-        val wanted = chosen.description.size
+        val example = FloatArray(chosen.description.size)
         result.text = when {
             chosen.description.takesTokens -> "This sample gives models numbers, and this one takes tokens."
-            null in numbers || numbers.size != wanted -> "Expected $wanted numbers."
-            else -> chosen.answer(numbers.filterNotNull().toFloatArray()).joinToString("\n")
+            !entries.all { it(example) } -> "Expected ${example.size} numbers."
+            else -> chosen.answer(example).joinToString("\n")
         }
     }
 

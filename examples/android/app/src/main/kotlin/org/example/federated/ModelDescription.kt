@@ -13,6 +13,18 @@ class Feature(val name: String, val unit: String, val lowest: Float, val highest
     }
 }
 
+/** A category: the places of its features, of which that of the value is 1 and the others are 0, or of its only one. */
+class Group(val name: String, val places: List<Int>, val values: List<String>, val isIndex: Boolean, val hasNone: Boolean) {
+    /** What a person chooses from: the values and, where the data have examples without any, none of them. */
+    val choices: List<String> = if (hasNone) values + "none of them" else values
+
+    /** Puts a choice, by its place in `choices`, into an example. */
+    fun write(example: FloatArray, choice: Int) {
+        if (isIndex) example[places[0]] = choice.toFloat()
+        else places.forEachIndexed { i, place -> example[place] = if (i == choice) 1f else 0f }
+    }
+}
+
 /** What stands in the JSON beside an exported file; it needs nothing of Android but its JSON. */
 class ModelDescription(text: String) {
     private val json = JSONObject(text)
@@ -24,6 +36,11 @@ class ModelDescription(text: String) {
     val labels: List<String> = json.getJSONArray("labels").let { names -> List(names.length()) { names.getString(it) } }
     val features: List<Feature> =
         if (json.has("features")) json.getJSONArray("features").let { all -> List(all.length()) { read(all, it) } }
+        else emptyList()
+
+    /** The categories among the features; files of an earlier version name none. */
+    val groups: List<Group> =
+        if (json.has("groups")) json.getJSONArray("groups").let { all -> List(all.length()) { readGroup(all.getJSONObject(it)) } }
         else emptyList()
 
     /** How many numbers an example has. */
@@ -79,5 +96,11 @@ class ModelDescription(text: String) {
         val fact = all.getJSONObject(place)
         val range = listOf("lowest", "highest").map { fact.getDouble(it).toFloat() }
         return Feature(fact.getString("name"), fact.getString("unit"), range[0], range[1])
+    }
+
+    private fun readGroup(fact: JSONObject): Group {
+        val places = fact.getJSONArray("features").let { all -> List(all.length()) { all.getInt(it) } }
+        val values = fact.getJSONArray("values").let { all -> List(all.length()) { all.getString(it) } }
+        return Group(fact.getString("name"), places, values, fact.getBoolean("is_index"), fact.getBoolean("has_none"))
     }
 }
