@@ -2,17 +2,20 @@
 
 Source: Anguita et al., A Public Domain Dataset for Human Activity Recognition Using Smartphones, ESANN 2013 (its
 authors ask for the citation and non-commercial use). Read from `har.npz` (with `har_inertial.npz` for the raw windows),
-the official `UCI HAR Dataset/` folder of text files, or its zip. The zip that the host serves holds a second zip.
+the official `UCI HAR Dataset/` folder of text files, or its zip. The zip that the host serves holds a second zip. The
+names of the 561 features are those of the official `features.txt`, which may lie beside `har.npz`.
 
 The host publishes no digest; the one below is what public records of the archive agree on. In addition, row counts,
 columns, class counts and subjects are compared with the official ones, whatever the container.
 """
 
 import contextlib
+import dataclasses
 import io
 import os
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -54,6 +57,7 @@ REMOTE_FILE = RemoteFile(
     ("https://archive.ics.uci.edu/static/public/240/human+activity+recognition+using+smartphones.zip",),
     "c00b803081a5c797cd5e4b83700a9810b38d53d9d84e01917e090e1fdbc81031",
 )
+NAMES_FILE, MOST_NAME_BYTES = "features.txt", 2**20  # the official one has 15,785
 ZIP_FILES = (f"{FOLDER_NAME}.zip", REMOTE_FILE.name)
 PARTS = ("train", "test")
 CLASS_COUNTS = {"train": (1226, 1073, 986, 1286, 1374, 1407), "test": (496, 471, 420, 491, 532, 537)}
@@ -100,8 +104,9 @@ def find_har_source(data_dir: str | None, features: str = "statistics") -> str |
 def load_har(options: DatasetOptions) -> ArrayDataset:
     """UCI HAR with its official train and test subjects; float32, clients are the 21 train subjects.
 
-    "statistics" are the 561 official features in [-1, 1], shape (561, 1); "inertial" the raw windows, shape (128 steps,
-    9 channels), acceleration in g and angular velocity in rad/s, without a bound.
+    "statistics" are the 561 official features in [-1, 1], shape (561, 1), with their names if `features.txt` is there;
+    "inertial" the raw windows, shape (128 steps, 9 channels), acceleration in g and angular velocity in rad/s, without
+    a bound.
 
     Raises:
       DatasetError: a source is missing and cannot be downloaded, or is damaged, truncated or not UCI HAR.
@@ -111,7 +116,8 @@ def load_har(options: DatasetOptions) -> ArrayDataset:
     if source is None:
         wanted = f"{NPZ_FILES[features]} or '{ZIP_FILES[0]}'"
         source = fetch_missing(REMOTE_FILE, "har", options, wanted)
-    arrays = _read_source(source, features)
+    arrays, text = _read_source(source, features)
+    names, notes = _name_features(source, text) if features == "statistics" else (example_format.feature_names, ())
     for part in PARTS:
         _check_part(source, arrays, part, features)
     if set(arrays["subject_train"].tolist()) != set(TRAIN_SUBJECTS):
@@ -121,15 +127,37 @@ def load_har(options: DatasetOptions) -> ArrayDataset:
         for part in PARTS
     )
     subjects = np.array(name_subjects(arrays["subject_train"].tolist()))
-    return make_array_dataset("har", train, test, example_format, subjects)
+    example_format = dataclasses.replace(example_format, feature_names=names)
+    return make_array_dataset("har", train, test, example_format, subjects, notes=notes)
 
 
-def _read_source(source: str, features: str) -> _Arrays:
+def _name_features(source: str, text: bytes | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(a name for each of the statistics, notes) from `features.txt`; no names without it, or if it is another file.
+
+    The official names are not all different: one that repeats has the feature's number, from 1, in brackets.
+    """
+    if text is None:
+        return (), ()
+    number = HAR_FORMATS["statistics"].input_shape[0]
+    lines = [line.split(maxsplit=1) for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
+    if [line[0] for line in lines if len(line) == 2] != [str(place) for place in range(1, number + 1)]:
+        return (), (
+            f"{NAMES_FILE} of {source} has not a line of a number and a name for each of the {number} features, which "
+            f"so have no names; put the official one there",
+        )
+    names = [line[1].strip() for line in lines]
+    counts = Counter(names)
+    return tuple(f"{name} ({place})" if counts[name] > 1 else name for place, name in enumerate(names, 1)), ()
+
+
+def _read_source(source: str, features: str) -> tuple[_Arrays, bytes | None]:
+    """The arrays, and what `features.txt` holds; None without it."""
     if source.endswith(".npz"):
         label_keys = [f"{kind}_{part}" for kind in ("y", "subject") for part in PARTS]
         x_keys = [f"x_{part}" for part in PARTS]
         labels = read_npz_file(os.path.join(os.path.dirname(source), NPZ_FILES["statistics"]), label_keys)
-        return {**labels, **read_npz_file(source, x_keys)}
+        arrays = {**labels, **read_npz_file(source, x_keys)}
+        return arrays, _read_names(lambda name: open(os.path.join(os.path.dirname(source), name), "rb"))
     if os.path.isdir(source):
         return _read_texts(source, lambda name: open(os.path.join(source, name), "rb"), features)
     try:
@@ -142,8 +170,16 @@ def _read_source(source: str, features: str) -> _Arrays:
         raise DatasetError(f"{source}: damaged or truncated zip ({error}); delete it to have it downloaded") from None
 
 
-def _read_texts(source: str, open_member: Callable, features: str) -> _Arrays:
-    """The arrays from the official text files; `open_member` opens one by its path inside the official folder."""
+def _read_names(open_member: Callable) -> bytes | None:
+    try:
+        with open_member(NAMES_FILE) as file:
+            return file.read(MOST_NAME_BYTES)
+    except (FileNotFoundError, KeyError):
+        return None
+
+
+def _read_texts(source: str, open_member: Callable, features: str) -> tuple[_Arrays, bytes | None]:
+    """As `_read_source`, from the official text files; `open_member` opens one by its path in the official folder."""
 
     def read(name: str, dtype: type) -> np.ndarray:
         try:
@@ -165,7 +201,7 @@ def _read_texts(source: str, open_member: Callable, features: str) -> _Arrays:
             arrays[f"x_{part}"] = np.stack(signals, axis=-1)
         arrays[f"y_{part}"] = read(f"{part}/y_{part}.txt", np.int32)[:, 0]
         arrays[f"subject_{part}"] = read(f"{part}/subject_{part}.txt", np.int32)[:, 0]
-    return arrays
+    return arrays, _read_names(open_member)
 
 
 def _check_part(source: str, arrays: _Arrays, part: str, features: str) -> None:

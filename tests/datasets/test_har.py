@@ -84,6 +84,59 @@ def test_every_container_gives_the_same_examples(tmp_path, arrays, container):
     assert windows.train_x.shape == (24, 128, 9) and statistics.test_x.shape == (6, 561, 1)
 
 
+# As the official file is: 561 lines, of which some names repeat.
+OFFICIAL = ["tBodyAcc-mean()-X", *(f"f{n}" for n in range(2, 560)), "bandsEnergy()-1,8", "bandsEnergy()-1,8"]
+
+
+@pytest.mark.parametrize("container", WRITERS)
+def test_the_statistics_have_the_names_of_the_official_file(tmp_path, arrays, container):
+    """In every container, each name once; the digest, by which client files and runs know the data, stays."""
+    (tmp_path / "har").mkdir()
+    options = DatasetOptions(str(tmp_path), download=False)
+    WRITERS[container](tmp_path / "har", arrays)
+    before = har.load_har(options)
+    assert before.format.feature_names == () and not before.notes
+    text = "".join(f"{place} {name}\n" for place, name in enumerate(OFFICIAL, 1))
+    put_names(tmp_path / "har", container, text)
+    named = har.load_har(options)
+    names = named.format.feature_names
+    assert names[:2] == ("tBodyAcc-mean()-X", "f2") and len(set(names)) == len(names) == 561
+    assert names[-2:] == ("bandsEnergy()-1,8 (560)", "bandsEnergy()-1,8 (561)")
+    assert named.source_digest == before.source_digest and not named.notes
+    windows = har.load_har(DatasetOptions(str(tmp_path), har_features="inertial", download=False))
+    assert windows.format.feature_names == har.CHANNELS
+
+
+def put_names(folder, container, text):
+    """Puts `features.txt` where the container has it."""
+    if container == "npz":
+        (folder / "har.npz").with_name("features.txt").write_text(text)
+    elif container == "folder":
+        (folder / har.FOLDER_NAME / "features.txt").write_text(text)
+    else:
+        outer = next(folder.glob("*.zip"))
+        inner = outer
+        if container == "nested":
+            with zipfile.ZipFile(outer) as archive:
+                archive.extract("UCI HAR Dataset.zip", folder / "inner")
+            inner = folder / "inner" / "UCI HAR Dataset.zip"
+        with zipfile.ZipFile(inner, "a") as archive:
+            archive.writestr(f"{har.FOLDER_NAME}/features.txt", text)
+        if container == "nested":
+            with zipfile.ZipFile(outer, "w") as archive:
+                archive.write(inner, "UCI HAR Dataset.zip")
+
+
+@pytest.mark.parametrize("text", ["", "1 a\n2 b\n", "\n".join(OFFICIAL), "my notes", "\xff\xfe"])
+def test_another_file_of_that_name_is_noted_and_gives_no_names(tmp_path, arrays, text):
+    write_npz(tmp_path, arrays)
+    (tmp_path / "features.txt").write_bytes(text.encode("latin-1"))
+    loaded = har.load_har(DatasetOptions(str(tmp_path), download=False))
+    assert loaded.format.feature_names == ()
+    [note] = loaded.notes
+    assert "features.txt" in note and "561 features, which so have no names; put the official one there" in note
+
+
 def test_clients_are_the_train_subjects(tmp_path, arrays):
     write_npz(tmp_path, arrays)
     loaded = har.load_har(DatasetOptions(str(tmp_path), download=False))
