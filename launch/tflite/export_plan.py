@@ -13,11 +13,14 @@ from typing import NamedTuple
 from files.locks import hold_folder
 from files.reading import explain_errors
 from files.writing import remove_unfinished
+from launch.progress import say
 from launch.runs.checkpoints import find_checkpoints
 from launch.runs.columns import BEST, CHECKPOINTS, EXPORT
 from launch.runs.errors import RunFolderError
+from launch.runs.shown_text import escape_hidden
 from launch.settings.flags import FlagError
 from launch.tflite.export_job import ALL_MODELS
+from launch.tflite.former_export import find_former_files
 from launch.training.finished_run import FinishedRun, choose_models
 from models.model_names import EXPORT_FORMATS
 
@@ -95,17 +98,22 @@ def abbreviate(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 8 else f"{names[0]}, {names[1]}, ..., {names[-1]}"
 
 
+def has_qat(run: FinishedRun, is_teacher: bool) -> bool:
+    """Whether a model of a run has weights of quantization-aware training."""
+    return run.config.quantize == "qat" and run.rounds >= run.config.qat_start_round and not is_teacher
+
+
 def _plan_export(run: FinishedRun, name: str, saved: Sequence[str], formats: Sequence[str]) -> ModelExport:
     is_saved = name in saved
     source = name if is_saved else run.client_models[name]
     if source not in saved:
         raise RunFolderError(f"--run_dir={run.path}: {source}, the model of {name}, is not among the saved ones")
     is_teacher = source in run.teachers
-    has_qat = run.config.quantize == "qat" and run.rounds >= run.config.qat_start_round and not is_teacher
-    if "qat_int8" in formats and not has_qat:
+    can_be_qat = has_qat(run, is_teacher)
+    if "qat_int8" in formats and not can_be_qat:
         reason = "a teacher is a float model" if is_teacher else "the run's models are float; train with --quantize=qat"
         raise FlagError(f"--formats=qat_int8 with --model={name}: {reason}, or take int8")
-    chosen = [item for item in EXPORT_FORMATS if (item in formats if formats else has_qat or item != "qat_int8")]
+    chosen = [item for item in EXPORT_FORMATS if (item in formats if formats else can_be_qat or item != "qat_int8")]
     is_personal = run.is_personal and not is_saved
     if is_personal and not find_checkpoints(run.path / CHECKPOINTS):
         raise RunFolderError(f"--run_dir={run.path}: its checkpoints are gone, from which the personal models are made")
@@ -124,12 +132,15 @@ def get_export_folder(run: FinishedRun) -> pathlib.Path:
 def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
     """Yields a folder to write into; its files move into the run's export folder when the block has succeeded.
 
-    If the block fails, nothing of it remains; what an export left that was killed goes. Other files in `export/` stay.
+    They take the place of all that earlier exports of the run have written there; a line names what is gone with these.
+    Other files in `export/` stay. If the block fails, nothing of it remains; what an export left that was killed goes.
 
     Raises:
-      RunFolderError: the run's folder cannot be written.
+      RunFolderError: the run's folder cannot be written, or its export folder lies elsewhere, by a link.
     """
     target, temporary = get_export_folder(run), run.path / f".{os.getpid()}.{EXPORT}"
+    if not target.resolve().is_relative_to(run.path.resolve()):
+        raise RunFolderError(f"--run_dir={run.path}: its {EXPORT} folder lies elsewhere, by a link; put it there")
     if target.exists() and not target.is_dir():
         raise RunFolderError(f"--run_dir={run.path}: {EXPORT} is a file there, expected a folder; move it away")
     if target.exists() and not os.access(target, os.W_OK | os.X_OK):
@@ -141,8 +152,23 @@ def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
             temporary.mkdir()
         try:
             yield temporary
-            target.mkdir(parents=True, exist_ok=True)
-            for path in sorted(temporary.iterdir()):
-                os.replace(path, target / path.name)
+            _take_place(temporary, target, {*run.find_model_folders(), *run.client_models})
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _take_place(new: pathlib.Path, target: pathlib.Path, models: Collection[str]) -> None:
+    """Moves all files of the new folder into the target, and removes what earlier exports have left beside them."""
+    names = sorted(path.name for path in new.iterdir())
+    if taken := [name for name in names if (target / name).is_dir() and not (target / name).is_symlink()]:
+        raise RunFolderError(f"{target / taken[0]}: is a folder, expected a file, or nothing; move it away")
+    former = [name for name in find_former_files(target, models) if name not in names]
+    target.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        os.replace(new / name, target / name)
+    for name in former:
+        (target / name).unlink(missing_ok=True)  # of a link, the link
+    if former:
+        noun = "file" if len(former) == 1 else "files"
+        shown = escape_hidden(abbreviate(former))
+        say(f"removed  {len(former):,} {noun} of an earlier export, which this one does not have: {shown}")

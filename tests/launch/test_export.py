@@ -198,8 +198,10 @@ def test_student_stands_beside_its_teacher(exported):
 
 
 def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported, capsys):
-    before = (exported / "global.int8.tflite").read_bytes()
+    (exported / "README.md").write_text("mine")
+    (exported / "kept.int8.tflite").write_bytes((exported / "global.int8.tflite").read_bytes())
     assert export.main([f"--run_dir={student_run}", "--model=teacher_0", "--formats=float16"]) == 0
+    assert "removed  20 files of an earlier export, which this one does not have: " in capsys.readouterr().out
     assert not read_rows(exported / "report_clients.csv")
     capsys.readouterr()
     assert export.main([f"--run_dir={student_run}", "--model=client_2", "--formats=int8", "--io=int8"]) == 0
@@ -209,7 +211,18 @@ def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported
     description = json.loads((exported / "client_2.int8.json").read_text())
     assert description["source_model"] == "global"
     assert description["input"]["scale"] == pytest.approx(1 / 255, rel=0.1)
-    assert (exported / "global.int8.tflite").read_bytes() == before
+    written = {path.name for path in exported.iterdir()}
+    of_client = {f"client_2.int8.{ending}" for ending in ("tflite", "json", "confusions.png")}
+    of_all = {
+        "card.md",
+        "card.json",
+        "labels.txt",
+        "report.md",
+        "report.csv",
+        "report_clients.csv",
+        "report_teachers.csv",
+    }
+    assert written == {*of_client, *of_all, "README.md", "kept.int8.tflite"}
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == f"report   {exported / 'report.md'}"
     assert out[-2].startswith("client_2.int8.tflite")

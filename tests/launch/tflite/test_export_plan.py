@@ -136,6 +136,85 @@ def test_files_appear_together_beside_others(make_run):
     assert not folder.exists()
 
 
+def fill(folder, *names):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).write_text("of before")
+
+
+def test_an_export_takes_the_place_of_an_earlier_one(make_run, capsys):
+    """Also of one of an earlier version, and of models that the run has no more; what is no export's stays."""
+    run = make_run()
+    folder = run.path / "export"
+    kept = ["README.md", "mine.int8.tflite", "cluster_0.int8.old.tflite", "notes.json", "cluster_0.tflite", "a.csv"]
+    fill(folder, *kept)
+    of_one = ["cluster_0.int8", "client_2.training", "teacher_0.float16", "cluster_7.qat_int8"]
+    fill(folder, *(f"{name}.{end}" for name in of_one for end in ("tflite", "json", "confusions.png")))
+    fill(folder, "cluster_0.int8.layers.csv", "report.md", "report.csv", "report_clients.csv", "report_teachers.csv")
+    fill(folder, "card.md", "labels.txt", "test_set.npz", "page.html")
+    (folder / "card.json").write_text('{"files": [{"file": "cluster_7.qat_int8.tflite"}]}')
+    fill(folder / "best", "card.json", "cluster_0.int8.tflite")
+    with open_export_folder(run) as new:
+        fill(new, "cluster_0.float32.tflite", "report.md", "report.csv", "card.json")
+        before = sorted(path.name for path in folder.iterdir())
+    now = sorted(path.name for path in folder.iterdir())
+    assert now == sorted([*kept, "best", "cluster_0.float32.tflite", "report.md", "report.csv", "card.json"])
+    assert sorted(path.name for path in (folder / "best").iterdir()) == ["card.json", "cluster_0.int8.tflite"]
+    gone = sorted({*before} - {*now})
+    assert len(gone) == 19 and capsys.readouterr().out == (
+        f"removed  19 files of an earlier export, which this one does not have: {gone[0]}, {gone[1]}, ..., {gone[-1]}\n"
+    )
+
+
+def test_an_export_of_the_best_round_leaves_that_of_the_last(make_run, capsys):
+    run = make_run()
+    fill(run.path / "export", "cluster_0.int8.tflite", "report.csv")
+    fill(run.path / "export" / "best", "client_1.int8.tflite", "page.html")
+    with open_export_folder(run._replace(is_best=True)) as new:
+        fill(new, "report.csv")
+    assert {path.name for path in (run.path / "export").iterdir()} == {"best", "cluster_0.int8.tflite", "report.csv"}
+    assert [path.name for path in (run.path / "export" / "best").iterdir()] == ["report.csv"]
+    assert capsys.readouterr().out.endswith("does not have: client_1.int8.tflite, page.html\n")
+
+
+@pytest.mark.parametrize("card", ["", "{", "[]", '{"files": 3}', '{"files": [3, {}]}', '{"files": [{"file": ["x"]}]}'])
+def test_a_damaged_card_of_before_changes_nothing(make_run, card):
+    run = make_run()
+    fill(run.path / "export", "client_1.int8.tflite", "mine.int8.tflite")
+    (run.path / "export" / "card.json").write_text(card)
+    with open_export_folder(run) as new:
+        fill(new, "report.csv")
+    assert sorted(path.name for path in (run.path / "export").iterdir()) == ["mine.int8.tflite", "report.csv"]
+
+
+def test_nothing_outside_of_the_folder_is_removed(make_run, tmp_path):
+    """Of links the links go; a folder that lies elsewhere is refused, and one in the place of a file stops all."""
+    run, outside = make_run(), tmp_path.parent / f"{tmp_path.name}_outside"
+    fill(outside, "cluster_0.int8.tflite", "report.csv")
+    (run.path / "export").symlink_to(outside)
+    with pytest.raises(RunFolderError, match="its export folder lies elsewhere, by a link"), open_export_folder(run):
+        pass
+    (run.path / "export").unlink()
+    (run.path / "export").mkdir()
+    (run.path / "export" / "cluster_0.int8.tflite").symlink_to(outside / "cluster_0.int8.tflite")
+    (run.path / "export" / "report.csv").symlink_to(outside / "report.csv")
+    with open_export_folder(run) as new:
+        (new / "report.csv").write_text("new")
+    assert [path.name for path in (run.path / "export").iterdir()] == ["report.csv"]
+    assert {path.name: path.read_text() for path in outside.iterdir()} == {
+        "cluster_0.int8.tflite": "of before", "report.csv": "of before",
+    }  # fmt: skip
+    (run.path / "export" / "card.json").mkdir()
+    fill(run.path / "export", "client_0.int8.tflite")
+    with pytest.raises(RunFolderError, match=r"card\.json: is a folder"), open_export_folder(run) as new:
+        fill(new, "a", "card.json")
+    assert {path.name for path in (run.path / "export").iterdir()} == {
+        "card.json",
+        "report.csv",
+        "client_0.int8.tflite",
+    }
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_after_an_error_nothing_is_left(make_run, error):
     run = make_run()
