@@ -28,7 +28,7 @@ from launch.tflite.export_measurement import (
     measure_clients,
     measure_file,
 )
-from launch.tflite.export_plan import ModelExport
+from launch.tflite.export_plan import ModelExport, has_qat
 from launch.tflite.export_report import (
     ClientRow,
     ExportReport,
@@ -39,15 +39,23 @@ from launch.tflite.export_report import (
     write_report,
 )
 from launch.tflite.exported_file import TIMED_RUNS, describe_signatures
-from launch.tflite.file_check import warn_of_loss
+from launch.tflite.file_check import (
+    ALIKE,
+    CLASSES_ALIKE,
+    TAKE_QAT,
+    TRAIN_QAT,
+    Ranges,
+    find_way_out,
+    warn_of_loss,
+)
 from launch.tflite.file_conversion import convert_file, convert_training_file, load_model, measure_layers, measure_model
 from launch.tflite.file_notes import describe_model, describe_training_model, format_names, list_associated
-from launch.tflite.file_outputs import compute_agreement, compute_lost, compute_metric, predict
+from launch.tflite.file_outputs import compute_agreement, compute_alike, compute_lost, compute_metric, predict
 from launch.tflite.layer_report import LayerError
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
 from launch.tflite.standard_metadata import add_metadata
 from launch.tflite.web_page import write_web_page
-from models.model_names import ModelError
+from models.model_names import UNQUANTIZED, ModelError
 from models.model_spec import ModelSpec
 from models.task import Task
 from models.tflite_export import find_reference
@@ -194,7 +202,11 @@ def _export_file(
         **_describe_latency(measured),
     )
     lost = compute_lost(model.spec.task, row.test, row.keras_test)
-    row = row._replace(warning=warn_of_loss(export_format, row.agreement, lost, row.share_of_float32, task.title))
+    alike = compute_alike(model.spec.task, job.data.test_y, measured.outputs, reference)
+    way_out = _find_way_out(job, export, export_format, converted.representative["representative_examples"])
+    kinds = ALIKE.get(task.kind.name, CLASSES_ALIKE)
+    warning = warn_of_loss(export_format, alike, lost, row.share_of_float32, task.title, way_out, kinds)
+    row = row._replace(warning=warning)
     predictions = predict(model.spec.task, measured.outputs)
     clients = [ClientRow(name, *result) for result in results]
     worst_tenth = task.compute_worst_tenth(np.array([result.test for result in results]))
@@ -210,6 +222,17 @@ def _export_file(
     if row.warning:
         say(f"warning  {name} {row.warning}")
     return WrittenFile(row, clients, predictions)
+
+
+def _find_way_out(job: ExportJob, export: ModelExport, export_format: str, used: int | None) -> str:
+    """What to try if a file has lost too much, by what this run and this export have done already."""
+    if used is None:
+        return ""
+    training = "" if export.is_teacher or job.run.config.model in UNQUANTIZED else TRAIN_QAT
+    if job.run.config.quantize == "qat":
+        training = TAKE_QAT if has_qat(job.run, export.is_teacher) else ""
+    asked = job.request.representative_examples
+    return find_way_out(export_format, Ranges(used, asked, bool(job.request.representative_client)), training)
 
 
 def _introduce(job: ExportJob, export: ModelExport) -> tuple[dict[str, Any], str, FederatedData]:

@@ -3,6 +3,8 @@
 Imports no TensorFlow.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from models.model_names import ModelError
@@ -15,10 +17,29 @@ LEAST_AGREEMENT, MOST_LOST, MOST_SIZE = 0.95, 0.04, 2.0
 WAYS_OUT = {
     "float16": "take float32",
     "dynamic": "take float16",
-    "int8": "give more --representative_examples or another --representative_client, train with --quantize=qat, or "
-    "take dynamic",
+    "int8": "{ranges}, {training}or take dynamic",
     "qat_int8": "train longer after quantization has begun, or take dynamic",
 }
+TRAIN_QAT, TAKE_QAT = "train with --quantize=qat", "take qat_int8"
+CLASSES_ALIKE = "chooses Keras's class for {} of the test set"
+ALIKE = {
+    "next_token": "chooses Keras's token for {} of the tokens of the test set",
+    "multi_label": "gives Keras's answer for {} of the labels that either gives the test set",
+}
+
+
+class Ranges(NamedTuple):
+    """What set the ranges of an int8 file.
+
+    Attributes:
+      used: how many examples.
+      asked: the flag's number.
+      is_of_one: whether a client was named whose they are.
+    """
+
+    used: int
+    asked: int
+    is_of_one: bool = False
 
 
 def check_answers(answers: np.ndarray, expected: np.ndarray, export_format: str) -> None:
@@ -46,17 +67,44 @@ def check_answers(answers: np.ndarray, expected: np.ndarray, export_format: str)
         raise ModelError(f"its outputs differ from Keras's by {by_format:.2g} of the largest; it is another model")
 
 
+def find_way_out(export_format: str, ranges: Ranges | None = None, training: str = TRAIN_QAT) -> str:
+    """What to try in place of a file that has lost too much.
+
+    Args:
+      export_format: of WAYS_OUT.
+      ranges: of int8; None if that is not known.
+      training: what quantization-aware training can do for it: TRAIN_QAT, TAKE_QAT if it was done, "" for nothing.
+    """
+    other = "another --representative_client"
+    if ranges and ranges.is_of_one:
+        other = "other clients' examples, without --representative_client"
+    more = f"give more --representative_examples or {other}"
+    if ranges and ranges.used < ranges.asked:  # there are no more
+        more = f"give {other} (all {ranges.used:,} train examples set the ranges)"
+    elif ranges:
+        more = f"give more than --representative_examples={ranges.asked} or {other}"
+    return WAYS_OUT[export_format].format(ranges=more, training=f"{training}, " if training else "")
+
+
 def warn_of_loss(
-    export_format: str, agreement: float | None, lost: float, share: float | None, title: str = "accuracy"
+    export_format: str,
+    agreement: float | None,
+    lost: float,
+    share: float | None,
+    title: str = "accuracy",
+    way_out: str = "",
+    alike: str = CLASSES_ALIKE,
 ) -> str:
     """What to say of a file that its format makes much worse or much larger, with the way out; "" of a good one.
 
     Args:
       export_format: of EXPORT_FORMATS.
-      agreement: share of the test set for which it chooses Keras's class; None where the labels are no classes.
+      agreement: share of the test set for which it answers as Keras's model, as from `compute_alike`; None of numbers.
       lost: how much worse than Keras's the file's main metric is on the test set, as a share.
       share: its size as a share of the float32 file's; None if there is none.
       title: of the main metric.
+      way_out: as from `find_way_out`; "" for that of the format.
+      alike: what the agreement is of, with a place for its percentage.
     """
     if export_format not in WAYS_OUT:
         return ""
@@ -65,8 +113,8 @@ def warn_of_loss(
         found = f"is {100 * lost:.1f} % worse than Keras's model by {title}"
         if agreement is not None:
             points = f"{-100 * lost:+.1f} points of {title}"
-            found = f"chooses Keras's class for {100 * agreement:.1f} % of the test set, {points}"
-        texts.append(f"{found}; {WAYS_OUT[export_format]}")
+            found = f"{alike.format(f'{100 * agreement:.1f} %')}, {points}"
+        texts.append(f"{found}; {way_out or find_way_out(export_format)}")
     if share is not None and share > MOST_SIZE:  # recurrent layers in int8 are written out step by step
         texts.append(f"is {share:,.0f} times the size of float32; take dynamic")
     return "; it ".join(texts)

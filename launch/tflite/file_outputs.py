@@ -58,6 +58,32 @@ def compute_agreement(task: Task, outputs: np.ndarray, reference: np.ndarray) ->
     return float(np.mean((classify(outputs) == classify(reference)) & are_numbers))
 
 
+def compute_alike(task: Task, labels: np.ndarray, outputs: np.ndarray, reference: np.ndarray) -> float | None:
+    """Share of the answers that are the reference's too: None of numbers, and where there is nothing to compare.
+
+    Answers are classes; tokens, without padding; of labels that an example can have, those that either gives, since
+    nearly all of many labels are given by neither. Outputs with a NaN answer nothing.
+
+    Args:
+      task: of the model.
+      labels: as stored, (examples, *label_shape).
+      outputs: float32, (examples, *output_shape).
+      reference: likewise.
+    """
+    if task.kind.is_labelled_by_class:
+        return compute_agreement(task, outputs, reference)
+    are_numbers = ~(np.isnan(outputs) | np.isnan(reference))
+    if task.kind.name == "next_token":
+        same = (outputs.argmax(axis=-1) == reference.argmax(axis=-1)) & are_numbers.all(axis=-1)
+        counted = (labels >= 0) & (labels != task.padding_label)
+    elif task.kind.name == "multi_label":
+        same = ((outputs > 0) == (reference > 0)) & are_numbers
+        counted = (outputs > 0) | (reference > 0) | ~are_numbers
+    else:
+        return None
+    return float(same[counted].mean()) if counted.any() else None
+
+
 def compute_lost(task: Task, reached: float, reference: float) -> float:
     """How much worse a file is than Keras's model: the difference of two shares, or else relative to Keras's value."""
     worse = TaskColumns(task.kind).sign * (reference - reached)

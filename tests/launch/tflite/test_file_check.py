@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from launch.tflite.file_check import check_answers, warn_of_loss
+from launch.tflite.file_check import ALIKE, TAKE_QAT, Ranges, check_answers, find_way_out, warn_of_loss
 from models.model_names import ModelError
 
 EXPECTED = np.array([[1.0, -2.0], [0.5, 4.0], [3.0, 0.0]], np.float32)  # the largest is 4
@@ -84,4 +84,40 @@ def test_a_file_that_is_larger_than_float32():
     assert warn_of_loss("int8", 1.0, 0.0, 1.9) == warn_of_loss("int8", 1.0, 0.0, None) == ""
     assert warn_of_loss("int8", 0.5, 0.5, 4).endswith(
         "or take dynamic; it is 4 times the size of float32; take dynamic"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ranges", "training", "way_out"),
+    [
+        (
+            Ranges(200, 200), "train with --quantize=qat",
+            "give more than --representative_examples=200 or another --representative_client, train with "
+            "--quantize=qat, or take dynamic",
+        ),
+        (  # there are no more, and the run was trained so already
+            Ranges(60, 200), TAKE_QAT,
+            "give another --representative_client (all 60 train examples set the ranges), take qat_int8, or take "
+            "dynamic",
+        ),
+        (  # a model that TF-MOT cannot quantize
+            Ranges(7, 7, is_of_one=True), "",
+            "give more than --representative_examples=7 or other clients' examples, without --representative_client, "
+            "or take dynamic",
+        ),
+    ],
+)  # fmt: skip
+def test_the_way_out_is_one_that_is_left(ranges, training, way_out):
+    assert find_way_out("int8", ranges, training) == way_out
+    assert warn_of_loss("int8", 0.949, 0.0, 0.5, way_out=way_out).endswith(f"; {way_out}")
+    assert find_way_out("dynamic", ranges, training) == "take float16"
+
+
+@pytest.mark.parametrize("export_format", ["float16", "dynamic", "int8", "qat_int8"])
+def test_tokens_and_labels_that_differ_are_warned_of_though_the_metric_is_as_good(export_format):
+    assert "token for 94.0 % of the tokens" in warn_of_loss(
+        export_format, 0.94, 0.0, 0.5, "token accuracy", alike=ALIKE["next_token"]
+    )
+    assert "answer for 90.0 % of the labels" in warn_of_loss(
+        export_format, 0.9, 0.0, 0.5, "AUC", alike=ALIKE["multi_label"]
     )
