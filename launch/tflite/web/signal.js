@@ -49,7 +49,7 @@ function drawLine({ name, values, texts, group }, height) {
   svg.setAttribute("aria-label", name ? `${name}: ${said}` : said);
   svg.append(make("polyline", { points: points.join(" ") }));
   const caption = document.createElement("figcaption");
-  caption.textContent = name ? `${name}, ${range}` : said;
+  caption.textContent = name ? `${name}${group ? ":" : ","} ${range}` : said;
   const figure = document.createElement("figure");
   figure.append(svg, caption);
   return figure;
@@ -57,8 +57,8 @@ function drawLine({ name, values, texts, group }, height) {
 
 // Of many texts the first.
 function listSome(texts) {
-  const shown = [...texts].slice(0, SHOWN_VALUES).join(", ");
-  return texts.size > SHOWN_VALUES ? `${shown}, …` : shown;
+  const shown = [...texts].slice(0, SHOWN_VALUES).join("; ");
+  return texts.size > SHOWN_VALUES ? `${shown}; …` : shown;
 }
 
 function make(name, attributes) {
