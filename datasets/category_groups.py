@@ -11,6 +11,7 @@ from datasets.errors import DatasetError
 from datasets.names import check_names
 
 GROUPS = "groups"  # the key in JSON, which that of earlier versions lacks
+MOST_VALUES = 12  # of a category in words
 
 
 class CategoryGroup(NamedTuple):
@@ -68,3 +69,20 @@ def check_groups(groups: Sequence[CategoryGroup], num_features: int) -> None:
                 f"groups: {group.name} has {len(group.places)} features for {len(group.values)} values, expected "
                 f"{'one of an index' if group.is_index else 'one for each value'}"
             )
+
+
+def describe_group(group: Mapping[str, Any]) -> str:
+    """What `CategoryGroup.to_json` gave in words, such as "colour: one of red, green, blue (features 3 to 5)"."""
+    places, names = group["features"], group["values"]
+    # What has a comma, or blanks at its ends, would be taken for several, or for none.
+    shown = [f'"{name}"' if "," in name or name != name.strip() or not name else name for name in names[:MOST_VALUES]]
+    more = f" and {len(names) - MOST_VALUES:,} more" if len(names) > MOST_VALUES else ""
+    values = ", ".join(shown) + more + (", or none of them" if group["has_none"] else "")
+    if len(places) == 1:
+        where = f"feature {places[0]}"
+    elif list(places) == list(range(places[0], places[0] + len(places))):
+        where = f"features {places[0]} to {places[-1]}"
+    else:
+        where = f"features {', '.join(map(str, places))}"
+    kind = "the index, from 0, of" if group["is_index"] else "one of"
+    return f"{group['name']}: {kind} {values} ({where})"

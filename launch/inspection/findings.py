@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from datasets.arrays import ArrayDataset
+from datasets.category_groups import GROUPS
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.data_notes import STANDARDIZE
 from datasets.example_format import WEIGHTS, ExampleWeights
@@ -146,6 +147,7 @@ def describe(findings: Findings) -> dict[str, Any]:
         **({"labels": measures.labels._asdict()} if measures.labels is not None else {}),
         **({"largest_token": measures.largest_token} if measures.largest_token is not None else {}),
         "features": [each._asdict() for each in measures.features],
+        GROUPS: [group.to_json() for group in example_format.groups],
         "unscaled": dict(measures.unscaled),
         "padding": measures.padding,
         "twice": {

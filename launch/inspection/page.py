@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from datasets.category_groups import describe_group
 from datasets.client_source import TEST, TRAIN, VALIDATION
 from datasets.example_weights import describe_weights
 from datasets.inspection.measures import FeatureRange
@@ -121,7 +122,8 @@ def _list_features(findings: Findings) -> Iterator[str]:
     if rest := features[MOST_FEATURES:]:
         deviations = [each.deviation for each in rest]
         yield f"{INDENT}and {len(rest):,} more, with deviations from {min(deviations):.3g} to {max(deviations):.3g}"
-
+    for place, group in enumerate(findings.sample.format.groups[:MOST_FEATURES]):
+        yield _line("" if place else "category", describe_group(group.to_json()))
     yield from _list_scaled(findings)
 
 

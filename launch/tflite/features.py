@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from datasets.category_groups import describe_group
 from datasets.example_format import CATEGORIES, ExampleFormat, Preprocessing
 from datasets.federated_data import FederatedData
 from launch.runs.shown_text import escape_hidden
@@ -17,7 +18,6 @@ from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS
 TABLE, SERIES, NEITHER = "table", "series", ""
 SAMPLE_SIZE = 100
 MOST_DESCRIBED = 16  # features in words, those of one category as one
-MOST_VALUES = 12  # of a category in words
 
 
 class Feature(NamedTuple):
@@ -138,7 +138,7 @@ def describe_in_words(facts: Sequence[Mapping[str, Any]], groups: Sequence[Mappi
         if group is None:
             texts.append(_describe_feature(fact))
         elif place == min(group["features"]):
-            texts.append(_describe_group(group))
+            texts.append(describe_group(group))
     shown = [escape_hidden(text) for text in texts[:MOST_DESCRIBED]]
     more = [f"and {len(texts) - MOST_DESCRIBED:,} more"] if len(texts) > MOST_DESCRIBED else []
     counting = ["places of features are counted from 0"] if groups else []
@@ -150,20 +150,3 @@ def _describe_feature(fact: Mapping[str, Any]) -> str:
     category = " (category)" if fact.get("is_category") else ""
     scaled = f", mean {fact['mean']:.6g}, deviation {fact['deviation']:.6g}" if "mean" in fact else ""
     return f"{fact['name']}{unit}{category} {fact['lowest']:.6g} to {fact['highest']:.6g}{scaled}"
-
-
-def _describe_group(group: Mapping[str, Any]) -> str:
-    """Such as "colour: one of red, green, blue (features 3 to 5)"."""
-    places, names = group["features"], group["values"]
-    # What has a comma, or blanks at its ends, would be taken for several, or for none.
-    shown = [f'"{name}"' if "," in name or name != name.strip() or not name else name for name in names[:MOST_VALUES]]
-    more = f" and {len(names) - MOST_VALUES:,} more" if len(names) > MOST_VALUES else ""
-    values = ", ".join(shown) + more + (", or none of them" if group["has_none"] else "")
-    if len(places) == 1:
-        where = f"feature {places[0]}"
-    elif list(places) == list(range(places[0], places[0] + len(places))):
-        where = f"features {places[0]} to {places[-1]}"
-    else:
-        where = f"features {', '.join(map(str, places))}"
-    kind = "the index, from 0, of" if group["is_index"] else "one of"
-    return f"{group['name']}: {kind} {values} ({where})"

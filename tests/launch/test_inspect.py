@@ -91,7 +91,12 @@ def test_what_a_scaling_would_leave_alone(tmp_path, capsys):
     said = "scaled    with --standardize, 1 of 3 features: age; not city (category), smoker (0 or 1)"
     assert said in printed and "indices of categories up to 149 (city)" in printed
     assert "--standardize=" not in printed.partition("train     ")[2]
-    assert json.loads((tmp_path / "found.json").read_text())["unscaled"] == {"city": "category", "smoker": "0 or 1"}
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["unscaled"] == {"city": "category", "smoker": "0 or 1"}
+    assert (
+        "\ncategory  city: the index, from 0, of c0, c1, c10, " in printed and " and 138 more (feature 1)\n" in printed
+    )
+    assert found["groups"][0]["values"][:3] == ["c0", "c1", "c10"]
     x = np.full((40, 4, 2), 1000.0)
     x[:, 1:] = 0
     np.savez(tmp_path / "steps.npz", x=x + (x > 0) * np.arange(40)[:, None, None], y=np.arange(40) % 2)
