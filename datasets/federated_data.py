@@ -149,6 +149,7 @@ class FederatedData:
       feature_means: of each feature or channel, after the preprocessing, that a model takes from them; () for none.
       feature_deviations: that it divides them by then, as many.
       feature_padding: the steps that stay as they are meanwhile; None if there are none.
+      class_weights: of each class, what multiplies the loss of its examples in training; () for none.
       reader: (client, split) -> (x, y) as stored, of data whose files are written when they are needed; None reads the
         files.
     """
@@ -172,6 +173,7 @@ class FederatedData:
     feature_means: tuple[float, ...] = ()
     feature_deviations: tuple[float, ...] = ()
     feature_padding: Padding | None = None
+    class_weights: tuple[float, ...] = ()
     reader: Callable[[ClientFiles, str], tuple[np.ndarray, np.ndarray]] | None = None
 
     @functools.cached_property

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
 GLOBAL = "global"
-OWN_OBJECTS = ("model", "teacher_model")  # flags that take a function of the caller's
+OWN_OBJECTS = ("model", "teacher_model", "loss")  # flags that take a function of the caller's
 _training = threading.Lock()  # TensorFlow's seeds and TFF's context are the process's: one run at a time
 
 
@@ -293,7 +293,9 @@ def _spell(name: str, value: Any) -> str:
     if callable(value):
         if name not in OWN_OBJECTS:
             raise FlagError(f"--{name}: expected a text or a number, got {type(value).__name__}")
-        if not value.__qualname__.isidentifier():  # a lambda, or a function inside another: no import finds it
+        if not getattr(
+            value, "__qualname__", ""
+        ).isidentifier():  # a lambda, or a function inside another: no import finds it
             raise FlagError(f"--{name}: expected a function with a name at the top of its module")
         return f"--{name}={value.__module__}:{value.__qualname__}"
     if isinstance(value, list | tuple | np.ndarray | pd.Index):

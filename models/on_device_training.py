@@ -12,6 +12,7 @@ from models.builtin_gradients import use_builtin_gradients, use_plain_batch_norm
 from models.model_names import TRAINED_PARTS, ModelError
 from models.model_spec import ModelSpec
 from models.recurrent_layers import MAX_TRAINED_STEPS, use_loops, write_out_steps
+from models.task import Task
 from models.training_terms import add_own_losses, constrain
 
 SIGNATURES = ("train", "infer", "get_weights", "set_weights")
@@ -126,7 +127,7 @@ def _build_train(model: tf.keras.Model, spec: ModelSpec, batch_size: int):
     def train(x, y, learning_rate):
         with use_builtin_gradients(), use_plain_batch_normalization(model):
             logits = model(spec.standardize(x), training=True)
-            loss = _compute_loss(y, logits, spec.task.num_outputs)
+            loss = _compute_loss(y, logits, spec.task)
             total = add_own_losses(loss, model)
         variables = model.trainable_variables
         gradients = tf.gradients(total, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -139,10 +140,20 @@ def _build_train(model: tf.keras.Model, spec: ModelSpec, batch_size: int):
     return train
 
 
-def _compute_loss(y: tf.Tensor, logits: tf.Tensor, num_classes: int) -> tf.Tensor:
-    """Mean cross-entropy over the rows whose label is a class; 0 if there are none."""
-    of_classes = tf.one_hot(y, num_classes)  # zeros for -1
-    return -tf.reduce_sum(of_classes * tf.nn.log_softmax(logits)) / tf.maximum(tf.reduce_sum(of_classes), 1.0)
+def _compute_loss(y: tf.Tensor, logits: tf.Tensor, task: Task) -> tf.Tensor:
+    """Mean loss of training over the rows whose label is a class; 0 if there are none.
+
+    It is the cross-entropy or the run's own loss, times the class weights, as on the clients of the run.
+    """
+    of_classes = tf.one_hot(y, task.num_outputs)  # zeros for -1
+    num_examples = tf.maximum(tf.reduce_sum(of_classes), 1.0)
+    if task.own_loss is not None:
+        # The label of a row that is no example must be one, too: the loss may look it up.
+        losses = task.compute_training_losses(tf.maximum(y, 0), logits)
+        return tf.reduce_sum(tf.where(y >= 0, losses, 0.0)) / num_examples
+    if set(task.class_weights) - {1.0}:  # decided while the graph is made
+        of_classes *= tf.constant(task.class_weights)
+    return -tf.reduce_sum(of_classes * tf.nn.log_softmax(logits)) / num_examples
 
 
 def _build_infer(model: tf.keras.Model, spec: ModelSpec):

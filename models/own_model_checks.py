@@ -7,12 +7,14 @@ are searched for random operations, and outputs for probabilities.
 import contextlib
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from datasets.example_format import count_features
 from models.model_names import ModelError
+from models.own_training import check_training_hooks
 from models.stateless_dropout import dropout_seed
 from models.task import Task
 from models.training_terms import list_own_losses
@@ -25,9 +27,18 @@ _RANDOM = re.compile(
 )
 _PYTHON = re.compile(r"(Eager)?PyFunc(Stateless)?")
 _ROWS = 3
+_LONGEST_ERROR = 200  # TensorFlow may list every label
 _MOST_PROBED = 200  # features at a time
 _PROBABILITY_SUM_TOLERANCE = 1e-2  # bfloat16 has three digits
 _ADVICE = "take models.stateless_dropout.StatelessDropout, --augment=crop_flip for images, or leave it out"
+
+
+class RefusedOperation(NamedTuple):
+    """An operation that no round can have: scopes and name, what it does, what to do instead ("": leave it out)."""
+
+    path: str
+    problem: str
+    fix: str
 
 
 def check_own_model(
@@ -68,6 +79,7 @@ def check_own_model(
         _check_outputs(label, inferred, task)
         if not to_train:
             return
+        check_training_hooks(label, model)
         trained = train.get_concrete_function(batch)
         _check_own_losses(label, trained.structured_outputs[1])
         for function in (trained, inferred):
@@ -88,6 +100,9 @@ def describe_error(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # AutoGraph puts the places of the code before the error itself.
     raised = [line for line in lines if line.startswith(f"{name}: ")] if lines[:1] == ["in user code:"] else []
+    if lines[:1] == ["Graph execution error:"]:  # what was wrong comes after the places of the code, before the node's
+        lines = [line for line in lines[1:] if not line.startswith("[[")][-1:]
+        lines = [line[:_LONGEST_ERROR] for line in lines]
     return raised[0] if raised else ": ".join([name, *lines[:1]])
 
 
@@ -189,13 +204,19 @@ def _check_own_losses(label: str, losses: list) -> None:
 
 def _check_operations(label: str, model: tf.keras.Model, graph_def: tf.compat.v1.GraphDef) -> None:
     """Refuses randomness that no seed repeats, and calls of Python, which a round's graphs do without."""
+    if found := find_refused_operation(graph_def):
+        raise ModelError(f"{label}: {_name_layer(model, found.path)} {found.problem}; {found.fix or _ADVICE}")
+
+
+def find_refused_operation(graph_def: tf.compat.v1.GraphDef) -> RefusedOperation | None:
+    """The first operation of a graph that draws random numbers without a seed or calls Python, if there is one."""
     for kind, path in _walk_operations(graph_def):
         if _RANDOM.fullmatch(kind):
-            problem = "draws random numbers that cannot be repeated"
-            raise ModelError(f"{label}: {_name_layer(model, path)} {problem}; {_ADVICE}")
+            return RefusedOperation(path, "draws random numbers that cannot be repeated", "")
         if _PYTHON.fullmatch(kind):
             problem = "calls Python (tf.py_function), which the computation of a round cannot"
-            raise ModelError(f"{label}: {_name_layer(model, path)} {problem}; write it with TensorFlow's operations")
+            return RefusedOperation(path, problem, "write it with TensorFlow's operations")
+    return None
 
 
 def _walk_operations(graph_def: tf.compat.v1.GraphDef) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ Keras's `mask_zero` and TensorFlow Federated's texts have it; negative labels ar
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -44,6 +45,8 @@ class Task:
       oov_label: the label of tokens outside of the vocabulary; None if there is none.
       label_offset: of a regression, one number for each output; () is 0.
       label_scale: of a regression, one number above 0 for each output; () is 1.
+      class_weights: of each class, what multiplies the loss of its examples in training, at least 0; () is 1.
+      own_loss: (labels, outputs) -> the loss of each example in training, in place of `loss`; see `models.own_loss`.
 
     Raises:
       ModelError: a value that the kind does not have.
@@ -58,6 +61,8 @@ class Task:
     oov_label: int | None = None
     label_offset: tuple[float, ...] = ()
     label_scale: tuple[float, ...] = ()
+    class_weights: tuple[float, ...] = ()
+    own_loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "loss", self.loss or self.kind.losses[0])
@@ -80,6 +85,11 @@ class Task:
                 len(self.label_scale) in (0, outputs) and all(0 < scale < math.inf for scale in self.label_scale),
                 f"{outputs} numbers above 0",
             ),
+            "class_weights": (
+                len(self.class_weights) in ((0, self.num_classes) if self.kind.is_labelled_by_class else (0,))
+                and all(0 <= weight < math.inf for weight in self.class_weights),
+                f"{self.num_classes} numbers of at least 0" if self.kind.is_labelled_by_class else "none",
+            ),
         }
         for field, (is_right, expected) in checks.items():
             if not is_right:
@@ -89,6 +99,11 @@ class Task:
     def label_dtype(self) -> str:
         """Of stored labels."""
         return self.kind.label_dtype
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes an example can have one of; 0 where labels are no classes."""
+        return (self.num_outputs + (self.kind.name == "binary")) * self.kind.is_labelled_by_class
 
     @property
     def output_shape(self) -> tuple[int, ...]:
@@ -130,9 +145,11 @@ class Task:
         """The label loss of each example in training, float32, shape (batch,); arguments as for `compute_losses`.
 
         All that clients minimise goes through here: local training, distillation, prototypes and meta-gradients. What
-        is tested and reported of a test split goes through `compute_losses`.
+        is tested and reported of a test split goes through `compute_losses`. The label loss is what class weights
+        multiply and what an own loss replaces; distillation, prototypes, proximal terms and regularizers stay as they
+        are.
         """
-        return self.compute_losses(labels, outputs)
+        return self._weigh_by_class(labels, self._compute_label_losses(labels, outputs))
 
     @_as_written
     def compute_weights(self, labels: tf.Tensor) -> tf.Tensor:
@@ -226,6 +243,17 @@ class Task:
             return outputs
         offset, scale = self._get_offset_and_scale()
         return outputs * scale + offset
+
+    def _compute_label_losses(self, labels: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
+        if self.own_loss is None:
+            return self.compute_losses(labels, outputs)
+        return self.own_loss(self._standardise(labels) if self.kind.name == "regression" else labels, outputs)
+
+    def _weigh_by_class(self, labels: tf.Tensor, losses: tf.Tensor) -> tf.Tensor:
+        """The losses, shape (batch,), times the weights of their classes; Keras's mean over examples stays the same."""
+        if set(self.class_weights) <= {1.0}:  # decided while the graph is made: without weights it is the same one
+            return losses
+        return losses * tf.gather(tf.constant(self.class_weights, losses.dtype), labels)
 
     @property
     def _position_axes(self) -> list[int]:

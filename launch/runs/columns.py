@@ -29,6 +29,8 @@ EXPORT_REPORT = f"{EXPORT}/{REPORT_TABLE}"
 # In the data section of config.json: what names the data that a run got, the data before they were divided, where these
 # are the same with any seed and where a loader of somebody's may have drawn them by it, and the devices.
 DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES = "digest", "source_digest", "arrays_digest", "device_profiles"
+# The weights of classes in training, and what names those of a file.
+CLASS_WEIGHTS, CLASS_WEIGHTS_DIGEST = "class_weights", "class_weights_digest"
 OWN_MODULES = "own_modules"  # in config.json: the sums of a user's own modules
 
 # The first column of every table with a row a round, and of events.csv.

@@ -12,19 +12,17 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from datasets.dataset import CatalogOptions, OwnDataOptions
-from launch.runs.columns import ARRAYS_DIGEST, DEVICES, DIGEST, SOURCE_DIGEST
+from launch.runs.columns import ARRAYS_DIGEST, CLASS_WEIGHTS, CLASS_WEIGHTS_DIGEST, DEVICES, DIGEST, SOURCE_DIGEST
 from launch.settings.data_flags import DataFlags, OwnDataFlags
 from launch.settings.partition_flags import ArchetypeFlags, PartitionFlags
 from launch.settings.resuming import PLACES
 
-NO_DATA = {"loss", "huber_delta"}  # they stand among the flags of data
 DATA_FLAGS = frozenset(
     {
         field.name
         for group in (DataFlags, OwnDataFlags, PartitionFlags, ArchetypeFlags)
         for field in dataclasses.fields(group)
     }
-    - NO_DATA
     | {"smoke"}
 )
 READING_FLAGS = (
@@ -55,8 +53,8 @@ def compare_like(runs: Sequence[Digested]) -> list[list[list[int]]]:
     for i, (flags, digests) in enumerate(runs):
         for kind, names in kinds.items():
             if kind in digests:
-                key = kind, flags.get(DEVICES), *(flags.get(name) for name in sorted(names))
-                by_key.setdefault(key, {}).setdefault((digests[kind], digests.get(DEVICES)), []).append(i)
+                key = kind, flags.get(DEVICES), flags.get(CLASS_WEIGHTS), *(flags.get(name) for name in sorted(names))
+                by_key.setdefault(key, {}).setdefault((digests[kind], *_get_beside(digests)), []).append(i)
     return [list(found.values()) for found in by_key.values()]
 
 
@@ -71,7 +69,7 @@ def find_data_versions(runs: Sequence[Digested]) -> list[str]:
     for i, (_, digests) in enumerate(runs):
         for kind in (SOURCE_DIGEST, ARRAYS_DIGEST, DIGEST):
             if kind in digests:
-                alike.join(first.setdefault((digests[kind], digests.get(DEVICES)), i), i)
+                alike.join(first.setdefault((digests[kind], *_get_beside(digests)), i), i)
     differing: set[int] = set()
     for found in compare_like(runs):
         versions = {alike.find(members[0]) for members in found}
@@ -99,10 +97,16 @@ def find_code_versions(modules: Sequence[Mapping[str, str]]) -> list[str]:
     return [f"code {digest[:_SHOWN]}" if own else "" for own, digest in zip(changed, digests, strict=True)]
 
 
+def _get_beside(digests: Mapping[str, str]) -> tuple[str | None, ...]:
+    """The digests of what flags name beside the data: files of devices and of class weights."""
+    return digests.get(DEVICES), digests.get(CLASS_WEIGHTS_DIGEST)
+
+
 def _name(digests: Mapping[str, str]) -> str:
-    """The start of the digest by which `config.json` knows the data, and that of their devices."""
+    """The start of the digest by which `config.json` knows the data, and those of their devices and class weights."""
     shown = next(digests[kind] for kind in (SOURCE_DIGEST, ARRAYS_DIGEST, DIGEST) if kind in digests)
-    return f"data {shown[:_SHOWN]}" + (f", devices {digests[DEVICES][:_SHOWN]}" if DEVICES in digests else "")
+    beside = zip(("devices", "weights"), _get_beside(digests), strict=True)
+    return ", ".join([f"data {shown[:_SHOWN]}", *(f"{what} {digest[:_SHOWN]}" for what, digest in beside if digest)])
 
 
 class _Alike:

@@ -28,6 +28,7 @@ from files.reading import explain_errors, read_regular
 from files.writing import write_whole
 from launch.runs.columns import (
     ARRAYS_DIGEST,
+    CLASS_WEIGHTS_DIGEST,
     CLIENT,
     CLIENT_STEPS,
     CLIENTS_FILE,
@@ -64,7 +65,10 @@ PERMISSIONS = 0o100644  # a file that its owner may write and all may read
 UNIX = 3
 KEPT_FROM_CONFIG = ("flags", OWN_MODULES, "versions", "git_revision")
 # What names the data, the name of a subset, who is of which archetype, and a task that was guessed: no flag says so.
-KEPT_FROM_DATA = (DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES, "dataset", "archetypes", TASK)
+KEPT_FROM_DATA = (
+    *(DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES, CLASS_WEIGHTS_DIGEST),
+    *("dataset", "archetypes", TASK),
+)
 KEPT_OF_TIMING = (ROUND, ROUND_S, EVALUATION_S)
 KEPT_OF_EVENTS = (ROUND, CLIENT, WHAT, MODEL)
 FILES = (TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, EXPORT_REPORT)

@@ -14,6 +14,7 @@ from launch.library_versions import find_version
 from launch.runs.columns import (
     ARRAYS_DIGEST,
     CHECKSUMS_FILE,
+    CLASS_WEIGHTS,
     DEVICES,
     DIGEST,
     FILLED,
@@ -67,6 +68,7 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         **({FILLED: dict(data.filled)} if data.filled else {}),
         # Of data that are read client by client, and not counted by class, there is nothing to list.
         "label_counts": [] if data.reader and not data.label_counts.size else data.label_counts.tolist(),
+        **({CLASS_WEIGHTS: list(data.class_weights)} if data.class_weights else {}),
         **scaling,
         **archetypes,
         **devices,

@@ -19,6 +19,7 @@ from datasets.errors import DatasetError
 from launch.runs.checksums import check_inside, check_sums
 from launch.runs.columns import (
     ARRAYS_DIGEST,
+    CLASS_WEIGHTS_DIGEST,
     CONFIG_FILE,
     DEVICES,
     DIGEST,
@@ -226,7 +227,8 @@ class Settings(NamedTuple):
     @property
     def digests(self) -> dict[str, str]:
         """Those by which its data are known."""
-        known = ((name, self.data.get(name)) for name in (DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES))
+        names = (DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES, CLASS_WEIGHTS_DIGEST)
+        known = ((name, self.data.get(name)) for name in names)
         return {name: value for name, value in known if isinstance(value, str) and value}
 
 

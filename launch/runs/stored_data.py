@@ -16,7 +16,17 @@ from datasets.example_format import (
     Padding,
     read_example_format,
 )
-from launch.runs.columns import ARRAYS_DIGEST, DEVICES, DIGEST, FILLED, NOTES, READING, SOURCE_DIGEST
+from launch.runs.columns import (
+    ARRAYS_DIGEST,
+    CLASS_WEIGHTS,
+    CLASS_WEIGHTS_DIGEST,
+    DEVICES,
+    DIGEST,
+    FILLED,
+    NOTES,
+    READING,
+    SOURCE_DIGEST,
+)
 from launch.runs.errors import RunFolderError
 
 # Only where a model scales its features.
@@ -62,6 +72,10 @@ def _are_numbers(value: Any) -> bool:
 
 def _are_deviations(value: Any) -> bool:
     return _are_numbers(value) and all(number > 0 for number in value)
+
+
+def _are_class_weights(value: Any) -> bool:
+    return _are_numbers(value) and all(number >= 0 for number in value)
 
 
 def _is_range(value: Any) -> bool:
@@ -124,7 +138,9 @@ _LABEL_CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(("dataset", DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES, READING), (_is_text, "text")),
+    **dict.fromkeys(
+        ("dataset", DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES, CLASS_WEIGHTS_DIGEST, READING), (_is_text, "text")
+    ),
     **dict.fromkeys(("scale", "offset"), (_is_number, "a finite number")),
     "input_shape": (_is_shape, "a list of sizes of at least 1"),
     "input_dtype": (lambda value: value in ("uint8", "int32", "float32"), "uint8, int32 or float32"),
@@ -139,6 +155,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("feature_names", "feature_units"), (_are_texts, "a list of texts")),
     FEATURE_MEANS: (_are_numbers, "a list of finite numbers"),
     FEATURE_DEVIATIONS: (_are_deviations, "a list of numbers above 0"),
+    CLASS_WEIGHTS: (_are_class_weights, "a list of numbers of at least 0"),
     FILLED: (_are_counts, "whole numbers by column"),
     FEATURE_PADDING: (_is_padding, "a number, and whether it is anywhere"),
     WEIGHTS: (_are_weights, "a column and what its numbers are"),
@@ -172,9 +189,14 @@ def read_data_section(data: Any, path: Any) -> ExampleFormat:
             f"{path}: damaged, its data has another number of {FEATURE_MEANS} than deviations; restore it"
         )
     try:
-        return read_example_format(data)
+        found = read_example_format(data)
     except DatasetError as error:  # the values do not fit each other
         raise RunFolderError(f"{path}: damaged, its data has {error}; restore it") from None
+    if len(data.get(CLASS_WEIGHTS, ())) not in (0, len(found.class_names)):
+        raise RunFolderError(
+            f"{path}: damaged, its data has another number of {CLASS_WEIGHTS} than classes; restore it"
+        )
+    return found
 
 
 class Scaling(NamedTuple):

@@ -8,12 +8,12 @@ from typing import Any
 from datasets.catalog import DATASET_NAMES
 from datasets.dataset import CatalogOptions, DatasetOptions, OwnDataOptions
 from datasets.layouts import AUTO
-from datasets.options import is_users_own
 from datasets.unscaled_flag import NOTHING
 from models.task_kinds import LOSSES
 from tff_algos.settings.config_fields import Needs, needs_value, setting
 
 NONE, FEDERATED, CLIENT = "none", "federated", "client"
+BALANCED = "balanced"
 STANDARDIZATIONS = (NONE, FEDERATED, CLIENT)
 HUBER = "huber"
 
@@ -60,17 +60,30 @@ class OwnDataFlags(OwnDataOptions):
         needs=Needs("standardize", lambda value: value != NONE, f"--standardize={FEDERATED} or {CLIENT}"),
         of_old_runs=NOTHING,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class LossFlags:
+    """What training minimises"""
+
     loss: str = setting(
         AUTO,
-        "Loss that a regression minimises; auto: squared errors. Other tasks have one loss each.",
+        "Loss that training minimises. auto: a regression's squared errors, other tasks' cross-entropy. Or your own "
+        "function (labels, outputs) -> the loss of each example, shape (batch,): labels as stored, but those of a "
+        "regression standardised, outputs as the model gives them, such as logits. Tests keep the loss of auto.",
         choices=(AUTO, *LOSSES),
-        needs=Needs("dataset", is_users_own, "--data=<your file>"),
+        or_own="module:function",
     )
     huber_delta: float = setting(
         1.0,
         "Error above which the Huber loss is linear, in standard deviations of the labels.",
         above=0,
         needs=needs_value("loss", HUBER),
+    )
+    class_weights: str = setting(
+        NONE,
+        "Weights of the classes in the loss that trains, not in tests. balanced: train examples / (classes * examples "
+        'of the class), over all clients; or your file: .json of {"class": weight}, or .csv of class,weight.',
     )
 
 

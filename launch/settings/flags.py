@@ -35,7 +35,7 @@ from launch.settings.setting_names import (
     rename_arguments,
 )
 from launch.settings.suggestions import is_known_elsewhere, suggest_flags
-from launch.settings.trusted_modules import TRUST_FLAG, check_trusted, read_trusted
+from launch.settings.trusted_modules import LOSS, TRUST_FLAG, check_trusted, read_trusted
 from launch.settings.typed_places import check_places
 from tff_algos.settings.config_fields import ConfigError, is_own
 
@@ -174,12 +174,13 @@ def parse_config(argv: Sequence[str], base: Sequence[str] = ()) -> RunConfig:
     return config
 
 
-def read_stored_flags(run_dir: str, trusted: Collection[str] = ()) -> dict[str, Any]:
+def read_stored_flags(run_dir: str, trusted: Collection[str] = (), to_train: bool = True) -> dict[str, Any]:
     """The flags in a run folder's `config.json`.
 
     Args:
       run_dir: the folder.
       trusted: the modules that may be imported if the flags name them, see `trusted_modules`.
+      to_train: whether the run goes on; else its loss, of which a finished run has no need, may be in any module.
 
     Raises:
       FlagError: there is no run in that folder, it was written by another version, or it needs a module that is not
@@ -188,7 +189,8 @@ def read_stored_flags(run_dir: str, trusted: Collection[str] = ()) -> dict[str, 
     stored = _read_flags_of_run(run_dir)
     if stored is None:
         raise FlagError(f"--run_dir={run_dir}: no run to read there ({_explain_no_run(pathlib.Path(run_dir))}")
-    check_trusted(stored, run_dir, trusted)
+    needed = stored if to_train else {name: value for name, value in stored.items() if name != LOSS}
+    check_trusted(needed, run_dir, trusted)
     try:
         algorithm = find_algorithm(stored.get("algo"))
     except ConfigError:

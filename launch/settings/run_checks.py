@@ -9,7 +9,7 @@ from datasets.errors import DatasetError
 from datasets.layouts import AUTO, BYTES, NO_SCALE, SCALE_FORM, parse_factor
 from datasets.options import FILES, NPZ
 from datasets.unscaled_flag import FORM, is_unscaled
-from launch.settings.data_flags import CLIENT, FEDERATED
+from launch.settings.data_flags import BALANCED, CLIENT, FEDERATED
 from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, OFF, ON, RAY_CLIENT, RAY_PLACES, TFF
 from launch.settings.suggestions import suggest_value
 from models.model_names import MODEL_NAMES, WIDTH_MODELS, ModelError, check_model_name
@@ -45,7 +45,7 @@ def check_run_settings(config: Any) -> None:
     _check_folder(config)
     check_dataset(config.dataset)
     _check_conflicts(config)
-    _check_standardization(config)
+    _check_data_use(config)
     _check_scale(config.scale)
     for field in ("model", "teacher_model"):
         _check_model(field, getattr(config, field))
@@ -104,13 +104,16 @@ def _check_conflicts(config: Any) -> None:
         raise ConfigError("width", config.width, f"1, or --model={' or '.join(WIDTH_MODELS)} beside it")
 
 
-def _check_standardization(config: Any) -> None:
+def _check_data_use(config: Any) -> None:
     is_private = getattr(getattr(config.algorithm, "privacy", None), "is_active", False)
     is_private = is_private or getattr(config.algorithm, "privacy_epsilon", 0) > 0
     if config.standardize == FEDERATED and is_private:
         # To add noise, values must be clipped to a range that is known beforehand; a table's is not.
         expected = f"none or {CLIENT} with privacy: its sums are without noise and outside the budget"
         raise ConfigError("standardize", FEDERATED, expected)
+    if config.class_weights == BALANCED and is_private:
+        expected = "none or a file with privacy: its counts of labels are without noise and outside the budget"
+        raise ConfigError("class_weights", BALANCED, expected)
     if config.standardize == CLIENT and config.partition != "natural":
         raise ConfigError("standardize", CLIENT, "--partition=natural, whose clients have examples of their own")
     if not is_unscaled(config.unscaled):

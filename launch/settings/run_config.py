@@ -13,7 +13,7 @@ from datasets.catalog import find_dataset
 from datasets.options import FILES
 from datasets.partition_settings import NO_VARIANT, VALIDATION_POOL
 from launch.settings.algorithms import ALGORITHMS, OWN_FORM, Algorithm
-from launch.settings.data_flags import DataFlags, OwnDataFlags, choose_options
+from launch.settings.data_flags import DataFlags, LossFlags, OwnDataFlags, choose_options
 from launch.settings.flag_fields import FlagField, IdleFlag, find_idle_flags, iterate_fields, replace_fields
 from launch.settings.own_algorithm import load_own_algorithm
 from launch.settings.partition_flags import ArchetypeFlags, PartitionFlags
@@ -36,7 +36,8 @@ class _Request:
 # Dataclasses take the fields of the last base first.
 @dataclasses.dataclass(frozen=True)
 class RunConfig(
-    FolderFlags, DeviceFlags, ModelFlags, ArchetypeFlags, PartitionFlags, OwnDataFlags, DataFlags, RoundFlags, _Request
+    *(FolderFlags, DeviceFlags, ModelFlags, LossFlags, ArchetypeFlags, PartitionFlags),
+    *(OwnDataFlags, DataFlags, RoundFlags, _Request),
 ):
     """The settings of one run; every field but `algorithm` has a flag of its name. Each base is a group of them."""
 

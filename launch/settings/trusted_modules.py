@@ -21,7 +21,8 @@ TRUST_FLAG = "trust_module"
 VARIABLE = "FL_TRUST_MODULE"
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = ("files", "datasets", "models", "tff_algos", "launch", "examples")
-OBJECT_FLAGS = ("algo", "dataset", "model", "teacher_model")
+LOSS = "loss"  # only needed to train: what is tested has the loss of the task
+OBJECT_FLAGS = ("algo", "dataset", "model", "teacher_model", LOSS)
 # Of the flags that may name one, or several models with commas; earlier versions put the algorithm's name before them.
 AGGREGATOR, MODELS = "aggregator", "models"
 

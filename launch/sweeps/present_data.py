@@ -9,7 +9,7 @@ from typing import Any
 
 from datasets.errors import DatasetError
 from launch.progress import say
-from launch.runs.columns import DEVICES, DIGEST, OWN_MODULES
+from launch.runs.columns import CLASS_WEIGHTS, CLASS_WEIGHTS_DIGEST, DEVICES, DIGEST, OWN_MODULES
 from launch.runs.data_versions import DATA_FLAGS
 from launch.runs.run_records import RunPath, RunRecordError, read_config
 from launch.settings.module_sums import list_changed, sum_run_modules
@@ -50,7 +50,11 @@ class PresentData:
         if not isinstance(data, dict) or not data.get(DIGEST):  # of an earlier version, or kept in an archive
             return ""
         now = self._identify(config, stored.get("flags", {}))
-        places = {DIGEST: config.npz or config.data or config.dataset, DEVICES: config.device_profiles}
+        places = {
+            DIGEST: config.npz or config.data or config.dataset,
+            DEVICES: config.device_profiles,
+            CLASS_WEIGHTS_DIGEST: config.class_weights,
+        }
         other = [place for name, place in places.items() if name in data and now.get(name, data[name]) != data[name]]
         return f"on other data than {' and '.join(other)} holds now" if other else ""
 
@@ -62,7 +66,7 @@ class PresentData:
         from launch.training.opened_data import identify_data  # takes a while, and only finished runs need it
 
         values = vars(config) | {name: stored[name] for name in DATA_FLAGS - PLACES if name in stored}
-        names = sorted(DATA_FLAGS | {"seed", DEVICES})
+        names = sorted(DATA_FLAGS | {"seed", DEVICES, CLASS_WEIGHTS})
         key = tuple(values[name] for name in names)
         if key not in self._digests:
             try:

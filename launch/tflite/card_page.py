@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from datasets.category_groups import GROUPS
+from datasets.class_weights import describe_class_weights
 from datasets.example_format import WEIGHTS
-from launch.runs.columns import ACCURACY, FILLED
+from launch.runs.columns import ACCURACY, CLASS_WEIGHTS, FILLED
 from launch.runs.shown_text import (
     describe_filled,
     escape_hidden,
@@ -73,6 +74,13 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
     yield "Trained", f"{card['title']}; {clients}; {training['how']}."
     if WEIGHTS in training:
         yield "Examples weighted", f"{training[WEIGHTS]}."
+    if "loss" in training:
+        yield "Loss in training", f"{training['loss']}, of whoever trained it."
+    if weights := training.get(CLASS_WEIGHTS):
+        yield (
+            "Class weights",
+            f"Losses in training were multiplied: {describe_class_weights(list(weights), list(weights.values()))}.",
+        )
     yield "Data", f"{data_set['name']}. Source: {data_set['source'] or 'unknown'}."
 
 

@@ -91,7 +91,8 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
       FlagError: the representative client has no examples.
       OSError: a file cannot be written.
     """
-    spec = job.run.build_spec("float32")  # the weights are float32, and so is what a file is compared with
+    trains = job.request.on_device_training != NO_TRAINING  # by the loss of the run
+    spec = job.run.build_spec("float32", trains)  # the weights are float32, and so is what a file is compared with
     models = [_export_model(job, export, job.run.choose_spec(spec, export.source)) for export in exports]
     failed = [row for model in models for row in model.failed]
     if not any(model.files or model.training_files for model in models):

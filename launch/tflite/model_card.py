@@ -20,7 +20,7 @@ from datasets.label_format import NEXT_TOKEN
 from datasets.standardized_clients import READING as SCALED_BY_CLIENTS
 from datasets.terms import UNKNOWN, Terms
 from files.writing import write_text
-from launch.runs.columns import FILLED, READING
+from launch.runs.columns import CLASS_WEIGHTS, FILLED, READING
 from launch.runs.stored_data import FEATURE_PADDING
 from launch.runs.tables import format_json
 from launch.runs.task_columns import KIND, TASK, TaskColumns
@@ -32,6 +32,7 @@ from launch.tflite.embedded_card import CARD_NAME, read_card
 from launch.tflite.export_report import ClientRow, FileRow
 from launch.tflite.features import describe_features, list_facts, list_groups
 from launch.training.finished_run import FinishedRun
+from tff_algos.settings.config_fields import is_own
 
 CARD_PAGE = "card.md"
 VERSION = 1
@@ -84,9 +85,19 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
             "examples": int(data.num_train.sum()),
             **({WEIGHTS: describe_weights(example_format.weights)} if example_format.weights else {}),
             "how": "federated learning, simulated on one machine or cluster; never tried by real users",
+            **_describe_loss(run, names),
         },
         "measured_on": f"{platform.machine()}, not a phone",
         "files": list(files),
+    }
+
+
+def _describe_loss(run: FinishedRun, names: Sequence[str]) -> dict[str, Any]:
+    """What was minimised, where it is not the usual loss of the task: one of the user's own, weights of the classes."""
+    weights = run.data.get(CLASS_WEIGHTS)
+    return {
+        **({"loss": run.config.loss} if is_own(run.config.loss) else {}),
+        **({CLASS_WEIGHTS: dict(zip(names, weights, strict=True))} if weights else {}),
     }
 
 

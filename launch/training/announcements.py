@@ -47,6 +47,7 @@ from launch.settings.run_config import RunConfig, algorithm_fields, find_idle, f
 from launch.settings.trusted_modules import spell_trust
 from launch.training.attackers import find_attacks
 from models.model_names import is_own_model
+from tff_algos.settings.config_fields import is_own
 
 LARGE_INPUT = 100  # of a number that a model gets; those of images are at most 1, standardised ones a few
 LEAST_CHANGE = 0.01  # as a share of the norm; a model that moved less starts next to random weights
@@ -118,12 +119,26 @@ def announce_model(config: RunConfig, spec: "ModelSpec") -> None:
         say("compile  training by XLA, which takes a few seconds of the first round; --compile=off leaves it out")
     if is_own_model(spec.name):
         say_if_statistics_are_slow(float_spec)
+    teachers = (spec.teacher,) if spec.teacher is not None and config.algorithm.trains_teacher else ()
+    for each in (float_spec, *spec.peers, *teachers):
+        if is_own_model(each.name):
+            say_what_is_not_used(each)
+    if is_own(config.loss):
+        say(f"loss     {config.loss} in training; tests and validation have that of --loss=auto")
     if spec.quantization is not None:
         from models.quantization import plan_quantization
 
         say(f"quantize to 8-bit integers, from round {config.qat_start_round} on, the layers of {spec.name}:")
         for plan in plan_quantization(float_spec.build()):
             say(f"         {plan.layer} ({plan.kind}) {plan.treatment}{plan.remark and f': {plan.remark}'}")
+
+
+def say_what_is_not_used(spec: "ModelSpec") -> None:
+    """Says what a model of the user's brings for Keras's `fit` that no client uses, such as the loss of `compile`."""
+    from models.own_training import list_unused_parts
+
+    for line in list_unused_parts(spec.build(), spec.task):
+        say(f"note     {spec.name}: {line}")
 
 
 def say_if_statistics_are_slow(spec: "ModelSpec") -> None:

@@ -115,13 +115,16 @@ def find_scale(config: RunConfig) -> str | None:
     return config.scale if config.dataset == NPZ else ""
 
 
-def build_spec(config: RunConfig, example_format: ExampleFormat, to_train: bool = True) -> "ModelSpec":
+def build_spec(
+    config: RunConfig, example_format: ExampleFormat, to_train: bool = True, task: "Task | None" = None
+) -> "ModelSpec":
     """The model of a run, which does not scale its features yet.
 
     Args:
       config: what was asked for.
       example_format: of the data.
       to_train: False for a run that is finished.
+      task: of the run, as from `build_run_task`; None is without class weights.
 
     Raises:
       ModelError: the model does not exist, cannot be built, or does not fit the data.
@@ -130,7 +133,7 @@ def build_spec(config: RunConfig, example_format: ExampleFormat, to_train: bool 
     from models.compilation import compile_spec
 
     options = ModelOptions(**{field.name: getattr(config, field.name) for field in dataclasses.fields(ModelOptions)})
-    task = build_run_task(config, example_format)
+    task = task or build_run_task(config, example_format, to_train=to_train)
     names = [_choose_model(name, config, example_format) for name in config.algorithm.model_names or (config.model,)]
     first, *others = [build_model_spec(name, example_format, options, task, to_train) for name in names]
     spec = dataclasses.replace(first, peers=tuple(dataclasses.replace(each, teacher=None) for each in others))
@@ -151,9 +154,28 @@ def _choose_model(name: str, config: RunConfig, example_format: ExampleFormat) -
     return own or AUTO
 
 
-def build_run_task(config: RunConfig, example_format: ExampleFormat) -> "Task":
-    """The task of a run, arguments as for `build_spec`. Raises ModelError for a loss that the task does not have."""
+def build_run_task(
+    config: RunConfig, example_format: ExampleFormat, class_weights: tuple[float, ...] = (), to_train: bool = True
+) -> "Task":
+    """The task of a run.
+
+    Args:
+      config: what was asked for.
+      example_format: of the data.
+      class_weights: of each class in the loss that trains; () for none.
+      to_train: False leaves out a loss of the user's own, which nothing that is tested needs, and imports no module.
+
+    Raises:
+      ModelError: a loss that the task does not have, or one of the user's own that cannot be used.
+    """
     from models.task import build_format_task
 
-    loss = "" if config.loss == AUTO else config.loss
-    return build_format_task(example_format, loss=loss, huber_delta=config.huber_delta)
+    options = {"huber_delta": config.huber_delta, "class_weights": class_weights}
+    if not is_own(config.loss):
+        return build_format_task(example_format, loss="" if config.loss == AUTO else config.loss, **options)
+    task = build_format_task(example_format, **options)
+    if not to_train:
+        return task
+    from models.own_loss import load_own_loss
+
+    return dataclasses.replace(task, own_loss=load_own_loss(config.loss, task))

@@ -20,6 +20,7 @@ from launch.runs.columns import (
     ARCHITECTURE,
     BEST,
     CHECKSUMS_FILE,
+    CLASS_WEIGHTS,
     CLIENT,
     CLIENTS_FILE,
     CONFIG_FILE,
@@ -41,8 +42,9 @@ from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.module_sums import list_changed, sum_run_modules
 from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
+from launch.settings.trusted_modules import LOSS, check_trusted
 from launch.settings.typed_places import check_places, remember_places
-from launch.training.federation import build_spec, load_federated_data
+from launch.training.federation import build_run_task, build_spec, load_federated_data
 from tff_algos.settings.config_fields import setting
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class FinishedRun(NamedTuple):
       is_personal: whether each client ended up with a model of its own. These are not saved; an export makes them anew.
       architectures: the name of the specification of each saved model, by the model's name, where not all have the
         same.
+      trusted: the modules that may be imported if the run names them.
     """
 
     path: pathlib.Path
@@ -77,6 +80,7 @@ class FinishedRun(NamedTuple):
     is_personal: bool = False
     is_best: bool = False
     architectures: Mapping[str, str] = {}
+    trusted: Collection[str] = ()
 
     @property
     def task(self) -> TaskColumns:
@@ -93,17 +97,22 @@ class FinishedRun(NamedTuple):
         """The folder of the saved models of that round."""
         return self.path / MODELS / BEST if self.is_best else self.path / MODELS
 
-    def build_spec(self, precision: str | None = None) -> "ModelSpec":
+    def build_spec(self, precision: str | None = None, to_train: bool = False) -> "ModelSpec":
         """The model of the run as it was at its end: the float model if it ended before quantization began.
 
         Args:
           precision: what its layers compute in; None for that of the run.
+          to_train: whether it is trained further, by the loss of the run. Else a loss of the user's own is left out.
 
         Raises:
+          FlagError: the loss is in a module that is not trusted.
           ModelError: the model cannot be built any more.
         """
         config = dataclasses.replace(self.config, precision=precision) if precision else self.config
-        spec = build_spec(config, self.format, to_train=False)
+        if to_train:
+            check_trusted({LOSS: config.loss}, str(self.path), self.trusted)
+        task = build_run_task(config, self.format, tuple(self.data.get(CLASS_WEIGHTS, ())), to_train)
+        spec = build_spec(config, self.format, to_train=False, task=task)
         if scaling := read_scaling(self.data):
             from models.standardization import Standardization
 
@@ -196,7 +205,7 @@ def read_finished_run(
       RunFolderError: the run is not finished, one of its files is damaged, or something in its folder is a link.
       ConfigError: its config does not fit this version.
     """
-    stored = read_stored_flags(run_dir, trusted)
+    stored = read_stored_flags(run_dir, trusted, to_train=False)
     if npz and stored["dataset"] != "npz":
         raise FlagError(f"--npz={npz}: the run was trained on {stored['dataset']}; expected --data_dir for its files")
     typed = {name: value for name, value in (("npz", npz), ("client_dir", client_dir)) if value}
@@ -225,7 +234,8 @@ def read_finished_run(
     read_data_section(data, path / CONFIG_FILE)
     is_personal = bool(summary.get(IS_PERSONAL))
     _check_code(path, config, content.get(OWN_MODULES), is_personal)
-    run = FinishedRun(path, config, data, client_models, teachers, rounds, is_personal, architectures=architectures)
+    options = {"architectures": architectures, "trusted": trusted}
+    run = FinishedRun(path, config, data, client_models, teachers, rounds, is_personal, **options)
     return _take_best(run, best) if of_round == BEST else run
 
 

@@ -4,14 +4,15 @@ import dataclasses
 
 from datasets.arrays import ArrayDataset
 from datasets.catalog import find_dataset
+from datasets.class_weights import digest_class_weights, load_class_weights
 from datasets.client_source import ClientSource
 from datasets.device_table import load_device_profiles
 from datasets.federate import PartitionSettings, identify_federated_data
 from datasets.partition_settings import ArchetypeSettings, PachinkoSettings, VariantSettings
 from datasets.smoke import make_random_arrays
 from datasets.standardized_clients import standardize_clients
-from launch.runs.columns import DEVICES, DIGEST
-from launch.settings.data_flags import CLIENT, choose_options
+from launch.runs.columns import CLASS_WEIGHTS_DIGEST, DEVICES, DIGEST
+from launch.settings.data_flags import BALANCED, CLIENT, NONE, choose_options
 from launch.settings.run_config import RunConfig
 
 
@@ -59,4 +60,7 @@ def identify_data(config: RunConfig) -> dict[str, str]:
     found = {DIGEST: identify_federated_data(arrays, settings)}
     if config.device_profiles:
         found[DEVICES] = load_device_profiles(config.device_profiles, 1, config.seed).digest
+    if config.class_weights not in (NONE, BALANCED):
+        weights = load_class_weights(config.class_weights, arrays.format.class_names)
+        found[CLASS_WEIGHTS_DIGEST] = digest_class_weights(weights)
     return found

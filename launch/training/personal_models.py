@@ -46,7 +46,7 @@ def compute_personal_weights(
 def _personalize(run: FinishedRun, data: FederatedData, client_names: Sequence[str]) -> dict[str, "Weights"]:
     from launch.training.training_run import build_process
 
-    process = build_process(run.config, run.build_spec(), data)
+    process = build_process(run.config, run.build_spec(to_train=True), data)
     process.keep_in(run.path / KEPT)
     checkpoints = Checkpoints(run.path / CHECKPOINTS)
     if run.is_best:

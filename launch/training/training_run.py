@@ -39,14 +39,15 @@ from launch.training.announcements import (
 )
 from launch.training.attackers import check_attack, find_attackers, flip_attackers_labels
 from launch.training.checked_process import build_checked_process
+from launch.training.class_weights import announce_class_weights, weigh_classes
 from launch.training.compilation import settle_compilation
 from launch.training.feature_scaling import check_can_be_scaled, scale_features
-from launch.training.federation import build_spec, load_federated_data
+from launch.training.federation import build_run_task, build_spec, load_federated_data
 from launch.training.round_loop import RoundLoop
 from launch.training.run_runtime import ensure_installed, open_run_runtime, settle_device
 from launch.training.tracking import Tracking, open_tracking
 from tff_algos.protocol import FederatedProcess, State
-from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.config_fields import ConfigError, is_own
 
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
@@ -73,6 +74,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     config.algorithm.check_archetypes(data.archetypes)
     check_best_can_be_told(config, data)
     check_task(config, data)
+    data = weigh_classes(config, data)
     check_attack(config, data)
     check_can_be_scaled(config, data)
     with contextlib.ExitStack() as stack:
@@ -83,9 +85,11 @@ def run_training(config: RunConfig) -> dict[str, Any]:
             check_same_data(folder, data)
             check_same_modules(folder, config)
         announce_data(config, folder, data)
+        announce_class_weights(config, data)
         with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
             config = settle_device(config)
-            config, spec = settle_compilation(config, build_spec(config, data.format), data)
+            task = build_run_task(config, data.format, data.class_weights)
+            config, spec = settle_compilation(config, build_spec(config, data.format, task=task), data)
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log)))
         data, spec = scale_features(config, folder, data, spec)
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
@@ -104,8 +108,8 @@ def check_best_can_be_told(config: RunConfig, data: FederatedData) -> None:
 def check_task(config: RunConfig, data: FederatedData) -> None:
     """Raises ConfigError if settings are given that the task of the data, which only these tell, does not have."""
     task = find_task_columns(data.format.labels.task)
-    if config.loss not in (AUTO, *task.kind.losses):
-        expected = f"{AUTO} or {' or '.join(task.kind.losses)} for the task {task.kind.title}"
+    if config.loss not in (AUTO, *task.kind.losses) and not is_own(config.loss):
+        expected = f"{AUTO} or {' or '.join(task.kind.losses)} for the task {task.kind.title}, or module:function"
         raise ConfigError("loss", config.loss, expected)
     if config.target_accuracy > 0 and not task.is_classification:
         expected = f"0, since the task is {task.kind.title}; give --target_metric, the {task.title} on the test set"

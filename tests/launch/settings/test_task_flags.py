@@ -16,7 +16,11 @@ OWN = ["--algo=fedavg", "--dataset=npz", "--npz=my.npz", "--partition=iid"]
     ("arguments", "message"),
     [
         (["--algo=fedavg", "--dataset=digits", "--task=binary"], "--task: does nothing with --dataset=digits"),
-        (["--algo=fedavg", "--dataset=digits", "--loss=huber"], "--loss: does nothing with --dataset=digits"),
+        (
+            ["--algo=fedavg", "--loss=hubert"],
+            "--loss=hubert: expected one of auto, cross_entropy, squared, absolute, huber, "
+            "or your own as module:function",
+        ),
         ([*OWN, "--task=ranking"], "--task=ranking: expected one of auto, classification, binary"),
         ([*OWN, "--huber_delta=2"], "--huber_delta: does nothing with --loss=auto; leave it out, or give --loss=huber"),
         ([*OWN, "--loss=huber", "--huber_delta=0"], "--huber_delta=0: expected a number above 0"),
@@ -48,7 +52,7 @@ def write_old_run(tmp_path):
 
     def write(**flags):
         stored = flag_values(build_run_config({"algo": "fedavg", "partition": "iid", **flags}))
-        later = ("task", "loss", "huber_delta", "channel_axis", "target_metric")
+        later = ("task", "loss", "huber_delta", "class_weights", "channel_axis", "target_metric")
         kept = {name: value for name, value in stored.items() if name not in later}
         (tmp_path / "config.json").write_text(json.dumps({"flags": kept}))
         return str(tmp_path)
@@ -67,8 +71,9 @@ def test_an_old_run_classified_and_gave_own_models_the_axis_of_the_channel(write
 
 def test_an_old_run_of_ours_is_like_a_new_one(write_old_run):
     stored = read_stored_flags(write_old_run(dataset="digits"))
-    assert not {"task", "loss", "channel_axis"} & stored.keys()
-    assert {"task", "loss", "huber_delta", "channel_axis"} <= find_idle(build_run_config(stored)).keys()
+    assert not {"task", "channel_axis"} & stored.keys()
+    assert (stored["loss"], stored["class_weights"]) == ("auto", "none")
+    assert {"task", "huber_delta", "channel_axis"} <= find_idle(build_run_config(stored)).keys()
 
 
 def test_a_target_may_change_on_resume(write_old_run):
