@@ -49,7 +49,7 @@ def list_unused_parts(model: tf.keras.Model, task: Task) -> tuple[str, ...]:
 
 
 def _describe_compilation(model: tf.keras.Model, task: Task) -> Iterator[str]:
-    if not getattr(model, "optimizer", None) and not getattr(model, "loss", None):
+    if not getattr(model, "_is_compiled", False):  # the version is locked; `loss` may be anything of a subclass
         return
     parts, fixes = [], []
     if (loss := getattr(model, "loss", None)) and not _is_loss_of(task, loss):
@@ -58,7 +58,10 @@ def _describe_compilation(model: tf.keras.Model, task: Task) -> Iterator[str]:
     if (optimizer := getattr(model, "optimizer", None)) is not None:
         parts.append(f"optimizer ({_name(optimizer)})")
         fixes.append("--optimizer and --learning_rate")
-    given = getattr(model, "compiled_metrics", None)  # the version is locked
+    if getattr(model.compiled_loss, "_user_loss_weights", None) is not None:
+        parts.append("loss weights")
+        fixes.append("them in the function of --loss")
+    given = model.compiled_metrics
     if getattr(given, "_user_metrics", None) or getattr(given, "_user_weighted_metrics", None):
         parts.append("metrics")
     if parts:

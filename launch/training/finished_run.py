@@ -69,6 +69,7 @@ class FinishedRun(NamedTuple):
       architectures: the name of the specification of each saved model, by the model's name, where not all have the
         same.
       trusted: the modules that may be imported if the run names them.
+      changed_loss: the modules of the user's own loss that have changed since.
     """
 
     path: pathlib.Path
@@ -81,6 +82,7 @@ class FinishedRun(NamedTuple):
     is_best: bool = False
     architectures: Mapping[str, str] = {}
     trusted: Collection[str] = ()
+    changed_loss: Collection[str] = ()
 
     @property
     def task(self) -> TaskColumns:
@@ -106,11 +108,17 @@ class FinishedRun(NamedTuple):
 
         Raises:
           FlagError: the loss is in a module that is not trusted.
+          RunFolderError: the loss is another one by now.
           ModelError: the model cannot be built any more.
         """
         config = dataclasses.replace(self.config, precision=precision) if precision else self.config
         if to_train:
             check_trusted({LOSS: config.loss}, str(self.path), self.trusted)
+            if self.changed_loss:
+                raise RunFolderError(
+                    f"--run_dir={self.path}: your code changed since the run ({', '.join(self.changed_loss)}), by whose"
+                    " loss its models are trained; put the former files back, or train again"
+                )
         task = build_run_task(config, self.format, tuple(self.data.get(CLASS_WEIGHTS, ())), to_train)
         spec = build_spec(config, self.format, to_train=False, task=task)
         if scaling := read_scaling(self.data):
@@ -234,7 +242,8 @@ def read_finished_run(
     read_data_section(data, path / CONFIG_FILE)
     is_personal = bool(summary.get(IS_PERSONAL))
     _check_code(path, config, content.get(OWN_MODULES), is_personal)
-    options = {"architectures": architectures, "trusted": trusted}
+    changed_loss = list_changed(content.get(OWN_MODULES), sum_run_modules(config, lambda flag: flag == LOSS))
+    options = {"architectures": architectures, "trusted": trusted, "changed_loss": changed_loss}
     run = FinishedRun(path, config, data, client_models, teachers, rounds, is_personal, **options)
     return _take_best(run, best) if of_round == BEST else run
 

@@ -3,6 +3,7 @@
 That `fit` trains and that `predict` is the model that was trained is shown by the notebook's test in tests/examples.
 """
 
+import functools
 import os
 import subprocess
 import sys
@@ -163,6 +164,8 @@ def test_arrays_and_tables_are_kept_by_their_contents(asked, tmp_path):
         ({"data": {"x": [[0], [0, 1]], "y": [0, 1]}}, "data: x is no array"),
         ({"model": lambda shape, classes: None}, "--model: expected a function with a name at the top of its module"),
         ({"rounds": build_small}, "--rounds: expected a text or a number"),
+        ({"loss": lambda labels, outputs: None}, "--loss: expected a function with a name at the top of its module"),
+        ({"loss": functools.partial(build_small)}, "--loss: expected a function with a name at the top of its module"),
         ({"data": {"x": [[1.0], [2.0]], "y": [0, 1]}, "rounds": 0}, "--rounds=0: expected an integer"),
     ],
 )

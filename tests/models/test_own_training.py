@@ -130,6 +130,24 @@ def test_what_it_was_compiled_with_is_said(task, loss, expected):
     assert line.startswith("the model was compiled, but its ") and expected in line
 
 
+def test_loss_weights_are_named():
+    model = build()
+    model.compile("adam", loss=USUAL, loss_weights=[3.0])
+    [line] = list_unused_parts(model, CLASSES)
+    assert line.endswith(
+        f"its optimizer (Adam) and loss weights are not used: give {OPTIMIZER} and them in the function of --loss"
+    )
+
+
+class Named(K.Model):
+    def loss(self, x):
+        return x
+
+
+def test_a_model_that_was_not_compiled_has_nothing_to_say():
+    assert list_unused_parts(build(Named), CLASSES) == ()
+
+
 def test_metrics_are_named_if_there_are_any():
     model = build()
     model.compile(K.optimizers.SGD(0.1), loss=weigh, metrics=["accuracy"])

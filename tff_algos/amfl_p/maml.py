@@ -131,7 +131,10 @@ def _find_order_of_creation(build: BuildModel) -> list[int]:
 
 
 def compute_loss(predict: Predict, weights: WeightTensors, batch: Batch, task: Task = CLASSIFICATION) -> tf.Tensor:
-    """The task's mean loss of a batch by the examples' weights, each loss times the data's; 0 without examples."""
+    """The mean loss of labels in training of a batch by the examples' weights; 0 without examples.
+
+    Class weights and the data's weights of examples multiply it, on support and on query examples.
+    """
     num_examples = tf.shape(batch.y)[0]
     # A convolution may refuse to compute nothing, so an empty batch gets a row of zeros, which does not count.
     padded = [_add_zeros(values, tf.cast(tf.equal(num_examples, 0), tf.int32)) for values in (batch.x, batch.y)]

@@ -25,8 +25,8 @@ class LocalResult(NamedTuple):
     Attributes:
       weights_delta: trained - initial, one tensor for each floating-point weight; zeros if not finite.
       squared_norm: of the whole update, float32; 0 if not finite.
-      loss_sum: loss summed over all trained examples by their weights, with the model's own losses and the proximal
-        term, float32; 0 if not finite.
+      loss_sum: loss summed over all trained examples by their weights, with class weights, the model's own losses and
+        the proximal term, float32; 0 if not finite.
       num_trained: the weight of what was trained on, each epoch counted, float32: the number of examples, or of tokens
         where the task weighs by these.
       is_finite: whether the squared norm and the loss are finite, and with them every weight, bool.
@@ -66,7 +66,8 @@ def train_locally(
 
     Each epoch visits the examples in a new order, and its last batch may be partial. A client without examples returns
     zeros. The loss of a batch is `loss_fn` plus the model's own losses, those of its regularizers, plus the proximal
-    term, mu / 2 * |trained weights - anchor|^2. After each step the model's constraints on its weights are applied.
+    term, mu / 2 * |trained weights - anchor|^2; class weights multiply the loss of labels in the first alone. After
+    each step the model's constraints on its weights are applied.
 
     Args:
       model_spec: the model.

@@ -79,7 +79,8 @@ def compute_spread(prototypes: Prototypes, sent: Sequence[Prototypes]) -> float:
 def build_loss(spec: ModelSpec, weight: float, prototypes: Prototypes) -> LossFn:
     """Eq. (7): the task's loss plus lambda times the distance of the embedding to the global prototype of its class.
 
-    The distance is the squared one, divided by the width; 0 where a class has no prototype.
+    The distance is the squared one, divided by the width; 0 where a class has no prototype. Class weights multiply the
+    task's loss alone.
     """
 
     @tf.autograph.experimental.do_not_convert

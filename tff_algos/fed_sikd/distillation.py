@@ -24,7 +24,7 @@ def compute_distillation_losses(
 
     The distributions in the KL term are softmax(logits / T), or softmax(softmax(logits) / T) with
     `distillation_inputs='probabilities'`, as in the authors' published code; the paper's text does not say. The loss of
-    a classification is the cross-entropy.
+    labels is `Task.compute_training_losses`, with class weights or a loss of the user's own; the KL term has neither.
 
     Args:
       labels: in the task's dtype, shape (batch, *label_shape).

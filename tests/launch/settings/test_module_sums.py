@@ -31,6 +31,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_the_source_of_a_loss_counts(folder):
+    config = build_run_config({"algo": "fedavg", "loss": "own_parts:weigh"})
+    assert list(sum_run_modules(config)) == ["own_parts"]
+
+
 def test_a_module_counts_with_what_it_imports_beside_it(folder):
     sums = sum_modules(["own_wave"])
     assert list(sums) == OF_WAVE

@@ -113,6 +113,14 @@ def test_nothing_is_imported_from_the_run_folder_even_if_trusted(planted, monkey
     assert not mark.exists()
 
 
+def test_a_loss_must_be_trusted_to_go_on_and_for_nothing_else(planted):
+    run_dir, mark = planted("loss", "planted_module:X")
+    with pytest.raises(FlagError, match="needs your module planted_module, whose code would run"):
+        parse_config(["--resume", f"--run_dir={run_dir}"])
+    assert read_stored_flags(str(run_dir), to_train=False)["loss"] == "planted_module:X" and not mark.exists()
+    assert spell_trust({"loss": "planted_module:X"}) == " --trust_module=planted_module"
+
+
 def test_those_that_only_read_import_nothing(planted):
     run_dir, mark = planted("algo", "planted_module:X")
     flags = json.loads((run_dir / "config.json").read_text())["flags"]

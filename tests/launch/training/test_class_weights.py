@@ -148,3 +148,10 @@ def test_a_finished_run_needs_its_loss_only_to_train_further(data, own_loss, tmp
         run.build_spec(to_train=True)
     task = read_finished_run(str(run_dir), trusted={"kept_loss"}).build_spec(to_train=True).task
     assert task.own_loss is not None and task.class_weights == pytest.approx((2 / 3, 2.0, 1.0))
+    write_json(
+        run_dir / "config.json", {"flags": flag_values(config), "data": section, "own_modules": {"kept_loss": ""}}
+    )
+    with pytest.raises(
+        RunFolderError, match=r"your code changed since the run \(kept_loss\), by whose loss its models"
+    ):
+        read_finished_run(str(run_dir), trusted={"kept_loss"}).build_spec(to_train=True)
