@@ -113,16 +113,14 @@ def _check(label: str, compute: LossFunction, task: Task) -> None:
         raise ModelError(f"{label}: {problem}; make it inside of the function, or a NumPy array of it")
     for scale in (1.0, 5.0):
         tried = tf.constant(np.clip(outputs * scale, -_LARGEST_TRIED, _LARGEST_TRIED))
-        losses, gradient = (each.numpy() for each in measure(labels, tried))
-        _check_values(label, measure, labels, tried, losses)
+        losses, gradient = (each.numpy() for each in traced(tf.constant(labels), tried))
+        _check_values(label, traced, labels, tried, losses)
         _check_finite(label, losses, gradient, scale)
-    _, gradient = measure(labels, _make_wrong_outputs(task, labels, outputs))
+    _, gradient = traced(tf.constant(labels), _make_wrong_outputs(task, labels, outputs))
     if not np.any(gradient.numpy()):
         problem = "its gradient is 0 where outputs are wrong"
         if task.kind.activation != "identity":
-            problem += (
-                ", as of a loss of probabilities; outputs are logits: give from_logits=True, or take tf.nn.softmax"
-            )
+            problem += ", as of a loss of probabilities; outputs are logits: give from_logits=True or a softmax"
         raise ModelError(f"{label}: {problem}")
 
 
@@ -140,13 +138,13 @@ def _check_kind(label: str, losses) -> None:
         raise ModelError(f"{label}: expected the loss of each example, shape (batch,), {problem}")
 
 
-def _check_values(label: str, measure, labels: np.ndarray, outputs: tf.Tensor, losses: np.ndarray) -> None:
+def _check_values(label: str, traced, labels: np.ndarray, outputs: tf.Tensor, losses: np.ndarray) -> None:
     """Refuses a loss that is not one of each example by itself, such as one of (batch,) less (batch, 1)."""
     if losses.shape != labels.shape[:1]:
         problem = f"got shape {losses.shape} of {len(labels)} examples"
         raise ModelError(f"{label}: expected the loss of each example, shape (batch,), {problem}")
     for count in (1, len(labels) // 2):
-        alone = measure(labels[:count], outputs[:count])[0].numpy()
+        alone = traced(tf.constant(labels[:count]), outputs[:count])[0].numpy()
         if alone.shape != (count,):
             problem = f"got shape {alone.shape} of {count} examples; let it keep the axis of the batch (as by axis=1)"
             raise ModelError(f"{label}: expected the loss of each example, shape (batch,), {problem}")
