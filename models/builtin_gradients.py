@@ -3,9 +3,10 @@
 TensorFlow writes most gradients with ordinary operations: that of a matrix product is two matrix products. But those of
 convolution, pooling, activations and a few more are operations of their own, such as Conv2DBackpropFilter, which TFLite
 runs only with the select operators of TensorFlow. While a graph is traced inside `use_builtin_gradients`, the
-operations in `_GRADIENTS` get a gradient from here in place of TensorFlow's, and `tf.gradients` then follows it.
+operations in `_GRADIENTS` get a gradient from here in place of TensorFlow's, and `tf.gradients` then follows it. A few
+operations that TFLite lacks themselves are made of others there (`models.builtin_operations`).
 
-    with use_builtin_gradients(), use_plain_batch_normalization(model):
+    with use_builtin_gradients(model):
         logits = model(x, training=True)
     gradients = tf.gradients(loss, variables)
 
@@ -19,9 +20,13 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from models.builtin_operations import use_builtin_operations
+from models.shape_gradients import differentiate_resizing, differentiate_slice
+
 Gradient = Callable[[tf.Operation, tf.Tensor], tf.Tensor | tuple[tf.Tensor, ...]]
 
 _PREFIX = "Builtin"
+_IN_FUNCTION = "_jit_compiled_convolution_op"  # of Keras's convolution in groups
 _GRADIENTS: dict[str, str] = {}  # the operation, and the name under which its gradient is registered
 
 
@@ -38,10 +43,27 @@ def _gradient_of(operation: str) -> Callable[[Gradient], Gradient]:
 
 
 @contextlib.contextmanager
-def use_builtin_gradients() -> Iterator[None]:
-    """The operations that are traced inside get their gradients from this module; call it inside a `tf.function`."""
-    with tf.compat.v1.get_default_graph().gradient_override_map(_GRADIENTS):
-        yield
+def use_builtin_gradients(model: tf.keras.Model | None = None) -> Iterator[None]:
+    """The operations that are traced inside get their gradients from this module; call it inside a `tf.function`.
+
+    Args:
+      model: what is called inside; its convolutions in groups, which Keras puts into functions of their own, are found.
+    """
+    parts = () if model is None else (model, *model.submodules)
+    grouped = [part for part in parts if getattr(part, "groups", 1) > 1 and hasattr(part, _IN_FUNCTION)]
+    for layer in grouped:
+        setattr(layer, _IN_FUNCTION, layer.convolution_op)
+    try:
+        with tf.compat.v1.get_default_graph().gradient_override_map(_GRADIENTS), use_builtin_operations():
+            yield
+    finally:
+        for layer in grouped:
+            delattr(layer, _IN_FUNCTION)
+
+
+_gradient_of("StridedSlice")(differentiate_slice)
+for _resizing in ("ResizeBilinear", "ResizeNearestNeighbor"):
+    _gradient_of(_resizing)(differentiate_resizing)
 
 
 class Windows(NamedTuple):
@@ -116,50 +138,66 @@ def _differentiate_convolution(op: tf.Operation, gradient: tf.Tensor) -> tuple[t
     dilated by the strides. A dilation of w itself becomes its stride.
     """
     x, kernel = op.inputs
-    if kernel.shape[2] != x.shape[3]:
-        return _differentiate_as_tensorflow(op, gradient, "Conv2D")  # TFLite transposes no convolution in groups
-    rows, columns = _place_kernel(op)
+    groups = x.shape[3] // kernel.shape[2]  # TFLite transposes no convolution in groups
+    of_groups = [
+        _differentiate_group(op, *parts)
+        for parts in zip(
+            *(tf.split(values, groups, axis=3) if groups > 1 else [values] for values in (x, kernel, gradient)),
+            strict=True,
+        )
+    ]
+    of_x, of_kernel = zip(*of_groups, strict=True)
+    return (tf.concat(of_x, axis=3), tf.concat(of_kernel, axis=3)) if groups > 1 else of_groups[0]
+
+
+def _differentiate_group(op, x: tf.Tensor, kernel: tf.Tensor, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     strides, padding, dilations = (op.get_attr(name) for name in ("strides", "padding", "dilations"))
     of_x = tf.nn.conv2d_transpose(gradient, kernel, x.shape, strides, padding.decode(), dilations=dilations)
+    return of_x, _differentiate_kernel(op, x, kernel, gradient)
+
+
+def _differentiate_kernel(op: tf.Operation, x: tf.Tensor, kernel: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
+    rows, columns = _place_kernel(op, x, kernel)
     examples_last = tf.transpose(_pad(x, rows, columns), (3, 1, 2, 0))
     as_kernel = tf.transpose(gradient, (1, 2, 0, 3))
-    of_kernel = tf.nn.conv2d(examples_last, as_kernel, dilations[1:3], "VALID", dilations=strides[1:3])
-    return of_x, tf.transpose(of_kernel, (1, 2, 0, 3))
+    strides, dilations = op.get_attr("strides")[1:3], op.get_attr("dilations")[1:3]
+    of_kernel = tf.nn.conv2d(examples_last, as_kernel, dilations, "VALID", dilations=strides)
+    return tf.transpose(of_kernel, (1, 2, 0, 3))
+
+
+@_gradient_of("Conv2DBackpropInput")
+def _differentiate_transposed_convolution(op: tf.Operation, gradient: tf.Tensor) -> tuple[None, tf.Tensor, tf.Tensor]:
+    """y is the gradient that x would have as a convolution's output: x and y change places in what is said above."""
+    _, kernel, x = op.inputs
+    strides, padding, dilations = (op.get_attr(name) for name in ("strides", "padding", "dilations"))
+    of_x = tf.nn.conv2d(gradient, kernel, strides, padding.decode(), dilations=dilations)
+    return None, _differentiate_kernel(op, gradient, kernel, x), of_x
 
 
 @_gradient_of("DepthwiseConv2dNative")
 def _differentiate_depthwise_convolution(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The same channel by channel, one place of the kernel at a time: products with the gradient and their sums."""
     x, kernel = op.inputs
-    if kernel.shape[3] != 1:
-        return _differentiate_as_tensorflow(op, gradient, "DepthwiseConv2dNative")  # would need arrays of five axes
-    rows, columns = _place_kernel(op)
+    rows, columns = _place_kernel(op, x, kernel)
     _, down, across, _ = op.get_attr("dilations")
+    multiplier = kernel.shape[3]
+    parts = [gradient] if multiplier == 1 else [gradient[..., i::multiplier] for i in range(multiplier)]
     padded, of_places, of_kernel = _pad(x, rows, columns), [], []
     for row, column in np.ndindex(*kernel.shape[:2]):
         place = row * down, column * across
-        of_places.append(_put_place(gradient * kernel[row, column, :, 0], rows, columns, *place))
-        of_kernel.append(tf.reduce_sum(_take_place(padded, rows, columns, *place) * gradient, axis=(0, 1, 2)))
+        given = tf.add_n([part * kernel[row, column, :, i] for i, part in enumerate(parts)])
+        of_places.append(_put_place(given, rows, columns, *place))
+        taken = _take_place(padded, rows, columns, *place)
+        of_kernel.append(tf.stack([tf.reduce_sum(taken * part, axis=(0, 1, 2)) for part in parts], axis=1))
     return _unpad(tf.add_n(of_places), x.shape, rows, columns), tf.reshape(tf.stack(of_kernel), kernel.shape)
 
 
-def _place_kernel(op: tf.Operation) -> tuple[Windows, Windows]:
-    image, kernel, padding = op.inputs[0].shape[1:3], op.inputs[1].shape[:2], op.get_attr("padding")
+def _place_kernel(op: tf.Operation, x: tf.Tensor, kernel: tf.Tensor) -> tuple[Windows, Windows]:
+    image, sizes, padding = x.shape[1:3], kernel.shape[:2], op.get_attr("padding")
     options = zip(op.get_attr("strides")[1:3], op.get_attr("dilations")[1:3], strict=True)
     return tuple(
         place_windows(length, (size - 1) * dilation + 1, stride, padding)
-        for length, size, (stride, dilation) in zip(image, kernel, options, strict=True)
-    )
-
-
-def _differentiate_as_tensorflow(op: tf.Operation, gradient: tf.Tensor, name: str) -> tuple[tf.Tensor, tf.Tensor]:
-    """TensorFlow's own gradients, which need the select operators."""
-    x, kernel = op.inputs
-    options = {option: op.get_attr(option) for option in ("strides", "padding", "dilations")}
-    of_input, of_filter = (getattr(tf.raw_ops, f"{name}Backprop{which}") for which in ("Input", "Filter"))
-    return (
-        of_input(input_sizes=list(x.shape), filter=kernel, out_backprop=gradient, **options),
-        of_filter(input=x, filter_sizes=list(kernel.shape), out_backprop=gradient, **options),
+        for length, size, (stride, dilation) in zip(image, sizes, options, strict=True)
     )
 
 
@@ -251,44 +289,3 @@ def _differentiate_rsqrt(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
     """y = x^(-1/2): dy / dx = -x^(-3/2) / 2."""
     y = op.outputs[0]
     return -0.5 * gradient * y * y * y
-
-
-@contextlib.contextmanager
-def use_plain_batch_normalization(model: tf.keras.Model) -> Iterator[None]:
-    """Inside, the model's BatchNorm layers train with ordinary operations, since TFLite lacks the joined one.
-
-    This holds for layers of the model itself that normalize the last axis; others stay as they are.
-    """
-    layers = [layer for layer in model.layers if _is_plain_batch_normalization(layer)]
-    for layer in layers:
-        layer.call = _normalize_like(layer)
-    try:
-        yield
-    finally:
-        for layer in layers:
-            del layer.call
-
-
-def _is_plain_batch_normalization(layer: tf.keras.layers.Layer) -> bool:
-    is_one = type(layer) is tf.keras.layers.BatchNormalization
-    return is_one and list(layer.axis) == [len(layer.input_shape) - 1] and not layer.renorm
-
-
-def _normalize_like(layer: tf.keras.layers.BatchNormalization):
-    """What the layer computes: y = gamma (x - mean) / sqrt(variance + epsilon) + beta, and its moving statistics.
-
-    Keras's joined operation, which it takes for images, moves the variance towards the batch's times n / (n - 1).
-    """
-    infer = layer.call
-
-    def call(x: tf.Tensor, training=None) -> tf.Tensor:
-        if not training or not layer.trainable:
-            return infer(x, training=False)
-        mean, variance = tf.nn.moments(x, list(range(len(x.shape) - 1)))
-        number = int(np.prod(x.shape[:-1]))
-        correction = number / max(number - 1, 1) if layer.fused else 1.0
-        for moving, value in ((layer.moving_mean, mean), (layer.moving_variance, correction * variance)):
-            moving.assign(layer.momentum * moving + (1 - layer.momentum) * value)
-        return tf.nn.batch_normalization(x, mean, variance, layer.beta, layer.gamma, layer.epsilon)
-
-    return call

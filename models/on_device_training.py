@@ -1,19 +1,23 @@
 """A model that a phone trains further on its own data: functions to train and infer, and to take and give weights.
 
-Training is plain stochastic gradient descent, whose only state is the weights. Float models only: TFLite cannot train
-8-bit models. The functions are written so that TFLite needs none of TensorFlow's select operators, for the operations
-whose gradients `models.builtin_gradients` has. `models.tflite_export.convert_training_module` makes a file of it.
+A step is that of the run's clients (`models.local_step`), whose state lies beside the weights. Float models only:
+TFLite cannot train 8-bit models. The functions are written so that TFLite needs none of TensorFlow's select operators,
+for the operations whose gradients `models.builtin_gradients` has. `models.tflite_export.convert_training_module` makes
+a file of it.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from models.builtin_gradients import use_builtin_gradients, use_plain_batch_normalization
+from models.builtin_gradients import use_builtin_gradients
+from models.local_step import PLAIN, LocalStep, StepState
 from models.model_names import TRAINED_PARTS, ModelError
 from models.model_spec import ModelSpec
 from models.recurrent_layers import MAX_TRAINED_STEPS, use_loops, write_out_steps
 from models.task import Task
-from models.training_terms import add_own_losses, constrain
+from models.training_terms import add_own_losses
 
 SIGNATURES = ("train", "infer", "get_weights", "set_weights")
 FILE_SIGNATURES = ("save", "restore")
@@ -28,6 +32,7 @@ def build_training_module(
     batch_size: int,
     part: str = "full",
     examples: np.ndarray | None = None,
+    step: LocalStep = PLAIN,
 ) -> tf.Module:
     """A module whose functions share one model; it starts with these weights.
 
@@ -47,8 +52,12 @@ def build_training_module(
     `spec.build().weights`, and `module.weight_names` says {"weight_<i>": Keras's name}. `get_weights` has an input
     since Android's Interpreter calls no signature without one.
 
-    `save` and `restore` write and read a file in TensorFlow's checkpoint format; they need the select operators.
-    (Through Python's interpreter, a path is an array of bytes: `np.array(b"weights")`.)
+    `set_weights` begins a round: the optimizer starts afresh, the proximal term pulls to these weights from then on,
+    and integers among the model's weights, such as counters of steps, are again those that the module began with.
+    Until the first call the term pulls to the weights that the module starts with.
+
+    `save` and `restore` write and read a file in TensorFlow's checkpoint format, the optimizer's state with it; they
+    need the select operators. (Through Python's interpreter, a path is an array of bytes: `np.array(b"weights")`.)
 
     Args:
       spec: the specification that has these weights; of a quantization-aware one, the float model inside is taken.
@@ -57,10 +66,11 @@ def build_training_module(
       part: "full", or "head" to train the last dense layers only and freeze what is before them.
       examples: as stored, (n, *input_shape); recurrent layers are written out step by step where that does not change
         the answers for these. None leaves them as loops, whose gradients need the select operators.
+      step: how a step follows from a gradient.
 
     Raises:
-      ModelError: a batch size below 1, an unknown part, the head of a model that does not end in dense layers, a
-        stateful layer, a task other than classification, or tokens.
+      ModelError: a batch size below 1, an unknown part or optimizer, the head of a model that does not end in dense
+        layers, a stateful layer, a task other than classification, or tokens.
     """
     if batch_size < 1:
         raise ModelError(f"batch_size={batch_size}: expected at least 1")
@@ -80,12 +90,14 @@ def build_training_module(
         _freeze_body(model, spec.name)
     changing = _find_changing_weights(model)
     module = tf.Module()
-    module.weights = model.weights
+    state = StepState(step, model.trainable_variables)
+    module.weights, module.state = model.weights, list(state.variables.values())
     module.weight_names = {name: variable.name.removesuffix(":0") for name, variable in changing.items()}
-    module.train = _build_train(model, spec, batch_size)
+    module.train = _build_train(model, spec, batch_size, state)
     module.infer = _build_infer(model, spec)
-    module.get_weights, module.set_weights = _build_get_and_set_weights(changing)
-    module.save, module.restore = _build_save_and_restore(changing)
+    counters = [variable for variable in model.weights if variable.dtype.is_integer]
+    module.get_weights, module.set_weights = _build_get_and_set_weights(changing, counters, state)
+    module.save, module.restore = _build_save_and_restore({**changing, **state.variables})
     return module
 
 
@@ -115,7 +127,7 @@ def _find_changing_weights(model: tf.keras.Model) -> dict[str, tf.Variable]:
     }
 
 
-def _build_train(model: tf.keras.Model, spec: ModelSpec, batch_size: int):
+def _build_train(model: tf.keras.Model, spec: ModelSpec, batch_size: int, state: StepState):
     @tf.function(
         input_signature=[
             tf.TensorSpec((batch_size, *spec.model_input_shape), tf.float32),
@@ -125,16 +137,13 @@ def _build_train(model: tf.keras.Model, spec: ModelSpec, batch_size: int):
         autograph=False,
     )
     def train(x, y, learning_rate):
-        with use_builtin_gradients(), use_plain_batch_normalization(model):
+        with use_builtin_gradients(model):
             logits = model(spec.standardize(x), training=True)
             loss = _compute_loss(y, logits, spec.task)
             total = add_own_losses(loss, model)
         variables = model.trainable_variables
         gradients = tf.gradients(total, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        # All are computed before the first is assigned.
-        stepped = [variable - learning_rate * gradient for variable, gradient in zip(variables, gradients, strict=True)]
-        for variable, value in zip(variables, constrain(variables, stepped), strict=True):
-            variable.assign(value)
+        state.take(gradients, learning_rate)
         return {"loss": loss}
 
     return train
@@ -164,34 +173,38 @@ def _build_infer(model: tf.keras.Model, spec: ModelSpec):
     return infer
 
 
-def _build_get_and_set_weights(changing: dict[str, tf.Variable]):
+def _build_get_and_set_weights(changing: dict[str, tf.Variable], counters: Sequence[tf.Variable], state: StepState):
     @tf.function(input_signature=[tf.TensorSpec((), tf.int32)], autograph=False)
     def get_weights(unused):
         return {name: variable.read_value() for name, variable in changing.items()}
 
+    first_counts = [counter.numpy() for counter in counters]
     specs = [tf.TensorSpec(variable.shape, tf.float32, name) for name, variable in changing.items()]
 
     @tf.function(input_signature=specs, autograph=False)
     def set_weights(*values):
         for variable, value in zip(changing.values(), values, strict=True):
             variable.assign(value)
+        state.begin_round({id(variable): value for variable, value in zip(changing.values(), values, strict=True)})
+        for counter, value in zip(counters, first_counts, strict=True):
+            counter.assign(value)
         return {"num_weights": tf.constant(len(values))}
 
     return get_weights, set_weights
 
 
-def _build_save_and_restore(changing: dict[str, tf.Variable]):
+def _build_save_and_restore(kept: dict[str, tf.Variable]):
     path_signature = [tf.TensorSpec((), tf.string)]
 
     @tf.function(input_signature=path_signature, autograph=False)
     def save(path):
-        values = [variable.read_value() for variable in changing.values()]
-        tf.raw_ops.Save(filename=path, tensor_names=list(changing), data=values)
+        values = [variable.read_value() for variable in kept.values()]
+        tf.raw_ops.Save(filename=path, tensor_names=list(kept), data=values)
         return {"path": path}
 
     @tf.function(input_signature=path_signature, autograph=False)
     def restore(path):
-        for name, variable in changing.items():
+        for name, variable in kept.items():
             value = tf.raw_ops.Restore(file_pattern=path, tensor_name=name, dt=variable.dtype)
             variable.assign(tf.ensure_shape(value, variable.shape))
         return {"path": path}

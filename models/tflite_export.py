@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from models.local_step import PLAIN, LocalStep
 from models.model_names import EXPORT_FORMATS, EXPORT_IO, ModelError
 from models.model_spec import ModelSpec
 from models.on_device_training import FILE_SIGNATURES, SIGNATURES, build_training_module
@@ -184,6 +185,7 @@ def convert_training_module(
     part: str = "full",
     examples: np.ndarray | None = None,
     converter: Converter = HERE,
+    step: LocalStep = PLAIN,
 ) -> TrainingFile:
     """A TFLite file with the signatures train, infer, get_weights and set_weights of `models.on_device_training`.
 
@@ -198,15 +200,16 @@ def convert_training_module(
       examples: as stored, (n, *input_shape); recurrent layers are written out step by step where that does not change
         the answers for these, and need no select operators then. None leaves them as loops.
       converter: does the conversion.
+      step: what a step of `train` does with a gradient.
 
     Raises:
-      ModelError: a batch size below 1, the head of a model that does not end in dense layers, weights that are not
-        finite, a model with a stateful layer, or one that the converter cannot convert.
+      ModelError: a batch size below 1, an unknown optimizer, the head of a model that does not end in dense layers,
+        weights that are not finite, a model with a stateful layer, or one that the converter cannot convert.
       OSError: the files of the conversion cannot be written.
     """
 
     label = f"on-device training of {spec.name}"
-    module = build_training_module(spec, weights, batch_size, part, examples)
+    module = build_training_module(spec, weights, batch_size, part, examples, step)
     try:
         content = _convert(module, SIGNATURES, TRAINING, label, converter)
     except ModelError:

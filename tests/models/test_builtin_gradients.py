@@ -1,16 +1,19 @@
 """Each gradient against numbers worked out by hand and against TensorFlow's own, and that TensorFlow's is not used."""
 
+import math
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from models.builtin_gradients import place_windows, use_builtin_gradients, use_plain_batch_normalization
+from models.builtin_gradients import place_windows, use_builtin_gradients
 
 LAYERS = tf.keras.layers
 # TensorFlow's operations for gradients that TFLite lacks.
 LACKING = {
     *("Conv2DBackpropFilter", "MaxPoolGrad", "AvgPoolGrad", "BiasAddGrad", "FusedBatchNormV3", "FusedBatchNormGradV3"),
     *("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"),
+    *("ResizeBilinearGrad", "ResizeNearestNeighborGrad", "StridedSliceGrad", "Erf"),
     *("ReluGrad", "Relu6Grad", "LeakyReluGrad", "EluGrad", "TanhGrad", "SigmoidGrad", "RsqrtGrad"),
 }
 
@@ -223,7 +226,7 @@ def test_batch_normalization_trains_as_in_keras(shape, options):
 
     @tf.function(autograph=False)
     def compute(x):
-        with use_builtin_gradients(), use_plain_batch_normalization(model):
+        with use_builtin_gradients(model):
             y = model(x, training=True)
         return [y, *tf.gradients(y, [x, *model.trainable_variables], of_output)]
 
@@ -248,15 +251,132 @@ def test_a_frozen_normalization_keeps_its_statistics():
     model.layers[0].trainable = False
     before = model.get_weights()
     x = draw(8, 4, 4, 2) + 1
-    with use_plain_batch_normalization(model):
+    with use_builtin_gradients(model):
         y = model(x, training=True)
     np.testing.assert_allclose(y, model(x, training=False), rtol=1e-6)
     for mine, other in zip(model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(mine, other)
 
 
-def test_outside_of_the_context_the_model_is_as_before():
-    model = tf.keras.Sequential([tf.keras.Input((4, 4, 2)), LAYERS.BatchNormalization()])
-    with use_plain_batch_normalization(model):
-        assert "call" in vars(model.layers[0])
-    assert "call" not in vars(model.layers[0])
+def test_outside_of_the_context_all_is_as_before():
+    model = tf.keras.Sequential([tf.keras.Input((4, 4, 2)), LAYERS.Conv2D(4, 3, groups=2)])
+    [layer], before = model.layers, set(vars(model.layers[0]))
+
+    @tf.function
+    def compute(x):
+        with use_builtin_gradients(model):
+            assert set(vars(layer)) > before
+        return tf.math.erf(x)
+
+    operations = compute.get_concrete_function(tf.TensorSpec((2,))).graph.get_operations()
+    assert "Erf" in {op.type for op in operations}
+    assert set(vars(layer)) == before
+
+
+@pytest.mark.parametrize("options", [{"groups": 3}, {"groups": 3, "strides": 2, "padding": "same"}])
+def test_a_convolution_in_groups(options):
+    """Keras puts it into a function of its own, which the gradients must reach."""
+    layer = LAYERS.Conv2D(6, 3, **options)
+    layer.build((4, 7, 8, 6))
+    check_layer(layer, draw(4, 7, 8, 6))
+
+
+@pytest.mark.parametrize("padding", ["same", "valid"])
+@pytest.mark.parametrize("strides", [1, 2, 3])
+def test_a_transposed_convolution(padding, strides):
+    layer = LAYERS.Conv2DTranspose(5, (3, 2), strides=strides, padding=padding)
+    layer.build((2, 4, 5, 3))
+    check_layer(layer, draw(2, 4, 5, 3))
+
+
+def test_a_transposed_convolution_by_hand():
+    """y = (10 x0, 20 x0 + 10 x1, 20 x1), with dy = (1, 2, 3): dx = (10 + 40, 20 + 60)."""
+    x, kernel = as_images([[4, 5]]), np.array([10, 20], np.float32).reshape(1, 2, 1, 1)
+
+    def transpose(x, w):
+        return tf.nn.conv2d_transpose(x, w, (1, 1, 3, 1), 1, "VALID")
+
+    of_x, of_kernel = differentiate(transpose, (x, kernel), as_images([[1, 2, 3]]))
+    assert of_x.ravel().tolist() == [50, 80]
+    assert of_kernel.ravel().tolist() == [4 + 10, 8 + 15]
+
+
+def check_layer(layer, x):
+    """The gradients of x and of the layer's weights against TensorFlow's, and that TensorFlow's are not used."""
+    of_output = draw(*layer(x).shape)[::-1]
+
+    @tf.function(autograph=False)
+    def compute(x):
+        with use_builtin_gradients(layer):
+            y = layer(x)
+        return tf.gradients(y, [x, *layer.trainable_weights], of_output)
+
+    operations = {op.type for op in compute.get_concrete_function(tf.TensorSpec(x.shape)).graph.get_operations()}
+    assert not operations & (LACKING | {"PartitionedCall", "StatefulPartitionedCall"})
+    tensor = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(tensor)
+        y = layer(tensor)
+    theirs = tape.gradient(y, [tensor, *layer.trainable_weights], of_output)
+    for mine, other in zip(compute(x), theirs, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_depthwise_convolution_that_multiplies_channels(stride):
+    check(
+        lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, stride, stride, 1], "SAME"), (draw(2, 7, 8, 3), draw(3, 3, 3, 2))
+    )
+
+
+@pytest.mark.parametrize("method", ["nearest", "bilinear"])
+@pytest.mark.parametrize("size", [(8, 10), (3, 4), (5, 5)])
+def test_resizing(method, size):
+    check(lambda x: tf.image.resize(x, size, method), (draw(2, 4, 5, 3),))
+
+
+def test_upsampling_by_hand():
+    """Each of two pixels is shown twice, so it gets the sum of two gradients."""
+    [of_x] = differentiate(LAYERS.UpSampling2D((1, 2)), (as_images([[7, 8]]),), as_images([[1, 2, 3, 4]]))
+    assert of_x.ravel().tolist() == [3, 7]
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda x: x[:, -1],
+        lambda x: x[1:, ..., 2:5:2],
+        lambda x: x[..., ::-1],
+        lambda x: x[:, 3:0:-2, tf.newaxis, 1],
+        lambda x: x[:, ::3, :-1],
+        lambda x: x[0, :, -4:-1],
+        lambda x: x[:, 2:2],
+    ],
+)
+def test_slices(take):
+    """They take every place once, so a gradient of 1, 2, 3 ... comes back at just the places of these."""
+    x = draw(2, 5, 6)
+    check(take, (x,), atol=0)
+
+
+def test_gelu_is_the_exact_one():
+    """Erf has no operator in TFLite: both it and its gradient are as TensorFlow's, far from 0 too."""
+    x = np.concatenate([np.linspace(-6, 6, 481), [-1e3, -20, 20, 1e3, 1e-20, 0]]).astype(np.float32)
+    check(tf.nn.gelu, (x,), atol=1e-6)
+
+    @tf.function(autograph=False)
+    def compute(x):
+        with use_builtin_gradients():
+            return tf.math.erf(x), tf.nn.gelu(x)
+
+    erf, gelu = (y.numpy() for y in compute(x))
+    np.testing.assert_allclose(erf, [math.erf(each) for each in x], atol=5e-7)
+    np.testing.assert_allclose(gelu, tf.nn.gelu(x), rtol=1e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+@pytest.mark.parametrize(("shape", "axis"), [((4, 6), -1), ((2, 5, 6), -1), ((2, 3, 4, 5), [1, 2, 3])])
+def test_layer_normalization(shape, axis, offset):
+    layer = LAYERS.LayerNormalization(axis=axis)
+    layer.build(shape)
+    check_layer(layer, draw(*shape) + offset)

@@ -1,0 +1,89 @@
+"""Steps worked out by hand, on variables as they are."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.local_step import LocalStep, StepState
+from models.model_names import ModelError
+
+
+def take(state, gradients, rate=0.5):
+    state.take([tf.constant(gradient, tf.float32) for gradient in gradients], tf.constant(rate))
+
+
+def begin(state, variable, values):
+    """A round that begins with these values of the only variable, as `set_weights` has it."""
+    variable.assign(values)
+    state.begin_round({id(variable): tf.constant(values, tf.float32)})
+
+
+def test_momentum():
+    """v = 2, then 0.5 * 2 + 4 = 5; steps of half of that from 10. A round begins with v = 0, also after infinity."""
+    weight = tf.Variable([10.0])
+    state = StepState(LocalStep(momentum=0.5), [weight])
+    take(state, [[2]])
+    assert weight.numpy() == 9
+    take(state, [[4]])
+    assert weight.numpy() == 6.5
+    take(state, [[np.inf]])
+    begin(state, weight, [10.0])
+    take(state, [[2]])
+    assert weight.numpy() == 9
+
+
+def test_adam():
+    """The first step is the rate, whatever the gradient. Then a = 0.9 * 0.4 + 0.1 * -2 = 0.16 and
+    p = 0.999 * 0.016 + 0.001 * 4 = 0.019984, so 0.5 * sqrt(1 - 0.999^2) / (1 - 0.9^2) * a / sqrt(p) = 0.1331696.
+    """
+    weight = tf.Variable([1.0])
+    state = StepState(LocalStep("adam"), [weight])
+    take(state, [[4]])
+    np.testing.assert_allclose(weight, [0.5], rtol=1e-5)
+    take(state, [[-2]])
+    np.testing.assert_allclose(weight, [0.5 - 0.1331696], rtol=1e-4)
+    begin(state, weight, [1.0])
+    take(state, [[-2]])
+    np.testing.assert_allclose(weight, [1.5], rtol=1e-5)
+
+
+def test_the_pull_goes_to_where_the_round_began():
+    """Without a gradient a weight moves by rate * pull = 1/4 of the way back: from 8 + 4 to 11, then to 10.25."""
+    weight = tf.Variable([8.0])
+    state = StepState(LocalStep(proximal_weight=0.5), [weight])
+    weight.assign([12.0])
+    take(state, [[0]])
+    assert weight.numpy() == 11
+    take(state, [[0]])
+    assert weight.numpy() == 10.25
+    begin(state, weight, [4.0])
+    weight.assign([8.0])
+    take(state, [[0]])
+    assert weight.numpy() == 7
+
+
+def test_kernels_decay_and_constraints_hold():
+    """A kernel of 2 loses 0.5 * 0.5 * 2, a bias nothing; what would be below 0 is brought back."""
+    kernel, bias = tf.Variable([[2.0]]), tf.Variable([2.0])
+    kept = tf.Variable([[2.0]], constraint=tf.keras.constraints.NonNeg())
+    state = StepState(LocalStep(weight_decay=0.5), [kernel, bias, kept])
+    take(state, [[[0]], [0], [[9]]])
+    assert (float(kernel), float(bias), float(kept)) == (1.5, 2, 0)
+
+
+def test_there_is_no_more_state_than_the_step_needs():
+    trained = [tf.Variable([1.0]), tf.Variable([2.0])]
+    names = [
+        sorted(StepState(LocalStep(*rule), trained).variables)
+        for rule in (("sgd",), ("sgd", 0.0, 0.1), ("sgd", 0.9), ("adam", 0.0, 0.0, 0.1))
+    ]
+    averages = ["accumulator_0", "accumulator_1"]
+    adam = [*averages, "anchor_0", "anchor_1", "preconditioner_0", "preconditioner_1", "step_0"]
+    assert names == [[], [], [*averages, "step_0"], adam]
+
+
+def test_unknown_steps():
+    with pytest.raises(ModelError, match=r"^local optimizer yogi: expected one of sgd, adam$"):
+        StepState(LocalStep("yogi"), [])
+    with pytest.raises(ModelError, match=r"^momentum=0.9: expected 0 with adam, which has no such setting$"):
+        StepState(LocalStep("adam", 0.9), [])
