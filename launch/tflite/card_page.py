@@ -20,6 +20,7 @@ from launch.tflite.features import describe_in_words
 Card = Mapping[str, Any]
 FileFacts = Mapping[str, Any]
 FEATURES = "features"
+LOCAL_TRAINING = "local_training"  # of a training file's JSON and of its card
 VOCABULARY = "vocabulary"  # of a model of tokens: the text of each by its number
 MOST_TOKENS = 100  # of which are named
 MOST_CLASSES = 12  # in a table; of more classes the worst are named
@@ -131,6 +132,8 @@ def _list_file_rows(
     name = task.metric.name
     if name not in file:
         yield task.heading, UNMEASURED
+        if LOCAL_TRAINING in file:  # cards of older exports have none
+            yield "A step of training", f"{describe_local_training(file[LOCAL_TRAINING])}."
     else:
         if not is_alone:
             yield task.heading, _format(file[name]["global"], task)
@@ -149,6 +152,20 @@ def _list_file_rows(
         times = f"median {latency['median']:.3f} ms, {spread} on {latency['threads']} thread"
         yield "Latency", f"{times} of the machine that made it, not of a phone"
     yield "Size", f"{file['model_bytes']:,} bytes, and this card with its metadata"
+
+
+def describe_local_training(facts: Mapping[str, Any]) -> str:
+    """What is said of a step where a person reads it, from the fields of a `PhoneTraining`."""
+    constants = [f"{name} {facts[name]:g}" for name in ("beta_1", "beta_2", "epsilon") if name in facts]
+    parts = [facts["optimizer"] + (f" ({', '.join(constants)})" if constants else "")]
+    parts += [f"momentum {facts['momentum']:g}"] if facts["momentum"] else []
+    parts += [f"weight decay {facts['weight_decay']:g} of kernels"] if facts["weight_decay"] else []
+    if facts["proximal_weight"]:
+        parts.append(f"pull {facts['proximal_weight']:g} to the weights that were set")
+    if facts["learning_rate"] is not None:
+        parts.append(f"learning rate in the run {facts['learning_rate']:.6g}")
+    left_out = f"; not in the file: {'; '.join(facts['not_in_file'])}" if facts["not_in_file"] else ""
+    return ", ".join(parts) + left_out
 
 
 def _compare_outputs(quantization: Mapping[str, Any]) -> str:
@@ -202,7 +219,7 @@ def _percent(share: float | None) -> str:
 
 def format_card_page(card: Card) -> str:
     """The card as Markdown: the questions first, then a table of the files, then what differs between them."""
-    measured, task = list_measured(card), read_task(card)
+    measured, task, files = list_measured(card), read_task(card), card["files"]
     parts = [
         f"# Model card: {escape_markdown(card['title'])}",
         format_markdown_table(
@@ -217,11 +234,14 @@ def format_card_page(card: Card) -> str:
             metric=task.title,
             unit="points" if task.metric.unit == PERCENT else "more or less",
         ),
-        tabulate_texts(_tabulate_files(card["files"], task)),
+        tabulate_texts(_tabulate_files(files, task)),
     ]
     warnings = {file["file"]: file["quantization"]["warning"] for file in measured}
     if any(warnings.values()):
         parts += ["## Warnings", _format_grouped({file: f"{text}." for file, text in warnings.items() if text})]
+    steps = {file["file"]: describe_local_training(file[LOCAL_TRAINING]) for file in files if LOCAL_TRAINING in file}
+    if steps:
+        parts += ["## A step of training", _format_grouped({file: f"{text}." for file, text in steps.items()})]
     if measured:
         worst = {file["file"]: _name_worst_clients(file, task) for file in measured}
         parts += ["## The worst clients", _format_grouped(worst)]

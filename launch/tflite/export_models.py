@@ -19,7 +19,7 @@ from launch.runs.task_columns import CLASSIFICATION, TASK
 from launch.runtimes.processor import count_cores
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
-from launch.tflite.card_page import FEATURES
+from launch.tflite.card_page import FEATURES, LOCAL_TRAINING, describe_local_training
 from launch.tflite.embedded_card import MODEL_SHA256, embed_card
 from launch.tflite.export_job import NO_TRAINING, ExportJob, LoadedModel
 from launch.tflite.export_measurement import (
@@ -53,8 +53,10 @@ from launch.tflite.file_notes import describe_model, describe_training_model, fo
 from launch.tflite.file_outputs import compute_agreement, compute_alike, compute_lost, compute_metric, predict
 from launch.tflite.layer_report import LayerError
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
+from launch.tflite.phone_training import find_phone_training
 from launch.tflite.standard_metadata import add_metadata
 from launch.tflite.web_page import write_web_page
+from models.local_step import ADAM, BETA_1, BETA_2, EPSILON
 from models.model_names import UNQUANTIZED, ModelError
 from models.model_spec import ModelSpec
 from models.task import Task
@@ -288,23 +290,28 @@ def _describe_latency(measured: Measurement) -> dict[str, float]:
 
 def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel, reference: np.ndarray) -> TrainingRow:
     batch_size, part = job.run.config.batch_size, job.request.on_device_training
-    file = convert_training_file(job, model, reference)
+    training = find_phone_training(job.run, export)
+    file = convert_training_file(job, model, training, reference)
     name = f"{encode_name(export.name)}.training.tflite"
+    constants = {"beta_1": BETA_1, "beta_2": BETA_2, "epsilon": EPSILON} if training.optimizer == ADAM else {}
+    step = {LOCAL_TRAINING: {**training._asdict(), **constants}}
     own = {
         "format": "training",
         "trained": part,
         "batch_size": batch_size,
+        **step,
         "weights": file.weight_names,
         "select_operators": file.select_operators,
         "signatures": describe_signatures(file.content),
     }
     content = add_metadata(file.content, describe_training_model(*_introduce(job, export)))
-    size_bytes = _write_file(job, export, name, content, len(file.content), own)
-    say(f"{name}  {size_bytes:,} bytes")
+    size_bytes = _write_file(job, export, name, content, len(file.content), own, step)
+    described = describe_local_training(step[LOCAL_TRAINING])
+    say(f"{name}  {size_bytes:,} bytes, trains by {described}")
     lacking = ", ".join(file.select_operators)
     if lacking:
         say(f"{name}  needs the select operators of TensorFlow, for {lacking}")
-    return TrainingRow(name, part, size_bytes, lacking, _describe_operators(file.content))
+    return TrainingRow(name, part, size_bytes, lacking, _describe_operators(file.content), described)
 
 
 def _write_file(
@@ -325,7 +332,7 @@ def _write_file(
       model: with its metadata.
       model_bytes: its size without these.
       own: what the JSON says of this file alone, among it its format.
-      facts: what was measured, for the card.
+      facts: what was measured, or how it trains, for the card.
     """
     identity = {"file": name, "model": export.name, "source_model": export.source, "format": own["format"]}
     digests = {"model_bytes": model_bytes, MODEL_SHA256: hashlib.sha256(model).hexdigest()}

@@ -132,6 +132,7 @@ class TrainingRow(NamedTuple):
       size_bytes: its size, with the model card in it.
       select_operators: the operators of TensorFlow that it needs, such as "Restore, Save"; "" if TFLite's are enough.
       operators: of all its signatures, such as "CONV_2D 2, RESHAPE 1".
+      step: the optimizer, and what of the clients' training is not in the file, in words.
     """
 
     file: str
@@ -139,6 +140,7 @@ class TrainingRow(NamedTuple):
     size_bytes: int
     select_operators: str
     operators: str
+    step: str
 
 
 class FailedFile(NamedTuple):
@@ -328,10 +330,12 @@ def _describe_training_files(rows: Sequence[TrainingRow]) -> list[str]:
     note = (
         "These hold the float model with the signatures train, infer, get_weights and set_weights; they are not "
         "measured here. head: the last dense layers are trained; full: all layers. Where operators of TensorFlow are "
-        "named, the file needs a runtime that has them, the select operators."
+        "named, the file needs a runtime that has them, the select operators. step: what train does, built into the "
+        "file; set_weights begins a round, as a client did."
     )
-    headings = ("file", "trained", "operators", "operators of TensorFlow", "bytes")
+    headings = ("file", "trained", "step", "operators", "operators of TensorFlow", "bytes")
     cells = [
-        (row.file, row.trained, row.operators, row.select_operators or "none", f"{row.size_bytes:,}") for row in rows
+        (row.file, row.trained, row.step, row.operators, row.select_operators or "none", f"{row.size_bytes:,}")
+        for row in rows
     ]
-    return [note, tabulate_texts([headings, *cells], 4)]
+    return [note, tabulate_texts([headings, *cells], 5)]

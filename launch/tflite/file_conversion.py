@@ -10,7 +10,9 @@ from launch.tflite.export_measurement import preprocess
 from launch.tflite.export_plan import INTEGER_FORMATS, ModelExport
 from launch.tflite.file_check import NUM_CHECKED, check_answers
 from launch.tflite.layer_report import LayerError, read_layers
+from launch.tflite.phone_training import PhoneTraining
 from launch.tflite.representatives import choose_evenly, find_representative_clients, read_representative_examples
+from models.local_step import LocalStep
 from models.model_cost import count_multiply_accumulates, count_parameters
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
@@ -108,12 +110,15 @@ def measure_layers(job: ExportJob, export: ModelExport, model: LoadedModel) -> l
     return read_layers(debug_quantization(model.spec, model.weights, examples, compared, _find_converter(job)))
 
 
-def convert_training_file(job: ExportJob, model: LoadedModel, reference: np.ndarray) -> TrainingFile:
+def convert_training_file(
+    job: ExportJob, model: LoadedModel, training: PhoneTraining, reference: np.ndarray
+) -> TrainingFile:
     """The file of a model that trains on the phone.
 
     Args:
       job: the export, which says what of the model is trained.
       model: the model.
+      training: how the run's clients trained it.
       reference: outputs of its float model on the test set, float32 (examples, *output_shape).
 
     Raises:
@@ -122,7 +127,9 @@ def convert_training_file(job: ExportJob, model: LoadedModel, reference: np.ndar
     """
     examples = choose_evenly(job.data.test_x, NUM_CHECKED)
     batch_size, part = job.run.config.batch_size, job.request.on_device_training
-    file = convert_training_module(model.spec, model.weights, batch_size, part, examples, _find_converter(job))
+    step = LocalStep(training.optimizer, training.momentum, training.weight_decay, training.proximal_weight)
+    converter = _find_converter(job)
+    file = convert_training_module(model.spec, model.weights, batch_size, part, examples, converter, step)
     _check_file(job, model.spec, file.content, reference, "training", f"on-device training of {model.spec.name}")
     return file
 

@@ -40,7 +40,7 @@ SIZES = [
     SizeRow("teacher_0", "float32", 50000, 70400, 200000, 0.9, 1.0),
     SizeRow("global", "int8", 25000, 35200, 50000, 0.8, 0.5, 4.0),
 ]
-TRAINING = TrainingRow("global.training.tflite", "head", 99999, "", "MUL 3")
+TRAINING = TrainingRow("global.training.tflite", "head", 99999, "", "MUL 3", "adam")
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_report_says_what_was_measured(report):
     assert "It varies from run to run" in text
     assert "2.00 times the student's parameters and 2.00 times its multiply-accumulates" in text
     assert "| global | int8 | 25,000 | 35,200 | 50,000 | 4.00 | 0.8000 | 0.500 |" in text
-    assert "| global.training.tflite | head | MUL 3 | none | 99,999 |" in text
+    assert "| global.training.tflite | head | adam | MUL 3 | none | 99,999 |" in text
 
 
 def test_ranges_of_several_clients_and_warnings_are_said(report):
