@@ -14,7 +14,7 @@ All shapes must be known, the batch size too.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -84,14 +84,30 @@ class Windows(NamedTuple):
     number: int
 
 
-def place_windows(length: int, size: int, stride: int, padding: bytes) -> Windows:
-    """The windows on an axis of `length`, for the padding b"SAME" or b"VALID" as TensorFlow defines them."""
-    if padding == b"VALID":
-        number, before = (length - size) // stride + 1, 0
-    else:
+def place_windows(length: int, size: int, stride: int, padding: bytes, given: Sequence[int] = (0, 0)) -> Windows:
+    """The windows on an axis of `length`, for a padding as TensorFlow defines it.
+
+    Args:
+      length: of the axis.
+      size: of a window.
+      stride: from one window to the next.
+      padding: b"SAME", b"VALID" or b"EXPLICIT".
+      given: the padding before and after the image, of b"EXPLICIT".
+    """
+    if padding == b"SAME":
         number = -(-length // stride)
         before = max((number - 1) * stride + size - length, 0) // 2
+    else:
+        before = given[0]
+        number = (length + sum(given) - size) // stride + 1
     return Windows(size, stride, before, (number - 1) * stride + size - length - before, number)
+
+
+def _read_paddings(op: tf.Operation) -> tuple[bytes, Sequence[int], Sequence[int]]:
+    """(the padding, what is given of rows, and of columns)."""
+    padding = op.get_attr("padding")
+    given = op.get_attr("explicit_paddings") if padding == b"EXPLICIT" else [0] * 8
+    return padding, given[2:4], given[4:6]
 
 
 def _pad(x: tf.Tensor, rows: Windows, columns: Windows, value: float = 0.0) -> tf.Tensor:
@@ -152,7 +168,13 @@ def _differentiate_convolution(op: tf.Operation, gradient: tf.Tensor) -> tuple[t
 
 def _differentiate_group(op, x: tf.Tensor, kernel: tf.Tensor, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     strides, padding, dilations = (op.get_attr(name) for name in ("strides", "padding", "dilations"))
-    of_x = tf.nn.conv2d_transpose(gradient, kernel, x.shape, strides, padding.decode(), dilations=dilations)
+    if padding == b"EXPLICIT":
+        windows = _place_kernel(op, x, kernel)
+        shape = _pad(x, *windows).shape
+        of_padded = tf.nn.conv2d_transpose(gradient, kernel, shape, strides, "VALID", dilations=dilations)
+        of_x = _unpad(of_padded, x.shape, *windows)
+    else:
+        of_x = tf.nn.conv2d_transpose(gradient, kernel, x.shape, strides, padding.decode(), dilations=dilations)
     return of_x, _differentiate_kernel(op, x, kernel, gradient)
 
 
@@ -170,8 +192,10 @@ def _differentiate_transposed_convolution(op: tf.Operation, gradient: tf.Tensor)
     """y is the gradient that x would have as a convolution's output: x and y change places in what is said above."""
     _, kernel, x = op.inputs
     strides, padding, dilations = (op.get_attr(name) for name in ("strides", "padding", "dilations"))
-    of_x = tf.nn.conv2d(gradient, kernel, strides, padding.decode(), dilations=dilations)
-    return None, _differentiate_kernel(op, gradient, kernel, x), of_x
+    of_kernel = _differentiate_kernel(op, gradient, kernel, x)
+    if padding == b"EXPLICIT":
+        gradient, padding = _pad(gradient, *_place_kernel(op, gradient, kernel)), b"VALID"
+    return None, of_kernel, tf.nn.conv2d(gradient, kernel, strides, padding.decode(), dilations=dilations)
 
 
 @_gradient_of("DepthwiseConv2dNative")
@@ -193,19 +217,19 @@ def _differentiate_depthwise_convolution(op: tf.Operation, gradient: tf.Tensor) 
 
 
 def _place_kernel(op: tf.Operation, x: tf.Tensor, kernel: tf.Tensor) -> tuple[Windows, Windows]:
-    image, sizes, padding = x.shape[1:3], kernel.shape[:2], op.get_attr("padding")
-    options = zip(op.get_attr("strides")[1:3], op.get_attr("dilations")[1:3], strict=True)
+    padding, *given = _read_paddings(op)
+    options = zip(op.get_attr("strides")[1:3], op.get_attr("dilations")[1:3], given, strict=True)
     return tuple(
-        place_windows(length, (size - 1) * dilation + 1, stride, padding)
-        for length, size, (stride, dilation) in zip(image, sizes, options, strict=True)
+        place_windows(length, (size - 1) * dilation + 1, stride, padding, around)
+        for length, size, (stride, dilation, around) in zip(x.shape[1:3], kernel.shape[:2], options, strict=True)
     )
 
 
 def _place_pooling(op: tf.Operation) -> tuple[Windows, Windows]:
     height, width = op.inputs[0].shape[1:3]
     _, rows, columns, _ = zip(op.get_attr("ksize"), op.get_attr("strides"), strict=True)
-    padding = op.get_attr("padding")
-    return place_windows(height, *rows, padding), place_windows(width, *columns, padding)
+    padding, above, beside = _read_paddings(op)
+    return place_windows(height, *rows, padding, above), place_windows(width, *columns, padding, beside)
 
 
 @_gradient_of("MaxPool")
@@ -241,7 +265,7 @@ def _count_places(length: int, windows: Windows) -> np.ndarray:
 
 def _keep(condition: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     """x where the condition holds, 0 elsewhere: a product, as `tf.where` would put an array of zeros into the file."""
-    return x * tf.cast(condition, tf.float32)
+    return x * tf.cast(condition, x.dtype)
 
 
 @_gradient_of("BiasAdd")

@@ -81,7 +81,8 @@ class StepState:
     def take(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor) -> None:
         """Takes a step; gradients are of the loss with the model's own losses, one for each trained variable."""
         values = [variable.read_value() for variable in self._trained]
-        steps, kept = self._compute_steps(self._add_terms(gradients, values), learning_rate)
+        dense = [tf.convert_to_tensor(gradient) for gradient in gradients]  # an embedding's are the rows looked up
+        steps, kept = self._compute_steps(self._add_terms(dense, values), learning_rate)
         stepped = constrain(self._trained, [value - step for value, step in zip(values, steps, strict=True)])
         # All are computed before the first is assigned.
         for variable, value in (*zip(self._trained, stepped, strict=True), *kept):

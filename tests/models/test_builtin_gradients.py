@@ -380,3 +380,23 @@ def test_layer_normalization(shape, axis, offset):
     layer = LAYERS.LayerNormalization(axis=axis)
     layer.build(shape)
     check_layer(layer, draw(*shape) + offset)
+
+
+AROUND = [[0, 0], [1, 1], [2, 0], [0, 0]]  # not where "SAME" would put it, though the outputs have the same shape
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: tf.nn.conv2d(x, w, 2, AROUND),
+        lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 2, 2, 1], AROUND),
+        lambda x, w: tf.nn.max_pool2d(x, 3, 2, AROUND) * tf.reduce_sum(w),
+    ],
+)
+def test_a_padding_of_ones_own(function):
+    check(function, (draw(2, 8, 8, 3), draw(3, 3, 3, 1)))
+
+
+def test_float64_within_a_layer():
+    """A layer of one's own may compute in float64 where float32 is too coarse."""
+    check(lambda x: tf.cast(tf.nn.relu(tf.cast(x, tf.float64)), tf.float32), (draw(4, 3),))
