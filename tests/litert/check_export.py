@@ -25,7 +25,7 @@ from ai_edge_litert.interpreter import Interpreter
 
 TOLERANCE = 0.005
 NUM_STEPS = 10
-LEARNING_RATE = 0.05
+LEARNING_RATE = 0.05  # where the run has none
 NEEDED = ("report.csv", "test_set.npz")
 
 
@@ -83,7 +83,8 @@ def find_training_faults(
     size = description["batch_size"]
     chosen = np.arange(size) % len(test_set["y"])  # a small test set is repeated
     x = preprocess(test_set["x"][chosen], {**description, "input": {"dtype": "float32"}})
-    batch = {"x": x, "y": test_set["y"][chosen].astype(np.int32), "learning_rate": np.float32(LEARNING_RATE)}
+    rate = description.get("local_training", {}).get("learning_rate") or LEARNING_RATE
+    batch = {"x": x, "y": test_set["y"][chosen].astype(np.int32), "learning_rate": np.float32(rate)}
     interpreter = Interpreter(model_content=content, num_threads=1)
     train, infer, get_weights, set_weights = (
         interpreter.get_signature_runner(name) for name in ("train", "infer", "get_weights", "set_weights")

@@ -1,11 +1,12 @@
 #!/bin/sh
 # Exports runs with `--web_page` and drives the pages in headless Chromium: what they answer must be what the report
-# says, training files must train, nothing may leave the pages, and their console must stay empty. Likewise the pages of
-# `launch.compare`: that of kept runs, whose intervals must be those of the reports, and that of the run. `make test-web`
-# calls it after `make web`; what it drives the browser with is installed into .web-test. The argument is a finished run;
-# without it five are trained, one for each kind of model: on digits, HAR, CIFAR-10, the building and a rhyme. Without
-# FL_DATA_DIR, HAR and CIFAR-10 are drawn at random. CHROMIUM=<path> names the browser, SHOTS=<folder> keeps screenshots,
-# TEXT=<text> is what the page of a text model completes.
+# says, training files must train as in TensorFlow's interpreter, nothing may leave the pages, and their console must
+# stay empty. Likewise the pages of `launch.compare`: that of kept runs, whose intervals must be those of the reports,
+# and that of the run. `make test-web` calls it after `make web`; what it drives the browser with is installed into
+# .web-test. The argument is a finished run; without it six are trained: one for each kind of model, on digits (Adam),
+# HAR, CIFAR-10, the building and a rhyme, and one with momentum. Without FL_DATA_DIR, HAR and CIFAR-10 are drawn at
+# random. CHROMIUM=<path> names the browser, SHOTS=<folder> keeps screenshots, TEXT=<text> is what the page of a text
+# model completes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -73,6 +74,9 @@ else
     train --algo=fedsikd --quantize=qat --rounds=3 --run_dir="$folder/digits"
     check_comparison compare_one --runs="$folder/digits"
     check_run "$folder/digits" --formats=$floats,int8,qat_int8 --on_device_training=full
+    train --algo=fedavg --model=perceptron --optimizer=sgd --learning_rate=0.05 --momentum=0.9 --weight_decay=0.001 \
+        --proximal_weight=0.1 --rounds=2 --run_dir="$folder/momentum"
+    check_run "$folder/momentum" --formats=float32 --on_device_training=full
     train --algo=fedavg --dataset=har --num_clients=5 --rounds=2 --steps=5 $drawn --run_dir="$folder/har"
     check_run "$folder/har" --formats=$floats,int8 --on_device_training=head
     train --algo=fedcd --dataset=cifar10 --partition=hierarchical --clients_per_archetype=1 --rounds=2 \

@@ -2,8 +2,9 @@
 
 The export folder has been written by `launch.export --web_page --save_test_set`, the answers by `drive_page.mjs`. For
 each visit, model and format, at least 99 % of the classes must be those that the report's machine had; each that is
-not is listed, with how far the logits of the two classes lie apart. Prints a table. Exit codes: 0 all is well, 1 a page
-differs or misbehaves, 2 the folder cannot be checked.
+not is listed, with how far the logits of the two classes lie apart. What training files did in the page, TensorFlow's
+interpreter does again with the same examples: the losses must agree. Prints a table. Exit codes: 0 all is well, 1 a
+page differs or misbehaves, 2 the folder cannot be checked.
 """
 
 import json
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 AGREEING = 0.99
+TRAINING_TOLERANCE = 1e-3  # of a loss, after ten steps on another processor
 
 
 def compare_file(
@@ -37,16 +39,47 @@ def compare_file(
         yield f"{name}: {len(others)} of {len(sample)} classes are not the report's"
 
 
-def check_visit(visit: Mapping[str, Any], test_set: Mapping[str, np.ndarray]) -> Iterator[str]:
+def check_training(
+    folder: pathlib.Path, training: Mapping[str, Any], sample: np.ndarray, test_set: Mapping[str, np.ndarray]
+) -> Iterator[str]:
+    """Prints a row for one training file in one visit; yields a line if its losses are not those of TensorFlow.
+
+    Those of a file with dropout, whose masks are drawn anew, are not compared.
+    """
+    import tensorflow as tf  # here, since only pages with training files need it
+
+    from models.tflite_operators import list_operators
+
+    name, losses = training["name"], training["losses"]
+    description = json.loads((folder / name).with_suffix(".json").read_text(encoding="utf-8"))
+    scale, offset = (np.float32(description["preprocessing"][key]) for key in ("scale", "offset"))
+    chosen = sample[training["chosen"]]
+    x = test_set["x"][chosen].astype(np.float32) * scale + offset
+    batch = {"x": x, "y": test_set["y"][chosen].astype(np.int32), "learning_rate": np.float32(training["rate"])}
+    content = (folder / name).read_bytes()
+    interpreter = tf.lite.Interpreter(model_content=content)
+    train, get_weights, set_weights = map(interpreter.get_signature_runner, ("train", "get_weights", "set_weights"))
+    steps = len(losses) // 2
+    expected = [float(train(**batch)["loss"]) for _ in range(steps)]
+    set_weights(**get_weights(unused=np.int32(0)))  # the next round
+    expected += [float(train(**batch)["loss"]) for _ in range(steps)]
+    furthest = float(np.max(np.abs(np.array(losses) - expected)))
+    optimizer = description["local_training"]["optimizer"]
+    print(f"  {name}: {optimizer}, loss {losses[0]:.4f} to {losses[-1]:.4f}, at most {furthest:.2g} from TensorFlow's")
+    is_drawn = any("RANDOM" in operator.upper() for operator in list_operators(content))
+    if not is_drawn and not np.allclose(losses, expected, rtol=TRAINING_TOLERANCE, atol=TRAINING_TOLERANCE):
+        yield f"{name}: losses {losses}, by TensorFlow's interpreter {expected}"
+
+
+def check_visit(folder: pathlib.Path, visit: Mapping[str, Any], test_set: Mapping[str, np.ndarray]) -> Iterator[str]:
     """A line for everything that is wrong with one visit."""
     yield from visit["problems"]
     print(f"{visit['name']} (build {visit['build'] or 'none'})")
     for stroke in visit["strokes"]:
         print(f"  {stroke['name']}: {stroke['before']} -> {stroke['after']}")
-    for training in visit["trainings"]:
-        losses = training["losses"]
-        print(f"  {training['name']}: loss {losses[0]:.4f} to {losses[-1]:.4f} in {len(losses)} steps")
     sample = np.array(visit["sample"]["indices"])
+    for training in visit["trainings"]:
+        yield from check_training(folder, training, sample, test_set)
     if test_set["y"][sample].tolist() != visit["sample"]["labels"]:
         yield "the labels of the examples are not those of the test set"
     if not visit["answers"]:
@@ -67,7 +100,9 @@ def main(arguments: list[str]) -> int:
         with np.load(folder / "test_set.npz") as arrays:
             test_set = dict(arrays)
         print(f"{folder / 'page.html'}: {answers['size']:,} bytes")
-        problems = [f"{visit['name']}: {line}" for visit in answers["visits"] for line in check_visit(visit, test_set)]
+        problems = [
+            f"{visit['name']}: {line}" for visit in answers["visits"] for line in check_visit(folder, visit, test_set)
+        ]
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         print(f"error: {folder}: cannot be checked: {type(error).__name__}: {error}", file=sys.stderr)
         return 2
