@@ -282,7 +282,7 @@ def test_a_convolution_in_groups(options):
 
 
 @pytest.mark.parametrize("padding", ["same", "valid"])
-@pytest.mark.parametrize("strides", [1, 2, 3])
+@pytest.mark.parametrize("strides", [1, 3])
 def test_a_transposed_convolution(padding, strides):
     layer = LAYERS.Conv2DTranspose(5, (3, 2), strides=strides, padding=padding)
     layer.build((2, 4, 5, 3))
@@ -322,15 +322,12 @@ def check_layer(layer, x):
         np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("stride", [1, 2])
-def test_a_depthwise_convolution_that_multiplies_channels(stride):
-    check(
-        lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, stride, stride, 1], "SAME"), (draw(2, 7, 8, 3), draw(3, 3, 3, 2))
-    )
+def test_a_depthwise_convolution_that_multiplies_channels():
+    check(lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 2, 2, 1], "SAME"), (draw(2, 7, 8, 3), draw(2, 3, 3, 2)))
 
 
 @pytest.mark.parametrize("method", ["nearest", "bilinear"])
-@pytest.mark.parametrize("size", [(8, 10), (3, 4), (5, 5)])
+@pytest.mark.parametrize("size", [(8, 10), (3, 4)])
 def test_resizing(method, size):
     check(lambda x: tf.image.resize(x, size, method), (draw(2, 4, 5, 3),))
 
@@ -374,12 +371,11 @@ def test_gelu_is_the_exact_one():
     np.testing.assert_allclose(gelu, tf.nn.gelu(x), rtol=1e-6, atol=2e-6)
 
 
-@pytest.mark.parametrize("offset", [0, 3])
-@pytest.mark.parametrize(("shape", "axis"), [((4, 6), -1), ((2, 5, 6), -1), ((2, 3, 4, 5), [1, 2, 3])])
-def test_layer_normalization(shape, axis, offset):
+@pytest.mark.parametrize(("shape", "axis"), [((4, 6), -1), ((2, 3, 4, 5), [1, 2, 3])])
+def test_layer_normalization(shape, axis):
     layer = LAYERS.LayerNormalization(axis=axis)
     layer.build(shape)
-    check_layer(layer, draw(*shape) + offset)
+    check_layer(layer, draw(*shape) + 3)
 
 
 AROUND = [[0, 0], [1, 1], [2, 0], [0, 0]]  # not where "SAME" would put it, though the outputs have the same shape
