@@ -270,6 +270,42 @@ def test_statistics_follow_the_data():
     assert np.abs(module.weights[5].numpy() - weights[5]).max() > 1e-3
 
 
+class Subclassed(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.normalization, self.logits = LAYERS.BatchNormalization(momentum=0.9), LAYERS.Dense(NUM_CLASSES)
+
+    def call(self, x, training=None):
+        return self.logits(self.normalization(x, training=training))
+
+
+def build_subclassed():
+    model = Subclassed()
+    model(tf.zeros((1, 6)))
+    return model
+
+
+def build_normalizing_twice():
+    """One normalization for images of two sizes."""
+    x, normalization = tf.keras.Input((6,)), LAYERS.BatchNormalization(momentum=0.9)
+    parts = [normalization(LAYERS.Reshape(shape)(x)) for shape in ((1, 6, 1), (3, 2, 1))]
+    parts = [LAYERS.Flatten()(part) for part in parts]
+    return tf.keras.Model(x, LAYERS.Dense(NUM_CLASSES)(LAYERS.Concatenate()(parts)))
+
+
+@pytest.mark.parametrize("build", [build_subclassed, build_normalizing_twice])
+def test_statistics_follow_the_data_wherever_the_layer_is(build):
+    """These models have no shape of the layer's input to look up."""
+    spec = ModelSpec("own", build, make_format((6,), "float32", NUM_CLASSES))
+    weights, (x, y) = first_weights(spec), draw_batch(spec)
+    module, model = build_training_module(spec, weights, BATCH_SIZE), rebuild(spec, weights)
+    module.train(x, y, 0.0)
+    model(x, training=True)
+    for mine, expected, first in zip(module.weights, model.get_weights(), weights, strict=True):
+        np.testing.assert_allclose(mine, expected, atol=1e-6)
+        assert mine.trainable or np.abs(expected - first).max() > 1e-3
+
+
 def test_dropout_draws_a_new_mask_each_step(convert):
     spec = SPECS["sensor_student"]
     x, y = draw_batch(spec)
