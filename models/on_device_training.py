@@ -70,7 +70,7 @@ def build_training_module(
 
     Raises:
       ModelError: a batch size below 1, an unknown part or optimizer, the head of a model that does not end in dense
-        layers, a stateful layer, a task other than classification, or tokens.
+        layers or whose last ones are frozen, a stateful layer, a task other than classification, or tokens.
     """
     if batch_size < 1:
         raise ModelError(f"batch_size={batch_size}: expected at least 1")
@@ -115,6 +115,8 @@ def _freeze_body(model: tf.keras.Model, name: str) -> None:
         )
     for layer in model.layers[:head]:
         layer.trainable = False
+    if not model.trainable_variables:
+        raise ModelError(f"on_device_training=head: the last dense layers of {name} are frozen; take full")
 
 
 def _find_changing_weights(model: tf.keras.Model) -> dict[str, tf.Variable]:

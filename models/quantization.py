@@ -99,6 +99,7 @@ def build_quantized_spec(spec: ModelSpec, flag: str = "model") -> ModelSpec:
     if unsupported:
         fixes = "; ".join(f"{plan.layer} ({plan.kind}): {plan.remark}" for plan in unsupported)
         raise ModelError(f"{label}: cannot be quantized: {fixes}")
+    _check_frozen_weights(label, model)
     try:
         float_model, quantized = _wrap_layers(spec.build)
     except (ValueError, RuntimeError, NotImplementedError, TypeError) as error:
@@ -124,15 +125,22 @@ def list_weights_as_loaded(model: tf.keras.Model) -> Iterator[None]:
     A file has a layer's weights by their place in its list. Of a layer that was wrapped when it was built already, the
     list has all trainable weights, then those that are rounded a second time; of one from a file, the latter alone.
     """
-    wrappers = [layer for layer in model.layers if hasattr(layer, "_weight_vars")]
-    before = [layer._trainable_weights for layer in wrappers]
-    for layer in wrappers:
-        layer._trainable_weights = [weight for weight, _, _ in layer._weight_vars]
+    wrappers = _list_wrappers(model)
+    listed = [(layer, layer._trainable_weights) for wrapper in wrappers for layer in (wrapper, wrapper.layer)]
+    for wrapper in wrappers:
+        rounded = [weight for weight, _, _ in wrapper._weight_vars]
+        wrapper._trainable_weights = rounded
+        inner = wrapper.layer  # lists them, too, if it is frozen
+        inner._trainable_weights = [each for each in inner._trainable_weights if all(each is not w for w in rounded)]
     try:
         yield
     finally:
-        for layer, weights in zip(wrappers, before, strict=True):
+        for layer, weights in listed:
             layer._trainable_weights = weights
+
+
+def _list_wrappers(model: tf.keras.Model) -> list[tf.keras.layers.Layer]:
+    return [layer for layer in model.layers if hasattr(layer, "_weight_vars")]
 
 
 def _plan_layer(layer: tf.keras.layers.Layer) -> LayerPlan:
@@ -185,7 +193,32 @@ def _wrap_layers(build: Callable[[], tf.keras.Model]) -> tuple[tf.keras.Model, t
     with keras_api.quantize_scope():
         quantized = keras_api.quantize_apply(annotated)
     _follow_ranges_faster(quantized)
+    _keep_frozen(quantized)
     return float_model, quantized
+
+
+def _keep_frozen(quantized: tf.keras.Model) -> None:
+    """Lets no weight of a frozen layer be trained: TF-MOT's wrapper lists those that it rounds as its own to train.
+
+    They go back to their layer, before its others: so the order of `quantized.weights` stays, in which runs keep them.
+    """
+    for wrapper in _list_wrappers(quantized):
+        if not wrapper.trainable:
+            wrapper.layer._trainable_weights = [*wrapper._trainable_weights, *wrapper.layer._trainable_weights]
+            wrapper._trainable_weights = []
+
+
+def _check_frozen_weights(label: str, model: tf.keras.Model) -> None:
+    """Refuses single frozen weights of a layer that is trained, which the copies that TF-MOT makes would train."""
+    for layer in model.layers:
+        moving = [getattr(layer, name, None) for name in ("moving_mean", "moving_variance")]  # of BatchNorm
+        frozen = [weight for weight in layer.non_trainable_weights if all(weight is not each for each in moving)]
+        if layer.trainable and frozen:
+            name = frozen[0].name.split(":")[0]
+            raise ModelError(
+                f"{label}: {name} alone is frozen, in layer {layer.name} ({type(layer).__name__}) that is trained; "
+                "freeze the whole layer (trainable=False), or train with --quantize=none"
+            )
 
 
 def _follow_ranges_faster(quantized: tf.keras.Model) -> None:

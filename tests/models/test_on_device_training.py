@@ -341,6 +341,20 @@ def test_a_model_without_a_head_is_one_line():
         build_training_module(spec, first_weights(spec), BATCH_SIZE, "head")
 
 
+def test_a_frozen_head_is_one_line():
+    """Such a file would train nothing."""
+
+    def build():
+        head = LAYERS.Dense(NUM_CLASSES, trainable=False)
+        return tf.keras.Sequential([tf.keras.Input((8, 8, 1)), LAYERS.Conv2D(2, 3), LAYERS.Flatten(), head])
+
+    spec = ModelSpec("own", build, make_format((8, 8, 1), "float32", NUM_CLASSES))
+    with pytest.raises(ModelError, match="^on_device_training=head: the last dense layers of own are frozen"):
+        build_training_module(spec, first_weights(spec), BATCH_SIZE, "head")
+    full = build_training_module(spec, first_weights(spec), BATCH_SIZE)
+    assert list(full.weight_names) == ["weight_0", "weight_1"]  # the convolution's
+
+
 def test_where_tflite_lacks_an_operator_the_file_needs_the_select_operators(tmp_path):
     """Such a file has files of weights, too, as TensorFlow writes them."""
     x, y = draw_batch(LACKING)

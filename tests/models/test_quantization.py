@@ -116,6 +116,85 @@ def test_a_model_that_is_no_graph_of_layers_is_refused():
         build_quantized_spec(ModelSpec("own", Own, make_format((4,))))
 
 
+FROZEN = {
+    "dense": ((4,), [layers.Dense(4, name="a", trainable=False)]),
+    "conv1d": ((6, 4), [layers.Conv1D(2, 3, name="a", trainable=False)]),
+    "transposed": ((3, 3, 1), [layers.Conv2DTranspose(2, 2, name="a", trainable=False)]),
+    "images": (
+        (6, 6, 2),
+        [
+            layers.Conv2D(2, 3, name="a", trainable=False),
+            layers.BatchNormalization(name="b", trainable=False),
+            layers.ReLU(),
+            layers.DepthwiseConv2D(3, name="c", trainable=False),
+        ],
+    ),
+}
+
+
+def build_frozen_spec(kind):
+    shape, body = FROZEN[kind]
+    return build_own_spec(*body, layers.Flatten(), layers.Dense(3, name="head"), input_shape=shape)
+
+
+def name_weights(weights):
+    """The names of weights, those that wrappers add left out."""
+    names = [weight.name.removesuffix(":0") for weight in weights]
+    return [name for name in names if not name.startswith("quant")]
+
+
+@pytest.mark.parametrize("kind", FROZEN)
+def test_frozen_layers_are_not_trained(kind):
+    model = build_quantized_spec(build_frozen_spec(kind)).build()
+    assert name_weights(model.trainable_weights) == ["head/kernel", "head/bias"]
+
+
+def test_freezing_keeps_the_order_in_which_runs_have_their_weights():
+    model = build_quantized_spec(build_frozen_spec("images")).build()
+    assert name_weights(model.weights) == [
+        *("a/kernel", "a/bias", "b/gamma", "b/beta", "b/moving_mean", "b/moving_variance"),
+        *("c/depthwise_kernel", "c/bias", "head/kernel", "head/bias"),
+    ]
+    first = [weight.name.split("/")[-1] for weight in model.weights][:8]
+    assert first[3:] == ["kernel:0", "bias:0", "optimizer_step:0", "kernel_min:0", "kernel_max:0"]
+
+
+def test_layers_frozen_afterwards_and_used_twice_are_not_trained():
+    """As with a backbone: its layers are part of the outer model, and frozen by the inner one's attribute."""
+
+    def build():
+        x = tf.keras.Input((4,))
+        dense = layers.Dense(4, name="a")
+        backbone = tf.keras.Model(x, dense(dense(x)))
+        backbone.trainable = False
+        return tf.keras.Model(backbone.input, layers.Dense(3, name="head")(backbone.output))
+
+    model = build_quantized_spec(ModelSpec("own", build, make_format((4,)))).build()
+    assert name_weights(model.trainable_weights) == ["head/kernel", "head/bias"]
+
+
+def test_a_frozen_head_is_not_the_last_layer_that_is_trained():
+    spec = build_quantized_spec(
+        build_own_spec(layers.Dense(4, name="a"), layers.Dense(3, name="head", trainable=False), input_shape=(4,))
+    )
+    assert name_weights(spec.build().trainable_weights) == ["a/kernel", "a/bias"]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_weight_that_is_frozen_alone_is_one_line(place):
+    """Its layer's copy would train it."""
+
+    def build():
+        model = tf.keras.Sequential([tf.keras.Input((4,)), layers.Dense(4, name="a"), layers.Dense(3)])
+        dense = model.layers[0]
+        dense._non_trainable_weights.append(dense._trainable_weights.pop(place))
+        return model
+
+    name = ["a/kernel", "a/bias"][place]
+    with pytest.raises(ModelError, match=f"^quantize=qat with model=own: {name} alone is frozen, in layer a .Dense.*;"):
+        build_quantized_spec(ModelSpec("own", build, make_format((4,))))
+
+
 def test_the_first_weights_are_those_of_the_float_model(float_spec, spec):
     tf.keras.utils.set_random_seed(5)
     float_weights = float_spec.build().get_weights()

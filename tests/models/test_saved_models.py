@@ -33,6 +33,11 @@ def build_batch_norm():
     return tf.keras.Sequential([tf.keras.Input((8, 8, 1)), *layers, StatelessDropout(0.5), LAYERS.Dense(4)])
 
 
+def build_frozen():
+    frozen = [LAYERS.Conv2D(6, 3, trainable=False), LAYERS.BatchNormalization(trainable=False), LAYERS.ReLU()]
+    return tf.keras.Sequential([tf.keras.Input((8, 8, 1)), *frozen, LAYERS.Flatten(), LAYERS.Dense(4)])
+
+
 BATCH_NORM = ModelSpec("batch_norm", build_batch_norm, make_format((8, 8, 1), "float32", 4))
 QUANTIZED = {
     "sensor": make_spec("auto", (15, 3), "float32", 4, quantize="qat"),
@@ -43,6 +48,7 @@ TRAVELLING = {
     "nested": ModelSpec("nested", build_nested, make_format((15, 3), "float32", 4)),
     "batch_norm": BATCH_NORM,
     **{f"quantized_{name}": spec for name, spec in QUANTIZED.items()},
+    "frozen": build_quantized_spec(ModelSpec("frozen", build_frozen, make_format((8, 8, 1), "float32", 4))),
 }
 
 

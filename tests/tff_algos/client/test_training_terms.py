@@ -6,6 +6,7 @@ import tensorflow as tf
 from small_formats import make_format
 
 from models.model_spec import ModelSpec
+from models.quantization import build_quantized_spec
 from models.training_terms import find_training_terms
 from tff_algos.client import joined_optimizer, training_steps
 from tff_algos.client.local_training import train_locally
@@ -172,6 +173,23 @@ def test_a_frozen_layer_stays_and_its_constraint_does_nothing():
     start = [np.array(array, np.float32) for array in ([[-1.0]], [0.5], [[1.0, -1.0]], [0.0, 0.0])]
     kernel, bias, *trained = train(build, start, [[2.0], [1.0]], [0, 1]).weights_delta
     assert not kernel.any() and not bias.any() and all(delta.any() for delta in trained)
+
+
+def test_what_is_frozen_stays_in_quantization_aware_training():
+    """Kernel, bias, and a BatchNorm's scale, offset and statistics; the ranges of what is rounded do follow."""
+
+    def build():
+        frozen = [LAYERS.Conv2D(2, 1, name="a", trainable=False), LAYERS.BatchNormalization(name="b", trainable=False)]
+        return KERAS.Sequential([KERAS.Input((2, 2, 1)), *frozen, LAYERS.Flatten(), LAYERS.Dense(2, name="head")])
+
+    spec = build_quantized_spec(ModelSpec("own", build, make_format((2, 2, 1))))
+    model = spec.build()
+    x = np.arange(8, dtype=np.float32).reshape(2, 2, 2, 1)
+    result = train(spec.build, model.get_weights(), x, [0, 1], shape=(2, 2, 1))
+    floats = [weight.name.split(":")[0] for weight in model.weights if weight.dtype.is_floating]
+    moved = {name for name, delta in zip(floats, result.weights_delta, strict=True) if delta.any()}
+    assert {name for name in moved if not name.startswith("quant")} == {"head/kernel", "head/bias"}
+    assert {"quant_a/kernel_min", "quant_a/kernel_max"} <= moved
 
 
 def test_a_model_without_any_is_trained_by_the_same_graph(monkeypatch):
