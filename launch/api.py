@@ -25,7 +25,7 @@ import pandas as pd
 from files.reading import read_regular
 from files.writing import write_whole
 from launch.given_data import COLUMN_FLAGS, place_data, quote_name
-from launch.given_examples import read_examples
+from launch.given_examples import check_inputs, read_examples
 from launch.progress import be_silent
 from launch.runs import columns
 from launch.runs.errors import RunFolderError
@@ -137,6 +137,7 @@ class Run:
             )
         x = read_examples(x, self._finished.format, bool(self.flags.get("join_spellings")))
         spec, model = self._load(name)
+        check_inputs(spec, x)
         parts = [
             spec.task.restore(np.asarray(model(spec.preprocess(x[start : start + batch_size]), training=False)))
             for start in range(0, len(x), batch_size)

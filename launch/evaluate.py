@@ -156,6 +156,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     federation = None if npz else run.load_data()
     with quiet_tensorflow(str(run.path / WORKER_LOG)):
         from launch.training.evaluation import build_evaluator, choose_finally_evaluated
+        from models.input_dtypes import find_misfit
         from models.saved_models import load_weights
 
         settle_device_again(run.config)
@@ -168,6 +169,10 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
         model_spec = run.choose_spec(spec, name)
         evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, folders[name])
         if examples is not None:
+            if misfit := find_misfit(model_spec.input_dtype, model_spec.format, examples[0]):
+                raise DatasetError(
+                    f"{npz}: x has {misfit}, since the Input of {model_spec.name} has dtype {model_spec.input_dtype}"
+                )
             rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
             continue
         rows.append(_make_row(name, "global", evaluate(weights, federation.test_x, federation.test_y)))

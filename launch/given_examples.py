@@ -23,6 +23,8 @@ from launch.settings.errors import FlagError
 if TYPE_CHECKING:
     import pyarrow
 
+    from models.model_spec import ModelSpec
+
 _AS_ARRAY = "give an array, whose features stand as in training"
 
 
@@ -63,6 +65,14 @@ def read_examples(x: Any, example_format: ExampleFormat, are_joined: bool = Fals
         return convert_values("x", "x", x, example_format.input_dtype).reshape(len(x), *shape)
     except DatasetError as error:
         raise FlagError(str(error).removeprefix("x: ")) from None
+
+
+def check_inputs(spec: "ModelSpec", x: np.ndarray) -> None:
+    """Raises FlagError unless the stored examples are numbers of the dtype that the model's Input has."""
+    from models.input_dtypes import find_misfit  # TensorFlow is loaded by now
+
+    if misfit := find_misfit(spec.input_dtype, spec.format, x):
+        raise FlagError(f"x: has {misfit}, since the Input of {spec.name} has dtype {spec.input_dtype}")
 
 
 def _read_frame(frame: pd.DataFrame, example_format: ExampleFormat, are_joined: bool) -> np.ndarray:

@@ -18,6 +18,7 @@ from models.emnist_cnn import (
 )
 from models.image_cnn import build_image_student, build_image_teacher
 from models.image_cnn10 import build_image_cnn10, build_image_cnn10_gn
+from models.input_dtypes import settle_input
 from models.logistic_regression import build_logistic_regression
 from models.mobilenet import build_mobilenet_v2
 from models.model_names import (
@@ -153,12 +154,14 @@ def build_model_spec(
             shape = input_shape if has_channel_axis else input_shape[:-1]
             dtype = "int32" if example_format.takes_tokens else "float32"
             build = load_own_model(name, shape, task.num_outputs, flag, precision, to_train, task, dtype)
+            form, input_dtype = settle_input(build(), example_format, shape)
         else:
+            form, input_dtype = example_format, ""
             build = _find_builder(name, input_shape, task.num_outputs, options, flag)
             build = build if precision == "float32" else functools.partial(build_in_precision, build, precision)
         return ModelSpec(
-            name, build, example_format, precision=precision, augment=change, task=task,
-            has_channel_axis=has_channel_axis,
+            name, build, form, precision=precision, augment=change, task=task, has_channel_axis=has_channel_axis,
+            input_dtype=input_dtype,
         )  # fmt: skip
 
     student = build_spec(student_name, "model")

@@ -22,7 +22,7 @@ class ModelSpec:
     Attributes:
       name: for reports, for example "image_student".
       build: takes nothing, returns a built Keras model with the task's outputs, for example logits.
-      format: of the stored examples. Tokens reach the model as int32, all else as float32.
+      format: of the stored examples, and how the model gets them. Tokens reach it as int32, all else as float32.
       teacher: the larger model that can teach this one, if there is one.
       quantization: how it relates to a float model, if it is trained for 8-bit integers (see `models.quantization`).
       precision: what its layers compute in, "float32" or "bfloat16"; weights and logits are float32.
@@ -34,6 +34,8 @@ class ModelSpec:
       standardization: by which numbers its inputs are scaled; None leaves them as they are.
       compiled: whether XLA compiles its training; see `models.compilation`.
       peers: the other models that clients of the run train, where not all have the same; see `of_weights`.
+      input_dtype: that of the Input of a user's model where it does not hold all numbers, for example "uint8"; it still
+        gets float32, of numbers of that dtype (see `models.input_dtypes`).
     """
 
     name: str
@@ -48,6 +50,7 @@ class ModelSpec:
     standardization: Standardization | None = None
     compiled: bool = False
     peers: "tuple[ModelSpec, ...]" = ()
+    input_dtype: str = ""
 
     def __post_init__(self):
         if self.task is None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from datasets.own_objects import import_object
+from models.input_dtypes import check_input
 from models.model_names import ModelError, check_model_name
 from models.own_model_checks import check_own_model, describe_error
 from models.precision import build_in_precision
@@ -61,6 +62,7 @@ def load_own_model(
         raise ModelError(f"{label}: expected a new model from each call; build it inside the function")
     if [weight.shape for weight in first.weights] != [weight.shape for weight in second.weights]:
         raise ModelError(f"{label}: expected weights of the same shapes from each call")
+    check_input(label, second, input_shape)
     check_own_model(label, second, input_shape, task, to_train, input_dtype)
     # Guarded, since training calls it again and again: a later call that fails must be one line, too.
     return functools.partial(_call, label, build)

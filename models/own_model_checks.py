@@ -137,14 +137,7 @@ def find_looked_up(model: tf.keras.Model, input_shape: tuple[int, ...]) -> tuple
       tf.errors.InvalidArgumentError: an Embedding has no row 1.
     """
 
-    @tf.function
-    def list_whole_numbers(x):
-        model(x, training=False)
-        casts = [each for each in tf.compat.v1.get_default_graph().get_operations() if each.type == "Cast"]
-        numbers = [each.outputs[0] for each in casts if each.inputs[0].dtype.is_floating]
-        return [each for each in numbers if each.dtype.is_integer and each.shape.rank and each.shape[0] is None]
-
-    function = list_whole_numbers.get_concrete_function(tf.TensorSpec((None, *input_shape), tf.float32))
+    function = _trace_whole_numbers(model, input_shape)
     if not function.outputs:
         return ()
     number, found = count_features(input_shape), []
@@ -152,10 +145,57 @@ def find_looked_up(model: tf.keras.Model, input_shape: tuple[int, ...]) -> tuple
         places = np.arange(start, min(start + _MOST_PROBED, number))
         x = np.zeros((1 + len(places), *input_shape), np.float32)
         x.reshape(len(x), -1, number)[1 + np.arange(len(places)), :, places] = 1
-        for numbers in function(tf.constant(x)):
+        for _, numbers in function(tf.constant(x)):
             rows = numbers.numpy().reshape(len(x), -1)
             found += places[(rows[1:] != rows[0]).any(axis=1)].tolist()
     return tuple(sorted(set(found)))
+
+
+class CutOff(NamedTuple):
+    """The features or channels that a model makes whole numbers of as it gets them, and of which dtype these are."""
+
+    places: tuple[int, ...] = ()
+    dtype: str = ""
+
+
+def find_cut_off(model: tf.keras.Model, input_shape: tuple[int, ...]) -> CutOff:
+    """What a model of float32 inputs casts to whole numbers without any arithmetic before, so that fractions are lost.
+
+    Args:
+      model: as `check_own_model` has found it good.
+      input_shape: of an example, without the batch axis.
+    """
+    function = _trace_whole_numbers(model, input_shape)
+    if not function.outputs:
+        return CutOff()
+    size, number = int(np.prod(input_shape)), count_features(input_shape)
+    x = ((1 + np.arange(size)) / (1 + size)).astype(np.float32)  # all different, so that each is known again
+    try:
+        pairs = function(tf.constant(x.reshape(1, *input_shape)))
+    except tf.errors.InvalidArgumentError:  # it looks up something else, too
+        return CutOff()
+    found = [(set((np.flatnonzero(np.isin(x, floats.numpy())) % number).tolist()), each) for floats, each in pairs]
+    places = sorted(set().union(*(places for places, _ in found)))
+    return CutOff(tuple(places), next((each.dtype.name for places, each in found if places), ""))
+
+
+def list_input_dtypes(model: tf.keras.Model) -> set[tf.DType]:
+    """The dtypes that Inputs have, also those of nested models."""
+    layers = (layer for layer in _list_layers(model) if isinstance(layer, tf.keras.layers.InputLayer))
+    return {tf.as_dtype(layer.dtype) for layer in layers}
+
+
+def _trace_whole_numbers(model: tf.keras.Model, input_shape: tuple[int, ...]) -> tf.types.experimental.ConcreteFunction:
+    """A function of examples, float32 -> (floats, the whole numbers that the model makes of them), for each cast."""
+
+    @tf.function
+    def list_whole_numbers(x):
+        model(x, training=False)
+        casts = [each for each in tf.compat.v1.get_default_graph().get_operations() if each.type == "Cast"]
+        pairs = [(each.inputs[0], each.outputs[0]) for each in casts if each.inputs[0].dtype.is_floating]
+        return [(a, b) for a, b in pairs if b.dtype.is_integer and b.shape.rank and b.shape[0] is None]
+
+    return list_whole_numbers.get_concrete_function(tf.TensorSpec((None, *input_shape), tf.float32))
 
 
 def _list_layers(model: tf.keras.Model) -> list[tf.keras.layers.Layer]:

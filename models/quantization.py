@@ -99,6 +99,11 @@ def build_quantized_spec(spec: ModelSpec, flag: str = "model") -> ModelSpec:
     if unsupported:
         fixes = "; ".join(f"{plan.layer} ({plan.kind}): {plan.remark}" for plan in unsupported)
         raise ModelError(f"{label}: cannot be quantized: {fixes}")
+    if spec.input_dtype:
+        raise ModelError(
+            f"{label}: its Input has dtype {spec.input_dtype}, but TF-MOT rounds floats; start with "
+            f"tf.keras.Input({spec.model_input_shape}), or train with --quantize=none and export int8"
+        )
     _check_frozen_weights(label, model)
     try:
         float_model, quantized = _wrap_layers(spec.build)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from models.input_dtypes import takes_whole_numbers
 from models.local_step import PLAIN, LocalStep
 from models.model_names import EXPORT_FORMATS, EXPORT_IO, ModelError
 from models.model_spec import ModelSpec
@@ -81,9 +82,10 @@ def convert_model(
       converter: does the conversion.
 
     Raises:
-      ModelError: qat_int8 of a float model, int8 inputs of another format than int8 and qat_int8 or of standardized
-        features, int8 without representative examples, weights that are not finite, a model with a stateful layer, int8
-        of one that computes in loops, or a model that the converter cannot convert.
+      ModelError: qat_int8 of a float model, int8 inputs of another format than int8 and qat_int8, of standardized
+        features or of whole numbers that are cast inside, int8 without representative examples, weights that are not
+        finite, a model with a stateful layer, int8 of one that computes in loops, or a model that the converter cannot
+        convert.
       OSError: the files of the conversion cannot be written.
     """
     source, source_weights = find_reference(spec, weights, export_format)
@@ -100,6 +102,9 @@ def convert_model(
 
     label = f"{export_format} of {source.name}"
     arrays = {REPRESENTATIVE: source.preprocess(representative).numpy()} if export_format == "int8" else {}
+    if io == "int8" and takes_whole_numbers(source.input_dtype) and np.ptp([0, *arrays[REPRESENTATIVE].flat]) != 255:
+        problem = f"its Input has dtype {source.input_dtype}, whose whole numbers 8 bits with a scale do not keep"
+        raise ModelError(f"io=int8 with {label}: {problem}; expected io=float32")
     module = _build_inference_module(source, source_weights, label, arrays.get(REPRESENTATIVE))
     if io == "int8" and module.float_operators:
         problem = "what normalizes stays in floats, and so do inputs and outputs"

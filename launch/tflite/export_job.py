@@ -72,6 +72,13 @@ class ExportJob(NamedTuple):
     converter: ConverterProcess
     personal_weights: Mapping[str, "Weights"]
 
+    def suit(self, spec: "ModelSpec") -> "ExportJob":
+        """The same for a model's files: where the model gets the stored numbers as they are, the format says so."""
+        if not spec.input_dtype:
+            return self
+        example_format = dataclasses.replace(self.data.format, preprocessing=spec.format.preprocessing)
+        return self._replace(data=dataclasses.replace(self.data, format=example_format))
+
 
 class LoadedModel(NamedTuple):
     """A saved model.

@@ -95,7 +95,9 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
     """
     trains = job.request.on_device_training != NO_TRAINING  # by the loss of the run
     spec = job.run.build_spec("float32", trains)  # the weights are float32, and so is what a file is compared with
-    models = [_export_model(job, export, job.run.choose_spec(spec, export.source)) for export in exports]
+    specs = [job.run.choose_spec(spec, export.source) for export in exports]
+    page_data = _find_page_data(job, exports, specs)
+    models = [_export_model(job.suit(own), export, own) for export, own in zip(exports, specs, strict=True)]
     failed = [row for model in models for row in model.failed]
     if not any(model.files or model.training_files for model in models):
         first, *others = failed
@@ -129,8 +131,20 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
     if job.request.save_test_set:
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
     if job.request.web_page:
-        write_web_page(job.folder, report, job.data, predictions, job.request.formats, job.run.data)
+        write_web_page(job.folder, report, page_data, predictions, job.request.formats, job.run.data)
     return report
+
+
+def _find_page_data(job: ExportJob, exports: Sequence[ModelExport], specs: Sequence[ModelSpec]) -> FederatedData:
+    """The data as the models of a web page get them. Raises ModelError if these do not get them alike."""
+    suited = [job.suit(spec).data for spec in specs]
+    unlike = [each.format.preprocessing != suited[0].format.preprocessing for each in suited]
+    if job.request.web_page and any(unlike):
+        names = exports[0].name, exports[unlike.index(True)].name
+        raise ModelError(
+            f"web_page: models {' and '.join(names)} get examples of unlike scale; choose one with --model"
+        )
+    return suited[0]
 
 
 def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> WrittenModel:

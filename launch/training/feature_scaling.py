@@ -5,7 +5,7 @@ import json
 import math
 from typing import TYPE_CHECKING
 
-from datasets.example_format import Padding
+from datasets.example_format import Padding, count_features
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
 from datasets.unscaled import (
@@ -160,8 +160,11 @@ def _find_masked(config: RunConfig, models: "list[tf.keras.Model]") -> float | N
 
 def _find_looked_up(config: RunConfig, models: "list[tf.keras.Model]", spec: "ModelSpec") -> tuple[int, ...]:
     """The features that a model makes whole numbers of."""
+    from models.input_dtypes import takes_whole_numbers
     from models.own_model_checks import find_looked_up
 
+    if any(takes_whole_numbers(each.input_dtype) for each in (spec, *spec.peers, spec.teacher) if each is not None):
+        return tuple(range(count_features(spec.format.input_shape)))
     try:
         return tuple(sorted({place for each in models for place in find_looked_up(each, spec.model_input_shape)}))
     except Exception as error:

@@ -43,6 +43,8 @@ from launch.training.class_weights import announce_class_weights, weigh_classes
 from launch.training.compilation import settle_compilation
 from launch.training.feature_scaling import check_can_be_scaled, scale_features
 from launch.training.federation import build_run_task, build_spec, load_federated_data
+from launch.training.model_inputs import check_model_inputs
+from launch.training.opened_data import is_random
 from launch.training.round_loop import RoundLoop
 from launch.training.run_runtime import ensure_installed, open_run_runtime, settle_device
 from launch.training.tracking import Tracking, open_tracking
@@ -92,6 +94,8 @@ def run_training(config: RunConfig) -> dict[str, Any]:
             config, spec = settle_compilation(config, build_spec(config, data.format, task=task), data)
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log)))
         data, spec = scale_features(config, folder, data, spec)
+        if not is_random(config):
+            check_model_inputs(data, spec)
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
 
 

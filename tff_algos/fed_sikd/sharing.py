@@ -79,7 +79,7 @@ def build_statistics_sharing(
 
         compute = LateComputation(_build_client_computation, compute_exact, model_spec)
         return StatisticsSharing(lambda: _run(compute, clients, seed), bytes_of_column * num_columns, None)
-    feature_range = clients.format.preprocessing.feature_range
+    feature_range = model_spec.format.preprocessing.feature_range  # of what the model gets
     if feature_range is None:
         raise ConfigError(
             "privacy_epsilon",
