@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pytest
+from small_formats import make_format
 
 from datasets.example_format import ExampleFormat
-from launch.given_examples import read_examples
+from launch.given_examples import check_inputs, read_examples
 from launch.settings.errors import FlagError
+from models.model_spec import ModelSpec
 
 NAMES = ("age", "colour=red", "colour=blue", "dose", "a=b")
 TABLE = ExampleFormat((5, 1), "float32", ("x", "y"), are_features=True, feature_names=NAMES)
@@ -116,3 +118,12 @@ def test_numbers_that_fit_are_brought_into_the_form_of_the_data(x, form, dtype):
     read = read_examples(x, form)
     assert read.dtype == dtype and read.shape[1:] == form.input_shape
     assert read.ravel().tolist() == np.ravel(x).tolist()
+
+
+def test_numbers_that_a_models_input_does_not_hold_are_refused():
+    spec = ModelSpec("own:whole", None, make_format((2,)), input_dtype="uint8")
+    check_inputs(spec, np.array([[0, 255]], np.float32))
+    with pytest.raises(
+        FlagError, match=r"^x: has 4.5, expected whole numbers from 0 to 255, since the Input of own:whole"
+    ):
+        check_inputs(spec, np.array([[1, 4.5]], np.float32))

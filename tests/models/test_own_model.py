@@ -267,7 +267,7 @@ def test_builds_a_new_model_each_time(function):
         ("own_layers:as_list", "got them in a list; let the model return the tensor itself"),
         ("own_layers:further_axis", r"expected logits of shape \(batch, 3\), got \(None, 3, 1\)"),
         ("own_layers:of_batch", r"expected logits of shape \(batch, 3\), got \(3,\)"),
-        ("own_layers:two_inputs", "failed with ValueError: .* expects 2 input"),
+        ("own_layers:two_inputs", "expected one input, got 2 of shapes"),
         ("own_layers:vector_losses", r"expected numbers from add_loss, got shape \(None,\); take tf.reduce_mean of it"),
         ("own_layers:float16", "expected float32 weights, got float16"),
         ("own_networks:no_model", "expected the function to return a tf.keras.Model"),

@@ -79,7 +79,8 @@ def build_statistics_sharing(
 
         compute = LateComputation(_build_client_computation, compute_exact, model_spec)
         return StatisticsSharing(lambda: _run(compute, clients, seed), bytes_of_column * num_columns, None)
-    feature_range = model_spec.format.preprocessing.feature_range  # of what the model gets
+    # That of the numbers which the model gets, scaled or as they are stored.
+    feature_range = (model_spec if model_spec.input_dtype else clients).format.preprocessing.feature_range
     if feature_range is None:
         raise ConfigError(
             "privacy_epsilon",

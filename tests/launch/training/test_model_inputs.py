@@ -6,6 +6,7 @@ import tensorflow as tf
 from small_formats import change_format
 
 from datasets.example_format import Preprocessing
+from launch.training.feature_scaling import _find_looked_up
 from launch.training.model_inputs import check_model_inputs
 from models.input_dtypes import settle_input
 from models.model_names import ModelError
@@ -89,3 +90,9 @@ def test_a_teachers_and_fractions_that_a_model_cuts_off_are_said(make_whole, mak
     student = ModelSpec("perceptron", None, data.format, teacher=make_spec(data, lambda: build("int32")))
     with pytest.raises(ModelError, match=r"^teacher_model=own:build: its Input has dtype int32, but client_0 has "):
         check_model_inputs(data, student)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bool"])
+def test_a_scaling_leaves_alone_what_gets_the_stored_numbers(make_federation, dtype):
+    spec = make_spec(make_federation([3]), lambda: build(dtype))
+    assert _find_looked_up(None, [], spec) == (0, 1, 2, 3)
