@@ -58,7 +58,7 @@ def _check_not_cut_off(data: FederatedData, spec: "ModelSpec", flag: str) -> Non
     from models.own_model_checks import find_cut_off
 
     form = spec.format
-    if form.takes_tokens:
+    if form.takes_tokens or spec.quantization is not None:  # no layer that casts can be quantized
         return
     found = find_cut_off(spec.build(), spec.model_input_shape)
     unscaled = dataclasses.replace(form, preprocessing=Preprocessing())
