@@ -63,6 +63,9 @@ AUGMENTATIONS = ("none", "crop_flip")
 EXPORT_FORMATS = ("float32", "float16", "dynamic", "int8", "qat_int8")
 EXPORT_IO = ("float32", "int8")
 TRAINED_PARTS = ("head", "full")  # of a model that is trained on a phone
+# In the folder of a saved model: the model itself or, where Keras cannot write it, its weights alone.
+KERAS_FILE, ARRAYS_FILE = "model.keras", "weights.npz"
+SAVED_FILES = (KERAS_FILE, ARRAYS_FILE)
 
 
 class ModelError(ValueError):

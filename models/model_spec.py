@@ -36,6 +36,7 @@ class ModelSpec:
       peers: the other models that clients of the run train, where not all have the same; see `of_weights`.
       input_dtype: that of the Input of a user's model where it does not hold all numbers, for example "uint8"; it still
         gets float32, of numbers of that dtype (see `models.input_dtypes`).
+      has_keras_file: whether Keras can write it; False saves the weights alone, see `models.saved_models`.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ModelSpec:
     compiled: bool = False
     peers: "tuple[ModelSpec, ...]" = ()
     input_dtype: str = ""
+    has_keras_file: bool = True
 
     def __post_init__(self):
         if self.task is None:

@@ -2,9 +2,13 @@
 
 A file needs no class of ours: `tf.keras.models.load_model` opens it, and the file of a quantization-aware model inside
 `tfmot.quantization.keras.quantize_scope()`. A user's own layers and models need their own classes, as with Keras.
+
+Where Keras cannot write a user's model, as one with a layer without `get_config`, there is a file of its weights alone:
+`weight_<i>` is number i of `model.get_weights()`, so `model.set_weights([*numpy.load(path).values()])` reads it.
 """
 
 import contextlib
+import errno
 import json
 import os
 import zipfile
@@ -16,34 +20,63 @@ import numpy as np
 import tensorflow as tf
 
 from files.writing import replace_whole
-from models.model_names import ModelError
+from models.model_names import ARRAYS_FILE, KERAS_FILE, ModelError
 from models.model_spec import ModelSpec
+from models.own_model_checks import describe_error
 from models.stateless_dropout import StatelessDropout
-from models.weights_file import ForeignDataError, check_weights
+from models.weights_file import ForeignDataError, check_weights, read_arrays, write_arrays
 
-_FILE_NAME = "model.keras"
 _CONFIG = "config.json"  # in a Keras file, which is a zip archive
 _OUR_DROPOUT = tf.keras.utils.get_registered_name(StatelessDropout)
 _TF_MOT = "tensorflow_model_optimization."
+# Of a disk that takes no file, whatever its form.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES)
+KEEP_IN_ATTRIBUTES = "keep layers in attributes of others, or in a list or dict there, not in lists of lists"
+_UNREAD = np.float32(-1.2345678e-37)  # stands in a weight until it is read; no training ends there
 
 
-def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | os.PathLike) -> None:
-    """Writes `<folder>/model.keras` with `weights`, in the order of `keras_model.weights`; the file appears whole.
+def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | os.PathLike) -> str:
+    """Writes the weights, in the order of `keras_model.weights`, into a folder, which then has this file alone.
+
+    It is `model.keras`, or `weights.npz` if Keras cannot write the model; the file appears whole.
+
+    Returns:
+      Why there is no `model.keras` though the specification says that there would be; "" if all is as it says.
 
     Raises:
-      ValueError: if the weights are not those of the model.
       OSError: if the folder cannot be written; it names the file.
     """
+    reason = ""
+    if spec.has_keras_file:
+        try:
+            save_keras_file(spec, weights, folder)
+        except OSError as error:
+            if error.errno in DISK_ERRORS:
+                raise
+            reason = describe_error(error)
+        except (Exception, SystemExit) as error:  # the user's code may raise anything, such as in a get_config
+            reason = describe_error(error)
+    if spec.has_keras_file and not reason:
+        (Path(folder) / ARRAYS_FILE).unlink(missing_ok=True)
+        return ""
+    with replace_whole(Path(folder) / ARRAYS_FILE) as draft:
+        write_arrays(draft, weights)
+    (Path(folder) / KERAS_FILE).unlink(missing_ok=True)  # of a run that goes on
+    return reason
+
+
+def save_keras_file(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | os.PathLike) -> None:
+    """Writes `<folder>/model.keras` whole or not at all. Raises what Keras and the user's code raise, or OSError."""
     whole, model = spec.build_whole()
     model.set_weights(weights)
-    with replace_whole(Path(folder) / _FILE_NAME) as draft:  # Keras chooses the format by the suffix
+    with replace_whole(Path(folder) / KERAS_FILE) as draft:  # Keras chooses the format by the suffix
         with _open_elsewhere(spec)(model):
             whole.save(draft)
         _rewrite_config(draft)
 
 
 def load_weights(spec: ModelSpec, folder: str | os.PathLike) -> tuple[np.ndarray, ...]:
-    """The weights in `<folder>/model.keras`, one array a variable, in the order of `spec.build().weights`.
+    """The weights in `<folder>`'s file, one array a variable, in the order of `spec.build().weights`.
 
     The architecture comes from `spec.build`, so a user's own layers need no registration. Files of earlier versions,
     in which quantization-aware layers list their weights otherwise, are read as well.
@@ -51,7 +84,12 @@ def load_weights(spec: ModelSpec, folder: str | os.PathLike) -> tuple[np.ndarray
     Raises:
       ModelError: if there is no such file, it is damaged, or it holds another model.
     """
-    path = Path(folder) / _FILE_NAME
+    path = Path(folder) / KERAS_FILE
+    if not path.is_file() and (arrays := path.with_name(ARRAYS_FILE)).is_file():
+        try:
+            return read_arrays(arrays, spec.build().weights)
+        except Exception as error:  # of many types, as below
+            raise ModelError(f"{arrays}: expected the weights of {spec.name}, {_shorten(error)}") from error
     if not path.is_file():
         raise ModelError(f"{path}: no such file; expected the folder of a saved model")
     if not zipfile.is_zipfile(path):
@@ -65,15 +103,28 @@ def load_weights(spec: ModelSpec, folder: str | os.PathLike) -> tuple[np.ndarray
         if spec.quantization is not None:
             with contextlib.suppress(Exception):
                 return _read_weights(spec, path, contextlib.nullcontext)
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"{path}: expected the weights of {spec.name}, could not read them: {reason}") from error
+        raise ModelError(
+            f"{path}: expected the weights of {spec.name}, could not read them: {_shorten(error)}"
+        ) from error
+
+
+def _shorten(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _read_weights(spec: ModelSpec, path: Path, listed: Callable[..., Any]) -> tuple[np.ndarray, ...]:
     whole, model = spec.build_whole()
+    # Keras passes over what it does not find, as layers in a list of lists, and a fresh weight would count as read.
+    model.set_weights(
+        [np.full_like(each, _UNREAD) if each.dtype == np.float32 else each for each in model.get_weights()]
+    )
     with listed(model):
         whole.load_weights(path)
-    return tuple(model.get_weights())
+    weights = tuple(model.get_weights())
+    for variable, array in zip(model.weights, weights, strict=True):
+        if array.dtype == np.float32 and array.size and (array == _UNREAD).all():
+            raise ValueError(f"Keras has left out {variable.name} as it wrote them; {KEEP_IN_ATTRIBUTES}")
+    return weights
 
 
 def _open_elsewhere(spec: ModelSpec) -> Callable[..., Any]:

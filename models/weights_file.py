@@ -1,9 +1,17 @@
-"""Looks into a Keras file before its weights are read: HDF5 can make other files of this machine part of one."""
+"""Looks into files of weights before these are read.
+
+HDF5 can make other files of this machine part of a Keras file. A file of arrays alone, an npz file with `weight_<i>`
+for number i of `model.get_weights()`, may declare any size.
+"""
 
 import os
 import zipfile
+from collections.abc import Sequence
+from typing import IO
 
 import h5py
+import numpy as np
+import tensorflow as tf
 
 _WEIGHTS = "model.weights.h5"
 
@@ -46,3 +54,43 @@ def _check_group(group: h5py.Group, seen: set[int]) -> None:
             raise ForeignDataError(f"its {where} takes its numbers from other files or arrays")
         elif isinstance(item, h5py.Dataset) and item.nbytes > item.id.get_storage_size():
             raise ForeignDataError(f"its {where} is declared as {item.shape}, more than the file holds")
+
+
+def write_arrays(path: str | os.PathLike, weights: Sequence[np.ndarray]) -> None:
+    """Writes the weights of a model, in their order, as an npz file."""
+    np.savez(path, **{_name_array(place): array for place, array in enumerate(weights)})
+
+
+def read_arrays(path: str | os.PathLike, variables: Sequence[tf.Variable]) -> tuple[np.ndarray, ...]:
+    """The arrays that `write_arrays` wrote, of the shapes and dtypes of these variables; nothing is unpickled.
+
+    Raises:
+      ValueError: there are others, as in the weights of another model.
+      OSError: it cannot be read.
+      zipfile.BadZipFile: it is damaged.
+    """
+    names = [_name_array(place) for place in range(len(variables))]
+    with zipfile.ZipFile(path) as archive:
+        if sorted(archive.namelist()) != sorted(f"{name}.npy" for name in names):
+            raise ValueError(f"{len(names)} arrays weight_0 and so on, found {len(archive.namelist())}")
+        return tuple(_read_array(archive, *pair) for pair in zip(names, variables, strict=True))
+
+
+def _name_array(place: int) -> str:
+    return f"weight_{place}"
+
+
+def _read_array(archive: zipfile.ZipFile, name: str, variable: tf.Variable) -> np.ndarray:
+    with archive.open(f"{name}.npy") as file:  # what is declared comes first, since memory is taken for it
+        shape, dtype = _read_header(file)
+    expected_shape, expected = tuple(variable.shape), np.dtype(variable.dtype.as_numpy_dtype)
+    if (shape, dtype) != (expected_shape, expected):
+        raise ValueError(f"{name} as {expected} of shape {expected_shape}, found {dtype} of shape {shape}")
+    with archive.open(f"{name}.npy") as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    shape, _, dtype = read[np.lib.format.read_magic(file)](file)
+    return shape, dtype

@@ -24,6 +24,7 @@ from launch.runs.columns import (
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import open_text
+from models.model_names import SAVED_FILES
 
 RECORDS = (CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE)
 
@@ -37,7 +38,8 @@ def write_checksums(folder: RunFolder) -> None:
 
 def _list_kept_models(folder: RunFolder) -> list[str]:
     """The models of the last round, and what is kept of the best one."""
-    found = [*find_files(folder.models, "*/*.keras"), *find_files(folder.best_models, "*/*.keras", CLIENTS_FILE)]
+    models = [f"*/{name}" for name in SAVED_FILES]
+    found = [*find_files(folder.models, *models), *find_files(folder.best_models, *models, CLIENTS_FILE)]
     return sorted(path.relative_to(folder.path).as_posix() for path in found)
 
 

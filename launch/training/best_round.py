@@ -1,20 +1,23 @@
 """`--keep_best`: the models of the best round so far, by the clients' validation examples, while a run goes on.
 
 The state after that round lies beside the checkpoints, and `models/best/` is made of it: `<name>/model.keras` for each
-model, and `clients.csv` with the model of each client. Which round is best stands in `metrics.csv`, so a run that was
-killed keeps the same one when it is resumed, whatever it had kept since its last checkpoint.
+model, or its weights alone, and `clients.csv` with the model of each client. Which round is best stands in
+`metrics.csv`, so a run that was killed keeps the same one when it is resumed, whatever it had kept since its last
+checkpoint.
 """
 
 import pathlib
 
 from datasets.federated_data import FederatedData
 from files.writing import replace_folder
+from launch.progress import say
 from launch.runs.checkpoints import Checkpoints, find_checkpoints
 from launch.runs.columns import CLIENT, CLIENTS_FILE, MODEL
 from launch.runs.file_names import encode_name
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_table
 from launch.training.validated_rounds import ValidatedRounds
+from models.model_names import ARRAYS_FILE, KERAS_FILE
 from models.model_spec import ModelSpec
 from models.saved_models import save_model
 from tff_algos.protocol import FederatedProcess, State
@@ -63,8 +66,14 @@ class BestRound:
 
 
 def save_models(folder: pathlib.Path, spec: ModelSpec, process: FederatedProcess, state: State) -> None:
-    """Writes `<folder>/<name>/model.keras` for each shared model of a state, and for each teacher."""
-    for name, weights in process.get_models(state).items():
-        save_model(spec.of_weights(weights), weights, folder / encode_name(name))
-    for name, weights in process.get_teachers(state).items():
-        save_model(spec.teacher, weights, folder / encode_name(name))
+    """Saves each shared model of a state, and each teacher, in a folder of its name.
+
+    Where Keras fails as no trial has foreseen, that is said, and the weights alone are saved.
+    """
+    models = [(spec.of_weights(weights), name, weights) for name, weights in process.get_models(state).items()]
+    models += [(spec.teacher, name, weights) for name, weights in process.get_teachers(state).items()]
+    for each, name, weights in models:
+        place = folder / encode_name(name)
+        if reason := save_model(each, weights, place):
+            say(f"note     {place / ARRAYS_FILE} holds the weights of {each.name}, and there is no {KERAS_FILE}, since "
+                f"Keras failed to write it: {reason}")  # fmt: skip

@@ -45,6 +45,7 @@ from launch.settings.run_config import RunConfig, build_run_config, find_algorit
 from launch.settings.trusted_modules import LOSS, check_trusted
 from launch.settings.typed_places import check_places, remember_places
 from launch.training.federation import build_run_task, build_spec, load_federated_data
+from models.model_names import KERAS_FILE, SAVED_FILES
 from tff_algos.settings.config_fields import setting
 
 if TYPE_CHECKING:
@@ -142,7 +143,8 @@ class FinishedRun(NamedTuple):
 
     def find_model_folders(self) -> dict[str, pathlib.Path]:
         """The folder of each saved model, by the model's name, in the order of the names."""
-        folders = [path.parent for path in self.models.glob("*/model.keras")]
+        files = [path for name in SAVED_FILES for path in self.models.glob(f"*/{name}")]
+        folders = list(dict.fromkeys(path.parent for path in files))
         known = {*self.client_models.values(), *self.teachers}
         return dict(sorted(zip(decode_names([folder.name for folder in folders], known), folders, strict=True)))
 
@@ -315,9 +317,9 @@ def choose_models(run: FinishedRun, model_name: str) -> list[str]:
     folders = run.find_model_folders()
     names, place = list(folders), run.models.relative_to(run.path)
     if not names:
-        raise RunFolderError(f"--run_dir={run.path}: its saved models are gone ({place}/*/model.keras); train again")
+        raise RunFolderError(f"--run_dir={run.path}: its saved models are gone ({place}/*/{KERAS_FILE}); train again")
     if model_name and model_name not in names:
         raise FlagError(f"--model={model_name}: expected one of {', '.join(names)}")
     chosen = [model_name] if model_name else names
-    check_sums(run.path, [f"{place}/{folders[name].name}/model.keras" for name in chosen])
+    check_sums(run.path, [f"{place}/{folders[name].name}/{file}" for name in chosen for file in SAVED_FILES])
     return chosen

@@ -185,6 +185,7 @@ def _run(
     from launch.runs.tensorboard_log import TensorBoardLog
     from launch.training import evaluation, results
     from launch.training.best_round import BestRound
+    from launch.training.saving_check import check_saving
 
     process = build_process(config, spec, data)
     evaluate = evaluation.build_evaluator(spec)
@@ -195,6 +196,7 @@ def _run(
     spread = task.spread if process.is_personal or config.fairness else ()
     names = (*spread, *name_archetype_metrics(data.archetypes))
     announce_model(config, spec)
+    spec = check_saving(config, spec)
     # Only here, where the data and the model have turned out to be fine, is the run replaced that --overwrite names.
     if folder.is_new:
         folder.clear()

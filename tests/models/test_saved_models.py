@@ -1,5 +1,6 @@
 """Weights on disk: bit for bit, whole or not at all, and clear about what does not fit."""
 
+import dataclasses
 import errno
 import functools
 import json
@@ -170,3 +171,72 @@ def test_damaged_file(tmp_path):
 def test_weights_of_another_model(tmp_path, other):
     save_model(other, random_weights(other), tmp_path)
     check_error(SPEC, tmp_path, "expected the weights of sensor_student")
+
+
+ARRAYS = dataclasses.replace(SPEC, has_keras_file=False)
+
+
+def test_weights_alone_are_read_back_and_by_plain_tensorflow(tmp_path):
+    save_model(SPEC, random_weights(SPEC, 1), tmp_path)
+    weights = random_weights(SPEC)
+    assert save_model(ARRAYS, weights, tmp_path) == ""
+    assert os.listdir(tmp_path) == ["weights.npz"]  # and no model of before
+    model = SPEC.build()
+    with np.load(tmp_path / "weights.npz") as stored:
+        model.set_weights([*stored.values()])
+    for ours, plain, expected in zip(load_weights(SPEC, tmp_path), model.get_weights(), weights, strict=True):
+        np.testing.assert_array_equal(ours, expected)
+        np.testing.assert_array_equal(plain, expected)
+    save_model(SPEC, weights, tmp_path)
+    assert os.listdir(tmp_path) == ["model.keras"]
+
+
+@pytest.mark.parametrize("error", [KeyError("units"), SystemExit(3), OSError("Unable to create link"), MemoryError()])
+def test_what_no_trial_foresaw_leaves_the_weights(tmp_path, monkeypatch, error):
+    def fail(model, path):
+        raise error
+
+    save_model(SPEC, random_weights(SPEC), tmp_path)
+    monkeypatch.setattr(tf.keras.Sequential, "save", fail)
+    weights = random_weights(SPEC, 1)
+    reason = save_model(SPEC, weights, tmp_path)
+    assert reason and "\n" not in reason
+    assert os.listdir(tmp_path) == ["weights.npz"]
+    for ours, expected in zip(load_weights(SPEC, tmp_path), weights, strict=True):
+        np.testing.assert_array_equal(ours, expected)
+
+
+def test_arrays_of_another_model_or_damaged(tmp_path):
+    weights = random_weights(SPEC)
+    path = tmp_path / "weights.npz"
+    save_model(ARRAYS, weights[:-1], tmp_path)
+    check_error(SPEC, tmp_path, "weights.npz: expected the weights of sensor_student, 8 arrays .*, found 7")
+    save_model(ARRAYS, (*weights[:-1], np.zeros(5, np.float32)), tmp_path)
+    check_error(SPEC, tmp_path, r"weight_7 as float32 of shape \(4,\), found float32 of shape \(5,\)")
+    save_model(ARRAYS, (*weights[:-1], np.array([None] * 4)), tmp_path)  # which would be unpickled
+    check_error(SPEC, tmp_path, r"weight_7 as float32 of shape \(4,\), found object")
+    path.write_bytes(path.read_bytes()[:-100])
+    check_error(SPEC, tmp_path, "weights.npz: expected the weights of sensor_student")
+
+
+class Blocks(LAYERS.Layer):
+    """Keras trains the layers in a list of lists, and leaves them out of its files without a word."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.blocks = [[LAYERS.Dense(4)]]
+
+    def call(self, x):
+        return self.blocks[0][0](x)
+
+
+def test_a_file_of_before_that_lacks_weights_is_refused(tmp_path):
+    """Fresh ones stood in for them, and the model answered by chance."""
+
+    def build():
+        return tf.keras.Sequential([tf.keras.Input((4,)), Blocks()])
+
+    spec = ModelSpec("theirs:build", build, make_format((4,), "float32", 4))
+    model = build()
+    model.save(tmp_path / "model.keras")
+    check_error(spec, tmp_path, "could not read them: Keras has left out .*kernel:0 as it wrote them")

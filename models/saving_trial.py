@@ -1,0 +1,167 @@
+"""Tries, before a run's first round, whether Keras can write a user's model, and read it back.
+
+What fails here would fail after the last round, in the midst of the results. And Keras passes over weights without a
+word which it does not find, such as those of layers in a list of lists.
+"""
+
+import contextlib
+import json
+import logging
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from models.model_names import KERAS_FILE, ModelError
+from models.model_spec import ModelSpec
+from models.own_model_checks import describe_error
+from models.saved_models import DISK_ERRORS, KEEP_IN_ATTRIBUTES, load_weights, save_keras_file
+
+_MOST_LETTERS = 160  # of an error of Keras's, which may list a whole config
+_TOLERANCE = 1e-2  # of the largest output; bfloat16 has three digits
+_LAYERS = tf.keras.layers
+_PLAIN = "give it what Keras can write, such as a function with a name at the top of a module"
+
+
+class SavingTrial(NamedTuple):
+    """What came of the trial.
+
+    Attributes:
+      unwritten: why Keras cannot write the model, and what to do about it; "" if it can.
+      unread: why `tf.keras.models.load_model` cannot read what it has written, and what to do; "" if it can.
+    """
+
+    unwritten: str = ""
+    unread: str = ""
+
+
+def try_saving(spec: ModelSpec) -> SavingTrial:
+    """Writes the model into a temporary folder and reads it back, as `tf.keras.models.load_model` does, too.
+
+    Layers that are made later get the names that they would have got without.
+    """
+    with _leave_no_trace(), _make_folder() as folder:
+        if folder is None:
+            return SavingTrial()
+        weights = _draw_weights(spec)
+        try:
+            save_keras_file(spec, weights, folder)
+        except OSError as error:
+            if error.errno in DISK_ERRORS:  # which says nothing of the model
+                return SavingTrial()
+            return SavingTrial(_explain_unwritten(spec, error))
+        except (Exception, SystemExit) as error:  # the user's code may raise anything
+            return SavingTrial(_explain_unwritten(spec, error))
+        try:
+            found = load_weights(spec, folder)
+        except ModelError as error:
+            return SavingTrial(_shorten(str(error.__cause__)))
+        variables = spec.build().weights
+        for variable, first, second in zip(variables, weights, found, strict=True):
+            if not np.array_equal(first, second, equal_nan=True):
+                return SavingTrial(f"Keras does not keep {variable.name}; {KEEP_IN_ATTRIBUTES}")
+        if spec.quantization is None:  # those have none but Keras's own layers
+            return SavingTrial(unread=_try_opening(spec, f"{folder}/{KERAS_FILE}", weights))
+    return SavingTrial()
+
+
+@contextlib.contextmanager
+def _make_folder() -> Iterator[str | None]:
+    """A temporary folder; None where none can be made."""
+    try:
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    except OSError:
+        yield None
+        return
+    with folder as path:
+        yield path
+
+
+@contextlib.contextmanager
+def _leave_no_trace() -> Iterator[None]:
+    """Keeps Keras's warnings to itself, and has it number layers inside from 1 on, and after it as if none were built.
+
+    There is no public way to set these numbers back; the version is locked.
+    """
+    numbered = sys.modules[tf.keras.backend.get_uid.__module__].PER_GRAPH_OBJECT_NAME_UIDS
+    before, logger = dict(numbered), tf.get_logger()
+    level = logger.level
+    numbered.clear()
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+        numbered.clear()
+        numbered.update(before)
+
+
+def _draw_weights(spec: ModelSpec) -> tuple[np.ndarray, ...]:
+    """Weights near those of a new model, that no other new one has; integers as they are."""
+    rng = np.random.default_rng(0)
+    weights = spec.build().get_weights()
+    return tuple(
+        (each + rng.normal(0, 0.01, each.shape)).astype(each.dtype) if each.dtype.kind == "f" else each
+        for each in weights
+    )
+
+
+def _explain_unwritten(spec: ModelSpec, error: BaseException) -> str:
+    with _leave_no_trace():  # so that layers are called as in the user's first model
+        model = spec.build()
+    layer, found = _find_faulty(model)
+    if layer is None:
+        return f"{type(model).__name__}: {_shorten(describe_error(error))}; write get_config in your layers"
+    kind = type(layer)
+    where = f"layer {layer.name} ({kind.__name__})" if layer is not model else f"the model ({kind.__name__})"
+    is_own = kind.__module__.partition(".")[0] not in ("keras", "tensorflow", "models")
+    if isinstance(found, NotImplementedError):
+        return f"{where} has no get_config for what it is made with; write get_config in {kind.__name__}"
+    fix = f"correct get_config in {kind.__name__}" if is_own else _PLAIN
+    return f"{where} cannot be described: {_shorten(describe_error(found))}; {fix}"
+
+
+def _find_faulty(model: Any) -> tuple[tf.keras.layers.Layer | None, BaseException | None]:
+    """The innermost layer that Keras cannot describe, and the error; (None, None) if it can describe each."""
+    inner = getattr(model, "layers", []) if isinstance(model, tf.keras.Model) else [getattr(model, "layer", None)]
+    for layer in filter(None, inner):
+        try:
+            json.dumps(tf.keras.saving.serialize_keras_object(layer))
+        except (Exception, SystemExit) as error:
+            is_around = isinstance(layer, tf.keras.Model | _LAYERS.Wrapper)
+            found = _find_faulty(layer) if is_around else (None, None)
+            return found if found[0] is not None else (layer, error)
+    return None, None
+
+
+def _try_opening(spec: ModelSpec, path: str, weights: tuple[np.ndarray, ...]) -> str:
+    """Why plain Keras, given the classes and functions of the user's module, cannot open the file; "" if it can."""
+    whole, model = spec.build_whole()
+    model.set_weights(weights)
+    layers = list(whole._flatten_layers())
+    module = sys.modules.get(spec.name.partition(":")[0])
+    own = {name: value for name, value in vars(module).items() if callable(value)} if module else {}
+    own |= {type(layer).__name__: type(layer) for layer in layers if not type(layer).__module__.startswith("keras.")}
+    try:
+        opened = tf.keras.models.load_model(path, custom_objects=own, safe_mode=False)
+        shape = (3, *spec.model_input_shape)
+        x = np.random.default_rng(0).normal(size=shape) if spec.model_input_dtype == "float32" else np.zeros(shape)
+        x = tf.constant(x, spec.model_input_dtype)
+        expected, found = (np.asarray(each(x, training=False)) for each in (whole, opened))
+    except (Exception, SystemExit) as error:
+        return f"{_shorten(describe_error(error))}; give each layer of yours a get_config with all that it is made with"
+    scale = np.abs(expected[np.isfinite(expected)]).max(initial=0)
+    if not np.allclose(expected, found, rtol=0, atol=_TOLERANCE * scale, equal_nan=True):
+        return "what it reads answers otherwise; some get_config leaves out what its layer is made with"
+    return ""
+
+
+def _shorten(text: str) -> str:
+    line = (text.strip().splitlines() or [""])[0]
+    return line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}..."
