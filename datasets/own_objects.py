@@ -89,7 +89,10 @@ def import_object(spelling: str, label: str, error_type: type[ValueError]) -> An
             raise error_type(f"{label}: no module named {error.name}; {fix}") from error
         raise error_type(f"{label}: importing {module_name} failed: {describe_failure(error)}") from error
     if not is_there:
-        raise error_type(f"{label}: expected {name} in {module_name}, there is none")
+        fix = "; a command sees no script or notebook: put it into a module of its own"
+        raise error_type(
+            f"{label}: expected {name} in {module_name}, there is none{fix if module_name == '__main__' else ''}"
+        )
     return getattr(module, name)
 
 

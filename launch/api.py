@@ -15,6 +15,7 @@ import functools
 import io
 import os
 import pathlib
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,8 @@ from launch.settings.data_flags import CLIENT
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.run_config import RunConfig, flag_values
-from launch.settings.trusted_modules import list_modules, read_trusted
+from launch.settings.session_objects import CHILD, SESSION, list_session_names
+from launch.settings.trusted_modules import MODELS, list_modules, list_objects, read_trusted
 from launch.training.finished_run import LAST, FinishedRun, choose_models, read_finished_run
 
 if TYPE_CHECKING:
@@ -149,6 +151,8 @@ class Run:
         return read_finished_run(str(self.path), of_round=self._round, trusted=self._trusted)
 
     def _load(self, name: str) -> tuple["ModelSpec", "tf.keras.Model"]:
+        if list_session_names(list_objects(self.flags)):  # which a notebook may have defined anew since the last time
+            self.__dict__.pop("_finished", None)
         run = self._finished
         _check_process()
         name = name or (self.models[0] if len(self.models) == 1 else GLOBAL)
@@ -223,7 +227,8 @@ def fit(
       data: your own data: a path (see --data), a table, or arrays {"x": ..., "y": ..., "client": ...} as of an npz
         file. Tables and arrays are kept in runs/data, named by their contents, so that the run can be evaluated,
         exported and resumed.
-      model: a name, as --model takes it, or a function (input shape, number of outputs) -> Keras model with logits.
+      model: a name, as --model takes it, or a function (input shape, number of outputs) -> Keras model with logits. One
+        of the script or notebook itself trains and predicts in this process, but no command can import it.
       verbose: whether the lines of `launch.train` are printed.
       flags: any other flag of `launch.train`, by its name: `rounds=5`, `epochs=2`, `keep_best=True`.
 
@@ -292,17 +297,45 @@ def _spell(name: str, value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return f"--{name}={str(bool(value)).lower()}"
     if callable(value):
-        if name not in OWN_OBJECTS:
-            raise FlagError(f"--{name}: expected a text or a number, got {type(value).__name__}")
-        if not getattr(
-            value, "__qualname__", ""
-        ).isidentifier():  # a lambda, or a function inside another: no import finds it
-            raise FlagError(f"--{name}: expected a function with a name at the top of its module")
-        return f"--{name}={value.__module__}:{value.__qualname__}"
+        return f"--{name}={_spell_function(name, value)}"
     if isinstance(value, list | tuple | np.ndarray | pd.Index):
-        listed = map(quote_name, map(str, value)) if name in COLUMN_FLAGS else map(str, value)
-        return f"--{name}={','.join(listed)}"
+        texts = [_spell_function(name, each) if callable(each) else str(each) for each in value]
+        return f"--{name}={','.join(map(quote_name, texts) if name in COLUMN_FLAGS else texts)}"
+    if dataclasses.is_dataclass(value):  # such as the row of an algorithm
+        raise FlagError(f'--{name}: expected text, as "my_module:{name.upper()}", got {type(value).__name__}')
     return f"--{name}={value}"
+
+
+def _spell_function(name: str, function: Callable) -> str:
+    """A function of the caller's as the text by which it is imported: "module:NAME".
+
+    Raises:
+      FlagError: no import would find it, or would find another one.
+    """
+    if name not in OWN_OBJECTS and not name.endswith(MODELS):
+        raise FlagError(f"--{name}: expected a text or a number, got {type(function).__name__}")
+    module, named = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    if not named.isidentifier() or not module:  # a lambda, a method, a function inside another, a model
+        what = named or f"an object of {type(function).__name__}"
+        raise FlagError(
+            f"--{name}: expected a function with a name at the top of its module, got {what}; write there: def "
+            "build(input_shape, num_outputs), which returns a new Keras model"
+        )
+    module = SESSION if module == CHILD else module
+    found = getattr(sys.modules.get(module), named, function)
+    if found is not function and _take_apart(found) != _take_apart(function):
+        raise FlagError(
+            f"--{name}: {named} of {module} is another function than the one given, as after a decorator or a second "
+            f"definition, and the run would train that one; give {module}.{named}, or this one a name of its own"
+        )
+    return f"{module}:{named}"
+
+
+def _take_apart(function: Any) -> tuple:
+    """What a function does: equal after its module was imported anew, if nothing has changed there."""
+    names = ("__code__", "__defaults__", "__kwdefaults__")
+    closure = getattr(function, "__closure__", None) or ()
+    return (*(getattr(function, name, None) for name in names), [cell.cell_contents for cell in closure])
 
 
 @contextlib.contextmanager

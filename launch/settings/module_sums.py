@@ -17,7 +17,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
-from launch.settings.trusted_modules import PACKAGES, is_ours, list_modules
+from launch.settings.session_objects import SESSION, list_session_names, sum_session
+from launch.settings.trusted_modules import PACKAGES, is_ours, list_objects
 
 _EXAMPLES = "examples"  # of ours, but there to be changed
 _SPELLING = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -28,14 +29,18 @@ _SUFFIXES = (*importlib.machinery.SOURCE_SUFFIXES, *importlib.machinery.EXTENSIO
 def sum_run_modules(config: RunConfig, counts: Callable[[str], bool] = lambda flag: True) -> dict[str, str]:
     """{module: SHA-256 (hex)} of a run's own modules, by their dotted names in order; empty without any.
 
+    Of a script or notebook it is that of what the run takes from it.
+
     Args:
       config: of the run.
       counts: of which flags, by name.
     """
-    modules = list_modules({name: value for name, value in flag_values(config).items() if counts(name)})
-    if modules and counts("algo"):
-        modules.append(find_algorithm(config.algo).builder.partition(":")[0])
-    return sum_modules(modules)
+    objects = list_objects({name: value for name, value in flag_values(config).items() if counts(name)})
+    if objects and counts("algo"):
+        objects.append(find_algorithm(config.algo).builder)
+    sums = sum_modules([module for module, _, _ in (each.partition(":") for each in objects) if module != SESSION])
+    of_session = sum_session(list_session_names(objects))
+    return {**({SESSION: of_session} if of_session else {}), **sums}
 
 
 def sum_modules(modules: Collection[str]) -> dict[str, str]:

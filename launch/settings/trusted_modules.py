@@ -10,11 +10,15 @@ import importlib.machinery
 import importlib.util
 import os
 import pathlib
+import shlex
+import site
 import sys
-from collections.abc import Collection, Mapping
+import sysconfig
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from launch.settings.errors import FlagError
+from launch.settings.session_objects import SESSION, check_session, list_session_names
 from tff_algos.settings.config_fields import is_own
 
 TRUST_FLAG = "trust_module"
@@ -27,13 +31,18 @@ OBJECT_FLAGS = ("algo", "dataset", "model", "teacher_model", LOSS)
 AGGREGATOR, MODELS = "aggregator", "models"
 
 
-def list_modules(flags: Mapping[str, Any]) -> list[str]:
-    """The modules that a run's flags name, in order, each once."""
+def list_objects(flags: Mapping[str, Any]) -> list[str]:
+    """What a run's flags name in modules, as "module:NAME", in order."""
     aggregators = [name for name in flags if name.endswith(AGGREGATOR)]
     objects = [flags.get(name) for name in (*OBJECT_FLAGS, *aggregators)]
     models = [flags[name] for name in flags if name.endswith(MODELS) and isinstance(flags[name], str)]
     objects += [name.strip() for each in models for name in each.split(",")]
-    return list(dict.fromkeys(each.partition(":")[0] for each in objects if isinstance(each, str) and is_own(each)))
+    return [each for each in objects if isinstance(each, str) and is_own(each)]
+
+
+def list_modules(flags: Mapping[str, Any]) -> list[str]:
+    """The modules that a run's flags name, in order, each once."""
+    return list(dict.fromkeys(each.partition(":")[0] for each in list_objects(flags)))
 
 
 def list_foreign_modules(flags: Mapping[str, Any]) -> list[str]:
@@ -45,6 +54,40 @@ def spell_trust(flags: Mapping[str, Any]) -> str:
     """What a command for a run with these flags needs so that it can be made again: " --trust_module=..." or ""."""
     modules = list_foreign_modules(flags)
     return f" --{TRUST_FLAG}={','.join(modules)}" if modules else ""
+
+
+def spell_program(program: str, flags: Mapping[str, Any]) -> str:
+    """How a command is typed in the current folder so that it finds the modules of these flags: "python -m ...".
+
+    A script's own folder, or one that it has put into `sys.path`, is not where a command looks.
+    """
+    usual = _list_usual_folders()
+    tops = {module.partition(".")[0] for module in list_foreign_modules(flags)}
+    folders = {place.parent for top in tops for place in _find_places(top) if place.name != "__init__.py"}
+    added = sorted(str(folder) for folder in folders & _resolve(sys.path) - usual)
+    path = os.pathsep.join(filter(None, (*added, os.environ.get("PYTHONPATH"))))
+    return f"PYTHONPATH={shlex.quote(path)} python -m {program}" if added else f"python -m {program}"
+
+
+def _list_usual_folders() -> set[pathlib.Path]:
+    """Where `python -m` looks in the current folder: there, where the environment says, and among the libraries."""
+    libraries = [*site.getsitepackages(), site.getusersitepackages(), *sysconfig.get_paths().values()]
+    named = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    linked = [line for folder in libraries for path in pathlib.Path(folder).glob("*.pth") for line in _read_lines(path)]
+    return _resolve([os.getcwd(), *named, *libraries, *linked])
+
+
+def _read_lines(path: pathlib.Path) -> list[str]:
+    """The folders that a file of `site` adds to Python's path."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    return [str(path.parent / line.strip()) for line in lines if line.strip() and not line.startswith(("import", "#"))]
+
+
+def _resolve(folders: Iterable[str]) -> set[pathlib.Path]:
+    return {pathlib.Path(folder).resolve() for folder in folders}
 
 
 def read_trusted(flag: str, given: Mapping[str, Any] | None = None) -> frozenset[str]:
@@ -70,6 +113,7 @@ def check_trusted(flags: Mapping[str, Any], run_dir: str, trusted: Collection[st
       FlagError: a module lies in the run folder, or is neither this project's nor trusted.
     """
     folder = pathlib.Path(run_dir).resolve()
+    check_session(run_dir, list_session_names(list_objects(flags)), SESSION in trusted)
     for module in list_modules(flags):
         inside = [place for place in _find_places(module) if place.is_relative_to(folder)]
         if inside:

@@ -3,6 +3,7 @@
 import math
 import shlex
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,9 +43,9 @@ from launch.runs.run_folder import RunFolder
 from launch.runs.shown_text import describe_filled
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.data_flags import NONE
-from launch.settings.flags import PROGRAM
 from launch.settings.run_config import RunConfig, algorithm_fields, find_idle, flag_values
-from launch.settings.trusted_modules import spell_trust
+from launch.settings.session_objects import MOVE, SESSION, list_session_names
+from launch.settings.trusted_modules import list_foreign_modules, list_objects, spell_program, spell_trust
 from launch.training.attackers import find_attacks
 from models.model_names import is_own_model
 from tff_algos.settings.config_fields import is_own
@@ -56,9 +57,24 @@ if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
 
-def resume_command(folder: RunFolder, config: RunConfig) -> str:
-    """What to type to go on with a run."""
-    return f"{PROGRAM} --resume --run_dir={shlex.quote(str(folder.path))}{spell_trust(vars(config))}"
+def resume_command(folder: RunFolder, config: RunConfig, further: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What to type to go on with a run: a command or, if it needs what a script or notebook has, a call from there.
+
+    Args:
+      folder: of the run.
+      config: its settings.
+      further: flags to give beside, as {name: value}.
+    """
+    flags = flag_values(config)
+    if list_session_names(list_objects(flags)):
+        trusted = ",".join(list_foreign_modules(flags))
+        given = "".join(f", {name}={value}" for name, value in further.items())
+        return f"fit({config.algo!r}, run_dir={str(folder.path)!r}, resume=True, trust_module={trusted!r}{given})"
+    given = "".join(f" --{name}={value}" for name, value in further.items())
+    return (
+        f"{spell_program('launch.train', flags)} --resume --run_dir={shlex.quote(str(folder.path))}"
+        f"{spell_trust(flags)}{given}"
+    )
 
 
 def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> None:
@@ -86,6 +102,9 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     sampled = f"; {config.evaluated_clients:,} are evaluated in rounds, {in_the_end} at the end" if is_sampled else ""
     left_out = describe_clients_left_out(data.num_clients_left_out)
     say(f"clients  {len(data.clients):,}{kinds}, {config.partition} partition, {sizes_text}{new}{sampled}{left_out}")
+    if names := list_session_names(list_objects(flag_values(config))):
+        say(f"note     {' and '.join(names)}: of the script or notebook itself ({SESSION}), from which no evaluate, "
+            f"export or --resume can import; {MOVE} (from my_module import {', '.join(names)})")  # fmt: skip
 
 
 def describe_outputs(data: FederatedData) -> str:
@@ -294,14 +313,18 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
     if config.smoke:
         say("next     leave out --smoke" + ("" if config.run_dir else "; the smoke run's folder is removed"))
         return
-    trust = spell_trust(vars(config))
-    say(f"next     python -m launch.evaluate --run_dir={path}{trust}")
-    say(f"         python -m launch.export --run_dir={path}{trust}")
+    flags = flag_values(config)
+    if list_session_names(list_objects(flags)):
+        say("next     in Python, by the Run that fit returns: predict(examples), load_model()")
+    else:
+        for start, command in (("next    ", "launch.evaluate"), ("        ", "launch.export")):
+            say(f"{start} {spell_program(command, flags)} --run_dir={path}{spell_trust(flags)}")
     if not summary.get(BUDGET_SPENT):
-        further = f"--patience={2 * config.patience}" if STOPPED_EARLY in summary else f"--rounds={2 * config.rounds}"
+        is_stopped = STOPPED_EARLY in summary
+        further = {"patience": f"{2 * config.patience}"} if is_stopped else {"rounds": f"{2 * config.rounds}"}
         if limits := summary.get(REACHED_LIMITS):
-            further = " ".join(f"--{flag}={2 * limit:g}" for flag, limit in limits.items() if limit)
-        say(f"         {resume_command(folder, config)} {further}")
+            further = {flag: f"{2 * limit:g}" for flag, limit in limits.items() if limit}
+        say(f"         {resume_command(folder, config, further)}")
     say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
 
 

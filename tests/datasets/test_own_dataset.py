@@ -96,6 +96,7 @@ def test_a_row_without_a_format_is_not_drawn():
         ("own_data_name:DATASET", "importing own_data_name failed: DatasetError: name='A B'"),
         ("own_data:EXITS", "importing own_data failed: a call of sys.exit"),
         ("own_data:NOTHING", "expected NOTHING in own_data, there is none"),
+        ("__main__:NOTHING", "expected NOTHING in __main__, there is none; a command sees no script or notebook: put"),
         ("own_data:NUMBER", "expected a datasets.catalog.Dataset, got int"),
         ("own_data:load", "expected a datasets.catalog.Dataset, got function"),
         ("own_data:MNIST", "its name is mnist, which the catalog has already"),

@@ -3,6 +3,7 @@
 That `fit` trains and that `predict` is the model that was trained is shown by the notebook's test in tests/examples.
 """
 
+import dataclasses
 import functools
 import os
 import subprocess
@@ -40,6 +41,31 @@ def asked(monkeypatch, tmp_path):
 
 def build_small(input_shape, num_outputs):
     raise AssertionError("only its name is needed")
+
+
+@dataclasses.dataclass
+class Row:
+    """As a data set or an algorithm is declared."""
+
+
+def decorate(function):
+    @functools.wraps(function)
+    def decorated(*arguments):
+        return function(*arguments)
+
+    return decorated
+
+
+def test_a_function_is_the_one_that_its_name_imports(asked, monkeypatch):
+    """Another one under that name would be trained in its place."""
+    with pytest.raises(FlagError, match=f"--model: build_small of {__name__} is another function than the one given"):
+        fit("fedavg", model=decorate(build_small))
+    again = types.FunctionType(build_small.__code__, vars(sys.modules[__name__]), "build_small")
+    fit("fedavg", model=again)  # as after its module was imported anew
+    assert [config.model for config in asked] == [f"{__name__}:build_small"]
+    monkeypatch.setattr(again, "__module__", "__mp_main__")  # as in a child of multiprocessing
+    fit("fedproto", models=[again, "perceptron"])
+    assert asked[1].algorithm.models == "__main__:build_small,perceptron"
 
 
 def test_arguments_are_the_flags_of_train(asked, capsys):
@@ -162,7 +188,10 @@ def test_arrays_and_tables_are_kept_by_their_contents(asked, tmp_path):
         ({"data": 3}, "data: expected a path, a pandas table or arrays"),
         ({"data": {"x": [[0], [1]], "file": [0, 1]}}, "data: expected arrays of the names x, y, .*, got 'file'"),
         ({"data": {"x": [[0], [0, 1]], "y": [0, 1]}}, "data: x is no array"),
-        ({"model": lambda shape, classes: None}, "--model: expected a function with a name at the top of its module"),
+        ({"model": lambda shape, classes: None}, "--model: expected a function with a name at the top .* got <lambda>"),
+        ({"model": functools.partial(build_small)}, "--model: expected a function .* got an object of partial; write"),
+        ({"models": [build_small, (3).__add__]}, "--models: expected a function with a name at the top of its module"),
+        ({"dataset": Row()}, r'--dataset: expected text, as "my_module:DATASET", got Row'),
         ({"rounds": build_small}, "--rounds: expected a text or a number"),
         ({"loss": lambda labels, outputs: None}, "--loss: expected a function with a name at the top of its module"),
         ({"loss": functools.partial(build_small)}, "--loss: expected a function with a name at the top of its module"),

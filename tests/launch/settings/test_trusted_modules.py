@@ -13,7 +13,14 @@ from launch.runs.run_records import find_stored_idle
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config, read_stored_flags
 from launch.settings.run_config import build_run_config, flag_values, shared_fields
-from launch.settings.trusted_modules import VARIABLE, check_trusted, list_modules, read_trusted, spell_trust
+from launch.settings.trusted_modules import (
+    VARIABLE,
+    check_trusted,
+    list_modules,
+    read_trusted,
+    spell_program,
+    spell_trust,
+)
 
 OWN = {"algo": "numpy.their:ALGORITHM", "dataset": "digits", "model": "wave:build", "teacher_model": "wave:large"}
 ROOT = pathlib.Path(__file__).parents[3]
@@ -59,6 +66,25 @@ def test_what_the_user_names_is_trusted(monkeypatch):
     assert read_trusted("x,y") == {"x", "y"} and read_trusted("") == frozenset()
     check_trusted(OWN, "run", {"numpy.their", "wave"})
     check_trusted({"algo": "examples.fed_dyn:ALGORITHM"}, "run", ())
+
+
+def test_a_command_names_the_folder_where_it_would_not_look(monkeypatch, tmp_path):
+    """As that of a script, which is first in `sys.path` wherever the script is started."""
+    folder, named = tmp_path / "my scripts", tmp_path / "named"
+    for place in (folder, named, folder / "kit"):
+        place.mkdir()
+    for path in (folder / "beside_it.py", folder / "kit" / "__init__.py", folder / "kit" / "nets.py", named / "far.py"):
+        path.touch()
+    for place in (folder, named):
+        monkeypatch.syspath_prepend(str(place))
+    monkeypatch.setenv("PYTHONPATH", str(named))
+    program = f"PYTHONPATH='{folder}:{named}' python -m launch.evaluate"
+    for model in ("beside_it:build", "kit.nets:build"):
+        assert spell_program("launch.evaluate", {"model": model}) == program
+    for model in ("far:build", "json:build", "perceptron", "no_such_module_anywhere:build"):
+        assert spell_program("launch.evaluate", {"model": model}) == "python -m launch.evaluate"
+    monkeypatch.chdir(folder)
+    assert spell_program("launch.evaluate", {"model": "beside_it:build"}) == "python -m launch.evaluate"
 
 
 @pytest.mark.parametrize("flag", ["algo", "dataset", "model", "teacher_model", "models"])

@@ -19,12 +19,14 @@ from launch.training.announcements import (
     advise_on_rejected,
     announce_data,
     announce_model,
+    resume_command,
     say_if_clients_lack_tests,
     say_if_diverged,
     say_if_nobody_took_part,
     say_if_nothing_was_learned,
     say_if_updates_were_rejected,
     say_majority,
+    say_result,
     say_text_baselines,
     was_all_rejected,
 )
@@ -46,6 +48,39 @@ def test_weights_of_examples_are_said_and_written(tmp_path, make_federation, cap
     folder.close()
     assert "weights  column dose: 0 to 3, 2 of 4 train examples weigh 0; divided by" in capsys.readouterr().out
     assert read_data_section(describe_data(data), "config.json").weights == data.format.weights
+
+
+COMMANDS = (("next    ", "evaluate"), ("        ", "export"), ("        ", "train"))
+RESULT = {
+    "task": "classification",
+    "rounds": 2,
+    "train_seconds": 1.0,
+    "final": {"test_accuracy": 0.5, "client_test_accuracy": 0.5},
+    "best": {"test_accuracy": 0.5, "round": 1},
+    "clients": {},
+}
+
+
+def test_of_a_script_s_own_function_no_command_is_printed(tmp_path, make_federation, capsys):
+    config = build_run_config({"algo": "fedavg", "model": "__main__:build", "rounds": 2})
+    folder = RunFolder(tmp_path, is_new=True)
+    announce_data(config, folder, make_federation([4]))
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "note     build: of the script or notebook itself (__main__), from which no evaluate, export or --resume can "
+        "import; write it to a module of its own, such as my_module.py beside it, and import it from there "
+        "(from my_module import build)"
+    )
+    say_result(config, folder, RESULT)
+    assert capsys.readouterr().out.splitlines()[-3:-1] == [
+        "next     in Python, by the Run that fit returns: predict(examples), load_model()",
+        f"         fit('fedavg', run_dir='{tmp_path}', resume=True, trust_module='__main__', rounds=4)",
+    ]
+    own = build_run_config({"algo": "fedavg", "model": "json:build", "rounds": 2})
+    assert resume_command(folder, own) == f"python -m launch.train --resume --run_dir={tmp_path} --trust_module=json"
+    say_result(own, folder, RESULT)
+    said = [line.partition(" --")[0] for line in capsys.readouterr().out.splitlines()[-4:-1]]
+    assert said == [f"{start} python -m launch.{name}" for start, name in COMMANDS]
+    folder.close()
 
 
 @pytest.mark.parametrize(("most", "is_said"), [(0, False), (1, True), (2, False), (1000, False)])
