@@ -40,7 +40,7 @@ from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.run_config import RunConfig, flag_values
 from launch.settings.session_objects import CHILD, SESSION, list_session_names
-from launch.settings.trusted_modules import MODELS, list_modules, list_objects, read_trusted
+from launch.settings.trusted_modules import AGGREGATOR, MODELS, list_modules, list_objects, read_trusted
 from launch.training.finished_run import LAST, FinishedRun, choose_models, read_finished_run
 
 if TYPE_CHECKING:
@@ -313,7 +313,8 @@ def _spell_function(name: str, function: Callable) -> str:
       FlagError: no import would find it, or would find another one.
     """
     if name not in OWN_OBJECTS and not name.endswith(MODELS):
-        raise FlagError(f"--{name}: expected a text or a number, got {type(function).__name__}")
+        expected = f'text, as "my_module:{name.upper()}"' if name.endswith(AGGREGATOR) else "a text or a number"
+        raise FlagError(f"--{name}: expected {expected}, got {type(function).__name__}")
     module, named = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if not named.isidentifier() or not module:  # a lambda, a method, a function inside another, a model
         what = named or f"an object of {type(function).__name__}"

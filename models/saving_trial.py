@@ -21,7 +21,7 @@ from models.model_spec import ModelSpec
 from models.own_model_checks import describe_error
 from models.saved_models import DISK_ERRORS, KEEP_IN_ATTRIBUTES, load_weights, save_keras_file
 
-_MOST_LETTERS = 160  # of an error of Keras's, which may list a whole config
+_MOST_LETTERS = 240  # of an error of Keras's, which may list a whole config
 _TOLERANCE = 1e-2  # of the largest output; bfloat16 has three digits
 _LAYERS = tf.keras.layers
 _PLAIN = "give it what Keras can write, such as a function with a name at the top of a module"
@@ -59,7 +59,7 @@ def try_saving(spec: ModelSpec) -> SavingTrial:
         try:
             found = load_weights(spec, folder)
         except ModelError as error:
-            return SavingTrial(_shorten(str(error.__cause__)))
+            return SavingTrial(_shorten(str(error.__cause__ or error.__context__)))
         variables = spec.build().weights
         for variable, first, second in zip(variables, weights, found, strict=True):
             if not np.array_equal(first, second, equal_nan=True):
@@ -115,11 +115,13 @@ def _draw_weights(spec: ModelSpec) -> tuple[np.ndarray, ...]:
 def _explain_unwritten(spec: ModelSpec, error: BaseException) -> str:
     with _leave_no_trace():  # so that layers are called as in the user's first model
         model = spec.build()
-    layer, found = _find_faulty(model)
+    layer, found = None, error
+    with contextlib.suppress(Exception):  # a model of the user's may say nothing of its layers
+        layer, found = _find_faulty(model)
     if layer is None:
         return f"{type(model).__name__}: {_shorten(describe_error(error))}; write get_config in your layers"
     kind = type(layer)
-    where = f"layer {layer.name} ({kind.__name__})" if layer is not model else f"the model ({kind.__name__})"
+    where = f"layer {layer.name} ({kind.__name__})"
     is_own = kind.__module__.partition(".")[0] not in ("keras", "tensorflow", "models")
     if isinstance(found, NotImplementedError):
         return f"{where} has no get_config for what it is made with; write get_config in {kind.__name__}"

@@ -4,6 +4,7 @@ No other process can import it: there, `__main__` is another program. A run with
 the process that has it, and in a later one that defines it again under the same name.
 """
 
+import dis
 import hashlib
 import sys
 import types
@@ -14,6 +15,7 @@ from launch.settings.errors import FlagError
 
 SESSION, CHILD = "__main__", "__mp_main__"  # the latter is what multiprocessing calls the former in a child
 _PROGRAMS = "launch."  # what `__main__` is in a command of ours
+_LOADS = ("LOAD_GLOBAL", "LOAD_NAME")  # of what a function takes from around it, where `co_names` has attributes, too
 _PLAIN = (bool, int, float, str, tuple)
 MOVE = "write it to a module of its own, such as my_module.py beside it, and import it from there"
 
@@ -57,7 +59,7 @@ def sum_session(names: Collection[str]) -> str:
             parts.append(f"{name}={value!r}")
         for code in _list_code(value):
             parts.append(f"{name}:{_describe_code(code)}")
-            waiting += code.co_names
+            waiting += [each.argval for each in dis.get_instructions(code) if each.opname in _LOADS]
     return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest() if parts else ""
 
 

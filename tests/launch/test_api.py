@@ -191,6 +191,7 @@ def test_arrays_and_tables_are_kept_by_their_contents(asked, tmp_path):
         ({"model": lambda shape, classes: None}, "--model: expected a function with a name at the top .* got <lambda>"),
         ({"model": functools.partial(build_small)}, "--model: expected a function .* got an object of partial; write"),
         ({"models": [build_small, (3).__add__]}, "--models: expected a function with a name at the top of its module"),
+        ({"aggregator": build_small}, r'--aggregator: expected text, as "my_module:AGGREGATOR", got function'),
         ({"dataset": Row()}, r'--dataset: expected text, as "my_module:DATASET", got Row'),
         ({"rounds": build_small}, "--rounds: expected a text or a number"),
         ({"loss": lambda labels, outputs: None}, "--loss: expected a function with a name at the top of its module"),

@@ -22,9 +22,10 @@ class Layer:
         return 2 * x
 
 def build(shape, outputs):
-    return [Layer() for _ in range(halve(WIDTH))], shape in {1, 2}
+    return [Layer() for _ in range(halve(WIDTH))], shape in {1, 2}, shape.real
 
 unused = 3
+real = 3  # called as an attribute that build looks at
 """
 
 
@@ -49,6 +50,7 @@ def test_the_names_of_a_session():
     ("before", "after", "is_other"),
     [
         ("unused = 3", "unused = 4", False),
+        ("real = 3", "real = 4", False),
         ("WIDTH = 8", "\n\n# a remark\nWIDTH = 8", False),  # it stands elsewhere
         ("WIDTH = 8", "WIDTH = 16", True),
         ("width // 2", "width // 4", True),
@@ -60,6 +62,9 @@ def test_the_names_of_a_session():
 def test_the_code_that_a_function_needs_counts_and_no_other(define, before, after, is_other):
     define(SOURCE)
     first = sum_session(["build"])
+    for _ in range(100):  # which makes other instructions of it in memory
+        sys.modules["__main__"].build(1, 2)
+    assert sum_session(["build"]) == first
     define(SOURCE.replace(before, after))
     assert (sum_session(["build"]) != first) == is_other and len(first) == 64
     config = build_run_config({"algo": "fedavg", "model": "__main__:build"})
