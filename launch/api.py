@@ -318,9 +318,11 @@ def _spell_function(name: str, function: Callable) -> str:
     module, named = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if not named.isidentifier() or not module:  # a lambda, a method, a function inside another, a model
         what = named or f"an object of {type(function).__name__}"
+        written = "build(input_shape, num_outputs), which returns a new Keras model"
+        if name == "loss":
+            written = "compute(labels, outputs), which returns the loss of each example"
         raise FlagError(
-            f"--{name}: expected a function with a name at the top of its module, got {what}; write there: def "
-            "build(input_shape, num_outputs), which returns a new Keras model"
+            f"--{name}: expected a function with a name at the top of its module, got {what}; write there: def {written}"
         )
     module = SESSION if module == CHILD else module
     found = getattr(sys.modules.get(module), named, function)
