@@ -7,6 +7,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from datasets.own_objects import import_object
+from models.eager_model import adapts, find_build, list_variables
 from models.input_dtypes import check_input
 from models.model_names import ModelError, check_model_name
 from models.own_model_checks import check_own_model, describe_error
@@ -60,12 +61,25 @@ def load_own_model(
     second = _build(label, build, input_shape)
     if first is second:
         raise ModelError(f"{label}: expected a new model from each call; build it inside the function")
-    if [weight.shape for weight in first.weights] != [weight.shape for weight in second.weights]:
+    if [weight.shape for weight in list_variables(first)] != [weight.shape for weight in list_variables(second)]:
         raise ModelError(f"{label}: expected weights of the same shapes from each call")
     check_input(label, second, input_shape)
-    check_own_model(label, second, input_shape, task, to_train, input_dtype)
+    check = functools.partial(
+        check_own_model, label, input_shape=input_shape, task=task, to_train=to_train, input_dtype=input_dtype
+    )
+    is_checked = not adapts(second)  # what a layer has adapted to is no weight of the model that is trained
+    if is_checked:
+        check(second)
+    batch = tf.TensorSpec((None, *input_shape), input_dtype)
+    chosen = find_build(label, build, first, batch, _find_file(function), to_train)
+    if chosen is not build or not is_checked:
+        check(_build(label, chosen, input_shape))
     # Guarded, since training calls it again and again: a later call that fails must be one line, too.
-    return functools.partial(_call, label, build)
+    return functools.partial(_call, label, chosen)
+
+
+def _find_file(function: Callable) -> str:
+    return getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", "")
 
 
 def _build(label: str, build: Callable, input_shape: tuple[int, ...]) -> tf.keras.Model:

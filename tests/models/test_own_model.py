@@ -54,7 +54,7 @@ _calls = []
 
 def exits_later(input_shape, num_classes):
     _calls.append(None)
-    return build(input_shape, num_classes) if len(_calls) <= 2 else sys.exit(0)
+    return build(input_shape, num_classes) if len(_calls) <= 3 else sys.exit(0)
 
 def no_arguments():
     return None
