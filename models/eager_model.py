@@ -217,11 +217,11 @@ def _compute_eagerly(
     model: tf.keras.Model, values: Sequence[np.ndarray], batch: tf.TensorSpec, examples: Sequence[np.ndarray]
 ) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
     """The examples that the model takes, and its outputs and losses for each, with these weights."""
-    for variable, value in zip(list_variables(model), values, strict=True):
-        variable.assign(value)
     compute = tf.function(lambda x: _list_results(model, x), input_signature=[batch])
     taken, results = [], []
     for x in examples:
+        for variable, value in zip(list_variables(model), values, strict=True):  # a call may change one
+            variable.assign(value)
         with contextlib.suppress(tf.errors.InvalidArgumentError):  # an Embedding has no such row
             results.append([each.numpy() for each in compute(tf.constant(x))])
             taken.append(x)

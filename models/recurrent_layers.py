@@ -6,6 +6,7 @@ sequences of any length. The converter cannot quantize loops, and has no gradien
 operators; for these, the steps are written out.
 """
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -63,10 +64,15 @@ def write_out_steps(model: tf.keras.Model, inputs: np.ndarray, max_steps: int = 
 
 def find_loops(function: tf.types.experimental.ConcreteFunction) -> list[str]:
     """The names of the layers, as far as they are known, that a traced function computes in loops."""
+    return find_operations(function, r"(Stateless)?While")
+
+
+def find_operations(function: tf.types.experimental.ConcreteFunction, kinds: str) -> list[str]:
+    """The names of the layers, as far as they are known, that have operations of these kinds, a regular expression."""
     graph = function.graph.as_graph_def()
     nodes = [*graph.node, *(node for part in graph.library.function for node in part.node_def)]
-    names = [node.name for node in nodes if node.op in ("While", "StatelessWhile")]
-    # The name of a loop in a function of the graph says nothing of the layer that calls it.
+    names = [node.name for node in nodes if re.fullmatch(kinds, node.op)]
+    # The name of an operation in a function of the graph says nothing of the layer that calls it.
     return list(dict.fromkeys("/".join(name.split("/")[1:-1]) or name for name in names))
 
 

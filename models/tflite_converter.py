@@ -26,6 +26,8 @@ SAVED_MODEL, RESULT = "saved_model", "result"
 REPRESENTATIVE, COMPARED = "representative.npy", "compared.npy"
 
 _LOCATION = re.compile(r"^.*?: error: (loc\((.*?)\): )?")  # of an operation, in the converter's errors
+_NO_OPERATION = re.compile(r"'tf\.(\w+)' op is neither a custom op nor a flex op")
+_BINCOUNT = re.compile(r"\w*Bincount")
 _PATH = re.compile(r'"([^"@:]+/[^"@:]+)')  # in a location: the name of an operation, which begins with its layers'
 
 
@@ -57,10 +59,13 @@ def run_converter(job: ConverterJob) -> None:
       OSError: the result cannot be written.
     """
     folder = pathlib.Path(job.folder)
-    converter = tf.lite.TFLiteConverter.from_saved_model(str(folder / SAVED_MODEL), signature_keys=list(job.signatures))
-    _configure(converter, job)
     try:
+        saved = str(folder / SAVED_MODEL)
+        converter = tf.lite.TFLiteConverter.from_saved_model(saved, signature_keys=list(job.signatures))
+        _configure(converter, job)
         result = _convert(converter, job, folder)
+    except OSError:
+        raise
     except Exception as error:  # ConverterError, which has no public name, ValueError, RuntimeError
         raise ModelError(describe_refusal(str(error).strip() or type(error).__name__)) from error
     (folder / RESULT).write_bytes(result)
@@ -121,10 +126,19 @@ def read_measured_layers(result: bytes) -> list[dict[str, str]]:
 
 
 def describe_refusal(text: str) -> str:
-    """An error of the converter in one line, with the layer if it names one."""
+    """An error of the converter in one line, with the layer if it names one, and the way out if there is one."""
     first = text.splitlines()[0]
     found = _LOCATION.match(first)
     named = _PATH.search(found[2] or "") if found else None
     layers = "/".join(named[1].split("/")[1:-1]) if named else ""
     place = f" layer {layers}" if layers else ""
-    return f"the TFLite converter refuses{place}: {_LOCATION.sub('', first)}"
+    return f"the TFLite converter refuses{place}: {_LOCATION.sub('', first)}{_advise(first)}"
+
+
+def _advise(text: str) -> str:
+    lacking = _NO_OPERATION.search(text)
+    if not lacking:
+        return ""
+    if _BINCOUNT.fullmatch(lacking[1]):
+        return "; take tf.one_hot in place of CategoryEncoding or tf.math.bincount"
+    return "; write it with other operations, in float32, or do it before the model"

@@ -14,7 +14,9 @@ the file does that first, in float32 in every format: rounded to 16 or 8 bits, m
 scales would lose all that tells examples apart.
 """
 
+import functools
 import pathlib
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -27,7 +29,8 @@ from models.local_step import PLAIN, LocalStep
 from models.model_names import EXPORT_FORMATS, EXPORT_IO, ModelError
 from models.model_spec import ModelSpec
 from models.on_device_training import FILE_SIGNATURES, SIGNATURES, build_training_module
-from models.recurrent_layers import find_loops, use_loops, write_out_steps
+from models.own_model_checks import describe_error
+from models.recurrent_layers import find_loops, find_operations, use_loops, write_out_steps
 from models.tflite_converter import (
     COMPARED,
     LAYERS,
@@ -45,6 +48,8 @@ from models.tflite_operators import find_select_operators
 from models.tflite_standardization import put_standardization_first
 
 _INTEGER_FORMATS = ("int8", "qat_int8")
+_TABLES = r"(Lookup|(Mutable)?Hash)Table\w*"  # operations of StringLookup, IntegerLookup, TextVectorization, tf.lookup
+_FAILED_LAYER = re.compile(r"Exception encountered when calling layer '([^']+)' \(type (\w+)\)\.?")
 _NORMALIZING_LAYERS = (tf.keras.layers.GroupNormalization, tf.keras.layers.MultiHeadAttention)
 
 
@@ -105,7 +110,7 @@ def convert_model(
     if io == "int8" and takes_whole_numbers(source.input_dtype) and np.ptp([0, *arrays[REPRESENTATIVE].flat]) != 255:
         problem = f"its Input has dtype {source.input_dtype}, whose whole numbers 8 bits with a scale do not keep"
         raise ModelError(f"io=int8 with {label}: {problem}; expected io=float32")
-    module = _build_inference_module(source, source_weights, label, arrays.get(REPRESENTATIVE))
+    module = say_who_fails(label, lambda: _build_inference_module(source, source_weights, arrays.get(REPRESENTATIVE)))
     if io == "int8" and module.float_operators:
         problem = "what normalizes stays in floats, and so do inputs and outputs"
         raise ModelError(f"{label}: {problem}; leave io=int8 out")
@@ -146,7 +151,7 @@ def debug_quantization(
         COMPARED: source.preprocess(examples).numpy(),
     }
     label = f"the layers of int8 of {source.name}"
-    module = _build_inference_module(source, source_weights, label, arrays[REPRESENTATIVE])
+    module = say_who_fails(label, lambda: _build_inference_module(source, source_weights, arrays[REPRESENTATIVE]))
     return read_measured_layers(_convert(module, ("serving_default",), LAYERS, label, converter, arrays))
 
 
@@ -214,7 +219,8 @@ def convert_training_module(
     """
 
     label = f"on-device training of {spec.name}"
-    module = build_training_module(spec, weights, batch_size, part, examples, step)
+    build = functools.partial(build_training_module, spec, weights, batch_size, part, examples, step)
+    module = say_who_fails(label, build, False)
     try:
         content = _convert(module, SIGNATURES, TRAINING, label, converter)
     except ModelError:
@@ -224,12 +230,12 @@ def convert_training_module(
 
 
 def _build_inference_module(
-    spec: ModelSpec, weights: tuple[np.ndarray, ...], label: str, representative: np.ndarray | None
+    spec: ModelSpec, weights: tuple[np.ndarray, ...], representative: np.ndarray | None
 ) -> tf.Module:
     """A module with the function that a file has; with `representative` examples, one that can be quantized."""
     model = spec.build()
     model.set_weights(weights)
-    _name_in_errors(label, lambda: use_loops(model))
+    use_loops(model)
     left = [] if representative is None else write_out_steps(model, representative)
     x = tf.TensorSpec((1, *spec.model_input_shape), spec.model_input_dtype, name="x")
     module = tf.Module()
@@ -242,7 +248,7 @@ def _build_inference_module(
         # The converter would crash.
         reasons = f" ({'; '.join(left)})" if left else ""
         raise ModelError(
-            f"{label}: layer {', '.join(loops)} computes in a loop, which cannot be quantized{reasons}; take dynamic"
+            f"layer {', '.join(loops)} computes in a loop, which cannot be quantized{reasons}; take dynamic"
         )
     return module
 
@@ -262,16 +268,24 @@ def _convert(
         raise ModelError(f"{label}: expected finite weights; the training diverged, take an earlier or another model")
     with tempfile.TemporaryDirectory(prefix="tflite_export_", dir=converter.folder) as name:
         folder = pathlib.Path(name)
-        _save(module, signatures, folder / SAVED_MODEL)
+        say_who_fails(label, lambda: _save(module, signatures, folder / SAVED_MODEL))
         for file, array in arrays.items():
             np.save(folder / file, array)
         floats = tuple(getattr(module, "float_operators", ()))
         job = ConverterJob(name, tuple(signatures), export_format, io, floats)
-        _name_in_errors(label, lambda: converter.run(job))
+        say_who_fails(label, lambda: converter.run(job))
         return (folder / RESULT).read_bytes()
 
 
 def _save(module: tf.Module, signatures: Sequence[str], folder: pathlib.Path) -> None:
+    functions = [getattr(module, name).get_concrete_function() for name in signatures]
+    tables = [name for function in functions for name in find_operations(function, _TABLES)]
+    if tables:
+        layer = tables[0].removesuffix("/None_Lookup")
+        problem = "looks up in a table, which a TFLite file of numbers cannot hold"
+        raise ModelError(f"layer {layer} {problem}; look up before the model, and give it the numbers")
+    # Those that a layer keeps where Keras does not look for weights, too.
+    module.captured = [variable for function in functions for variable in function.graph.variables]
     # The converter differentiates nothing, so there is no need to keep gradients of our own.
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
     try:
@@ -280,9 +294,36 @@ def _save(module: tf.Module, signatures: Sequence[str], folder: pathlib.Path) ->
         raise OSError(f"{folder.parent}: cannot write there: {error.message.splitlines()[0]}") from error
 
 
-def _name_in_errors(label: str, act: Callable):
-    """`act()`, whose ModelError then begins with the label."""
+def say_who_fails(label: str, act: Callable, names_model: bool = True):
+    """`act()`, whose errors become a ModelError of one line that begins with the label.
+
+    The user's layers may raise anything when they are traced. OSErrors stay as they are.
+
+    Args:
+      label: the file and the model.
+      act: traces, saves or converts.
+      names_model: False if what it raises as a ModelError begins with a label of its own.
+    """
     try:
         return act()
     except ModelError as error:
-        raise ModelError(f"{label}: {error}") from error
+        raise (ModelError(f"{label}: {error}") if names_model else error) from error
+    except OSError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ModelError(f"{label}: {describe_failed_call(error)}") from error
+
+
+def describe_failed_call(error: BaseException) -> str:
+    """An error of the user's layers in one line, with the innermost layer that Keras names, and the way out."""
+    named = list(_FAILED_LAYER.finditer(str(error)))
+    if not named:
+        return f"failed with {describe_error(error)}"
+    kind = type(error).__name__
+    after = [line.strip() for line in str(error)[named[-1].end() :].splitlines() if line.strip()]
+    raised = [line for line in after if line.startswith(f"{kind}: ")] or [f"{kind}: {line}" for line in after]
+    reason = (raised or [kind])[0].partition(" for '{{node ")[0]  # what follows is of the graph
+    cause = f"layer {named[-1][1]} ({named[-1][2]}) fails as a file calls it: {reason}"
+    if isinstance(error, tf.errors.OperatorNotAllowedInGraphError):
+        return f"{cause.partition(' You can attempt')[0]}; write it with tf.where, tf.cond or tf.while_loop"
+    return f"{cause}; a file takes one example at a time, so let the layer keep the batch axis"

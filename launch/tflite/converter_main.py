@@ -54,9 +54,15 @@ def _run(request: Mapping[str, Any]) -> None:
     import numpy as np
 
     from launch.tflite.exported_file import compute_in_two_orders
+    from models.model_names import ModelError
 
     folder = pathlib.Path(request["folder"])
-    answers = compute_in_two_orders((folder / FILE).read_bytes(), np.load(folder / INPUTS))
+    content, inputs = (folder / FILE).read_bytes(), np.load(folder / INPUTS)
+    try:
+        answers = compute_in_two_orders(content, inputs)
+    except (RuntimeError, ValueError) as error:  # the interpreter's words for what it cannot do
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(f"TFLite's interpreter cannot run it: {reason}") from error
     np.save(folder / ANSWERS, answers)
 
 

@@ -22,12 +22,7 @@ from launch.settings.run_titles import describe_run
 from launch.tflite.card_page import FEATURES, LOCAL_TRAINING, describe_local_training
 from launch.tflite.embedded_card import MODEL_SHA256, embed_card
 from launch.tflite.export_job import NO_TRAINING, ExportJob, LoadedModel
-from launch.tflite.export_measurement import (
-    Measurement,
-    compute_keras_outputs,
-    measure_clients,
-    measure_file,
-)
+from launch.tflite.export_measurement import Measurement, measure_clients, measure_file
 from launch.tflite.export_plan import ModelExport, has_qat
 from launch.tflite.export_report import (
     ClientRow,
@@ -48,7 +43,15 @@ from launch.tflite.file_check import (
     find_way_out,
     warn_of_loss,
 )
-from launch.tflite.file_conversion import convert_file, convert_training_file, load_model, measure_layers, measure_model
+from launch.tflite.file_conversion import (
+    compute_reference,
+    convert_file,
+    convert_training_file,
+    measure_layers,
+    measure_model,
+    read_weights,
+    run_first,
+)
 from launch.tflite.file_notes import describe_model, describe_training_model, format_names, list_associated
 from launch.tflite.file_outputs import compute_agreement, compute_alike, compute_lost, compute_metric, predict
 from launch.tflite.layer_report import LayerError
@@ -60,7 +63,6 @@ from models.local_step import ADAM, BETA_1, BETA_2, EPSILON
 from models.model_names import UNQUANTIZED, ModelError
 from models.model_spec import ModelSpec
 from models.task import Task
-from models.tflite_export import find_reference
 from models.tflite_operators import list_operators
 
 CONFUSIONS_SUFFIX = ".confusions.png"
@@ -148,23 +150,32 @@ def _find_page_data(job: ExportJob, exports: Sequence[ModelExport], specs: Seque
 
 
 def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> WrittenModel:
-    if export.is_personal:
-        model = measure_model(job, spec, job.personal_weights[export.name])
-    else:
-        model = load_model(job, export.source, spec)
-    references, failed = _compute_references(job, export, model), []
+    personal = job.personal_weights[export.name] if export.is_personal else None
+    weights = read_weights(job, export.source, spec) if personal is None else personal
+    has_training_file = job.request.on_device_training != NO_TRAINING
+    failed = []
+
+    def note(ending: str, error: ModelError) -> None:
+        name = f"{encode_name(export.name)}.{ending}"
+        failed.append(FailedFile(name, export.name, ending.partition(".")[0], str(error)))
+        say(f"warning  {name} cannot be made: {error}")
 
     def attempt(ending: str, make: Callable) -> list:
         """What `make()` returns, in a list; nothing, and a line that says why, if the model cannot have that file."""
         try:
             return [make()]
         except ModelError as error:
-            failed.append(
-                FailedFile(f"{encode_name(export.name)}.{ending}", export.name, ending.partition(".")[0], str(error))
-            )
-            say(f"warning  {failed[-1].file} cannot be made: {error}")
+            note(ending, error)
             return []
 
+    endings = [f"{name}.tflite" for name in export.formats] + ["training.tflite"] * has_training_file
+    try:
+        model = measure_model(job, spec, weights)
+        references = _compute_references(job, export, model)
+    except ModelError as error:
+        for ending in endings:
+            note(ending, error)
+        return WrittenModel([], [], [], failed)
     files = []
     for name in export.formats:
         reference = references[name == "qat_int8"]
@@ -174,10 +185,10 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
             made = [made[0]._replace(layers=layers) for layers in measured] or made
         files += made
     sizes = [_take_size(file.row) for file in files]
-    if "float32" not in export.formats and model.float32:
-        sizes.insert(0, _measure_size(job, export.name, model))
+    if "float32" not in export.formats:
+        sizes = _measure_size(job, export.name, model) + sizes
     training_files = []
-    if job.request.on_device_training != NO_TRAINING:
+    if has_training_file:
         make = functools.partial(_write_training_file, job, export, model, references.get(False))
         training_files += attempt("training.tflite", make)
     return WrittenModel(files, [] if export.is_teacher else sizes, training_files, failed)
@@ -188,10 +199,7 @@ def _compute_references(job: ExportJob, export: ModelExport, model: LoadedModel)
     kinds = {name == "qat_int8": name for name in export.formats}  # all but qat_int8 have the same reference
     if job.request.on_device_training != NO_TRAINING:
         kinds.setdefault(False, "float32")
-    return {
-        kind: compute_keras_outputs(*find_reference(model.spec, model.weights, name), job.data.test_x)
-        for kind, name in kinds.items()
-    }
+    return {kind: compute_reference(job, model, name) for kind, name in kinds.items()}
 
 
 def _export_file(
@@ -378,20 +386,32 @@ def _write_file(
 
 def _set_beside_teachers(job: ExportJob, spec: ModelSpec, students: Sequence[SizeRow]) -> list[SizeRow]:
     """A row for each teacher's float32 file, then the students' rows, set beside the first teacher's size."""
-    loaded = {name: load_model(job, name, spec) for name in sorted(job.run.teachers)}
-    teachers = [_measure_size(job, name, model) for name, model in loaded.items() if model.float32]
+    teachers = []
+    for name in sorted(job.run.teachers):
+        weights = read_weights(job, name, spec)
+        try:
+            teachers += _measure_size(job, name, measure_model(job, spec, weights))
+        except ModelError as error:
+            say(f"warning  {name} is not set beside its student: {error}")
     if not teachers:
         return []
     first_bytes = teachers[0].size_bytes
     return [row._replace(times_smaller=first_bytes / row.size_bytes) for row in (*teachers, *students)]
 
 
-def _measure_size(job: ExportJob, name: str, model: LoadedModel) -> SizeRow:
-    """The row of a model's float32 file."""
+def _measure_size(job: ExportJob, name: str, model: LoadedModel) -> list[SizeRow]:
+    """The row of a model's float32 file; none, and a line that says why, if it cannot be made or run."""
+    if not model.float32:
+        return []
+    try:
+        run_first(job, model.spec, model.float32)
+    except ModelError as error:
+        say(f"warning  {name} has no row of its float32 file: {error}")
+        return []
     measured = measure_file(model.float32, model.spec, job.data)
     reached = compute_metric(model.spec.task, job.data.test_y, measured.outputs)
     cost = (model.parameters, model.multiply_accumulates, len(model.float32))
-    return SizeRow(name, "float32", *cost, reached, measured.latency.median_ms)
+    return [SizeRow(name, "float32", *cost, reached, measured.latency.median_ms)]
 
 
 def _take_size(row: FileRow) -> SizeRow:

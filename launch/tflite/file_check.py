@@ -53,18 +53,39 @@ def check_answers(answers: np.ndarray, expected: np.ndarray, export_format: str)
     Raises:
       ModelError: see above; one line.
     """
+    by_order = _measure_difference(answers[0], answers[1], expected)
+    if not by_order <= MOST_BY_ORDER:
+        raise ModelError("its answers depend on the examples before, or on chance; a layer of the model keeps a state")
+    by_format = _measure_difference(answers[0], expected, expected)
+    if not by_format <= MOST_BY_FORMAT.get(export_format, np.inf):
+        raise ModelError(f"its outputs differ from Keras's by {by_format:.2g} of the largest; it is another model")
+
+
+def check_alone(alone: np.ndarray, expected: np.ndarray) -> None:
+    """Refuses a model whose answer for an example depends on the others of its batch.
+
+    Args:
+      alone: Keras's outputs for single examples, float32 (2, n, *output_shape), computed in two orders.
+      expected: those for the same examples among others, float32 (n, *output_shape).
+
+    Raises:
+      ModelError: see above; one line.
+    """
+    if not _measure_difference(alone[0], alone[1], expected) <= MOST_BY_ORDER:
+        return  # a state, which `check_answers` finds in the file
+    if not _measure_difference(alone[0], expected, expected) <= MOST_BY_FORMAT["float32"]:
+        problem = "its answer for an example depends on the others of its batch, and a file takes one at a time"
+        raise ModelError(f"{problem}; let no layer compute over the batch axis")
+
+
+def _measure_difference(found: np.ndarray, other: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference as a share of the largest number expected."""
     # Where Keras itself has no answer, none can be wrong.
     known = np.isfinite(expected).reshape(len(expected), -1).all(axis=1)
     if not known.any():
-        return
-    first, second = answers[:, known]
+        return 0.0
     largest = max(float(np.abs(expected[known]).max()), np.finfo(np.float32).tiny)
-    by_order = float(np.abs(first - second).max()) / largest
-    if not by_order <= MOST_BY_ORDER:
-        raise ModelError("its answers depend on the examples before, or on chance; a layer of the model keeps a state")
-    by_format = float(np.abs(first - expected[known]).max()) / largest
-    if not by_format <= MOST_BY_FORMAT.get(export_format, np.inf):
-        raise ModelError(f"its outputs differ from Keras's by {by_format:.2g} of the largest; it is another model")
+    return float(np.abs(found[known] - other[known]).max()) / largest
 
 
 def find_way_out(export_format: str, ranges: Ranges | None = None, training: str = TRAIN_QAT) -> str:

@@ -6,15 +6,15 @@ import numpy as np
 
 from datasets.federated_data import ClientFiles
 from launch.tflite.export_job import ExportJob, LoadedModel
-from launch.tflite.export_measurement import preprocess
+from launch.tflite.export_measurement import compute_keras_outputs, preprocess
 from launch.tflite.export_plan import INTEGER_FORMATS, ModelExport
-from launch.tflite.file_check import NUM_CHECKED, check_answers
+from launch.tflite.file_check import NUM_CHECKED, check_alone, check_answers
 from launch.tflite.layer_report import LayerError, read_layers
 from launch.tflite.phone_training import PhoneTraining
 from launch.tflite.representatives import choose_evenly, find_representative_clients, read_representative_examples
 from models.local_step import LocalStep
 from models.model_cost import count_multiply_accumulates, count_parameters
-from models.model_names import ModelError
+from models.model_names import ModelError, is_own_model
 from models.model_spec import ModelSpec
 from models.saved_models import load_weights
 from models.tflite_export import (
@@ -23,6 +23,8 @@ from models.tflite_export import (
     convert_model,
     convert_training_module,
     debug_quantization,
+    find_reference,
+    say_who_fails,
 )
 from tff_algos.protocol import Weights
 
@@ -34,20 +36,48 @@ class ConvertedModel(NamedTuple):
     representative: dict[str, Any]
 
 
-def load_model(job: ExportJob, source: str, spec: ModelSpec) -> LoadedModel:
-    """A saved model of the run. Raises ModelError if it cannot be read."""
-    return measure_model(job, spec, load_weights(spec, job.run.find_model_folders()[source]))
+def read_weights(job: ExportJob, source: str, spec: ModelSpec) -> Weights:
+    """Those of a saved model of the run. Raises ModelError if it cannot be read."""
+    return load_weights(spec, job.run.find_model_folders()[source])
 
 
 def measure_model(job: ExportJob, spec: ModelSpec, weights: Weights) -> LoadedModel:
-    """A model with its cost, and its float32 file if that can be made."""
-    cost = count_parameters(spec), count_multiply_accumulates(spec)
+    """A model with its cost, and its float32 file if that can be made. Raises ModelError if no file can be."""
+    cost = say_who_fails(spec.name, lambda: (count_parameters(spec), count_multiply_accumulates(spec)))
     try:
         return LoadedModel(
             spec, weights, *cost, convert_model(spec, weights, "float32", converter=_find_converter(job))
         )
     except ModelError as error:
         return LoadedModel(spec, weights, *cost, b"", str(error))
+
+
+def compute_reference(job: ExportJob, model: LoadedModel, export_format: str) -> np.ndarray:
+    """The outputs on the test set of the Keras model that such a file is made of, float32 (examples, *output_shape).
+
+    Raises:
+      ModelError: a layer of the user's fails, or answers otherwise for one example than for the same in a batch.
+    """
+    spec, weights = find_reference(model.spec, model.weights, export_format)
+
+    def compute() -> np.ndarray:
+        reference = compute_keras_outputs(spec, weights, job.data.test_x)
+        if is_own_model(spec.name):
+            x = choose_evenly(job.data.test_x, NUM_CHECKED)
+            alone = compute_keras_outputs(spec, weights, np.concatenate([x, x[::-1]]), batch_size=1)
+            check_alone(np.stack([alone[: len(x)], alone[len(x) :][::-1]]), choose_evenly(reference, NUM_CHECKED))
+        return reference
+
+    return say_who_fails(spec.name, compute)
+
+
+def run_first(job: ExportJob, spec: ModelSpec, content: bytes) -> np.ndarray:
+    """What a file answers to some examples of the test set, asked in the process of the converter in two orders.
+
+    Raises:
+      ModelError: TFLite's interpreter cannot run it, or crashes.
+    """
+    return job.converter.run_file(content, preprocess(spec, choose_evenly(job.data.test_x, NUM_CHECKED)))
 
 
 def _find_converter(job: ExportJob) -> Converter:
@@ -138,8 +168,7 @@ def _check_file(
     job: ExportJob, spec: ModelSpec, content: bytes, reference: np.ndarray, export_format: str, label: str
 ) -> None:
     """Runs a file for the first time, in the process of the converter, on some examples of the test set."""
-    x = preprocess(spec, choose_evenly(job.data.test_x, NUM_CHECKED))
     try:
-        check_answers(job.converter.run_file(content, x), choose_evenly(reference, NUM_CHECKED), export_format)
+        check_answers(run_first(job, spec, content), choose_evenly(reference, NUM_CHECKED), export_format)
     except ModelError as error:
         raise ModelError(f"{label}: {error}") from None

@@ -342,6 +342,15 @@ class Keeping(L.Layer):
         return x + self.kept
 
 
+class Alone(L.Layer):
+    def call(self, x):
+        return tf.matmul(tf.squeeze(x), tf.eye(64)) if x.shape[0] == 1 else x
+
+
+def build_alone(shape, num_classes):
+    return tf.keras.Sequential([tf.keras.Input(shape), L.Flatten(), Alone(name="alone"), L.Dense(num_classes)])
+
+
 def build_keeping(shape, num_classes):
     return tf.keras.Sequential([tf.keras.Input(shape), L.Flatten(), Keeping(), L.Dense(num_classes)])
 """
@@ -379,6 +388,16 @@ def test_a_model_that_keeps_something_between_examples_is_refused(own_run, capfd
     assert error.startswith("error: global.float32.tflite: float32 of own_models_to_export:build_keeping: ")
     assert error.count("\n") == 1
     assert not (run_dir / "export").exists()
+
+
+def test_a_layer_that_fails_on_one_example_is_a_line_for_each_file(own_run, capfd):
+    """It ended in a traceback when its multiply-accumulates were counted."""
+    run_dir = own_run("build_alone")
+    assert export.main([str(run_dir), "--formats=float32,int8", "--on_device_training=full"]) == 2
+    said = capfd.readouterr()
+    files = re.findall(r"warning  global\.(\w+)\.tflite cannot be made: .*layer alone \(Alone\) fails", said.out)
+    assert files == ["float32", "int8", "training"]
+    assert said.err.startswith("error: global.float32.tflite: ") and said.err.count("\n") == 1
 
 
 def test_a_damaged_model_is_one_line(tmp_path, write_finished_run, capfd):

@@ -13,6 +13,7 @@ from small_formats import make_format, make_spec
 from models.model_names import EXPORT_FORMATS, ModelError
 from models.model_spec import ModelSpec
 from models.quantization import build_quantized_spec
+from models.tflite_converter import describe_refusal
 from models.tflite_export import convert_model, convert_training_module, find_reference
 
 NUM_EXAMPLES = 200
@@ -246,9 +247,83 @@ def test_an_operation_that_the_converter_lacks(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     layer = LAYERS.Lambda(lambda x: tf.math.betainc(x, x, x), name="beta")
     spec = ModelSpec("own", lambda: tf.keras.Sequential([tf.keras.Input((4,)), layer]), make_format((4,), "float32", 4))
-    refusal = "of own: the TFLite converter refuses layer beta: 'tf.Betainc' op is neither a custom op nor a flex op$"
-    check_error(f"float32 {refusal}", spec, (), "float32")
+    refusal = "of own: the TFLite converter refuses layer beta: 'tf.Betainc' op is neither a custom op nor a flex op; "
+    check_error(f"float32 {refusal}write it with other operations, in float32, or do it before", spec, (), "float32")
     assert list_folders(tmp_path) == []
+
+
+class Untracked(LAYERS.Layer):
+    """Keeps a variable where Keras does not look for weights."""
+
+    def build(self, shape):
+        factor = tf.Variable(tf.fill(shape[1:], 3.0), trainable=False)
+        self.find = lambda: factor
+
+    def call(self, x):
+        return x * self.find()
+
+
+class InABatch(LAYERS.Layer):
+    def call(self, x):
+        if x.shape[0] == 1:
+            return tf.matmul(tf.squeeze(x), tf.eye(4))
+        return x
+
+
+class OnAValue(LAYERS.Layer):
+    def call(self, x):
+        return x if tf.reduce_sum(x) > 0 else -x
+
+
+def make_own_spec(*layers):
+    """A specification of a dense layer of ones and these."""
+
+    def build():
+        dense = LAYERS.Dense(4, kernel_initializer="ones", name="dense")
+        return tf.keras.Sequential([tf.keras.Input((4,)), dense, *(layer() for layer in layers)])
+
+    spec = ModelSpec("own", build, make_format((4,), "float32", 4))
+    return spec, tuple(build().get_weights())
+
+
+def test_a_variable_that_keras_does_not_know_is_in_the_file():
+    content = convert_model(*make_own_spec(Untracked), "float32")
+    np.testing.assert_allclose(run_file(content, np.float32([[1, 2, 3, 4]])), [[30] * 4], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (lambda: LAYERS.Lambda(look_up, name="words"), r"layer words/\w+ looks up in a table, .* look up before the"),
+        (InABatch, r"layer in_a_batch\w* \(InABatch\) fails as a file calls it: ValueError: Shape must be "
+         "rank 2 but is rank 1; a file takes one example at a time"),
+    ],
+)  # fmt: skip
+def test_a_layer_that_no_file_can_have_is_named(layer, message):
+    """Both ended in a traceback, the first one of TensorFlow's about an 'untracked' resource."""
+    spec, weights = make_own_spec(layer)
+    check_error(f"float32 of own: {message}", spec, weights, "float32")
+    with pytest.raises(ModelError, match=f"^on-device training of own: {message}"):
+        convert_training_module(spec, weights, 2)
+
+
+def look_up(x):
+    table = LAYERS.IntegerLookup(vocabulary=[5, 7])
+    return x + tf.cast(table(tf.cast(x, "int64")), "float32")
+
+
+def test_a_branch_that_a_training_file_cannot_have():
+    message = r"layer on_a_value\w* \(OnAValue\) fails as a file calls it: .*; write it with tf.where, tf.cond or"
+    with pytest.raises(ModelError, match=message) as caught:
+        convert_training_module(*make_own_spec(OnAValue), 2)
+    assert "\n" not in str(caught.value)
+
+
+def test_counts_have_a_way_out_of_their_own():
+    text = '<unknown>:0: error: loc(fused["DenseBincount:", "net/codes/bincount/DenseBincount@f"]): '
+    line = describe_refusal(f"{text}'tf.DenseBincount' op is neither a custom op nor a flex op\nmore")
+    assert line.startswith("the TFLite converter refuses layer codes/bincount: 'tf.DenseBincount' op is")
+    assert line.endswith("; take tf.one_hot in place of CategoryEncoding or tf.math.bincount")
 
 
 def test_nothing_is_printed_or_left_behind(tmp_path, monkeypatch, capfd):

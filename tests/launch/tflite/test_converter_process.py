@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from launch.tflite.bounded_process import ProcessLost
+from launch.tflite.converter_main import FILE, INPUTS, RUN, answer_request
 from launch.tflite.converter_process import MEMORY_BYTES, ConverterProcess, run_converter_process
 from models.model_names import ModelError
 
@@ -54,6 +55,14 @@ def test_a_crash_of_the_interpreter_is_no_ones_fault_but_the_files(tmp_path):
     with pytest.raises(ModelError, match=r"^TFLite's interpreter crashed with SIGABRT$"):
         process.run_file(b"", np.zeros((2, 3), np.float32))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_interpreter_cannot_run_is_one_line(tmp_path):
+    """It ended the process, whose exit code was all that was told."""
+    (tmp_path / FILE).write_bytes(b"no model")
+    np.save(tmp_path / INPUTS, np.zeros((2, 3), np.float32))
+    answer = answer_request({"task": RUN, "folder": str(tmp_path)})
+    assert answer["refused"].startswith("TFLite's interpreter cannot run it: ") and "\n" not in answer["refused"]
 
 
 def test_the_bound_grows_with_the_model_and_leaves_some_memory_to_others(tmp_path, job, monkeypatch):

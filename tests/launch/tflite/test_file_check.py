@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from launch.tflite.file_check import ALIKE, TAKE_QAT, Ranges, check_answers, find_way_out, warn_of_loss
+from launch.tflite.file_check import ALIKE, TAKE_QAT, Ranges, check_alone, check_answers, find_way_out, warn_of_loss
 from models.model_names import ModelError
 
 EXPECTED = np.array([[1.0, -2.0], [0.5, 4.0], [3.0, 0.0]], np.float32)  # the largest is 4
@@ -24,6 +24,13 @@ def test_a_good_file_and_one_that_keeps_a_state(export_format):
     check_answers(answers(by_order=0.003), EXPECTED, export_format)
     with pytest.raises(ModelError, match="its answers depend on the examples before"):
         check_answers(answers(by_order=0.005), EXPECTED, export_format)
+
+
+def test_a_model_that_mixes_the_examples_of_a_batch():
+    check_alone(answers(by_format=0.03), EXPECTED)
+    check_alone(answers(by_order=0.5, by_format=0.5), EXPECTED)  # a state: the file's own answers show it
+    with pytest.raises(ModelError, match="depends on the others of its batch, and a file takes one at a time"):
+        check_alone(answers(by_format=0.05), EXPECTED)
 
 
 @pytest.mark.parametrize(
