@@ -62,7 +62,8 @@ def _run(request: Mapping[str, Any]) -> None:
         answers = compute_in_two_orders(content, inputs)
     except (RuntimeError, ValueError) as error:  # the interpreter's words for what it cannot do
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"TFLite's interpreter cannot run it: {reason}") from error
+        reason = reason.partition("Failed to apply the default")[0].rstrip(".")
+        raise ModelError(f"TFLite's interpreter cannot run it: {reason}; do that step with other operations") from error
     np.save(folder / ANSWERS, answers)
 
 
