@@ -41,6 +41,7 @@ from launch.tflite.file_check import (
     TRAIN_QAT,
     Ranges,
     find_way_out,
+    warn_of_difference,
     warn_of_loss,
 )
 from launch.tflite.file_conversion import (
@@ -230,8 +231,11 @@ def _export_file(
     alike = compute_alike(model.spec.task, job.data.test_y, measured.outputs, reference)
     way_out = _find_way_out(job, export, export_format, converted.representative["representative_examples"])
     kinds = ALIKE.get(task.kind.name, CLASSES_ALIKE)
-    warning = warn_of_loss(export_format, alike, lost, row.share_of_float32, task.title, way_out, kinds)
-    row = row._replace(warning=warning)
+    warnings = (
+        warn_of_difference(export_format, measured.outputs, reference),
+        warn_of_loss(export_format, alike, lost, row.share_of_float32, task.title, way_out, kinds),
+    )
+    row = row._replace(warning="; it ".join(filter(None, warnings)))
     predictions = predict(model.spec.task, measured.outputs)
     clients = [ClientRow(name, *result) for result in results]
     worst_tenth = task.compute_worst_tenth(np.array([result.test for result in results]))

@@ -14,6 +14,8 @@ NUM_CHECKED = 8  # examples on which a file is first run
 MOST_BY_ORDER = 1e-3
 MOST_BY_FORMAT = {"float32": 0.01, "float16": 0.1, "training": 0.01}
 LEAST_AGREEMENT, MOST_LOST, MOST_SIZE = 0.95, 0.04, 2.0
+# The same for single examples of the test set: beyond it, they are told of.
+MOST_OF_AN_EXAMPLE = {"float32": 1e-3, "float16": 0.01}
 WAYS_OUT = {
     "float16": "take float32",
     "dynamic": "take float16",
@@ -105,6 +107,33 @@ def find_way_out(export_format: str, ranges: Ranges | None = None, training: str
     elif ranges:
         more = f"give more than --representative_examples={ranges.asked} or {other}"
     return WAYS_OUT[export_format].format(ranges=more, training=f"{training}, " if training else "")
+
+
+def warn_of_difference(export_format: str, outputs: np.ndarray, reference: np.ndarray) -> str:
+    """What to say of a float file that is another model than Keras's for some examples; "" of one that is for none.
+
+    `check_answers` sees a few examples, and what differs may be rare: a step that is masked, a category that is looked
+    up, a number beyond float16's range.
+
+    Args:
+      export_format: of EXPORT_FORMATS.
+      outputs: of the file on the test set, float32 (examples, *output_shape).
+      reference: Keras's.
+    """
+    if export_format not in MOST_OF_AN_EXAMPLE or not len(reference):
+        return ""
+    ours, keras = (each.reshape(len(each), -1) for each in (outputs, reference))
+    known = np.isfinite(keras).all(axis=1)
+    if not known.any():
+        return ""
+    largest = max(float(np.abs(keras[known]).max()), np.finfo(np.float32).tiny)
+    shares = np.abs(ours[known] - keras[known]).max(axis=1) / largest
+    others = shares[~(shares <= MOST_OF_AN_EXAMPLE[export_format])]
+    if not len(others):
+        return ""
+    found = f"answers otherwise than Keras's model for {len(others):,} of {len(reference):,} test examples"
+    way_out = WAYS_OUT.get(export_format, "a layer of the model computes otherwise in TFLite for these")
+    return f"{found}, by up to {100 * others.max():.2g} % of the largest output; {way_out}"
 
 
 def warn_of_loss(

@@ -5,7 +5,16 @@ import re
 import numpy as np
 import pytest
 
-from launch.tflite.file_check import ALIKE, TAKE_QAT, Ranges, check_alone, check_answers, find_way_out, warn_of_loss
+from launch.tflite.file_check import (
+    ALIKE,
+    TAKE_QAT,
+    Ranges,
+    check_alone,
+    check_answers,
+    find_way_out,
+    warn_of_difference,
+    warn_of_loss,
+)
 from models.model_names import ModelError
 
 EXPECTED = np.array([[1.0, -2.0], [0.5, 4.0], [3.0, 0.0]], np.float32)  # the largest is 4
@@ -63,6 +72,33 @@ def test_answers_that_are_no_numbers():
     unknown[0, 0] = np.nan
     check_answers(broken, unknown, "float32")  # Keras has none either
     check_answers(np.full((2, 3, 2), np.nan, np.float32), np.full((3, 2), np.inf, np.float32), "float32")
+
+
+@pytest.mark.parametrize(
+    ("export_format", "change", "said"),
+    [
+        ("float32", 0.003, ""),
+        ("float32", 0.4, "1 of 3 test examples, by up to 10 % of the largest output; a layer of the model computes"),
+        ("float16", 0.03, ""),
+        ("float16", 0.06, "1 of 3 test examples, by up to 1.5 % of the largest output; take float32"),
+        ("float32", np.nan, "1 of 3 test examples, by up to nan % of the largest output"),
+        ("dynamic", 0.4, ""),
+        ("int8", 0.4, ""),
+    ],
+)
+def test_single_examples_that_a_float_file_answers_otherwise(export_format, change, said):
+    outputs = EXPECTED.copy()
+    outputs[2, 1] += change
+    warning = warn_of_difference(export_format, outputs, EXPECTED)
+    assert bool(warning) == bool(said) and said in warning
+    assert warning[:45] in ("", "answers otherwise than Keras's model for 1 of")
+
+
+def test_examples_that_keras_itself_has_no_answer_to_are_not_told_of():
+    unknown = EXPECTED.copy()
+    unknown[2] = np.nan
+    assert warn_of_difference("float32", EXPECTED, unknown) == ""
+    assert warn_of_difference("float32", EXPECTED, np.full_like(EXPECTED, np.inf)) == ""
 
 
 @pytest.mark.parametrize(
