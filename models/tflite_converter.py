@@ -21,6 +21,9 @@ NORMALIZING = (
     *("SUM", "MEAN", "SQUARE", "SQUARED_DIFFERENCE", "DIV", "RSQRT", "SOFTMAX"),
     *("ADD", "SUB", "MUL", "BROADCAST_TO", "RESHAPE"),
 )
+# Beside these, where a number such as -1e9 hides scores: what puts it in their place, and the product that scores are.
+# (While ranges are measured, the sum is computed in the place of its input, whose range is then that of the sum.)
+HIDING = ("SELECT", "SELECT_V2", "BATCH_MATMUL")
 TRAINING, TRAINING_WITH_SELECT, LAYERS = "training", "training_with_select", "int8_layers"
 SAVED_MODEL, RESULT = "saved_model", "result"
 REPRESENTATIVE, COMPARED = "representative.npy", "compared.npy"

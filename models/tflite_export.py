@@ -4,7 +4,7 @@
     float16   weights in float16, computation in float32
     dynamic   weights in int8, activations rounded while it runs ("dynamic range"); arrays below 1,024 values stay float
     int8      weights and activations in int8, the activations' ranges taken from representative examples; in models
-              with GroupNorm or attention, what normalizes stays in floats
+              with GroupNorm, attention or a softmax with a mask, what normalizes stays in floats
     qat_int8  the same with the weights and ranges of quantization-aware training
 
 All but qat_int8 start from the float model, if need be the one inside a quantization-aware model. A file takes one
@@ -33,6 +33,7 @@ from models.own_model_checks import describe_error
 from models.recurrent_layers import find_loops, find_operations, use_loops, write_out_steps
 from models.tflite_converter import (
     COMPARED,
+    HIDING,
     LAYERS,
     NORMALIZING,
     REPRESENTATIVE,
@@ -51,6 +52,7 @@ _INTEGER_FORMATS = ("int8", "qat_int8")
 _TABLES = r"(Lookup|(Mutable)?Hash)Table\w*"  # operations of StringLookup, IntegerLookup, TextVectorization, tf.lookup
 _FAILED_LAYER = re.compile(r"Exception encountered when calling layer '([^']+)' \(type (\w+)\)\.?")
 _NORMALIZING_LAYERS = (tf.keras.layers.GroupNormalization, tf.keras.layers.MultiHeadAttention)
+_LEAST_HIDING = 1e3  # far beyond scores; usual are 1e4 and 1e9
 
 
 class Converter(NamedTuple):
@@ -240,17 +242,37 @@ def _build_inference_module(
     x = tf.TensorSpec((1, *spec.model_input_shape), spec.model_input_dtype, name="x")
     module = tf.Module()
     module.weights = model.weights  # not the model itself: Keras would trace every layer of it for the saved model
-    normalizes = any(isinstance(part, _NORMALIZING_LAYERS) for part in model.submodules)
-    module.float_operators = NORMALIZING if normalizes and representative is not None else ()
     module.serving_default = tf.function(lambda x: {"logits": model(x, training=False)}, input_signature=[x])
-    loops = [] if representative is None else find_loops(module.serving_default.get_concrete_function())
-    if loops:
+    module.float_operators = ()
+    if representative is None:
+        return module
+    function = module.serving_default.get_concrete_function()
+    if any(isinstance(part, _NORMALIZING_LAYERS) for part in model.submodules):
+        module.float_operators = NORMALIZING
+    elif _hides_scores(function):
+        module.float_operators = (*NORMALIZING, *HIDING)
+    if loops := find_loops(function):
         # The converter would crash.
         reasons = f" ({'; '.join(left)})" if left else ""
         raise ModelError(
             f"layer {', '.join(loops)} computes in a loop, which cannot be quantized{reasons}; take dynamic"
         )
     return module
+
+
+def _hides_scores(function: tf.types.experimental.ConcreteFunction) -> bool:
+    """Whether a traced function has a softmax, and a number so large that it can only take a score out of it.
+
+    Such are the masks of Keras's Attention, AdditiveAttention and Softmax, and of attention written by hand.
+    """
+    graph = function.graph.as_graph_def()
+    nodes = [*graph.node, *(node for part in graph.library.function for node in part.node_def)]
+    if not any(node.op == "Softmax" for node in nodes):
+        return False
+    numbers = [tf.make_ndarray(node.attr["value"].tensor) for node in nodes if node.op == "Const"]
+    # What was computed before the function was traced, such as a causal mask, comes in beside the weights.
+    numbers += [each.numpy() for each in function.captured_inputs if each.dtype.is_floating]
+    return any(each.dtype.kind == "f" and np.abs(each).max(initial=0.0) >= _LEAST_HIDING for each in numbers)
 
 
 def _convert(

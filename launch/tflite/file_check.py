@@ -55,12 +55,28 @@ def check_answers(answers: np.ndarray, expected: np.ndarray, export_format: str)
     Raises:
       ModelError: see above; one line.
     """
+    _check_numbers(answers, expected, export_format)
     by_order = _measure_difference(answers[0], answers[1], expected)
     if not by_order <= MOST_BY_ORDER:
         raise ModelError("its answers depend on the examples before, or on chance; a layer of the model keeps a state")
     by_format = _measure_difference(answers[0], expected, expected)
     if not by_format <= MOST_BY_FORMAT.get(export_format, np.inf):
         raise ModelError(f"its outputs differ from Keras's by {by_format:.2g} of the largest; it is another model")
+
+
+def _check_numbers(answers: np.ndarray, expected: np.ndarray, export_format: str) -> None:
+    first, second = answers[:, _find_known(expected)]
+    unknown = ~np.isfinite(first.reshape(len(first), -1)).all(axis=1)
+    if unknown.any() and np.array_equal(first, second, equal_nan=True):
+        why = "a number of the model, such as an epsilon, is beyond float16" if export_format == "float16" else ""
+        way_out = find_way_out(export_format) if export_format in WAYS_OUT else ""
+        found = f"its outputs are no numbers for {unknown.sum()} of {len(first)} examples for which Keras's are"
+        raise ModelError("; ".join(filter(None, (found, why, way_out))))
+
+
+def _find_known(expected: np.ndarray) -> np.ndarray:
+    """The rows for which Keras has an answer: where it has none, none can be wrong."""
+    return np.isfinite(expected.reshape(len(expected), -1)).all(axis=1)
 
 
 def check_alone(alone: np.ndarray, expected: np.ndarray) -> None:
@@ -82,8 +98,7 @@ def check_alone(alone: np.ndarray, expected: np.ndarray) -> None:
 
 def _measure_difference(found: np.ndarray, other: np.ndarray, expected: np.ndarray) -> float:
     """The largest difference as a share of the largest number expected."""
-    # Where Keras itself has no answer, none can be wrong.
-    known = np.isfinite(expected).reshape(len(expected), -1).all(axis=1)
+    known = _find_known(expected)
     if not known.any():
         return 0.0
     largest = max(float(np.abs(expected[known]).max()), np.finfo(np.float32).tiny)
@@ -123,7 +138,7 @@ def warn_of_difference(export_format: str, outputs: np.ndarray, reference: np.nd
     if export_format not in MOST_OF_AN_EXAMPLE or not len(reference):
         return ""
     ours, keras = (each.reshape(len(each), -1) for each in (outputs, reference))
-    known = np.isfinite(keras).all(axis=1)
+    known = _find_known(keras)
     if not known.any():
         return ""
     largest = max(float(np.abs(keras[known]).max()), np.finfo(np.float32).tiny)

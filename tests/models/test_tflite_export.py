@@ -143,6 +143,51 @@ def test_agrees_with_keras(name, export_format):
     check_agreement(name, export_format)
 
 
+def attend_with_mask(x):
+    masked = LAYERS.Masking()(x)
+    return LAYERS.Attention()([LAYERS.Dense(5)(masked), LAYERS.Dense(5)(masked)])
+
+
+def attend_by_hand(x):
+    """Each step sees itself and those before it."""
+    queries, keys = LAYERS.Dense(5)(x), LAYERS.Dense(5)(x)
+    is_seen = tf.linalg.band_part(tf.ones((12, 12)), -1, 0) > 0
+    scores = tf.where(is_seen, tf.matmul(queries, keys, transpose_b=True), -1e4)
+    return tf.matmul(tf.nn.softmax(scores), x)
+
+
+def attend_to_all(x):
+    return LAYERS.Attention()([x, x])
+
+
+def build_attention_spec(attend):
+    def build():
+        x = tf.keras.Input((12, 4))
+        return tf.keras.Model(x, LAYERS.Dense(4)(LAYERS.GlobalAveragePooling1D()(attend(x))))
+
+    return ModelSpec("attention", build, make_format((12, 4), num_classes=4))
+
+
+@pytest.mark.parametrize("attend", [attend_with_mask, attend_by_hand])
+def test_scores_that_are_hidden_leave_int8_the_others(attend):
+    """A range of 1e9 or 1e4 in 8 bits made one number of all scores: a difference of a third of the range and more."""
+    tf.keras.utils.set_random_seed(0)
+    spec, x = build_attention_spec(attend), np.random.default_rng(0).normal(size=(100, 12, 4)).astype(np.float32)
+    x[:, 6:] *= np.arange(100)[:, np.newaxis, np.newaxis] % 2
+    weights = tuple(spec.build().get_weights())
+    keras = run_keras(spec, weights, x)
+    assert np.abs(run_file(convert_model(spec, weights, "int8", "float32", x), x) - keras).max() < 0.05 * np.ptp(keras)
+    with pytest.raises(ModelError, match=r"what normalizes stays in floats.*; leave io=int8 out"):
+        convert_model(spec, weights, "int8", "int8", x)
+
+
+def test_a_softmax_without_a_mask_is_computed_in_integers():
+    tf.keras.utils.set_random_seed(0)
+    spec, x = build_attention_spec(attend_to_all), np.random.default_rng(0).normal(size=(8, 12, 4)).astype(np.float32)
+    content = convert_model(spec, tuple(spec.build().get_weights()), "int8", "int8", x)
+    assert "SOFTMAX" in list_operations(content) and not {"QUANTIZE", "DEQUANTIZE"} & set(list_operations(content))
+
+
 @pytest.mark.parametrize(
     ("name", "export_format"), [("image_student", "int8"), ("sensor_student", "qat_int8"), ("batch_norm", "qat_int8")]
 )

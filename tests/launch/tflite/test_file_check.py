@@ -66,8 +66,14 @@ def test_a_float_file_that_is_another_model(export_format, difference, is_refuse
 def test_answers_that_are_no_numbers():
     broken = answers()
     broken[:, 0, 0] = np.nan
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match=r"^its outputs are no numbers for 1 of 3 examples for which Keras's are$"):
         check_answers(broken, EXPECTED, "float32")
+    with pytest.raises(
+        ModelError, match=r"; a number of the model, such as an epsilon, is beyond float16; take float32$"
+    ):
+        check_answers(broken, EXPECTED, "float16")
+    with pytest.raises(ModelError, match="its answers depend on the examples before"):
+        check_answers(np.stack([EXPECTED, broken[1]]), EXPECTED, "float16")
     unknown = EXPECTED.copy()
     unknown[0, 0] = np.nan
     check_answers(broken, unknown, "float32")  # Keras has none either
