@@ -24,6 +24,11 @@ NORMALIZING = (
 # Beside these, where a number such as -1e9 hides scores: what puts it in their place, and the product that scores are.
 # (While ranges are measured, the sum is computed in the place of its input, whose range is then that of the sum.)
 HIDING = ("SELECT", "SELECT_V2", "BATCH_MATMUL")
+# What leads from the input to whole numbers, such as a row of an Embedding: in 8 bits, a 6 becomes 5.99, and that a 5.
+LOOKING_UP = (
+    *("STRIDED_SLICE", "SLICE", "SPLIT", "SPLIT_V", "UNPACK", "RESHAPE", "TRANSPOSE"),
+    *("ADD", "SUB", "MUL", "DIV", "ABS", "NEG", "FLOOR", "CEIL", "ROUND", "MAXIMUM", "MINIMUM"),
+)
 TRAINING, TRAINING_WITH_SELECT, LAYERS = "training", "training_with_select", "int8_layers"
 SAVED_MODEL, RESULT = "saved_model", "result"
 REPRESENTATIVE, COMPARED = "representative.npy", "compared.npy"

@@ -4,7 +4,8 @@
     float16   weights in float16, computation in float32
     dynamic   weights in int8, activations rounded while it runs ("dynamic range"); arrays below 1,024 values stay float
     int8      weights and activations in int8, the activations' ranges taken from representative examples; in models
-              with GroupNorm, attention or a softmax with a mask, what normalizes stays in floats
+              with GroupNorm, attention or a softmax with a mask, what normalizes stays in floats, and in those that
+              make whole numbers of their input, to look something up, what leads to these
     qat_int8  the same with the weights and ranges of quantization-aware training
 
 All but qat_int8 start from the float model, if need be the one inside a quantization-aware model. A file takes one
@@ -35,6 +36,7 @@ from models.tflite_converter import (
     COMPARED,
     HIDING,
     LAYERS,
+    LOOKING_UP,
     NORMALIZING,
     REPRESENTATIVE,
     RESULT,
@@ -114,8 +116,8 @@ def convert_model(
         raise ModelError(f"io=int8 with {label}: {problem}; expected io=float32")
     module = say_who_fails(label, lambda: _build_inference_module(source, source_weights, arrays.get(REPRESENTATIVE)))
     if io == "int8" and module.float_operators:
-        problem = "what normalizes stays in floats, and so do inputs and outputs"
-        raise ModelError(f"{label}: {problem}; leave io=int8 out")
+        what = "normalizes" if set(NORMALIZING) <= set(module.float_operators) else "leads to whole numbers"
+        raise ModelError(f"{label}: what {what} stays in floats, and so do inputs and outputs; leave io=int8 out")
     content = _convert(module, ("serving_default",), export_format, label, converter, arrays, io)
     if source.standardization is None:
         return content
@@ -247,10 +249,13 @@ def _build_inference_module(
     if representative is None:
         return module
     function = module.serving_default.get_concrete_function()
+    nodes = _list_nodes(function)
     if any(isinstance(part, _NORMALIZING_LAYERS) for part in model.submodules):
         module.float_operators = NORMALIZING
-    elif _hides_scores(function):
+    elif _hides_scores(function, nodes):
         module.float_operators = (*NORMALIZING, *HIDING)
+    if any(_makes_whole(node) for node in nodes):
+        module.float_operators = tuple(dict.fromkeys((*module.float_operators, *LOOKING_UP)))
     if loops := find_loops(function):
         # The converter would crash.
         reasons = f" ({'; '.join(left)})" if left else ""
@@ -260,13 +265,25 @@ def _build_inference_module(
     return module
 
 
-def _hides_scores(function: tf.types.experimental.ConcreteFunction) -> bool:
+def _list_nodes(function: tf.types.experimental.ConcreteFunction) -> list[tf.compat.v1.NodeDef]:
+    """The operations of a traced function and of those that it calls."""
+    graph = function.graph.as_graph_def()
+    return [*graph.node, *(node for part in graph.library.function for node in part.node_def)]
+
+
+def _makes_whole(node: tf.compat.v1.NodeDef) -> bool:
+    """Whether an operation makes a whole number of what is none, as an Embedding does of a column of categories."""
+    if node.op != "Cast":
+        return False
+    taken, given = (tf.as_dtype(node.attr[name].type) for name in ("SrcT", "DstT"))
+    return taken.is_floating and given.is_integer
+
+
+def _hides_scores(function: tf.types.experimental.ConcreteFunction, nodes: Sequence[tf.compat.v1.NodeDef]) -> bool:
     """Whether a traced function has a softmax, and a number so large that it can only take a score out of it.
 
     Such are the masks of Keras's Attention, AdditiveAttention and Softmax, and of attention written by hand.
     """
-    graph = function.graph.as_graph_def()
-    nodes = [*graph.node, *(node for part in graph.library.function for node in part.node_def)]
     if not any(node.op == "Softmax" for node in nodes):
         return False
     numbers = [tf.make_ndarray(node.attr["value"].tensor) for node in nodes if node.op == "Const"]

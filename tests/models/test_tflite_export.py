@@ -143,6 +143,28 @@ def test_agrees_with_keras(name, export_format):
     check_agreement(name, export_format)
 
 
+def build_lookup_model():
+    """Logits (row[c] + x, 0) of a category c, beside a number x, with row[c] = c."""
+    inputs = tf.keras.Input((2,))
+    rows = LAYERS.Embedding(
+        60, 1, embeddings_initializer=tf.keras.initializers.Constant(np.arange(60.0)[:, np.newaxis])
+    )
+    found = LAYERS.Flatten()(rows(inputs[:, :1]))
+    logits = LAYERS.Dense(2, kernel_initializer=tf.keras.initializers.Constant([[1.0, 0.0], [1.0, 0.0]]))
+    return tf.keras.Model(inputs, logits(LAYERS.Concatenate()([found, inputs[:, 1:]])))
+
+
+def test_int8_looks_up_the_row_that_keras_looks_up():
+    """In 8 bits, the first column from 0 to 59 had steps of 0.23, and a 6 that became 5.99 was row 5."""
+    x = np.stack([np.arange(60), np.zeros(60)], axis=1).astype(np.float32)
+    spec = ModelSpec("lookup", build_lookup_model, make_format((2,), num_classes=2))
+    weights = tuple(spec.build().get_weights())
+    rows = run_file(convert_model(spec, weights, "int8", "float32", x), x)[:, 0]
+    assert np.abs(rows - np.arange(60)).max() < 0.5
+    with pytest.raises(ModelError, match=r"what leads to whole numbers stays in floats.*; leave io=int8 out"):
+        convert_model(spec, weights, "int8", "int8", x)
+
+
 def attend_with_mask(x):
     masked = LAYERS.Masking()(x)
     return LAYERS.Attention()([LAYERS.Dense(5)(masked), LAYERS.Dense(5)(masked)])
