@@ -3,7 +3,8 @@
 # make test    lint, format check and tests, a process a core (ARGS="-n 0" for one); make test-slow for the longer ones
 # make test-tff   the tests of TFF's own worker, and those of rounds again, which it runs here
 # make setup-tff  TFF's worker, for --runtime=tff: 72 MB to download, 301 MB on disk
-# make test-litert   exports a run and checks the files with LiteRT, in .venv-litert; RUN_DIR=<folder> names the run
+# make test-litert   exports a run and checks the files with LiteRT, in .venv-litert, then those of all kinds of models
+#              (ARGS="--only=char_lstm,attention" for some of these alone); RUN_DIR=<folder> checks that run alone
 # make web     what --web_page of launch.export packs into a page, by npm into .web; nothing else needs npm
 # make test-web    exports runs with their pages and drives these in Chromium, in .web-test; RUN_DIR=<folder> names one
 # make test-ray   --runtime=ray on clusters of this machine, in .venv-ray; 10 to 30 minutes
@@ -46,7 +47,7 @@ test-tff: setup-tff
 	@$(RUN) pytest --worker -m "tff and not slow" $(SIDE_BY_SIDE) $(ARGS)
 
 test-litert: setup
-	@sh ./tests/litert/check.sh "$(RUN_DIR)"
+	@sh ./tests/litert/check.sh "$(RUN_DIR)" $(ARGS)
 
 test-ray: setup
 	@sh ./tests/ray/check.sh $(ARGS)

@@ -15,6 +15,7 @@ import pytest
 from launch.runs.tables import write_json
 from launch.settings.flags import parse_config
 from launch.settings.run_config import build_run_config, flag_values
+from models.model_names import MODEL_NAMES
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -219,6 +220,142 @@ def test_litert_finds_a_training_that_does_nothing(litert, exported, monkeypatch
     assert litert.main([str(exported)]) == 1
     error = capsys.readouterr().err
     assert "the loss did not fall, from 1.0000 to 1.0000" in error and "more steps changed nothing" in error
+
+
+KERAS = np.array([[0.0, 4.0], [4.0, 0.0], [1.0, 3.0], [2.0, 1.0]], np.float32)
+
+
+@pytest.fixture
+def models_check(litert):
+    """The check of the models by format; `litert` has put a stand-in in the runtime's place."""
+    return load("litert/check_models.py")
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (KERAS, 0.0),
+        (KERAS + np.array([0.0, 0.04]), 0.01),  # of outputs from 0 to 4
+        (np.where(KERAS == 4, np.nan, KERAS), np.inf),  # an answer that is none, where Keras has one
+    ],
+)
+def test_a_difference_is_a_share_of_the_range(models_check, answers, expected):
+    assert models_check.compare(answers, KERAS) == pytest.approx(expected)
+
+
+def test_outputs_that_are_all_alike_may_differ_by_nothing(models_check):
+    alike = np.full((4, 2), 3.0)
+    assert models_check.compare(alike, alike) == 0.0 and models_check.compare(alike + 1e-6, alike) > 1.0
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [("classification", 0.75), ("multi_label", 0.75), ("regression", None)],
+)
+def test_the_same_is_chosen_by_the_task(models_check, task, expected):
+    """Of four classes one is another; of eight switches, of which four are at 0, the first two are turned on."""
+    answers = KERAS.copy()
+    answers[0] = [5.0, 4.0] if task == "classification" else [0.5, 4.0]
+    answers[1] = [4.0, 0.5] if task == "multi_label" else answers[1]
+    assert models_check.compute_agreement(answers, KERAS, task) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "export_format", "fault"),
+    [
+        (0.0, "float32", ""),
+        (1e-3, "float32", "differs from Keras by 0.00025 of the range, at most 1e-05 may"),
+        (1e-3, "float16", ""),
+        (0.1, "float16", "differs from Keras by 0.025 of the range, at most 0.01 may"),
+        (1.0, "int8", ""),  # which shows in the classes
+        (np.nan, "int8", "answers with something that is no number, or Keras does"),
+    ],
+)
+def test_float_files_are_near_keras(models_check, change, export_format, fault):
+    answers = KERAS + np.float32(change)
+    found = models_check.judge_inference(answers, answers, KERAS, export_format, 1.0, 0.95)
+    assert "; ".join(found.faults) == fault and not found.warnings
+
+
+def test_a_loss_of_classes_is_listed_and_a_state_is_wrong(models_check):
+    found = models_check.judge_inference(KERAS, KERAS, KERAS, "int8", 0.94, 0.95)
+    assert found.warnings == ["chooses as Keras for 94.0 % of the examples, of which the export warns"]
+    assert not found.faults and found.row.same_class == "0.940"
+    found = models_check.judge_inference(KERAS, KERAS + 1, KERAS, "dynamic", 1.0, 0.95)
+    assert found.faults == ["answers otherwise when it is asked again"]
+
+
+@pytest.mark.parametrize(
+    ("losses", "inferred", "trained", "fault"),
+    [
+        ([1.0, 0.9], 0.0, 1e-6, ""),
+        ([1.0, 0.9], 0.0, None, ""),  # dropout
+        ([1.0, 1.0], 0.0, 0.0, "the loss did not fall, from 1.0000 to 1.0000"),
+        ([1.0, float("nan")], 0.0, None, "the loss did not fall, from 1.0000 to nan"),
+        ([1.0, 0.9], 0.02, 0.0, "infer differs from Keras by 0.02 of the range, at most 1e-05 may"),
+        ([1.0, 0.9], 0.0, 0.02, "trains otherwise than Keras, by 0.02 of the range, at most 1e-05 may"),
+    ],
+)
+def test_a_file_that_trains_does_as_keras(models_check, losses, inferred, trained, fault):
+    assert "; ".join(models_check.judge_training(losses, inferred, trained).faults) == fault
+
+
+@pytest.mark.parametrize(
+    ("file", "fault"),
+    [
+        ({"refused": "int8: take dynamic"}, ""),
+        ({"refused": "two\nlines"}, "cannot be made, not for a reason in a line: two\nlines"),
+        ({"failed": "KeyError: 0"}, "cannot be made, not for a reason in a line: KeyError: 0"),
+    ],
+)
+def test_what_cannot_be_made_has_a_reason_in_one_line(models_check, file, fault):
+    assert "; ".join(models_check.judge_absence(file, "int8").faults) == fault
+
+
+@pytest.fixture
+def made_models(tmp_path):
+    """A folder as `make_models.py` leaves it: a model whose float32 file of 9 bytes answers as Keras."""
+    x = np.arange(8, dtype=np.float32).reshape(4, 2)
+    outputs = np.stack([np.full(4, 9.0), x.sum(1)], axis=1)  # of the stand-in
+    np.savez(tmp_path / "a.npz", x=x, outputs=outputs)
+    (tmp_path / "a.float32.tflite").write_bytes(bytes(9))
+    refused = {each: {"file": "", "refused": "no, take float32"} for each in ("float16", "dynamic", "int8", "qat_int8")}
+    files = {"float32": {"file": "a.float32.tflite", "select_operators": []}, **refused}
+    files["training"] = {"file": "a.float32.tflite", "select_operators": ["Save"]}
+    known = {"training_steps": 1, "training_rate": 0.1, "least_agreement": 0.95}
+    write_json(tmp_path / "models.json", [{"model": "a", "task": "classification", **known, "files": files}])
+    return tmp_path
+
+
+def test_models_by_format_are_a_table(models_check, made_models, monkeypatch, capsys):
+    committed = made_models / "committed.csv"
+    monkeypatch.setattr(models_check, "COMMITTED", committed)
+    assert models_check.main([str(made_models), "--write"]) == 0
+    lines = committed.read_text().splitlines()
+    assert lines[:3] == [
+        ",".join(models_check.COLUMNS),
+        "a,float32,0.0,0.0e+00,1.000,",
+        'a,float16,,,,"no, take float32"',
+    ]
+    assert lines[-1] == "a,training,0.0,,,needs Save of TensorFlow"
+    cells = "0.0e+00 1.000, 0.0 kB | (1) | (1) | (1) | (1) | (2), 0.0 kB"
+    assert f"| a | {cells} |\n\n1. no, take float32\n2. needs Save" in capsys.readouterr().out
+    assert models_check.main([str(made_models)]) == 0
+    committed.write_text(committed.read_text().replace("a,int8,,", "a,int8,1.0,0.01"))
+    assert models_check.main([str(made_models)]) == 1
+    assert capsys.readouterr().err == (
+        "WRONG a.int8: the committed table has this file, now there is none: no, take float32\n"
+    )
+
+
+def test_a_folder_without_models_cannot_be_checked(models_check, tmp_path, capsys):
+    assert models_check.main([str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_every_model_of_the_package_is_in_the_table_of_models():
+    text = (ROOT / "tests/litert/make_models.py").read_text()
+    assert not [name for name in MODEL_NAMES if f'Case("{name}"' not in text]
 
 
 def write_compared_run(folder, temperature, seed):

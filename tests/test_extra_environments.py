@@ -74,6 +74,7 @@ def project(tmp_path):
 
 VENV = "-m venv .venv-litert"
 PIP = "-m pip --no-input install --no-deps --require-hashes -r requirements-litert.lock"
+MODELS = "build/litert_models"
 CHECKS = [
     "-m launch.export --run_dir=runs/x --on_device_training=full --save_test_set",
     "tests/litert/check_export.py runs/x/export",
@@ -89,6 +90,32 @@ def test_an_environment_is_made_once_for_each_lock(project):
     (project.folder / "requirements-litert.lock").write_text("a==2\n")
     calls = project(script)[3]  # without a run, one is trained
     assert calls[:2] == [VENV, PIP] and "--algo=fedsikd --quantize=qat --rounds=3" in calls[2]
+    assert calls[5:] == [f"tests/litert/make_models.py {MODELS}", f"tests/litert/check_models.py {MODELS}"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "calls"),
+    [
+        (
+            ["--only=a,b"],
+            [f"tests/litert/make_models.py {MODELS} --only=a,b", f"tests/litert/check_models.py {MODELS}"],
+        ),
+        (["--write"], [f"tests/litert/make_models.py {MODELS}", f"tests/litert/check_models.py {MODELS} --write"]),
+        (
+            ["--only=a", "--write"],
+            "test-litert: --write: it is of the table of all models, expected no --only beside it",
+        ),
+        (["--ony=a"], "test-litert: --ony=a: expected --only=<models> or --write"),
+    ],
+)
+def test_some_models_are_checked_with_litert_alone(project, arguments, calls):
+    code, _, error, called = project("tests/litert/check.sh", "", *arguments)
+    if isinstance(calls, str):
+        assert (code, error, called) == (2, calls + "\n", [])
+        return
+    assert (code, error, called[2:]) == (0, "", calls)
+    error = project("tests/litert/check.sh", "runs/x", *arguments)[2]
+    assert error == f"test-litert: {arguments[0]}: it is of the models, expected no RUN_DIR beside it\n"
 
 
 def test_what_needs_java_says_that_it_is_skipped(project):
