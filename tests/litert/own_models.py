@@ -150,7 +150,8 @@ def build_recurrent_cells(input_shape, num_outputs):
 def build_attention(input_shape, num_outputs):
     """Attention over the steps, with positions that are learned, LayerNorm, and a log-softmax at the end."""
     inputs = tf.keras.Input(input_shape)
-    places = tf.range(input_shape[0])
+    # Part of the graph of layers: what is looked up by a constant would be one, too, drawn anew by each call of this.
+    places = tf.cumsum(tf.ones_like(inputs[:, :, 0]), axis=1, exclusive=True)
     x = LAYERS.Dense(16)(inputs) + LAYERS.Embedding(input_shape[0], 16)(places)
     x = LAYERS.Add()([x, LAYERS.MultiHeadAttention(2, 8)(x, x)])
     x = LAYERS.LayerNormalization(epsilon=1e-6)(x)
