@@ -322,7 +322,8 @@ def _spell_function(name: str, function: Callable) -> str:
         if name == "loss":
             written = "compute(labels, outputs), which returns the loss of each example"
         raise FlagError(
-            f"--{name}: expected a function with a name at the top of its module, got {what}; write there: def {written}"
+            f"--{name}: expected a function with a name at the top of its module, got {what}; "
+            f"write there: def {written}"
         )
     module = SESSION if module == CHILD else module
     found = getattr(sys.modules.get(module), named, function)

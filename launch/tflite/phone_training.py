@@ -83,6 +83,8 @@ def _list_left_out_of_all(config: RunConfig, export: ModelExport) -> Iterator[st
     """What any algorithm's clients may do."""
     if config.augment != "none":
         yield f"augmentation (augment={config.augment})"
+    if config.weight_column:
+        yield f"the weights of examples (weight_column={config.weight_column}): all count alike"
     if config.quantize != "none" and not export.is_teacher:
         yield "the rounding of quantization-aware training: it trains the float model"
     if config.precision != "float32":

@@ -179,6 +179,11 @@ def test_the_step_is_that_of_the_run():
         ({"algo": "fed_async"}, ("sgd", 0, 0, 0.005, 0.1), []),
         ({"algo": "fedavg", "augment": "crop_flip"}, ("adam", 0, 0, 0, 0.003), ["augmentation (augment=crop_flip)"]),
         (
+            {"algo": "fedavg", "data": "rows.csv", "weight_column": "dose"},
+            ("adam", 0, 0, 0, 0.003),
+            ["the weights of examples (weight_column=dose): all count alike"],
+        ),
+        (
             {"algo": "fedavg", "quantize": "qat"},
             ("adam", 0, 0, 0, 0.003),
             ["the rounding of quantization-aware training: it trains the float model"],
