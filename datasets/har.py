@@ -3,7 +3,8 @@
 Source: Anguita et al., A Public Domain Dataset for Human Activity Recognition Using Smartphones, ESANN 2013 (its
 authors ask for the citation and non-commercial use). Read from `har.npz` (with `har_inertial.npz` for the raw windows),
 the official `UCI HAR Dataset/` folder of text files, or its zip. The zip that the host serves holds a second zip. The
-names of the 561 features are those of the official `features.txt`, which may lie beside `har.npz`.
+names of the 561 features are those of the official `features.txt`, which may lie beside `har.npz`, or in the official
+folder there.
 
 The host publishes no digest; the one below is what public records of the archive agree on. In addition, row counts,
 columns, class counts and subjects are compared with the official ones, whatever the container.
@@ -139,7 +140,7 @@ def _name_features(source: str, text: bytes | None) -> tuple[tuple[str, ...], tu
     if text is None:
         return (), ()
     number = HAR_FORMATS["statistics"].input_shape[0]
-    lines = [line.split(maxsplit=1) for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line.split(maxsplit=1) for line in text.decode("utf-8-sig", "replace").splitlines() if line.strip()]
     if [line[0] for line in lines if len(line) == 2] != [str(place) for place in range(1, number + 1)]:
         return (), (
             f"{NAMES_FILE} of {source} has not a line of a number and a name for each of the {number} features, which "
@@ -157,9 +158,11 @@ def _read_source(source: str, features: str) -> tuple[_Arrays, bytes | None]:
         x_keys = [f"x_{part}" for part in PARTS]
         labels = read_npz_file(os.path.join(os.path.dirname(source), NPZ_FILES["statistics"]), label_keys)
         arrays = {**labels, **read_npz_file(source, x_keys)}
-        return arrays, _read_names(lambda name: open(os.path.join(os.path.dirname(source), name), "rb"))
+        folder = os.path.dirname(source)
+        read = [_read_names(_open_in(place)) for place in (folder, os.path.join(folder, FOLDER_NAME))]
+        return arrays, next((text for text in read if text is not None), None)
     if os.path.isdir(source):
-        return _read_texts(source, lambda name: open(os.path.join(source, name), "rb"), features)
+        return _read_texts(source, _open_in(source), features)
     try:
         with contextlib.ExitStack() as stack:
             archive = stack.enter_context(zipfile.ZipFile(source))
@@ -170,11 +173,15 @@ def _read_source(source: str, features: str) -> tuple[_Arrays, bytes | None]:
         raise DatasetError(f"{source}: damaged or truncated zip ({error}); delete it to have it downloaded") from None
 
 
+def _open_in(folder: str) -> Callable:
+    return lambda name: open(os.path.join(folder, name), "rb")
+
+
 def _read_names(open_member: Callable) -> bytes | None:
     try:
         with open_member(NAMES_FILE) as file:
             return file.read(MOST_NAME_BYTES)
-    except (FileNotFoundError, KeyError):
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, KeyError):
         return None
 
 

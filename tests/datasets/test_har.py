@@ -107,6 +107,17 @@ def test_the_statistics_have_the_names_of_the_official_file(tmp_path, arrays, co
     assert windows.format.feature_names == har.CHANNELS
 
 
+def test_names_beside_the_arrays_may_be_in_the_official_folder(tmp_path, arrays):
+    """Windows' editors put a mark before the first line; a folder of the file's name is none."""
+    write_npz(tmp_path, arrays)
+    (tmp_path / "features.txt").mkdir()
+    (tmp_path / har.FOLDER_NAME).mkdir()
+    text = "".join(f"{place} {name}\r\n" for place, name in enumerate(OFFICIAL, 1))
+    (tmp_path / har.FOLDER_NAME / "features.txt").write_text(text, encoding="utf-8-sig", newline="")
+    loaded = har.load_har(DatasetOptions(str(tmp_path), download=False))
+    assert loaded.format.feature_names[:2] == ("tBodyAcc-mean()-X", "f2") and not loaded.notes
+
+
 def put_names(folder, container, text):
     """Puts `features.txt` where the container has it."""
     if container == "npz":
