@@ -7,6 +7,7 @@ from launch.settings.algorithms import ALGORITHMS
 from launch.settings.run_config import RunConfig, find_algorithm
 from launch.tflite.export_plan import ModelExport
 from launch.training.finished_run import FinishedRun
+from tff_algos.settings.fine_tuning import RESOURCES
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 
@@ -36,15 +37,20 @@ def find_phone_training(run: FinishedRun, export: ModelExport) -> PhoneTraining:
     settings, is_personal = run.config.algorithm, export.is_personal
     not_in_file = (*_list_left_out(run.config, export), *_list_left_out_of_all(run.config, export))
     if is_personal and hasattr(settings, "fine_tuning"):
-        return PhoneTraining(learning_rate=settings.fine_tuning.learning_rate, not_in_file=not_in_file)
+        # By its resources, a client has a rate of its own, of which the setting is the largest.
+        rate = None if settings.fine_tuning.rule == RESOURCES else settings.fine_tuning.learning_rate
+        return PhoneTraining(learning_rate=rate, not_in_file=not_in_file)
     if hasattr(settings, "inner_learning_rate"):  # AMFL-P
         return PhoneTraining(learning_rate=settings.inner_learning_rate, not_in_file=not_in_file)
     names = ("teacher_training",) if export.is_teacher else ("student", "training")
     training = next((getattr(settings, name) for name in names if hasattr(settings, name)), None)
     if not isinstance(training, LocalTrainingConfig):
         return PhoneTraining(not_in_file=not_in_file)
-    # pFedMe's steps are pulled to the client's copy of w.
-    pull = settings.pull if find_algorithm(run.config.algo).name == "pfedme" else training.proximal_weight
+    pull, name = training.proximal_weight, find_algorithm(run.config.algo).name
+    if name == "pfedme":  # whose steps are pulled to the client's copy of w
+        pull = settings.pull
+    elif name == "ditto" and is_personal:  # a client's own model is pulled to the shared one instead
+        pull = 0.0
     rate = training.round_learning_rate(max(run.rounds, 1))
     return PhoneTraining(training.optimizer, training.momentum, training.weight_decay, pull, rate, not_in_file)
 

@@ -124,6 +124,18 @@ def test_the_head_keeps_state_of_what_it_trains():
     assert [tuple(variable.shape) for variable in module.state] == [*[(4, 3), (3,)] * 3, ()]
 
 
+def test_what_is_frozen_inside_of_another_layer_does_not_travel():
+    """Of a kernel and a bias that stay, and a BatchNorm that does, only the last kernel and bias are left."""
+
+    def build():
+        frozen = [LAYERS.Dense(2, trainable=False), LAYERS.BatchNormalization(trainable=False)]
+        inner = tf.keras.Sequential([tf.keras.Input((3,)), *frozen])
+        return tf.keras.Sequential([tf.keras.Input((3,)), inner, LAYERS.Dense(3, name="logits")])
+
+    names = build_training_module(*start(build), BATCH_SIZE).weight_names
+    assert names == {"weight_6": "logits/kernel", "weight_7": "logits/bias"}
+
+
 def test_integers_begin_each_round_as_a_client_got_them():
     """Otherwise a second round with the same weights would go another way."""
     (spec, weights), (x, y) = start(build_counting), draw()
@@ -165,6 +177,11 @@ def test_the_step_is_that_of_the_run():
             ["the pull of a client's own model to the shared one (pull=0.7)"],
         ),
         (
+            {"algo": "ditto", "pull": 0.7, "proximal_weight": 0.3, "is_personal": True},
+            ("adam", 0, 0, 0, 0.003),
+            ["the pull of a client's own model to the shared one (pull=0.7)"],
+        ),
+        (
             {"algo": "pfedme", "pull": 2.0},
             ("sgd", 0, 0, 2, 0.05),
             [
@@ -176,6 +193,7 @@ def test_the_step_is_that_of_the_run():
         ({"algo": "amfl_p", "is_personal": True}, ("sgd", 0, 0, 0, 0.025), []),
         ({"algo": "fine_tuning", "local_optimizer": "sgd", "local_momentum": 0.5}, ("sgd", 0.5, 0, 0, 0.003), []),
         ({"algo": "fine_tuning", "is_personal": True}, ("sgd", 0, 0, 0, 0.025), []),
+        ({"algo": "fine_tuning", "rule": "resources", "is_personal": True}, ("sgd", 0, 0, 0, None), []),
         ({"algo": "fed_async"}, ("sgd", 0, 0, 0.005, 0.1), []),
         ({"algo": "fedavg", "augment": "crop_flip"}, ("adam", 0, 0, 0, 0.003), ["augmentation (augment=crop_flip)"]),
         (
