@@ -121,7 +121,8 @@ def _freeze_body(model: tf.keras.Model, name: str) -> None:
 
 def _find_changing_weights(model: tf.keras.Model) -> dict[str, tf.Variable]:
     """The weights of the layers that are not frozen, as {"weight_<position>": variable}; none of them is an integer."""
-    frozen = {id(weight) for layer in model.layers if not layer.trainable for weight in layer.weights}
+    layers = [part for part in model.submodules if isinstance(part, _LAYERS.Layer)]  # also those inside of others
+    frozen = {id(weight) for layer in layers if not layer.trainable for weight in layer.weights}
     return {
         f"weight_{position}": variable
         for position, variable in enumerate(model.weights)
