@@ -44,9 +44,10 @@ from launch.tflite.file_outputs import compute_agreement, compute_alike, compute
 from launch.tflite.layer_report import LayerError
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card
 from launch.tflite.phone_training import find_phone_training
+from launch.tflite.quantized_training import can_train_quantized
 from launch.tflite.standard_metadata import add_metadata
 from models.local_step import ADAM, BETA_1, BETA_2, EPSILON
-from models.model_names import UNQUANTIZED
+from models.model_spec import ModelSpec
 from models.task import Task
 from models.tflite_operators import list_operators
 
@@ -88,11 +89,14 @@ def export_file(
     )
     lost = compute_lost(model.spec.task, row.test, row.keras_test)
     alike = compute_alike(model.spec.task, job.data.test_y, measured.outputs, reference)
-    way_out = _find_way_out(job, export, export_format, converted.representative["representative_examples"])
-    kinds = ALIKE.get(task.kind.name, CLASSES_ALIKE)
+    loss = (export_format, alike, lost, row.share_of_float32, task.title)
+    kinds, way_out = ALIKE.get(task.kind.name, CLASSES_ALIKE), ""
+    if warn_of_loss(*loss):  # looked for only where it is told
+        used = converted.representative["representative_examples"]
+        way_out = _find_way_out(job, export, model.spec, export_format, used)
     warnings = (
         warn_of_difference(export_format, measured.outputs, reference),
-        warn_of_loss(export_format, alike, lost, row.share_of_float32, task.title, way_out, kinds),
+        warn_of_loss(*loss, way_out, kinds),
     )
     row = row._replace(warning="; it ".join(filter(None, warnings)))
     predictions = predict(model.spec.task, measured.outputs)
@@ -112,13 +116,14 @@ def export_file(
     return WrittenFile(row, clients, predictions)
 
 
-def _find_way_out(job: ExportJob, export: ModelExport, export_format: str, used: int | None) -> str:
+def _find_way_out(job: ExportJob, export: ModelExport, spec: ModelSpec, export_format: str, used: int | None) -> str:
     """What to try if a file has lost too much, by what this run and this export have done already."""
     if used is None:
         return ""
-    training = "" if export.is_teacher or job.run.config.model in UNQUANTIZED else TRAIN_QAT
     if job.run.config.quantize == "qat":
         training = TAKE_QAT if has_qat(job.run, export.is_teacher) else ""
+    else:
+        training = TRAIN_QAT if not export.is_teacher and can_train_quantized(job.run.config, spec) else ""
     asked = job.request.representative_examples
     return find_way_out(export_format, Ranges(used, asked, bool(job.request.representative_client)), training)
 
