@@ -1,8 +1,9 @@
 """A user's own Keras model, named as "module:function", checked before anything is trained with it."""
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
@@ -67,15 +68,29 @@ def load_own_model(
     check = functools.partial(
         check_own_model, label, input_shape=input_shape, task=task, to_train=to_train, input_dtype=input_dtype
     )
-    is_checked = not adapts(second)  # what a layer has adapted to is no weight of the model that is trained
-    if is_checked:
-        check(second)
-    batch = tf.TensorSpec((None, *input_shape), input_dtype)
-    chosen = find_build(label, build, first, batch, _find_file(function), to_train)
-    if chosen is not build or not is_checked:
-        check(_build(label, chosen, input_shape))
+    with _keep_common(first, second):
+        is_checked = not adapts(second)  # what a layer has adapted to is no weight of the model that is trained
+        if is_checked:
+            check(second)
+        batch = tf.TensorSpec((None, *input_shape), input_dtype)
+        chosen = find_build(label, build, first, batch, _find_file(function), to_train)
+        if chosen is not build or not is_checked:
+            check(_build(label, chosen, input_shape))
     # Guarded, since training calls it again and again: a later call that fails must be one line, too.
     return functools.partial(_call, label, chosen)
+
+
+@contextlib.contextmanager
+def _keep_common(first: tf.keras.Model, second: tf.keras.Model) -> Iterator[None]:
+    """After the block, weights that both models have are as before: layers outside of the function, pretrained ones."""
+    known = {id(weight) for weight in list_variables(first)}
+    common = [weight for weight in list_variables(second) if id(weight) in known]
+    values = [weight.numpy() for weight in common]
+    try:
+        yield
+    finally:
+        for weight, value in zip(common, values, strict=True):
+            weight.assign(value)
 
 
 def _find_file(function: Callable) -> str:

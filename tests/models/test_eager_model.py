@@ -64,6 +64,12 @@ def pretrained(shape, classes):
     network.layers[0].set_weights([kernel, np.zeros(3)])
     return network
 
+BODY = model((2,), L.Dense(3, name="body"))
+BODY.set_weights([PRETRAINED, np.zeros(3)])
+
+def around(shape, classes):
+    return model(shape, BODY, L.Dense(classes))
+
 def plain(shape, classes):
     return model(shape, L.Dense(classes))
 
@@ -172,6 +178,12 @@ def test_a_run_starts_from_the_pretrained_weights_and_draws_the_others_by_its_se
         np.testing.assert_array_equal(weights[0], [[1, 2, 3], [4, 5, 6]])
     np.testing.assert_array_equal(first[2], again[2])
     assert (first[2] != other[2]).any()
+
+
+def test_a_pretrained_body_beside_the_function_stays_as_it_is():
+    build = load("around")
+    for weights in (importlib.import_module("eager_networks").BODY.get_weights(), build().get_weights()):
+        np.testing.assert_array_equal(weights[0], [[1, 2, 3], [4, 5, 6]])
 
 
 def test_a_function_that_graphs_can_call_is_left_alone():
