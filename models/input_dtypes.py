@@ -74,7 +74,10 @@ def takes_whole_numbers(dtype: str) -> bool:
 def describe_input(dtype: str) -> str:
     """What a model gets whose Input has this dtype, in words."""
     if takes_whole_numbers(dtype):
-        return f"its Input has dtype {dtype}: it gets the stored numbers as they are, without scale and offset"
+        return (
+            f"its Input has dtype {dtype}: it gets the stored numbers as they are, without scale and offset, "
+            "so that no advice to scale them is meant for it"
+        )
     return f"its Input has dtype {dtype}, which keeps {3 if dtype == 'float16' else 2} digits of each number"
 
 

@@ -90,8 +90,9 @@ def _compute(config: RunConfig, data: FederatedData, spec: "ModelSpec") -> Scali
     number = len(found.means) - len(places)
     say(f"scaling  {number:,} means and deviations, federated sums over {asked} clients, in the model")
     if places:
+        way_out = "" if looked_up else f"; --unscaled={NOTHING} scales them, too"  # which is refused above
         say(f"note     {len(places):,} of {len(found.means):,} features stay as they are, no measurements: "
-            f"{describe_places(form, places, looked_up)}; --unscaled={NOTHING} scales them, too")  # fmt: skip
+            f"{describe_places(form, places, looked_up)}{way_out}")  # fmt: skip
     found.means[list(places)], found.deviations[list(places)] = 0, 1
     means, deviations = (tuple(each.tolist()) for each in (found.means, found.deviations))
     return Scaling(means, deviations, padding if number else None)

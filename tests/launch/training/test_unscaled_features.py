@@ -72,6 +72,7 @@ def test_what_a_model_looks_up_is_left_alone_or_refused(scale, layers):
     _, look_up = layers
     data, said = scale(TABLE, look_up)
     assert data.feature_means == (3.0, 0.0, 0.0, 7.0) and "feature 2 (looked up)" in said
+    assert "scales them, too" not in said  # which --unscaled=nothing is refused for
     with pytest.raises(ConfigError, match=r"unscaled=nothing: expected auto, .* \(feature 2\)"):
         scale(TABLE, look_up, unscaled="nothing")
     client = {"standardize": "client", "partition": "natural"}
