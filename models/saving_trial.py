@@ -7,6 +7,7 @@ word which it does not find, such as those of layers in a list of lists.
 import contextlib
 import json
 import logging
+import re
 import sys
 import tempfile
 import warnings
@@ -24,7 +25,16 @@ from models.saved_models import DISK_ERRORS, KEEP_IN_ATTRIBUTES, load_weights, s
 _MOST_LETTERS = 240  # of an error of Keras's, which may list a whole config
 _TOLERANCE = 1e-2  # of the largest output; bfloat16 has three digits
 _LAYERS = tf.keras.layers
-_PLAIN = "give it what Keras can write, such as a function with a name at the top of a module"
+_PLAIN = (
+    "give it what Keras can write, such as a function with a name at the top of a module, or an object whose class "
+    "has a get_config with all that it is made with"
+)
+_WHOLE = "give each layer of yours a get_config with all that it is made with"
+_WRAPPED = ("Error when deserializing class ", "Exception encountered when calling layer ")
+_NAMED = re.compile(r"deserializing class '(\w+)'|calling layer \"[^\"]+\" \(type (\w+)\)|<(?:\w+\.)*(\w+) object at")
+_TWICE = re.compile(r"Layer '([^']+)' expected (\d+) variables, but received (\d+) variables during loading")
+_VARIABLE = re.compile(r"(?:Layer|assign value to variable) ' ?([^/']+?)(?:_\d+)?[/']")
+_LAMBDA = re.compile(r"'__lambda__'|\{'value': \['")
 
 
 class SavingTrial(NamedTuple):
@@ -122,11 +132,18 @@ def _explain_unwritten(spec: ModelSpec, error: BaseException) -> str:
         return f"{type(model).__name__}: {_shorten(describe_error(error))}; write get_config in your layers"
     kind = type(layer)
     where = f"layer {layer.name} ({kind.__name__})"
-    is_own = kind.__module__.partition(".")[0] not in ("keras", "tensorflow", "models")
-    if isinstance(found, NotImplementedError):
+    if isinstance(found, NotImplementedError) and _is_own(kind):
         return f"{where} has no get_config for what it is made with; write get_config in {kind.__name__}"
-    fix = f"correct get_config in {kind.__name__}" if is_own else _PLAIN
+    if isinstance(found, NotImplementedError):  # of a regularizer, for example
+        lacking = _NAMED.search(str(found))
+        part = (lacking and lacking[3]) or "an object"
+        return f"{where} is made with {part}, which has no get_config; write get_config in its class"
+    fix = f"correct get_config in {kind.__name__}" if _is_own(kind) else _PLAIN
     return f"{where} cannot be described: {_shorten(describe_error(found))}; {fix}"
+
+
+def _is_own(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] not in ("keras", "tensorflow", "models")
 
 
 def _find_faulty(model: Any) -> tuple[tf.keras.layers.Layer | None, BaseException | None]:
@@ -148,8 +165,14 @@ def _try_opening(spec: ModelSpec, path: str, weights: tuple[np.ndarray, ...]) ->
     model.set_weights(weights)
     layers = list(whole._flatten_layers())
     module = sys.modules.get(spec.name.partition(":")[0])
-    own = {name: value for name, value in vars(module).items() if callable(value)} if module else {}
-    own |= {type(layer).__name__: type(layer) for layer in layers if not type(layer).__module__.startswith("keras.")}
+    own = {type(layer).__name__: type(layer) for layer in layers if not type(layer).__module__.startswith("keras.")}
+    every = {name: value for name, value in vars(module).items() if callable(value)} if module else {}
+    # A function of the module may have the name of one of Keras's, such as linear, and hide it from every layer.
+    reason = _compare_opened(spec, path, whole, every | own)
+    return reason if reason and _compare_opened(spec, path, whole, own) else ""
+
+
+def _compare_opened(spec: ModelSpec, path: str, whole: tf.keras.Model, own: dict[str, Any]) -> str:
     try:
         opened = tf.keras.models.load_model(path, custom_objects=own, safe_mode=False)
         shape = (3, *spec.model_input_shape)
@@ -157,11 +180,38 @@ def _try_opening(spec: ModelSpec, path: str, weights: tuple[np.ndarray, ...]) ->
         x = tf.constant(x, spec.model_input_dtype)
         expected, found = (np.asarray(each(x, training=False)) for each in (whole, opened))
     except (Exception, SystemExit) as error:
-        return f"{_shorten(describe_error(error))}; give each layer of yours a get_config with all that it is made with"
+        return _explain_unread(whole, error)
     scale = np.abs(expected[np.isfinite(expected)]).max(initial=0)
     if not np.allclose(expected, found, rtol=0, atol=_TOLERANCE * scale, equal_nan=True):
         return "what it reads answers otherwise; some get_config leaves out what its layer is made with"
     return ""
+
+
+def _explain_unread(model: tf.keras.Model, error: BaseException) -> str:
+    """Why Keras cannot read the file: what a layer raised, not the whole of its config, and what to do about it."""
+    kinds = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
+    by_name = {re.sub(r"_\d+$", "", layer.name): type(layer) for layer in model._flatten_layers()}
+    kind = None
+    while True:
+        named = [name for found in _NAMED.findall(str(error)) for name in found if name in kinds]
+        kind = kinds[named[-1]] if named else kind
+        if error.__context__ is None or not str(error).startswith(_WRAPPED):
+            break
+        error = error.__context__
+    variable, counts = _VARIABLE.search(str(error)), _TWICE.match(str(error))
+    kind = by_name.get(variable[1], kind) if variable else kind
+    reason = "a lambda is not read back" if _LAMBDA.search(str(error)) else _shorten(describe_error(error))
+    fix = _WHOLE
+    if kind is not None and not _is_own(kind):
+        fix = f"it is in a layer {kind.__name__}: {_PLAIN}"
+    elif kind is not None and counts and int(counts[2]) == 2 * int(counts[3]):
+        fix = f"end build in {kind.__name__} with super().build(input_shape)"
+    elif kind is not None:
+        fix = (
+            f"give {kind.__name__} a get_config with all that it is made with, as numbers, texts and lists, or a "
+            "from_config that makes the rest of them"
+        )
+    return f"{reason}; {fix}"
 
 
 def _shorten(text: str) -> str:

@@ -57,6 +57,40 @@ class Renamed(LAYERS.Layer):
         return {**super().get_config(), "unit": self.units}
 
 
+class Order(LAYERS.Layer):
+    """Its get_config gives an array, which Keras gives back as a dict."""
+
+    def __init__(self, order, **options):
+        super().__init__(**options)
+        self.order = np.asarray(order)
+
+    def call(self, x):
+        return tf.gather(x, self.order, axis=1)
+
+    def get_config(self):
+        return {**super().get_config(), "order": self.order}
+
+
+class Twice(LAYERS.Layer):
+    """Its build leaves out super().build, so that Keras builds what it reads twice."""
+
+    def build(self, shape):
+        self.scales = [self.add_weight(name="scale", shape=(shape[-1],))]
+
+    def call(self, x):
+        return x * self.scales[0]
+
+
+class Penalty(tf.keras.regularizers.Regularizer):
+    def __call__(self, weight):
+        return tf.reduce_sum(weight)
+
+
+def linear(x, units):
+    """A helper of the module, which must not stand for the activation of that name."""
+    return x @ tf.ones((x.shape[-1], units))
+
+
 class Blocks(LAYERS.Layer):
     """Keras trains the layers in a list of lists, and leaves them out of its files without a word."""
 
@@ -116,6 +150,10 @@ UNWRITTEN = {
         r"layer dense \(Dense\) cannot be described: TypeError: Cannot serialize object functools.partial.*; give it "
         "what Keras can write, such as a function with a name",
     ),
+    "a regularizer": (
+        lambda: LAYERS.Dense(4, kernel_regularizer=Penalty()),
+        r"layer dense \(Dense\) is made with Penalty, which has no get_config; write get_config in its class",
+    ),
     "sys.exit": (Leaving, r"layer leaving \(Leaving\) cannot be described: a call of sys.exit; correct get_config in"),
     "closure": (
         make_closure,
@@ -137,10 +175,16 @@ def test_what_cannot_be_written_is_named(kind):
     ("spec", "expected"),
     [
         (make_spec(lambda: Power(2.0)), "what it reads answers otherwise; some get_config leaves out"),
-        (make_spec(lambda: Renamed(4)), "TypeError: Error when deserializing class 'Renamed'"),
+        (make_spec(lambda: Renamed(4)), "TypeError: Renamed.__init__() missing 1 required"),
+        (make_spec(lambda: Order([1, 0, 3, 2])), "TypeError: Expected binary or unicode string, got"),
+        (make_spec(Twice), "ValueError: Layer 'twice"),
+        (
+            make_spec(lambda: LAYERS.Dense(4, activation=lambda x: 2 * x)),
+            "a lambda is not read back; it is in a layer Dense: give it what Keras can write, such as a function",
+        ),
         (ModelSpec("theirs:build", build_subclass, make_format((4,))), "TypeError: Unable to revive model from config"),
     ],
-    ids=["argument left out", "argument renamed", "subclass"],
+    ids=["argument left out", "argument renamed", "an array", "built twice", "lambda", "subclass"],
 )
 def test_what_plain_keras_cannot_read_is_said(spec, expected, tmp_path):
     trial = try_saving(spec)
@@ -149,6 +193,21 @@ def test_what_plain_keras_cannot_read_is_said(spec, expected, tmp_path):
     assert save_model(spec, weights, tmp_path) == "" and os.listdir(tmp_path) == ["model.keras"]
     for ours, theirs in zip(load_weights(spec, tmp_path), weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("make_layer", "fix"),
+    [
+        (Twice, "; end build in Twice with super().build(input_shape)"),
+        (lambda: Order([1, 0, 3, 2]), "; give Order a get_config with all that it is made with, as numbers, texts and"),
+    ],
+)
+def test_what_to_do_about_a_layer_that_cannot_be_read_names_it(make_layer, fix):
+    assert fix in try_saving(make_spec(make_layer)).unread
+
+
+def test_a_function_with_the_name_of_an_activation_is_no_fault_of_the_model():
+    assert try_saving(make_spec(lambda: LAYERS.Dense(4), f"{__name__}:build")) == ("", "")
 
 
 def test_a_model_that_can_be_written_is_as_if_there_were_no_trial(monkeypatch, tmp_path):
