@@ -45,7 +45,7 @@ from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.data_flags import NONE
 from launch.settings.run_config import RunConfig, algorithm_fields, find_idle, flag_values
 from launch.settings.session_objects import MOVE, SESSION, list_session_names
-from launch.settings.trusted_modules import list_foreign_modules, list_objects, spell_program, spell_trust
+from launch.settings.trusted_modules import LOSS, list_foreign_modules, list_objects, spell_program, spell_trust
 from launch.training.attackers import find_attacks
 from models.model_names import is_own_model
 from tff_algos.settings.config_fields import is_own
@@ -103,8 +103,14 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     left_out = describe_clients_left_out(data.num_clients_left_out)
     say(f"clients  {len(data.clients):,}{kinds}, {config.partition} partition, {sizes_text}{new}{sampled}{left_out}")
     if names := list_session_names(list_objects(flag_values(config))):
-        say(f"note     {' and '.join(names)}: of the script or notebook itself ({SESSION}), from which no evaluate, "
-            f"export or --resume can import; {MOVE} (from my_module import {', '.join(names)})")  # fmt: skip
+        commands = "evaluate, export or --resume" if _find_used_of_session(config) else "--resume"
+        say(f"note     {' and '.join(names)}: of the script or notebook itself ({SESSION}), from which no {commands} "
+            f"can import; {MOVE} (from my_module import {', '.join(names)})")  # fmt: skip
+
+
+def _find_used_of_session(config: RunConfig) -> list[str]:
+    """What using the run's models needs of a script or notebook; a loss is for training alone."""
+    return list_session_names(list_objects({**flag_values(config), LOSS: None}))
 
 
 def describe_outputs(data: FederatedData) -> str:
@@ -314,11 +320,12 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
         say("next     leave out --smoke" + ("" if config.run_dir else "; the smoke run's folder is removed"))
         return
     flags = flag_values(config)
-    if list_session_names(list_objects(flags)):
+    if _find_used_of_session(config):
         say("next     in Python, by the Run that fit returns: predict(examples), load_model()")
     else:
+        used = {**flags, LOSS: None} if list_session_names(list_objects(flags)) else flags
         for start, command in (("next    ", "launch.evaluate"), ("        ", "launch.export")):
-            say(f"{start} {spell_program(command, flags)} --run_dir={path}{spell_trust(flags)}")
+            say(f"{start} {spell_program(command, used)} --run_dir={path}{spell_trust(used)}")
     if not summary.get(BUDGET_SPENT):
         is_stopped = STOPPED_EARLY in summary
         further = {"patience": f"{2 * config.patience}"} if is_stopped else {"rounds": f"{2 * config.rounds}"}

@@ -83,6 +83,20 @@ def test_of_a_script_s_own_function_no_command_is_printed(tmp_path, make_federat
     folder.close()
 
 
+def test_a_script_s_own_loss_is_needed_to_train_alone(tmp_path, make_federation, capsys):
+    config = build_run_config({"algo": "fedavg", "model": "json:build", "loss": "__main__:cost", "rounds": 2})
+    folder = RunFolder(tmp_path, is_new=True)
+    announce_data(config, folder, make_federation([4]))
+    assert "cost: of the script or notebook itself (__main__), from which no --resume can" in capsys.readouterr().out
+    say_result(config, folder, RESULT)
+    folder.close()
+    assert capsys.readouterr().out.splitlines()[-4:-1] == [
+        f"next     python -m launch.evaluate --run_dir={tmp_path} --trust_module=json",
+        f"         python -m launch.export --run_dir={tmp_path} --trust_module=json",
+        f"         fit('fedavg', run_dir='{tmp_path}', resume=True, trust_module='json,__main__', rounds=4)",
+    ]
+
+
 @pytest.mark.parametrize(("most", "is_said"), [(0, False), (1, True), (2, False), (1000, False)])
 def test_a_sample_of_the_clients_is_announced(tmp_path, make_federation, capsys, most, is_said):
     folder = RunFolder(tmp_path, is_new=True)
