@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from models.layer_numbers import number_layers_anew
 from models.model_names import KERAS_FILE, ModelError
 from models.model_spec import ModelSpec
 from models.own_model_checks import describe_error
@@ -93,23 +94,16 @@ def _make_folder() -> Iterator[str | None]:
 
 @contextlib.contextmanager
 def _leave_no_trace() -> Iterator[None]:
-    """Keeps Keras's warnings to itself, and has it number layers inside from 1 on, and after it as if none were built.
-
-    There is no public way to set these numbers back; the version is locked.
-    """
-    numbered = sys.modules[tf.keras.backend.get_uid.__module__].PER_GRAPH_OBJECT_NAME_UIDS
-    before, logger = dict(numbered), tf.get_logger()
+    """Keeps Keras's warnings to itself, and leaves the numbers of later layers as if none were built."""
+    logger = tf.get_logger()
     level = logger.level
-    numbered.clear()
     logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), number_layers_anew():
             warnings.simplefilter("ignore")
             yield
     finally:
         logger.setLevel(level)
-        numbered.clear()
-        numbered.update(before)
 
 
 def _draw_weights(spec: ModelSpec) -> tuple[np.ndarray, ...]:

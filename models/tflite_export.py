@@ -26,6 +26,7 @@ import numpy as np
 import tensorflow as tf
 
 from models.input_dtypes import takes_whole_numbers
+from models.layer_numbers import number_layers_anew
 from models.local_step import PLAIN, LocalStep
 from models.model_names import EXPORT_FORMATS, EXPORT_IO, ModelError
 from models.model_spec import ModelSpec
@@ -237,7 +238,8 @@ def _build_inference_module(
     spec: ModelSpec, weights: tuple[np.ndarray, ...], representative: np.ndarray | None
 ) -> tf.Module:
     """A module with the function that a file has; with `representative` examples, one that can be quantized."""
-    model = spec.build()
+    with number_layers_anew():  # so that an error calls a layer as the user does
+        model = spec.build()
     model.set_weights(weights)
     use_loops(model)
     left = [] if representative is None else write_out_steps(model, representative)

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from small_formats import make_format
 
+from models.layer_numbers import number_layers_anew
 from models.model_spec import ModelSpec
 from models.saved_models import load_weights, save_model
 from models.saving_trial import try_saving
@@ -220,3 +221,11 @@ def test_a_model_that_can_be_written_is_as_if_there_were_no_trial(monkeypatch, t
     assert not any(tmp_path.iterdir())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     assert try_saving(make_spec(Blocks)) == ("", "")  # where nothing can be written, nothing is known
+
+
+def test_layers_are_numbered_anew_inside_alone():
+    LAYERS.Dense(1)  # from here on they have numbers
+    before = int(LAYERS.Dense(1).name.rpartition("_")[2])
+    with number_layers_anew():
+        assert [LAYERS.Dense(1).name for _ in range(2)] == ["dense", "dense_1"]
+    assert LAYERS.Dense(1).name == f"dense_{before + 1}"
