@@ -35,7 +35,7 @@ from launch.tflite.file_conversion import (
     run_first,
 )
 from launch.tflite.file_notes import format_names
-from launch.tflite.file_outputs import compute_metric
+from launch.tflite.file_outputs import compute_metric, warn_of_no_numbers
 from launch.tflite.model_card import count_confusions, write_cards
 from launch.tflite.web_page import write_web_page
 from launch.tflite.written_files import WrittenFile, export_file, write_training_file
@@ -166,7 +166,10 @@ def _compute_references(job: ExportJob, export: ModelExport, model: LoadedModel)
     kinds = {name == "qat_int8": name for name in export.formats}  # all but qat_int8 have the same reference
     if job.request.on_device_training != NO_TRAINING:
         kinds.setdefault(False, "float32")
-    return {kind: compute_reference(job, model, name) for kind, name in kinds.items()}
+    references = {kind: compute_reference(job, model, name) for kind, name in kinds.items()}
+    if problem := next(filter(None, map(warn_of_no_numbers, references.values())), ""):
+        say(f"warning  {export.name} {problem}")
+    return references
 
 
 def _set_beside_teachers(job: ExportJob, spec: ModelSpec, students: Sequence[SizeRow]) -> list[SizeRow]:

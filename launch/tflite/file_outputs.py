@@ -62,7 +62,8 @@ def compute_alike(task: Task, labels: np.ndarray, outputs: np.ndarray, reference
     """Share of the answers that are the reference's too: None of numbers, and where there is nothing to compare.
 
     Answers are classes; tokens, without padding; of labels that an example can have, those that either gives, since
-    nearly all of many labels are given by neither. Outputs with a NaN answer nothing.
+    nearly all of many labels are given by neither. Outputs with a NaN answer nothing; where the reference's have one,
+    no file can be blamed.
 
     Args:
       task: of the model.
@@ -71,17 +72,29 @@ def compute_alike(task: Task, labels: np.ndarray, outputs: np.ndarray, reference
       reference: likewise.
     """
     if task.kind.is_labelled_by_class:
-        return compute_agreement(task, outputs, reference)
+        known = ~np.isnan(reference).any(axis=1)
+        return compute_agreement(task, outputs[known], reference[known]) if known.any() else None
     are_numbers = ~(np.isnan(outputs) | np.isnan(reference))
     if task.kind.name == "next_token":
         same = (outputs.argmax(axis=-1) == reference.argmax(axis=-1)) & are_numbers.all(axis=-1)
-        counted = (labels >= 0) & (labels != task.padding_label)
+        counted = (labels >= 0) & (labels != task.padding_label) & ~np.isnan(reference).any(axis=-1)
     elif task.kind.name == "multi_label":
         same = ((outputs > 0) == (reference > 0)) & are_numbers
-        counted = (outputs > 0) | (reference > 0) | ~are_numbers
+        counted = ((outputs > 0) | (reference > 0) | ~are_numbers) & ~np.isnan(reference)
     else:
         return None
     return float(same[counted].mean()) if counted.any() else None
+
+
+def warn_of_no_numbers(reference: np.ndarray) -> str:
+    """What to say of a Keras model that has no answer for some examples of the test set; "" if it has for all."""
+    unknown = int(np.isnan(reference.reshape(len(reference), -1)).any(axis=1).sum()) if len(reference) else 0
+    if not unknown:
+        return ""
+    return (
+        f"has no answer but NaN for {unknown:,} of {len(reference):,} test examples, in Keras as in its "
+        "files; look for a logarithm, a root or a division in the model"
+    )
 
 
 def compute_lost(task: Task, reached: float, reference: float) -> float:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from launch.tflite.file_outputs import compute_agreement, compute_alike
+from launch.tflite.file_outputs import compute_agreement, compute_alike, warn_of_no_numbers
 from models.task import build_task
 
 NAN = np.nan
@@ -35,3 +35,20 @@ def test_answers_alike_by_hand():
     assert compute_alike(build_task("regression", 1), np.ones(4), np.ones((4, 1)), np.ones((4, 1))) is None
     classes = build_task("classification", 2)
     assert compute_alike(classes, np.zeros(2), np.array([[1, 0], [0, 1.0]]), np.array([[1, 0], [1.0, 0]])) == 0.5
+
+
+def test_where_keras_has_no_answer_no_file_is_blamed():
+    """Of the four rows Keras has three, of which the file answers two alike."""
+    outputs = np.array([[NAN, NAN], [2, 1], [NAN, NAN], [0, 1]], np.float32)
+    reference = np.array([[1, 0], [3, 0], [NAN, 1], [0, 2]], np.float32)
+    classes = build_task("classification", 2)
+    assert compute_alike(classes, np.zeros(4), outputs, reference) == 2 / 3
+    assert compute_alike(classes, np.zeros(1), outputs[2:3], reference[2:3]) is None
+    many = build_task("multi_label", 2, (2,))
+    assert compute_alike(many, np.ones((4, 2)), outputs, reference) == 2 / 6  # of rows with 2, 2, 1 and 1
+
+
+def test_answers_of_keras_that_are_no_numbers_are_told_of():
+    said = warn_of_no_numbers(np.array([[1, NAN], [-np.inf, 1], [0, 1]], np.float32))
+    assert said.startswith("has no answer but NaN for 1 of 3 test examples, in Keras as in its files")
+    assert warn_of_no_numbers(np.ones((3, 2))) == warn_of_no_numbers(np.ones((0, 2))) == ""
