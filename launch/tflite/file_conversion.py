@@ -12,6 +12,7 @@ from launch.tflite.file_check import NUM_CHECKED, check_alone, check_answers
 from launch.tflite.layer_report import LayerError, read_layers
 from launch.tflite.phone_training import PhoneTraining
 from launch.tflite.representatives import choose_evenly, find_representative_clients, read_representative_examples
+from models.layer_numbers import number_layers_anew
 from models.local_step import LocalStep
 from models.model_cost import count_multiply_accumulates, count_parameters
 from models.model_names import ModelError, is_own_model
@@ -43,7 +44,9 @@ def read_weights(job: ExportJob, source: str, spec: ModelSpec) -> Weights:
 
 def measure_model(job: ExportJob, spec: ModelSpec, weights: Weights) -> LoadedModel:
     """A model with its cost, and its float32 file if that can be made. Raises ModelError if no file can be."""
-    cost = say_who_fails(spec.name, lambda: (count_parameters(spec), count_multiply_accumulates(spec)))
+    parameters = say_who_fails(spec.name, lambda: count_parameters(spec))
+    with number_layers_anew():  # so that an error calls a layer as the user does
+        cost = parameters, say_who_fails(spec.name, lambda: count_multiply_accumulates(spec))
     try:
         return LoadedModel(
             spec, weights, *cost, convert_model(spec, weights, "float32", converter=_find_converter(job))
