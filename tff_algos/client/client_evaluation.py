@@ -37,8 +37,8 @@ def build_client_evaluation(
     `is_asked`, bool, shape (clients, models), says which client evaluates which model; the other pairs cost nothing.
     `scores`, of that shape, sums `Task.compute_scores` over the examples, 0 where it was not asked. Where examples are
     right or wrong, it is the number of correct ones, int64; for other tasks it is float64, at most their number. Of
-    `LOSSES` it sums the examples' losses by their weights in place of that, float64; on the train split also times what
-    the data weigh them by, since that is what training lowers.
+    `LOSSES` it sums what training lowers in place of that, float64: the examples' training losses, of class weights or
+    a loss of the user's own, by their weights; on the train split also times what the data weigh them by.
 
     Args:
       model_spec: the models.
@@ -103,7 +103,7 @@ def sum_over_examples(
         labels, example_weights = split_labels(y, task)
         if what == SCORES:
             return task.compute_scores(labels, outputs)
-        losses = task.compute_losses(labels, outputs) * task.compute_weights(labels)
+        losses = task.compute_training_losses(labels, outputs) * task.compute_weights(labels)
         return losses if example_weights is None else losses * example_weights
 
     @tf.function
