@@ -25,7 +25,7 @@ import pandas as pd
 
 from files.reading import read_regular
 from files.writing import write_whole
-from launch.given_data import COLUMN_FLAGS, place_data, quote_name
+from launch.given_data import COLUMN_FLAGS, check_values, place_data, quote_name
 from launch.given_examples import check_inputs, read_examples
 from launch.progress import be_silent
 from launch.runs import columns
@@ -241,6 +241,7 @@ def fit(
     """
     _check_process()
     given = {**flags, **({} if model is None else {"model": model}), "algo": algo}
+    check_values(flags)
     named, contents = place_data(data, flags)
     given |= named
     with _train_alone():

@@ -62,6 +62,23 @@ def place_data(data: Any, flags: Mapping[str, Any]) -> tuple[dict[str, str], dic
     return {"dataset": "npz", "npz": str(path)}, {path: buffer.getvalue()}
 
 
+def check_values(flags: Mapping[str, Any]) -> None:
+    """Raises FlagError for values in memory where the name of a column or a file is expected."""
+    for name in COLUMN_FLAGS:
+        value = flags.get(name)
+        is_one = name not in ("label_column", "feature_columns")
+        if isinstance(value, pd.Series | pd.DataFrame) or (is_one and isinstance(value, list | tuple | np.ndarray)):
+            raise FlagError(
+                f"--{name}: expected the name of a column of the data, got {type(value).__name__}; make it a column "
+                f"of the table and give its name"
+            )
+    if isinstance(weights := flags.get("class_weights"), Mapping | list | tuple | np.ndarray | pd.Series):
+        raise FlagError(
+            f"--class_weights: expected balanced or the path of a file, got {type(weights).__name__}; write "
+            f"{{class name: weight}} into a .json file, as by json.dump, and give its path"
+        )
+
+
 def quote_name(name: str) -> str:
     """A column's name as a flag that takes several has it: in quotes if it holds a comma or a quote."""
     doubled = name.replace('"', '""')

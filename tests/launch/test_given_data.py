@@ -8,7 +8,7 @@ import pytest
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.formats.parquet import open_parquet
-from launch.given_data import place_data, quote_name
+from launch.given_data import check_values, place_data, quote_name
 from launch.settings.errors import FlagError
 
 
@@ -193,3 +193,24 @@ def test_a_text_among_numbers_is_named_and_what_makes_it_a_missing_number():
         keep(frame)
     made = keep(frame.assign(a=pd.to_numeric(frame["a"], errors="coerce")))
     assert made["a"].to_pylist() == [1.5, 2.0, None]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"weight_column": pd.Series([1.0, 2.0])}, "--weight_column: expected the name of a column of the data, got S"),
+        ({"weight_column": np.ones(3)}, "--weight_column: expected the name of a column of the data, got ndarray"),
+        ({"label_column": ROWS.label}, "--label_column: expected the name of a column of the data, got Series"),
+        ({"class_weights": {"x": 1, "y": 2}}, "--class_weights: expected balanced or the path of a file, got dict; wr"),
+        ({"class_weights": [1, 2]}, "--class_weights: expected balanced or the path of a file, got list; write {class"),
+    ],
+)
+def test_values_in_place_of_names_are_refused(flags, message):
+    """As Keras takes class_weight={...} and scikit-learn sample_weight=array."""
+    with pytest.raises(FlagError) as raised:
+        check_values(flags)
+    assert str(raised.value).startswith(message)
+
+
+def test_names_in_lists_are_names():
+    check_values({"label_column": ["a", "b"], "feature_columns": np.array(["a"]), "class_weights": "balanced"})
