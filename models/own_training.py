@@ -5,6 +5,7 @@ was compiled with is said.
 """
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,13 +53,14 @@ def _describe_compilation(model: tf.keras.Model, task: Task) -> Iterator[str]:
     if not getattr(model, "_is_compiled", False):  # the version is locked; `loss` may be anything of a subclass
         return
     parts, fixes = [], []
-    if (loss := getattr(model, "loss", None)) and not _is_loss_of(task, loss):
+    has_own = task.own_loss is not None  # what the line would ask for
+    if (loss := getattr(model, "loss", None)) and not has_own and not _is_loss_of(task, loss):
         parts.append(f"loss ({_name(loss)})")
-        fixes.append("--loss=module:function" + (" or --class_weights" if task.kind.is_labelled_by_class else ""))
+        fixes.append(_choose_loss_flag(task, loss))
     if (optimizer := getattr(model, "optimizer", None)) is not None:
         parts.append(f"optimizer ({_name(optimizer)})")
         fixes.append("--optimizer and --learning_rate")
-    if getattr(model.compiled_loss, "_user_loss_weights", None) is not None:
+    if getattr(model.compiled_loss, "_user_loss_weights", None) is not None and not has_own:
         parts.append("loss weights")
         fixes.append("them in the function of --loss")
     given = model.compiled_metrics
@@ -67,6 +69,16 @@ def _describe_compilation(model: tf.keras.Model, task: Task) -> Iterator[str]:
     if parts:
         verb = "are" if len(parts) > 1 or parts == ["metrics"] else "is"
         yield f"the model was compiled, but its {_join(parts)} {verb} not used: give {_join(fixes)}"
+
+
+def _choose_loss_flag(task: Task, loss: Any) -> str:
+    """What to give so that clients minimise what a model was compiled with."""
+    for name in task.kind.losses:
+        options = {"huber_delta": getattr(loss, "_fn_kwargs", {}).get("delta", 1.0)} if name == "huber" else {}
+        if _is_loss_of(dataclasses.replace(task, loss=name, **options), loss):
+            return f"--loss={name}" + "".join(f" --{option}={value:g}" for option, value in options.items())
+    is_weighable = task.kind.is_labelled_by_class and not task.class_weights
+    return "--loss=module:function" + (" or --class_weights" if is_weighable else "")
 
 
 def _describe_hooks(model: tf.keras.Model) -> Iterator[str]:
@@ -119,4 +131,6 @@ def _is_loss_of(task: Task, loss: Any) -> bool:
     usual = {**_USUAL, "delta": task.huber_delta if task.loss == "huber" else 1.0}
     are_usual = all(options.get(option, value) == value for option, value in usual.items())
     is_sum = options.get("reduction") == tf.keras.losses.Reduction.SUM
-    return is_keras and are_usual and not is_sum and name == _LOSSES[task.kind.name, task.loss]
+    same = _LOSSES[task.kind.name, task.loss]
+    names = (same, same.removeprefix("sparse_"))  # of labels in one-hot form
+    return is_keras and are_usual and not is_sum and name in names

@@ -1,5 +1,7 @@
 """What a model brings for Keras's `fit`: steps of its own are refused, and what it was compiled with is said."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -117,7 +119,13 @@ OPTIMIZER = "--optimizer and --learning_rate"
         (SWITCH, K.losses.BinaryCrossentropy(True), "its optimizer (Adam) is not used"),
         (SWITCH, K.losses.BinaryCrossentropy(True, label_smoothing=0.1), "loss (BinaryCrossentropy) and"),
         (NUMBER, "MSE", "its optimizer (Adam) is not used"),
-        (NUMBER, "mae", "its loss (mae) and optimizer (Adam) are not used: give --loss=module:function and"),
+        (NUMBER, "mae", "its loss (mae) and optimizer (Adam) are not used: give --loss=absolute and --optimizer"),
+        (NUMBER, K.losses.Huber(2.5), "optimizer (Adam) are not used: give --loss=huber --huber_delta=2.5 and --optim"),
+        (NUMBER, "huber", "optimizer (Adam) are not used: give --loss=huber --huber_delta=1 and --optimizer"),
+        (NUMBER, K.losses.LogCosh(), "optimizer (Adam) are not used: give --loss=module:function and --optimizer"),
+        (CLASSES, "categorical_crossentropy", "its optimizer (Adam) is not used"),
+        (CLASSES, K.losses.CategoricalCrossentropy(True), "its optimizer (Adam) is not used"),
+        (CLASSES, K.losses.CategoricalCrossentropy(True, label_smoothing=0.1), "loss (CategoricalCrossentropy) and"),
         (build_task("regression", 1, loss="huber", huber_delta=2.0), K.losses.Huber(2.0), "its optimizer (Adam)"),
         (build_task("regression", 1, loss="huber", huber_delta=2.0), "huber", "loss (huber) and optimizer"),
     ],
@@ -128,6 +136,17 @@ def test_what_it_was_compiled_with_is_said(task, loss, expected):
     model.compile("adam", loss=loss)
     [line] = list_unused_parts(model, task)
     assert line.startswith("the model was compiled, but its ") and expected in line
+
+
+def test_what_the_run_was_given_is_not_asked_for_again():
+    model = build()
+    model.compile("adam", loss=weigh, loss_weights=[3.0])
+    own = dataclasses.replace(CLASSES, own_loss=weigh)
+    assert list_unused_parts(model, own) == (
+        f"the model was compiled, but its optimizer (Adam) is not used: give {OPTIMIZER}",
+    )
+    weighted = dataclasses.replace(CLASSES, class_weights=(1.0,) * CLASSES.num_classes)
+    assert "are not used: give --loss=module:function, --optimizer" in list_unused_parts(model, weighted)[0]
 
 
 def test_loss_weights_are_named():
