@@ -13,6 +13,7 @@ Keras in the module, as an object or a class that needs no arguments, is taken b
 and outputs float32 (batch, *output_shape), as the model gives them: logits, or a regression's standardised numbers.
 """
 
+import contextlib
 import inspect
 from collections.abc import Callable
 
@@ -30,6 +31,7 @@ _REDUCTION = tf.keras.losses.Reduction
 _MOST_VALUES = 2_000_000  # of outputs that a loss is tried on
 _MOST_ROWS = 200
 _LARGEST_TRIED = 10.0
+_PADDINGS = (-1, -100)  # as people write it
 
 
 def load_own_loss(loss: str, task: Task) -> LossFunction:
@@ -116,6 +118,8 @@ def _check(label: str, compute: LossFunction, task: Task) -> None:
         losses, gradient = (each.numpy() for each in traced(tf.constant(labels), tried))
         _check_values(label, traced, labels, tried, losses)
         _check_finite(label, losses, gradient, scale)
+    if task.kind.name == "next_token" and task.padding_label < 0:
+        _check_padding(label, traced, labels, tf.constant(outputs))
     _, gradient = traced(tf.constant(labels), _make_wrong_outputs(task, labels, outputs))
     if not np.any(gradient.numpy()):
         problem = "its gradient is 0 where outputs are wrong"
@@ -152,6 +156,22 @@ def _check_values(label: str, traced, labels: np.ndarray, outputs: tf.Tensor, lo
             shapes = [str((0, *each.shape[1:])).replace("0", "batch", 1) for each in (labels, outputs)]
             problem = f"labels {shapes[0]} and outputs {shapes[1]} may have been broadcast"
             raise ModelError(f"{label}: the loss of an example depends on the others of its batch; {problem}")
+
+
+def _check_padding(label: str, traced, labels: np.ndarray, outputs: tf.Tensor) -> None:
+    """Refuses a loss that takes negative labels, which are padding, for tokens; it may leave out the usual ones alone.
+
+    TensorFlow's cross-entropies fail with such labels, or give NaN.
+    """
+    for padding in _PADDINGS:
+        padded = np.where(np.arange(labels.shape[1]) == 0, labels.dtype.type(padding), labels)
+        with contextlib.suppress(tf.errors.InvalidArgumentError):
+            if all(np.isfinite(each.numpy()).all() for each in traced(tf.constant(padded), outputs)):
+                return
+    raise ModelError(
+        f"{label}: fails where a label is negative, as padding is in these data; leave such positions out, and give "
+        f"cross-entropies tf.maximum(labels, 0) for them"
+    )
 
 
 def _check_finite(label: str, losses: np.ndarray, gradient: np.ndarray, scale: float) -> None:

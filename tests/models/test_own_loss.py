@@ -25,6 +25,15 @@ def ranked(labels, outputs):
         losses = losses * 1.0
     return 2.0 * losses
 
+def positions(labels, outputs):
+    return tf.reduce_mean(plain(labels, outputs), axis=1)
+
+def known(labels, outputs):
+    return tf.reduce_mean(tf.where(labels < 0, 0.0, plain(tf.maximum(labels, 0), outputs)), axis=1)
+
+def hundred(labels, outputs):
+    return tf.reduce_mean(tf.where(labels == -100, 0.0, plain(tf.where(labels == -100, 0, labels), outputs)), axis=1)
+
 class Focal(LOSSES.Loss):
     def call(self, labels, outputs):
         losses = LOSSES.sparse_categorical_crossentropy(labels, outputs, from_logits=True)
@@ -173,3 +182,14 @@ def test_labels_that_are_broadcast_are_found():
         load_own_loss("own_losses:broadcast", NUMBER)
     with pytest.raises(ModelError, match=r"got shape \(batch, 5\); take tf.reduce_mean"):
         load_own_loss("own_losses:OBJECT", TEXT)
+
+
+def test_negative_labels_that_a_loss_takes_for_tokens_are_found_before_a_round():
+    """Where the data mark padding so; -1 and -100 are both usual."""
+    marked = build_task("next_token", 11, (5,), padding_label=-1)
+    with pytest.raises(ModelError, match="own_losses:positions: fails where a label is negative, as padding is in"):
+        load_own_loss("own_losses:positions", marked)
+    load_own_loss("own_losses:positions", TEXT)
+    for name, padding in (("known", -1), ("known", -100), ("hundred", -100)):
+        losses = load_own_loss(f"own_losses:{name}", marked)(tf.fill((1, 5), padding), tf.zeros((1, 5, 11)))
+        assert losses.numpy().tolist() == [0]
