@@ -98,7 +98,7 @@ def _check(label: str, compute: LossFunction, task: Task) -> None:
         with tf.GradientTape() as tape:
             tape.watch(outputs)
             losses = compute(labels, outputs)
-            _check_kind(label, losses)
+            _check_kind(label, losses, task)
         gradient = tape.gradient(losses, outputs)
         if gradient is None:
             problem = "has no gradient by the outputs, as argmax, round and casts to whole numbers have none"
@@ -128,7 +128,7 @@ def _check(label: str, compute: LossFunction, task: Task) -> None:
         raise ModelError(f"{label}: {problem}")
 
 
-def _check_kind(label: str, losses) -> None:
+def _check_kind(label: str, losses, task: Task) -> None:
     if not tf.is_tensor(losses):
         raise ModelError(f"{label}: expected a tensor, the loss of each example, got {type(losses).__name__}")
     if losses.dtype != tf.float32:
@@ -138,7 +138,11 @@ def _check_kind(label: str, losses) -> None:
         raise ModelError(f"{label}: expected the loss of each example, shape (batch,), {problem}")
     if losses.shape.rank not in (None, 1):
         shape = f"(batch, {', '.join(map(str, losses.shape[1:]))})"
-        problem = f"got shape {shape}; take tf.reduce_mean over the last axes"
+        fix = "take tf.reduce_mean over the last axes"
+        if task.kind.name == "next_token":
+            where = "is not negative" if task.padding_label < 0 else f"is not {task.padding_label}, which is padding"
+            fix = f"take in a function the mean over the positions whose label {where}"
+        problem = f"got shape {shape}; {fix}"
         raise ModelError(f"{label}: expected the loss of each example, shape (batch,), {problem}")
 
 
