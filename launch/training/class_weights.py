@@ -49,8 +49,8 @@ def announce_class_weights(config: RunConfig, data: FederatedData) -> None:
     if not data.class_weights:
         return
     names = data.format.class_names
-    say(f"weights  of the classes' losses in training ({config.class_weights}): "
-        f"{describe_class_weights(names, data.class_weights)}; tests have none")  # fmt: skip
+    described = describe_class_weights(names, data.class_weights)
+    say(f"weights  of the classes' losses in training ({config.class_weights}): {described}; tests have none")
     if config.class_weights == BALANCED:
         counts = data.label_counts.sum(axis=0)
         if missing := [name for name, count in zip(names, counts, strict=True) if not count]:
