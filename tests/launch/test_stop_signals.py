@@ -47,9 +47,10 @@ class Pressed:
         press()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("swallow", [swallow, swallow_in_a_collection, Pressed])
-def test_a_signal_that_is_swallowed_ends_the_block_all_the_same(swallow):
+def test_a_signal_that_is_swallowed_ends_the_block_all_the_same(swallow, monkeypatch):
+    # pytest's own hook reads source files to describe what was swallowed; on a busy machine the check came meanwhile.
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
     start_s = time.monotonic()
     with pytest.raises(KeyboardInterrupt) as raised, stop_on_signals(CHECK_S):
         swallow()
