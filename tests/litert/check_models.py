@@ -23,6 +23,7 @@ import csv
 import json
 import pathlib
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ FORMATS = ("float32", "float16", "dynamic", "int8", "qat_int8", "training")
 # Largest differences as shares of the range of Keras's outputs.
 MOST = {"float32": 1e-5, "float16": 1e-2}
 MOST_TRAINED = 1e-5  # of a file that trains, before the first step and after the last
+MOST_SHOWN = 200  # characters of a reason in the table
 COLUMNS = ("model", "format", "size_kb", "largest_difference", "same_class", "reason")
 
 
@@ -115,10 +117,13 @@ def judge_training(losses: Sequence[float], inferred: float, trained: float | No
     Args:
       losses: before each step.
       inferred: difference to Keras before the first step, as of `compare`.
-      trained: the same after the last step; None where dropout makes each training another.
+      trained: the same after the last step; None where dropout makes each training another, and its losses rise and
+        fall by chance.
     """
     faults = []
-    if not losses[-1] < losses[0]:
+    if not np.isfinite(losses).all():
+        faults.append("a loss is no number")
+    if trained is not None and not losses[-1] < losses[0]:
         faults.append(f"the loss did not fall, from {losses[0]:.4f} to {losses[-1]:.4f}")
     if not inferred <= MOST_TRAINED:
         faults.append(f"infer differs from Keras by {inferred:.2g} of the range, at most {MOST_TRAINED:g} may")
@@ -134,7 +139,7 @@ def judge_absence(file: Mapping[str, Any], export_format: str) -> Found:
     faults = (
         [] if "refused" in file and "\n" not in reason else [f"cannot be made, not for a reason in a line: {reason}"]
     )
-    return Found(Row("", export_format, reason=reason.splitlines()[0] if reason else ""), faults, [])
+    return Found(Row("", export_format, reason=textwrap.shorten(reason, MOST_SHOWN, placeholder=" ...")), faults, [])
 
 
 def run_inference(content: bytes, x: np.ndarray) -> np.ndarray:
