@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from datasets.errors import DatasetError
-from datasets.names import check_names
+from datasets.names import check_names, name_some
 
 GROUPS = "groups"  # the key in JSON, which that of earlier versions lacks
 MOST_VALUES = 12  # of a category in words
@@ -75,9 +75,8 @@ def describe_group(group: Mapping[str, Any]) -> str:
     """What `CategoryGroup.to_json` gave in words, such as "colour: one of red, green, blue (features 3 to 5)"."""
     places, names = group["features"], group["values"]
     # What has a comma, or blanks at its ends, would be taken for several, or for none.
-    shown = [f'"{name}"' if "," in name or name != name.strip() or not name else name for name in names[:MOST_VALUES]]
-    more = f" and {len(names) - MOST_VALUES:,} more" if len(names) > MOST_VALUES else ""
-    values = ", ".join(shown) + more + (", or none of them" if group["has_none"] else "")
+    shown = [f'"{name}"' if "," in name or name != name.strip() or not name else name for name in names]
+    values = name_some(shown, MOST_VALUES) + (", or none of them" if group["has_none"] else "")
     if len(places) == 1:
         where = f"feature {places[0]}"
     elif list(places) == list(range(places[0], places[0] + len(places))):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from datasets.errors import DatasetError
+from datasets.names import name_some
 from files.reading import describe, read_regular
 
 COLUMNS = ("class", "weight")
@@ -48,12 +49,13 @@ def load_class_weights(source: str, class_names: Sequence[str]) -> tuple[float, 
     found: dict[str, float] = {}
     for name, value in pairs:
         if name not in class_names:
-            raise DatasetError(f"{label}: unknown class {name!r:.60}, expected {_name_some(class_names)}")
+            raise DatasetError(f"{label}: unknown class {name!r:.60}, expected {name_some(class_names, _MOST_SHOWN)}")
         if name in found:
             raise DatasetError(f"{label}: class {name!r:.60} is there twice, expected one weight a class")
         found[name] = _read_weight(value, f"{label}: class {name!r:.60}")
     if missing := [name for name in class_names if name not in found]:
-        raise DatasetError(f"{label}: no weight of {_name_some(missing)}; expected one for each class, 1 for no change")
+        named = name_some(missing, _MOST_SHOWN)
+        raise DatasetError(f"{label}: no weight of {named}; expected one for each class, 1 for no change")
     if not any(found.values()):
         raise DatasetError(f"{label}: all weights are 0, so that nothing would be learned; expected one above 0")
     return tuple(found[name] for name in class_names)
@@ -79,12 +81,7 @@ def digest_class_weights(weights: Sequence[float]) -> str:
 def describe_class_weights(class_names: Sequence[str], weights: Sequence[float]) -> str:
     """The classes and their weights in a line, such as "cat: 0.75, dog: 1.5"; of many the first."""
     pairs = zip(class_names, weights, strict=True)
-    return _name_some([f"{name}: {weight:.4g}" for name, weight in pairs])
-
-
-def _name_some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_SHOWN:,} more" if len(names) > _MOST_SHOWN else ""
-    return ", ".join(names[:_MOST_SHOWN]) + more
+    return name_some([f"{name}: {weight:.4g}" for name, weight in pairs], _MOST_SHOWN)
 
 
 def _read_json(text: str, label: str) -> list[tuple[str, Any]]:

@@ -21,8 +21,9 @@ from datasets.layouts import (
     SEQUENCE_CHANNELS_FIRST,
     resolve_layout,
 )
+from datasets.names import name_some
 from datasets.spellings import note_alike
-from datasets.unscaled import find_padding, find_unscaled, name_some
+from datasets.unscaled import find_padding, find_unscaled
 
 MOST_VALUES = 4_000_000  # that deviations are computed from; of more examples, evenly spaced ones are taken
 LEAST_SIDE = 8  # of what may be a picture

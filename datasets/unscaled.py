@@ -12,9 +12,9 @@ import numpy as np
 
 from datasets.example_format import ExampleFormat, Padding, count_features
 from datasets.layouts import AUTO
+from datasets.names import name_some
 from datasets.unscaled_flag import CATEGORIES, NOTHING
 
-MOST_NAMED = 5
 # Of one channel, a 0 may well be a measurement. Padding it is, where zeros at the ends are so many times those within.
 LEAST_RATIO = 10
 OTHER_FILLS = (-1.0, -9.0, -99.0, -999.0, -9999.0)  # numbers besides 0 that people fill sequences up with
@@ -175,12 +175,6 @@ def find_unscaled(
             break
     places = choose_places(unscaled, example_format, no_switches)
     return Unscaled(places, None if len(places) == len(no_switches) else padding), counts
-
-
-def name_some(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
-    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def explain_place(example_format: ExampleFormat, place: int, looked_up: Sequence[int] = ()) -> str:

@@ -81,6 +81,23 @@ def describe_input(dtype: str) -> str:
     return f"its Input has dtype {dtype}, which keeps {3 if dtype == 'float16' else 2} digits of each number"
 
 
+def holds_all(dtype: str, example_format: ExampleFormat, stored: np.dtype) -> bool:
+    """Whether every number that can be stored in a dtype is one of the Input's, so that no example need be looked at.
+
+    Args:
+      dtype: as from `settle_input`; "" takes everything.
+      example_format: as the model gets the examples.
+      stored: their dtype.
+    """
+    if not dtype:
+        return True
+    preprocessing = example_format.preprocessing
+    if (preprocessing.scale, preprocessing.offset) != (1, 0) or stored.kind not in "ui":
+        return False
+    lowest, highest = _find_bounds(dtype, example_format)
+    return lowest <= np.iinfo(stored).min and highest >= np.iinfo(stored).max
+
+
 def find_misfit(dtype: str, example_format: ExampleFormat, x: np.ndarray) -> str:
     """What of the stored examples is no number of an Input's dtype, in words with what was expected; "" for nothing.
 
@@ -89,17 +106,11 @@ def find_misfit(dtype: str, example_format: ExampleFormat, x: np.ndarray) -> str
       example_format: as the model gets them.
       x: stored examples, (n, *input_shape).
     """
-    if not dtype or not x.size:
+    if not x.size or holds_all(dtype, example_format, x.dtype):
         return ""
-    lowest, highest = _find_bounds(dtype)
+    lowest, highest = _find_bounds(dtype, example_format)
     is_whole = takes_whole_numbers(dtype) or example_format.takes_tokens
-    if is_whole and dtype in _HALVES:
-        highest = 2048 if dtype == "float16" else 256  # up to which each whole number is one of them
-        lowest = -highest
     preprocessing = example_format.preprocessing
-    is_scaled = (preprocessing.scale, preprocessing.offset) != (1, 0)
-    if not is_scaled and x.dtype.kind in "ui" and lowest <= np.iinfo(x.dtype).min and highest >= np.iinfo(x.dtype).max:
-        return ""
     # In float32, as the model gets them.
     scaled = np.asarray(x, np.float32) * np.float32(preprocessing.scale) + np.float32(preprocessing.offset)
     values = scaled.astype(np.float64)
@@ -138,7 +149,10 @@ def _find_stored_range(preprocessing: Preprocessing) -> tuple[float, float] | No
     return lowest, highest
 
 
-def _find_bounds(dtype: str) -> tuple[float, float]:
+def _find_bounds(dtype: str, example_format: ExampleFormat) -> tuple[float, float]:
+    if dtype in _HALVES and example_format.takes_tokens:
+        highest = 2048 if dtype == "float16" else 256  # up to which each whole number is one of them
+        return -highest, highest
     form = tf.as_dtype(dtype)
     if form.is_bool:
         return 0, 1

@@ -8,11 +8,11 @@ from datasets.client_source import TEST, TRAIN
 from datasets.data_notes import note_labels, note_numbers
 from datasets.inspection.measures import Measures, name_features
 from datasets.inspection.sample import Sample
+from datasets.names import name_some
 from datasets.spellings import note_alike
 from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
 
 LEAST_EXAMPLES = 20  # of which something is said that chance could do to fewer
-SEVERAL = 5  # names in a line
 MAJORITY = 0.9  # share of one class that an answer for all reaches
 CORRELATED = 0.9999
 LEAST_CLIENTS = 5  # texts of a column that may name clients
@@ -50,11 +50,6 @@ def find_suspicions(
     return lines
 
 
-def _name_some(names: list[str]) -> str:
-    more = f" and {len(names) - SEVERAL:,} more" if len(names) > SEVERAL else ""
-    return ", ".join(names[:SEVERAL]) + more
-
-
 def _look_at_classes(sample: Sample, measures: Measures) -> Iterator[str]:
     if measures.class_counts is None:
         if measures.labels is not None and measures.labels.is_constant:
@@ -72,7 +67,7 @@ def _look_at_classes(sample: Sample, measures: Measures) -> Iterator[str]:
         yield "class 0 has no example: if labels start at 1, take 1 from each"
     missing = [names[place] for place in np.flatnonzero(train == 0)]
     if missing and sample.is_whole:
-        yield f"no train example is of class {_name_some(missing)}"
+        yield f"no train example is of class {name_some(missing)}"
     share = train.max() / train.sum()
     if share >= MAJORITY and train.sum() >= LEAST_EXAMPLES:
         largest = names[train.argmax()]
@@ -101,7 +96,7 @@ def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
     yield from note_alike("clients", names, dict(zip(names, totals.tolist(), strict=True)))
     idle = np.flatnonzero(train == 0)
     if len(idle):
-        yield f"left out, since they have no train example, {len(idle):,}: {_name_some([names[i] for i in idle])}"
+        yield f"left out, since they have no train example, {len(idle):,}: {name_some([names[i] for i in idle])}"
     tiny = int(np.count_nonzero((totals < MINIMUM_EXAMPLES_TO_SPLIT) & (train > 0)))
     if tiny and not sample.num_examples.get(TEST, np.zeros(1)).any():
         yield (
@@ -113,14 +108,14 @@ def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
         yield f"client {names[train.argmax()]} has {share:.0f} % of all train examples"
     shared = [names[client] for client in measures.repeats.clients]
     if shared:
-        yield f"clients whose test examples are among their own train examples, at least half: {_name_some(shared)}"
+        yield f"clients whose test examples are among their own train examples, at least half: {name_some(shared)}"
 
 
 def _look_at_features(sample: Sample, measures: Measures, notes: Sequence[str]) -> Iterator[str]:
     noted = {name for name in name_features(sample) for note in notes if note.startswith(f"column {name} ")}
     constant = [each.name for each in measures.features if each.is_constant and each.name not in noted]
     if constant and len(sample.x) > 1:
-        yield f"the same in every example: {_name_some(constant)}"
+        yield f"the same in every example: {name_some(constant)}"
     if measures.other_fill:
         yield measures.other_fill
     if not sample.is_flat or len(sample.x) < LEAST_EXAMPLES:
@@ -128,13 +123,13 @@ def _look_at_features(sample: Sample, measures: Measures, notes: Sequence[str]) 
     columns = {name: sample.take_column(i) for i, name in enumerate(name_features(sample)) if name not in noted}
     leaks = [name for name, values in columns.items() if tells_label(values, sample)]
     if leaks:
-        yield f"tells the label by itself: {_name_some(leaks)}; leave it out if it is the label in other words"
+        yield f"tells the label by itself: {name_some(leaks)}; leave it out if it is the label in other words"
     ids = [name for name, values in columns.items() if counts_rows(values)]
     if ids:
-        yield f"a different whole number in every row: {_name_some(ids)}; leave it out if it is a number of the row"
+        yield f"a different whole number in every row: {name_some(ids)}; leave it out if it is a number of the row"
     own = [name for name, values in columns.items() if names_client(values, sample.clients)]
     if own:
-        yield f"one number for each client: {_name_some(own)}; leave it out if it is the client's name"
+        yield f"one number for each client: {name_some(own)}; leave it out if it is the client's name"
 
 
 def tells_label(values: np.ndarray, sample: Sample) -> bool:

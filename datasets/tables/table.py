@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from datasets.client_source import TEST, TRAIN, VALIDATION
 from datasets.errors import DatasetError
+from datasets.names import name_some
 from datasets.tables.cells import Cells
 
 # What parts of data are called, in names of files and folders and in columns.
@@ -164,5 +165,4 @@ def count_rows(number: int) -> str:
 
 def list_names(names: tuple[str, ...] | list[str]) -> str:
     """The first names of a list, and how many more there are."""
-    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
-    return ", ".join(names[:MOST_LISTED]) + more
+    return name_some(names, MOST_LISTED)

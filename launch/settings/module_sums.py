@@ -11,14 +11,12 @@ import hashlib
 import importlib.machinery
 import pathlib
 import re
-import site
-import sysconfig
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.session_objects import SESSION, list_session_names, sum_session
-from launch.settings.trusted_modules import PACKAGES, is_ours, list_objects
+from launch.settings.trusted_modules import PACKAGES, is_ours, list_library_folders, list_objects
 
 _EXAMPLES = "examples"  # of ours, but there to be changed
 _SPELLING = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -112,8 +110,7 @@ def _find_root(top: str) -> pathlib.Path | None:
     if not place or not (spec.has_location or spec.submodule_search_locations):
         return None
     folder = pathlib.Path(place).parent.resolve()
-    libraries = [*site.getsitepackages(), site.getusersitepackages(), *sysconfig.get_paths().values()]
-    return None if folder in {pathlib.Path(each).resolve() for each in libraries} else folder
+    return None if folder in {pathlib.Path(each).resolve() for each in list_library_folders()} else folder
 
 
 def _get_top(module: str) -> str:

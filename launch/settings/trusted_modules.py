@@ -69,9 +69,14 @@ def spell_program(program: str, flags: Mapping[str, Any]) -> str:
     return f"PYTHONPATH={shlex.quote(path)} python -m {program}" if added else f"python -m {program}"
 
 
+def list_library_folders() -> list[str]:
+    """Where Python's own modules and installed ones lie."""
+    return [*site.getsitepackages(), site.getusersitepackages(), *sysconfig.get_paths().values()]
+
+
 def _list_usual_folders() -> set[pathlib.Path]:
     """Where `python -m` looks in the current folder: there, where the environment says, and among the libraries."""
-    libraries = [*site.getsitepackages(), site.getusersitepackages(), *sysconfig.get_paths().values()]
+    libraries = list_library_folders()
     named = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     linked = [line for folder in libraries for path in pathlib.Path(folder).glob("*.pth") for line in _read_lines(path)]
     return _resolve([os.getcwd(), *named, *libraries, *linked])

@@ -13,7 +13,7 @@ from datasets.class_weights import (
 )
 from datasets.federated_data import FederatedData
 from datasets.label_format import LABEL_KINDS
-from datasets.unscaled import name_some
+from datasets.names import name_some
 from launch.progress import say
 from launch.runs.columns import CLASS_WEIGHTS_DIGEST
 from launch.settings.data_flags import BALANCED, NONE

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from datasets.example_format import Padding, count_features
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
+from datasets.names import name_some
 from datasets.unscaled import (
     OTHER_FILLS,
     StepCounts,
@@ -17,7 +18,6 @@ from datasets.unscaled import (
     describe_padding,
     describe_places,
     is_padding,
-    name_some,
 )
 from datasets.unscaled_flag import CATEGORIES, NOTHING
 from launch.progress import say

@@ -81,9 +81,8 @@ def build_meta_training(model_spec: ModelSpec, config: AMFLPConfig) -> LocalWork
         judged = fine_tune(weights, x, y, client.seed, own) if train else meta.adapted
         loss = tf.where(has_validation, compute_loss(predict, judged, validation, task), meta.query_loss)
         num_train = tf.cast(tf.shape(y)[0], tf.float32)
-        num_query = tf.reduce_sum(
-            task.compute_weights(split_labels(query.y, task)[0])
-        )  # examples, or what the task weighs them by
+        query_labels, _ = split_labels(query.y, task)
+        num_query = tf.reduce_sum(task.compute_weights(query_labels))  # examples, or what the task weighs them by
         weight = compute_unnormalized_weight(weighting, loss, own.resource, num_train)
         # Updates point downhill, as in all algorithms.
         result = reject_if_not_finite([-g for g in meta.gradient], meta.query_loss * num_query, num_query)

@@ -57,6 +57,14 @@ def test_whole_numbers_are_taken_and_said(make_whole, capsys):
     assert float(tf.reduce_max(spec.preprocess(data.test_x))) == 8
 
 
+@pytest.mark.parametrize(("dtype", "is_read"), [("uint8", False), ("int32", False), ("int8", True)])
+def test_files_are_read_only_where_a_stored_number_can_be_none_of_the_dtype(make_whole, monkeypatch, dtype, is_read):
+    data, read = change_format(make_whole(), input_dtype="uint8"), []
+    monkeypatch.setattr("launch.training.model_inputs._iterate_examples", lambda data: read.append(data) or ())
+    check_model_inputs(data, make_spec(data, lambda: build(dtype)))
+    assert bool(read) == is_read
+
+
 @pytest.mark.parametrize(("number", "found"), [(300, "300"), (-4, "-4"), (0.25, "0.25")])
 def test_numbers_that_are_none_of_the_dtype_are_refused(make_whole, number, found):
     data = make_whole()
