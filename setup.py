@@ -38,6 +38,7 @@ setup(
         "dp-accounting",
         "flatbuffers",
         "grpcio",
+        "jinja2",
         "matplotlib",
         "numpy",
         "packaging",
@@ -60,7 +61,7 @@ setup(
     entry_points={"console_scripts": ["federated = launch.federated:run_script"]},
     extras_require={
         "completion": ["argcomplete==3.7.2"],
-        "dev": ["hypothesis", "pytest", "pytest-xdist", "ruff"],
+        "dev": ["hypothesis", "import-linter", "pytest", "pytest-xdist", "ruff"],
         "gpu": GPU_LIBRARIES,
         "ray": ["ray==2.52.1"],
         "tune": ["optuna==5.0.0"],

@@ -85,9 +85,10 @@ LAUNCH_PARTS = {
     "benchmarks": {"library_versions", "arenas", "settings", "runs", "runtimes", "training"},
 }
 AT_MOST_ONE_MODULE = {"tensorflow_model_optimization": "models"}
-MAX_LINES = 400
+MAX_LINES, MAX_FUNCTION_LINES = 600, 80  # a function is one thought; its docstring counts
 MAX_FILES = 150
 PIP_FLAGS = {"--no", "--require"}  # as the pattern below finds --no-deps and --require-hashes
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
 COMMANDS = sorted(path.stem for path in (ROOT / "launch").glob("*.py") if '"__main__"' in path.read_text())
@@ -127,7 +128,7 @@ def find_imports(tree: ast.Module) -> Iterator[Import]:
     """All imports of a module; those inside functions and under TYPE_CHECKING are not at its top."""
     lazy = set()
     for node in ast.walk(tree):
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        is_function = isinstance(node, FUNCTION | ast.Lambda)
         if is_function or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
             lazy.update(ast.walk(node))
     for node in ast.walk(tree):
@@ -295,6 +296,11 @@ def test_packages_import_nothing():
 
 def test_modules_are_short():
     assert not [name for name in NAMES if len(read_text(name).splitlines()) > MAX_LINES]
+
+
+def test_functions_are_short():
+    functions = [(name, node) for name in NAMES for node in ast.walk(read_tree(name)) if isinstance(node, FUNCTION)]
+    assert not [(name, f.name) for name, f in functions if f.end_lineno - f.lineno >= MAX_FUNCTION_LINES]
 
 
 def test_flags_that_texts_name_exist():

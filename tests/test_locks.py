@@ -57,7 +57,7 @@ def test_ray_comes_on_top_and_changes_nothing_else():
     assert {name: plain[name] for name in ray.keys() & plain.keys()} == {
         name: ray[name] for name in ray.keys() & plain.keys()
     }
-    assert len(ray.keys() - plain.keys()) == 9
+    assert len(ray.keys() - plain.keys()) == 8
     assert f'"ray=={ray["ray"]}"' in (ROOT / "setup.py").read_text()
 
 
