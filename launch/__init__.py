@@ -4,26 +4,17 @@ Another Python than the project's answers in one line, and so does one that find
 this is why the package imports something from the standard library.
 """
 
-import contextlib
 import importlib.util
 import os
 import signal
 import sys
 import time
-from types import FrameType
 
 from launch.arenas import allow_many_arenas
 
 IMPORTED_S = time.time()  # before the modules: what was edited later is not what this process runs
 
 allow_many_arenas()  # before anything that has threads is imported
-
-
-def end_at_once(number: int, frame: FrameType | None) -> None:
-    """Ends this process as a signal asks, in one line; there is nothing to finish yet, or nothing any more."""
-    with contextlib.suppress(OSError):
-        os.write(2, b"stopped\n")
-    os._exit(128 + number)
 
 
 def find_stranger() -> str:
@@ -51,7 +42,7 @@ IS_COMMAND = sys.argv[:1] == ["-m"] or os.path.basename(sys.argv[0] if sys.argv 
 
 # Until `launch.stop_signals` takes over, Python would answer Ctrl-C with a traceback of whatever is being imported.
 if IS_COMMAND and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, end_at_once)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 if any(importlib.util.find_spec(name) is None for name in ("absl", "numpy", "psutil", "tensorflow_federated")):
     print("error: not the project's environment; run: make setup && . .venv/bin/activate", file=sys.stderr)

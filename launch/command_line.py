@@ -22,7 +22,7 @@ from launch.settings.flag_parsing import FULL_HELP, HELP_FLAGS, define_flags, re
 from launch.settings.flags import describe_unknown
 from launch.stop_signals import get_stop_code, stop_on_signals
 from launch.temporary_folder import own_temporary_folder
-from launch.terminal import NOT_UTF8, is_broken, show_text
+from launch.terminal import show_text
 from models.model_names import ModelError
 from tff_algos.protocol import KeptFileError
 from tff_algos.settings.config_fields import ConfigError
@@ -43,6 +43,7 @@ COMMANDS = {
     "benchmark": "Measures the seconds of a round, ours beside others'.",
 }
 Flags = TypeVar("Flags")
+NOT_UTF8 = "not UTF-8; expected arguments and names of files in UTF-8, with PYTHONUTF8=1 where the locale is not"
 WRONG_REQUESTS = (FlagError, ConfigError, RunFolderError, DatasetError, ModelError, KeptFileError)
 
 
@@ -104,7 +105,8 @@ def _run_main(
 ) -> int:
     try:
         with stop_on_signals():
-            _check_text(arguments)
+            for argument in arguments:
+                argument.encode()  # or else it is no text
             if any(argument in HELP_FLAGS for argument in arguments):
                 print(format_help())
                 exit_code = 0
@@ -128,16 +130,10 @@ def _run_main(
     except MemoryError as error:
         return _fail(f"error: {describe_memory_error(error)}", 1)
     except UnicodeEncodeError as error:
-        if not is_broken(str(error.object)):
+        if error.reason != "surrogates not allowed":  # then it came from no bytes that are not UTF-8
             raise
         return _fail(f"error: {error.object}: {NOT_UTF8}", 2)
     return exit_code
-
-
-def _check_text(arguments: Sequence[str]) -> None:
-    for argument in arguments:
-        if is_broken(argument):
-            raise FlagError(f"{argument}: {NOT_UTF8}")
 
 
 def _fail(message: str, exit_code: int) -> int:

@@ -2,24 +2,20 @@
 
 Python raises KeyboardInterrupt wherever the main thread happens to be, and some of these places swallow it: a bare
 `except:` around an import (TensorFlow Lite has many), a callback of the garbage collector (JAX sets one), a finalizer.
-A program that was just loading TensorFlow then went on as if nothing had been pressed. So a watchdog checks whether the
-exception is on its way out of the block, and if it is not, it is raised again. Other code turns it into an exception
-of its own, such as an ImportError, which then stands for the signal.
+A program that was just loading TensorFlow then went on as if nothing had been pressed. So after a signal an alarm rings
+every `CHECK_S` seconds, and raises the exception again unless it is on its way out of the block. Other code turns it
+into an exception of its own, such as an ImportError, which then stands for the signal.
 """
 
-import _thread
 import atexit
 import contextlib
 import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
-
-from launch import end_at_once
 
 IS_SAID = True  # whether a command says that it was stopped; not if whoever started it says so for both
 CHECK_S = 2.0  # the longest that a swallowed signal stays without effect
@@ -38,36 +34,51 @@ def get_stop_code(error: KeyboardInterrupt) -> int:
     return getattr(error, "exit_code", 130)
 
 
-_stoppers: list["_Stopper"] = []  # of the blocks that are entered, the innermost last
+_stop: StopSignal | None = None  # what a signal has raised in the block
 
 
 @contextlib.contextmanager
-def stop_on_signals(check_s: float = CHECK_S) -> Iterator[None]:
+def stop_on_signals() -> Iterator[None]:
     """Raises StopSignal on Ctrl-C, SIGTERM and SIGHUP inside the block, except where they are ignored, as under nohup.
 
-    Does nothing outside of the main thread. After `check_s` seconds a watchdog checks whether the exception has
-    been swallowed.
+    Does nothing outside of the main thread.
     """
+    global _stop
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    defaults = {
-        signal.SIGINT: (signal.default_int_handler, end_at_once),
-        signal.SIGTERM: (signal.SIG_DFL,),
-        signal.SIGHUP: (signal.SIG_DFL,),
-    }
-    stopper = _Stopper(check_s)
-    replaced = [number for number, usual in defaults.items() if signal.getsignal(number) in usual]
-    before = {number: signal.signal(number, stopper.handle) for number in replaced}
-    _stoppers.append(stopper)
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+    before = {number: signal.getsignal(number) for number in numbers if signal.getsignal(number) in usual}
+    for number in before:
+        signal.signal(number, _handle)
     try:
         with as_stop_after_signal():
             yield
     finally:
-        _stoppers.remove(stopper)
-        stopper.end()
+        if before:  # of blocks in each other the outermost has set the handlers
+            _stop = None
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    global _stop
+    if number != signal.SIGALRM:
+        _stop = StopSignal(number)
+        signal.setitimer(signal.ITIMER_REAL, CHECK_S, CHECK_S)
+    elif _stop is None or _is_stopping():
+        return
+    raise _stop
+
+
+def _is_stopping() -> bool:
+    """Whether what runs now was called to handle the exception: a `finally`, or a context manager's end."""
+    handled = sys.exc_info()[1]
+    while handled is not None and not isinstance(handled, StopSignal):
+        handled = handled.__context__
+    return handled is not None
 
 
 @contextlib.contextmanager
@@ -79,10 +90,9 @@ def as_stop_after_signal() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        stop = _stoppers[-1].stop if _stoppers else None
-        if stop is None or getattr(error, "exit_code", None) == stop.exit_code:
+        if _stop is None or getattr(error, "exit_code", None) == _stop.exit_code:
             raise
-        raise stop from None
+        raise _stop from None
 
 
 def leave(exit_code: int) -> NoReturn:
@@ -97,49 +107,3 @@ def leave(exit_code: int) -> NoReturn:
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never there
             stream.flush()
     os._exit(exit_code)
-
-
-class _Stopper:
-    """Raises the exception, and has itself called again and again to see whether that is on its way."""
-
-    def __init__(self, check_s: float):
-        self._check_s = check_s
-        self._has_ended = False
-        self._is_checked = False
-        self._is_check = False
-        self._sending = threading.Lock()
-        self.stop: StopSignal | None = None  # what has been raised
-
-    def handle(self, number: int, frame: FrameType | None) -> None:
-        is_check, self._is_check = self._is_check, False
-        if is_check and (self._has_ended or _is_stopping()):
-            return
-        if not self._is_checked:
-            self._is_checked = True
-            # Not by `threading`, whose lock the interrupted code may hold.
-            _thread.start_new_thread(self._check, (number,))
-        self.stop = StopSignal(number)
-        raise self.stop
-
-    def _check(self, number: int) -> None:
-        while True:
-            time.sleep(self._check_s)
-            with self._sending:
-                if self._has_ended:
-                    return
-                self._is_check = True
-                signal.pthread_kill(threading.main_thread().ident, number)
-
-    def end(self) -> None:
-        """No more checks: after this, none may reach the handlers from before the block."""
-        self._has_ended = True
-        with self._sending:
-            pass
-
-
-def _is_stopping() -> bool:
-    """Whether what runs now was called to handle the exception: a `finally`, or a context manager's end."""
-    handled = sys.exc_info()[1]
-    while handled is not None and not isinstance(handled, StopSignal):
-        handled = handled.__context__
-    return handled is not None

@@ -1,40 +1,17 @@
 """What a command prints, on any terminal and on none: one place for all commands. Imports no TensorFlow.
 
-The text may hold names and files of others. So what steers a terminal is written out, what it cannot show is replaced,
-and where nobody listens it goes nowhere.
+The text may hold names and files of others. So what steers a terminal is written out, and so is what it cannot show;
+where nobody listens it goes nowhere.
 """
 
-import codecs
 import contextlib
 import io
 import os
-import re
 import sys
-import threading
-import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
 from launch.runs.shown_text import escape_lines
-
-REPLACING = "federated_replace"  # the name of an error handler, as `open` takes it
-_SURROGATE = re.compile("[\ud800-\udfff]")
-NOT_UTF8 = "not UTF-8; expected arguments and names of files in UTF-8, with PYTHONUTF8=1 where the locale is not"
-
-
-def _replace(error: UnicodeError) -> tuple[str, int]:
-    """What stands in the place of characters that an encoding lacks: the nearest in ASCII, else a question mark."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    lacking = error.object[error.start : error.end]
-    return "".join(map(_find_nearest, lacking)), error.end
-
-
-def _find_nearest(letter: str) -> str:
-    return unicodedata.normalize("NFKD", letter).encode("ascii", "ignore").decode() or "?"
-
-
-codecs.register_error(REPLACING, _replace)
 
 
 class _ShownText:
@@ -51,38 +28,19 @@ class _ShownText:
         return getattr(self._stream, name)
 
 
-_showing = threading.Lock()
-_stack, _num_showing = contextlib.ExitStack(), 0  # what the first block has opened, and how many are entered
-
-
 @contextlib.contextmanager
 def show_text() -> Iterator[None]:
-    """Inside, standard output takes any text, and both streams exist, whatever this program was started with.
-
-    The streams are the whole program's: of blocks in several threads the last one puts back what the first one found.
-    """
-    global _num_showing
-    with _showing:
-        if not _num_showing:
-            _stack.enter_context(_replace_streams())
-        _num_showing += 1
-    try:
-        yield
-    finally:
-        with _showing:
-            _num_showing -= 1
-            if not _num_showing:
-                _stack.close()
-
-
-@contextlib.contextmanager
-def _replace_streams() -> Iterator[None]:
-    _fill_descriptors()
+    """Inside, standard output takes any text, and both streams exist, whatever this program was started with."""
+    # Those of 0 to 2 that were closed are opened, or the next file, such as a table, would be taken for the output.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # gets the lowest number that is free
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
     before = sys.stdout, sys.stderr
     with contextlib.ExitStack() as stack:
         out, err = (stream or stack.enter_context(open(os.devnull, "w", encoding="utf-8")) for stream in before)
-        for stream in (out, err):
-            stack.enter_context(_replace_what_it_lacks(stream))
+        if isinstance(out, io.TextIOWrapper):  # stderr writes out what its encoding lacks by itself
+            stack.callback(_put_back, out, out.errors)
+            out.reconfigure(errors="backslashreplace")
         sys.stdout, sys.stderr = _ShownText(out), err
         try:
             yield
@@ -90,30 +48,6 @@ def _replace_streams() -> Iterator[None]:
             sys.stdout, sys.stderr = before
 
 
-def _fill_descriptors() -> None:
-    """Opens those of 0 to 2 that were closed, or the next file, such as a table, would be taken for standard output."""
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
-            os.set_inheritable(descriptor, True)
-
-
-@contextlib.contextmanager
-def _replace_what_it_lacks(stream: Any) -> Iterator[None]:
-    if not isinstance(stream, io.TextIOWrapper):
-        yield
-        return
-    before = stream.errors
-    stream.reconfigure(errors=REPLACING)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError, ValueError):  # what is left cannot be written, or the stream is closed
-            stream.reconfigure(errors=before)
-
-
-def is_broken(text: str) -> bool:
-    """Whether a text came from bytes that are not UTF-8, so that it holds halves of surrogate pairs."""
-    return _SURROGATE.search(text) is not None
+def _put_back(stream: io.TextIOWrapper, errors: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # what is left cannot be written, or the stream is closed
+        stream.reconfigure(errors=errors)
