@@ -30,7 +30,7 @@ setup(
     packages=find_packages(include=["files*", "datasets*", "models*", "tff_algos*", "launch*"]),
     package_data={
         "datasets": ["*.csv"],
-        "launch": ["tflite/web/*", "comparison/web/*"],
+        "launch": ["*/*.j2", "tflite/web/*", "comparison/web/*"],
     },
     install_requires=[
         "absl-py",

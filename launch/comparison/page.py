@@ -5,7 +5,6 @@ The sources of the page are in `web/`. Imports no TensorFlow.
 """
 
 import base64
-import html
 import importlib.metadata
 import importlib.util
 import json
@@ -19,7 +18,8 @@ from launch.comparison.collection import Collected
 from launch.comparison.compared_run import read_compared_run
 from launch.comparison.content import build_content
 from launch.comparison.details import Details, choose_detailed_runs, read_details
-from launch.pages.one_file import embed_packed, fill_template, format_policy, join_scripts, protect_script
+from launch.pages.one_file import embed_packed, format_policy, join_scripts, protect_script
+from launch.pages.templates import render
 from launch.runs.columns import RUN_PAGE
 from launch.runs.shown_text import escape_hidden
 from launch.settings.errors import FlagError
@@ -104,31 +104,31 @@ def assemble_page(title: str, content: Mapping[str, Any], details: Mapping[int, 
     script = f"\n{protect_script(join_scripts(SOURCES, SCRIPTS))}\n"
     plotly = read_plotly(library)
     packed = json.dumps(content, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-    parts = {
-        "TITLE": html.escape(escape_hidden(title)),
-        "MARK": MARK,
-        "POLICY": format_policy([plotly, script], STYLES),
-        "STYLE": (SOURCES / "page.css").read_text(encoding="utf-8"),
-        "PLOTLY": embed_packed("plotly", plotly.encode()),
-        # A file's name that is not UTF-8 would break all of it.
-        "DATA": embed_packed("page-data", packed.encode("utf-8", "replace")),
-        "PICTURES": "\n".join(
-            f'<script type="text/plain" id="picture-{i}-{number}">{base64.b64encode(png).decode()}</script>'
-            for i, inlined in details.items()
-            for number, png in enumerate(inlined.pictures.values())
-        ),
-        "LICENCE": html.escape(_read_licence()),
-        "SCRIPT": script,
-    }
-    return fill_template((SOURCES / "page.html").read_text(encoding="utf-8"), parts)
-
-
-def _read_licence() -> str:
+    pictures = [
+        f'<script type="text/plain" id="picture-{i}-{number}">{base64.b64encode(png).decode()}</script>'
+        for i, inlined in details.items()
+        for number, png in enumerate(inlined.pictures.values())
+    ]
     try:
         package = importlib.metadata.distribution(PLOTLY)
+        licence = next(filter(None, map(package.read_text, LICENCES)), "MIT")
     except importlib.metadata.PackageNotFoundError:
-        return "MIT"
-    return next(filter(None, map(package.read_text, LICENCES)), "MIT")
+        licence = "MIT"
+    return render(
+        "comparison/web/page.html.j2",
+        title=escape_hidden(title),
+        mark=MARK,
+        policy=format_policy([plotly, script], STYLES),
+        style=f"\n{(SOURCES / 'page.css').read_text(encoding='utf-8')}",
+        # A file's name that is not UTF-8 would break all of the data.
+        assets=[
+            *pictures,
+            embed_packed("plotly", plotly.encode()),
+            embed_packed("page-data", packed.encode("utf-8", "replace")),
+        ],
+        licence=licence,
+        script=script,
+    )
 
 
 def is_our_page(path: pathlib.Path) -> bool:

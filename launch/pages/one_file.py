@@ -3,11 +3,9 @@
 import base64
 import gzip
 import hashlib
-import json
 import pathlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 
 def join_scripts(folder: pathlib.Path, names: Sequence[str]) -> str:
@@ -18,11 +16,6 @@ def join_scripts(folder: pathlib.Path, names: Sequence[str]) -> str:
         text = re.sub(r'^import \{[^}]*\} from "\./[\w]+\.js";$\n', "", text, flags=re.MULTILINE)
         parts.append(re.sub(r"^export ", "", text, flags=re.MULTILINE))
     return "\n".join(parts)
-
-
-def fill_template(template: str, parts: Mapping[str, str]) -> str:
-    """`template` with each @NAME@ replaced by the part of that name; what stands in a part stays as it is."""
-    return re.sub(r"@([A-Z]+)@", lambda match: parts[match[1]], template)
 
 
 def compute_digest(text: str) -> str:
@@ -41,12 +34,6 @@ def format_policy(scripts: Iterable[str], style_sources: str, further_scripts: s
     allowed = " ".join([*filter(None, [further_scripts]), *map(compute_digest, scripts)])
     closed = "default-src 'none'; form-action 'none'; base-uri 'none'"  # the first does not cover the others
     return f"{closed}; img-src data: blob:; style-src {style_sources}; script-src {allowed}"
-
-
-def escape_json(content: Any) -> str:
-    """JSON that may stand inside a script element, whatever is in it."""
-    text = json.dumps(content, allow_nan=False)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def protect_script(script: str) -> str:

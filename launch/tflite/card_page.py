@@ -6,14 +6,9 @@ from typing import Any
 from datasets.category_groups import GROUPS
 from datasets.class_weights import describe_class_weights
 from datasets.example_format import WEIGHTS
+from launch.pages.templates import render
 from launch.runs.columns import ACCURACY, CLASS_WEIGHTS, FILLED
-from launch.runs.shown_text import (
-    describe_filled,
-    escape_hidden,
-    escape_markdown,
-    format_markdown_table,
-    tabulate_texts,
-)
+from launch.runs.shown_text import describe_filled, escape_hidden
 from launch.runs.task_columns import KIND, PERCENT, TASK, TaskColumns, find_task_columns
 from launch.tflite.features import describe_in_words
 
@@ -25,12 +20,6 @@ VOCABULARY = "vocabulary"  # of a model of tokens: the text of each by its numbe
 MOST_TOKENS = 100  # of which are named
 MOST_CLASSES = 12  # in a table; of more classes the worst are named
 UNMEASURED = "not measured in this form"
-EXPLANATION = (
-    "Test {metric}: on the global test set. Clients: each on its own test split, which may be small; the worst tenth: "
-    "their mean. Quantization: {unit} against the Keras model that the file was made from. Bytes: without the "
-    "card and the metadata in the file. Latency: median and quartiles on one thread of the machine that made this "
-    "({machine})."
-)
 
 
 def card_rows(card: Card) -> list[tuple[str, str]]:
@@ -220,43 +209,25 @@ def _percent(share: float | None) -> str:
 def format_card_page(card: Card) -> str:
     """The card as Markdown: the questions first, then a table of the files, then what differs between them."""
     measured, task, files = list_measured(card), read_task(card), card["files"]
-    parts = [
-        f"# Model card: {escape_markdown(card['title'])}",
-        format_markdown_table(
-            [
-                ("question", "answer"),
-                *((f"**{title}**", escape_markdown(text)) for title, text in _list_answers(card)),
-            ]
-        ),
-        "## Files",
-        EXPLANATION.format(
-            machine=escape_markdown(card["measured_on"]),
-            metric=task.title,
-            unit="points" if task.metric.unit == PERCENT else "more or less",
-        ),
-        tabulate_texts(_tabulate_files(files, task)),
-    ]
     warnings = {file["file"]: file["quantization"]["warning"] for file in measured}
-    if any(warnings.values()):
-        parts += ["## Warnings", _format_grouped({file: f"{text}." for file, text in warnings.items() if text})]
-    steps = {file["file"]: describe_local_training(file[LOCAL_TRAINING]) for file in files if LOCAL_TRAINING in file}
-    if steps:
-        parts += ["## A step of training", _format_grouped({file: f"{text}." for file, text in steps.items()})]
-    if measured:
-        worst = {file["file"]: _name_worst_clients(file, task) for file in measured}
-        parts += ["## The worst clients", _format_grouped(worst)]
-    if measured and task.kind.is_labelled_by_class:
-        parts += ["## Accuracy by class", _format_classes(measured, card["classes"])]
-    return "\n\n".join(parts) + "\n"
-
-
-def _tabulate_files(files: Sequence[FileFacts], task: TaskColumns) -> list[tuple[str, ...]]:
-    unit = " (points)" if task.metric.unit == PERCENT else ""
-    headings = (
-        *("file", f"test {task.title}", "mean of clients", "worst tenth of clients", "clients", f"quantization{unit}"),
-        *("same class as Keras" if task.kind.is_labelled_by_class else "furthest from Keras", "bytes", "latency (ms)"),
+    steps = {file["file"]: file[LOCAL_TRAINING] for file in files if LOCAL_TRAINING in file}
+    by_class = measured if task.kind.is_labelled_by_class else []
+    has_table = len(card["classes"]) <= MOST_CLASSES
+    return render(
+        "tflite/card.md.j2",
+        card=card,
+        task=task,
+        is_share=task.metric.unit == PERCENT,
+        answers=_list_answers(card),
+        files=[_tabulate_file(file, task) for file in files],
+        warnings=_group({name: f"{text}." for name, text in warnings.items() if text}),
+        steps=_group({name: f"{describe_local_training(facts)}." for name, facts in steps.items()}),
+        worst_clients=_group({file["file"]: _name_worst_clients(file, task) for file in measured}),
+        classes=list(_tabulate_classes(by_class, card["classes"])) if by_class and has_table else [],
+        worst_classes=[]
+        if has_table
+        else _group({file["file"]: _describe_classes(file, card["classes"]) for file in by_class}),
     )
-    return [headings, *(_tabulate_file(file, task) for file in files)]
 
 
 def _tabulate_file(file: FileFacts, task: TaskColumns) -> tuple[str, ...]:
@@ -268,9 +239,7 @@ def _tabulate_file(file: FileFacts, task: TaskColumns) -> tuple[str, ...]:
     has_classes = "agreement" in quantization
     return (
         file["file"],
-        _format(result["global"], task),
-        _format(result["mean_of_clients"], task),
-        _format(result["worst_tenth_of_clients"], task),
+        *(_format(result[name], task) for name in ("global", "mean_of_clients", "worst_tenth_of_clients")),
         str(result["clients"]),
         f"{100 * difference:+.2f}" if task.metric.unit == PERCENT else f"{difference:+.4g}",
         _percent(quantization["agreement"]) if has_classes else f"{quantization['largest_output_difference']:.2g}",
@@ -279,17 +248,16 @@ def _tabulate_file(file: FileFacts, task: TaskColumns) -> tuple[str, ...]:
     )
 
 
-def _format_grouped(texts: Mapping[str, str]) -> str:
-    """A list in which files with the same text share a line."""
+def _group(texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(names, text) of files, of which those with the same text are one."""
     names: dict[str, list[str]] = {}
     for name, text in texts.items():
         names.setdefault(text, []).append(name)
-    return "\n".join(f"- {escape_markdown(', '.join(group))}: {escape_markdown(text)}" for text, group in names.items())
+    return [(", ".join(group), text) for text, group in names.items()]
 
 
-def _format_classes(files: Sequence[FileFacts], classes: Sequence[str]) -> str:
-    if len(classes) > MOST_CLASSES:
-        return _format_grouped({file["file"]: _describe_classes(file, classes) for file in files})
-    numbers = [str(each["test_examples"]) for each in files[0]["accuracy_by_class"]]
-    rows = [(file["file"], *(_percent(each["accuracy"]) for each in file["accuracy_by_class"])) for file in files]
-    return tabulate_texts([("file", *classes), ("test examples", *numbers), *rows])
+def _tabulate_classes(files: Sequence[FileFacts], classes: Sequence[str]) -> Iterator[Sequence[str]]:
+    yield ("file", *classes)
+    yield ("test examples", *(str(each["test_examples"]) for each in files[0]["accuracy_by_class"]))
+    for file in files:
+        yield (file["file"], *(_percent(each["accuracy"]) for each in file["accuracy_by_class"]))

@@ -2,40 +2,37 @@
 
 The sources of the page are in `web/`. LiteRT.js, which runs the files, is put into `.web/` by `make web`; both of its
 builds without threads are packed in, since the page cannot know its phone: the default one, and `compat` for browsers
-without relaxed SIMD. Only the one that is needed is unpacked. Imports no TensorFlow.
+without relaxed SIMD. Only the one that is needed is unpacked.
+
+The page of a text model has a template and scripts of its own: a person types, and sees what comes next. What tokens
+mean is known from the run's class names, one text a token. Four spellings mean no text: "<pad>" padding, "<oov>" what
+is in no vocabulary, "<bos>" and "<eos>" the beginning and the end of a text. Without names, the page takes token ids.
+
+Imports no TensorFlow.
 """
 
-import html
 import json
 import pathlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from datasets.category_groups import GROUPS
 from datasets.federated_data import FederatedData
-from datasets.label_format import REGRESSION
+from datasets.label_format import NEXT_TOKEN, REGRESSION
 from files.writing import write_text
-from launch.pages.one_file import (
-    compute_digest,
-    embed_packed,
-    escape_json,
-    fill_template,
-    format_policy,
-    join_scripts,
-    protect_script,
-)
+from launch.pages.one_file import compute_digest, embed_packed, format_policy, join_scripts, protect_script
+from launch.pages.templates import render
 from launch.runs.columns import WEB_PAGE
 from launch.runs.shown_text import escape_hidden
 from launch.settings.flags import FlagError
 from launch.tflite.card_page import card_rows
-from launch.tflite.export_report import ExportReport, FileRow
+from launch.tflite.export_report import ExportReport
 from launch.tflite.features import choose_sample, describe_features, list_facts, list_groups, name_form
 from launch.tflite.file_notes import find_range
 from launch.tflite.model_card import join_cards
-from launch.tflite.text_page import TEXT_SCRIPTS, TEXT_TEMPLATE, describe_text, has_text_page
 
 SOURCES = pathlib.Path(__file__).with_name("web")
 RUNTIME = pathlib.Path(__file__).parents[2] / ".web" / "node_modules" / "@litertjs" / "core"
@@ -44,6 +41,19 @@ SCRIPTS = (
     *("maths.js", "strokes.js", "examples.js", "runtime.js", "groups.js", "signal.js"),
     *("board.js", "answer.js", "sliders.js", "steps.js", "check.js", "main.js"),
 )
+TEXT_SCRIPTS = (
+    *("maths.js", "examples.js", "runtime.js", "answer.js"),
+    *("text.js", "token_file.js", "text_main.js"),
+)
+# Blanks, which a reader would not see.
+VISIBLE = {" ": "␣ (space)", "\\n": "↵ (new line)", "\\r": "carriage return", "\\t": "⇥ (tab)"}
+VISIBLE |= {"\n": "↵ (new line)", "\r": "carriage return", "\t": "⇥ (tab)"}
+SPECIAL = {
+    "<pad>": "padding",
+    "<oov>": "what is not in the vocabulary",
+    "<bos>": "the beginning",
+    "<eos>": "the end",
+}
 BUILDS = {"default": "litert_wasm_internal", "compat": "litert_wasm_compat_internal"}
 LIBRARY = "dist/index.js"
 # What the page uses of the library; `setGlobalLiteRt` is not exported by it, hence the name in the same scope.
@@ -130,48 +140,49 @@ def write_web_page(
       data: the test set and how its examples look.
       predictions: by the file's name, what it says of the test set: classes, (examples,), tokens that follow, or
         numbers, (examples, ...).
-      formats: those that go into the page; empty for those of PAGE_FORMATS that were exported.
+      formats: those that go into the page; empty for those of PAGE_FORMATS. All that were exported if none of them was.
       section: the data section of the run's `config.json`.
     """
     runtime, sample, is_text = read_runtime(), choose_sample(data.test_y), has_text_page(data)
     examples = data.test_x[sample].astype(np.int32) if is_text else data.test_x[sample]
-    assets = {"examples": np.ascontiguousarray(examples).tobytes(), **pack_runtime(runtime)}
-    models = list_models(folder, choose_rows(report, formats), assets, lambda file: predictions[file][sample].tolist())
+    assets = {"examples": np.ascontiguousarray(examples).tobytes()}
+    for name in BUILDS:
+        assets[f"runtime-{name}-script"] = runtime.scripts[name].encode()
+        assets[f"runtime-{name}-wasm"] = runtime.binaries[name]
+    rows = [row for row in report.files if row.format in (formats or PAGE_FORMATS)] or list(report.files)
+    models = []
+    for name in dict.fromkeys(row.model for row in rows):
+        own, files = [row for row in rows if row.model == name], []
+        for row in own:
+            asset, predicted = f"file-{len(assets)}", predictions[row.file][sample].tolist()
+            assets[asset] = (folder / row.file).read_bytes()
+            files.append({"format": row.format, "size": row.size_bytes, "asset": asset, "predictions": predicted})
+        about = card_rows(join_cards(folder, [row.file for row in own]))
+        models.append({"name": escape_hidden(name), "files": files, "about": about})
     described = describe_text(data, sample) if is_text else describe_data(data, sample, section)
     title = f"{report.title}, round {report.rounds}"
     write_text(folder / WEB_PAGE, assemble_page(title, described | {"models": models}, assets, runtime, is_text))
 
 
-def choose_rows(report: ExportReport, formats: Sequence[str]) -> list[FileRow]:
-    """The files that go into a page: those of these formats or of PAGE_FORMATS, or all if there are none of them."""
-    return [row for row in report.files if row.format in (formats or PAGE_FORMATS)] or list(report.files)
+def has_text_page(data: FederatedData) -> bool:
+    """Whether a model of these data reads tokens and says which come next."""
+    return data.format.takes_tokens and data.format.labels.task == NEXT_TOKEN
 
 
-def pack_runtime(runtime: Runtime) -> dict[str, bytes]:
-    """By name, what a page's scripts unpack to start LiteRT.js."""
-    packed = {}
-    for name in BUILDS:
-        packed[f"runtime-{name}-script"] = runtime.scripts[name].encode()
-        packed[f"runtime-{name}-wasm"] = runtime.binaries[name]
-    return packed
-
-
-def list_models(
-    folder: pathlib.Path, rows: Sequence[FileRow], assets: dict[str, bytes], predict: Callable[[str], list]
-) -> list[dict[str, Any]]:
-    """What a page's scripts need to know of each model and its files, which are added to the page's `assets`."""
-    models = []
-    for name in dict.fromkeys(row.model for row in rows):
-        own = [row for row in rows if row.model == name]
-        files = []
-        for row in own:
-            asset = f"file-{len(assets)}"
-            assets[asset] = (folder / row.file).read_bytes()
-            size, predicted = row.size_bytes, predict(row.file)
-            files.append({"format": row.format, "size": size, "asset": asset, "predictions": predicted})
-        about = card_rows(join_cards(folder, [row.file for row in own]))
-        models.append({"name": escape_hidden(name), "files": files, "about": about})
-    return models
+def describe_text(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
+    """What the page's scripts need to know of the tokens."""
+    example_format = data.format
+    names = list(example_format.class_names) or list(map(str, range(example_format.num_outputs)))
+    shown = {**VISIBLE, **SPECIAL} if example_format.class_names else {}
+    return {
+        "positions": example_format.input_shape[0],
+        "size": example_format.num_outputs,
+        "padding": example_format.labels.padding,
+        "oov": example_format.labels.oov,
+        "vocabulary": list(example_format.class_names) or None,
+        "labels": [escape_hidden(shown.get(name, name)) for name in names],
+        "sample": {"indices": sample.tolist(), "labels": data.test_y[sample].tolist()},
+    }
 
 
 def describe_task(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
@@ -266,19 +277,19 @@ def assemble_page(
       runtime: LiteRT.js.
       is_text: whether it is the page of a text model.
     """
-    scripts, template = (TEXT_SCRIPTS, TEXT_TEMPLATE) if is_text else (SCRIPTS, "page.html")
     style = f"\n{(SOURCES / 'page.css').read_text(encoding='utf-8')}"
-    library, script = (f"\n{protect_script(text)}\n" for text in (runtime.library, join_scripts(SOURCES, scripts)))
+    joined = join_scripts(SOURCES, TEXT_SCRIPTS if is_text else SCRIPTS)
+    library, script = (f"\n{protect_script(text)}\n" for text in (runtime.library, joined))
     run = [library, script, *runtime.scripts.values()]
-    parts = {
-        "TITLE": html.escape(escape_hidden(title)),
-        "POLICY": format_policy(run, compute_digest(style), "'wasm-unsafe-eval'"),
-        "STYLE": style,
-        "VERSION": html.escape(runtime.version),
-        "LICENCE": html.escape((SOURCES / "apache-2.0.txt").read_text(encoding="utf-8")),
-        "ASSETS": "\n".join(embed_packed(name, binary) for name, binary in assets.items()),
-        "DATA": escape_json(content),
-        "LITERT": library,
-        "SCRIPT": script,
-    }
-    return fill_template((SOURCES / template).read_text(encoding="utf-8"), parts)
+    return render(
+        f"tflite/web/{'text_' if is_text else ''}page.html.j2",
+        title=escape_hidden(title),
+        policy=format_policy(run, compute_digest(style), "'wasm-unsafe-eval'"),
+        style=style,
+        version=runtime.version,
+        licence=(SOURCES / "apache-2.0.txt").read_text(encoding="utf-8"),
+        assets=[embed_packed(name, binary) for name, binary in assets.items()],
+        content=content,
+        library=library,
+        script=script,
+    )

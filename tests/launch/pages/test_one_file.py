@@ -2,9 +2,8 @@
 
 import base64
 import gzip
-import json
 
-from launch.pages.one_file import embed_packed, escape_json, fill_template, format_policy, join_scripts, protect_script
+from launch.pages.one_file import embed_packed, format_policy, join_scripts, protect_script
 
 
 def test_scripts_are_joined_without_imports_and_exports(tmp_path):
@@ -16,13 +15,7 @@ def test_scripts_are_joined_without_imports_and_exports(tmp_path):
     )
 
 
-def test_a_template_is_filled_once():
-    assert fill_template("<b>@A@</b>@B@ a@b.c", {"A": "@B@", "B": "x"}) == "<b>@B@</b>x a@b.c"
-
-
-def test_json_and_scripts_cannot_end_their_element():
-    content = ["</script>", "<!--", "a & b"]
-    assert "<" not in escape_json(content) and json.loads(escape_json(content)) == content
+def test_scripts_cannot_end_their_element():
     assert protect_script('"</script>" < 1') == '"\\x3c/script>" < 1'
 
 

@@ -13,7 +13,7 @@ from small_formats import format_of, make_format
 
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.tables import write_json
-from launch.tflite import text_page, web_page
+from launch.tflite import web_page
 from launch.tflite.embedded_card import embed_card
 from launch.tflite.export_report import ExportReport, FileRow
 
@@ -88,9 +88,8 @@ def test_examples_travel_as_integers_whatever_they_are_stored_as(write_page):
     np.testing.assert_array_equal(tokens, [1, 2, 3, 4, 1, 0])
 
 
-def test_every_element_that_the_scripts_name_is_in_the_html():
-    html = (web_page.SOURCES / text_page.TEXT_TEMPLATE).read_text()
-    ids = set(re.findall(r'\bid="([\w-]+)"', html))
+def test_every_element_that_the_scripts_name_is_in_the_html(write_page):
+    ids = set(re.findall(r'\bid="([\w-]+)"', write_page(make_data())[1]))
     script = (web_page.SOURCES / "text_main.js").read_text() + (web_page.SOURCES / "answer.js").read_text()
     named = {*re.findall(r"\bpage\.(\w+)", script), *re.findall(r'\bpage\["([\w-]+)"\]', script)}
     assert named <= ids, named - ids
@@ -106,4 +105,4 @@ def test_every_element_that_the_scripts_name_is_in_the_html():
 )
 def test_a_text_page_is_for_tokens_whose_next_ones_are_said(takes_tokens, labels, expected):
     example_format = make_format((3,), "uint8", 6, takes_tokens=takes_tokens, labels=labels)
-    assert text_page.has_text_page(types.SimpleNamespace(format=example_format)) is expected
+    assert web_page.has_text_page(types.SimpleNamespace(format=example_format)) is expected

@@ -19,7 +19,7 @@ from datasets.example_format import Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
-from launch.tflite import text_page, web_page
+from launch.tflite import web_page
 from launch.tflite.embedded_card import embed_card
 from launch.tflite.export_report import ExportReport, FileRow
 from launch.tflite.features import choose_sample
@@ -248,11 +248,11 @@ def test_integer_inputs_are_refused_in_one_line(runtime_dir):
 
 
 def test_every_script_is_in_a_page():
-    used = {*web_page.SCRIPTS, *text_page.TEXT_SCRIPTS}
+    used = {*web_page.SCRIPTS, *web_page.TEXT_SCRIPTS}
     assert used == {path.name for path in web_page.SOURCES.glob("*.js")}
 
 
-@pytest.mark.parametrize("scripts", [web_page.SCRIPTS, text_page.TEXT_SCRIPTS], ids=["page", "text_page"])
+@pytest.mark.parametrize("scripts", [web_page.SCRIPTS, web_page.TEXT_SCRIPTS], ids=["page", "text_page"])
 def test_modules_are_joined_in_an_order_in_which_each_knows_those_it_uses(scripts):
     for place, name in enumerate(scripts):
         used = re.findall(r'from "\./(\w+\.js)"', (web_page.SOURCES / name).read_text())
@@ -295,7 +295,7 @@ def node():
     return found
 
 
-@pytest.mark.parametrize("scripts", [web_page.SCRIPTS, text_page.TEXT_SCRIPTS], ids=["page", "text_page"])
+@pytest.mark.parametrize("scripts", [web_page.SCRIPTS, web_page.TEXT_SCRIPTS], ids=["page", "text_page"])
 def test_joined_scripts_are_javascript(node, tmp_path, scripts):
     path = tmp_path / "page.mjs"
     path.write_text(f"const LiteRT = {{}};\n{web_page.join_scripts(web_page.SOURCES, scripts)}")
