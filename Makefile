@@ -11,6 +11,7 @@
 # make docs    builds the site of docs/ into build/docs, in .venv-docs; a minute at first
 # make setup-track   MLflow and W&B in .venv-track, for --track and launch.track; make test-track sends runs to both
 # make test-tune  searches of launch.tune with Optuna, in .venv-tune; a minute or two
+# make test-types   checks the types with mypy, in .venv-types: no error in what authors import, numbers for the rest
 # make test-kotlin   compiles the Kotlin of docs/android.md and examples/android, in .venv-kotlin; needs Java
 # make test-same-bytes REVISION=HEAD~1   runs small settings of every algorithm at that revision and here, and compares
 #              the bytes of their tables; 20 to 30 minutes (ARGS="--only=fedcd*" for some). Where the packages differ, too,
@@ -29,7 +30,7 @@ RUN = .venv/bin/python -m
 # A process a core takes a file at a time, so that what a file's tests share is made once. At most 4: each takes 2 GB.
 SIDE_BY_SIDE = -n logical --maxprocesses=4 --dist loadfile
 
-.PHONY: train test test-slow test-tff test-litert test-ray test-tune test-kotlin test-track test-web \
+.PHONY: train test test-slow test-tff test-litert test-ray test-tune test-kotlin test-track test-types test-web \
     test-same-bytes bench-gpu docs web setup setup-pfl setup-tff setup-track lock clean
 
 train: setup
@@ -57,6 +58,9 @@ test-track: setup setup-track
 
 test-tune: setup
 	@sh ./tests/tune/check.sh $(ARGS)
+
+test-types: setup
+	@sh ./tests/types/check.sh
 
 test-kotlin: setup
 	@sh ./tests/kotlin/check.sh
@@ -107,7 +111,7 @@ lock:
 	elsewhere="$$compile --override overrides.txt --no-annotate"; \
 	$$elsewhere --python-platform aarch64-manylinux_2_31 --output-file requirements-linux-aarch64.lock "$$tools/same.in"; \
 	$$elsewhere --python-platform aarch64-apple-darwin --output-file requirements-macos-arm64.lock "$$tools/same.in"; \
-	for name in completion docs litert pfl ray track tune uv; do $$here --output-file requirements-$$name.lock requirements-$$name.in; done; \
+	for name in completion docs litert pfl ray track tune types uv; do $$here --output-file requirements-$$name.lock requirements-$$name.in; done; \
 	for name in kotlin tff; do $$here --no-deps --output-file requirements-$$name.lock requirements-$$name.in; done
 
 # What can be made again in seconds; .venv and those beside it and runs/ stay.

@@ -29,6 +29,7 @@ setup(
     python_requires=">=3.11,<3.12",
     packages=find_packages(include=["files*", "datasets*", "models*", "tff_algos*", "launch*"]),
     package_data={
+        "": ["py.typed"],
         "datasets": ["*.csv"],
         "launch": ["*/*.j2", "tflite/web/*", "comparison/web/*"],
     },

@@ -175,12 +175,12 @@ def make_array_dataset(
     Raises:
       DatasetError: see `ArrayDataset`.
     """
-    owners = {"train_clients": None, "client_names": None}
+    owners: dict[str, Any] = {"train_clients": None, "client_names": None}
     if clients is not None:
         ids, train_clients = np.unique(clients, return_inverse=True)
         client_names = tuple(str(client) if ids.dtype.kind == "U" else f"client_{client}" for client in ids)
         owners = {"train_clients": train_clients, "client_names": client_names}
-    parts = {
+    parts: dict[str, Any] = {
         "train_x": np.ascontiguousarray(train[0]),
         "train_y": np.ascontiguousarray(train[1], format.labels.dtype),
         "test_x": np.ascontiguousarray(test[0]),
@@ -192,7 +192,7 @@ def make_array_dataset(
         if test_clients.shape != test[1].shape[:1] or not set(test_clients.tolist()) <= set(ids.tolist()):
             raise DatasetError(f"{name}: expected a client of the train part for each test example")
     described = {"class_names": format.class_names, "preprocessing": format.preprocessing}
-    identity = {"name": name, **parts, **described, **owners}
+    identity: dict[str, Any] = {"name": name, **parts, **described, **owners}
     if is_ordered_by_time:
         identity["is_ordered_by_time"] = True
     if format.labels != CLASS_LABELS:
@@ -220,7 +220,7 @@ def _compute_digest(fields: dict[str, Any]) -> str:
     for key, value in fields.items():
         if isinstance(value, np.ndarray):
             digest.update(f"{key}:{value.dtype.str}{value.shape}".encode())
-            digest.update(value)
+            digest.update(value.data)
         else:
             digest.update(f"{key}:{value!r}".encode())
     return digest.hexdigest()

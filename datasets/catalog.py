@@ -11,6 +11,7 @@ from tff_algos.settings.config_fields import is_own
 
 if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset
+    from datasets.client_source import ClientSource
 
 __all__ = [
     "DATASETS",
@@ -201,7 +202,7 @@ def get_title(name: str) -> str:
     return (DATASETS[name].title or name) if name in DATASETS else name
 
 
-def load_arrays(dataset: str, options: DatasetOptions | None = None) -> "ArrayDataset":
+def load_arrays(dataset: str, options: DatasetOptions | None = None) -> "ArrayDataset | ClientSource":
     """Loads a data set, downloading it if it is nowhere on this machine and there is an address for it.
 
     Args:

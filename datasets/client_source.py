@@ -126,6 +126,7 @@ class ClientSource:
 
     def read_all_weights(self, split: str) -> np.ndarray:
         """The weights of what `read_all` gives, of data that have them: float32, shape (examples,)."""
+        assert self.weights is not None
         parts = [self.weights.read(int(client), split) for client in np.flatnonzero(self.num_examples[split])]
         return np.concatenate([np.zeros(0, np.float32), *parts])
 
@@ -136,11 +137,11 @@ class ClientSource:
         examples of the data are trained on: such partitions draw their own.
         """
         x, y, clients = self.read_all(TRAIN)
-        weights = self.weights and self.read_all_weights(TRAIN)
+        weights = None if self.weights is None else self.read_all_weights(TRAIN)
         if VALIDATION in self.num_examples and self.num_examples[VALIDATION].any():
             parts = zip((x, y, clients), self.read_all(VALIDATION), strict=True)
             x, y, clients = map(np.concatenate, parts)
-            weights = self.weights and np.concatenate([weights, self.read_all_weights(VALIDATION)])
+            weights = None if weights is None else np.concatenate([weights, self.read_all_weights(VALIDATION)])
         if self.has_tests:
             train, test = (x, y), self.read_all(TEST)[:2]
         else:
@@ -148,7 +149,7 @@ class ClientSource:
             if not len(held_out):
                 raise DatasetError(f"{self.name}: too few examples to hold out a fifth for the test")
             train, test, clients = (x[kept], y[kept]), (x[held_out], y[held_out]), clients[kept]
-            weights = self.weights and weights[kept]
+            weights = None if weights is None else weights[kept]
         return make_array_dataset(
             self.name,
             train,
@@ -160,5 +161,5 @@ class ClientSource:
             reading=self.reading,
             notes=self.notes,
             filled=self.filled,
-            weights=self.weights and TrainWeights(self.weights.column, weights),
+            weights=TrainWeights(self.weights.column, weights) if self.weights and weights is not None else None,
         )

@@ -91,9 +91,9 @@ class StoreWriter:
             codes = np.full(len(x), _CODES[split], np.uint8)
         else:
             codes = np.array(split if isinstance(split, np.ndarray) else [_CODES[each] for each in split], np.uint8)
-        for kind, values in (("time", times), ("weight", weights)):
-            is_there = values is not None
-            if self._given.setdefault(kind, is_there) != is_there or (is_there and len(values) != len(x)):
+        for kind, given in (("time", times), ("weight", weights)):
+            is_there = given is not None
+            if self._given.setdefault(kind, is_there) != is_there or (given is not None and len(given) != len(x)):
                 raise ValueError(f"{kind}s at every call, one for each of {len(x)} examples, or at none")
         if len(codes) != len(x):
             raise ValueError(f"{len(x)} examples, {len(codes)} splits")
@@ -209,6 +209,7 @@ class ExampleStore:
 
     def read_weights(self, client: int, split: str) -> np.ndarray:
         """The weights of what `read` gives, of data that have them: float32 (examples,)."""
+        assert self.weights is not None
         return self.weights[self._groups.find(client, split)]
 
     def count_labels(self, num_classes: int) -> np.ndarray:

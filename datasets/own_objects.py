@@ -12,7 +12,7 @@ import sysconfig
 import traceback
 import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 OURS = ("files", "datasets", "models", "tff_algos", "launch")
@@ -59,7 +59,7 @@ def _read_sources() -> None:
         finders.insert(places[0] if places else len(finders), _OwnModules)
 
 
-def import_object(spelling: str, label: str, error_type: type[ValueError]) -> Any:
+def import_object(spelling: str, label: str, error_type: Callable[[str], ValueError]) -> Any:
     """The object NAME of "module:NAME". The current folder counts as well where Python was started with `-m`.
 
     It and what it imports are as their sources stand, whatever is compiled of them.

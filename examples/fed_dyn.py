@@ -17,13 +17,16 @@ import dataclasses
 
 import numpy as np
 
+from datasets.federated_data import FederatedData
 from launch.settings.algorithms import Algorithm
+from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.local_training import train_locally
+from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregation import ClientUpdate
-from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
+from tff_algos.rounds.synchronous import ServerState, SynchronousProcess, build_parts
 from tff_algos.rounds.synchronous_config import SynchronousConfig
-from tff_algos.rounds.training_phase import Sent
+from tff_algos.rounds.training_phase import LocalWork, PhaseOutcome, Sent, Told
 from tff_algos.settings.config_fields import setting
 from tff_algos.weights import add_deltas, is_float
 
@@ -35,11 +38,11 @@ class FedDynConfig(SynchronousConfig):
     alpha: float = setting(0.1, "Weight of the term that pulls to the server's model.", above=0)
 
 
-def build_dynamic_training(model_spec, config):
+def build_dynamic_training(model_spec: ModelSpec, config: FedDynConfig) -> LocalWork:
     """Steps 1 and 2 as a client does them; called while a graph is traced."""
     pulled = dataclasses.replace(config.training, proximal_weight=config.alpha)
 
-    def work(told):
+    def work(told: Told) -> Sent:
         client, gradient = told.client, told.kept
         x, y = read_split(client.path, "train", model_spec)
         start, correction = tuple(model[0] for model in told.models), tuple(-g for g in gradient)
@@ -52,7 +55,7 @@ def build_dynamic_training(model_spec, config):
     return work
 
 
-def build_zeros(weights):
+def build_zeros(weights: Weights) -> Weights:
     """g_k and h before the first round, one array for each weight that is trained."""
     return tuple(np.zeros_like(array) for array in weights if is_float(array))
 
@@ -60,10 +63,12 @@ def build_zeros(weights):
 class FedDynProcess(SynchronousProcess):
     """FedDyn; what is not here is FedAvg's. `ServerState.own` is h."""
 
-    def initialize(self):
+    def initialize(self) -> ServerState:
         return super().initialize()._replace(own=build_zeros(self.initial_weights))
 
-    def finish(self, state, stepped, outcome, cohort):
+    def finish(
+        self, state: ServerState, stepped: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
+    ) -> ServerState:
         """Step 3, after the server has added the mean of the updates to its model."""
         aggregate, alpha = outcome.aggregate, self.config.alpha
         share = aggregate.weight[0] / len(self.everyone)  # all clients weigh 1, so the weight is how many count
@@ -71,7 +76,9 @@ class FedDynProcess(SynchronousProcess):
         return stepped._replace(models=add_deltas(stepped.models, own, -1 / alpha), own=own)
 
 
-def build_fed_dyn_process(model_spec, clients, config, seed):
+def build_fed_dyn_process(
+    model_spec: ModelSpec, clients: FederatedData, config: FedDynConfig, seed: int
+) -> FedDynProcess:
     """FedDyn as a process."""
     work = build_dynamic_training(model_spec, config)
     return FedDynProcess(**build_parts(model_spec, clients, config, seed, work, kept=build_zeros))

@@ -98,7 +98,7 @@ def _describe_state(path: str | os.PathLike) -> tuple[int, ...]:
 
 def _read_sum(path: str | os.PathLike) -> bytes:
     with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").digest()
+        return hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]  # typing knows no readinto of it
 
 
 def clean_digest_records() -> int:

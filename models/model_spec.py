@@ -46,7 +46,7 @@ class ModelSpec:
     quantization: "Quantization | None" = None
     precision: str = "float32"
     augment: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None
-    task: Task | None = None
+    task: Task = None  # type: ignore[assignment]  # set below, after which it is never None
     has_channel_axis: bool = True
     standardization: Standardization | None = None
     compiled: bool = False

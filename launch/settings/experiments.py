@@ -131,8 +131,11 @@ def import_reproduction(name: str) -> types.ModuleType:
     if not has_reproductions():
         raise FlagError(NO_PAPERS)
     if REPRODUCTIONS.name not in sys.modules:
-        where = {"submodule_search_locations": [str(REPRODUCTIONS)]}
-        spec = importlib.util.spec_from_file_location(REPRODUCTIONS.name, REPRODUCTIONS / "__init__.py", **where)
+        path = REPRODUCTIONS / "__init__.py"
+        spec = importlib.util.spec_from_file_location(
+            REPRODUCTIONS.name, path, submodule_search_locations=[str(REPRODUCTIONS)]
+        )
+        assert spec is not None  # a file that ends in .py has one
         sys.modules[REPRODUCTIONS.name] = importlib.util.module_from_spec(spec)
     return importlib.import_module(f"{REPRODUCTIONS.name}.{name}")
 
@@ -261,12 +264,12 @@ def list_trials(text: str) -> list[str]:
 
 def format_heading(setting: Provenance) -> str:
     """Where a setting comes from, as a sentence in a flagfile."""
-    head = {
+    heads: dict[Origin | None, str] = {
         Origin.PRINTED: f"Printed ({setting.source}).",
         Origin.AUTHORS_CODE: f"From the authors' code ({setting.source}).",
         Origin.OURS: f"Ours: {setting.source}.",
-    }[setting.origin]
-    return f"{head} {setting.note}".rstrip()
+    }
+    return f"{heads[setting.origin]} {setting.note}".rstrip()
 
 
 def format_flagfile(experiment: Experiment) -> str:

@@ -36,8 +36,16 @@ class _Request:
 # Dataclasses take the fields of the last base first.
 @dataclasses.dataclass(frozen=True)
 class RunConfig(
-    *(FolderFlags, DeviceFlags, ModelFlags, LossFlags, ArchetypeFlags, PartitionFlags),
-    *(OwnDataFlags, DataFlags, RoundFlags, _Request),
+    FolderFlags,
+    DeviceFlags,
+    ModelFlags,
+    LossFlags,
+    ArchetypeFlags,
+    PartitionFlags,
+    OwnDataFlags,
+    DataFlags,
+    RoundFlags,
+    _Request,
 ):
     """The settings of one run; every field but `algorithm` has a flag of its name. Each base is a group of them."""
 

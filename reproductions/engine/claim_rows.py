@@ -67,7 +67,7 @@ class Book:
                 f"claim {words!r}: nothing is compared; expected compare, by_construction or not_comparable"
             )
         try:
-            found = compare(Results(self.at | at, self.names)) if compare else ()
+            found = compare(Results({**self.at, **at}, self.names)) if compare else ()
         except ValueError as error:
             raise ClaimError(f"claim {words!r}: {error}") from None
         conditions = (found,) if isinstance(found, Condition) else found
@@ -103,7 +103,7 @@ class _Place:
 
     def __init__(self, number: int, cell: Cell, names: Mapping[str, Mapping[str, str]]):
         self._number = number
-        for field, value in zip(FIELDS, cell, strict=True):
+        for field, value in zip(FIELDS, cell._asdict().values(), strict=True):
             setattr(self, field, names.get(field, {}).get(value, value))
 
     def __str__(self) -> str:

@@ -66,7 +66,7 @@ def choose_cohort(
     if not available.size:
         return wait_s, available
     kinds = None
-    if participation == STRATIFIED:
+    if data.archetypes is not None and participation == STRATIFIED:
         kinds = np.array([data.archetypes.of_clients, data.archetypes.meta_of_clients]).T[available]
     places = sample_cohort(len(available), size, participation, seed, round_num, is_private, kinds)
     return wait_s, available[places]

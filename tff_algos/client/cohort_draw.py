@@ -30,6 +30,7 @@ def sample_cohort(
     cohort_size = min(cohort_size or num_clients, num_clients)
     generator = derive_generator(seed, "cohort", round_num)
     if participation == STRATIFIED:
+        assert kinds is not None  # the settings refuse data without archetypes
         order = generator.permutation(num_clients)
         return np.sort(order[order_by_kind(kinds[order])[:cohort_size]])
     if participation == "bernoulli":

@@ -164,7 +164,7 @@ def _count_steps(config: LocalTrainingConfig, num_examples, num_steps) -> tf.Ten
     return tf.where(num_examples > 0, num_steps, 0)
 
 
-def reject_if_not_finite(deltas, loss_sum, num_trained) -> LocalResult:
+def reject_if_not_finite(deltas: Sequence[tf.Tensor], loss_sum: tf.Tensor, num_trained: tf.Tensor) -> LocalResult:
     """The result with these deltas, or zeros in its place if they are not finite or their squared norm overflows.
 
     The values are replaced, because a weight of 0 in the sum would not do: 0 x NaN is NaN.
@@ -173,16 +173,14 @@ def reject_if_not_finite(deltas, loss_sum, num_trained) -> LocalResult:
     squared_norm = tf.add_n([tf.reduce_sum(tf.square(delta)) for delta in deltas])
     is_finite = tf.math.is_finite(squared_norm) & tf.math.is_finite(loss_sum)
     kept = tuple(tf.where(is_finite, delta, tf.zeros_like(delta)) for delta in deltas)
-    scalars = (tf.where(is_finite, value, 0.0) for value in (squared_norm, loss_sum, num_trained))
-    return LocalResult(kept, *scalars, is_finite)
+    norm, loss, trained = (tf.where(is_finite, value, 0.0) for value in (squared_norm, loss_sum, num_trained))
+    return LocalResult(kept, norm, loss, trained, is_finite)
 
 
 def reject_unless(is_fine: tf.Tensor, result: LocalResult) -> LocalResult:
     """The result, or zeros in its place unless `is_fine`, too: what belongs together is rejected together."""
-    *values, is_finite = result
-    is_finite &= is_fine
-    kept = tf.nest.map_structure(lambda value: tf.where(is_finite, value, tf.zeros_like(value)), values)
-    return LocalResult(*kept, is_finite)
+    is_finite = result.is_finite & is_fine
+    return tf.nest.map_structure(lambda value: tf.where(is_finite, value, tf.zeros_like(value)), result)
 
 
 def predict_logits(model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.Tensor) -> tf.Tensor:

@@ -50,7 +50,7 @@ def build_devices(
 def advance_server(state: ServerState, collected: Collected, versions: ModelVersions) -> ServerState:
     """The state after a round; the log of the first round also holds the starts at time 0."""
     # `initialize` makes no round, and only rounds are logged, so the first round reports the starts at time 0 as well.
-    first = np.flatnonzero(state.starts.num_starts) if state.round_num == 0 else []
+    first = np.flatnonzero(state.starts.num_starts) if state.round_num == 0 else np.zeros(0, np.int64)
     log = pack_log([*log_clients(0.0, first, "start", state.starts.versions), *collected.log])
     return ServerState(np.int32(state.round_num + 1), collected.starts, versions, log)
 

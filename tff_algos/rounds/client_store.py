@@ -196,15 +196,15 @@ class ClientStore:
             content = path.read_bytes() if is_right else b""
         except OSError:
             content = b""
-        digest, content = content[:_DIGEST_BYTES], memoryview(content)[_DIGEST_BYTES:]
-        if digest != _compute_digest(client, version, content):
+        row_content = memoryview(content)[_DIGEST_BYTES:]
+        if content[:_DIGEST_BYTES] != _compute_digest(client, version, row_content):
             raise KeptFileError(
                 f"{path}: gone or damaged, but it is what client {client} has kept since round {version}; restore it, "
                 f"or remove the checkpoints from round {version} on and resume from an older one, or start a new run"
             )
         row, start = [], 0
         for array in self.initial:
-            read = np.frombuffer(content[start : start + array.nbytes], array.dtype).reshape(array.shape)
+            read = np.frombuffer(row_content[start : start + array.nbytes], array.dtype).reshape(array.shape)
             row.append(_freeze(np.require(read, requirements="A")))
             start += array.nbytes
         return tuple(row)

@@ -51,12 +51,12 @@ class ClusteredProcess(SynchronousProcess):
         self, state: ClusteredState, sources: Sequence[int], assignments: np.ndarray
     ) -> ClusteredState:
         """The state with new clusters, the i-th of which goes on from where the cluster `sources[i]` is."""
-        sources = np.asarray(sources, int)
+        rows = np.asarray(sources, int)
         return state._replace(
-            models=tuple(array[sources] for array in state.models),
+            models=tuple(array[rows] for array in state.models),
             assignments=assignments,
-            aggregator=self.aggregator.copy_groups(state.aggregator, sources),
-            server=self.server_step.copy_rows(state.server, sources),
+            aggregator=self.aggregator.copy_groups(state.aggregator, rows),
+            server=self.server_step.copy_rows(state.server, rows),
         )
 
     def choose_cohort(self, state: ClusteredState) -> tuple[float, np.ndarray]:

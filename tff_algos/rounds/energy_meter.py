@@ -36,6 +36,7 @@ class MeteredProcess(ForwardingProcess):
         return MeteredState(self.process.initialize(), np.zeros(len(self.rates.joules_per_example)))
 
     def next(self, state: MeteredState) -> RoundOutput:
+        assert self.process.list_work is not None
         output = self.process.next(state.inner)
         joules = compute_joules(self.rates, self.process.list_work(state.inner, output.state))
         new_state = MeteredState(output.state, state.joules + joules)

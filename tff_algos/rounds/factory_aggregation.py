@@ -10,7 +10,7 @@ The number of clients may differ from round to round; TFF's worker keeps an exec
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -30,7 +30,7 @@ from tff_algos.settings.aggregation import (
 from tff_algos.settings.config_fields import ConfigError
 
 Shapes = Sequence[tuple[int, ...]]
-Factory = tff.aggregators.WeightedAggregationFactory | tff.aggregators.UnweightedAggregationFactory
+Factory: TypeAlias = tff.aggregators.WeightedAggregationFactory | tff.aggregators.UnweightedAggregationFactory
 COLUMN_PREFIX = "aggregator"
 
 

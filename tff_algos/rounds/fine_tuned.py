@@ -1,6 +1,7 @@
 """Fine-tuning at the end, around any process with one shared model: each client trains that on its own examples."""
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -38,17 +39,10 @@ class FineTunedProcess(ForwardingProcess):
     is_personal = True
     takes_new_clients = True
 
-    @property
-    def fine_tuning_start(self) -> str:
-        return self.config.start
-
-    @property
-    def curve(self) -> tuple[int, ...]:
-        return self.config.curve
-
-    @property
-    def map_models(self) -> Callable | None:
-        return self.process.map_models
+    fine_tuning_start = property(operator.attrgetter("config.start"))
+    curve = property(operator.attrgetter("config.curve"))
+    map_models = property(operator.attrgetter("process.map_models"))
+    list_work = property(operator.attrgetter("process.list_work"))
 
     def find_current(self, state: State) -> tuple[FederatedProcess, State]:
         return self.process, state
@@ -58,9 +52,6 @@ class FineTunedProcess(ForwardingProcess):
 
     def next(self, state: State) -> RoundOutput:
         return self.process.next(state)
-
-    def list_work(self, state: State, next_state: State) -> Sequence:
-        return self.process.list_work(state, next_state)
 
     def plan(self, state: State) -> FineTuningPlan:
         """Steps and rate of every device."""
@@ -87,7 +78,7 @@ class FineTunedProcess(ForwardingProcess):
 
 
 def add_fine_tuning(
-    process: FederatedProcess,
+    process: Any,
     model_spec: ModelSpec,
     config: FineTuningConfig,
     compute_resources: Callable[[State], np.ndarray] | None = None,

@@ -29,9 +29,7 @@ class GroupwiseAggregator(Aggregator):
     shapes: tuple[tuple[int, ...], ...]
     note: str
 
-    @property
-    def is_bound_to_shapes(self) -> bool:
-        return True
+    is_bound_to_shapes = True
 
     def initialize(self, num_groups: int) -> Any:
         states = self.inner.initialize(self.shapes, num_groups)

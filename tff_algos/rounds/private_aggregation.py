@@ -201,7 +201,7 @@ class PrivateSum:
 
     def summarize(self, state: PrivacyState, rounds: int) -> dict[str, dict[str, float | str]]:
         """The mechanism in summary.json, under "privacy"."""
-        summary = {
+        summary: dict[str, float | str] = {
             EPSILON_SPENT: self.compute_epsilon(state, rounds),
             "delta": self.accounting.delta,
             "hides": self.accounting.unit,

@@ -6,6 +6,7 @@ examples within the first quantized round.
 """
 
 import dataclasses
+import operator
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -45,9 +46,7 @@ class QuantizationStart(ForwardingProcess):
     template: Weights
     start_round: int
 
-    @property
-    def process(self) -> FederatedProcess:
-        return self.quantized_process
+    process = property(operator.attrgetter("quantized_process"))
 
     def initialize(self) -> DelayedState:
         return DelayedState(np.int32(0), self._wrap(self.float_process.initialize()))
@@ -62,13 +61,15 @@ class QuantizationStart(ForwardingProcess):
 
     def list_work(self, state: DelayedState, next_state: DelayedState) -> Sequence[ClientWork]:
         # The process that makes the round, which before the switch is not yet the one that the next state belongs to.
+        process, before, after = self.quantized_process, state.inner, next_state.inner
         if next_state.round_num < self.start_round:
-            return self.float_process.list_work(self._strip(state.inner), self._strip(next_state.inner))
-        return self.quantized_process.list_work(state.inner, next_state.inner)
+            process, before, after = self.float_process, self._strip(before), self._strip(after)
+        assert process.list_work is not None  # or nobody would ask
+        return process.list_work(before, after)
 
     def map_models(self, state: DelayedState, function: Callable[[Weights], Weights]) -> DelayedState:
         process, inner = self.find_current(state)
-        mapped = process.map_models(inner, function)
+        mapped = _map_models(process, inner, function)
         return state._replace(inner=self._wrap(mapped) if process is self.float_process else mapped)
 
     def keep_in(self, folder: pathlib.Path) -> None:
@@ -86,7 +87,12 @@ class QuantizationStart(ForwardingProcess):
         return self.quantized_process, state.inner
 
     def _strip(self, inner: State) -> State:
-        return self.quantized_process.map_models(inner, self.quantization.strip)
+        return _map_models(self.quantized_process, inner, self.quantization.strip)
 
     def _wrap(self, inner: State) -> State:
-        return self.float_process.map_models(inner, lambda weights: self.quantization.wrap(weights, self.template))
+        return _map_models(self.float_process, inner, lambda weights: self.quantization.wrap(weights, self.template))
+
+
+def _map_models(process: FederatedProcess, inner: State, function: Callable[[Weights], Weights]) -> State:
+    assert process.map_models is not None  # see `QuantizationStart`
+    return process.map_models(inner, function)

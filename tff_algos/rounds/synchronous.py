@@ -82,7 +82,7 @@ PARTS = ServerState._fields[3:6]  # which have a state of their own
 class Participant(NamedTuple):
     """A client that is asked: its index, what it is told, and what the algorithm adds to that, nested arrays."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides the method of tuples, which nobody calls
     told: ClientInput
     own: tuple = ()
 
@@ -137,7 +137,7 @@ class SynchronousProcess(FederatedProcess):
         """That each client trains one model on in a round, int64, shape (clients,)."""
         return np.array([count_examples_trained(self.config.training, n) for n in self.clients.num_train])
 
-    def initialize(self) -> ServerState:
+    def initialize(self) -> State:
         return ServerState(
             np.int32(0), np.float64(0.0), stack_models([self.initial_weights]), **self.initialize_parts(1)
         )
@@ -266,7 +266,7 @@ class SynchronousProcess(FederatedProcess):
 
     def train(self, state: State, invited: Sequence[Participant], round_num: int) -> PhaseOutcome:
         """The clients' work, and what becomes of it."""
-        kept = [()] * len(invited)
+        kept: Sequence[Weights] = [()] * len(invited)
         if self.store:
             kept = self.store.read(state.kept, np.array([each.index for each in invited], np.int64))
         inputs = [PlacedInput(each.told, each.own, tuple(row)) for each, row in zip(invited, kept, strict=True)]
@@ -309,7 +309,9 @@ class SynchronousProcess(FederatedProcess):
             self.store.forget(needed)
 
     @property
-    def map_models(self) -> Callable[[State, Callable[[Weights], Weights]], State] | None:
+    def map_models(  # type: ignore[override]  # it is read only everywhere
+        self,
+    ) -> Callable[[State, Callable[[Weights], Weights]], State] | None:
         """See `FederatedProcess`; None where a part keeps arrays of the model's shapes, which would fit no more."""
         is_bound = self.store is not None or self.aggregator.is_bound_to_shapes or not self.server_step.is_plain
         return None if is_bound else self._map_models

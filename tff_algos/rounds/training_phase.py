@@ -33,7 +33,7 @@ from tff_algos.rounds.aggregation import (
     sum_on_host,
     summarize_totals,
 )
-from tff_algos.rounds.aggregators import Aggregate, Aggregator
+from tff_algos.rounds.aggregators import Aggregate, Aggregator, SumAggregator
 from tff_algos.rounds.attacks import Attack
 from tff_algos.rounds.transport import Transport
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -164,8 +164,8 @@ class TrainingPhase:
           blank: the input of an empty place.
         """
         sizes = np.bincount(np.array([each.client.group for each in inputs], np.int64), minlength=num_groups)
-        if self.aggregator.is_sum and not blank.kept and not self.is_forged:
-            summed = self._call(_build_summed, models, inputs, state, min_places, blank, num_groups)
+        if isinstance(self.aggregator, SumAggregator) and self.aggregator.is_sum and not (blank.kept or self.is_forged):
+            summed = self._call(_build_summed, models, inputs, state, min_places, blank, self.aggregator, num_groups)
             values, weight = tuple(map(np.asarray, summed.values)), np.asarray(summed.weight)
             aggregate = self.aggregator.finish(values, weight, summed.counts, sizes, state, round_num)
             return PhaseOutcome(aggregate, summed.totals, summed.sums, [])
@@ -248,7 +248,7 @@ def _add_up(values: Sequence[Any]) -> Any:
     return functools.reduce(functools.partial(tf.nest.map_structure, np.add), values)
 
 
-def _build_work(phase: TrainingPhase, server_type: tff.Type, blank: PlacedInput) -> Callable:
+def _build_work(phase: TrainingPhase, server_type: tff.Type, blank: PlacedInput) -> tff.Computation:
     """A client's work as a computation of what the server sends, and of the flat input of the client."""
 
     @tff.tensorflow.computation(server_type, build_type(tuple(tf.nest.flatten(blank))))
@@ -258,12 +258,14 @@ def _build_work(phase: TrainingPhase, server_type: tff.Type, blank: PlacedInput)
     return client_work
 
 
-def _place(client_work: Callable) -> tuple[tff.FederatedType, tff.FederatedType]:
+def _place(client_work: tff.Computation) -> tuple[tff.FederatedType, tff.FederatedType]:
     server_type, given_type = client_work.type_signature.parameter
     return tff.FederatedType(server_type, tff.SERVER), tff.FederatedType(given_type, tff.CLIENTS)
 
 
-def _build_summed(phase: TrainingPhase, server_type: tff.Type, blank: PlacedInput, num_groups: int) -> Callable:
+def _build_summed(
+    phase: TrainingPhase, server_type: tff.Type, blank: PlacedInput, aggregator: SumAggregator, num_groups: int
+) -> Callable:
     client_work = _build_work(phase, server_type, blank)
     # Nothing is summed of what is empty: a graph without an output makes TensorFlow complain.
     sent_type = client_work.type_signature.result
@@ -271,7 +273,7 @@ def _build_summed(phase: TrainingPhase, server_type: tff.Type, blank: PlacedInpu
 
     def describe(totals, further):
         sums, counts = (further[summed.index(name)] if name in summed else () for name in ("sums", "counts"))
-        return SummedRound(phase.aggregator.reduce(totals), totals.weight, summarize_totals(totals), sums, counts)
+        return SummedRound(aggregator.reduce(totals), totals.weight, summarize_totals(totals), sums, counts)
 
     @tff.federated_computation(*_place(client_work))
     def run_summed(server, clients):

@@ -11,11 +11,12 @@ import math
 import numbers
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 # What TensorFlow computes with: integers of 32 bits, and single precision, in which smaller numbers are 0.
 MOST_INTEGER, MOST_FLOAT, LEAST_FLOAT = 2**31 - 1, 3.4028234e38, 1.1754944e-38
 NO_LIMIT = ("", None)
+Value = TypeVar("Value")
 SMOKE_CLIENTS = 3  # of a smoke run, which has one client an archetype where there are archetypes
 
 
@@ -91,6 +92,7 @@ class Setting:
         if self.choices:
             own = f", or your own as {self.or_own}" if self.or_own else ""
             return "one of " + ", ".join(filter(None, self.choices)) + own
+        bounds: tuple[tuple[str, float | None], ...]
         bounds = (("at least", self.minimum), ("above", self.above), ("at most", self.maximum), ("below", self.below))
         if (word, True) not in {(given, bound is not None) for given, bound in bounds}:  # a bound of its own is tighter
             bounds += ((word, limit),)
@@ -137,7 +139,9 @@ def is_own(value: Any) -> bool:
     return name.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
-def setting(default: Any, help_text: str, *, needs: Needs | tuple[Needs, ...] = (), **limits: Any) -> Any:
+def setting(
+    default: Value | Callable[[], Value], help_text: str, *, needs: Needs | tuple[Needs, ...] = (), **limits: Any
+) -> Value:
     """A dataclass field with a help text, needs (one or several) and limits (see `Setting`).
 
     The default is a value, or a function that gives it, for one that depends on the environment.
@@ -152,7 +156,7 @@ def setting(default: Any, help_text: str, *, needs: Needs | tuple[Needs, ...] = 
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def texts(default: tuple[str, ...], help_text: str, *, repeated: bool = False) -> Any:
+def texts(default: tuple[str, ...], help_text: str, *, repeated: bool = False) -> tuple[str, ...]:
     """A dataclass field for texts, with commas between them or, `repeated`, each in a flag of its own."""
     return dataclasses.field(default=default, metadata={"setting": Setting(help_text, repeated=repeated)})
 
@@ -161,7 +165,7 @@ STRATIFIED = "stratified"
 NO_ARCHETYPES = "since the data know no groups of clients, as with --partition=hierarchical or --variant=rotated"
 
 
-def participation_setting() -> Any:
+def participation_setting() -> str:
     """How a cohort is drawn, beside a setting `cohort_size`; the same for all algorithms that draw one."""
     return setting(
         "fixed",
@@ -171,7 +175,7 @@ def participation_setting() -> Any:
     )
 
 
-def group(factory: Any, flag_prefix: str, of_old_runs: Mapping[str, Any] | None = None) -> Any:
+def group(factory: Callable[[], Value], flag_prefix: str, of_old_runs: Mapping[str, Any] | None = None) -> Value:
     """A nested config; its flags are named `--<algo>_<flag_prefix><field>`.
 
     `of_old_runs` is by field, and goes before that of the field's own `Setting`, which other algorithms share.

@@ -4,7 +4,7 @@ What is done with these settings is in `tff_algos/rounds/privacy_accounting.py` 
 """
 
 import dataclasses
-from typing import Self
+from typing import Any, Self
 
 from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.config_fields import (
@@ -130,7 +130,8 @@ class PrivateAlgorithmConfig(AlgorithmConfig):
         """The settings with a budget that is to last for so many rounds; as they are without privacy."""
         if not self.privacy.is_active:
             return self
-        return dataclasses.replace(self, privacy=dataclasses.replace(self.privacy, rounds=rounds))
+        changed: dict[str, Any] = {"privacy": dataclasses.replace(self.privacy, rounds=rounds)}
+        return dataclasses.replace(self, **changed)
 
     def check_clients(self, num_clients: int) -> None:
         """Raises ConfigError if the privacy asked for means nothing for so many clients."""

@@ -12,7 +12,7 @@ from tff_algos.simulation.availability import compute_window_wait_s
 def compute_client_seconds(
     profiles: DeviceProfiles,
     clients: np.ndarray,
-    num_examples: np.ndarray,
+    num_examples: np.ndarray | float,
     bytes_down: np.ndarray | float,
     bytes_up: np.ndarray | float,
 ) -> np.ndarray:
