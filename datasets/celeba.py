@@ -7,15 +7,12 @@ page, so that nothing is downloaded here. The images are made 84x84 pixels (`--i
 
 import dataclasses
 
-from datasets.cache_folder import describe_missing, search_dirs
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
+from datasets.download import describe_missing, search_dirs
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
-from datasets.formats.leaf import open_leaf
-from datasets.leaf.examples import IMAGE_NAMES
-from datasets.leaf.files import find_leaf_files
-from datasets.leaf.images import DEFAULT_SIZE
+from datasets.formats.leaf import DEFAULT_SIZE, IMAGE_NAMES, find_leaf_files, open_leaf
 
 CLASS_NAMES = ("not smiling", "smiling")
 FOLDER = "celeba"

@@ -2,8 +2,8 @@
 
 Source: Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009: 50,000 + 10,000 images of 32x32 in 100
 classes, of which five at a time are of one of 20 kinds. TFF's clients of 100 images are those of Reddi et al., Adaptive
-Federated Optimization, 2021, by Pachinko Allocation (see `datasets.pachinko`). Its 100 test clients are others than the
-train clients that have the same numbers, so here they are called "test 0" and so on.
+Federated Optimization, 2021, by Pachinko Allocation (see `datasets.partitioners`). Its 100 test clients
+are others than the train clients that have the same numbers, so here they are called "test 0" and so on.
 
 Two forms (`--cifar100_form`): "whole" is the image as it is, uint8, which a phone scales by 1/255 as CIFAR-10's.
 "cropped" is that of TFF's baseline and of the paper without its random distortion: the middle 24x24 pixels, less their
@@ -16,19 +16,45 @@ from collections.abc import Mapping
 import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
-from datasets.cache_folder import search_dirs
-from datasets.cifar100_classes import CLASS_NAMES
-from datasets.cifar100_options import CIFAR100_FORMS
-from datasets.cifar_files import read_batch, read_batch_files
+from datasets.cifar10 import read_batch, read_batch_files
 from datasets.client_source import TEST, VALIDATION, ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_missing, locate_downloaded
+from datasets.download import RemoteFile, fetch_missing, locate_downloaded, search_dirs
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
-from datasets.formats.tff import open_tff
-from datasets.tff_files.database import TffDatabase
-from datasets.tff_files.example import Features
-from datasets.tff_files.records import Decoder, get_class, open_records
+from datasets.formats.tff import Decoder, get_class, open_records, open_tff
+from datasets.options import CIFAR100_FORMS
+from datasets.tff_database import Features, TffDatabase
+
+# The kinds and, of each, its classes.
+CLASSES_OF_KIND = {
+    "aquatic_mammals": ("beaver", "dolphin", "otter", "seal", "whale"),
+    "fish": ("aquarium_fish", "flatfish", "ray", "shark", "trout"),
+    "flowers": ("orchid", "poppy", "rose", "sunflower", "tulip"),
+    "food_containers": ("bottle", "bowl", "can", "cup", "plate"),
+    "fruit_and_vegetables": ("apple", "mushroom", "orange", "pear", "sweet_pepper"),
+    "household_electrical_devices": ("clock", "keyboard", "lamp", "telephone", "television"),
+    "household_furniture": ("bed", "chair", "couch", "table", "wardrobe"),
+    "insects": ("bee", "beetle", "butterfly", "caterpillar", "cockroach"),
+    "large_carnivores": ("bear", "leopard", "lion", "tiger", "wolf"),
+    "large_man-made_outdoor_things": ("bridge", "castle", "house", "road", "skyscraper"),
+    "large_natural_outdoor_scenes": ("cloud", "forest", "mountain", "plain", "sea"),
+    "large_omnivores_and_herbivores": ("camel", "cattle", "chimpanzee", "elephant", "kangaroo"),
+    "medium_mammals": ("fox", "porcupine", "possum", "raccoon", "skunk"),
+    "non-insect_invertebrates": ("crab", "lobster", "snail", "spider", "worm"),
+    "people": ("baby", "boy", "girl", "man", "woman"),
+    "reptiles": ("crocodile", "dinosaur", "lizard", "snake", "turtle"),
+    "small_mammals": ("hamster", "mouse", "rabbit", "shrew", "squirrel"),
+    "trees": ("maple_tree", "oak_tree", "palm_tree", "pine_tree", "willow_tree"),
+    "vehicles_1": ("bicycle", "bus", "motorcycle", "pickup_truck", "train"),
+    "vehicles_2": ("lawn_mower", "rocket", "streetcar", "tank", "tractor"),
+}
+CLASS_NAMES = tuple(sorted(name for names in CLASSES_OF_KIND.values() for name in names))
+KIND_NAMES = tuple(CLASSES_OF_KIND)
+KIND_OF_CLASS = tuple(
+    next(kind for kind, names in enumerate(CLASSES_OF_KIND.values()) if name in names) for name in CLASS_NAMES
+)
+
 
 FOLDER_NAME = "cifar-100-python"
 REMOTE_FILE = RemoteFile(

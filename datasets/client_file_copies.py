@@ -3,14 +3,29 @@
 A copy lies in a cache folder of that machine, under the digest of its data, so that later runs find it. It counts only
 if every file has the size that the machine with the original gives, and the right sum. Each file gets its name when it
 is complete: no lock is needed.
+
+Clients whose train labels are flipped, for attacks: their files beside the others, in an entry of the cache.
 """
 
 import contextlib
+import dataclasses
+import functools
+import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from datasets.client_files import SUFFIXES, WEIGHTS_SUFFIX, has_sums, is_client_whole, write_client
+import numpy as np
+
+from datasets.client_files import (
+    SUFFIXES,
+    WEIGHTS_SUFFIX,
+    explain_write_errors,
+    has_sums,
+    is_client_whole,
+    write_client,
+)
+from datasets.federated_data import ClientFiles, FederatedData
 from files.cache_folder import default_cache_dir
 
 _CLIENT_PATH = re.compile(r".*/(?P<digest>[0-9a-f]{64})/(?P<client>client_\d+)", re.DOTALL)
@@ -71,3 +86,32 @@ def _list_suffixes(path: str) -> tuple[str, ...]:
 def _name_copy(path: str, copies_dir: str) -> str:
     named = _CLIENT_PATH.fullmatch(path)
     return os.path.join(copies_dir, named["digest"], named["client"])
+
+
+_LABELS = ".train.y"
+
+
+def flip_labels(data: FederatedData, clients: Collection[int]) -> FederatedData:
+    """The federation in which these clients (indices) have the train labels classes - 1 - y.
+
+    Their files are written when somebody asks for them. All else stays: the other splits, and `label_counts`.
+    """
+    flipped = {}
+    for index in map(int, clients):
+        client = data.clients[index]
+        folder, name = os.path.split(client.place)
+        digest = hashlib.sha256(f"{os.path.basename(folder)} with flipped labels".encode()).hexdigest()
+        entry = os.path.join(os.path.dirname(folder), digest)
+        write = functools.partial(_write, client, entry, name, data.format.num_classes, data.format.labels.dtype)
+        flipped[index] = dataclasses.replace(client, place=os.path.join(entry, name), write=write)
+    return dataclasses.replace(data, clients=tuple(flipped.get(client.index, client) for client in data.clients))
+
+
+def _write(client: ClientFiles, entry: str, name: str, num_classes: int, label_dtype: str) -> None:
+    path, place = client.path, os.path.join(entry, name)
+    if is_client_whole(place):
+        return
+    with explain_write_errors(os.path.dirname(entry)):
+        contents = read_files(path)
+        labels = np.frombuffer(contents[_LABELS], label_dtype)
+        write_client(place, {**contents, _LABELS: (num_classes - 1 - labels).astype(label_dtype).tobytes()})

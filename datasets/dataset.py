@@ -10,23 +10,26 @@ import os
 import re
 import typing
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from datasets.building.options import BuildingOptions
-from datasets.cifar100_options import Cifar100Options
-from datasets.emnist_options import EmnistOptions
 from datasets.errors import DatasetError
-from datasets.file_options import FileOptions
-from datasets.har_options import HarOptions
-from datasets.image_options import ImageOptions
 from datasets.layouts import ArrayOptions
-from datasets.occupancy_options import OccupancyOptions
-from datasets.options import declare_options
-from datasets.stackoverflow_options import StackOverflowOptions
-from datasets.tables.options import TableOptions
+from datasets.options import (
+    BuildingOptions,
+    Cifar100Options,
+    EmnistOptions,
+    FileOptions,
+    HarOptions,
+    ImageOptions,
+    OccupancyOptions,
+    StackOverflowOptions,
+    TableOptions,
+    TextOptions,
+    declare_options,
+)
 from datasets.terms import COMMERCIAL_USE, UNKNOWN, Terms
-from datasets.text_options import TextOptions
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from datasets.arrays import ArrayDataset
     from datasets.client_source import ClientSource
     from datasets.example_format import ExampleFormat
@@ -172,3 +175,24 @@ def resolve_reference(value: typing.Any) -> typing.Any:
         return value
     module, _, name = value.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+# Of readers that take some of the options of a table.
+OF_TABLES_ALONE = ("missing_words", "join_spellings", "date_form", "weight_column")
+
+
+def refuse_options(path: str, kind: str, options: DatasetOptions, *unused: type | str) -> None:
+    """Raises DatasetError if one of these options is neither its default nor what runs did before there was it.
+
+    Args:
+      path: of the data, for the error.
+      kind: what they are, such as "a folder of images".
+      options: all that were given.
+      unused: what does nothing there: classes of options, such as `TableOptions`, or the names of single ones.
+    """
+    declared = {field.name: field.metadata.get("setting") for field in dataclasses.fields(DatasetOptions)}
+    for each in unused:
+        for name in (each,) if isinstance(each, str) else (field.name for field in dataclasses.fields(each)):
+            value, of_old_runs = getattr(options, name), declared[name] and declared[name].of_old_runs
+            if value not in (None, "", getattr(DatasetOptions, name), of_old_runs):
+                raise DatasetError(f"{path}: {name}={value}: does nothing with {kind}; leave it out")

@@ -1,4 +1,4 @@
-"""Fetches one file over HTTP: resumable, digest-checked, put in place atomically.
+"""Where the files of a data set may lie, and how one is fetched: resumable, digest-checked, put in place atomically.
 
 The bytes go to `<file>.part`, which a later attempt continues with a Range request. It gets its final name only when
 its digest is right, so a file under its final name is complete. Where no digest is known, it has its length.
@@ -14,12 +14,44 @@ import ssl
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
 
-from datasets.cache_folder import describe_missing, search_dirs
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.errors import DatasetError
+from files.cache_folder import default_cache_dir
 from files.digests import compute_sum
 from files.reading import describe
+
+
+def search_dirs(data_dir: str | None, subfolder: str) -> list[str]:
+    """Where a data set's files may lie: `subfolder` of the data folder, the folder itself, then the same in the cache.
+
+    The first is also where a download goes. An empty `data_dir` is none: FL_DATA_DIR= set to nothing must not mean the
+    current folder, as an empty path would.
+    """
+    cache = default_cache_dir("data")
+    roots = [os.path.abspath(os.path.expanduser(data_dir)), cache] if data_dir else [cache]
+    return [path for root in roots for path in (os.path.join(root, subfolder), root)]
+
+
+def find_file(data_dir: str | None, subfolder: str, names: Iterable[str]) -> str | None:
+    """Path of the first of these files that lies where `search_dirs` looks; None if none does."""
+    paths = (os.path.join(folder, name) for folder in search_dirs(data_dir, subfolder) for name in names)
+    return next(filter(os.path.isfile, paths), None)
+
+
+def describe_missing(subfolder: str, wanted: str, data_dir: str | None, is_downloaded: bool = False) -> str:
+    """What to do about a data set that is nowhere, for the doctor and for errors.
+
+    Args:
+      subfolder: the data set's, as for `search_dirs`.
+      wanted: the names of its files.
+      data_dir: the data folder, or None.
+      is_downloaded: whether a run would fetch it.
+    """
+    fix = "downloaded by the first run, or put" if is_downloaded else "put"
+    return f"not found; {fix} {wanted} into {search_dirs(data_dir, subfolder)[0]}"
+
 
 _NUM_ATTEMPTS = 3
 _CHUNK_BYTES = 1 << 20

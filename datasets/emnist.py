@@ -11,17 +11,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from datasets.cache_folder import find_file
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_missing, locate_downloaded
-from datasets.emnist_options import EMNIST_LABELS
+from datasets.download import RemoteFile, fetch_missing, find_file, locate_downloaded
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
-from datasets.formats.tff import open_tff
-from datasets.tff_files.database import TffDatabase
-from datasets.tff_files.example import Features
-from datasets.tff_files.records import Decoder, get_class, open_records
+from datasets.formats.tff import Decoder, get_class, open_records, open_tff
+from datasets.options import EMNIST_LABELS
+from datasets.tff_database import Features, TffDatabase
 
 REMOTE_FILE = RemoteFile(
     "emnist_all.sqlite.lzma", ("https://storage.googleapis.com/tff-datasets-public/emnist_all.sqlite.lzma",)

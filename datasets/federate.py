@@ -1,4 +1,10 @@
-"""From pooled arrays to a federation: partition, each client's own splits, files on disk, simulated devices."""
+"""From a data set to a federation: its clients, their own splits, files on disk, simulated devices.
+
+Pooled arrays are partitioned, and all files written at once. The clients of a source stay as they are, or some of them,
+and files are written when somebody asks for them: their folder is an entry of the cache like any other, but its index
+names no clients, since they come one by one, over several runs. A client's files count if their sums are right; each
+file gets its name when it is complete, so no lock is needed.
+"""
 
 import dataclasses
 import hashlib
@@ -12,23 +18,28 @@ from datasets.archetypes import describe_archetypes, draw_clients
 from datasets.arrays import ArrayDataset
 from datasets.client_files import (
     FORMAT_VERSION,
+    SUFFIXES,
     WEIGHTS_SUFFIX,
     ClientSplits,
     clean_client_dir,
     default_client_dir,
+    explain_write_errors,
     get_client_prefix,
+    is_client_whole,
     open_or_write_entry,
+    write_client,
 )
-from datasets.client_source import TRAIN, ClientSource
+from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.device_profiles import draw_device_profiles
+from datasets.errors import DatasetError
 from datasets.example_weights import measure_weights
-from datasets.federate_source import build_source_federation, divide_clients, identify_source
 from datasets.federated_data import SPLITS, Archetypes, ClientFiles, FederatedData
-from datasets.kept_clients import keep_some_clients
+from datasets.label_format import REGRESSION
 from datasets.layouts import describe_examples
+from datasets.npz_labels import standardise_labels
 from datasets.partition_settings import ARCHETYPE_PARTITIONS, PACHINKO, PartitionSettings
 from datasets.partitioners import PARTITIONS, Partition, check_partition, partition_natural
-from datasets.splits import split_client
+from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT, count_drawn, split_client
 from datasets.variants import (
     assign_dealt,
     assign_natural,
@@ -39,6 +50,282 @@ from datasets.variants import (
     transform_test,
     vary_source,
 )
+
+
+def keep_some_clients(data: ArrayDataset | ClientSource, settings: PartitionSettings) -> ArrayDataset | ClientSource:
+    """The data of clients with `fewest_examples` to train on, `most_clients` of them drawn; in their order.
+
+    The global test set is that of the clients that are kept, where the data say whose its examples are.
+
+    Raises:
+      DatasetError: no client has as many examples.
+    """
+    if isinstance(data, ClientSource):
+        counts = data.num_examples[TRAIN]
+    elif data.train_clients is None:
+        return data  # the partition says that there are no clients
+    else:
+        counts = np.bincount(data.train_clients, minlength=len(data.client_names))
+    kept = np.flatnonzero(counts >= max(settings.fewest_examples, 1))
+    if not len(kept):
+        raise DatasetError(
+            f"fewest_examples={settings.fewest_examples}: expected at most {counts.max()}, which the largest client has"
+        )
+    if 0 < settings.most_clients < len(kept):
+        kept = np.sort(np.random.default_rng([settings.seed, 6]).permutation(kept)[: settings.most_clients])
+    if len(kept) == np.count_nonzero(counts):
+        return data
+    names = tuple(data.client_names[client] for client in kept)
+    digest = data.digest if isinstance(data, ClientSource) else data.source_digest
+    digest = hashlib.sha256(f"{digest} {kept.tolist()}".encode()).hexdigest()
+    if isinstance(data, ClientSource):
+        return dataclasses.replace(
+            data,
+            client_names=names,
+            num_examples={split: numbers[kept] for split, numbers in data.num_examples.items()},
+            read=lambda client, split: data.read(int(kept[client]), split),
+            weights=data.weights
+            and data.weights._replace(read=lambda client, split: data.weights.read(int(kept[client]), split)),
+            count_labels=data.count_labels and (lambda: data.count_labels()[kept]),
+            digest=digest,
+        )
+    position = np.full(len(data.client_names), -1)
+    position[kept] = np.arange(len(kept))
+    train = position[data.train_clients]
+    changes = {
+        "train_x": data.train_x[train >= 0],
+        "train_y": data.train_y[train >= 0],
+        "train_clients": train[train >= 0],
+    }
+    if data.weights is not None:
+        changes["weights"] = data.weights._replace(values=data.weights.values[train >= 0])
+    if data.test_clients is not None:
+        test = position[data.test_clients]
+        changes |= {"test_x": data.test_x[test >= 0], "test_y": data.test_y[test >= 0]}
+        changes["test_clients"] = test[test >= 0]
+    return dataclasses.replace(data, client_names=names, source_digest=digest, **changes)
+
+
+CACHE_BYTES = 256 * 2**20  # of examples that were read once, kept in memory: the same clients are evaluated every round
+
+Examples = tuple[np.ndarray, np.ndarray]
+
+
+class StreamedClients:
+    """Reads and writes a source's clients by their index in the source.
+
+    Attributes:
+      num_examples: of each split, int64, shape (clients,): what of a client's examples goes where.
+    """
+
+    def __init__(self, source: ClientSource, settings: PartitionSettings, entry: str):
+        self._source, self._entry = source, entry
+        self._written: set[int] = set()
+        self._cache: dict[tuple[int, str], Examples] = {}
+        self._cached_bytes = 0
+        # What the data have of their own is not drawn.
+        own = {split: source.num_examples.get(split) for split in (VALIDATION, TEST)}
+        own = {split: counts for split, counts in own.items() if counts is not None and counts.any()}
+        drawn = {f"{split}_fraction": 0.0 for split in own}
+        self._settings = dataclasses.replace(settings, **drawn)
+        self._own = own
+        self.num_examples: Mapping[str, np.ndarray] = count_drawn(source.num_examples[TRAIN], self._settings) | own
+
+    def get_place(self, client: int) -> str:
+        """The start of a client's file names, whether they are there or not."""
+        return os.path.join(self._entry, get_client_prefix(client))
+
+    def write(self, client: int) -> None:
+        """Writes a client's files unless they are there.
+
+        Raises:
+          DatasetError: they cannot be written, or the source cannot be read.
+        """
+        if client in self._written:
+            return
+        place = self.get_place(client)
+        if not is_client_whole(place):
+            parts = self._read_parts(client)
+            arrays = [array for split in SPLITS for array in parts[split]]
+            files = dict(zip(SUFFIXES, arrays, strict=True))
+            if self._source.weights is not None:
+                files[WEIGHTS_SUFFIX] = self.read_weights(client)
+            contents = {suffix: np.ascontiguousarray(array).tobytes() for suffix, array in files.items()}
+            with explain_write_errors(os.path.dirname(self._entry)):
+                write_client(place, contents)
+        self._written.add(client)
+
+    def read(self, client: int, split: str) -> Examples:
+        """A client's examples of one split, as stored; the files are not needed for it."""
+        found = self._cache.get((client, split))
+        if found is not None:
+            return found
+        own = split in self._own
+        examples = self._source.read(client, split) if own else self._read_parts(client)[split]
+        num_bytes = sum(array.nbytes for array in examples)
+        if self._cached_bytes + num_bytes <= CACHE_BYTES:
+            self._cache[client, split] = examples
+            self._cached_bytes += num_bytes
+        return examples
+
+    def read_weights(self, client: int) -> np.ndarray:
+        """The weights of a client's train split, of a source that has them: float32 (examples,)."""
+        weights = self._source.weights.read(client, TRAIN)
+        return weights[self._split(client, len(weights))[TRAIN]]
+
+    def _split(self, client: int, num_examples: int) -> dict[str, np.ndarray]:
+        """What of a client's train part goes where."""
+        return split_client(np.arange(num_examples), client, self._settings, self._source.is_ordered_by_time)
+
+    def _read_parts(self, client: int) -> dict[str, Examples]:
+        x, y = self._source.read(client, TRAIN)
+        parts = {split: (x[rows], y[rows]) for split, rows in self._split(client, len(y)).items()}
+        for split in self._own:
+            parts[split] = self._source.read(client, split)
+        for split, (_, labels) in parts.items():
+            if len(labels) != self.num_examples[split][client]:
+                name = self._source.client_names[client]
+                raise DatasetError(
+                    f"{self._source.name}: client {name} has {len(labels)} examples for {split}, but "
+                    f"{self.num_examples[split][client]} were counted; the file has changed, or counts wrongly"
+                )
+        return parts
+
+
+MOST_COUNTED_CLIENTS = 1000  # whose labels are read to be counted, unless the source can tell them at once
+MOST_MEASURED_CLIENTS = 10_000  # whose labels a regression's offset and scale are taken from
+
+
+def build_source_federation(
+    source: ClientSource,
+    settings: PartitionSettings,
+    client_dir: str,
+    num_new_clients: int = 0,
+    most_test_examples: int = 0,
+) -> FederatedData:
+    """The source's clients as they are.
+
+    A client's validation and test split are those of the data; where these have none, they are drawn from its train
+    part, or cut from the end of a client in order of time. The global test set is all clients' test splits together.
+
+    Args:
+      source: the data.
+      settings: splits and seed; of the partition only that it is natural.
+      client_dir: the cache folder of the client files.
+      num_new_clients: so many, the last ones, take no part in training.
+      most_test_examples: in the global test set, of clients that are drawn by the seed; 0: all.
+
+    Raises:
+      DatasetError: the data name no clients, all clients are new, or nobody has a test example.
+    """
+    if not source.has_clients:
+        raise DatasetError(
+            f"partition=natural: {source.name} does not say who holds which example; name the column or the folders "
+            "that do, or use another partition"
+        )
+    digest = identify_source(source, settings)
+    streamed = StreamedClients(source, settings, os.path.join(os.path.abspath(os.path.expanduser(client_dir)), digest))
+    counts, members = streamed.num_examples, np.flatnonzero(streamed.num_examples[TRAIN])
+    everyone = tuple(
+        ClientFiles(
+            index,
+            source.client_names[client],
+            streamed.get_place(client),
+            *(int(counts[split][client]) for split in (TRAIN, VALIDATION, TEST)),
+            write=lambda client=client: streamed.write(client),
+        )
+        for index, client in enumerate(members.tolist())
+    )
+    clients, new_clients = divide_clients(everyone, num_new_clients)
+    test_x, test_y = _read_test_part(source, streamed, settings.seed, most_test_examples)
+    example_format = source.format
+    if example_format.labels.task == REGRESSION and not example_format.labels.scale:
+        # Offset and scale are those of the train splits, of a sample of the clients if they are many.
+        chosen = members
+        if len(chosen) > MOST_MEASURED_CLIENTS:
+            rng = np.random.default_rng([settings.seed, 6])
+            chosen = np.sort(rng.choice(chosen, MOST_MEASURED_CLIENTS, replace=False))
+        y = np.concatenate([streamed.read(int(client), TRAIN)[1] for client in chosen])
+        example_format = standardise_labels(example_format, y)
+    if source.weights is not None:
+        values = (streamed.read_weights(client) for client in members.tolist())
+        example_format = measure_weights(source.name, example_format, source.weights.column, values)
+    return FederatedData(
+        dataset=source.name,
+        format=example_format,
+        clients=clients,
+        label_counts=_count_source_labels(source, streamed, members[: len(clients)]),
+        test_x=test_x,
+        test_y=test_y,
+        profiles=draw_device_profiles(len(everyone), settings.seed),
+        digest=digest,
+        num_dropped=source.num_dropped,
+        new_clients=new_clients,
+        num_clients_left_out=len(source.client_names) - len(members),
+        reading=_describe(source, len(test_y), int(counts[TEST].sum())),
+        notes=source.notes,
+        filled=source.filled,
+        reader=lambda client, split: streamed.read(int(members[client.index]), split),
+    )
+
+
+def divide_clients(
+    everyone: tuple[ClientFiles, ...], num_new_clients: int
+) -> tuple[tuple[ClientFiles, ...], tuple[ClientFiles, ...]]:
+    """(the clients, the new ones): the last so many are new. Raises DatasetError: all would be."""
+    num_clients = len(everyone) - num_new_clients
+    if num_clients < 1:
+        raise DatasetError(f"new_clients={num_new_clients}: expected fewer than the {len(everyone)} clients there are")
+    return everyone[:num_clients], everyone[num_clients:]
+
+
+def _describe(source: ClientSource, num_test: int, num_in_all: int) -> str:
+    example_format = source.format
+    reading = source.reading or describe_examples(example_format.input_shape, example_format.preprocessing)
+    return reading + (f"; {num_test:,} of {num_in_all:,} test examples are used" if num_test < num_in_all else "")
+
+
+def _read_test_part(
+    source: ClientSource, streamed: StreamedClients, seed: int, most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The clients' test splits, in the order of the clients; of some that are drawn, if all were too many."""
+    counts = streamed.num_examples[TEST]
+    chosen = np.flatnonzero(counts)
+    if not len(chosen):
+        raise DatasetError(
+            f"{source.name}: no test examples: the data name none, and no client has {MINIMUM_EXAMPLES_TO_SPLIT} "
+            "examples, so that a part could be held out; name them, or take --partition=iid"
+        )
+    if most and counts.sum() > most:
+        drawn = np.random.default_rng([seed, 5]).permutation(chosen)
+        chosen = np.sort(drawn[: 1 + int(np.searchsorted(np.cumsum(counts[drawn]), most))])
+    parts = [streamed.read(int(client), TEST) for client in chosen]
+    x, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    most = most or len(y)
+    return np.ascontiguousarray(x[:most]), np.ascontiguousarray(y[:most])
+
+
+def _count_source_labels(source: ClientSource, streamed: StreamedClients, members: np.ndarray) -> np.ndarray:
+    """Labels in the train splits, int64 (clients, classes); without columns where they are none, or are not counted."""
+    num_classes = source.format.num_classes
+    is_told = source.count_labels is not None or len(members) <= MOST_COUNTED_CLIENTS
+    if not (source.format.labels.is_by_class and is_told):
+        return np.zeros((len(members), 0), np.int64)
+    if len(members) > MOST_COUNTED_CLIENTS:
+        return source.count_labels()[members].astype(np.int64)
+    rows = [np.bincount(streamed.read(int(client), TRAIN)[1], minlength=num_classes) for client in members]
+    return np.stack(rows).astype(np.int64)
+
+
+def identify_source(source: ClientSource, settings: PartitionSettings) -> str:
+    """The digest of the federation that these make."""
+    values = {
+        name: getattr(settings, name)
+        for name in ("validation_fraction", "test_fraction", "most_train_examples", "seed")
+    }
+    identity = [FORMAT_VERSION, "natural", source.digest, values]
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
 
 __all__ = ["PartitionSettings", "build_federated_data", "clean_client_dir", "default_client_dir", "partition_clients"]
 
@@ -57,7 +344,7 @@ def build_federated_data(
     partition each split is drawn from its own pool (see `datasets.archetypes`). The data set's test part is the global
     test set. Devices are drawn from `settings.seed` with the default distributions.
 
-    The clients of a source, where they stay as they are, are not read here: see `datasets.federate_source`. Other
+    The clients of a source, where they stay as they are, are not read here: see `datasets.federate`. Other
     partitions take all its examples into memory.
 
     Args:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.file_options import AUTO, FORMAT_NAMES
+from datasets.options import AUTO, FORMAT_NAMES
 from files.reading import explain_errors
 
 if typing.TYPE_CHECKING:

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from datasets.errors import DatasetError
 from datasets.example_format import Preprocessing
 from datasets.label_format import TASK_NAMES
-from datasets.options import FILES, NPZ, declare_options, is_users_own
+from datasets.options import AUTO, FILES, NPZ, declare_options, is_users_own
 from tff_algos.settings.config_fields import Needs, setting
 
 if TYPE_CHECKING:
     import numpy as np
 
-AUTO, AS_STORED = "auto", "as_stored"
+AS_STORED = "as_stored"
 FEATURES, SEQUENCE, IMAGE = "features", "sequence", "image"
 SEQUENCE_CHANNELS_FIRST, IMAGE_CHANNELS_FIRST = "sequence_channels_first", "image_channels_first"
 TOKENS = "tokens"

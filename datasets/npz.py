@@ -3,7 +3,7 @@
 Arrays of the file:
   x: examples, any numeric dtype, shape (examples, ...); `--layout` and `--scale` say how they are read, see
     `datasets.layouts`.
-  y: labels: integers 0..C-1, strings, or one-hot rows; see `datasets.labels`. Of other tasks, `datasets.npz_labels`.
+  y: labels: integers 0..C-1, strings, or one-hot rows; of other tasks, see `datasets.npz_labels`.
   client: optional, who holds each example: integers or strings, shape (N,); the `natural` partition uses it.
   x_test, y_test: optional global test set; without it a stratified fifth of x is held out.
   class_names: optional strings, one for each label; without it integer labels must have no gap.
@@ -21,7 +21,6 @@ from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.label_format import LABEL_KINDS, NEXT_TOKEN
-from datasets.labels import read_labels, read_names
 from datasets.layouts import (
     AUTO,
     FEATURES,
@@ -32,7 +31,15 @@ from datasets.layouts import (
     resolve_layout,
 )
 from datasets.npz_file import has_array, read_npz_file
-from datasets.npz_labels import convert_labels, guess_task, read_class_names, read_task_labels, standardise_labels
+from datasets.npz_labels import (
+    convert_labels,
+    guess_task,
+    read_class_names,
+    read_labels,
+    read_names,
+    read_task_labels,
+    standardise_labels,
+)
 
 _REQUIRED_ARRAYS = ("x", "y")
 _OPTIONAL_ARRAYS = ("client", "x_test", "y_test", "class_names")

@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
-from datasets.cache_folder import describe_missing, search_dirs
 from datasets.dataset import DatasetLocation, DatasetOptions
+from datasets.download import describe_missing, search_dirs
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 

@@ -8,14 +8,11 @@ the one after them an example: there only that one is predicted.
 
 import os
 
-from datasets.cache_folder import search_dirs
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_missing, locate_downloaded
-from datasets.formats.leaf import open_leaf
+from datasets.download import RemoteFile, fetch_missing, locate_downloaded, search_dirs
+from datasets.formats.leaf import CHARACTERS, find_leaf_files, open_leaf
 from datasets.formats.tff import open_tff
-from datasets.leaf.examples import CHARACTERS
-from datasets.leaf.files import find_leaf_files
 
 REMOTE_FILE = RemoteFile(
     "shakespeare.sqlite.lzma", ("https://storage.googleapis.com/tff-datasets-public/shakespeare.sqlite.lzma",)

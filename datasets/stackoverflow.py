@@ -24,19 +24,16 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from datasets.cache_folder import find_file, search_dirs
 from datasets.character_text import BOS_NAME, EOS_NAME, OOV_NAME, PAD_NAME
 from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_missing, locate_downloaded
+from datasets.download import RemoteFile, fetch_missing, find_file, locate_downloaded, search_dirs
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
-from datasets.formats.tff import open_tff
+from datasets.formats.tff import Decoder, get_text, open_records, open_tff
 from datasets.label_format import MULTI_LABEL, NEXT_TOKEN, LabelFormat
-from datasets.stackoverflow_options import STACKOVERFLOW_TASKS
-from datasets.tff_files.database import TffDatabase
-from datasets.tff_files.example import Features, decode_example
-from datasets.tff_files.records import Decoder, get_text, open_records
+from datasets.options import STACKOVERFLOW_TASKS
+from datasets.tff_database import Features, TffDatabase, decode_example
 
 _ADDRESS = "https://storage.googleapis.com/tff-datasets-public/"
 REMOTE_FILE = RemoteFile("stackoverflow.sqlite.lzma", (f"{_ADDRESS}stackoverflow.sqlite.lzma",))

@@ -5,8 +5,11 @@ digest of both, so that a second run reads none of the files, unless one has cha
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from tqdm import tqdm
 
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
@@ -15,6 +18,20 @@ from datasets.example_store import ExampleStore, StoreWriter, open_or_write_stor
 from datasets.layouts import choose_preprocessing, describe_examples
 from files.digests import compute_source_digest
 from files.reading import explain_errors
+
+Item = TypeVar("Item")
+_SHOWN_AFTER_S = 5.0
+
+
+def show_progress(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
+    """The items, with a bar on the terminal from the fifth second on; without a terminal there is none.
+
+    Args:
+      items: what is worked on, one by one.
+      what: they are, before the bar.
+      total: how many there are; None if they say so themselves, or nobody knows.
+    """
+    return iter(tqdm(items, what, total, leave=False, file=sys.stderr, disable=None, delay=_SHOWN_AFTER_S))
 
 
 @dataclasses.dataclass(frozen=True)

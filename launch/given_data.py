@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from datasets.npz import ARRAYS
-from datasets.tables.options import split_names
+from datasets.options import split_names
 from datasets.tables.roles import CLIENT_NAMES, LABEL_NAMES, TEST_NAMES, TIME_NAMES
 from datasets.tables.table import list_names, simplify
 from launch.runs.run_folder import RUNS

@@ -35,12 +35,16 @@ import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.building.physics import (
+    DEGREES,
     MINUTES_PER_STEP,
     Climate,
+    Rooms,
+    Sensors,
     compute_saturation_g_per_m3,
+    draw_rooms,
+    draw_sensors,
     simulate_climate,
 )
-from datasets.building.rooms import DEGREES, Rooms, Sensors, draw_rooms, draw_sensors
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets.client_source import TRAIN, ClientSource
-from datasets.dataset import DatasetOptions
+from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.example_store import StoreWriter, sort_key
@@ -22,12 +22,9 @@ from datasets.file_formats import FileFormat, name_data
 from datasets.image_pixels import COLOUR, GREY, ImageForm, read_image
 from datasets.label_format import BINARY, CLASSIFICATION, LabelFormat
 from datasets.layouts import IMAGE
-from datasets.progress import show_progress
-from datasets.stored_source import Description, Reading, open_reading, scale_source
-from datasets.tables.options import TableOptions
+from datasets.options import TableOptions, TextOptions
+from datasets.stored_source import Description, Reading, open_reading, scale_source, show_progress
 from datasets.tables.table import SPLIT_NAMES
-from datasets.text_options import TextOptions
-from datasets.unused_options import refuse_options
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 _MOST_LOOKED_AT = 2000  # entries, to tell whether a folder holds images

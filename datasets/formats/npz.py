@@ -4,14 +4,11 @@ import dataclasses
 import os
 
 from datasets.arrays import ArrayDataset
-from datasets.dataset import DatasetOptions
+from datasets.dataset import DatasetOptions, refuse_options
 from datasets.file_formats import FileFormat
-from datasets.image_options import ImageOptions
 from datasets.npz import choose_partition, load_npz_arrays
 from datasets.npz_file import list_entries
-from datasets.tables.options import TableOptions
-from datasets.text_options import TextOptions
-from datasets.unused_options import refuse_options
+from datasets.options import ImageOptions, TableOptions, TextOptions
 
 
 def is_npz(path: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from datasets.tables.options import DEFAULT_MISSING_WORDS, split_names
+from datasets.options import DEFAULT_MISSING_WORDS, split_names
 
 if typing.TYPE_CHECKING:
     import pyarrow

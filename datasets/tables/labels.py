@@ -19,9 +19,9 @@ from datasets.label_format import (
 )
 from datasets.names import check_names
 from datasets.npz_labels import guess_task
+from datasets.options import WRITTEN
 from datasets.spellings import describe_joined, find_kept
 from datasets.tables.cells import BOOLEAN_WORDS, TEXT, Cells
-from datasets.tables.options import WRITTEN
 from datasets.tables.roles import Roles
 from datasets.tables.scan import MOST_DIFFERENT, ColumnScan, TableScan, is_text_column
 from datasets.tables.table import Table, count_rows

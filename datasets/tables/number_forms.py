@@ -8,7 +8,7 @@ values must have one unit and one decimal mark. What its own values leave open, 
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -17,14 +17,117 @@ from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.label_format import REGRESSION
 from datasets.npz_labels import MOST_FLOAT_CLASSES
+from datasets.options import AUTO
 from datasets.tables.cells import STRING, TEXT, Cells, read_missing_words
 from datasets.tables.labels import guess_table_task
-from datasets.tables.options import AUTO_MARK
 from datasets.tables.roles import Roles
 from datasets.tables.scan import ColumnScan, TableScan, scan_table
-from datasets.tables.table import Piece, Table, list_names
-from datasets.tables.written_columns import ERROR, MANY, MOST_KINDS, ODD, WORD, WrittenColumn, is_number
-from datasets.tables.written_numbers import COMMA, EITHER, OPEN, PLAIN, POINT, ZERO, is_unit, read_written
+from datasets.tables.table import Piece, Place, Table, list_names
+from datasets.tables.written_numbers import (
+    COMMA,
+    EITHER,
+    EXCEL_ERRORS,
+    OPEN,
+    PLAIN,
+    POINT,
+    ZERO,
+    is_odd,
+    is_unit,
+    read_written,
+)
+
+MOST_KINDS = 1000  # of a column; what has more is text
+MANY = 20  # different numbers, beside which a bound or a range is no category
+WORD, ODD, ERROR = "word", "odd", "error"  # dresses of what is no number
+
+
+class Kind(NamedTuple):
+    """A way in which values are written, see `written_numbers.Written`.
+
+    `read_with` is the decimal mark with which they were read already, `EITHER` if that does not matter; "" if they were
+    not.
+    """
+
+    dress: str
+    mark: str = EITHER
+    is_code: bool = False
+    is_whole: bool = True
+    read_with: str = ""
+    is_zero: bool = False
+
+
+@dataclasses.dataclass
+class Found:
+    """The first value of a kind, and how many there are."""
+
+    text: str
+    place: Place
+    count: int = 0
+
+
+class WrittenColumn:
+    """All values of a column, by the ways in which they are written.
+
+    Attributes:
+      missing_words: what stands for no value, in small letters.
+      kinds: the ways that there are.
+      different: the different numbers, as long as they are few.
+    """
+
+    def __init__(self, missing_words: frozenset[str]):
+        self.missing_words = missing_words
+        self.kinds: dict[Kind, Found] = {}
+        self.different: set[float] = set()
+
+    def add(self, cells: Cells, piece: Piece) -> None:
+        """Looks at the next values; `piece` is what they are of."""
+        if len(self.kinds) > MOST_KINDS:
+            return
+        codes, texts = cells.list_texts()
+        is_used = ~cells.is_missing
+        numbers = np.full(len(texts), np.nan)
+        numbers[codes] = cells.numbers
+        kinds: dict[Kind, int] = {}
+        of_text = np.full(len(texts), -1)
+        for code in np.unique(codes[is_used]):
+            text = texts[code]
+            if text.strip().lower() not in self.missing_words:
+                of_text[code] = kinds.setdefault(self._tell(text, numbers[code]), len(kinds))
+        of_row = np.where(is_used, of_text[codes], -1)
+        counts = np.bincount(of_row[of_row >= 0], minlength=len(kinds))
+        for kind, place in kinds.items():
+            if kind not in self.kinds:
+                row = int(np.argmax(of_row == place))
+                self.kinds[kind] = Found(texts[codes[row]].strip()[:60], piece.locate(row))
+            self.kinds[kind].count += int(counts[place])
+
+    def _tell(self, text: str, number: float) -> Kind:
+        found = read_written(text)
+        if found is None:
+            is_error = text.strip().lower() in EXCEL_ERRORS
+            return Kind(ERROR if is_error else ODD if is_odd(text) else WORD)
+        if len(self.different) <= MANY:
+            self.different.add(found.comma if math.isnan(found.point) else found.point)
+        read_with = "" if math.isnan(number) else found.mark
+        if read_with == OPEN:
+            read_with = POINT if number == found.point else COMMA
+        is_zero = 0 in (found.point, found.comma)
+        return Kind(found.dress, found.mark, found.is_code, found.is_whole, read_with, is_zero)
+
+    def count(self, is_it: Callable[[Kind], bool] = lambda kind: True) -> int:
+        """Values of these kinds."""
+        return sum(found.count for kind, found in self.kinds.items() if is_it(kind))
+
+    def find(self, is_it: Callable[[Kind], bool]) -> Found | None:
+        """The first value of the most frequent of these kinds; None if there is none."""
+        found = [found for kind, found in self.kinds.items() if is_it(kind)]
+        return max(found, key=lambda each: each.count) if found else None
+
+
+def is_number(kind: Kind) -> bool:
+    """Whether values of a kind are numbers."""
+    return kind.dress not in (WORD, ODD, ERROR)
+
 
 MOST_STRAYS = 0.1  # of the values, that are mistakes among numbers; of more, the column is text
 _FEW = 3  # different numbers that a word beside them, which is no known unit, needs to be a unit
@@ -108,7 +211,7 @@ def note_numbers(roles: Roles, scan: TableScan, forms: Mapping[str, NumberForm],
     columns = {name: column for name, column in scan.columns.items() if name not in forms}
     notes = []
     name = next((name for name, column in columns.items() if _is_open(column) and not column.num_texts), "")
-    if name and options.decimal_mark == AUTO_MARK and not _find_marks(scan):
+    if name and options.decimal_mark == AUTO and not _find_marks(scan):
         column = columns[name]
         sample = column.points.sample or column.commas.sample
         written = read_written(sample)
@@ -160,7 +263,7 @@ def _find_doubtful(table: Table, roles: Roles, scan: TableScan, options: Dataset
     for name, column in columns.items():
         is_misread = column.has_odd or column.points.is_strange or column.commas.is_strange
         for marks, mark in ((column.points, POINT), (column.commas, COMMA)):
-            is_misread |= bool(marks.sample) and options.decimal_mark not in (AUTO_MARK, mark)
+            is_misread |= bool(marks.sample) and options.decimal_mark not in (AUTO, mark)
             is_misread |= marks.is_open and bool(votes) and mark not in votes  # of files that are written differently
         if column.has_written or (is_misread and column.num_numbers):
             doubtful.append(name)
@@ -318,7 +421,7 @@ def _choose_mark(name: str, column: WrittenColumn, told: str) -> str:
     points, commas = (
         column.find(lambda kind, mark=mark: is_number(kind) and kind.mark == mark) for mark in (POINT, COMMA)
     )
-    if told != AUTO_MARK:
+    if told != AUTO:
         other = commas if told == POINT else points
         if other:
             raise DatasetError(

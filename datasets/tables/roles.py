@@ -8,7 +8,7 @@ import dataclasses
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.names import check_names
-from datasets.tables.options import split_names
+from datasets.options import split_names
 from datasets.tables.table import Table, find_column, list_names, simplify
 
 _KINDS_OF_CLIENTS = (

@@ -1,30 +1,306 @@
-"""A table becomes a source of clients: looked through once, then written into a store, from which clients are read."""
+"""A table becomes a source of clients: looked through once, written into a store, from which clients are read.
+
+With `--window`, so many rows of one client one after the other, with no gap between them, are an example.
+"""
 
 import dataclasses
 import itertools
 import os
+from collections import Counter
+from typing import NamedTuple
 
-from datasets.client_source import ClientSource, SourceWeights
-from datasets.dataset import DatasetOptions
+import numpy as np
+
+from datasets.client_source import TEST, TRAIN, ClientSource, SourceWeights
+from datasets.data_notes import note_layout
+from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
-from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore
+from datasets.example_format import ExampleFormat
+from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore, Groups, Named, StoreWriter, count_by_client
 from datasets.file_formats import name_data
-from datasets.image_options import ImageOptions
 from datasets.label_format import LABEL_KINDS
-from datasets.layouts import AUTO, FEATURES
-from datasets.stored_source import Reading, open_store, scale_source, serve
-from datasets.tables.labels import guess_table_task
-from datasets.tables.number_forms import scan_numbers
-from datasets.tables.options import AUTO as AUTO_FORM
-from datasets.tables.options import AUTO_MARK, DEFAULT_MISSING_WORDS, FALSE_TRUE, NUMBER
+from datasets.layouts import FEATURES, TOKENS, resolve_layout
+from datasets.names import check_names
+from datasets.npz import convert_examples
+from datasets.options import AUTO, DEFAULT_MISSING_WORDS, FALSE_TRUE, NUMBER, ImageOptions, TextOptions
+from datasets.spellings import describe_joined, find_kept
+from datasets.stored_source import Description, Reading, open_store, scale_source, serve
+from datasets.tables.features import (
+    DROP,
+    INDEX,
+    MEDIAN,
+    MOST_CATEGORIES,
+    Feature,
+    check_missing,
+    choose_features,
+    count_filled,
+    describe_features,
+    list_groups,
+    note_features,
+    note_missing,
+)
+from datasets.tables.labels import choose_labels, guess_table_task
+from datasets.tables.number_forms import describe_forms, note_numbers, scan_numbers
 from datasets.tables.roles import Roles, choose_roles
-from datasets.tables.scan import MOST_DIFFERENT, scan_table
+from datasets.tables.scan import (
+    MOST_DIFFERENT,
+    ColumnScan,
+    TableScan,
+    ignore_test_weights,
+    read_row_times,
+    read_row_weights,
+    read_splits,
+    scan_table,
+)
 from datasets.tables.table import Table, list_names
-from datasets.tables.windows import GAP, WindowedExamples, cut_windows
-from datasets.tables.writing import NUMBERS, write_table
-from datasets.text_options import TextOptions
-from datasets.unused_options import refuse_options
 from files.digests import compute_source_digest
+
+GAP = 3.0  # times the usual step of a client's rows: a longer one is a gap
+
+
+class Windows(NamedTuple):
+    """Where windows are.
+
+    Attributes:
+      order: rows by client and by time, int64 (rows,).
+      starts: of each window, its first place in `order`, int64 (windows,); by client and part, then by time.
+      clients: whose each is, int64 (windows,).
+      splits: in which part it is, uint8 (windows,).
+      num_gaps: places where rows of a client follow one another after too long a time.
+    """
+
+    order: np.ndarray
+    starts: np.ndarray
+    clients: np.ndarray
+    splits: np.ndarray
+    num_gaps: int
+
+
+class WindowedExamples:
+    """The windows of a store whose rows are the features of a time.
+
+    Attributes:
+      num_examples: see `ClientSource`.
+    """
+
+    def __init__(self, store: ExampleStore, windows: Windows, length: int):
+        self._store, self._windows, self._length = store, windows, length
+        self._groups = Groups(windows.clients, windows.splits, len(store.client_names))
+        self.num_examples = self._groups.num_examples
+
+    def read(self, client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
+        """See `ClientSource.read`; a window has the label of its last row."""
+        starts = self._windows.starts[self._groups.find(client, split)]
+        rows = self._windows.order[starts[:, np.newaxis] + np.arange(self._length)]
+        return self._store.x[rows][..., 0], np.array(self._store.y[rows[:, -1]])
+
+    def read_weights(self, client: int, split: str) -> np.ndarray:
+        """See `ExampleStore.read_weights`; a window has the weight of its last row, as it has that row's label."""
+        starts = self._windows.starts[self._groups.find(client, split)]
+        return self._store.weights[self._windows.order[starts + self._length - 1]]
+
+    def count_labels(self, num_classes: int) -> np.ndarray:
+        """See `ClientSource.count_labels`."""
+        is_train = self._windows.splits == SPLIT_ORDER.index(TRAIN)
+        last = self._windows.order[self._windows.starts[is_train] + self._length - 1]
+        num_clients = len(self._store.client_names)
+        return count_by_client(self._windows.clients[is_train], self._store.y[last], num_clients, num_classes)
+
+
+def cut_windows(
+    clients: np.ndarray, splits: np.ndarray, times: np.ndarray | None, length: int, step: int, left_out: int
+) -> Windows:
+    """Finds all windows that lie within one client, one part and a stretch without a gap.
+
+    A stretch begins anew where the client or the part changes, after a row that is left out, and after a gap.
+
+    Args:
+      clients: whose each row is, int64 (rows,).
+      splits: its part, uint8 (rows,).
+      times: of each row; None if they are in the order of the file, which then has no gaps.
+      length: rows of a window, at least 1.
+      step: rows from one start to the next, at least 1.
+      left_out: the part whose rows are in no window.
+    """
+    order = np.argsort(clients, kind="stable") if times is None else np.lexsort((times, clients))
+    client, split = clients[order], splits[order]
+    begins = np.ones(len(order), bool)
+    begins[1:] = (client[1:] != client[:-1]) | (split[1:] != split[:-1])
+    num_gaps = 0
+    if times is not None:
+        is_gap = _find_gaps(client, times[order])
+        num_gaps = int(is_gap.sum())
+        begins |= is_gap
+    firsts = np.flatnonzero(begins)
+    lengths = np.diff(np.append(firsts, len(order)))
+    counts = np.where(split[firsts] == left_out, 0, np.maximum(0, (lengths - length) // step + 1))
+    stretch = np.repeat(np.arange(len(firsts)), counts)
+    within = np.arange(len(stretch)) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts = firsts[stretch] + within * step
+    by_part = np.lexsort((starts, split[starts], client[starts]))
+    starts = starts[by_part]
+    return Windows(order, starts, client[starts], split[starts], num_gaps)
+
+
+def _find_gaps(client: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Which rows, by client and time, come more than `GAP` usual steps after the one before; bool (rows,)."""
+    is_gap = np.zeros(len(times), bool)
+    is_same = client[1:] == client[:-1]
+    steps = np.diff(times)
+    # The usual step of a client is the lower median of those above 0; NaN where there is none.
+    is_step = is_same & (steps > 0)
+    groups, values = client[1:][is_step], steps[is_step]
+    values = values[np.lexsort((values, groups))]
+    counts = np.bincount(groups, minlength=int(client.max(initial=-1)) + 1)
+    usual, has = np.full(len(counts), np.nan), counts > 0
+    usual[has] = values[(np.cumsum(counts) - counts + (counts - 1) // 2)[has]]
+    with np.errstate(invalid="ignore"):
+        is_gap[1:] = is_same & (steps > GAP * usual[client[1:]])
+    return is_gap
+
+
+MOST_MEDIAN_VALUES = 2**22  # that a median is taken of; of more, evenly spaced ones
+NUMBERS = "numbers"  # the key of the forms of columns in `Description.more`
+
+
+def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: StoreWriter) -> Description:
+    """Fills a store, and describes its rows.
+
+    `more` is the layout of blocks. With windows, rows that are left out keep their place.
+
+    Raises:
+      DatasetError: a value is of no use; it names the file and the place.
+    """
+    most = MOST_CATEGORIES[INDEX if options.join_spellings else options.categories]  # before spellings are joined
+    table, scan, forms = scan_numbers(table.keep_small(), roles, options, most)
+    check_missing(table, roles, scan, options)
+    labels = choose_labels(table, roles, scan, options)
+    features = () if roles.block else choose_features(table, roles, scan, options)
+    kept_clients = join_clients(table, roles) if options.join_spellings else {}
+    layout = resolve_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ""
+    medians = _Medians(features if options.missing == MEDIAN else (), scan)
+    num_dropped = 0
+    for read in table.read((*roles.used, roles.block) if roles.block else roles.used):
+        splits = read_splits(read, roles)
+        piece = ignore_test_weights(read, roles, splits == SPLIT_ORDER.index(TEST))
+        if roles.block:
+            block = piece.cells[roles.block].values
+            if block.shape[1:] != scan.block_shape:
+                raise DatasetError(
+                    f"{piece.locate(0)}: column {roles.block!r} has examples of shape {block.shape[1:]}, expected "
+                    f"{scan.block_shape} as the first has; images are brought to one size by --image_size"
+                )
+            x = convert_examples(str(piece.locate(0)), roles.block, block, layout)
+        else:
+            x = np.concatenate([feature.encode(piece.cells[feature.column]) for feature in features], axis=1)[
+                ..., np.newaxis
+            ]
+        y = labels.encode([piece.cells[name] for name in roles.labels])
+        is_dropped = np.zeros(piece.num_rows, bool)
+        for name in roles.used if options.missing == DROP else ():
+            is_dropped |= piece.cells[name].is_missing
+        num_dropped += int(is_dropped.sum())
+        medians.add(x[(splits == SPLIT_ORDER.index(TRAIN)) & ~is_dropped])
+        splits[is_dropped] = SPLIT_ORDER.index(LEFT_OUT)
+        kept = np.arange(piece.num_rows) if options.window else np.flatnonzero(~is_dropped)
+        times = np.nan_to_num(read_row_times(piece, roles, scan.time_form))[kept] if roles.time else None
+        weights = read_row_weights(piece, roles)[kept] if roles.weight else None
+        clients: str | Named = kept_clients.get(piece.client, piece.client)
+        if roles.client:
+            codes, names = piece.cells[roles.client].list_texts()
+            used, codes = np.unique(codes[kept], return_inverse=True)
+            clients = Named(codes, [kept_clients.get(names[code], names[code]) for code in used])
+            check_names(table.path, "client", clients.names)
+        writer.append(x[kept], y[kept], clients, splits[kept], times, weights)
+    medians.fill(writer)
+    groups = list_groups(features)
+    return Description(
+        ExampleFormat(
+            x.shape[1:],
+            x.dtype.name,
+            labels.class_names,
+            labels=labels.format,
+            takes_tokens=layout == TOKENS,
+            are_features=not roles.block or layout == FEATURES,
+            feature_names=tuple(name for feature in features for name in feature.names),
+            categories=tuple(place for group in groups for place in group.places),
+            groups=groups,
+        ),
+        has_clients=bool(roles.client) or table.has_clients,
+        is_ordered_by_time=bool(roles.time),
+        num_dropped=num_dropped,
+        reading="; ".join(
+            filter(
+                None,
+                (
+                    labels.reading,
+                    describe_joined("clients", kept_clients),
+                    describe_features(features),
+                    describe_forms(forms),
+                    scan.time_form.reading,
+                ),
+            )
+        ),
+        notes=(
+            *labels.notes,
+            *(note_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ()),
+            *note_missing(roles, scan, options),
+            *note_numbers(roles, scan, forms, options),
+            *note_features(roles, scan, features, options.missing_words),
+            *scan.time_form.notes,
+        ),
+        filled=count_filled(scan, features) if options.missing == MEDIAN else {},
+        more={"layout": layout, NUMBERS: {name: list(form) for name, form in forms.items()}},
+    )
+
+
+def join_clients(table: Table, roles: Roles) -> dict[str, str]:
+    """Each client that is another one but for its spelling, and the one whose name is kept; reads the table once."""
+    counts: Counter[str] = Counter()
+    for piece in table.read((roles.client,) if roles.client else roles.labels):
+        if not roles.client:
+            counts[piece.client] += piece.num_rows
+            continue
+        codes, names = piece.cells[roles.client].list_texts()
+        found = np.bincount(codes, minlength=len(names))
+        counts.update({names[code]: int(found[code]) for code in np.flatnonzero(found)})
+    return find_kept(list(counts), counts)
+
+
+class _Medians:
+    """Medians of the columns that lack values, over rows of the train part; of very many, over evenly spaced ones."""
+
+    def __init__(self, features: tuple[Feature, ...], scan: TableScan):
+        self._columns: list[ColumnScan | None] = []
+        for feature in features:
+            column = scan.columns[feature.column]
+            is_filled = column.num_missing > 0 and not feature.categories
+            self._columns += [column if is_filled else None] * len(feature.names)
+        self._values: dict[int, list[np.ndarray]] = {at: [] for at, each in enumerate(self._columns) if each}
+        self._counts = dict.fromkeys(self._values, 0)
+        self._steps = dict.fromkeys(self._values, 1)
+
+    def add(self, x: np.ndarray) -> None:
+        """Takes rows of the train part, shape (rows, features, 1)."""
+        for at, values in self._values.items():
+            new = x[:, at, 0]
+            new = new[~np.isnan(new)][:: self._steps[at]]
+            values.append(new)
+            self._counts[at] += len(new)
+            if self._counts[at] > MOST_MEDIAN_VALUES:
+                values[:] = [np.concatenate(values)[::2]]
+                self._counts[at], self._steps[at] = len(values[0]), 2 * self._steps[at]
+
+    def fill(self, writer: StoreWriter) -> None:
+        """Puts the medians in the place of what is missing."""
+        fills = np.full((len(self._columns), 1), np.nan, np.float32)
+        for at, values in self._values.items():
+            all_values = np.concatenate(values)
+            median = np.median(all_values) if len(all_values) else 0.0
+            fills[at] = np.floor(median) if self._columns[at].num_booleans else median
+        if self._values:
+            writer.fill_missing(fills)
+
 
 VERSION = 1  # of how a table is read; another makes new stores, and other data
 STORE_VERSION = 3  # another makes new stores alone; of data that are read as before, the digest is the same
@@ -42,7 +318,7 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
         raise DatasetError(
             f"{table.path}: window={options.window} is for columns of numbers, {roles.block} holds arrays"
         )
-    if options.date_form not in (AUTO_FORM, NUMBER) and not roles.time:
+    if options.date_form not in (AUTO, NUMBER) and not roles.time:
         raise DatasetError(
             f"{table.path}: date_form={options.date_form}: no column orders the rows; name it by --time_column, or "
             f"leave --date_form out"
@@ -65,7 +341,7 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     used = {**dataclasses.asdict(roles), "guessed": sorted(roles.guessed)}
     if not roles.weight:  # as before there was such a column
         del used["weight"]
-    told += [] if options.decimal_mark == AUTO_MARK else [options.decimal_mark]
+    told += [] if options.decimal_mark == AUTO else [options.decimal_mark]
     how = [VERSION, table.form, names, class_names, used, *told]
     if ordered := [name for name in table.ordered if name in (*roles.labels, *roles.features)]:
         how.append({"ordered": ordered})  # only then: stores of an earlier version have them by the alphabet

@@ -1,7 +1,7 @@
 """Who attacks in a run, and the labels that they train on. Imports no TensorFlow."""
 
+from datasets.client_file_copies import flip_labels
 from datasets.federated_data import FederatedData
-from datasets.flipped_labels import flip_labels
 from datasets.label_format import LABEL_KINDS
 from launch.settings.run_config import RunConfig
 from tff_algos.settings.aggregation import AggregationConfig

@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 from datasets.arrays import ArrayDataset
-from datasets.building.options import BUILDING_HETEROGENEITY
 from datasets.building.readings import load_building_arrays
+from datasets.options import BUILDING_HETEROGENEITY
 from launch.command_line import format_command_help, list_fields, parse_flags, run_main
 from launch.progress import say
 from launch.runs.tables import write_table

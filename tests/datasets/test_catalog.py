@@ -7,16 +7,14 @@ import numpy as np
 import pytest
 
 from datasets import catalog
-from datasets.building.options import BUILDING_HETEROGENEITY
-from datasets.building.rooms import DEGREES
+from datasets.building.physics import DEGREES
 from datasets.catalog import DATASETS, Dataset, DatasetOptions
 from datasets.dataset import resolve_reference
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.har import HAR_FORMATS
-from datasets.har_options import HAR_FEATURES
 from datasets.occupancy import OCCUPANCY_FORMATS
-from datasets.occupancy_options import OCCUPANCY_FEATURES
+from datasets.options import BUILDING_HETEROGENEITY, HAR_FEATURES, OCCUPANCY_FEATURES
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from datasets import cifar100, cifar100_classes
+from datasets import cifar100
 from datasets.catalog import DATASETS, load_arrays
 from datasets.client_source import TEST, TRAIN
 from datasets.dataset import DatasetOptions
@@ -68,11 +68,11 @@ def test_test_clients_are_others_than_the_train_clients_of_their_names(folder, s
 
 
 def test_classes_and_their_kinds():
-    names, kinds = cifar100_classes.CLASS_NAMES, cifar100_classes.KIND_OF_CLASS
+    names, kinds = cifar100.CLASS_NAMES, cifar100.KIND_OF_CLASS
     assert len(set(names)) == 100
     assert list(names) == sorted(names)
     assert np.bincount(kinds).tolist() == [5] * 20
-    assert list(cifar100_classes.KIND_NAMES) == sorted(cifar100_classes.KIND_NAMES)
+    assert list(cifar100.KIND_NAMES) == sorted(cifar100.KIND_NAMES)
     # As the labels of official examples have it: apple, sea, tulip, worm.
     assert [(names[label], kinds[label]) for label in (0, 71, 92, 99)] == [
         ("apple", 4),

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from datasets import fashion_mnist
+from datasets import mnist
 from datasets.catalog import DATASETS, load_arrays
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
@@ -15,7 +15,7 @@ from datasets.mnist import IDX_FILES
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(fashion_mnist, "IMAGES_PER_CLASS", {"train": 2, "test": 1})
+    monkeypatch.setattr(mnist, "IMAGES_PER_CLASS", {"train": 2, "test": 1})
     return tmp_path / "fashion_mnist"
 
 

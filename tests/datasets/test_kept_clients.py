@@ -10,8 +10,7 @@ from datasets.arrays import make_array_dataset
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.federate import PartitionSettings, build_federated_data
-from datasets.kept_clients import keep_some_clients
+from datasets.federate import PartitionSettings, build_federated_data, keep_some_clients
 
 NAMES = tuple("abcdefgh")
 TRAIN, TEST = np.array([3, 0, 1, 4, 2, 5, 1, 2]), np.array([1, 2, 0, 1, 3, 1, 1, 2])

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from datasets.majority_class import compute_majority_accuracies
+from datasets.baselines import compute_majority_accuracies
 
 
 @pytest.fixture

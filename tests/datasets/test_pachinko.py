@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from datasets.cifar100_classes import CLASS_NAMES, KIND_OF_CLASS
+from datasets.cifar100 import CLASS_NAMES, KIND_OF_CLASS
 from datasets.errors import DatasetError
-from datasets.pachinko import find_kinds, partition_pachinko
 from datasets.partition_settings import PachinkoSettings
-from datasets.partitioners import draw_shares
+from datasets.partitioners import draw_shares, find_kinds, partition_pachinko
 
 KINDS = np.array([0, 0, 1, 1])
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from datasets.errors import DatasetError
-from datasets.pickled_arrays import read_pickled_arrays
+from datasets.formats.client_files import read_pickled_arrays
 
 
 def dump(value, protocol=3):

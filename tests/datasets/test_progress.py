@@ -3,7 +3,7 @@
 import io
 import sys
 
-from datasets.progress import show_progress
+from datasets.stored_source import show_progress
 
 
 class Terminal(io.StringIO):
@@ -22,6 +22,6 @@ def test_a_terminal_sees_a_bar_once_the_work_takes_long(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     list(show_progress([1, 2], "numbers"))
     assert terminal.getvalue() == ""
-    monkeypatch.setattr("datasets.progress._SHOWN_AFTER_S", 0.0)
+    monkeypatch.setattr("datasets.stored_source._SHOWN_AFTER_S", 0.0)
     list(show_progress([1, 2], "numbers"))
     assert "numbers" in terminal.getvalue()

@@ -82,8 +82,7 @@ def compare_with_tff(names, tff_characters):
 
     source = load_arrays("shakespeare", DatasetOptions(os.environ["FL_DATA_DIR"], download=False))
     from datasets.shakespeare import find_shakespeare
-    from datasets.tff_files.database import TffDatabase
-    from datasets.tff_files.example import decode_example
+    from datasets.tff_database import TffDatabase, decode_example
 
     database = TffDatabase(find_shakespeare(os.environ["FL_DATA_DIR"]))
     parse = lambda record: tf.io.parse_example(record, {"snippets": tf.io.FixedLenFeature((), tf.string)})

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from datasets import token_baselines
+from datasets import baselines
+from datasets.baselines import compute_token_baselines
 from datasets.label_format import NEXT_TOKEN, LabelFormat
-from datasets.token_baselines import compute_token_baselines
 
 PAD = 0
 
@@ -81,7 +81,7 @@ def test_as_counters_of_python_have_it(rows):
         [after.get(last, most_frequent) == label for last, label in zip(*map(np.ravel, test), strict=True)]
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_baselines, "_MOST_WAITING_PAIRS", 3)
+        patch.setattr(baselines, "_MOST_WAITING_PAIRS", 3)
         found = compute_token_baselines(iter(clients), test, make_labels(7, 7))
     assert found["bigram_accuracy"] == pytest.approx(expected)
     assert found["unigram_accuracy"] == pytest.approx(np.mean(test[1] == most_frequent))

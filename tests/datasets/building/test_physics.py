@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 from datasets.building.physics import (
+    DEGREES,
+    ROOM_TYPES,
     STEPS_PER_DAY,
     compute_attendance,
     compute_saturation_g_per_m3,
     compute_solar_w,
+    draw_rooms,
+    draw_sensors,
     simulate_climate,
 )
-from datasets.building.rooms import DEGREES, ROOM_TYPES, draw_rooms, draw_sensors
 
 NOON = STEPS_PER_DAY // 2
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from datasets.building import readings as building
-from datasets.building.physics import Climate
-from datasets.building.rooms import DEGREES, Sensors, draw_rooms
+from datasets.building.physics import DEGREES, Climate, Sensors, draw_rooms
 from datasets.errors import DatasetError
 
 

@@ -330,7 +330,7 @@ def read_column(table, name):
 
 
 def test_a_line_is_not_held_that_is_no_row(tmp_path, monkeypatch):
-    for module in ("datasets.formats.csv", "datasets.tables.csv_form"):
+    for module in ("datasets.formats.csv", "datasets.formats.csv"):
         monkeypatch.setattr(f"{module}.LINE_BYTES", 2**20)
     monkeypatch.setattr("datasets.formats.csv.BLOCK_BYTES", 2**19)
     text = "a,label\n1,0\n2,1\n"

@@ -14,8 +14,7 @@ from datasets.client_source import TEST, TRAIN
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.file_formats import find_format, get_format, open_data
-from datasets.formats.leaf import is_leaf
-from datasets.leaf.examples import make_format, tell_form
+from datasets.formats.leaf import is_leaf, make_format, tell_form
 
 LINE = "O Romeo, Romeo! wherefore art thou Romeo? Deny thy father and refuse thy name; Or, if thou wilt not"
 
@@ -214,7 +213,7 @@ def test_images_are_decoded_once_and_anew_when_one_has_changed(celeba, monkeypat
     options = DatasetOptions(str(celeba.parent), image_size=6)
     first = load_arrays("celeba", options)
     with monkeypatch.context() as patch:
-        patch.setattr("datasets.leaf.images.read_image", lambda *_: pytest.fail("decoded twice"))
+        patch.setattr("datasets.formats.leaf.read_image", lambda *_: pytest.fail("decoded twice"))
         assert load_arrays("celeba", options).digest == first.digest
     PIL.Image.new("RGB", (20, 10), (7, 8, 9)).save(celeba / "raw" / "img_align_celeba" / "000001.png")
     second = load_arrays("celeba", options)
@@ -343,8 +342,7 @@ def test_real_digits_as_leaf_writes_them(tmp_path):
 )
 def test_real_text_as_leaf_writes_it(tmp_path):
     from datasets.shakespeare import find_shakespeare
-    from datasets.tff_files.database import TffDatabase
-    from datasets.tff_files.example import decode_example
+    from datasets.tff_database import TffDatabase, decode_example
 
     database = TffDatabase(find_shakespeare(os.environ["FL_DATA_DIR"]))
     users = {}

@@ -8,9 +8,8 @@ from datasets.arrays import make_array_dataset
 from datasets.client_source import ClientSource
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.inspection import sample as samples
-from datasets.inspection.measures import measure
 from datasets.inspection.sample import draw_sample
-from datasets.inspection.suspicions import find_suspicions
+from datasets.inspection.suspicions import find_suspicions, measure
 from datasets.label_format import LabelFormat
 
 RNG = np.random.default_rng(0)

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from datasets.formats.parquet import is_parquet
-from datasets.tables.arrow_files import find_arrow_files, read_class_names
+from datasets.formats.parquet import find_arrow_files, is_parquet, read_class_names
 
 
 def make(folder, *names):

@@ -6,14 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from datasets.client_file_copies import measure_files, read_files, write_copy
+from datasets.client_file_copies import flip_labels, measure_files, read_files, write_copy
 from datasets.client_files import is_client_whole
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleWeights, read_example_format
 from datasets.example_weights import describe_weights
 from datasets.federate import build_federated_data
-from datasets.flipped_labels import flip_labels
 from datasets.formats.csv import open_csv
 from datasets.formats.parquet import open_parquet
 from datasets.partition_settings import RELABELLED, PartitionSettings, VariantSettings

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datasets.tables.windows import GAP, cut_windows
+from datasets.tables.source import GAP, cut_windows
 
 LEFT_OUT = 3
 

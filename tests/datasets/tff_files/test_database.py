@@ -11,10 +11,16 @@ import sqlite3
 
 import pytest
 
+from datasets import tff_database as database_module
 from datasets.errors import DatasetError
-from datasets.tff_files import database as database_module
-from datasets.tff_files.database import SQLITE_MAGIC, TffDatabase, arrange_counts, clean_unpacked, starts_as_sqlite
-from datasets.tff_files.example import decode_example
+from datasets.tff_database import (
+    SQLITE_MAGIC,
+    TffDatabase,
+    arrange_counts,
+    clean_unpacked,
+    decode_example,
+    starts_as_sqlite,
+)
 from files import cache
 
 SPLITS = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from datasets.tff_files.example import decode_example
+from datasets.tff_database import decode_example
 
 
 def make_example():

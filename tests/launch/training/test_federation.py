@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from datasets.cache_folder import search_dirs
 from datasets.catalog import DatasetOptions, locate
+from datasets.download import search_dirs
 from datasets.errors import DatasetError
 from datasets.partition_settings import ArchetypeSettings
 from launch import evaluate, export, train

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from datasets.majority_class import MajorityAccuracies
+from datasets.baselines import MajorityAccuracies
 from launch.runs.file_names import decode_names, encode_name
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder

@@ -8,7 +8,7 @@ import functools
 import numpy as np
 import pytest
 
-from datasets.building.physics import Climate
+from datasets.building.physics import DEGREES, Climate, draw_sensors
 from datasets.building.readings import (
     NUM_TEST_DAYS,
     NUM_TRAIN_DAYS,
@@ -18,7 +18,6 @@ from datasets.building.readings import (
     compute_features,
     load_building_arrays,
 )
-from datasets.building.rooms import DEGREES, draw_sensors
 from datasets.federate import split_client
 from datasets.partition_settings import PartitionSettings
 from launch.runs.run_records import resolve_experiment

@@ -1,1 +1,0 @@
-"""What LEAF's JSON files hold."""

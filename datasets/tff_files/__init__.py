@@ -1,1 +1,0 @@
-"""What TensorFlow Federated's SQLite files hold."""
