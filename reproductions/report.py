@@ -21,9 +21,8 @@ from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_table
 from launch.settings.errors import FlagError
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.engine.markdown import Report
 from reproductions.engine.overview import compose_overview
-from reproductions.engine.palette import reduce_colors
+from reproductions.engine.tables import Report
 from reproductions.registry import PAPERS, find_paper
 from tff_algos.settings.config_fields import setting, texts
 
@@ -170,3 +169,15 @@ def make_report(request: Request) -> Report:
     if request.output is not None and figure and not (request.output / figure).is_file():
         print(f"not drawn: {figure}, which the page shows; --figure draws it", file=sys.stderr)
     return report
+
+
+COLORS = 64  # lines, bands and their smooth edges
+
+
+def reduce_colors(path: pathlib.Path) -> None:
+    """Rewrites a PNG with a palette of COLORS."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        reduced = image.convert("RGB").quantize(COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    reduced.save(path, optimize=True)

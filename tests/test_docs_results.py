@@ -7,7 +7,7 @@ import re
 import pytest
 
 from reproductions.engine.judge import VERDICTS
-from reproductions.engine.markdown import Table
+from reproductions.engine.tables import Table
 from reproductions.engine.overview import compose_overview, summarize
 from reproductions.engine.page import compose_page, fill
 from reproductions.registry import PAPERS

@@ -14,10 +14,21 @@ from reproductions.amfl_p.figure import draw_amfl_p_figures
 from reproductions.amfl_p.measures import ACCURACY, ALGOS, AXES, LEVELS, ROUNDS, STEPS, TABLE_1_LEVEL, TEXTS
 from reproductions.amfl_p.pooled_reference import read_pooled
 from reproductions.engine.collection import TUNED, Cell, PrintedValue
-from reproductions.engine.markdown import Report, Table, format_rounds
+from reproductions.engine.page import compose_report
 from reproductions.engine.paper import Paper
-from reproductions.engine.report import compose_report
-from reproductions.engine.tables import SEED, count, cross, describe, list_results, show, show_difference, show_range
+from reproductions.engine.tables import (
+    SEED,
+    Report,
+    Table,
+    count,
+    cross,
+    describe,
+    format_rounds,
+    list_results,
+    show,
+    show_difference,
+    show_range,
+)
 
 SOURCES, CHOICE = AXES["preset"], TEXTS["choice"]
 START_COLUMNS = ("AMFL-P's start minus random weights, points", "it moved by at least")

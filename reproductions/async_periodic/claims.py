@@ -27,8 +27,7 @@ says of FedAvg only that its weights were modified. FedAvg with the term of Eq. 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from reproductions.engine.claim_rows import Book
-from reproductions.engine.claims import Claim
+from reproductions.engine.claim_rows import Book, Claim
 from reproductions.engine.comparisons import Results, Sum, mean
 
 CASES = {"iid": "IID", "shards": "non-IID"}  # Figures 3 and 4

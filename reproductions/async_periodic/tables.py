@@ -24,10 +24,19 @@ from reproductions.async_periodic.claims import ALGOS, CASES, CLAIMS, DATA, FURT
 from reproductions.engine.collection import PRINTED, Place, list_bytes
 from reproductions.engine.counted_runs import TUNED_SUFFIX
 from reproductions.engine.figures import Curve, Line, Panel, compute_curve, draw_panels, name_line_ends
-from reproductions.engine.markdown import Report, Table
+from reproductions.engine.page import compose_report
 from reproductions.engine.paper import Paper
-from reproductions.engine.report import compose_report
-from reproductions.engine.tables import SEED, describe, list_results, make_frame, select, show, show_difference
+from reproductions.engine.tables import (
+    SEED,
+    Report,
+    Table,
+    describe,
+    list_results,
+    make_frame,
+    select,
+    show,
+    show_difference,
+)
 
 FEDAVG, FEDAVG_PROXIMAL = "synchronous_plain", "synchronous"
 OLDER = {"old1.25": ALGOS["old1.25"], "old1.5": ALGOS["old1.5"], "old": f"{ALGOS['old']}, gamma 2"}

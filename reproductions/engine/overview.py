@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from reproductions.engine.counts import count_verdicts, list_counted
 from reproductions.engine.folder import WORDS
-from reproductions.engine.judge import NOT_COMPARABLE, NOT_RUN, REPRODUCED, VERDICTS
-from reproductions.engine.markdown import Table, format_table
+from reproductions.engine.judge import NOT_COMPARABLE, NOT_RUN, REPRODUCED, VERDICTS, count_verdicts, list_counted
 from reproductions.engine.page import fill
 from reproductions.engine.paper import Paper
+from reproductions.engine.tables import Table, format_table
 
 Tables = Mapping[str, Table]
 

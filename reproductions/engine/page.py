@@ -1,4 +1,6 @@
-"""The page of a paper: what it claims, what our runs show of it, one figure, and whether to use it. At most 60 lines.
+"""The report of a paper: its claims, its tables, and the page of these.
+
+The page has at most 60 lines: what the paper claims, what our runs show of it, one figure, and whether to use it.
 
 What a page says in words stands in the paper's `page.toml`, and nothing else is written by hand. Numbers in it are
 names in braces, each a cell of one of the tables that are made from the runs:
@@ -21,15 +23,28 @@ names in braces, each a cell of one of the tables that are made from the runs:
     gain = { table = "further", row = { comparison = "AMFL-P above FedAvg" }, column = "numbers", part = "interval" }
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reproductions.engine.counts import count_verdicts
-from reproductions.engine.folder import WORDS
-from reproductions.engine.judge import BY_CONSTRUCTION, NOT_COMPARABLE
-from reproductions.engine.markdown import Table, format_table
+from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
+from launch.runs.run_records import RunRecord
+from reproductions.engine.claim_rows import Claim, ask_printed_tables
+from reproductions.engine.collection import PrintedValue, SeedResults
+from reproductions.engine.folder import WORDS, read_toml
+from reproductions.engine.judge import (
+    BY_CONSTRUCTION,
+    COUNTED_WITH,
+    NOT_COMPARABLE,
+    count_verdicts,
+    decide_all,
+    decide_further,
+    find_first_alike,
+)
 from reproductions.engine.paper import Paper
+from reproductions.engine.provenance import describe_revisions
+from reproductions.engine.tables import Report, Section, Table, format_table, tabulate_legend
 
 PAGE_FILE = "page.toml"
 ABSENT = "not run"
@@ -152,3 +167,109 @@ def show_table(table: Table) -> str:
     """A whole table as Markdown, its names in words."""
     columns, *rows = ([cell.replace("_", " ") for cell in row] for row in (table.columns, *table.rows))
     return format_table(Table(columns, rows)) if rows else ABSENT
+
+
+def compose_report(
+    paper: Paper,
+    tables: Mapping[str, Section],
+    runs: Sequence[RunRecord],
+    results: SeedResults,
+    printed: Sequence[PrintedValue] = (),
+    **numbers: object,
+) -> Report:
+    """The report: claims, further comparisons, the paper's tables, where settings come from, and the page of these.
+
+    Args:
+      paper: whose.
+      tables: the paper's tables by the names of their CSV files.
+      runs: the runs that count.
+      results: our numbers by preset, cell and seed.
+      printed: the numbers that the paper prints.
+      numbers: what the legend of `tables.toml` says as `{name}`.
+    """
+    sections = dict(tables)
+    if paper.claims:
+        sections["claims"] = Section("Verdicts", build_verdicts(paper.claims, printed, results, list(paper.presets)))
+    shown = paper.further_presets or paper.presets
+    labels = {name: label for name, label in paper.presets.items() if name in shown}
+    if further := build_further(paper.further, results, labels):
+        sections["further"] = further
+    csv_tables = {name: section.table for name, section in sections.items()}
+    if paper.experiments:
+        csv_tables["settings"] = paper.settings
+    words = read_toml(paper.path.name, "tables.toml")
+    texts = {"all": words["legend"].format(**numbers), "runs": words.get("presets", "")}
+    texts["revisions"] = describe_revisions(runs)
+    csv_tables["legend"] = tabulate_legend(texts, sections)
+    return Report(compose_page(paper, csv_tables, list_remarks(runs)), csv_tables, runs)
+
+
+def build_verdicts(
+    claims: Sequence[Claim], printed: Sequence[PrintedValue], results: SeedResults, presets: Sequence[str]
+) -> Table:
+    """A row a claim: its rule, its verdict by the printed tables and by each kind of runs, and the numbers that decide.
+
+    A claim that puts a comparison of an earlier one beside another number names that one, with which it is counted.
+
+    Args:
+      claims: those of a paper.
+      printed: the numbers that it prints.
+      results: ours, by preset.
+      presets: the kinds of runs that have columns.
+    """
+    columns = ["section", "claim", "rule", COUNTED_WITH, "printed_tables", "printed_tables_numbers"]
+    columns += [f"{preset}{part}" for preset in presets for part in ("", "_numbers")]
+    paper = {value.cell: value.value for value in printed}
+    outcomes = [[ask_printed_tables(claim, paper.get) for claim in claims]]
+    outcomes += [decide_all(claims, results[preset], preset) for preset in presets]
+    rows = [
+        [claim.section, claim.text, claim.rule, first, *(text for outcome in of_claim for text in outcome)]
+        for claim, first, *of_claim in zip(claims, find_first_alike(claims), *outcomes, strict=True)
+    ]
+    return Table(columns, rows)
+
+
+def build_further(claims: Sequence[Claim], results: SeedResults, labels: Mapping[str, str]) -> Section | None:
+    """Our further comparisons, a family a preset, by what each is called; None if none was run."""
+    columns = ["runs", "comparison", "verdict", "p (Holm)", "numbers"]
+    rows, left = [], {}
+    for preset, label in labels.items() if claims else ():
+        decided = [each for each in decide_further(claims, results[preset]) if each.numbers]
+        rows += [[label, each.claim.text, each.verdict, format_p_value(each.p_value), each.numbers] for each in decided]
+        left[label] = len(claims) - len(decided)
+    texts = [WORDS["further"]]
+    if not_run := ", ".join(f"{number} of {len(claims)} ({label})" for label, number in left.items() if number):
+        texts.append(f"Planned and not run yet: {not_run}. When they are, the p-values of their family can grow.")
+    return Section("Our further comparisons", Table(columns, rows), "\n\n".join(texts)) if rows else None
+
+
+def format_p_value(p_value: float | None) -> str:
+    """Four decimals, or that it is less; "" without one."""
+    return "" if p_value is None else "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
+
+
+def list_remarks(runs: Sequence[RunRecord]) -> list[str]:
+    """A sentence for each; [] if there is nothing to say."""
+    return [*_name_subsets(runs), *_name_diverged(runs)]
+
+
+def _name_subsets(runs: Sequence[RunRecord]) -> list[str]:
+    subsets = sorted({(run.flags["dataset"], run.dataset) for run in runs if run.dataset != run.flags["dataset"]})
+    return [
+        f"Not on the whole data set: {sum(run.dataset == subset for run in runs)} of the runs with `--dataset={name}` "
+        f"had {subset}."
+        for name, subset in subsets
+    ]
+
+
+def _name_diverged(runs: Sequence[RunRecord]) -> list[str]:
+    """Runs that have a loss that is no finite number."""
+    lines = []
+    for run in runs:
+        evaluated = {number: row for number, row in run.rounds.items() if TEST_ACCURACY in row}
+        if lost := [number for number, row in evaluated.items() if not math.isfinite(row.get(TEST_LOSS, math.nan))]:
+            lines.append(
+                f"Diverged: {run.experiment}, seed {run.flags['seed']}: the test loss is no finite number in "
+                f"{len(lost)} of {len(run.rounds)} rounds, first in round {min(lost)}. All its accuracies count."
+            )
+    return lines

@@ -10,11 +10,11 @@ from launch.runs import columns
 from launch.runs.run_archive import Kept
 from launch.runs.run_records import RunRecord, read_rows
 from launch.settings.experiments import Experiment, list_experiments
-from reproductions.engine.claims import Claim
+from reproductions.engine.claim_rows import Claim
 from reproductions.engine.collection import PRINTED, TUNED
 from reproductions.engine.folder import FOLDER, read_toml
-from reproductions.engine.markdown import Report, Table
 from reproductions.engine.provenance import tabulate_provenance
+from reproductions.engine.tables import Report, Table
 
 # What every report keeps of a round, since `launch.compare` draws it of archives, too; a report names further columns.
 ALWAYS_KEPT = (

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from launch.runs.run_records import RunRecord
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.experiments import Experiment, Origin
-from reproductions.engine.markdown import Table
+from reproductions.engine.tables import Table
 
 LEAST_LETTERS = 4  # of a pattern of names, to be read with ease
 COLUMNS = ("setting", "value", "origin", "source")

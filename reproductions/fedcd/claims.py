@@ -12,8 +12,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from reproductions.engine.claim_rows import Book
-from reproductions.engine.claims import Claim
+from reproductions.engine.claim_rows import Book, Claim
 from reproductions.fedcd.measures import AXES, BASE, COMPARED_ROUNDS, HIERARCHICAL, HYPERGEOMETRIC, NAMES
 
 LAST = "mean over rounds 36 to 45"

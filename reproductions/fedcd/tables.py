@@ -10,12 +10,14 @@ from launch.comparison.seed_statistics import compute_deviation, compute_mean
 from launch.runs.columns import EVENTS_FILE, TIMING_FILE
 from launch.runs.run_records import RunRecord
 from reproductions.engine.collection import Cell, Place, PrintedValue, SeedResults
-from reproductions.engine.markdown import Report, Section, Table
+from reproductions.engine.page import compose_report
 from reproductions.engine.paper import Paper
-from reproductions.engine.report import compose_report
 from reproductions.engine.tables import (
     EXPERIMENT,
     SEED,
+    Report,
+    Section,
+    Table,
     describe,
     list_results,
     make_frame,

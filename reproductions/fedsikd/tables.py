@@ -17,13 +17,21 @@ from launch.settings.algorithms import ALGORITHMS
 from reproductions.engine import figures
 from reproductions.engine.collection import PERCENT_METRICS, PRINTED, TUNED, Cell, Place, PrintedValue, SeedResults
 from reproductions.engine.judge import decide_further
-from reproductions.engine.markdown import Report, Table
+from reproductions.engine.page import compose_report, format_p_value
 from reproductions.engine.paper import Paper
-from reproductions.engine.report import compose_report, format_p_value
-from reproductions.engine.tables import SEED, describe, list_results, make_table, select, show, show_range
+from reproductions.engine.tables import (
+    SEED,
+    Report,
+    Table,
+    describe,
+    list_results,
+    make_table,
+    select,
+    show,
+    show_range,
+)
 from reproductions.fedsikd import measures
-from reproductions.fedsikd.claim_book import METRICS
-from reproductions.fedsikd.claims import CLAIMS, FURTHER, NOISE, OWN
+from reproductions.fedsikd.claims import CLAIMS, FURTHER, METRICS, NOISE, OWN
 from reproductions.fedsikd.measures import ALPHAS, AUTHORS, AXES, BUDGET_ROUNDS, MNIST, NAMES, PRIVACY
 
 PRESETS, DATA, STATISTICS = AXES["preset"], AXES["data"], AXES["statistics"]

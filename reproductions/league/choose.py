@@ -23,8 +23,7 @@ from launch.stop_signals import leave
 from launch.sweeps.jobs import JobsFlags
 from launch.tuning.method_choice import keep_trials, make_trials
 from launch.tuning.request import Request, parse_request
-from reproductions.league.experiments import TABLE
-from reproductions.league.problems import split_name
+from reproductions.league.experiments import TABLE, split_name
 from tff_algos.settings.config_fields import setting
 
 USAGE = "python -m reproductions.league.choose [--searches=<pattern>] [--flag=value ...]"

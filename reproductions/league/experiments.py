@@ -12,11 +12,33 @@ Command: `python -m launch.sweep --experiments='league/*_league_*' --seeds=0-4 -
 import pathlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from launch.runs.tables import iterate_records
 from launch.settings.experiments import Block, Experiment, make_experiment, ours
-from reproductions.engine.folder import FOLDER
-from reproductions.league.problems import METHODS, PROBLEMS, name_experiment, name_tuned
+from reproductions.engine.folder import FOLDER, read_toml
+
+WORDS = read_toml("league", "league.toml")
+PROBLEMS: Mapping[str, Mapping[str, Any]] = WORDS["problems"]
+METHODS: Mapping[str, str] = WORDS["methods"]  # titles, in the order of the tables
+INFIX = "_league_"
+
+
+def name_experiment(method: str, problem: str) -> str:
+    """The experiment of a method on a problem."""
+    return f"{method}{INFIX}{problem}"
+
+
+def name_tuned(method: str, problem: str) -> str:
+    """The experiment whose trials choose the method's settings on a problem."""
+    return name_experiment(method, PROBLEMS[problem].get("tuned_as", problem))
+
+
+def split_name(experiment: str) -> tuple[str, str]:
+    """(method, problem) of an experiment of the league."""
+    method, _, problem = experiment.partition(INFIX)
+    return method, problem
+
 
 TRIALS = "docs/results/tuning/league.csv"  # as texts name the table
 TABLE = FOLDER.parent / TRIALS

@@ -9,8 +9,7 @@ docs/results/tuning/league.csv.
 """
 
 from launch.settings.experiments import make_search
-from reproductions.league.experiments import METHODS_OF, NEW_CLIENTS, SLOW_STEPS
-from reproductions.league.problems import name_experiment, name_tuned
+from reproductions.league.experiments import METHODS_OF, NEW_CLIENTS, SLOW_STEPS, name_experiment, name_tuned
 
 OBJECTIVES = dict.fromkeys(SLOW_STEPS, "validation_accuracy") | {"shakespeare": "client_validation_token_accuracy"}
 MIDDLE, HIGH = "0.03|0.1|0.3", "0.1|0.3|1"

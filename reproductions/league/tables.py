@@ -20,12 +20,20 @@ from launch.runs.task_columns import read_task_columns
 from launch.settings.experiments import list_experiments, list_searches
 from launch.tuning.search_space import parse_search
 from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
-from reproductions.engine.markdown import Report, Table, format_table
+from reproductions.engine.page import compose_report, format_p_value
 from reproductions.engine.paper import Paper
-from reproductions.engine.report import compose_report, format_p_value
-from reproductions.engine.tables import EXPERIMENT, SEED, describe, make_frame, show, show_difference
-from reproductions.league.experiments import METHODS_OF
-from reproductions.league.problems import METHODS, PROBLEMS, WORDS, name_tuned, split_name
+from reproductions.engine.tables import (
+    EXPERIMENT,
+    SEED,
+    Report,
+    Table,
+    describe,
+    format_table,
+    make_frame,
+    show,
+    show_difference,
+)
+from reproductions.league.experiments import METHODS, METHODS_OF, PROBLEMS, WORDS, name_tuned, split_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

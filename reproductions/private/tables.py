@@ -12,10 +12,9 @@ from launch.plots.style import COLORS
 from launch.runs.columns import EPSILON_SPENT, TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from reproductions.engine.figures import Line, Panel, compute_curve, draw_panels
-from reproductions.engine.markdown import Report, Table
+from reproductions.engine.page import compose_report
 from reproductions.engine.paper import Paper
-from reproductions.engine.report import compose_report
-from reproductions.engine.tables import describe, make_frame, make_table, show, show_range
+from reproductions.engine.tables import Report, Table, describe, make_frame, make_table, show, show_range
 
 MEASURED = ("budget", "rounds", EPSILON_SPENT, "clip_norm", TEST_ACCURACY)
 TITLE = "FedAvg on MNIST, 1,000 clients\nThin lines: runs as they spend their budget"

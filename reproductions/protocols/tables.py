@@ -13,10 +13,9 @@ from launch.runs.run_records import RunRecord
 from launch.settings.experiments import get_experiment
 from reproductions.engine.figures import Line, Panel, arrange, compute_curve, compute_curve_by_round, draw_panels
 from reproductions.engine.folder import read_toml
-from reproductions.engine.markdown import Report, Table
+from reproductions.engine.page import compose_report
 from reproductions.engine.paper import Paper
-from reproductions.engine.report import compose_report
-from reproductions.engine.tables import describe, make_frame, show
+from reproductions.engine.tables import Report, Table, describe, make_frame, show
 
 TEXTS = read_toml("protocols", "tables.toml")
 METHODS, PROTOCOLS = TEXTS["method"], TEXTS["protocol"]

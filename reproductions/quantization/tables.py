@@ -16,10 +16,9 @@ from launch.runs.columns import EXPORT_REPORT, MODEL, TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_rows
 from models.model_names import EXPORT_FORMATS
 from reproductions.engine.folder import read_toml
-from reproductions.engine.markdown import Report, Table
+from reproductions.engine.page import compose_report
 from reproductions.engine.paper import Paper
-from reproductions.engine.report import compose_report
-from reproductions.engine.tables import describe, show, show_range
+from reproductions.engine.tables import Report, Table, describe, show, show_range
 
 QAT_SUFFIX = "_qat"
 QAT_FORMAT = "qat_int8"

@@ -11,10 +11,9 @@ from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
 from reproductions.engine.folder import read_toml
-from reproductions.engine.markdown import Report, Table
+from reproductions.engine.page import compose_report
 from reproductions.engine.paper import Paper
-from reproductions.engine.report import compose_report
-from reproductions.engine.tables import describe, make_frame, show, show_range
+from reproductions.engine.tables import Report, Table, describe, make_frame, show, show_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

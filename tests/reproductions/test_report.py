@@ -7,12 +7,14 @@ import subprocess
 import sys
 import zipfile
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from launch.runs.tables import write_table
 from reproductions import report
 from reproductions.registry import PAPERS
-from reproductions.report import main
+from reproductions.report import COLORS, main, reduce_colors
 
 CELLS = tuple(f"async_periodic_mnist_iid_random_{kind}" for kind in ("fresh", "equal", "old", "synchronous"))
 
@@ -202,3 +204,17 @@ def test_help_is_quick_and_imports_nothing_heavy():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
     assert run.stdout.splitlines()[-1] == "set()"
     assert "--runs_dir [runs]" in run.stdout
+
+
+def test_a_figure_keeps_its_colours_and_is_the_same_again(tmp_path):
+    path = tmp_path / "figure.png"
+    pixels = np.full((40, 60, 4), 255, np.uint8)
+    pixels[10:20, 5:50, :3] = (200, 30, 30)
+    Image.fromarray(pixels).save(path)
+    reduce_colors(path)
+    with Image.open(path) as image:
+        assert image.mode == "P" and len(image.getcolors()) <= COLORS
+        assert np.array_equal(np.array(image.convert("RGB")), pixels[..., :3])
+    before = path.read_bytes()
+    reduce_colors(path)
+    assert path.read_bytes() == before

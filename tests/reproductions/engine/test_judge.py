@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reproductions.engine.claims import Claim
+from reproductions.engine.claim_rows import Claim
 from reproductions.engine.collection import Cell
-from reproductions.engine.comparisons import SLACK
-from reproductions.engine.conditions import Condition
+from reproductions.engine.comparisons import SLACK, Condition
 from reproductions.engine.judge import (
     BY_CONSTRUCTION,
     NOT_COMPARABLE,
@@ -17,11 +16,16 @@ from reproductions.engine.judge import (
     NOT_RUN,
     REPRODUCED,
     UNDECIDED,
+    VERDICTS,
+    WEAKEST_FIRST,
+    count_verdicts,
     decide,
     decide_all,
     decide_further,
     gather,
+    list_counted,
 )
+from reproductions.engine.tables import Table
 
 OURS = Cell("mnist", "0.1", "ours", 5, "test_accuracy")
 OTHER = OURS._replace(algo="other")
@@ -358,3 +362,29 @@ def test_what_runs_cannot_decide_has_its_reason_and_its_numbers():
     verdict, numbers = decide(claim, values, "cpu")
     assert verdict == NOT_COMPARABLE and numbers == "too small; ours 60.00 %: [35.16, 84.84], n = 3"
     assert decide(claim, values, "paper").verdict == NOT_REPRODUCED
+
+
+PRESETS = {"small": "small runs", "large": "large runs"}
+CLAIMS = Table(
+    ["claim", "counted_with", *PRESETS],
+    [
+        ["by round 35", "", "undecided", "reproduced"],
+        ["more accurate", "", "reproduced", "reproduced"],
+        ["by round 45", "by round 35", "reproduced", "not run"],
+        ["by round 50", "by round 35", "reproduced", "not comparable"],
+    ],
+)
+
+
+def test_claims_with_one_comparison_count_once_with_the_weakest_verdict():
+    assert list_counted(CLAIMS, list(PRESETS)) == [
+        {"small": "undecided", "large": "not run"},
+        {"small": "reproduced", "large": "reproduced"},
+    ]
+    columns, rows = count_verdicts(CLAIMS, PRESETS)
+    assert columns == ["of 2 claims", *VERDICTS]
+    assert rows == [["small runs", "1", "0", "1", "0", "0", "0"], ["large runs", "1", "0", "0", "0", "0", "1"]]
+
+
+def test_every_verdict_has_its_place():
+    assert sorted(WEAKEST_FIRST) == sorted(VERDICTS)

@@ -1,12 +1,22 @@
-"""Runs as a frame, and how groups of it look in a table."""
+"""Runs as a frame, how groups of it look in a table, and tables as Markdown."""
+
+import math
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from launch.runs.run_records import RunRecord
 from reproductions.engine import tables
-from reproductions.engine.collection import Place
-from reproductions.engine.markdown import Table
+from reproductions.engine.collection import Place, find_first_round
+from reproductions.engine.tables import (
+    Section,
+    Table,
+    format_measured,
+    format_rounds,
+    format_table,
+    tabulate_legend,
+)
 
 
 def make_run(experiment, seed, accuracy):
@@ -71,3 +81,46 @@ def test_headings_and_notes_come_from_the_papers_texts(monkeypatch):
         "results": ("Results", table, "Of 3 runs."),
         "files": ("Files", table, ""),
     }
+
+
+TABLE = Table(("a", "b"), [["1", ""]])
+TEXT = "| a | b |\n| --- | --- |\n| 1 |  |"
+
+
+def test_a_table():
+    assert format_table(TABLE) == TEXT
+    assert TABLE.records == [{"a": "1", "b": ""}]
+
+
+def test_a_legend_says_how_a_table_is_read():
+    sections = {"one": Section("One", TABLE, "Read it\nso."), "two": Section("Two", TABLE)}
+    legend = tabulate_legend({"all": "For\nall.", "none": ""}, sections)
+    assert legend.rows == [["all", "", "For all."], ["one", "One", "Read it so."], ["two", "Two", ""]]
+
+
+def test_a_result():
+    assert format_measured("test_accuracy", [0.7, 0.8, 0.9]) == "80.00 ± 10.00"
+    assert format_measured("test_loss", [0.8]) == "0.80"
+    assert format_measured("test_loss", []) == "not run"
+    assert format_measured("test_loss", [], absent="") == ""
+    assert format_measured("rounds", [5, 15, math.inf]) == "not reached by all"
+
+
+@pytest.mark.parametrize(
+    ("rounds", "text"),
+    [
+        ([5, 10, 15], "10.00 ± 5.00"),
+        ([5, 10, 15, math.inf, math.inf], "median 15; > 50 in 2 of 5"),
+        ([5, math.inf, math.inf], "> 50 in 2 of 3"),
+        ([math.inf, math.inf], "> 50 in 2 of 2"),
+    ],
+)
+def test_rounds_that_some_seeds_never_reach(rounds, text):
+    assert format_rounds(rounds, 50) == text
+
+
+def test_the_first_round_with_an_accuracy():
+    accuracies = {1: 0.5, 2: 0.8, 3: 0.7, 6: 0.9}
+    assert find_first_round(accuracies, 0.8, 5) == 2
+    assert find_first_round(accuracies, 0.85, 5) == math.inf
+    assert find_first_round(accuracies, 0.85, 6) == 6

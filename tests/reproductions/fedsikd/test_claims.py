@@ -8,7 +8,7 @@ from small_formats import make_spec
 from launch.runs.run_records import resolve_experiment
 from launch.settings.experiments import get_experiment, list_experiments
 from launch.settings.run_config import flag_values
-from reproductions.engine.claims import AGREE, CONTRADICT, NOT_PRINTED, ask_printed_tables
+from reproductions.engine.claim_rows import AGREE, CONTRADICT, NOT_PRINTED, ask_printed_tables
 from reproductions.engine.collection import TUNED, Cell
 from reproductions.fedsikd.claims import CLAIMS, FURTHER, NOISE
 from reproductions.fedsikd.measures import ALPHAS, LAST_ROUND, PRIVACY, find_place, measure_printed

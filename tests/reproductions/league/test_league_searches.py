@@ -7,7 +7,7 @@ from launch.settings.experiments import list_experiments
 from launch.tuning.scored_runs import compute_grid_size, draw_trials
 from launch.tuning.search_space import format_settings
 from reproductions.league.choose import TABLE, find_requests
-from reproductions.league.problems import PROBLEMS, name_tuned, split_name
+from reproductions.league.experiments import PROBLEMS, name_tuned, split_name
 from reproductions.league.tables import COMMON, PAPER
 
 NUM_TRIALS = 6

@@ -6,8 +6,7 @@ import pytest
 
 from launch.runs.tables import write_json
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.league.experiments import METHODS_OF
-from reproductions.league.problems import METHODS, PROBLEMS, split_name
+from reproductions.league.experiments import METHODS, METHODS_OF, PROBLEMS, split_name
 from reproductions.league.tables import (
     PAPER,
     SYSTEMS,
