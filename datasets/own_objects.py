@@ -5,6 +5,7 @@ All packages use it, so it imports nothing of ours.
 
 import importlib
 import importlib.machinery
+import importlib.util
 import os
 import pathlib
 import sys
@@ -59,10 +60,45 @@ def _read_sources() -> None:
         finders.insert(places[0] if places else len(finders), _OwnModules)
 
 
-def import_object(spelling: str, label: str, error_type: Callable[[str], ValueError]) -> Any:
-    """The object NAME of "module:NAME". The current folder counts as well where Python was started with `-m`.
+def is_module(name: str) -> bool:
+    """Whether an import by this dotted name would find a file to run; the packages around it are imported."""
+    _read_sources()
+    try:
+        spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:  # of the name itself, or of what a package around it needs
+        return not f"{name}.".startswith(f"{error.name}.")
+    except Exception:
+        return True  # the import will say what is wrong
+    return spec is not None and spec.origin is not None
 
-    It and what it imports are as their sources stand, whatever is compiled of them.
+
+def import_module(name: str, label: str, error_type: Callable[[str], ValueError]) -> types.ModuleType:
+    """The module of a dotted name. The current folder counts as well where Python was started with `-m`.
+
+    It and what it imports are as their sources stand, whatever is compiled of them. Arguments are those of
+    `import_object`.
+
+    Raises:
+      error_type: there is no such module, or it fails or exits when it is imported.
+    """
+    _read_sources()
+    # A module may import TensorFlow, whose start-up noise must not stand beside an error of one line.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return importlib.import_module(name)
+    except (Exception, SystemExit) as error:  # sys.exit would end the command without a word
+        if isinstance(error, ModuleNotFoundError) and error.name:  # raised by hand, it need not have a name
+            fix = "run from the folder that holds it, or put that folder in PYTHONPATH"
+            if not f"{name}.".startswith(f"{error.name}."):
+                fix = f"{name} needs it; install it"
+            raise error_type(f"{label}: no module named {error.name}; {fix}") from error
+        raise error_type(f"{label}: importing {name} failed: {describe_failure(error)}") from error
+
+
+def import_object(spelling: str, label: str, error_type: Callable[[str], ValueError]) -> Any:
+    """The object NAME of "module:NAME", whose module is imported as by `import_module`.
 
     Args:
       spelling: "module:NAME", the module with dots if it lies in a package.
@@ -73,27 +109,16 @@ def import_object(spelling: str, label: str, error_type: Callable[[str], ValueEr
       error_type: there is no such module or no such object in it, or the module fails or exits when it is imported.
     """
     module_name, _, name = spelling.partition(":")
-    _read_sources()
-    # A module may import TensorFlow, whose start-up noise must not stand beside an error of one line.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    module = import_module(module_name, label, error_type)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            module = importlib.import_module(module_name)
-            is_there = hasattr(module, name)  # a module may have a `__getattr__` of its own
-    except (Exception, SystemExit) as error:  # sys.exit would end the command without a word
-        if isinstance(error, ModuleNotFoundError) and error.name:  # raised by hand, it need not have a name
-            fix = "run from the folder that holds it, or put that folder in PYTHONPATH"
-            if not f"{module_name}.".startswith(f"{error.name}."):
-                fix = f"{module_name} needs it; install it"
-            raise error_type(f"{label}: no module named {error.name}; {fix}") from error
-        raise error_type(f"{label}: importing {module_name} failed: {describe_failure(error)}") from error
-    if not is_there:
+        return getattr(module, name)
+    except AttributeError:
         fix = "; a command sees no script or notebook: put it into a module of its own"
         raise error_type(
             f"{label}: expected {name} in {module_name}, there is none{fix if module_name == '__main__' else ''}"
-        )
-    return getattr(module, name)
+        ) from None
+    except (Exception, SystemExit) as error:  # of a `__getattr__` of the module's own
+        raise error_type(f"{label}: importing {module_name} failed: {describe_failure(error)}") from error
 
 
 def describe_failure(error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """FedDyn: Algorithm 1 of Acar, Zhao, Navarro, Mattina, Whatmough and Saligrama 2021; an algorithm of your own.
 
 "Federated Learning Based on Dynamic Regularization", ICLR 2021. In the project's folder, type
-`python -m launch.train --algo=examples.fed_dyn:ALGORITHM`; in the folder of this file, `--algo=fed_dyn:ALGORITHM`.
+`python -m launch.train --algo=examples/fed_dyn.py`; in the folder of this file, `--algo=fed_dyn`.
 A round:
 1. Each client k of the cohort trains the model w to w_k on L_k(w_k) - <g_k, w_k> + alpha / 2 |w_k - w|^2, where g_k is
    what it keeps, zeros at first: the gradient of L_k where it ended last.

@@ -64,12 +64,14 @@ class Run:
 
     def __init__(self, path: pathlib.Path, trust_module: str = "", of_round: str = LAST):
         self.path = path
-        self.flags: dict[str, Any] = read_settings(path).flags
+        settings = read_settings(path)
+        self.flags: dict[str, Any] = settings.flags
+        self._algorithm = settings.algorithm.name
         self.summary = read_json(path / columns.SUMMARY_FILE) if (path / columns.SUMMARY_FILE).is_file() else {}
         self._trusted, self._round = read_trusted(trust_module), of_round
 
     def __repr__(self) -> str:
-        return f"Run({str(self.path)!r}, {self.flags['algo']}, {'finished' if self.summary else 'not finished'})"
+        return f"Run({str(self.path)!r}, {self._algorithm}, {'finished' if self.summary else 'not finished'})"
 
     @functools.cached_property
     def metrics(self) -> pd.DataFrame:

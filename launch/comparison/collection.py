@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from launch.comparison.compared_run import ComparedRun, read_compared_run
+from launch.comparison.groups import ALGO
 from launch.comparison.versions import mark_versions
 from launch.runs.run_archive import is_archive, open_runs
 from launch.runs.run_records import RunPath, RunRecordError, find_run_dirs
 from launch.runs.shown_text import escape_hidden
+from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
 
 
@@ -51,7 +53,22 @@ def collect_runs(patterns: Sequence[str], archives: Sequence[str] = ()) -> Colle
         raise FlagError(f"{asked}: no finished run: {found}")
     runs.sort(key=lambda run: _split_numbers(run.name))
     names = shorten_names([run.name for run in runs])
-    return Collected(mark_versions([run._replace(name=name) for run, name in zip(runs, names, strict=True)]), left_out)
+    runs = tell_algorithms_apart([run._replace(name=name) for run, name in zip(runs, names, strict=True)])
+    return Collected(mark_versions(runs), left_out)
+
+
+def tell_algorithms_apart(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
+    """The runs; where several algorithms have one title, users' own also bear the text by which they are asked for."""
+    spellings: dict[str, set[str]] = {}
+    for run in runs:
+        spellings.setdefault(run.title, set()).add(str(run.flags[ALGO]))
+    told = []
+    for run in runs:
+        if len(spellings[run.title]) > 1 and (algo := run.flags[ALGO]) not in ALGORITHMS:
+            title = f"{run.title} ({algo})"
+            run = run._replace(title=title, heading=title + run.heading.removeprefix(run.title))
+        told.append(run)
+    return told
 
 
 def _split_numbers(name: str) -> list[tuple[int, str]]:

@@ -47,7 +47,7 @@ from launch.runs.task_columns import CLASSIFICATION, TaskColumns, find_task_colu
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, complete_stored_flags
 from launch.settings.resuming import PLACES, REQUESTS
-from launch.settings.run_config import algorithm_fields, find_algorithm, shared_fields
+from launch.settings.run_config import algorithm_fields, shared_fields
 from launch.settings.run_titles import OWN_FILES, name_dataset, shorten_split
 from launch.settings.trusted_modules import list_foreign_modules
 from tff_algos.settings.config_fields import ConfigError
@@ -69,7 +69,7 @@ class ComparedRun(NamedTuple):
       path: the same, to read from.
       flags: every flag that says what was computed, without those that do nothing beside the others, and as
         `experiment`, if it has either, its experiment or the folder of its seeds.
-      title: its algorithm.
+      title: its algorithm's.
       heading: algorithm, data and seed, as above its plots.
       columns: by name, float64 of shape (rounds,), NaN where nothing was measured: those of `metrics.csv`, and
         `seconds` and `total_bytes` up to the end of each round.
@@ -82,6 +82,7 @@ class ComparedRun(NamedTuple):
       asked: every flag as it is stored, and `dataset` by the name of the data.
       digests: those by which its `config.json` knows its data, as `Settings` has them.
       modules: the sums of the user's own modules, by name.
+      color: its algorithm's, None where that is not known.
     """
 
     name: str
@@ -98,6 +99,7 @@ class ComparedRun(NamedTuple):
     asked: Mapping[str, Any] = types.MappingProxyType({})
     digests: Mapping[str, str] = types.MappingProxyType({})
     modules: Mapping[str, str] = types.MappingProxyType({})
+    color: str | None = None
 
 
 def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
@@ -111,8 +113,8 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     settings = read_settings(run_dir)
     stored, data = settings.flags, settings.data
     summary = read_json(run_dir / SUMMARY_FILE)  # raises here if it is damaged
-    algo = str(stored.get("algo", ""))
-    completed = complete_stored_flags(stored, list_fields(algo))
+    title = escape_hidden(settings.algorithm.title)
+    completed = complete_stored_flags(stored, list_fields(stored["algo"]))
     # In the order of `config.json`, what old runs lack last.
     silent = PLACES | REQUESTS | find_stored_idle(completed)  # what did nothing in this run would only seem to differ
     flags = {flag: _format_value(completed[flag]) for flag in (*stored, *completed) if flag not in silent}
@@ -131,17 +133,18 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         escape_hidden(name),
         run_dir,
         flags,
-        _find_title(algo),
+        title,
         columns,
         clients,
         (*describe_data_in_words(data), *_describe_undefined(summary, task)),
         task,
-        _describe(completed, data),
+        _describe(title, completed, data),
         read_trivial_results(summary, task),
         summary.get(IS_PERSONAL) is True or len(set(clients.get(MODEL, ()))) > 1,
         {**completed, "dataset": flags.get("dataset")},
         settings.digests,
         settings.modules,
+        settings.algorithm.color,
     )
 
 
@@ -176,13 +179,12 @@ def _name_dataset(flags: Mapping[str, Any], dataset: str) -> str:
     return name_dataset(flags, dataset) if dataset in OWN_FILES else dataset
 
 
-def _describe(flags: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+def _describe(title: str, flags: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """The run in words; the algorithm alone where an old or damaged one lacks a flag. No code of a user's is run."""
-    title = _find_title(str(flags.get("algo", "")))
     try:
-        return escape_hidden(f"{title} on {shorten_split(flags, data.get('dataset'))}")
+        return f"{title} on {escape_hidden(shorten_split(flags, data.get('dataset')))}"
     except (KeyError, TypeError):
-        return escape_hidden(title)
+        return title
 
 
 def describe_data_in_words(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -216,16 +218,6 @@ def list_fields(algo: str) -> tuple[FlagField, ...]:
         return (*shared_fields(), *algorithm_fields(algo))
     except (ConfigError, FlagError):
         return shared_fields()
-
-
-@functools.cache
-def _find_title(algo: str) -> str:
-    if list_foreign_modules({"algo": algo}):
-        return algo
-    try:
-        return find_algorithm(algo).title
-    except (ConfigError, FlagError):
-        return str(algo)
 
 
 def _read_rounds(run_dir: RunPath) -> dict[str, np.ndarray]:

@@ -109,7 +109,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
         "level": LEVEL,
         "quantiles": [compute_t_quantile(degrees) for degrees in range(1, max(2, len(runs)))],
         "colors": COLORS,
-        "algorithmColors": {name: row.color for name, row in ALGORITHMS.items()},
+        "algorithmColors": {str(run.flags[ALGO]): run.color for run in runs if ALGO in run.flags and run.color},
         "thinned": any(len(rounds) < len(run.columns[ROUND]) for run, rounds in zip(runs, kept, strict=True)),
         "rule": f"{RULE}, and of these plots up to {MOST_PICTURE_BYTES / 1e6:.0f} MB",
     }

@@ -32,7 +32,6 @@ from launch.plots.style import (
 )
 from launch.runs.columns import ROUND, VIRTUAL_TIME_S
 from launch.runs.task_columns import format_value
-from launch.settings.algorithms import ALGORITHMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,9 +168,8 @@ def _list_curves(ranking: Ranking, axis: str) -> list[_Curve]:
 
 
 def _find_color(result: GroupResult) -> str | None:
-    algorithms = {run.flags.get("algo") for run in result.group.runs}
-    algo = next(iter(algorithms)) if len(algorithms) == 1 else None
-    return ALGORITHMS[algo].color if algo in ALGORITHMS else None
+    colors = {run.flags.get("algo"): run.color for run in result.group.runs}
+    return next(iter(colors.values())) if len(colors) == 1 else None
 
 
 def _list_levels(ranking: Ranking) -> dict[str, float]:

@@ -32,6 +32,7 @@ DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES = "digest", "source_digest", "arra
 # The weights of classes in training, and what names those of a file.
 CLASS_WEIGHTS, CLASS_WEIGHTS_DIGEST = "class_weights", "class_weights_digest"
 OWN_MODULES = "own_modules"  # in config.json: the sums of a user's own modules
+OWN_ALGORITHM = "own_algorithm"  # in config.json: what people see of a user's own algorithm
 
 # The first column of every table with a row a round, and of events.csv.
 ROUND = "round"

@@ -43,6 +43,7 @@ from launch.runs.columns import (
     METRICS_FILE,
     MODEL,
     NUM_TRAIN,
+    OWN_ALGORITHM,
     OWN_MODULES,
     PREFERS,
     RESOURCE,
@@ -63,7 +64,7 @@ ARCHIVE_SUFFIX = ".zip"
 EARLIEST_DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold
 PERMISSIONS = 0o100644  # a file that its owner may write and all may read
 UNIX = 3
-KEPT_FROM_CONFIG = ("flags", OWN_MODULES, "versions", "git_revision")
+KEPT_FROM_CONFIG = ("flags", OWN_ALGORITHM, OWN_MODULES, "versions", "git_revision")
 # What names the data, the name of a subset, who is of which archetype, and a task that was guessed: no flag says so.
 KEPT_FROM_DATA = (
     *(DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES, CLASS_WEIGHTS_DIGEST),

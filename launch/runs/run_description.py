@@ -20,6 +20,7 @@ from launch.runs.columns import (
     FILLED,
     NOTES,
     NUM_CLIENTS_LEFT_OUT,
+    OWN_ALGORITHM,
     OWN_MODULES,
     READING,
     SOURCE_DIGEST,
@@ -30,8 +31,10 @@ from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS, FEATURE_P
 from launch.runs.tables import write_json
 from launch.settings.module_sums import list_changed, sum_run_modules
 from launch.settings.resuming import ASKED_ONCE
-from launch.settings.run_config import RunConfig, flag_values
+from launch.settings.run_config import RunConfig, find_algorithm, flag_values
+from launch.settings.run_titles import show_row
 from launch.settings.typed_places import remember_places
+from tff_algos.settings.config_fields import is_own
 
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
 NUM_SHARES = "num_shares"  # of earlier versions: how many workers shared the clients of a round
@@ -118,6 +121,7 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
     modules = sum_run_modules(config)
     content = {
         "flags": flag_values(stored),
+        **({OWN_ALGORITHM: show_row(find_algorithm(config.algo))._asdict()} if is_own(config.algo) else {}),
         **({OWN_MODULES: modules} if modules else {}),
         "data": describe_data(data),
         "versions": {"python": platform.python_version()} | {name: find_version(name) for name in LIBRARIES},

@@ -25,6 +25,7 @@ from launch.runs.columns import (
     DIGEST,
     EXPORT_REPORT,
     MAX_JSON,
+    OWN_ALGORITHM,
     OWN_MODULES,
     ROUND,
     SOURCE_DIGEST,
@@ -46,6 +47,7 @@ from launch.settings.run_config import (
     flag_values,
     shared_fields,
 )
+from launch.settings.run_titles import ShownAlgorithm, show_stored_algorithm
 from launch.settings.trusted_modules import list_foreign_modules
 from tff_algos.settings.config_fields import ConfigError
 
@@ -217,12 +219,14 @@ class Settings(NamedTuple):
       data: the data section.
       revision: of this project's code, "" if it is not known.
       modules: the sums of the user's own modules, by name; empty if it has none or they are not known.
+      algorithm: what people see of its algorithm.
     """
 
     flags: dict[str, Any]
     data: dict[str, Any]
     revision: str
     modules: Mapping[str, str]
+    algorithm: ShownAlgorithm
 
     @property
     def digests(self) -> dict[str, str]:
@@ -262,6 +266,7 @@ def read_settings(run_dir: RunPath) -> Settings:
         data if isinstance(data, dict) else {},
         revision if isinstance(revision, str) else "",
         {name: digest for name, digest in sums if isinstance(digest, str)},
+        show_stored_algorithm(flags["algo"], config.get(OWN_ALGORITHM)),
     )
 
 

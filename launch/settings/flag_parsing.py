@@ -15,6 +15,7 @@ from launch.settings.algorithms import ALGORITHMS, OWN_FORM
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField
 from launch.settings.flagfiles import expand_flagfiles
+from launch.settings.own_algorithm import list_installed, settle_spelling
 from launch.settings.setting_names import get_flag
 from launch.settings.suggestions import suggest_integer, suggest_value
 from tff_algos.settings.config_fields import Setting
@@ -53,15 +54,19 @@ class _Parser(absl_flags.ArgumentParser):
 
     def parse(self, argument: Any) -> Any:
         kind, setting, value = self.field.value_type, self.field.setting, None
+        is_algorithm = setting.or_own == OWN_FORM
         try:
-            value = _convert(argument, kind)
+            value = settle_spelling(argument) if is_algorithm else _convert(argument, kind)
+        except FlagError as error:  # which names the flag, as absl does
+            raise ValueError(str(error).partition(f"={argument}: ")[2]) from None
         except (ValueError, KeyError):
             hint = suggest_integer(argument) if kind is int else ""
         else:
             if isinstance(value, tuple) or setting.admits(value):
                 return value
-            hint = ALGORITHMS_ELSEWHERE.get(argument.lower(), "") if setting.or_own == OWN_FORM else ""
-            hint = hint or suggest_value(argument, setting.choices or (), setting.or_own)
+            hint = ALGORITHMS_ELSEWHERE.get(argument.lower(), "") if is_algorithm else ""
+            choices = [*(setting.choices or ()), *(list_installed() if is_algorithm else ())]
+            hint = hint or suggest_value(argument, choices, setting.or_own)
             hint = "; write it without spaces around =" if argument == "=" else hint
         raise ValueError(f"expected {describe_expected(setting, kind, value)}{hint}")
 

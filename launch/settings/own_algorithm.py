@@ -1,18 +1,25 @@
-"""An algorithm of the user's own: the row `ALGORITHM` of `--algo=my_module:ALGORITHM`, checked before it is used."""
+"""An algorithm of the user's own: a row of their module, by what they type for it; checked before it is used."""
 
 import dataclasses
+import importlib.metadata
+import importlib.util
+import os
+import pathlib
 import re
+import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from datasets.own_objects import describe_failure, import_object
+from datasets.own_objects import describe_failure, import_module, import_object, is_module
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, can_hold, find_idle_flags, replace_fields
 from launch.settings.setting_names import read_name
+from launch.settings.trusted_modules import add_to_path
 from tff_algos.protocol import COMMON_METRICS, JOULES
-from tff_algos.settings.config_fields import AlgorithmConfig
+from tff_algos.settings.config_fields import AlgorithmConfig, is_own
 
+ENTRY_POINTS = "federated_suite.algorithms"  # the group in which an installed package names its rows
 SNAKE_CASE = "[a-z][a-z0-9]*(_[a-z0-9]+)*"
 # Keys of summary.json beside those that are flags, too; the algorithm's own object stands there under its name.
 SUMMARY_KEYS = {"final", "best", "clients", "train_seconds", "seconds_per_round", "fine_tuning_start", "is_personal"}
@@ -26,6 +33,76 @@ KINDS = {
     **dict.fromkeys(("fixed", "defaults", "shared_defaults"), MAPPING),
     "unused": (tuple, "a tuple of names"),
 }
+
+
+def settle_spelling(typed: str) -> str:
+    """What a user types for an algorithm as the text that records hold: a name of ours, or "module:NAME".
+
+    "module" and "folder/file.py" mean the one row in it. A file is the module that Python finds it as, such as
+    `examples.fed_dyn` from the project's folder; else its own folder goes into Python's path, as by PYTHONPATH, and it
+    is called by its own name. What is none of these may be a name that an installed package gives a row of its own, in
+    its entry points. Call it with nothing but what the user has typed: it runs the module's code.
+
+    Raises:
+      FlagError: a file or module without a row, or with several, or that cannot be imported; or two packages use the
+        name.
+    """
+    label, module = f"--algo={typed}", ""
+    if typed in ALGORITHMS or is_own(typed):
+        return typed
+    if typed.endswith(".py"):
+        module = _name_file(typed, label)
+    elif all(part.isidentifier() for part in typed.split(".")) and is_module(typed):
+        module = typed
+    rows = _list_rows(module, label) if module else []
+    if not rows:  # perhaps a package whose row is an entry point of the same name
+        values = {each.value for each in importlib.metadata.entry_points(group=ENTRY_POINTS, name=typed)}
+        if len(values) > 1:
+            raise FlagError(f"{label}: {' and '.join(sorted(values))} have this name; expected one of them")
+        for value in values:
+            module, rows = value, [value] if is_own(value) else _list_rows(value, label)
+    if len(rows) > 1:
+        raise FlagError(f"{label}: {module} holds {len(rows)} algorithms, expected one of {', '.join(rows)}")
+    if module and not rows:
+        raise FlagError(f"{label}: {module} holds no Algorithm (of launch.settings.algorithms), expected one")
+    return rows[0] if rows else typed
+
+
+def list_installed() -> list[str]:
+    """The names that installed packages give rows of their own; none of them is imported."""
+    return sorted(importlib.metadata.entry_points(group=ENTRY_POINTS).names)
+
+
+def _list_rows(module: str, label: str) -> list[str]:
+    """ "module:NAME" of each row that a module holds, by its first public name."""
+    names: dict[int, str] = {}
+    for name, value in vars(import_module(module, label, FlagError)).items():
+        if isinstance(value, Algorithm) and not name.startswith("_"):
+            names.setdefault(id(value), f"{module}:{name}")
+    return list(names.values())
+
+
+def _name_file(typed: str, label: str) -> str:
+    """The dotted name by which Python finds a file of the user's, which may need its folder in Python's path."""
+    path = pathlib.Path(os.path.expanduser(typed)).resolve()
+    if not path.is_file():
+        raise FlagError(f"{label}: no such file; expected one that holds your Algorithm, or module:ALGORITHM")
+    for folder in map(pathlib.Path.resolve, map(pathlib.Path, sys.path)):
+        parts = path.relative_to(folder).with_suffix("").parts if path.is_relative_to(folder) else ()
+        if parts and all(map(str.isidentifier, parts)) and _find_origin(".".join(parts)) == path:
+            return ".".join(parts)
+    if not path.stem.isidentifier():
+        raise FlagError(f"{label}: Python imports no file of this name, expected letters, digits and _; rename it")
+    if other := _find_origin(path.stem):
+        raise FlagError(f"{label}: another {path.stem} is there already, {other}; rename one")
+    add_to_path(str(path.parent))
+    return path.stem
+
+
+def _find_origin(module: str) -> pathlib.Path | None:
+    """The file that an import would run, if there is one."""
+    spec = importlib.util.find_spec(module) if is_module(module) else None
+    return pathlib.Path(spec.origin).resolve() if spec else None
 
 
 def load_own_algorithm(spelling: str, shared_flags: Collection[FlagField]) -> Algorithm:

@@ -1,14 +1,54 @@
 """What a run is, in a few words for a person: from its flags."""
 
 import pathlib
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from datasets.catalog import get_title
 from datasets.options import FILES
+from launch.settings.algorithms import ALGORITHMS, Algorithm
+from launch.settings.errors import FlagError
+from launch.settings.own_algorithm import SNAKE_CASE
 from launch.settings.run_config import find_algorithm
+from launch.settings.trusted_modules import list_foreign_modules
+from tff_algos.settings.config_fields import ConfigError
 
 OWN_FILES = {FILES: "data", "npz": "npz"}  # the flag that names the user's own file, by data set
+
+
+class ShownAlgorithm(NamedTuple):
+    """What people see of an algorithm: name and title as in its row; and its colour, None where it is not known."""
+
+    name: str
+    title: str
+    color: str | None
+
+
+def show_row(row: Algorithm) -> ShownAlgorithm:
+    """That of a row."""
+    return ShownAlgorithm(row.name, row.title, row.color)
+
+
+def show_stored_algorithm(spelling: str, stored: Any = None) -> ShownAlgorithm:
+    """That of a run that may be a stranger's: nothing of theirs is imported.
+
+    Args:
+      spelling: the run's `--algo`.
+      stored: what its `config.json` says of a user's own; None in runs of earlier versions, called as spelled.
+    """
+    if spelling in ALGORITHMS:
+        return show_row(ALGORITHMS[spelling])
+    name, title, color = (stored.get(key) if isinstance(stored, Mapping) else None for key in ShownAlgorithm._fields)
+    if isinstance(name, str) and re.fullmatch(SNAKE_CASE, name) and isinstance(title, str) and title.strip():
+        is_color = isinstance(color, str) and re.fullmatch("#[0-9a-fA-F]{6}", color)
+        return ShownAlgorithm(name, title, color if is_color else None)
+    if not list_foreign_modules({"algo": spelling}):
+        try:
+            return show_row(find_algorithm(spelling))
+        except (ConfigError, FlagError):
+            pass
+    return ShownAlgorithm(spelling, spelling, None)
 
 
 def describe_run(flags: Mapping[str, Any], dataset: str | None = None) -> str:

@@ -29,6 +29,7 @@ LOSS = "loss"  # only needed to train: what is tested has the loss of the task
 OBJECT_FLAGS = ("algo", "dataset", "model", "teacher_model", LOSS)
 # Of the flags that may name one, or several models with commas; earlier versions put the algorithm's name before them.
 AGGREGATOR, MODELS = "aggregator", "models"
+_of_typed_files: list[str] = []  # folders that this process has put into Python's path
 
 
 def list_objects(flags: Mapping[str, Any]) -> list[str]:
@@ -65,8 +66,24 @@ def spell_program(program: str, flags: Mapping[str, Any]) -> str:
     tops = {module.partition(".")[0] for module in list_foreign_modules(flags)}
     folders = {place.parent for top in tops for place in _find_places(top) if place.name != "__init__.py"}
     added = sorted(str(folder) for folder in folders & _resolve(sys.path) - usual)
-    path = os.pathsep.join(filter(None, (*added, os.environ.get("PYTHONPATH"))))
+    path = os.pathsep.join((*added, *_list_python_path()))
     return f"PYTHONPATH={shlex.quote(path)} python -m {program}" if added else f"python -m {program}"
+
+
+def add_to_path(folder: str) -> None:
+    """Lets this process and those that it starts import from the folder of a file that the user has typed.
+
+    It counts as no folder of the user's PYTHONPATH, which a command that they type later would have as well.
+    """
+    sys.path.insert(1, folder)  # where Python puts those of PYTHONPATH
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
+    _of_typed_files.append(folder)
+
+
+def _list_python_path() -> list[str]:
+    """The folders that the user's environment names for imports."""
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return [folder for folder in folders if folder and folder not in _of_typed_files]
 
 
 def list_library_folders() -> list[str]:
@@ -77,9 +94,8 @@ def list_library_folders() -> list[str]:
 def _list_usual_folders() -> set[pathlib.Path]:
     """Where `python -m` looks in the current folder: there, where the environment says, and among the libraries."""
     libraries = list_library_folders()
-    named = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     linked = [line for folder in libraries for path in pathlib.Path(folder).glob("*.pth") for line in _read_lines(path)]
-    return _resolve([os.getcwd(), *named, *libraries, *linked])
+    return _resolve([os.getcwd(), *_list_python_path(), *libraries, *linked])
 
 
 def _read_lines(path: pathlib.Path) -> list[str]:
@@ -138,8 +154,7 @@ def is_ours(module: str) -> bool:
 
 def _is_on_python_path(module: str) -> bool:
     """Whether it lies in a folder that the user's environment names for imports; the current folder is not one."""
-    named = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    folders = [pathlib.Path(path).resolve() for path in named]
+    folders = _resolve(_list_python_path())
     places = _find_places(module)
     return bool(places) and all(any(place.is_relative_to(folder) for folder in folders) for place in places)
 

@@ -133,9 +133,11 @@ def _find_experiments(patterns: Iterable[str]) -> Iterable[tuple[str, Recipe]]:
 
 
 def _find_algorithms(spellings: Iterable[str]) -> Iterable[tuple[str, Recipe]]:
-    for spelling in spellings:
-        name = spelling.rpartition(":")[2]  # of a user's own, which is module:NAME
-        yield "algos", Recipe(name, f"{ALGO}{spelling}")
+    for typed in spellings:
+        recipe = Recipe(typed, f"{ALGO}{typed}")
+        if asked := find_asked_algorithm([recipe.argument]):  # else `Recipe.resolve` will say what is wrong
+            recipe = Recipe(find_algorithm(asked).name, f"{ALGO}{asked}")
+        yield "algos", recipe
 
 
 class Shares(NamedTuple):

@@ -97,7 +97,7 @@ def describe_run(run_dir: pathlib.Path) -> dict[str, Any]:
     first = next(i for i, part in enumerate(reversed(path.parts), 1) if not part.startswith(PARTS))
     parts = path.parts[-first:]
     tags = {
-        "algo": flags["algo"],
+        "algo": settings.algorithm.name,
         "dataset": data.get("dataset") or flags.get("dataset", ""),
         "seed": flags["seed"],
         "run_dir": path,

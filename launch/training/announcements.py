@@ -43,7 +43,7 @@ from launch.runs.run_folder import RunFolder
 from launch.runs.shown_text import describe_filled
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.data_flags import NONE
-from launch.settings.run_config import RunConfig, algorithm_fields, find_idle, flag_values
+from launch.settings.run_config import RunConfig, algorithm_fields, find_algorithm, find_idle, flag_values
 from launch.settings.session_objects import MOVE, SESSION, list_session_names
 from launch.settings.trusted_modules import LOSS, list_foreign_modules, list_objects, spell_program, spell_trust
 from launch.training.attackers import find_attacks
@@ -82,7 +82,7 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     sizes = data.num_train
     is_random = config.smoke and find_dataset(config.dataset).is_drawn_for_smoke
     source = "random numbers of its shape (a smoke run)" if is_random else data.dataset
-    say(f"run      {config.algo}, {config.rounds} rounds, seed {config.seed}, in {folder.path}")
+    say(f"run      {find_algorithm(config.algo).name}, {config.rounds} rounds, seed {config.seed}, in {folder.path}")
     reading = data.reading and f"; {data.reading}"
     say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {describe_outputs(data)}"
         f"{reading}")  # fmt: skip

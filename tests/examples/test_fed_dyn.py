@@ -1,5 +1,7 @@
 """The worked example of an algorithm of one's own: FedDyn by hand, and through the program."""
 
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -62,5 +64,6 @@ def test_two_rounds_by_hand(build, make_federation, linear_spec, descend, break_
 @pytest.mark.slow
 def test_it_runs_by_its_name(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    arguments = "--algo=examples.fed_dyn:ALGORITHM", "--smoke", f"--run_dir={tmp_path / 'run'}"
+    monkeypatch.chdir(pathlib.Path(__file__).parents[2])
+    arguments = "--algo=examples/fed_dyn.py", "--smoke", f"--run_dir={tmp_path / 'run'}"
     assert launch.train.main(arguments) == 0, capsys.readouterr().err

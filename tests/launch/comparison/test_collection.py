@@ -1,5 +1,7 @@
 """Patterns and archives name runs; each run is there once, in a fixed order."""
 
+import json
+
 import pytest
 
 from launch.comparison.collection import collect_runs, shorten_names
@@ -41,6 +43,25 @@ def test_an_archive_holds_the_same_runs(write_sweep, tmp_path):
         assert ours.flags == theirs.flags
     both = collect_runs([str(folder)], [str(archive)])
     assert len(both.runs) == 4 and both.runs[2].name.startswith("kept/")
+
+
+def test_own_algorithms_have_the_titles_and_colors_that_their_runs_hold_and_are_told_apart(write_sweep, change_flags):
+    folder = write_sweep([1, 2, 3, 4], [0])
+    shown = [("moon", "Moon", "#123456"), ("moon", "Moon", "red"), ("sun", "Sun", "#654321"), ("", "", "")]
+    for number, row in enumerate(shown, 1):
+        run_dir = folder / f"T{number}" / "fedsikd_mnist_alpha0.1" / "seed_0"
+        change_flags(run_dir, algo=f"their_{number}:ROW")
+        config = json.loads((run_dir / "config.json").read_text())
+        config["own_algorithm"] = dict(zip(("name", "title", "color"), row, strict=True))
+        (run_dir / "config.json").write_text(json.dumps(config))
+    runs = collect_runs([str(folder)]).runs
+    assert [(run.title, run.color) for run in runs] == [
+        ("Moon (their_1:ROW)", "#123456"),
+        ("Moon (their_2:ROW)", None),
+        ("Sun", "#654321"),
+        ("their_4:ROW", None),
+    ]
+    assert runs[0].heading == "Moon (their_1:ROW) on MNIST, alpha 0.1, seed 0"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -12,8 +13,12 @@ from launch.runs.run_folder import open_run_folder
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.flags import FlagError, parse_config, parse_given, read_stored_flags
 from launch.settings.help_pages import format_help
+from launch.settings.own_algorithm import ENTRY_POINTS
 from launch.settings.run_config import build_run_config, find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
+from launch.settings.trusted_modules import check_trusted, spell_program
+from launch.sweep import parse_request
+from launch.sweeps.recipes import find_recipes
 from tff_algos.settings.config_fields import ConfigError
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -76,6 +81,122 @@ def test_a_users_row_gives_flags_which_its_name_may_stand_before(write_module):
     assert (flags["algo"], flags["layers"]) == ("tiny_algorithm:ALGORITHM", "4,5")
     assert build_run_config(json.loads(json.dumps(flags))) == config
     assert describe_run(flags) == "Tiny on digits, alpha 0.5, seed 0"
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """(name, value) -> an installed package names this row, or this module that holds one."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name, value, package="theirs"):
+        folder = tmp_path / f"{package}-1.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Name: {package}\nVersion: 1\n")
+        (folder / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\n{name} = {value}\n")
+
+    return write
+
+
+def settle(typed):
+    return parse_given([f"--algo={typed}"])["algo"]
+
+
+def test_every_spelling_of_a_row_is_the_same_text(write_module, install, tmp_path, monkeypatch):
+    write_module(MODULE)
+    install("tiny-one", "tiny_algorithm")
+    install("tiny-two", "tiny_algorithm:ALGORITHM", "others")
+    monkeypatch.chdir(tmp_path)
+    typed = ["tiny_algorithm", "tiny_algorithm.py", "./tiny_algorithm.py", str(tmp_path / "tiny_algorithm.py")]
+    for spelling in (*typed, "tiny-one", "tiny-two", "tiny_algorithm:ALGORITHM"):
+        assert settle(spelling) == "tiny_algorithm:ALGORITHM"
+    (tmp_path / "kit").mkdir()
+    write_module(MODULE, "kit/inner")
+    assert settle("kit.inner") == settle("kit/inner.py") == "kit.inner:ALGORITHM"
+    [recipe] = find_recipes([], [], ["tiny_algorithm", "tiny-one"])
+    assert (recipe.name, recipe.argument) == ("tiny", "--algo=tiny_algorithm:ALGORITHM")
+    assert recipe.resolve(["--pull=3"]).algorithm.pull == 3
+
+
+def test_two_own_algorithms_share_a_sweep(write_module, tmp_path):
+    write_module(MODULE)
+    write_module(MODULE.replace('"tiny"', '"twin"'), "twins")
+    asked = ["--algos=tiny_algorithm,twins", f"--runs_dir={tmp_path}", "--twin_pull=4", "--smoke"]
+    tasks = parse_request(asked).tasks
+    assert [task.run_dir for task in tasks] == [tmp_path / name / "seed_0" for name in ("tiny", "twin")]
+    assert [task.name for task in tasks] == ["tiny, seed 0", "twin, seed 0"]
+    assert [task.config.algorithm.pull for task in tasks] == [0.1, 4]
+
+
+def test_nothing_is_imported_that_nobody_typed(write_module, install):
+    write_module("raise AssertionError('it runs')")
+    install("tiny", "tiny_algorithm:ALGORITHM")
+    with pytest.raises(FlagError, match="did you mean tiny"):
+        settle("tinny")
+    assert settle("fedavg") == "fedavg" and "tiny_algorithm" not in sys.modules
+
+
+def test_a_package_may_be_called_as_its_entry_point(write_module, install):
+    write_module(MODULE)
+    write_module("", "moon")
+    install("moon", "tiny_algorithm:ALGORITHM")
+    assert settle("moon") == "tiny_algorithm:ALGORITHM"
+
+
+def test_a_file_that_python_does_not_find_has_its_folder_in_the_path(write_module, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr("launch.settings.trusted_modules._of_typed_files", [])
+    monkeypatch.setenv("PYTHONPATH", "/other")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "far_algorithm.py").write_text(MODULE)
+    (tmp_path / "two" / "far-away.py").write_text(MODULE)
+    write_module("", "near")
+    sys.path.remove(str(tmp_path))
+    folder = tmp_path / "one"
+    assert settle(f"{folder}/far_algorithm.py") == "far_algorithm:ALGORITHM"
+    assert os.environ["PYTHONPATH"] == f"{folder}:/other", "what this process starts finds it as well"
+    flags = {"algo": "far_algorithm:ALGORITHM"}
+    assert spell_program("launch.train", flags) == f"PYTHONPATH={folder}:/other python -m launch.train"
+    with pytest.raises(FlagError, match="needs your module far_algorithm"):  # a later command would not find it
+        check_trusted(flags, "run", ())
+    for name, said in (
+        ("two/far_algorithm.py", f"another far_algorithm is there already, {folder}/far_algorithm.py; rename one"),
+        ("two/far-away.py", "Python imports no file of this name"),
+        ("two/gone.py", "no such file"),
+    ):
+        with pytest.raises(FlagError, match=f"^--algo={tmp_path}/{name}: {said}"):
+            settle(f"{tmp_path}/{name}")
+    sys.modules.pop("far_algorithm")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("X = 3", "tiny_algorithm holds no Algorithm (of launch.settings.algorithms), expected one"),
+        (
+            f"{MODULE}\nB = dataclasses.replace(ALGORITHM, name='b')\n_C = dataclasses.replace(B)\nD = B",
+            "tiny_algorithm holds 2 algorithms, expected one of tiny_algorithm:ALGORITHM, tiny_algorithm:B",
+        ),
+        ("raise ValueError('no luck')", "importing tiny_algorithm failed: ValueError: no luck (tiny_algorithm.py"),
+    ],
+)
+def test_a_module_without_one_row_is_one_line(write_module, text, said):
+    write_module(text)
+    with pytest.raises(FlagError) as caught:
+        settle("tiny_algorithm")
+    assert str(caught.value).startswith(f"--algo=tiny_algorithm: {said}")
+
+
+def test_two_packages_of_one_name_and_two_rows_of_one_folder_are_one_line(write_module, install):
+    write_module(MODULE)
+    write_module(MODULE, "twin")
+    install("both", "tiny_algorithm")
+    install("both", "twin", "others")
+    with pytest.raises(FlagError, match="--algo=both: tiny_algorithm and twin have this name; expected one of them"):
+        settle("both")
+    said = "--algos: tiny_algorithm:ALGORITHM and twin:ALGORITHM would share a run folder; rename one"
+    with pytest.raises(FlagError, match=said):
+        find_recipes([], [], ["tiny_algorithm", "twin"])
 
 
 def test_a_builders_name_alone_means_the_rows_own_module(write_module):

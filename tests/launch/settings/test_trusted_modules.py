@@ -8,11 +8,12 @@ import sys
 import pytest
 
 from launch import compare, evaluate, track
-from launch.comparison.compared_run import _find_title, list_fields
+from launch.comparison.compared_run import list_fields
 from launch.runs.run_records import find_stored_idle
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config, read_stored_flags
 from launch.settings.run_config import build_run_config, flag_values, shared_fields
+from launch.settings.run_titles import show_stored_algorithm
 from launch.settings.trusted_modules import (
     VARIABLE,
     check_trusted,
@@ -153,7 +154,7 @@ def test_those_that_only_read_import_nothing(planted):
     assert (
         find_stored_idle(flags) == find_stored_idle({**flags, "algo": "fedavg", "dataset": "planted_module:X"}) == set()
     )
-    assert _find_title("planted_module:X") == "planted_module:X"
+    assert show_stored_algorithm("planted_module:X").title == "planted_module:X"
     assert list_fields("planted_module:X") == shared_fields()
     assert not mark.exists()
 
