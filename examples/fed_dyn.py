@@ -45,8 +45,7 @@ def build_dynamic_training(model_spec: ModelSpec, config: FedDynConfig) -> Local
     def work(told: Told) -> Sent:
         client, gradient = told.client, told.kept
         x, y = read_split(client.path, "train", model_spec)
-        start, correction = tuple(model[0] for model in told.models), tuple(-g for g in gradient)
-        rate = client.learning_rate
+        start, rate, correction = told.model, client.learning_rate, tuple(-g for g in gradient)
         result = train_locally(model_spec, pulled, start, x, y, client.seed, rate, correction=correction)
         # The update of a client that diverged is zeros: it keeps what it had.
         kept = tuple(g - config.alpha * d for g, d in zip(gradient, result.weights_delta, strict=True))

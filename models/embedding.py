@@ -29,8 +29,11 @@ def find_head(spec: ModelSpec) -> Head:
     """Looks at a model once.
 
     Raises:
-      ModelError: it does not end in a dense layer of its own logits, or its parts cannot be told apart.
+      ModelError: it does not end in a dense layer of its own logits, or its parts cannot be told apart; or its training
+        is quantization-aware.
     """
+    if spec.quantization is not None:
+        raise ModelError("--quantize=qat: expected none, since embeddings are of float models; export with int8")
     model = spec.build()
     layer = model.layers[-1] if model.inputs and model.layers else None  # a subclass has layers, but says no order
     is_dense = isinstance(layer, tf.keras.layers.Dense) and layer.units == spec.task.num_outputs and layer.use_bias

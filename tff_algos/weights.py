@@ -45,6 +45,11 @@ def add_deltas(weights: Tensors, deltas: Iterable[tf.Tensor | np.ndarray], rate:
     return tuple(_add(array, rate * next(remaining)) if is_float(array) else array for array in weights)
 
 
+def keep_finite(is_finite: tf.Tensor, new: Iterable[tf.Tensor], old: Iterable[tf.Tensor]) -> tuple[tf.Tensor, ...]:
+    """The new weights, or all of the old ones unless `is_finite`; what a client keeps after its training."""
+    return tuple(tf.where(is_finite, *pair) for pair in zip(new, old, strict=True))
+
+
 def _add(array, delta):
     total = array + delta
     # Where an array has no axes, NumPy 1 lets a Python float or a float64 rate turn float32 into float64, and makes the

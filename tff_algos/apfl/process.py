@@ -24,7 +24,6 @@ alpha, w is the model of FedAvg. Deviations from the paper:
 import functools
 
 import numpy as np
-import tensorflow as tf
 
 from tff_algos.apfl.mixture import MixtureRule, mix
 from tff_algos.client.client_data import read_split
@@ -32,7 +31,7 @@ from tff_algos.client.local_training import reject_if_not_finite, reject_unless,
 from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
 from tff_algos.rounds.training_phase import Sent, Told
-from tff_algos.weights import is_float, take_model
+from tff_algos.weights import is_float, keep_finite, take_model
 
 
 class APFLProcess(SynchronousProcess):
@@ -69,13 +68,13 @@ def build_mixture_training(model_spec, config):
     def work(told: Told) -> Sent:
         client, (*own, alpha) = told.client, told.kept
         x, y = read_split(client.path, "train", model_spec)
-        start, rate = tuple(model[client.group] for model in told.models), client.learning_rate
+        start, rate = told.model, client.learning_rate
         make_rule = functools.partial(MixtureRule, own=own, alpha=alpha, rate=rate if config.adaptive else 0.0)
         result, (trained, moved) = train_by_rule(model_spec, config.training, start, x, y, client.seed, rate, make_rule)
         change = [new - old for new, old in zip((*trained, moved), told.kept, strict=True) if is_float(old)]
         kept_is_finite = reject_if_not_finite(change, result.loss_sum, result.num_trained).is_finite
         sent = reject_unless(kept_is_finite, result)
-        kept = tuple(tf.where(sent.is_finite, new, old) for new, old in zip((*trained, moved), told.kept, strict=True))
+        kept = keep_finite(sent.is_finite, (*trained, moved), told.kept)
         return Sent(ClientUpdate(sent, client.group, client.weight), kept=kept)
 
     return work

@@ -183,12 +183,15 @@ def reject_unless(is_fine: tf.Tensor, result: LocalResult) -> LocalResult:
     return tf.nest.map_structure(lambda value: tf.where(is_finite, value, tf.zeros_like(value)), result)
 
 
-def predict_logits(model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.Tensor) -> tf.Tensor:
-    """Outputs for stored examples, float32, shape (examples, *output_shape), in any graph.
+def predict_logits(
+    model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.Tensor, output_shape: tuple[int, ...] | None = None
+) -> tf.Tensor:
+    """Outputs for stored examples, float32, shape (examples, *output_shape), in inference mode and in any graph.
 
-    They are computed in batches, to bound the memory.
+    They are computed in batches, to bound the memory. None for `output_shape` is the task's.
     """
     model = model_spec.build()
+    output_shape = output_shape or model_spec.task.output_shape
     batch_size = 500
 
     @tf.function
@@ -197,7 +200,7 @@ def predict_logits(model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.
             variable.assign(value)
         num_batches = (tf.shape(x)[0] + batch_size - 1) // batch_size
         # Batches differ in size, so the array's elements have no common static shape.
-        shape = (None, *model_spec.task.output_shape)
+        shape = (None, *output_shape)
         batches = tf.TensorArray(tf.float32, num_batches, infer_shape=False, element_shape=shape)
         for index in tf.range(num_batches):
             batch = x[index * batch_size : (index + 1) * batch_size]
@@ -205,4 +208,4 @@ def predict_logits(model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.
         return tf.ensure_shape(batches.concat(), shape)
 
     # `concat` refuses an array of no batches.
-    return tf.cond(tf.shape(x)[0] > 0, lambda: predict(x), lambda: tf.zeros((0, *model_spec.task.output_shape)))
+    return tf.cond(tf.shape(x)[0] > 0, lambda: predict(x), lambda: tf.zeros((0, *output_shape)))

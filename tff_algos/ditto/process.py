@@ -49,9 +49,9 @@ def build_personal_training(model_spec, config):
     pulled = dataclasses.replace(config.training, proximal_weight=config.pull)
 
     def work(told: Told) -> Sent:
-        sent, client, shared = train_shared(told), told.client, tuple(model[told.client.group] for model in told.models)
+        sent, client = train_shared(told), told.client
         x, y = read_split(client.path, "train", model_spec)
-        own = train_locally(model_spec, pulled, told.kept, x, y, client.seed, client.learning_rate, anchor=shared)
+        own = train_locally(model_spec, pulled, told.kept, x, y, client.seed, client.learning_rate, anchor=told.model)
         kept = add_deltas(told.kept, own.weights_delta)
         return sent._replace(sums=tf.cast(~own.is_finite, tf.float32), kept=kept)
 

@@ -57,7 +57,7 @@ def build_normalized_training(model_spec, training):
     def work(told: Told) -> Sent:
         client = told.client
         x, y = read_split(client.path, "train", model_spec)
-        start = tuple(model[client.group] for model in told.models)
+        start = told.model
         result = train_locally(model_spec, training, start, x, y, client.seed, client.learning_rate)
         num_steps = tf.cast(count_steps(training, tf.shape(y)[0]), tf.float32)
         total = sum_step_weights(num_steps, training.momentum, client.learning_rate * training.proximal_weight)

@@ -35,21 +35,32 @@ Limit case: a weight of 0 and `prediction` = head are local training. Deviations
 import dataclasses
 
 import numpy as np
+import tensorflow as tf
 
-from models.embedding import Head
+from models.embedding import Head, expose_embedding, find_head
+from models.model_spec import ModelSpec
+from tff_algos.client.client_data import read_split, split_labels
 from tff_algos.client.cohort import NOBODY
-from tff_algos.fed_proto.architectures import assign_models, find_heads
-from tff_algos.fed_proto.config import PROTOTYPES
-from tff_algos.fed_proto.local_work import build_prototype_training
-from tff_algos.fed_proto.prototypes import Prototypes, aggregate_prototypes, build_nearest_head, compute_spread
+from tff_algos.client.local_training import train_locally
+from tff_algos.fed_proto.config import PROTOTYPES, SPEED
+from tff_algos.fed_proto.prototypes import (
+    Prototypes,
+    aggregate_prototypes,
+    build_loss,
+    build_nearest_head,
+    compute_prototypes,
+    compute_spread,
+)
 from tff_algos.protocol import ARCHITECTURE, ClientWork
-from tff_algos.rounds.aggregation import RoundTotals
+from tff_algos.rounds.aggregation import ClientUpdate, RoundTotals
 from tff_algos.rounds.aggregators import Aggregate, SumAggregator
 from tff_algos.rounds.grouped_store import GroupedStore
 from tff_algos.rounds.synchronous import ServerState, SynchronousProcess
-from tff_algos.rounds.training_phase import PhaseOutcome, PlacedInput, TrainingPhase
+from tff_algos.rounds.training_phase import LocalWork, PhaseOutcome, PlacedInput, Sent, Told, TrainingPhase
 from tff_algos.rounds.transport import build_transport
-from tff_algos.weights import initialize_weights
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.weights import add_deltas, initialize_weights, keep_finite
 
 NO_MODEL = Aggregate((), np.zeros(1, bool), np.zeros(1, np.float32), 1, (), {})
 _MOST_BYTES = 2**28  # of the models of one call: a message of the worker carries at most 2 GB
@@ -127,6 +138,68 @@ class FedProtoProcess(SynchronousProcess):
 
     def client_columns(self, state):
         return {ARCHITECTURE: [self.names[group] for group in self.store.group_of]}
+
+
+def build_prototype_training(model_spec: ModelSpec, training: LocalTrainingConfig, weight: float) -> LocalWork:
+    """A client's work: it trains its own model by Eq. (7), keeps it, and sends the prototypes that it makes (Eq. 3).
+
+    The update has no weights, since no model travels; `Sent.sums` are the client's `Prototypes`.
+    """
+    exposed = expose_embedding(model_spec)
+
+    def work(told: Told) -> Sent:
+        client, loss = told.client, build_loss(exposed, weight, told.models)
+        x, y = read_split(client.path, "train", exposed)
+        result = train_locally(exposed, training, told.kept, x, y, client.seed, client.learning_rate, loss)
+        trained = add_deltas(told.kept, result.weights_delta)
+        made = compute_prototypes(exposed, trained, x, split_labels(y, exposed.task)[0])
+        # Finite weights can still have embeddings that are not.
+        is_finite = result.is_finite & tf.reduce_all(tf.math.is_finite(made.means))
+        sent = Prototypes(*(tf.where(is_finite, each, 0.0) for each in made))
+        update = ClientUpdate(result._replace(weights_delta=(), is_finite=is_finite), client.group, client.weight)
+        return Sent(update, sent, keep_finite(is_finite, trained, told.kept))
+
+    return work
+
+
+def find_heads(specs: tuple[ModelSpec, ...], models: str) -> tuple[Head, ...]:
+    """The last layer of each architecture.
+
+    Args:
+      specs: of the architectures, of one task.
+      models: the setting that names them.
+
+    Raises:
+      ConfigError: labels are no classes, or the architectures do not go together.
+      ModelError: see `find_head`.
+    """
+    task, names = specs[0].task.kind.name, [spec.name for spec in specs]
+    if task != "classification":
+        raise ConfigError(
+            "--algo", "fedproto", f"classes as labels, since a prototype is of a class; the task is {task}"
+        )
+    heads = tuple(map(find_head, specs))
+    if len({head.width for head in heads}) > 1:
+        found = ", ".join(f"{head.width} of {name}" for name, head in zip(names, heads, strict=True))
+        raise ConfigError("models", models, f"models of one width before their last layer, found {found}")
+    if len({spec.weight_shapes for spec in specs}) < len(specs):
+        raise ConfigError("models", models, "models whose weights differ in shape, by which they are told apart")
+    return heads
+
+
+def assign_models(num_clients: int, num_models: int, assignment: str, examples_per_s: np.ndarray) -> np.ndarray:
+    """The architecture of each client, int64, shape (clients,).
+
+    Args:
+      num_clients: clients that train.
+      num_models: architectures.
+      assignment: "turns": one after another; "speed": equal shares of the devices, the slowest the first architecture.
+      examples_per_s: of each device, shape (at least clients,).
+    """
+    if assignment != SPEED:
+        return np.arange(num_clients) % num_models
+    ranks = np.argsort(np.argsort(examples_per_s[:num_clients], kind="stable"), kind="stable")
+    return ranks * num_models // num_clients
 
 
 def build_fed_proto_process(model_spec, clients, config, seed):

@@ -47,7 +47,7 @@ from tff_algos.partial.personal_layers import choose_personal, join_layers, take
 from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
 from tff_algos.rounds.training_phase import Sent, Told
-from tff_algos.weights import add_deltas, is_float, take_model
+from tff_algos.weights import add_deltas, is_float, keep_finite, take_model
 
 _SHARED_PHASE = 2**30  # keeps its seeds apart from those of the epochs before it
 
@@ -85,7 +85,7 @@ def build_partial_training(model_spec, config, is_personal: Sequence[bool]):
     def work(told: Told) -> Sent:
         client = told.client
         x, y = read_split(client.path, "train", model_spec)
-        start = join_layers(is_personal, [model[client.group] for model in told.models], told.kept)
+        start = join_layers(is_personal, told.model, told.kept)
 
         def train(training, start, seed, chosen=None):
             result = train_locally(model_spec, training, start, x, y, seed, client.learning_rate, chosen=chosen)
@@ -105,9 +105,8 @@ def build_partial_training(model_spec, config, is_personal: Sequence[bool]):
         is_sent = [is_it for is_it, weight in zip(is_shared, start, strict=True) if is_float(weight)]
         deltas = take_layers(is_sent, result.weights_delta)
         norm = tf.add_n([tf.reduce_sum(tf.square(delta)) for delta in deltas])
-        kept = tuple(tf.where(result.is_finite, new, old) for new, old in zip(kept, told.kept, strict=True))
-        shared = result._replace(weights_delta=deltas, squared_norm=norm)
-        return Sent(ClientUpdate(shared, client.group, client.weight), kept=kept)
+        update = ClientUpdate(result._replace(weights_delta=deltas, squared_norm=norm), client.group, client.weight)
+        return Sent(update, kept=keep_finite(result.is_finite, kept, told.kept))
 
     return work
 

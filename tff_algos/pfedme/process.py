@@ -27,15 +27,13 @@ theta_i is trained by itself. Deviations from the paper:
 import dataclasses
 import functools
 
-import tensorflow as tf
-
 from tff_algos.client.client_data import read_split
 from tff_algos.client.local_training import reject_if_not_finite, reject_unless, train_by_rule
 from tff_algos.pfedme.moreau_envelope import EnvelopeRule
 from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
 from tff_algos.rounds.training_phase import Sent, Told
-from tff_algos.weights import add_deltas, is_float, take_model
+from tff_algos.weights import add_deltas, is_float, keep_finite, take_model
 
 
 class PFedMeProcess(SynchronousProcess):
@@ -61,14 +59,12 @@ def build_envelope_training(model_spec, config):
     make_rule = functools.partial(EnvelopeRule, inner_steps=config.inner_steps, move=config.outer_rate * config.pull)
 
     def work(told: Told) -> Sent:
-        client = told.client
+        client, start = told.client, told.model
         x, y = read_split(client.path, "train", model_spec)
-        start = tuple(model[client.group] for model in told.models)
         own, w = train_by_rule(model_spec, pulled, start, x, y, client.seed, client.learning_rate, make_rule)
         deltas = [new - old for new, old in zip(w, start, strict=True) if is_float(old)]
         sent = reject_unless(own.is_finite, reject_if_not_finite(deltas, own.loss_sum, own.num_trained))
-        theta = add_deltas(start, own.weights_delta)
-        kept = tuple(tf.where(sent.is_finite, new, old) for new, old in zip(theta, told.kept, strict=True))
+        kept = keep_finite(sent.is_finite, add_deltas(start, own.weights_delta), told.kept)
         return Sent(ClientUpdate(sent, client.group, client.weight), kept=kept)
 
     return work

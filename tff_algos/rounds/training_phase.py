@@ -62,6 +62,11 @@ class Told(NamedTuple):
     own: tuple
     kept: tuple
 
+    @property
+    def model(self) -> tuple[tf.Tensor, ...]:
+        """The row of the client's group, where `models` are stacked along axis 0."""
+        return tuple(model[self.client.group] for model in self.models)
+
 
 class Sent(NamedTuple):
     """What a client's work ends with.
@@ -117,8 +122,7 @@ def build_group_training(model_spec: ModelSpec, training: LocalTrainingConfig) -
     def work(told: Told) -> Sent:
         client = told.client
         x, y = read_split(client.path, "train", model_spec)
-        start = tuple(model[client.group] for model in told.models)
-        result = train_locally(model_spec, training, start, x, y, client.seed, client.learning_rate)
+        result = train_locally(model_spec, training, told.model, x, y, client.seed, client.learning_rate)
         return Sent(ClientUpdate(result, client.group, client.weight))
 
     return work

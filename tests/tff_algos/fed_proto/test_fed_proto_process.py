@@ -10,9 +10,8 @@ from small_formats import make_format
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
 from models.task import build_task
-from tff_algos.fed_proto.architectures import assign_models, find_heads
 from tff_algos.fed_proto.config import FedProtoConfig
-from tff_algos.fed_proto.process import build_fed_proto_process
+from tff_algos.fed_proto.process import assign_models, build_fed_proto_process, find_heads
 from tff_algos.local_only.config import LocalOnlyConfig
 from tff_algos.local_only.process import build_local_only_process
 from tff_algos.settings.config_fields import ConfigError
