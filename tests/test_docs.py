@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import inspect
 import os
 import pathlib
 import re
@@ -306,8 +307,30 @@ def test_python_trains_as_the_page_says(checkout):
     assert "test_accuracy" in run.stdout
 
 
+def test_an_excerpt_stands_in_the_code():
+    path, _, excerpt = find_python_block("# tff_algos/moon").removeprefix("# ").partition("\n")
+    assert excerpt in (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_the_signatures_of_an_algorithms_parts_are_those_of_the_code():
+    from tff_algos.rounds.synchronous import SynchronousProcess
+
+    text = (ROOT / "docs/adding.md").read_text(encoding="utf-8")
+    parts = re.findall(r"`(\w+)\(([^`]*)\)` \(`([\w.]+)`\)", " ".join(text.split()))
+    shown = [(getattr(importlib.import_module(module), name), names) for name, names, module in parts]
+    methods = re.findall(r"^- `(\w+)\(([^`]*)\)`: ", text, re.MULTILINE)
+    shown += [(getattr(SynchronousProcess, name), f"self, {names}") for name, names in methods]
+    assert len(parts) > 15 and len(methods) > 12
+    for found, names in shown:
+        expected = [each.partition("=")[0].strip("*") for each in names.split(", ") if each not in ("", "*")]
+        assert list(inspect.signature(found).parameters) == expected, found
+
+
 def test_every_python_block_is_tried():
-    single = map(find_python_block, ("np.savez", "# make_tumours.py", "from launch.api import", "formats/lines.py"))
+    single = map(
+        find_python_block,
+        ("np.savez", "# make_tumours.py", "from launch.api import", "formats/lines.py", "# tff_algos/moon"),
+    )
     assert set(PYTHON_BLOCKS) == {*single, *OWN_MODULES.values()} and set(OWN_MODULES) == {
         "my_models.py",
         "my_algorithms.py",
@@ -381,7 +404,7 @@ def test_paths_in_code_exist():
 
 
 def test_the_map_of_the_code_has_rows():
-    assert len(MAP_ROWS) > 20
+    assert len(MAP_ROWS) > 10
 
 
 def test_the_map_of_the_code_names_what_is_there():

@@ -23,6 +23,7 @@ from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.ifca.config import IFCAConfig
 from tff_algos.local_only.config import LocalOnlyConfig
+from tff_algos.moon.config import MoonConfig
 from tff_algos.oracle.config import OracleConfig
 from tff_algos.partial.config import PartialConfig
 from tff_algos.pfedme.config import PFedMeConfig
@@ -280,6 +281,14 @@ ROWS = (
         config_class=FedNovaConfig,
         builder="tff_algos.fed_nova.process:build_fed_nova_process",
         unused=("privacy",),
+    ),
+    Algorithm(
+        name="moon",
+        title="MOON",
+        color="#009E73",
+        summary="MOON (Li et al. 2021): drawn to the global representations.",
+        config_class=MoonConfig,
+        builder="tff_algos.moon.process:build_moon_process",
     ),
     Algorithm(
         name="oracle",

@@ -77,6 +77,8 @@ def _list_left_out(config: RunConfig, export: ModelExport) -> Iterator[str]:
         yield "the meta-gradient: it takes the inner steps"
     elif name == "fedproto" and settings.prototype_weight:
         yield f"the distance to the prototypes (prototype_weight={settings.prototype_weight:g})"
+    elif name == "moon" and settings.contrast_weight:
+        yield f"the contrast with the client's last model (contrast_weight={settings.contrast_weight:g})"
     elif name == "fednova":
         yield "the division of an update by its steps"
     elif name == "partial":

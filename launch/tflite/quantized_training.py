@@ -4,7 +4,7 @@ from launch.settings.run_config import RunConfig, find_algorithm
 from models.model_names import UNQUANTIZED, ModelError, is_own_model
 from models.model_spec import ModelSpec
 
-FLOAT_ALGORITHMS = ("amfl_p", "fedproto")  # which refuse --quantize=qat
+FLOAT_ALGORITHMS = ("amfl_p", "fedproto", "moon")  # which refuse --quantize=qat
 
 
 def can_train_quantized(config: RunConfig, spec: ModelSpec) -> bool:

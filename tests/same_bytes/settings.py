@@ -291,6 +291,8 @@ _PERSONAL = {
     "local_only_digits": _train("local_only", IN_PROCESS, "--dataset=digits", *DIGITS),
     "local_only_sgd": _train("local_only", IN_PROCESS, *BUILDING, *SGD),
     "fedproto": _train("fedproto", IN_PROCESS, *DIGITS),
+    "moon": _train("moon", IN_PROCESS, *DIGITS, ".cohort_size=4", EQUAL),
+    "moon_batch_norm": _train("moon", IN_PROCESS, *DIGITS, *CNN10, *STOCHASTIC, ".temperature=0.2"),
     "local_only_batch_norm": _train("local_only", IN_PROCESS, "--dataset=digits", *DIGITS, *CNN10),
 }
 SETTINGS = {

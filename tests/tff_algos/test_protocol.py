@@ -40,6 +40,7 @@ FIXED = (
     "pfedme",
     "scaffold",
     "fedproto",
+    "moon",
     "cfl",
 )
 SWITCHING = [name for name in ALGORITHMS if name not in FIXED]
