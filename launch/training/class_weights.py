@@ -5,16 +5,9 @@ Imports no TensorFlow.
 
 import dataclasses
 
-from datasets.class_weights import (
-    compute_balanced_weights,
-    describe_class_weights,
-    digest_class_weights,
-    load_class_weights,
-)
+from datasets.class_weights import compute_balanced_weights, digest_class_weights, load_class_weights
 from datasets.federated_data import FederatedData
 from datasets.label_format import LABEL_KINDS
-from datasets.names import name_some
-from launch.progress import say
 from launch.runs.columns import CLASS_WEIGHTS_DIGEST
 from launch.settings.data_flags import BALANCED, NONE
 from launch.settings.run_config import RunConfig
@@ -42,16 +35,3 @@ def weigh_classes(config: RunConfig, data: FederatedData) -> FederatedData:
         expected = f"a file of weights: the labels of {len(data.clients):,} clients are too many to be counted"
         raise ConfigError("class_weights", BALANCED, expected)
     return dataclasses.replace(data, class_weights=compute_balanced_weights(data.label_counts.sum(axis=0)))
-
-
-def announce_class_weights(config: RunConfig, data: FederatedData) -> None:
-    """Says which weights the classes have; nothing without weights."""
-    if not data.class_weights:
-        return
-    names = data.format.class_names
-    described = describe_class_weights(names, data.class_weights)
-    say(f"weights  of the classes' losses in training ({config.class_weights}): {described}; tests have none")
-    if config.class_weights == BALANCED:
-        counts = data.label_counts.sum(axis=0)
-        if missing := [name for name, count in zip(names, counts, strict=True) if not count]:
-            say(f"note     no client trains on an example of {name_some(missing)}: such a class weighs 1")

@@ -15,10 +15,9 @@ from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import RUN_PAGE
 from launch.runs.errors import RunStopped
-from launch.runs.round_table import RoundTable
 from launch.runs.run_description import check_same_data, check_same_modules, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
-from launch.runs.task_columns import find_task_columns, read_task_columns
+from launch.runs.task_columns import find_task_columns
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import FlagError
@@ -26,20 +25,17 @@ from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.stop_signals import as_stop_after_signal, get_stop_code
 from launch.training.announcements import (
     advise_on_rejected,
-    announce_data,
-    announce_model,
+    find_models,
+    find_result,
+    find_start,
+    find_troubles,
     resume_command,
-    say_if_clients_lack_tests,
-    say_if_diverged,
-    say_if_nobody_took_part,
-    say_if_nothing_was_learned,
-    say_if_updates_were_rejected,
-    say_result,
+    say_findings,
     was_all_rejected,
 )
 from launch.training.attackers import check_attack, find_attackers, flip_attackers_labels
 from launch.training.checked_process import build_checked_process
-from launch.training.class_weights import announce_class_weights, weigh_classes
+from launch.training.class_weights import weigh_classes
 from launch.training.compilation import settle_compilation
 from launch.training.feature_scaling import check_can_be_scaled, scale_features
 from launch.training.federation import build_run_task, build_spec, load_federated_data
@@ -86,8 +82,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         if not folder.is_new:
             check_same_data(folder, data)
             check_same_modules(folder, config)
-        announce_data(config, folder, data)
-        announce_class_weights(config, data)
+        say_findings(find_start(config, folder, data))
         with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
             config = settle_device(config)
             task = build_run_task(config, data.format, data.class_weights)
@@ -195,7 +190,7 @@ def _run(
     task = find_task_columns(data.format.labels.task)
     spread = task.spread if process.is_personal or config.fairness else ()
     names = (*spread, *name_archetype_metrics(data.archetypes))
-    announce_model(config, spec)
+    say_findings(find_models(config, spec))
     spec = check_saving(config, spec)
     # Only here, where the data and the model have turned out to be fine, is the run replaced that --overwrite names.
     if folder.is_new:
@@ -223,35 +218,13 @@ def _run(
     )
     run_plots.draw_run(folder.path)
     write_page(config, folder)
-    _say_end(config, folder, data, loop.metrics, summary, has_one_model(process, state))
-    return summary
-
-
-def _say_end(
-    config: RunConfig,
-    folder: RunFolder,
-    data: FederatedData,
-    metrics: RoundTable,
-    summary: dict[str, Any],
-    is_one_model: bool,
-) -> None:
-    """Says what came out.
-
-    Raises:
-      RunStopped: nothing did, since no update was finite.
-    """
-    say_if_nobody_took_part(metrics)
-    say_if_clients_lack_tests(data)
-    say_if_updates_were_rejected(config, metrics, data)
-    is_all_rejected = was_all_rejected(metrics)
-    has_diverged = say_if_diverged(config, metrics, data)
-    is_told = config.smoke or is_all_rejected or has_diverged  # a smoke run's data are random numbers
-    if is_one_model and not is_told and read_task_columns(summary).is_classification:
-        say_if_nothing_was_learned(metrics, data.test_y, bool(data.notes))
-    say_result(config, folder, summary)
-    if is_all_rejected:
+    is_one_model = has_one_model(process, state) and task.is_classification
+    say_findings(find_troubles(config, data, loop.metrics, is_one_model))
+    say_findings(find_result(config, folder, summary))
+    if was_all_rejected(loop.metrics):
         reason = "no client's update was finite in any round, so nothing was learned"
         raise RunStopped(f"error: {reason}; {advise_on_rejected(config, data)}", 1)
+    return summary
 
 
 def has_one_model(process: FederatedProcess, state: State) -> bool:

@@ -15,42 +15,10 @@ from launch.runs.run_folder import RunFolder
 from launch.runs.stored_data import read_data_section
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
-from launch.training.announcements import (
-    advise_on_rejected,
-    announce_data,
-    announce_model,
-    resume_command,
-    say_if_clients_lack_tests,
-    say_if_diverged,
-    say_if_nobody_took_part,
-    say_if_nothing_was_learned,
-    say_if_updates_were_rejected,
-    say_majority,
-    say_result,
-    say_text_baselines,
-    was_all_rejected,
-)
+from launch.training import announcements
+from launch.training.announcements import Finding, advise_on_rejected, resume_command, was_all_rejected
 
-
-def test_the_name_of_a_subset_is_said_and_written(tmp_path, make_federation, capsys):
-    data = dataclasses.replace(make_federation([4]), dataset="cifar10 subset (4 + 1 images)")
-    folder = RunFolder(tmp_path, is_new=True)
-    announce_data(build_run_config({"algo": "fedavg", "dataset": "cifar10"}), folder, data)
-    folder.close()
-    assert "data     cifar10 subset (4 + 1 images): 4 train and" in capsys.readouterr().out
-    assert describe_data(data)["dataset"] == "cifar10 subset (4 + 1 images)"
-
-
-def test_weights_of_examples_are_said_and_written(tmp_path, make_federation, capsys):
-    data = change_format(make_federation([4]), weights=ExampleWeights("dose", 1.25, 0.0, 3.0, 2, 4))
-    folder = RunFolder(tmp_path, is_new=True)
-    announce_data(build_run_config({"algo": "fedavg"}), folder, data)
-    folder.close()
-    assert "weights  column dose: 0 to 3, 2 of 4 train examples weigh 0; divided by" in capsys.readouterr().out
-    assert read_data_section(describe_data(data), "config.json").weights == data.format.weights
-
-
-COMMANDS = (("next    ", "evaluate"), ("        ", "export"), ("        ", "train"))
+NAN = float("nan")
 RESULT = {
     "task": "classification",
     "rounds": 2,
@@ -61,49 +29,98 @@ RESULT = {
 }
 
 
-def test_of_a_script_s_own_function_no_command_is_printed(tmp_path, make_federation, capsys):
-    config = build_run_config({"algo": "fedavg", "model": "__main__:build", "rounds": 2})
+@pytest.fixture
+def folder(tmp_path):
     folder = RunFolder(tmp_path, is_new=True)
-    announce_data(config, folder, make_federation([4]))
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        "note     build: of the script or notebook itself (__main__), from which no evaluate, export or --resume can "
+    yield folder
+    folder.close()
+
+
+@pytest.fixture
+def find_start(folder):
+    """(data, flags) -> what is said before training, by its topic; of several notes the texts."""
+
+    def find(data, **flags):
+        found = list(announcements.find_start(build_run_config({"algo": "fedavg", **flags}), folder, data))
+        return {**dict(found), "note": [text for topic, text in found if topic == "note"]}
+
+    return find
+
+
+@pytest.fixture
+def find_troubles(tmp_path, make_federation):
+    """(rows of the rounds, ...) -> the notes on them, and the rounds."""
+
+    def find(*rows, data=None, is_one_model=False):
+        table = RoundTable(tmp_path / "metrics.csv")
+        for number, row in enumerate(rows, start=1):
+            rest = dict.fromkeys(("num_rejected", "train_loss", "test_loss", "test_accuracy"))
+            table.append({"round": number, "num_clients": 2, **rest, **row})
+        config, data = build_run_config({"algo": "fedavg"}), data or make_federation([4])
+        return [text for _, text in announcements.find_troubles(config, data, table, is_one_model)], table
+
+    return find
+
+
+def test_findings_are_lines_under_their_topics(capsys):
+    announcements.say_findings([Finding("quantize", "to integers"), Finding("run", "fedavg"), Finding("", "more")])
+    assert capsys.readouterr().out == "quantize to integers\nrun      fedavg\n         more\n"
+
+
+def test_what_was_read_is_said_and_written(find_start, make_federation):
+    data = make_federation([4, 4])
+    subset = dataclasses.replace(data, dataset="cifar10 subset (4 + 1 images)", filled={"age": 1200, "colour": 5})
+    subset = change_format(subset, weights=ExampleWeights("dose", 1.25, 0.0, 3.0, 2, 4))
+    found, described = find_start(subset, dataset="cifar10"), describe_data(subset)
+    assert found["data"].startswith("cifar10 subset (4 + 1 images): 8 train and")
+    assert described["dataset"] == "cifar10 subset (4 + 1 images)"
+    assert found["weights"].startswith("column dose: 0 to 3, 2 of 4 train examples weigh 0; divided by")
+    words = "1,205 missing values, by the median or the most frequent text of the train part, by column: "
+    words += "age 1,200, colour 5"
+    assert found["filled"] == words and f"Filled in: {words}." in describe_data_in_words(described)
+    assert described["filled"] == {"age": 1200, "colour": 5} and "filled" not in describe_data(data)
+    assert read_data_section(described, "config.json").weights == subset.format.weights
+    assert read_data_section(described, "config.json") == subset.format
+
+
+def test_of_a_script_s_own_function_no_command_is_printed(folder, find_start, make_federation):
+    flags = {"model": "__main__:build", "rounds": 2}
+    assert find_start(make_federation([4]), **flags)["note"] == [
+        "build: of the script or notebook itself (__main__), from which no evaluate, export or --resume can "
         "import; write it to a module of its own, such as my_module.py beside it, and import it from there "
         "(from my_module import build)"
-    )
-    say_result(config, folder, RESULT)
-    assert capsys.readouterr().out.splitlines()[-3:-1] == [
-        "next     in Python, by the Run that fit returns: predict(examples), load_model()",
-        f"         fit('fedavg', run_dir='{tmp_path}', resume=True, trust_module='__main__', rounds=4)",
+    ]
+    found = list(announcements.find_result(build_run_config({"algo": "fedavg", **flags}), folder, RESULT))
+    assert found[-3:-1] == [
+        ("next", "in Python, by the Run that fit returns: predict(examples), load_model()"),
+        ("", f"fit('fedavg', run_dir='{folder.path}', resume=True, trust_module='__main__', rounds=4)"),
     ]
     own = build_run_config({"algo": "fedavg", "model": "json:build", "rounds": 2})
-    assert resume_command(folder, own) == f"python -m launch.train --resume --run_dir={tmp_path} --trust_module=json"
-    say_result(own, folder, RESULT)
-    said = [line.partition(" --")[0] for line in capsys.readouterr().out.splitlines()[-4:-1]]
-    assert said == [f"{start} python -m launch.{name}" for start, name in COMMANDS]
-    folder.close()
+    assert resume_command(folder, own) == f"python -m launch.train --resume --run_dir={folder.path} --trust_module=json"
+    found = list(announcements.find_result(own, folder, RESULT))[-4:-1]
+    commands = [(topic, text.partition(" --")[0]) for topic, text in found]
+    assert commands == [
+        (topic, f"python -m launch.{name}")
+        for topic, name in zip(("next", "", ""), ("evaluate", "export", "train"), strict=True)
+    ]
 
 
-def test_a_script_s_own_loss_is_needed_to_train_alone(tmp_path, make_federation, capsys):
-    config = build_run_config({"algo": "fedavg", "model": "json:build", "loss": "__main__:cost", "rounds": 2})
-    folder = RunFolder(tmp_path, is_new=True)
-    announce_data(config, folder, make_federation([4]))
-    assert "cost: of the script or notebook itself (__main__), from which no --resume can" in capsys.readouterr().out
-    say_result(config, folder, RESULT)
-    folder.close()
-    assert capsys.readouterr().out.splitlines()[-4:-1] == [
-        f"next     python -m launch.evaluate --run_dir={tmp_path} --trust_module=json",
-        f"         python -m launch.export --run_dir={tmp_path} --trust_module=json",
-        f"         fit('fedavg', run_dir='{tmp_path}', resume=True, trust_module='json,__main__', rounds=4)",
+def test_a_script_s_own_loss_is_needed_to_train_alone(folder, find_start, make_federation):
+    flags = {"model": "json:build", "loss": "__main__:cost", "rounds": 2}
+    [note] = find_start(make_federation([4]), **flags)["note"]
+    assert note.startswith("cost: of the script or notebook itself (__main__), from which no --resume can")
+    found = list(announcements.find_result(build_run_config({"algo": "fedavg", **flags}), folder, RESULT))
+    assert [text for _, text in found[-4:-1]] == [
+        f"python -m launch.evaluate --run_dir={folder.path} --trust_module=json",
+        f"python -m launch.export --run_dir={folder.path} --trust_module=json",
+        f"fit('fedavg', run_dir='{folder.path}', resume=True, trust_module='json,__main__', rounds=4)",
     ]
 
 
 @pytest.mark.parametrize(("most", "is_said"), [(0, False), (1, True), (2, False), (1000, False)])
-def test_a_sample_of_the_clients_is_announced(tmp_path, make_federation, capsys, most, is_said):
-    folder = RunFolder(tmp_path, is_new=True)
-    config = build_run_config({"algo": "fedavg", "evaluated_clients": most})
-    announce_data(config, folder, make_federation([4, 4]))
-    folder.close()
-    assert ("examples each; 1 are evaluated in rounds, all at the end" in capsys.readouterr().out) == is_said
+def test_a_sample_of_the_clients_is_announced(find_start, make_federation, most, is_said):
+    found = find_start(make_federation([4, 4]), evaluated_clients=most)["clients"]
+    assert ("examples each; 1 are evaluated in rounds, all at the end" in found) == is_said
 
 
 @pytest.mark.parametrize(
@@ -116,27 +133,23 @@ def test_a_sample_of_the_clients_is_announced(tmp_path, make_federation, capsys,
         ([tf.keras.layers.LayerNormalization()], False),
     ],
 )
-def test_slow_statistics_of_a_users_model_are_said(linear_spec, capsys, layers, is_said):
+def test_slow_statistics_of_a_users_model_are_said(linear_spec, layers, is_said):
     model = tf.keras.Sequential([tf.keras.Input((4,)), *layers, tf.keras.layers.Dense(3)])
     config = build_run_config({"algo": "fedavg"})
     for name in ("my_models:build", "linear"):
-        announce_model(config, dataclasses.replace(linear_spec, name=name, build=lambda: model))
-        printed = capsys.readouterr().out
-        assert printed.startswith(f"model    {name} (")
-        assert ("note     batch_norm" in printed and "momentum=0.9 takes few" in printed) == (is_said and ":" in name)
+        spec = dataclasses.replace(linear_spec, name=name, build=lambda: model)
+        (topic, text), *notes = announcements.find_models(config, spec)
+        assert topic == "model" and text.startswith(f"{name} (")
+        said = [text.startswith("batch_norm") and text.endswith("momentum=0.9 takes few") for _, text in notes]
+        assert said == [True] * (is_said and ":" in name)
 
 
-def test_what_was_understood_and_who_is_left_out_are_said(tmp_path, make_federation, capsys):
+def test_what_was_understood_and_who_is_left_out_are_said(find_start, make_federation):
     words = {"reading": "4 features, as they are", "notes": ("one", "two")}
     data = dataclasses.replace(make_federation([4, 4]), num_clients_left_out=3, **words)
-    folder = RunFolder(tmp_path, is_new=True)
-    announce_data(build_run_config({"algo": "fedavg"}), folder, data)
-    folder.close()
-    _, of_data, *notes, of_clients = capsys.readouterr().out.splitlines()
-    assert of_data.startswith("data     ") and of_data.endswith("classes; 4 features, as they are")
-    assert notes == ["note     one", "note     two"]
-    assert of_clients.endswith("; 3 more are left out, since all their examples are held out for the test")
-    described = describe_data(data)
+    found, described = find_start(data), describe_data(data)
+    assert found["data"].endswith("classes; 4 features, as they are") and found["note"] == ["one", "two"]
+    assert found["clients"].endswith("; 3 more are left out, since all their examples are held out for the test")
     assert (described["reading"], described["notes"]) == ("4 features, as they are", ["one", "two"])
     assert described["num_clients_left_out"] == 3
     assert describe_data_in_words(described) == (
@@ -148,27 +161,10 @@ def test_what_was_understood_and_who_is_left_out_are_said(tmp_path, make_federat
     assert describe_data_in_words({}) == describe_data_in_words({"reading": 3, "notes": "x"}) == ()
 
 
-def test_what_was_filled_in_is_said_and_written(tmp_path, make_federation, capsys):
-    data = dataclasses.replace(make_federation([4, 4]), filled={"age": 1200, "colour": 5})
-    folder = RunFolder(tmp_path, is_new=True)
-    announce_data(build_run_config({"algo": "fedavg"}), folder, data)
-    folder.close()
-    words = "1,205 missing values, by the median or the most frequent text of the train part, by column: "
-    words += "age 1,200, colour 5"
-    assert f"\nfilled   {words}\n" in capsys.readouterr().out
-    described = describe_data(data)
-    assert described["filled"] == {"age": 1200, "colour": 5} and "filled" not in describe_data(make_federation([4]))
-    assert f"Filled in: {words}." in describe_data_in_words(described)
-    assert read_data_section(described, "config.json") == data.format
-
-
 @pytest.mark.parametrize(("num_clients", "is_said"), [((0, 0), True), ((0, 2), False)])
-def test_a_run_in_which_nobody_took_part_says_so(tmp_path, capsys, num_clients, is_said):
-    table = RoundTable(tmp_path / "metrics.csv")
-    for round_num, number in enumerate(num_clients, start=1):
-        table.append({"round": round_num, "num_clients": number})
-    say_if_nobody_took_part(table)
-    assert ("no client was ready within these rounds" in capsys.readouterr().out) == is_said
+def test_a_run_in_which_nobody_took_part_says_so(find_troubles, num_clients, is_said):
+    notes, _ = find_troubles(*({"num_clients": number} for number in num_clients))
+    assert [note.startswith("no client was ready within these rounds") for note in notes] == [True] * is_said
 
 
 @pytest.mark.parametrize(
@@ -176,25 +172,22 @@ def test_a_run_in_which_nobody_took_part_says_so(tmp_path, capsys, num_clients, 
     [
         (0.25, 1, "the model has learned nothing: its test accuracy is 0.2500"),  # the most frequent label's quarter
         # Two standard errors, of sqrt(0.25 * 0.75 / 100).
-        (0.33, 1, "not clear whether the model has learned anything: its test accuracy is 0.3300"),
+        (0.33, 1, "it is not clear whether the model has learned anything: its test accuracy is 0.3300"),
         (0.34, 1, ""),  # which end at 0.3366
-        (float("nan"), 1, "the model has learned nothing: its test accuracy is nan"),
+        (NAN, 1, "the model has learned nothing: its test accuracy is nan"),
         (None, 1, ""),  # not evaluated
         (0.25, 0, ""),  # nobody took part, which is said by itself
     ],
 )
-def test_a_model_that_learned_nothing_is_said(tmp_path, capsys, accuracy, num_clients, said):
-    table = RoundTable(tmp_path / "metrics.csv")
-    table.append({"round": 1, "num_clients": num_clients, "test_accuracy": accuracy})
-    say_if_nothing_was_learned(table, np.repeat(np.arange(5, dtype=np.int32), (25, 20, 20, 20, 15)))
-    printed = capsys.readouterr().out
-    assert said in printed and bool(printed) == bool(said)
-    assert not said or "all 100 test examples the same answer reaches 0.2500" in printed
-    say_if_nothing_was_learned(table, np.zeros(0, np.int32))
-    assert capsys.readouterr().out == ""
+def test_a_model_that_learned_nothing_is_said(find_troubles, accuracy, num_clients, said):
+    _, table = find_troubles({"num_clients": num_clients, "test_accuracy": accuracy})
+    labels = np.repeat(np.arange(5, dtype=np.int32), (25, 20, 20, 20, 15))
+    found = [text for _, text in announcements.find_lack_of_learning(table, labels)]
+    same_answer = "all 100 test examples the same answer reaches 0.2500"
+    assert [text.startswith(said) and same_answer in text for text in found] == [True] * bool(said)
+    assert not list(announcements.find_lack_of_learning(table, np.zeros(0, np.int32)))
 
 
-NAN = float("nan")
 STAYED = ", in {} of them all, so that the models stayed as they were"
 
 
@@ -219,14 +212,11 @@ STAYED = ", in {} of them all, so that the models stayed as they were"
         ([(2, 2, 0.5)], False, "2 updates were not finite"),  # those of the teachers, while the students learn
     ],
 )
-def test_rejected_updates_are_said(tmp_path, make_federation, capsys, rounds, is_all, said):
-    table = RoundTable(tmp_path / "metrics.csv")
-    for number, (clients, rejected, loss) in enumerate(rounds, start=1):
-        table.append({"round": number, "num_clients": clients, "num_rejected": rejected, "train_loss": loss})
+def test_rejected_updates_are_said(find_troubles, rounds, is_all, said):
+    names = ("num_clients", "num_rejected", "train_loss")
+    notes, table = find_troubles(*(dict(zip(names, row, strict=True)) for row in rounds))
     assert was_all_rejected(table) == is_all
-    say_if_updates_were_rejected(build_run_config({"algo": "fedavg"}), table, make_federation([4]))
-    printed = capsys.readouterr().out
-    assert (said in printed and printed.count("\n") == 1) if said else printed == ""
+    assert [said in note for note in notes if "no client was ready" not in note] == [True] * bool(said)
 
 
 def test_the_advice_on_rejected_updates_fits_the_numbers(make_federation):
@@ -251,15 +241,14 @@ def test_the_advice_in_an_attacked_run_names_the_attack(make_federation):
 
 
 @pytest.mark.parametrize(("loss", "is_said"), [(float("inf"), True), (0.5, False), (NAN, False), (None, False)])
-def test_a_model_whose_outputs_are_no_numbers_is_said(tmp_path, make_federation, capsys, loss, is_said):
-    """Its last step may be what made it so, after which no update can be rejected."""
-    table = RoundTable(tmp_path / "metrics.csv")
-    table.append({"round": 1, "num_rejected": 0, "test_loss": loss})
-    config = build_run_config({"algo": "fedavg"})
-    assert say_if_diverged(config, table, make_federation([4])) == is_said
-    printed = capsys.readouterr().out
-    assert ("the training has diverged" in printed and "lower the learning rate" in printed) == is_said
-    assert printed.count("\n") == is_said
+def test_a_model_whose_outputs_are_no_numbers_is_said(find_troubles, loss, is_said):
+    """Its last step may be what made it so, after which no update can be rejected; then nothing else is said."""
+    notes, _ = find_troubles({"num_rejected": 0, "test_loss": loss, "test_accuracy": 0.0}, is_one_model=True)
+    assert ["learned nothing" in note for note in notes] == [not is_said]
+    said = [
+        note for note in notes if note.startswith("the training has diverged") and "lower the learning rate" in note
+    ]
+    assert len(said) == is_said
 
 
 def summarise(reached, **further):
@@ -281,16 +270,11 @@ def summarise(reached, **further):
         (0.4, None),
     ],
 )
-def test_a_model_is_held_against_the_tables(reached, expected, capsys):
-    say_text_baselines(summarise(reached))
-    lines = capsys.readouterr().out.splitlines()
-    assert "most frequent token 0.2000" in lines[0] and lines[0].endswith("0.3000")
-    assert [expected in line for line in lines[1:]] == ([True] if expected else [])
-
-
-def test_nothing_is_said_of_other_runs(capsys):
-    say_text_baselines({"final": {"test_accuracy": 0.5}})
-    assert capsys.readouterr().out == ""
+def test_a_model_is_held_against_the_tables(reached, expected):
+    first, *notes = announcements.compare_with_tables(summarise(reached))
+    assert "most frequent token 0.2000" in first.text and first.text.endswith("0.3000")
+    assert [expected in note.text for note in notes] == [True] * bool(expected)
+    assert not list(announcements.compare_with_tables({"final": {"test_accuracy": 0.5}}))
 
 
 def describe_clients(reached, own=0.5):
@@ -299,27 +283,20 @@ def describe_clients(reached, own=0.5):
 
 
 @pytest.mark.parametrize(("reached", "is_beaten"), [(0.75, True), (0.5, False), (np.nan, False)])
-def test_the_clients_models_are_held_against_their_majority_classes(reached, is_beaten, capsys):
-    say_majority(describe_clients(reached), find_task_columns("classification"))
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith("each client's own 0.5000, that of all 0.2500 (0.1250 on the test set)")
-    assert ["do not beat" in line for line in lines[1:]] == ([] if is_beaten else [True])
-
-
-@pytest.mark.parametrize("summary", [{"clients": {"rmse_mean": 1.0}}, describe_clients(None, None)])
-def test_nothing_is_said_of_majorities_where_none_are(summary, capsys):
-    say_majority(summary, find_task_columns("classification"))
-    assert capsys.readouterr().out == ""
+def test_the_clients_models_are_held_against_their_majority_classes(reached, is_beaten):
+    task = find_task_columns("classification")
+    first, *notes = announcements.compare_with_majority(describe_clients(reached), task)
+    assert first.text.endswith("each client's own 0.5000, that of all 0.2500 (0.1250 on the test set)")
+    assert ["do not beat" in note.text for note in notes] == [True] * (not is_beaten)
+    for summary in ({"clients": {"rmse_mean": 1.0}}, describe_clients(None, None)):
+        assert not list(announcements.compare_with_majority(summary, task))
 
 
 @pytest.mark.parametrize(
     ("num_test", "said"), [([0, 2, 0], "2 of 3 clients have no test"), ([0, 0, 0], ""), ([1, 2, 3], "")]
 )
-def test_clients_without_test_examples_are_said(make_federation, capsys, num_test, said):
+def test_clients_without_test_examples_are_said(find_troubles, make_federation, num_test, said):
     data = make_federation([4, 4, 4])
-    clients = zip(data.clients, num_test, strict=True)
-    say_if_clients_lack_tests(
-        dataclasses.replace(data, clients=tuple(dataclasses.replace(client, num_test=n) for client, n in clients))
-    )
-    out = capsys.readouterr().out
-    assert said in out and bool(out) == bool(said)
+    clients = (dataclasses.replace(each, num_test=n) for each, n in zip(data.clients, num_test, strict=True))
+    notes, _ = find_troubles({}, data=dataclasses.replace(data, clients=tuple(clients)))
+    assert [note.startswith(said) for note in notes] == [True] * bool(said)

@@ -19,7 +19,8 @@ from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config, read_stored_flags
 from launch.settings.run_config import build_run_config, flag_values
 from launch.settings.trusted_modules import list_modules
-from launch.training.class_weights import announce_class_weights, weigh_classes
+from launch.training.announcements import find_start
+from launch.training.class_weights import weigh_classes
 from launch.training.federation import build_run_task
 from launch.training.finished_run import read_finished_run
 from launch.training.training_run import check_task
@@ -44,15 +45,15 @@ def data(make_federation):
     return dataclasses.replace(federation, label_counts=np.array([[3, 0, 0], [3, 2, 0]]))
 
 
-def test_balanced_weights_are_said_and_kept(data, capsys):
+def test_balanced_weights_are_said_and_kept(data, tmp_path):
     config = make_config(class_weights="balanced")
     weighed = weigh_classes(config, data)
     # 8 / (2 * 6) and 8 / (2 * 2); c has no example.
     assert weighed.class_weights == pytest.approx((2 / 3, 2.0, 1.0))
-    announce_class_weights(config, weighed)
-    said = capsys.readouterr().out
-    assert "weights  of the classes' losses in training (balanced): a: 0.6667, b: 2, c: 1; tests have none" in said
-    assert "note     no client trains on an example of c: such a class weighs 1" in said
+    assert list(find_start(config, RunFolder(tmp_path, is_new=True), weighed))[-2:] == [
+        ("weights", "of the classes' losses in training (balanced): a: 0.6667, b: 2, c: 1; tests have none"),
+        ("note", "no client trains on an example of c: such a class weighs 1"),
+    ]
     section = json.loads(json.dumps(describe_data(weighed)))
     assert section["class_weights"] == pytest.approx([2 / 3, 2, 1]) and "class_weights_digest" not in section
     read_data_section(section, "config.json")
@@ -60,10 +61,9 @@ def test_balanced_weights_are_said_and_kept(data, capsys):
     assert task.class_weights == weighed.class_weights and task.own_loss is None
 
 
-def test_without_the_flag_nothing_changes(data, capsys):
+def test_without_the_flag_nothing_changes(data):
     assert weigh_classes(make_config(), data) is data
-    announce_class_weights(make_config(), data)
-    assert capsys.readouterr().out == "" and "class_weights" not in describe_data(data)
+    assert "class_weights" not in describe_data(data)
 
 
 def test_a_changed_file_is_other_data(data, tmp_path):

@@ -17,7 +17,7 @@ from launch.runtimes.runtime import WorkerError
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
-from launch.training.announcements import announce_model
+from launch.training.announcements import find_models
 from launch.training.training_run import (
     _open_folder,
     _stop_in_one_line,
@@ -81,7 +81,7 @@ def test_only_one_model_for_all_has_to_know_all_labels(names, is_personal, has_o
     assert has_one_model(process, None) == has_one
 
 
-def test_models_are_built_once_to_be_measured_and_announced(capsys):
+def test_models_are_built_once_to_be_measured_and_announced():
     """student and teacher: 4 bytes times so many weights each, and both numbers of parameters in the line."""
     builds = []
 
@@ -91,15 +91,15 @@ def test_models_are_built_once_to_be_measured_and_announced(capsys):
     spec = make_spec("auto", (8, 8, 1), "uint8", 10)
     counted = dataclasses.replace(count(spec), teacher=count(spec.teacher))
     assert sum(shape[0] for shape in counted.weight_shapes) > 0
-    announce_model(build_run_config({"algo": "fedsikd"}), counted)
-    assert "image_student (17,194 parameters), its teacher image_teacher (93,322)" in capsys.readouterr().out
+    [(_, text)] = find_models(build_run_config({"algo": "fedsikd"}), counted)
+    assert text == "image_student (17,194 parameters), its teacher image_teacher (93,322)"
     assert builds == ["image_student", "image_teacher"]
 
 
 @pytest.mark.parametrize("flags", [{"algo": "fedavg"}, {"algo": "fedcd"}, {"algo": "fedsikd", "label_weight": 1.0}])
-def test_a_teacher_that_is_not_trained_is_not_announced(flags, capsys):
-    announce_model(build_run_config(flags), make_spec("auto", (8, 8, 1), "uint8", 10))
-    assert capsys.readouterr().out == "model    image_student (17,194 parameters)\n"
+def test_a_teacher_that_is_not_trained_is_not_announced(flags):
+    found = find_models(build_run_config(flags), make_spec("auto", (8, 8, 1), "uint8", 10))
+    assert list(found) == [("model", "image_student (17,194 parameters)")]
 
 
 @pytest.mark.parametrize("rounds", [0, 1])
