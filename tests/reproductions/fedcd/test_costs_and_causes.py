@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.fedcd.measures import measure, read_authors_run
-from reproductions.fedcd.tables import compare_with_base, tabulate_authors_run
+from reproductions.fedcd.claims import CLAIMS, FURTHER
+from reproductions.fedcd.measures import COMPARED_ROUNDS, find_place, measure, read_authors_run
+from reproductions.fedcd.tables import PER_ROUND, compare_with_base, tabulate_authors_run
 from tff_algos.client.cohort_draw import sample_cohort
 
-SMALL = "cifar10_hierarchical_authors_small"
 MODELS = {"live_models": 6, "active_models": 40, "max_active_models": 2, "preferred_models": 2, "score_deviation": 0.02}
 
 
@@ -69,136 +69,32 @@ def set_column(tmp_path):
     return change
 
 
-@pytest.mark.parametrize(
-    ("central", "outer", "verdict", "numbers"),
-    [
-        ((1, 1, 1), (30, 31, 32), "reproduced", "central 1, outer 35: -34.00 [-36.48, -31.52], n = 3"),
-        ((30, 31, 32), (1, 1, 1), "not reproduced", "central 35, outer 1: +34.00 [+31.52, +36.48], n = 3"),
-        ((1, 30, 31), (30, 1, 31), "undecided", "central 23.33, outer 23.33: +0.00 [-81.98, +81.98], n = 3"),
-        ((1,), (30,), "undecided", "central 1, outer 34: 1 seed"),
-    ],
-)
-def test_fedavg_on_central_archetypes(
-    tmp_path, write_archetype_run, set_column, central, outer, verdict, numbers, build_report, find_claim
-):
-    """A group that jumps by 20 points in round 30 settles in 34, where its five-round mean is 50; one of round 1 in 1.
-
-    Differences of -33, -34 and -35: 4.303 * 1 / sqrt(3) either side; of -33, 33 and 0 that is 4.3027 * 33 / sqrt(3).
-    """
-    experiment = "fedavg_cifar10_hypergeometric_cpu"
-    for seed, firsts in enumerate(zip(central, outer, strict=True)):
-        write_archetype_run(tmp_path, experiment, [0.5] * 80, seed)
-        for archetypes, first in zip(((2, 3), (0, 5)), firsts, strict=True):
-            for archetype in archetypes:
-                values = [0.5 if r >= first else 0.3 for r in range(1, 81)]
-                set_column(experiment, seed, f"archetype_{archetype}_accuracy", values)
-    row = find_claim(build_report(tmp_path), "converges faster on the central archetypes")
-    assert (row["cpu"], row["cpu_numbers"]) == (verdict, f"rounds to convergence: {numbers}")
+def test_when_archetypes_settle_by_hand(tmp_path, write_archetype_run, set_column):
+    """The outer ones jump by 20 points in round 30, of which the five-round mean is rid in 34; archetype 1 swings."""
+    experiment = "fedcd_cifar10_hypergeometric_cpu"
+    write_archetype_run(tmp_path, experiment, [0.5] * 80, **MODELS)
+    for archetype, values in ((0, [0.3] * 29 + [0.5] * 51), (5, [0.3] * 29 + [0.5] * 51), (1, [0.3, 0.7] * 40)):
+        set_column(experiment, 0, f"archetype_{archetype}_accuracy", values)
+    (run,) = collect_runs(tmp_path)[0]
+    expected = {"convergence_central": 1, "convergence_outer": 34, "convergence_archetype_1": math.inf, "converged": 5}
+    expected |= {"outer": 50, "archetype_1": 50}
+    measured = measure(run)
+    assert {name: measured[name] for name in expected} == pytest.approx(expected) and "separation" not in measured
 
 
-@pytest.mark.parametrize(
-    ("algo", "words"), [("fedavg", "performs better"), ("fedcd", "more skewed probability distributions")]
-)
-@pytest.mark.parametrize(("lead", "verdict"), [(6, "reproduced"), (-6, "not reproduced"), (0, "undecided")])
-def test_which_archetypes_are_better(
-    algo, words, lead, verdict, tmp_path, write_archetype_run, set_column, build_report, find_claim
-):
-    """FedAvg's central ones are claimed to lead, FedCD's outer ones: by 5, 6 and 7 points, or by -1, 0 and 1."""
-    experiment = f"{algo}_cifar10_hypergeometric_cpu"
-    better = (2, 3) if algo == "fedavg" else (0, 5)
-    for seed in range(3):
-        write_archetype_run(tmp_path, experiment, [0.5] * 80, seed, **(MODELS if algo == "fedcd" else {}))
-        for archetype in better:
-            set_column(experiment, seed, f"archetype_{archetype}_accuracy", [0.5 + (lead + seed - 1) / 100] * 80)
-    assert find_claim(build_report(tmp_path), words)["cpu"] == verdict
-
-
-@pytest.mark.parametrize(
-    ("fedcd", "fedavg", "verdict", "numbers"),
-    [
-        ((4, 5, 6), (1, 1, 1), "undecided", "archetypes 5.00: [2.52, 7.48], n = 3"),
-        ((6, 6, 6), (1, 2, 3), "reproduced", "FedCD 6.00 against FedAvg 2.00: +4.00 [+1.52, +6.48], n = 3"),
-        ((2, 2, 2), (0, 0, 0), "not reproduced", "archetypes 2.00: the same in all 3 seeds"),
-    ],
-)
-def test_most_archetypes_converge(
-    fedcd, fedavg, verdict, numbers, tmp_path, write_archetype_run, set_column, build_report, find_claim
-):
-    """So many archetypes stay at 50 %, the others jump by 40 points each round. At least 4 of 6, and more than FedAvg.
-
-    5 on average with a deviation of 1: 2.52 to 7.48, which does not say whether it is 4.
-    """
-    for algo, counts in (("fedcd", fedcd), ("fedavg", fedavg)):
-        experiment = f"{algo}_cifar10_hypergeometric_cpu"
-        for seed, steady in enumerate(counts):
-            write_archetype_run(tmp_path, experiment, [0.5] * 80, seed, **(MODELS if algo == "fedcd" else {}))
-            for archetype in range(steady, 6):
-                set_column(experiment, seed, f"archetype_{archetype}_accuracy", [0.3, 0.7] * 40)
-    row = find_claim(build_report(tmp_path), "most archetypes converge under FedCD")
-    assert (row["cpu"], numbers in row["cpu_numbers"]) == (verdict, True), row["cpu_numbers"]
-
-
-@pytest.mark.parametrize(("lead", "expected"), [(30, "yes"), (0, "undecided"), (-30, "no")])
-def test_active_models_from_the_first_milestone_on_by_bias(lead, expected, write_seeds, build_report, find_claim):
-    """Both biases have 60 in rounds 31 to 45; 0.2 has the lead in the 25 rounds from 6 to 30: 25/40 of it."""
-    for bias, active in (("0.2", 60 + lead), ("0.8", 60)):
-        counts = [30] * 5 + [active] * 25 + [60] * 15
-        runs_dir = write_seeds(
-            f"fedcd_{SMALL}_bias{bias}", [0.5] * 45, dataset="cifar10",
-            **MODELS | {"active_models": lambda seed, counts=counts: [count + seed for count in counts]},
-        )  # fmt: skip
-    report = build_report(runs_dir)
-    assert find_claim(report, "as the bias decreases")["authors_small"] == "undecided"
-    columns, rows = report.tables["further"]
-    (row,) = [dict(zip(columns, row, strict=True)) for row in rows if "from the first milestone on" in row[1]]
-    assert row["verdict"] == expected
-    assert f"bias 0.2 {61 + lead * 25 / 40:.2f}, bias 0.8 61.00" in row["numbers"]
-
-
-def jump(first):
-    """Accuracies that jump by 30 points in a round, without swings: converged four rounds later."""
-    return [0.3] * (first - 1) + [0.6] * (46 - first)
-
-
-@pytest.mark.parametrize(
-    ("delays", "verdict"),
-    [((0, 1, 2), "reproduced"), ((0, 5, 10), "undecided"), ((11, 12, 13), "not reproduced")],
-)
-def test_bits_and_the_time_to_convergence(delays, verdict, write_seeds, build_report, find_claim):
-    """1 +- 2.48 rounds; 5 +- 12.4; 12 +- 2.48, and with two comparisons 12 +- 3.58."""
-    write_seeds(f"fedcd_{SMALL}", lambda seed: jump(10), **MODELS)
-    write_seeds(f"fedcd_{SMALL}_4bits", lambda seed: jump(10), **MODELS)
-    runs_dir = write_seeds(f"fedcd_{SMALL}_8bits", lambda seed: jump(10 + delays[seed]), **MODELS)
-    row = find_claim(build_report(runs_dir), "only slightly impacted the time to convergence")
-    assert row["authors_small"] == verdict
-
-
-@pytest.mark.parametrize(
-    ("gaps", "verdict"), [((0, 0.1, 0.2), "reproduced"), ((-1, 0.5, 2), "undecided"), ((5, 6, 7), "not reproduced")]
-)
-def test_fedavg_and_bits(gaps, verdict, write_seeds, build_report, find_claim):
-    write_seeds(f"fedavg_{SMALL}", lambda seed: [0.4] * 45)
-    write_seeds(f"fedavg_{SMALL}_4bits", lambda seed: [0.4 + 0.001 * seed] * 45)
-    runs_dir = write_seeds(f"fedavg_{SMALL}_8bits", lambda seed: [0.4 + gaps[seed] / 100] * 45)
-    assert find_claim(build_report(runs_dir), "similarly insensitive")["authors_small"] == verdict
-
-
-@pytest.mark.parametrize(
-    ("gaps", "verdict"), [((0, 0.1, 0.2), "reproduced"), ((-1, 0.5, 2), "undecided"), ((5, 6, 7), "not reproduced")]
-)
-def test_later_clonings(gaps, verdict, write_seeds, build_report, find_claim):
-    write_seeds(f"fedcd_{SMALL}_1milestone", lambda seed: [0.4] * 45, **MODELS)
-    runs_dir = write_seeds(f"fedcd_{SMALL}", lambda seed: [0.4 + gaps[seed] / 100] * 45, **MODELS)
-    assert find_claim(build_report(runs_dir), "Subsequent cloning rounds")["authors_small"] == verdict
-
-
-def test_calm_counts_only_if_fedavg_is_less_calm(write_seeds, build_report, find_claim):
-    """Both calm: FedCD swings by 1 point a round, FedAvg by 0.4, so that steps explain it; then FedAvg by 10."""
-    write_seeds(f"fedcd_{SMALL}", lambda seed: [0.6] * 45, swing=0.005, **MODELS)
-    runs_dir = write_seeds(f"fedavg_{SMALL}", lambda seed: [0.4] * 45, swing=0.002)
-    assert find_claim(build_report(runs_dir), "in FedCD stop by round 10")["authors_small"] == "not reproduced"
-    write_seeds(f"fedavg_{SMALL}", lambda seed: [0.4] * 45, swing=0.05)
-    assert find_claim(build_report(runs_dir), "in FedCD stop by round 10")["authors_small"] == "reproduced"
+def test_every_metric_of_a_claim_is_measured(tmp_path, write_archetype_run, write_preferences):
+    """A claim on a metric that no run has would be "not run" for ever."""
+    steady, measured = MODELS | {"learning_rate_mean": 0.1}, {}
+    for partition in COMPARED_ROUNDS:
+        run_dir = write_archetype_run(tmp_path, f"fedcd_cifar10_{partition}_cpu", [0.5] * 80, **steady)
+        write_preferences(run_dir, [[0] * 30] * 80)
+        write_archetype_run(tmp_path, f"fedavg_cifar10_{partition}_cpu_300rounds", [0.4] * 300)
+    for run in collect_runs(tmp_path)[0]:
+        place = find_place(run.experiment)
+        ratios = [f"{name}_ratio" for name in PER_ROUND] if place.algo == "fedcd" else []
+        measured[place.dataset, place.algo] = {*measure(run), *ratios}
+    cells = {cell for claim in (*CLAIMS, *FURTHER) for each in claim.conditions for cell in each.cells}
+    assert [cell for cell in cells if cell.metric not in measured[cell.dataset, cell.algo]] == []
 
 
 def test_a_cause_counts_beyond_twice_the_deviation_of_the_runs_without_it():

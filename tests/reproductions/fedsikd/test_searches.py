@@ -62,16 +62,3 @@ def test_what_was_known_before_is_in_no_grid(stem, read_shared_choices):
     values, choices = flag_values(resolve_experiment(get_experiment(stem))), read_shared_choices(stem)
     for name in ("epochs", "learning_rate", "student_epochs", "student_learning_rate"):
         assert name not in choices or str(values[name]) not in choices[name]
-
-
-@pytest.mark.parametrize("stem", SPACES)
-def test_the_best_of_the_kept_trials_is_shown(
-    stem, read_request, find_best_trial, has_settings, list_unsearched_changes
-):
-    request = read_request("fedsikd", stem)
-    settings, score = find_best_trial(request)
-    tuned = get_experiment(f"{stem}{TUNED_SUFFIX}")
-    assert has_settings(tuned.flags, settings)
-    assert any(f"({100 * score:.2f} %)" in each.source for each in tuned.settings)
-    # All else is as with the paper's settings, but that a baseline may go on until it has moved as many bytes.
-    assert set(list_unsearched_changes(f"--experiment={tuned.full_name}", request)) <= {"rounds"}
