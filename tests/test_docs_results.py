@@ -7,9 +7,9 @@ import re
 import pytest
 
 from reproductions.engine.judge import VERDICTS
-from reproductions.engine.tables import Table
 from reproductions.engine.overview import compose_overview, summarize
 from reproductions.engine.page import compose_page, fill
+from reproductions.engine.tables import Table
 from reproductions.registry import PAPERS
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
