@@ -1,6 +1,5 @@
 """README and docs/: examples run, commands parse, links lead somewhere, and the front page is short."""
 
-import functools
 import importlib
 import inspect
 import os
@@ -10,7 +9,6 @@ import shlex
 import subprocess
 import sys
 import textwrap
-from typing import NamedTuple
 
 import pytest
 
@@ -22,13 +20,14 @@ from launch.settings.run_config import build_run_config, flag_values
 
 ROOT = pathlib.Path(__file__).parents[1]
 README = ROOT / "README.md"
-RESULTS = ROOT / "docs" / "results.md"  # generated
+TUTORIAL, RESULTS = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "results.md"  # the latter is generated
 PAGES = [README, *sorted(path for path in (ROOT / "docs").glob("*.md") if path != RESULTS)]
 MOST_README_LINES, MOST_README_WORDS, MOST_WORDS_BEFORE_A_COMMAND = 120, 900, 30
 MOST_WORDS = 25_000  # of all pages but the generated ones
 GENERATED = {"flags.md", "api.md"}  # pages that the site makes from the code
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+LINK = re.compile(r"\]\((?!http)([^)\s#]*)#?([^)\s]*)\)")
 TABLE_ROW = re.compile(r"^\| [^|]+ \| (.*`.*) \|$", re.MULTILINE)
 PATH = re.compile(r"(files|datasets|models|tff_algos|launch|reproductions|tests|examples|docs)/[\w./-]*")
 OWN_MODULE = re.compile(r"# (my_\w+\.py)\n")
@@ -49,58 +48,24 @@ PARSERS = {
 }
 
 
-class Page(NamedTuple):
-    """A page in pieces: code blocks as (language, text), the prose between them, its links and its code in the text."""
-
-    path: pathlib.Path
-    blocks: list[tuple[str, str]]
-    prose: str
-
-    @property
-    def links(self) -> list[str]:
-        return sorted(set(LINK.findall(self.prose)))
-
-    @property
-    def code_spans(self) -> list[str]:
-        return sorted(set(re.findall(r"`([^`\n]+)`", self.prose)))
-
-    @property
-    def shell_lines(self) -> list[str]:
-        lines = "\n".join(text for language, text in self.blocks if language == "sh").replace("\\\n", " ").splitlines()
-        return [line for line in lines if line.strip() and not line.startswith("#")]
-
-
-def read_page(path):
+def split_page(path):
+    """The code blocks of a page, as (language, text), and the prose between them."""
     text = path.read_text(encoding="utf-8")
     blocks = [(language, textwrap.dedent(block)) for _, language, block in BLOCK.findall(text)]
-    return Page(path, blocks, BLOCK.sub("", text))
+    return blocks, BLOCK.sub("", text)
 
 
-def name_page(path):
-    return str(path.relative_to(ROOT))
+def list_shell_lines(blocks):
+    lines = "\n".join(text for language, text in blocks if language == "sh").replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
-@functools.cache
-def list_anchors(path):
-    """The anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.+)$", read_page(path).prose, re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
-
-
-READ_PAGES = [read_page(path) for path in PAGES]
-[TUTORIAL] = [page for page in READ_PAGES if page.path.name == "tutorial.md"]
-PYTHON_BLOCKS = [text for page in READ_PAGES for language, text in page.blocks if language == "python"]
+SPLIT_PAGES = {path: split_page(path) for path in PAGES}
+PYTHON_BLOCKS = [text for blocks, _ in SPLIT_PAGES.values() for language, text in blocks if language == "python"]
 OWN_MODULES = {match[1]: text for text in PYTHON_BLOCKS if (match := OWN_MODULE.match(text))}
-SHELL = [line for page in READ_PAGES for line in (*page.shell_lines, *page.code_spans)]
+CODE_SPANS = sorted({span for _, prose in SPLIT_PAGES.values() for span in re.findall(r"`([^`\n]+)`", prose)})
+SHELL = [*CODE_SPANS, *(line for blocks, _ in SPLIT_PAGES.values() for line in list_shell_lines(blocks))]
 COMMANDS = sorted({line for line in SHELL if line.startswith("python -m launch.")})
-MAKE_TARGETS = sorted(set(re.findall(r"\bmake ([a-z-]+)", "\n".join(SHELL))))
-LINKS = [
-    (name_page(page.path), link)
-    for page in (*READ_PAGES, read_page(RESULTS))
-    for link in page.links
-    if not link.startswith("http")
-]
-CODE_PATHS = sorted({span for page in READ_PAGES for span in page.code_spans if PATH.fullmatch(span)})
 MAP_ROWS = re.findall(
     r"^\| [^|]+ \| \[[^\]]+\]\(([^)]+)\)[^|]* \| `(\w+)` \|$", (ROOT / "docs/code_map.md").read_text(), re.M
 )
@@ -153,27 +118,13 @@ def run_python(arguments, folder):
     )
 
 
-def test_the_readme_is_short():
+def test_the_readme_and_the_pages_are_short():
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= MOST_README_LINES and len(text.split()) <= MOST_README_WORDS
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in PAGES) <= MOST_WORDS
     before = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text.partition("```")[0])
     assert len(before.split()) <= MOST_WORDS_BEFORE_A_COMMAND
     assert not INTERVAL.search(text)
-
-
-def test_the_readme_counts_claims_as_the_results_do():
-    [counted] = re.findall(r"^Of \d+ claims of .*$", RESULTS.read_text(encoding="utf-8"), re.MULTILINE)
-    assert counted.rstrip(".") in " ".join(README.read_text(encoding="utf-8").split())
-
-
-def test_the_pages_are_short():
-    assert sum(len(path.read_text(encoding="utf-8").split()) for path in PAGES) <= MOST_WORDS
-
-
-def test_every_page_has_a_place_in_the_site():
-    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
-    named = re.findall(r"([\w/]+\.md)$", navigation, re.MULTILINE)
-    assert sorted(named) == sorted({path.name for path in (ROOT / "docs").glob("*.md")} | GENERATED)
 
 
 def test_the_pages_of_the_site_that_are_generated(monkeypatch):
@@ -202,7 +153,7 @@ def first_steps(tmp_path):
 def test_the_tutorial_looks_at_its_table(first_steps):
     looked = run_python(["-m", "launch.inspect", "tumours.csv"], first_steps)
     assert looked.returncode == 0, looked.stderr
-    [shown] = [text for language, text in TUTORIAL.blocks if language == "text"]
+    [shown] = [text for language, text in SPLIT_PAGES[TUTORIAL][0] if language == "text"]
     odd, train = shown.splitlines()
     start, end = odd.split(", ...; ")
     assert train == looked.stdout.splitlines()[-1]
@@ -212,7 +163,7 @@ def test_the_tutorial_looks_at_its_table(first_steps):
 @pytest.mark.slow
 def test_the_tutorial_runs_to_its_end(first_steps):
     """All but what needs npm: the page for a phone is tested by `make test-web`."""
-    commands = "\n".join(text for language, text in TUTORIAL.blocks if language == "sh")
+    commands = "\n".join(text for language, text in SPLIT_PAGES[TUTORIAL][0] if language == "sh")
     kept = [line for line in commands.splitlines() if not line.startswith((". ", "make ")) and "--web_page" not in line]
     assert len(kept) > 8
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(first_steps / "cache")}
@@ -384,40 +335,34 @@ def test_arguments_of_make_are_understood():
 
 
 def test_targets_are_in_the_makefile():
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert [name for name in MAKE_TARGETS if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"\bmake ([a-z-]+)", "\n".join(SHELL))) <= targets
 
 
-def test_links_lead_somewhere():
-    lost = []
-    for page, link in LINKS:
-        name, _, anchor = link.partition("#")
-        target = (ROOT / page).parent / name if name else ROOT / page
-        found = target.exists() or name in GENERATED
-        if not found or (anchor and anchor not in list_anchors(target)):
-            lost.append(f"{page}: {link}")
-    assert lost == []
-
-
-def test_paths_in_code_exist():
-    assert [path for path in CODE_PATHS if not (ROOT / path).exists()] == []
-
-
-def test_the_map_of_the_code_has_rows():
-    assert len(MAP_ROWS) > 10
+def test_links_and_paths_lead_somewhere():
+    """As in a checkout, of which mkdocs knows but the pages. Anchors are those that GitHub makes of headings."""
+    pages = {path: split_page(path)[1] for path in (*PAGES, RESULTS, *RESULTS.with_suffix("").glob("*.md"))}
+    anchors = {
+        path: {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in HEADING.findall(prose)}
+        for path, prose in pages.items()
+    }
+    links = [(path, *link) for path, prose in pages.items() for link in LINK.findall(prose)]
+    for page, name, anchor in links:
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists() or name in GENERATED, (page, name)
+        assert not anchor or anchor in anchors[target], (page, name, anchor)
+    assert [path for path in CODE_SPANS if PATH.fullmatch(path) and not (ROOT / path).exists()] == []
 
 
 def test_the_map_of_the_code_names_what_is_there():
+    assert len(MAP_ROWS) > 20 and len(STEP_ROWS) > 8
     for link, name in [*MAP_ROWS, *STEP_ROWS]:
         assert re.search(rf"\b{name}\b", (ROOT / "docs" / link).read_text(encoding="utf-8")), (link, name)
 
 
-def test_the_tables_of_names_have_rows():
-    assert len(STEP_ROWS) > 8 and sum(map(len, SYMBOLS.values())) > 50
-
-
 def test_the_papers_symbols_name_what_is_in_the_code():
     """The names of a module's table stand in the algorithms' code, or in that of the data, beside the table itself."""
+    assert sum(map(len, SYMBOLS.values())) > 50
     paths = [*(ROOT / "tff_algos").rglob("*.py"), *(ROOT / "datasets").glob("*.py")]
     code = "\n".join(TABLE_ROW.sub("", path.read_text("utf-8")) for path in paths)
     lost = {name for names in SYMBOLS.values() for name in names if not re.search(rf"\b{name}\b", code)}

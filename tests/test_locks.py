@@ -47,35 +47,15 @@ def test_tff_is_in_its_own_lock_alone_and_jax_in_none(path):
     assert (versions == of_tff) if path.name == "requirements-tff.lock" else not of_tff.keys() & versions.keys()
 
 
-def test_tff_has_a_single_file():
-    """`tff_package.py` knows this one, whose content it changes."""
-    assert (ROOT / "requirements-tff.lock").read_text().count("--hash=sha256:") == 1
-
-
-def test_ray_comes_on_top_and_changes_nothing_else():
-    plain, ray = read_versions("requirements.lock"), read_versions("requirements-ray.lock")
-    assert {name: plain[name] for name in ray.keys() & plain.keys()} == {
-        name: ray[name] for name in ray.keys() & plain.keys()
-    }
-    assert len(ray.keys() - plain.keys()) == 8
-    assert f'"ray=={ray["ray"]}"' in (ROOT / "setup.py").read_text()
-
-
-def test_optuna_comes_on_top_and_changes_nothing_else():
-    plain, tune = read_versions("requirements.lock"), read_versions("requirements-tune.lock")
-    assert {name: plain[name] for name in tune.keys() & plain.keys()} == {
-        name: tune[name] for name in tune.keys() & plain.keys()
-    }
-    assert "optuna" in tune.keys() - plain.keys()
-    assert f'"optuna=={tune["optuna"]}"' in (ROOT / "setup.py").read_text()
-
-
-def test_the_completion_of_a_shell_is_pinned_as_the_extra_says():
-    completion = read_versions("requirements-completion.lock")
-    assert completion.keys() == {"argcomplete"}
-    assert f'"argcomplete=={completion["argcomplete"]}"' in (ROOT / "setup.py").read_text()
+@pytest.mark.parametrize(("name", "added"), [("ray", "ray"), ("tune", "optuna"), ("completion", "argcomplete")])
+def test_an_extra_comes_on_top_as_setup_py_pins_it_and_changes_nothing_else(name, added):
+    plain, extra = read_versions("requirements.lock"), read_versions(f"requirements-{name}.lock")
+    assert added in extra.keys() - plain.keys() and f'"{added}=={extra[added]}"' in (ROOT / "setup.py").read_text()
+    assert plain | extra == extra | plain
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.lock")), ids=lambda path: path.name)
-def test_a_lock_names_no_address(path):
-    assert "://" not in path.read_text()
+def test_a_lock_names_no_address_and_that_of_tff_a_single_file(path):
+    """`tff_package.py` knows this file, whose content it changes."""
+    text = path.read_text()
+    assert "://" not in text and (path.name != "requirements-tff.lock" or text.count("--hash=sha256:") == 1)

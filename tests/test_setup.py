@@ -1,14 +1,10 @@
 """`setup.sh` with stand-ins for Python and uv: what is made when, and one line for each failure."""
 
-import hashlib
-import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
-import sys
-import tarfile
 
 import pytest
 
@@ -297,93 +293,3 @@ def test_without_any_python_it_is_one_line(run_setup):
 def test_a_named_python_of_another_version_is_one_line(run_setup):
     assert run_setup(PYTHON_EXIT="1", PYTHON="python3") == (1, "", f"{MISSING}\n", [])
     assert not (run_setup.project / ".venv").exists()
-
-
-# A build backend that needs nothing installed, for the project of the test with the real pip and uv.
-BACKEND = """
-import pathlib, zipfile
-
-def build_editable(folder, config_settings=None, metadata_directory=None):
-    files = {"METADATA": "Metadata-Version: 2.1\\nName: stub\\nVersion: 0", "RECORD": ""}
-    files["WHEEL"] = "Wheel-Version: 1.0\\nGenerator: stub\\nRoot-Is-Purelib: true\\nTag: py3-none-any"
-    with zipfile.ZipFile(pathlib.Path(folder, "stub-0-py3-none-any.whl"), "w") as wheel:
-        for name, text in files.items():
-            wheel.writestr(f"stub-0.dist-info/{name}", text)
-    return "stub-0-py3-none-any.whl"
-"""
-
-
-def pack_python(folder):
-    """Packs the running CPython as its builders' archives are and describes it to uv; returns the description's URL."""
-    base, archive = pathlib.Path(sys.base_prefix), folder / "cpython.tar.gz"
-    left_out = {"__pycache__", "idlelib", "lib2to3", "site-packages", "dist-packages", "test", "tests", "tkinter"}
-
-    def keep(entry):
-        names = entry.name.split("/")
-        is_left_out = left_out.intersection(names) or any(name.startswith("config-") for name in names)
-        return None if is_left_out else entry
-
-    with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
-        packed.add(os.path.realpath(sys.executable), "python/bin/python3.11")
-        packed.add(base / "lib" / "python3.11", "python/lib/python3.11", filter=keep)
-    described = {
-        "name": "cpython",
-        "arch": {"family": "x86_64", "variant": None},
-        "os": "linux",
-        "libc": "gnu",
-        **dict(zip(("major", "minor", "patch"), sys.version_info, strict=False)),
-        "prerelease": "",
-        "variant": None,
-        "build": "20260101",
-        "url": archive.as_uri(),
-        "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
-    }
-    description = folder / "downloads.json"
-    description.write_text(json.dumps({"packed": described}))
-    return description
-
-
-@pytest.mark.slow
-def test_the_real_pip_and_uv_install_a_packed_cpython_whose_digest_is_right(run_setup, tmp_path):
-    """Skipped without a network, which getting uv takes; CPython itself comes from an archive made here."""
-    path = hide_uv(run_setup)
-    for name in ("python3.11", "python"):
-        (run_setup.programs / name).unlink()
-    # Says that it is no 3.11, and is a real Python otherwise.
-    hidden = 'case "$*" in *"(3, 11)"*) exit 1 ;; esac'
-    write_program(run_setup.programs / "python3", f'#!/bin/sh\n{hidden}\nexec "{sys.executable}" "$@"\n')
-    shutil.copy(ROOT / "requirements-uv.lock", run_setup.project)
-    for name in LOCKS:
-        (run_setup.project / name).write_text("")
-    tff_package = run_setup.project / "launch" / "runtimes" / "tff_package.py"
-    tff_package.parent.mkdir(parents=True)
-    tff_package.write_text("")
-    (run_setup.project / "backend.py").write_text(BACKEND)
-    (run_setup.project / "pyproject.toml").write_text(
-        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    )
-    description = pack_python(tmp_path)
-    installed = tmp_path / "installed"
-    environment = {**os.environ, "PATH": path, "TMPDIR": str(tmp_path), "UV_PYTHON_INSTALL_DIR": str(installed)}
-    environment |= {"UV_PYTHON_DOWNLOADS_JSON_URL": description.as_uri(), "UV_NO_CACHE": "1"}
-    environment.pop("PYTHONPATH", None)
-
-    right = description.read_text()
-    digest = json.loads(right)["packed"]["sha256"]
-    description.write_text(right.replace(digest, "0" * 64))
-    exit_code, stdout, stderr, _ = run_setup(**environment)
-    if "no network" in stderr:
-        pytest.skip("no network to get uv with")
-    assert (exit_code, stdout) == (1, GETTING)
-    assert stderr == f"{MISSING} (the downloaded CPython is not the one that uv expects)\n"
-
-    description.write_text(right)
-    exit_code, stdout, stderr, _ = run_setup(**environment)
-    assert (exit_code, stderr) == (0, ""), (run_setup.project / ".venv" / "setup.log").read_text()
-    assert stdout.startswith(GETTING) and stdout.endswith("set-up done\n")
-    python = run_setup.project / ".venv" / "bin" / "python"
-    assert python.resolve().is_relative_to(installed)
-    asked = "import sys; print(*sys.version_info[:2], sys.base_prefix)"
-    said = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
-    assert said[:2] == ["3", "11"] and pathlib.Path(said[2]).is_relative_to(installed)
-    assert not list(tmp_path.glob("tmp.*"))

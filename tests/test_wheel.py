@@ -69,25 +69,3 @@ def test_the_script_of_the_wheel_runs_the_commands(wheel, tmp_path):
     (tmp_path / "folder" / "own_module.py").write_text("ALGORITHM = 3\n")
     found = run("train", "--algo=own_module:ALGORITHM", cwd=tmp_path / "folder")
     assert "expected an Algorithm" in found.stderr and "got int" in found.stderr
-
-
-@pytest.mark.slow
-def test_an_installed_wheel_is_not_disturbed_by_another_package_datasets(wheel, tmp_path):
-    """Elsewhere on the path it is not seen; in the same folder, installed before or after, a line says what to do."""
-    theirs, ours, mixed = (tmp_path / name for name in ("theirs", "ours", "mixed"))
-    (theirs / "datasets").mkdir(parents=True)
-    for name in ("__init__.py", "arrow_dataset.py"):
-        (theirs / "datasets" / name).write_text("THEIRS = True\n")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(ours)
-    shutil.copytree(ours, mixed)
-    shutil.copytree(theirs, mixed, dirs_exist_ok=True)
-
-    def run(*path):
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
-        command = [sys.executable, "-m", "launch.train", "--help"]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-
-    assert (run(ours, theirs).returncode, run(ours, theirs).stderr) == (0, "")
-    for ended, words in ((run(theirs, ours), f"is at {theirs}"), (run(mixed), "an environment of its own")):
-        assert ended.returncode == 2 and ended.stderr.count("\n") == 1 and words in ended.stderr
