@@ -21,8 +21,7 @@ from datasets.layouts import (
     SEQUENCE_CHANNELS_FIRST,
     resolve_layout,
 )
-from datasets.names import name_some
-from datasets.spellings import note_alike
+from datasets.names import name_some, note_alike
 from datasets.unscaled import find_padding, find_unscaled
 
 MOST_VALUES = 4_000_000  # that deviations are computed from; of more examples, evenly spaced ones are taken

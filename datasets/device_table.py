@@ -21,7 +21,7 @@ import hashlib
 import math
 import pathlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -151,20 +151,17 @@ def parse_windows(text: str) -> Intervals:
 
 
 def _read_rows(text: str) -> list[_Row]:
-    lines = _list_lines(text)
-    columns = next(lines, (0, []))[1]
+    lines = enumerate(text.splitlines(), start=1)
+    used = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+    header, *others = [(number, [cell.strip() for cell in next(csv.reader([line]))]) for number, line in used] or [
+        (0, [])
+    ]
+    columns = header[1]
     _check_columns(columns)
-    rows = [_read_row(line, columns, cells) for line, cells in lines]
+    rows = [_read_row(number, columns, cells) for number, cells in others]
     if not rows:
         raise DatasetError("no row; expected a header and a row for each kind of device")
     return rows
-
-
-def _list_lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """(line of the file, cells) of what is neither empty nor a comment."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip() and not line.lstrip().startswith("#"):
-            yield number, [cell.strip() for cell in next(csv.reader([line]))]
 
 
 def _check_columns(columns: list[str]) -> None:

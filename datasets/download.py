@@ -125,7 +125,9 @@ def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:
     try:
         os.makedirs(folder, exist_ok=True)
         # One open file for lock and bytes; after the wait for the lock another process may have finished the file.
-        with open(part_path, "ab", opener=_open_part) as part:
+        # It follows no link and waits at no pipe.
+        follow_none = lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        with open(part_path, "ab", opener=follow_none) as part:
             fcntl.flock(part, fcntl.LOCK_EX)
             if not os.path.exists(path):
                 unchecked = "" if remote.sha256 else " (no digest of it is published: only its length is checked)"
@@ -148,11 +150,6 @@ def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:
     except OSError as error:
         raise DownloadError(f"cannot write {path}: {describe(error)}; choose another --data_dir") from None
     return path
-
-
-def _open_part(path: str, flags: int) -> int:
-    """Follows no link and waits at no pipe."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
 
 
 def _fetch_from_address(address: str, sha256: str, part, timeout_s: float) -> str | None:

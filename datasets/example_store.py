@@ -14,6 +14,7 @@ import numpy as np
 
 from datasets.client_source import TEST, TRAIN, VALIDATION
 from datasets.errors import DatasetError
+from datasets.names import sort_key
 from files.cache import Cache
 from files.cache_folder import default_cache_dir
 from files.reading import describe
@@ -154,7 +155,10 @@ class Groups:
         self._order = np.argsort(groups, kind="stable") if times is None else np.lexsort((times, groups))
         counts = np.bincount(groups, minlength=num_clients * len(SPLIT_ORDER))
         self._ends = np.cumsum(counts)
-        self.num_examples = select_splits(counts.reshape(num_clients, len(SPLIT_ORDER)))
+        by_split = dict(zip(SPLIT_ORDER, counts.reshape(num_clients, -1).T.astype(np.int64), strict=True))
+        self.num_examples = {
+            name: each for name, each in by_split.items() if name == TRAIN or (name != LEFT_OUT and each.any())
+        }
 
     def find(self, client: int, split: str) -> np.ndarray:
         """Where a client's examples of a part are, int64 (examples,): in the order of time, or else as they came."""
@@ -218,12 +222,6 @@ class ExampleStore:
         return count_by_client(self.clients[is_train], self.y[is_train], len(self.client_names), num_classes)
 
 
-def select_splits(counts: np.ndarray) -> dict[str, np.ndarray]:
-    """`ClientSource.num_examples` from counts, shape (clients, `SPLIT_ORDER`), without splits that nobody has."""
-    found = dict(zip(SPLIT_ORDER, counts.T.astype(np.int64), strict=True))
-    return {name: each for name, each in found.items() if name != LEFT_OUT and (name == TRAIN or each.any())}
-
-
 def count_by_client(clients: np.ndarray, labels: np.ndarray, num_clients: int, num_classes: int) -> np.ndarray:
     """Int64 (clients, classes): how often each client has each label.
 
@@ -233,12 +231,6 @@ def count_by_client(clients: np.ndarray, labels: np.ndarray, num_clients: int, n
     """
     cells = np.bincount(clients * num_classes + labels, minlength=num_clients * num_classes)
     return cells.reshape(num_clients, num_classes).astype(np.int64)
-
-
-def sort_key(name: str) -> tuple[int, int, str]:
-    """Orders clients: those that are whole numbers by these, the others after them by their text."""
-    is_number = name.isascii() and name.isdigit() and len(name) < 19
-    return (0, int(name), name) if is_number else (1, 0, name)
 
 
 def open_or_write_store(

@@ -26,7 +26,7 @@ from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_missing, locate_downloaded, search_dirs
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
-from datasets.npz_file import read_npz_file
+from datasets.formats.npz import read_npz_file
 from datasets.options import HAR_FEATURES
 
 ACTIVITY_NAMES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")

@@ -30,7 +30,7 @@ FIX = "--image_size=<pixels> resizes all, --image_colour=grey or colour converts
 
 
 @dataclasses.dataclass(frozen=True)
-class ImageForm:
+class ImageLayout:
     """What images are brought to.
 
     Attributes:
@@ -48,16 +48,16 @@ class ImageForm:
     first: str = "the first image"
     is_published: bool = False
 
-    def fix(self, pixels: np.ndarray) -> "ImageForm":
-        """The form that all further images must have, once one is read."""
+    def fix(self, pixels: np.ndarray) -> "ImageLayout":
+        """The layout that all further images must have, once one is read."""
         return self if self.shape else dataclasses.replace(self, shape=pixels.shape)
 
 
-def read_image(file: str | IO[bytes], where: str, form: ImageForm) -> np.ndarray:
+def read_image(file: str | IO[bytes], where: str, layout: ImageLayout) -> np.ndarray:
     """Uint8, shape (height, width, 1 or 3). What an image says of itself is checked before its pixels are unpacked.
 
     Raises:
-      DatasetError: it cannot be read, holds several pictures, has too many pixels, or is not of the form.
+      DatasetError: it cannot be read, holds several pictures, has too many pixels, or is not of the layout.
     """
     import PIL.Image
     import PIL.ImageOps
@@ -66,8 +66,8 @@ def read_image(file: str | IO[bytes], where: str, form: ImageForm) -> np.ndarray
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)  # `_check_head` is stricter
             with PIL.Image.open(file, formats=_list_formats()) as opened:
-                colour = _check_head(opened, where, form)
-                image = opened if form.is_published else PIL.ImageOps.exif_transpose(opened)
+                colour = _check_head(opened, where, layout)
+                image = opened if layout.is_published else PIL.ImageOps.exif_transpose(opened)
                 image = image.convert("L" if colour == GREY else "RGB")
     except DatasetError:
         raise
@@ -77,11 +77,11 @@ def read_image(file: str | IO[bytes], where: str, form: ImageForm) -> np.ndarray
         raise DatasetError(f"{where}: cannot be read ({error.strerror})") from None
     except Exception as error:  # Pillow's decoders raise whatever a damaged file makes them
         raise DatasetError(f"{where}: a damaged image ({error}); take it out, or get it again") from None
-    if form.size:
-        resampling = PIL.Image.Resampling.BICUBIC if form.is_published else PIL.Image.Resampling.BILINEAR
-        image = image.resize((form.size, form.size), resampling)
+    if layout.size:
+        resampling = PIL.Image.Resampling.BICUBIC if layout.is_published else PIL.Image.Resampling.BILINEAR
+        image = image.resize((layout.size, layout.size), resampling)
     pixels = np.asarray(image, np.uint8).reshape(image.height, image.width, CHANNELS[colour])
-    _check_shape(pixels.shape, where, form)
+    _check_shape(pixels.shape, where, layout)
     return pixels
 
 
@@ -94,7 +94,7 @@ def _list_formats() -> tuple[str, ...]:
     return tuple(name for name in _FORMATS if name in PIL.Image.OPEN)
 
 
-def _check_head(opened: "PIL.Image.Image", where: str, form: ImageForm) -> str:
+def _check_head(opened: "PIL.Image.Image", where: str, layout: ImageLayout) -> str:
     """The colour in which an opened image is read. Raises DatasetError if it is not to be unpacked."""
     width, height = opened.size
     if width * height > MAX_PIXELS:
@@ -103,16 +103,16 @@ def _check_head(opened: "PIL.Image.Image", where: str, form: ImageForm) -> str:
             "take it out, or make it smaller"
         )
     # Published sets have grey images with an alpha channel read as coloured ones; so they stay.
-    grey_modes = ("1", "L") if form.is_published else _GREY_MODES
+    grey_modes = ("1", "L") if layout.is_published else _GREY_MODES
     if opened.mode not in (*_GREY_MODES, *_COLOUR_MODES):
         raise DatasetError(
             f"{where}: its pixels are {opened.mode}, expected 8 bits a channel, grey or colour; convert it"
         )
     if _holds_several(opened):
         raise DatasetError(f"{where}: holds several pictures, expected one; save the one that is meant, or take it out")
-    colour = (GREY if opened.mode in grey_modes else COLOUR) if form.colour == AUTO else form.colour
-    if form.shape and not form.size and sorted(opened.size) != sorted(form.shape[:2]):
-        _check_shape((height, width, CHANNELS[colour]), where, form)
+    colour = (GREY if opened.mode in grey_modes else COLOUR) if layout.colour == AUTO else layout.colour
+    if layout.shape and not layout.size and sorted(opened.size) != sorted(layout.shape[:2]):
+        _check_shape((height, width, CHANNELS[colour]), where, layout)
     return colour
 
 
@@ -129,10 +129,10 @@ def _holds_several(opened: "PIL.Image.Image") -> bool:
     return is_alike
 
 
-def _check_shape(shape: tuple[int, ...], where: str, form: ImageForm) -> None:
-    if form.shape and shape != form.shape:
+def _check_shape(shape: tuple[int, ...], where: str, layout: ImageLayout) -> None:
+    if layout.shape and shape != layout.shape:
         raise DatasetError(
-            f"{where}: {describe_pixels(shape)}, expected {describe_pixels(form.shape)} as {form.first} has; {FIX}"
+            f"{where}: {describe_pixels(shape)}, expected {describe_pixels(layout.shape)} as {layout.first} has; {FIX}"
         )
 
 
@@ -142,6 +142,6 @@ def count_at_once(shape: tuple[int, ...]) -> int:
 
 
 def describe_pixels(shape: tuple[int, ...]) -> str:
-    """The form of an image in words."""
+    """The layout of an image in words."""
     height, width, channels = shape
     return f"{width} x {height} pixels in {GREY if channels == 1 else COLOUR}"

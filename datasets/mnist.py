@@ -23,7 +23,7 @@ from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_missing, locate_downloaded, search_dirs
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
-from datasets.npz_file import read_npz_file
+from datasets.formats.npz import read_npz_file
 
 MNIST_FORMAT = ExampleFormat(
     (28, 28, 1), "uint8", tuple("0123456789"), Preprocessing(1 / 255, feature_range=(0.0, 1.0))

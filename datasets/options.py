@@ -94,7 +94,7 @@ CIFAR100_FORMS = ("whole", "cropped")
 
 @declare_options
 class Cifar100Options:
-    """See `datasets.cifar100`."""
+    """See `datasets.cifar`."""
 
     cifar100_form: str = setting(
         "whole",
@@ -202,7 +202,7 @@ DECIMAL_MARKS = (AUTO, "point", "comma")
 
 @declare_options
 class TableOptions:
-    """See `datasets.tables.roles` for columns, and `datasets.tables.source` for windows."""
+    """See `datasets.tables.table` for columns, and `datasets.tables.source` for windows."""
 
     client_column: str = setting(
         "",

@@ -30,9 +30,9 @@ def find_kinds(class_names: tuple[str, ...]) -> np.ndarray:
     Raises:
       DatasetError: the classes are not of kinds that are known.
     """
-    from datasets.cifar100 import CLASS_NAMES, KIND_OF_CLASS
+    from datasets.cifar import CIFAR100_CLASS_NAMES, KIND_OF_CLASS
 
-    if class_names != CLASS_NAMES:
+    if class_names != CIFAR100_CLASS_NAMES:
         raise DatasetError(
             "partition=pachinko: it needs classes that are of kinds, as cifar100's are; choose another --partition"
         )

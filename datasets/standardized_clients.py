@@ -109,12 +109,12 @@ def measure_features(x: np.ndarray, padding: Padding | None = None) -> tuple[np.
     if padding is None:
         means = x.mean(axes, np.float64)
         deviations = np.sqrt(np.mean(np.square(x.astype(np.float64) - means), axes))
-        return means, np.where(deviations > np.abs(means) * 2.0**-50, deviations, 1.0)
-    is_measured = np.broadcast_to(~find_padding(x, padding)[..., np.newaxis], x.shape)
-    number = np.maximum(is_measured.sum(axes), 1)
-    means = np.where(is_measured, x, 0.0).sum(axes) / number
-    squares = np.where(is_measured, np.square(x.astype(np.float64) - means), 0.0).sum(axes)
-    deviations = np.sqrt(squares / number)
+    else:
+        is_measured = np.broadcast_to(~find_padding(x, padding)[..., np.newaxis], x.shape)
+        number = np.maximum(is_measured.sum(axes), 1)
+        means = np.where(is_measured, x, 0.0).sum(axes) / number
+        deviations = np.sqrt(np.where(is_measured, np.square(x.astype(np.float64) - means), 0.0).sum(axes) / number)
+    # A deviation within the rounding of the mean is that of a constant.
     return means, np.where(deviations > np.abs(means) * 2.0**-50, deviations, 1.0)
 
 

@@ -59,16 +59,9 @@ class Description:
     more: Any = None
 
     def to_json(self) -> dict[str, Any]:
-        """`read_description` reads it back."""
+        """As JSON can hold it; `open_store` reads it back."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {**values, "format": self.format.to_json(), "notes": list(self.notes)}
-
-
-def read_description(content: dict[str, Any]) -> Description:
-    """What `Description.to_json` gave."""
-    return Description(
-        **{**content, "format": read_example_format(content["format"]), "notes": tuple(content["notes"])}
-    )
 
 
 class Reading(NamedTuple):
@@ -127,7 +120,8 @@ def open_store(reading: Reading) -> tuple[ExampleStore, Description, str]:
         digest = compute_source_digest(reading.files, reading.how)
     name = compute_source_digest((), [digest, reading.store_version]) if reading.store_version else digest
     store = open_or_write_store(name, lambda writer: reading.write(writer).to_json())
-    return store, read_description(store.facts), digest
+    described = {**store.facts, "format": read_example_format(store.facts["format"])}
+    return store, Description(**{**described, "notes": tuple(described["notes"])}), digest
 
 
 def scale_source(source: ClientSource, scale: str, layout: str) -> ClientSource:

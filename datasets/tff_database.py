@@ -28,7 +28,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from datasets.errors import DatasetError
-from datasets.example_store import sort_key
+from datasets.names import sort_key
 from files.cache import Cache
 from files.cache_folder import default_cache_dir
 from files.digests import compute_source_digest

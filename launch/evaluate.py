@@ -17,8 +17,8 @@ import numpy as np
 
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
+from datasets.formats.npz import read_examples
 from datasets.layouts import AUTO
-from datasets.npz import read_examples
 from datasets.tables.cells import BOOLEAN_WORDS
 from launch.command_line import parse_flags, run_command, take_run_dir
 from launch.progress import say

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from datasets.npz import ARRAYS
+from datasets.formats.npz import ARRAYS
 from datasets.options import split_names
-from datasets.tables.roles import CLIENT_NAMES, LABEL_NAMES, TEST_NAMES, TIME_NAMES
-from datasets.tables.table import list_names, simplify
+from datasets.tables.table import CLIENT_NAMES, LABEL_NAMES, TEST_NAMES, TIME_NAMES, list_names, simplify
 from launch.runs.run_folder import RUNS
 from launch.settings.errors import FlagError
 

@@ -10,9 +10,9 @@ import pandas as pd
 
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.image_pixels import ImageForm
-from datasets.npz import convert_values
-from datasets.spellings import fold_spelling
+from datasets.formats.npz import convert_values
+from datasets.image_pixels import ImageLayout
+from datasets.names import fold_spelling
 from datasets.tables.arrow_cells import convert_column, is_block_type
 from datasets.tables.cells import BOOLEAN, NUMBER, STRING, Cells, parse_text
 from datasets.tables.table import list_names
@@ -129,7 +129,7 @@ def _make_cells(array: "pyarrow.Array", column: str) -> Cells:
     if is_block_type(array.type):
         raise FlagError(f"x: column {column!r} holds lists, expected a number or a text in each row; {_AS_ARRAY}")
     try:
-        return convert_column(array, column, lambda row: "x", ImageForm())
+        return convert_column(array, column, lambda row: "x", ImageLayout())
     except DatasetError as error:
         raise FlagError(str(error).split(";")[0]) from None
 

@@ -26,16 +26,15 @@ from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.file_formats import FileFormat
 from datasets.tables.cells import MISSING_WORDS, parse_text, read_missing_words
-from datasets.tables.roles import LABEL_NAMES
 from datasets.tables.source import choose_table_partition, open_table
-from datasets.tables.table import ClientFile, Piece, Table, list_names, simplify
+from datasets.tables.table import LABEL_NAMES, ClientFile, Piece, Table, list_names, simplify
 from files.reading import explain_errors
 
 if TYPE_CHECKING:
     import pyarrow
 
 SEPARATORS = {",": "comma-separated", ";": "semicolon-separated", "\t": "tab-separated", "|": "separated by |"}
-HEAD_BYTES = 2**18  # that the form is told from
+HEAD_BYTES = 2**18  # that the dialect is told from
 LINE_BYTES = 2**24  # of a line, and of a row; more than that is not held in memory
 _BLOCK_BYTES = 2**20
 _GZIP = b"\x1f\x8b"
@@ -62,7 +61,7 @@ _COMMA_NUMBER, _POINT_NUMBER = (
 _NUM_SAMPLE_ROWS = 200
 
 
-class CsvForm(NamedTuple):
+class CsvDialect(NamedTuple):
     """How a file is written.
 
     Attributes:
@@ -85,7 +84,7 @@ class CsvForm(NamedTuple):
         return ", ".join([SEPARATORS[self.separator], _TITLES[self.encoding], *extra])
 
 
-def find_form(path: str) -> CsvForm:
+def find_dialect(path: str) -> CsvDialect:
     """Finds how a file is written, by looking.
 
     Raises:
@@ -126,7 +125,7 @@ def find_form(path: str) -> CsvForm:
     comma_number = _ANY_COMMA if separator == ";" else _COMMA_NUMBER
     has_comma = separator != "," and any(map(comma_number.fullmatch, cells))
     has_comma = has_comma and not any(map(_POINT_NUMBER.fullmatch, cells))
-    return CsvForm(is_packed, encoding, separator, has_comma, int(bool(marked)))
+    return CsvDialect(is_packed, encoding, separator, has_comma, int(bool(marked)))
 
 
 @contextlib.contextmanager
@@ -266,17 +265,17 @@ def make_csv_table(
             yield from file.read(names, client, split, missing_words)
 
     paths = tuple(file.path for file in files)
-    return Table(path, paths, tuple(first.columns), read, first.form.describe(), has_clients=has_clients)
+    return Table(path, paths, tuple(first.columns), read, first.dialect.describe(), has_clients=has_clients)
 
 
 class _CsvFile:
-    """A file of a table: its form, and the names of its columns."""
+    """A file of a table: its dialect, and the names of its columns."""
 
     def __init__(self, path: str):
-        self.path, self.form = path, find_form(path)
+        self.path, self.dialect = path, find_dialect(path)
         lines = io.StringIO(next(self._read_utf8(), b"").decode("utf-8", "replace"), newline="")
-        reader = csv.reader(lines, delimiter=self.form.separator, strict=True)
-        number = 1 + self.form.num_skipped
+        reader = csv.reader(lines, delimiter=self.dialect.separator, strict=True)
+        number = 1 + self.dialect.num_skipped
         try:
             header, num_lines, first = next(reader, []), reader.line_num, []
         except csv.Error as error:
@@ -302,7 +301,7 @@ class _CsvFile:
 
     def read(self, names: tuple[str, ...], client: str, split: str, missing_words: frozenset[str]) -> Iterator[Piece]:
         """Its pieces, with these columns. Raises DatasetError: a row that cannot be read, or none."""
-        line, skip = 1 + self.form.num_skipped + self._header_lines, self._header_bytes
+        line, skip = 1 + self.dialect.num_skipped + self._header_lines, self._header_bytes
         waiting, num_rows = b"", 0
         for block in itertools.chain(self._read_utf8(), [b""]):
             waiting, skip = waiting + block[skip:], 0
@@ -312,7 +311,8 @@ class _CsvFile:
             whole, waiting = waiting[:end], waiting[end:]
             line += whole.count(b"\n") + whole.count(b"\r") - whole.count(b"\r\n")
             cells = {
-                name: parse_text(column, self.form.has_decimal_comma, missing_words) for name, column in columns.items()
+                name: parse_text(column, self.dialect.has_decimal_comma, missing_words)
+                for name, column in columns.items()
             }
             piece = Piece(cells, client, split, self._name_rows, num_rows)
             if columns and piece.num_rows:
@@ -326,7 +326,7 @@ class _CsvFile:
 
         Names that count, as those of arrays and years do, are names, and so is a line that names a label.
         """
-        cells, below = (parse_text(each, self.form.has_decimal_comma) for each in (names, first))
+        cells, below = (parse_text(each, self.dialect.has_decimal_comma) for each in (names, first))
         numbers = cells.numbers[cells.is_number]
         is_counted = len(numbers) > 1 and bool((np.diff(numbers) == 1).all())
         if not len(numbers) or is_counted or LABEL_NAMES & set(map(simplify, names)):
@@ -336,10 +336,10 @@ class _CsvFile:
     def _read_utf8(self) -> Iterator[bytes]:
         """The text from the names of the columns on, as UTF-8, in blocks that may end anywhere."""
         with open_bytes(self.path) as (stream, _):
-            decoder = codecs.getincrementaldecoder(self.form.encoding)()
-            num_skipped = self.form.num_skipped
+            decoder = codecs.getincrementaldecoder(self.dialect.encoding)()
+            num_skipped = self.dialect.num_skipped
             while block := stream.read(BLOCK_BYTES):
-                block = block if self.form.encoding == "utf-8" else decoder.decode(block).encode()
+                block = block if self.dialect.encoding == "utf-8" else decoder.decode(block).encode()
                 yield re.sub(rb"[^\r\n]*(\r\n|\r|\n)", b"", block, count=1) if num_skipped else block
                 num_skipped = 0
 
@@ -356,7 +356,7 @@ class _CsvFile:
         """
         import pyarrow.csv
 
-        end = _find_end(content, self.form.separator, is_last)
+        end = _find_end(content, self.dialect.separator, is_last)
         if end == _IRREGULAR:
             return self._parse_rows(content, line, is_last, names)
         if not end:
@@ -366,7 +366,7 @@ class _CsvFile:
             pyarrow.BufferReader(memoryview(content)[:end]),
             pyarrow.csv.ReadOptions(use_threads=False, block_size=end + 1, column_names=self.columns),
             pyarrow.csv.ParseOptions(
-                delimiter=self.form.separator,
+                delimiter=self.dialect.separator,
                 newlines_in_values=True,
                 invalid_row_handler=lambda row: is_skipped.append(True) or "skip",
             ),
@@ -388,7 +388,7 @@ class _CsvFile:
         import pyarrow
 
         lines = io.StringIO(content[: len(content) if is_last else _find_newline(content) + 1].decode(), newline="")
-        reader, rows, ends = csv.reader(lines, delimiter=self.form.separator, strict=True), [], [0]
+        reader, rows, ends = csv.reader(lines, delimiter=self.dialect.separator, strict=True), [], [0]
         width = len(self.columns)
         try:
             with _limit_fields(_MOST_FIELD):
@@ -414,16 +414,16 @@ class _CsvFile:
         found, number = {}, 0
         # Fields were read already, so that their length is not what is told.
         with open_bytes(self.path) as (stream, _), _limit_fields(LINE_BYTES):
-            text = io.TextIOWrapper(stream, encoding=self.form.encoding, newline="")
-            for _ in range(self.form.num_skipped):
+            text = io.TextIOWrapper(stream, encoding=self.dialect.encoding, newline="")
+            for _ in range(self.dialect.num_skipped):
                 text.readline()
-            reader = csv.reader(text, delimiter=self.form.separator)
+            reader = csv.reader(text, delimiter=self.dialect.separator)
             next(reader)
             line = reader.line_num
             for fields in reader:
                 if fields:
                     if number in rows:
-                        found[number] = f"{self.path}, line {line + 1 + self.form.num_skipped}"
+                        found[number] = f"{self.path}, line {line + 1 + self.dialect.num_skipped}"
                     number += 1
                 if len(found) == len(rows):
                     break

@@ -17,11 +17,12 @@ from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.example_store import StoreWriter, sort_key
+from datasets.example_store import StoreWriter
 from datasets.file_formats import FileFormat, name_data
-from datasets.image_pixels import COLOUR, GREY, ImageForm, read_image
+from datasets.image_pixels import COLOUR, GREY, ImageLayout, read_image
 from datasets.label_format import BINARY, CLASSIFICATION, LabelFormat
 from datasets.layouts import IMAGE
+from datasets.names import sort_key
 from datasets.options import TableOptions, TextOptions
 from datasets.stored_source import Description, Reading, open_reading, scale_source, show_progress
 from datasets.tables.table import SPLIT_NAMES
@@ -86,18 +87,18 @@ def open_image_tree(path: str, options: DatasetOptions) -> ClientSource:
 
 def _write(tree: ImageTree, options: DatasetOptions, writer: StoreWriter) -> Description:
     """Decodes an image after the other; the first says how all are."""
-    form = ImageForm(options.image_size, options.image_colour)
+    layout = ImageLayout(options.image_size, options.image_colour)
     for place, path in enumerate(show_progress(tree.paths, "images")):
-        pixels = read_image(path, path, form)
+        pixels = read_image(path, path, layout)
         if not place:
-            form = dataclasses.replace(form, shape=pixels.shape, first=path)
+            layout = dataclasses.replace(layout, shape=pixels.shape, first=path)
         labels = tree.labels[place : place + 1]
         writer.append(pixels[np.newaxis], labels, tree.clients[place], tree.splits[place])
-    colour = GREY if form.shape[2] == 1 else COLOUR
+    colour = GREY if layout.shape[2] == 1 else COLOUR
     resized = f", resized to {options.image_size} x {options.image_size}" if options.image_size else ""
     clients = f"a folder a client, {len(set(tree.clients)):,}" if tree.has_clients else "no clients"
     return Description(
-        ExampleFormat(form.shape, "uint8", tree.class_names),
+        ExampleFormat(layout.shape, "uint8", tree.class_names),
         tree.has_clients,
         reading=f", in {colour}{resized}; a folder a class, {clients}",
     )

@@ -33,7 +33,7 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.example_store import StoreWriter
 from datasets.file_formats import FileFormat, name_data
-from datasets.image_pixels import CHANNELS, COLOUR, GREY, ImageForm, count_at_once, read_image
+from datasets.image_pixels import CHANNELS, COLOUR, GREY, ImageLayout, count_at_once, read_image
 from datasets.label_format import NEXT_TOKEN, LabelFormat
 from datasets.stored_source import Description, Reading, open_reading, show_progress
 from files.reading import explain_errors, find_files, open_regular
@@ -380,14 +380,14 @@ def open_named_images(path: str, source: ClientSource, options: DatasetOptions) 
         raise DatasetError(f"{missing}: no such image, though the data name it")
 
     def write(writer: StoreWriter) -> Description:
-        form = ImageForm(size, colour, is_published=True)
+        layout = ImageLayout(size, colour, is_published=True)
         for client, split, images, y in show_progress(parts, "images of clients"):
             step = count_at_once(shape)
             for start in range(0, max(1, len(images)), step):  # a user without examples stays
                 some = images[start : start + step]
                 x = np.empty((len(some), *shape), np.uint8)
                 for row, image in enumerate(some):
-                    x[row] = read_image(image, image, form)
+                    x[row] = read_image(image, image, layout)
                 writer.append(x, y[start : start + step], client, split)
         preprocessing = Preprocessing(1 / 255, feature_range=(0.0, 1.0))
         return Description(ExampleFormat(shape, "uint8", source.format.class_names, preprocessing), notes=source.notes)

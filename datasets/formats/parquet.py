@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING
 from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.example_store import sort_key
 from datasets.file_formats import FileFormat
-from datasets.image_pixels import ImageForm, count_at_once
+from datasets.image_pixels import ImageLayout, count_at_once
+from datasets.names import sort_key
 from datasets.options import DEFAULT_MISSING_WORDS
 from datasets.tables.cells import mark_missing, read_missing_words
-from datasets.tables.roles import names_clients
 from datasets.tables.source import choose_table_partition, open_table
-from datasets.tables.table import SPLIT_NAMES, ClientFile, Piece, Place, Table, list_names
+from datasets.tables.table import SPLIT_NAMES, ClientFile, Piece, Place, Table, list_names, names_clients
 
 if TYPE_CHECKING:
     import pyarrow
@@ -215,10 +214,10 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
     is_given = options.missing_words != DEFAULT_MISSING_WORDS
     missing_words = read_missing_words(options.missing_words) if is_given else frozenset()
     pictures = tuple(field.name for field in schema if is_image_type(field.type))
-    images = ImageForm(options.image_size, options.image_colour)
+    images = ImageLayout(options.image_size, options.image_colour)
 
     def read(names: tuple[str, ...]) -> Iterator[Piece]:
-        form = images
+        layout = images
         has_images = any(name in names for name in pictures)
         for file in files:
             num_rows = BATCH_BLOCKS if set(names) & set(blocks) else BATCH_ROWS
@@ -226,16 +225,16 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
                 start = 0
                 while start < len(batch):
                     # Of images the first says how many may be unpacked at once.
-                    step = count_at_once(form.shape) if form.shape else 1
+                    step = count_at_once(layout.shape) if layout.shape else 1
                     part = batch.slice(start, step if has_images else len(batch))
                     name_rows = functools.partial(_name_rows, file.path)
                     cells = {}
                     for name in names:
                         locate = lambda row, first=first + start: Place(name_rows, first + row)
-                        converted = convert_column(part.column(name), name, locate, form)
+                        converted = convert_column(part.column(name), name, locate, layout)
                         cells[name] = mark_missing(converted, missing_words)
                         if name in blocks and cells[name].values.ndim == 4:
-                            form = form.fix(cells[name].values[0])
+                            layout = layout.fix(cells[name].values[0])
                     yield Piece(cells, file.client, file.split, name_rows, first + start)
                     start += len(part)
 

@@ -27,7 +27,7 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.example_store import StoreWriter
 from datasets.file_formats import FileFormat, name_data
-from datasets.image_pixels import ImageForm, read_image
+from datasets.image_pixels import ImageLayout, read_image
 from datasets.stored_source import Description, Reading, open_reading, show_progress
 from datasets.tff_database import Features, TffDatabase, arrange_counts, decode_example, starts_as_sqlite
 from files.digests import compute_source_digest
@@ -232,7 +232,7 @@ class _Reader:
 
     def __init__(self, label: str, inputs: list[str], first: Features, options: DatasetOptions):
         self.label, self.inputs = label, inputs
-        self._images = ImageForm(options.image_size, options.image_colour, is_published=True)
+        self._images = ImageLayout(options.image_size, options.image_colour, is_published=True)
         values = first[inputs[0]]
         self._is_file = not isinstance(values, np.ndarray)
         size = len(values)
@@ -315,7 +315,7 @@ class Schema(NamedTuple):
 _SCHEMATA = {
     "shakespeare": Schema(frozenset({"snippets"}), "datasets.formats.tff:open_snippets"),
     "emnist": Schema(frozenset({"pixels", "label"}), "datasets.emnist:open_emnist"),
-    "cifar100": Schema(frozenset({"coarse_label", "image", "label"}), "datasets.cifar100:open_cifar100"),
+    "cifar100": Schema(frozenset({"coarse_label", "image", "label"}), "datasets.cifar:open_cifar100"),
     "stackoverflow": Schema(frozenset({"tokens", "title", "tags"}), "datasets.stackoverflow:open_stackoverflow"),
 }
 # TFF's file of EMNIST holds two data sets.

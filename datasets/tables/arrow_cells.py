@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from datasets.errors import DatasetError
-from datasets.image_pixels import ImageForm, read_image
+from datasets.image_pixels import ImageLayout, read_image
 from datasets.tables.cells import Cells, block_cells, date_cells, number_cells, string_cells
 
 if typing.TYPE_CHECKING:
@@ -40,7 +40,7 @@ def is_ordered_text(kind: "pyarrow.DataType") -> bool:
     return is_ordered and (types.is_string(kind.value_type) or types.is_large_string(kind.value_type))
 
 
-def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: ImageForm) -> Cells:
+def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: ImageLayout) -> Cells:
     """Cells of a column of a batch.
 
     Args:

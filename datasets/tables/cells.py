@@ -5,7 +5,6 @@ Whole columns are converted at once. Where one value is no number, the different
 """
 
 import dataclasses
-import re
 import typing
 from collections.abc import Mapping
 
@@ -21,9 +20,6 @@ TEXT, NUMBER, BOOLEAN, STRING, DATE, BLOCK = "text", "number", "boolean", "strin
 MISSING_WORDS = frozenset({"", *DEFAULT_MISSING_WORDS.split(",")})
 BOOLEAN_WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _BEGINNINGS = frozenset("0123456789.+-iI")  # of numbers; other texts need not be tried
-_DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|\d{1,2}:\d{2}(:\d{2}.*)?"
-)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -222,8 +218,3 @@ def block_cells(block: np.ndarray) -> Cells:
     """Cells that are arrays of one shape."""
     nothing = np.zeros(len(block), bool)
     return Cells(BLOCK, nothing, np.full(len(block), np.nan), nothing, block)
-
-
-def looks_like_date(value: str) -> bool:
-    """Whether a text is written as a date or a time of day is."""
-    return value[:1].isdigit() and _DATE.fullmatch(value) is not None

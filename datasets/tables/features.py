@@ -14,13 +14,11 @@ import numpy as np
 from datasets.category_groups import CategoryGroup
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.names import check_names
+from datasets.names import check_names, describe_joined, find_kept, note_alike
 from datasets.options import split_names
-from datasets.spellings import describe_joined, find_kept, note_alike
 from datasets.tables.cells import DATE, STRING, TEXT, Cells, read_number
-from datasets.tables.roles import Roles
 from datasets.tables.scan import ColumnScan, TableScan, is_free_text, is_text_column
-from datasets.tables.table import MOST_LISTED, Table, count_rows, list_names, name_places
+from datasets.tables.table import MOST_LISTED, Roles, Table, count_rows, list_names, name_places
 from datasets.tables.written_numbers import is_odd, read_written
 
 ONE_HOT, INDEX = "one_hot", "index"
@@ -166,12 +164,14 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...], 
     for feature in features:
         column = scan.columns[feature.column]
         of_words = _note_words(feature, column, missing_words)
+        # Of many categories, one that is a bound or a range says that numbers were meant.
+        odd = filter(is_odd, feature.categories) if len(feature.categories) > _MOST_RARE else ()
         is_constant = not column.num_booleans and column.lowest == column.highest
         is_constant = len(feature.categories) == 1 if feature.categories else is_constant
         if is_constant and scan.num_rows > 1:
             value = feature.categories[0] if feature.categories else f"{column.lowest:g}"
             notes.append(f"column {feature.column} is {value} in every row, which tells nothing; {_LEAVE_OUT}")
-        elif not of_words and (number := _find_number(feature.categories)):
+        elif not of_words and (number := next(itertools.chain(filter(read_written, feature.categories), odd), "")):
             notes.append(
                 f"column {feature.column} holds text, numbers such as {number!r} too: each is a category; "
                 f"{_WRITE_NUMBERS} if they are measurements"
@@ -237,12 +237,6 @@ def _note_words(feature: Feature, column: ColumnScan, missing_words: str) -> lis
     return notes
 
 
-def _find_number(categories: tuple[str, ...]) -> str:
-    """A category that is written as a number, or of many one that is a bound or a range; "" if there is none."""
-    odd = filter(is_odd, categories) if len(categories) > _MOST_RARE else ()
-    return next(itertools.chain(filter(read_written, categories), odd), "")
-
-
 REFUSE, MEDIAN, DROP = "refuse", "median", "drop"
 _MOST_WORDS = 5
 
@@ -256,7 +250,7 @@ def check_missing(table: Table, roles: Roles, scan: TableScan, options: DatasetO
         found = {name: column for name, column in found.items() if name in needed}
     if not found or (missing == DROP and scan.num_incomplete < scan.num_rows):
         return
-    words = "".join(f"; {each}" for each in _explain_words(roles, scan, found, options))
+    words = "".join(f"; {each}" for each in note_missing(roles, scan, found, options))
     if missing == DROP:
         counts = [f"{name} {column.num_missing:,}" for name, column in found.items()]
         raise DatasetError(
@@ -275,13 +269,10 @@ def check_missing(table: Table, roles: Roles, scan: TableScan, options: DatasetO
     )
 
 
-def note_missing(roles: Roles, scan: TableScan, options: DatasetOptions) -> tuple[str, ...]:
-    """A line for each column in which a word that may be a value is taken as missing."""
-    return tuple(_explain_words(roles, scan, scan.columns, options))
-
-
-def _explain_words(roles: Roles, scan: TableScan, columns: dict[str, ColumnScan], options: DatasetOptions) -> list[str]:
-    """What to do if a word in one of `columns` is a value: it can be one in classes, clients and categories."""
+def note_missing(
+    roles: Roles, scan: TableScan, columns: Mapping[str, ColumnScan], options: DatasetOptions
+) -> list[str]:
+    """A line for each of `columns` in which a word that may be a value, of a class, client or category, is missing."""
     lines = []
     for name, column in columns.items():
         words = column.missing_words.most_common(_MOST_WORDS)
@@ -309,9 +300,3 @@ def _find_numbers(columns: dict[str, ColumnScan], words: set[str]) -> str:
         ):
             return name
     return ""
-
-
-def count_filled(scan: TableScan, features: tuple[Feature, ...]) -> dict[str, int]:
-    """How many values of each column of features are filled in."""
-    columns = {feature.column: scan.columns[feature.column] for feature in features}
-    return {name: column.num_missing for name, column in columns.items() if column.num_missing}

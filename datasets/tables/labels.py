@@ -8,7 +8,6 @@ import numpy as np
 
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.example_store import sort_key
 from datasets.label_format import (
     CLASSIFICATION,
     LABEL_KINDS,
@@ -17,14 +16,12 @@ from datasets.label_format import (
     REGRESSION,
     LabelFormat,
 )
-from datasets.names import check_names
+from datasets.names import check_names, describe_joined, find_kept, sort_key
 from datasets.npz_labels import guess_task
 from datasets.options import WRITTEN
-from datasets.spellings import describe_joined, find_kept
 from datasets.tables.cells import BOOLEAN_WORDS, TEXT, Cells
-from datasets.tables.roles import Roles
 from datasets.tables.scan import MOST_DIFFERENT, ColumnScan, TableScan, is_text_column
-from datasets.tables.table import Table, count_rows
+from datasets.tables.table import Roles, Table, count_rows
 
 _RENAME = "or name another column by --label_column"
 

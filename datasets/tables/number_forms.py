@@ -20,9 +20,8 @@ from datasets.npz_labels import MOST_FLOAT_CLASSES
 from datasets.options import AUTO
 from datasets.tables.cells import STRING, TEXT, Cells, read_missing_words
 from datasets.tables.labels import guess_table_task
-from datasets.tables.roles import Roles
 from datasets.tables.scan import ColumnScan, TableScan, scan_table
-from datasets.tables.table import Piece, Place, Table, list_names
+from datasets.tables.table import Piece, Place, Roles, Table
 from datasets.tables.written_numbers import (
     COMMA,
     EITHER,
@@ -230,13 +229,6 @@ def note_numbers(roles: Roles, scan: TableScan, forms: Mapping[str, NumberForm],
             f"--task={REGRESSION}"
         )
     return notes
-
-
-def describe_forms(forms: Mapping[str, NumberForm]) -> str:
-    """How the numbers of these columns are read, in words; "" if there are none."""
-    return list_names(
-        [f"{name}: {form.sample} read as {form.read_text(form.sample):.12g}" for name, form in forms.items()]
-    )
 
 
 def _read_numbers(table: Table, forms: Mapping[str, NumberForm], missing_words: frozenset[str]) -> Table:

@@ -9,11 +9,11 @@ import numpy as np
 
 from datasets.client_source import TEST, TRAIN
 from datasets.errors import DatasetError
-from datasets.example_store import SPLIT_ORDER, sort_key
+from datasets.example_store import SPLIT_ORDER
+from datasets.names import sort_key
 from datasets.options import AUTO
-from datasets.tables.cells import DATE, STRING, TEXT, Cells, looks_like_date
-from datasets.tables.roles import NO_COLUMN, Roles
-from datasets.tables.table import SPLIT_NAMES, Piece, Place, Table
+from datasets.tables.cells import DATE, STRING, TEXT, Cells
+from datasets.tables.table import NO_COLUMN, SPLIT_NAMES, Piece, Place, Roles, Table
 from datasets.tables.times import TimeForm, TimeScan, are_whole_dates, read_times
 from datasets.tables.written_numbers import is_odd, read_written
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 _NUM_QUICK = 1000  # texts that are looked at before the others
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|\d{1,2}:\d{2}(:\d{2}.*)?"
+)  # or a time of day
 
 
 @dataclasses.dataclass
@@ -242,7 +245,7 @@ class ColumnScan:
             return
         codes, texts = cells.list_texts()
         if is_text.any():
-            is_date = np.array([looks_like_date(text) for text in texts])
+            is_date = np.array([text[:1].isdigit() and _DATE.fullmatch(text) is not None for text in texts])
             self.num_dates += int(is_date[codes[is_text]].sum())
             found = [texts[code] for code in np.unique(codes[is_text])]
             self.has_written = self.has_written or any(

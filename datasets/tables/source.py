@@ -18,12 +18,11 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore, Groups, Named, StoreWriter, count_by_client
 from datasets.file_formats import name_data
+from datasets.formats.npz import convert_examples
 from datasets.label_format import LABEL_KINDS
 from datasets.layouts import FEATURES, TOKENS, resolve_layout
-from datasets.names import check_names
-from datasets.npz import convert_examples
+from datasets.names import check_names, describe_joined, find_kept
 from datasets.options import AUTO, DEFAULT_MISSING_WORDS, FALSE_TRUE, NUMBER, ImageOptions, TextOptions
-from datasets.spellings import describe_joined, find_kept
 from datasets.stored_source import Description, Reading, open_store, scale_source, serve
 from datasets.tables.features import (
     DROP,
@@ -33,15 +32,13 @@ from datasets.tables.features import (
     Feature,
     check_missing,
     choose_features,
-    count_filled,
     describe_features,
     list_groups,
     note_features,
     note_missing,
 )
 from datasets.tables.labels import choose_labels, guess_table_task
-from datasets.tables.number_forms import describe_forms, note_numbers, scan_numbers
-from datasets.tables.roles import Roles, choose_roles
+from datasets.tables.number_forms import note_numbers, scan_numbers
 from datasets.tables.scan import (
     MOST_DIFFERENT,
     ColumnScan,
@@ -52,7 +49,7 @@ from datasets.tables.scan import (
     read_splits,
     scan_table,
 )
-from datasets.tables.table import Table, list_names
+from datasets.tables.table import Piece, Roles, Table, choose_roles, list_names
 from files.digests import compute_source_digest
 
 GAP = 3.0  # times the usual step of a client's rows: a longer one is a gap
@@ -166,7 +163,7 @@ NUMBERS = "numbers"  # the key of the forms of columns in `Description.more`
 def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: StoreWriter) -> Description:
     """Fills a store, and describes its rows.
 
-    `more` is the layout of blocks. With windows, rows that are left out keep their place.
+    `more` is the layout of blocks, and how numbers are written in columns of text.
 
     Raises:
       DatasetError: a value is of no use; it names the file and the place.
@@ -176,25 +173,14 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     check_missing(table, roles, scan, options)
     labels = choose_labels(table, roles, scan, options)
     features = () if roles.block else choose_features(table, roles, scan, options)
-    kept_clients = join_clients(table, roles) if options.join_spellings else {}
+    joined = join_clients(table, roles) if options.join_spellings else {}
     layout = resolve_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ""
     medians = _Medians(features if options.missing == MEDIAN else (), scan)
     num_dropped = 0
     for read in table.read((*roles.used, roles.block) if roles.block else roles.used):
         splits = read_splits(read, roles)
         piece = ignore_test_weights(read, roles, splits == SPLIT_ORDER.index(TEST))
-        if roles.block:
-            block = piece.cells[roles.block].values
-            if block.shape[1:] != scan.block_shape:
-                raise DatasetError(
-                    f"{piece.locate(0)}: column {roles.block!r} has examples of shape {block.shape[1:]}, expected "
-                    f"{scan.block_shape} as the first has; images are brought to one size by --image_size"
-                )
-            x = convert_examples(str(piece.locate(0)), roles.block, block, layout)
-        else:
-            x = np.concatenate([feature.encode(piece.cells[feature.column]) for feature in features], axis=1)[
-                ..., np.newaxis
-            ]
+        x = _encode_examples(piece, roles.block, scan.block_shape, layout, features)
         y = labels.encode([piece.cells[name] for name in roles.labels])
         is_dropped = np.zeros(piece.num_rows, bool)
         for name in roles.used if options.missing == DROP else ():
@@ -202,18 +188,23 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         num_dropped += int(is_dropped.sum())
         medians.add(x[(splits == SPLIT_ORDER.index(TRAIN)) & ~is_dropped])
         splits[is_dropped] = SPLIT_ORDER.index(LEFT_OUT)
-        kept = np.arange(piece.num_rows) if options.window else np.flatnonzero(~is_dropped)
-        times = np.nan_to_num(read_row_times(piece, roles, scan.time_form))[kept] if roles.time else None
-        weights = read_row_weights(piece, roles)[kept] if roles.weight else None
-        clients: str | Named = kept_clients.get(piece.client, piece.client)
+        # A window must not reach over a row that was dropped, so that this one keeps its place between the others.
+        rows = np.arange(piece.num_rows) if options.window else np.flatnonzero(~is_dropped)
+        times = np.nan_to_num(read_row_times(piece, roles, scan.time_form))[rows] if roles.time else None
+        weights = read_row_weights(piece, roles)[rows] if roles.weight else None
         if roles.client:
             codes, names = piece.cells[roles.client].list_texts()
-            used, codes = np.unique(codes[kept], return_inverse=True)
-            clients = Named(codes, [kept_clients.get(names[code], names[code]) for code in used])
+            used, codes = np.unique(codes[rows], return_inverse=True)
+            clients = Named(codes, [joined.get(names[code], names[code]) for code in used])
             check_names(table.path, "client", clients.names)
-        writer.append(x[kept], y[kept], clients, splits[kept], times, weights)
+        else:
+            clients = joined.get(piece.client, piece.client)
+        writer.append(x[rows], y[rows], clients, splits[rows], times, weights)
     medians.fill(writer)
     groups = list_groups(features)
+    numbers = [f"{name}: {form.sample} read as {form.read_text(form.sample):.12g}" for name, form in forms.items()]
+    readings = (labels.reading, describe_joined("clients", joined), describe_features(features), list_names(numbers))
+    gaps = {each.column: scan.columns[each.column].num_missing for each in features if options.missing == MEDIAN}
     return Description(
         ExampleFormat(
             x.shape[1:],
@@ -229,29 +220,33 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         has_clients=bool(roles.client) or table.has_clients,
         is_ordered_by_time=bool(roles.time),
         num_dropped=num_dropped,
-        reading="; ".join(
-            filter(
-                None,
-                (
-                    labels.reading,
-                    describe_joined("clients", kept_clients),
-                    describe_features(features),
-                    describe_forms(forms),
-                    scan.time_form.reading,
-                ),
-            )
-        ),
+        reading="; ".join(filter(None, (*readings, scan.time_form.reading))),
         notes=(
             *labels.notes,
             *(note_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ()),
-            *note_missing(roles, scan, options),
+            *note_missing(roles, scan, scan.columns, options),
             *note_numbers(roles, scan, forms, options),
             *note_features(roles, scan, features, options.missing_words),
             *scan.time_form.notes,
         ),
-        filled=count_filled(scan, features) if options.missing == MEDIAN else {},
+        filled={column: count for column, count in gaps.items() if count},
         more={"layout": layout, NUMBERS: {name: list(form) for name, form in forms.items()}},
     )
+
+
+def _encode_examples(
+    piece: Piece, block: str, shape: tuple[int, ...], layout: str, features: tuple[Feature, ...]
+) -> np.ndarray:
+    """The examples of a piece, shape (rows, ...): the column `block`, arrays of this shape, or the features."""
+    if not block:
+        return np.concatenate([feature.encode(piece.cells[feature.column]) for feature in features], axis=1)[..., None]
+    values = piece.cells[block].values
+    if values.shape[1:] != shape:
+        raise DatasetError(
+            f"{piece.locate(0)}: column {block!r} has examples of shape {values.shape[1:]}, expected {shape} as the "
+            f"first has; images are brought to one size by --image_size"
+        )
+    return convert_examples(str(piece.locate(0)), block, values, layout)
 
 
 def join_clients(table: Table, roles: Roles) -> dict[str, str]:
@@ -328,28 +323,11 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
             f"{table.path}: layout={options.layout}: the columns of a table are features, expected no --layout; "
             f"--window makes sequences of rows"
         )
-    names = (
-        [os.path.relpath(path, table.path) for path in table.paths] if len(table.paths) > 1 or table.has_clients else []
-    )
-    told = [options.missing, options.categories, options.layout, options.task or "", options.image_size]
-    told += [options.image_colour, bool(options.window)]
-    # What earlier versions did has the digest that they gave it.
-    before = {"missing_words": DEFAULT_MISSING_WORDS, "join_spellings": False, "truth_names": FALSE_TRUE}
-    before |= {"date_form": NUMBER} if roles.time else {}
-    told += [[name, value] for name in before if (value := getattr(options, name)) != before[name]]
-    class_names = sorted(table.class_names.items())
-    used = {**dataclasses.asdict(roles), "guessed": sorted(roles.guessed)}
-    if not roles.weight:  # as before there was such a column
-        del used["weight"]
-    told += [] if options.decimal_mark == AUTO else [options.decimal_mark]
-    how = [VERSION, table.form, names, class_names, used, *told]
-    if ordered := [name for name in table.ordered if name in (*roles.labels, *roles.features)]:
-        how.append({"ordered": ordered})  # only then: stores of an earlier version have them by the alphabet
     reading = Reading(
         name_data(table.path),
         table.path,
         table.paths,
-        how,
+        _identify_reading(table, roles, options),
         lambda writer: write_table(table, roles, options, writer),
         STORE_VERSION,
     )
@@ -363,6 +341,26 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     source = _cut(source, store, options, table.path) if options.window else source
     layout = FEATURES if source.format.are_features else description.more["layout"] or AUTO
     return scale_source(source, options.scale, layout)
+
+
+def _identify_reading(table: Table, roles: Roles, options: DatasetOptions) -> list:
+    """What decides, beside the bytes of the files, which examples they become; as earlier versions listed it."""
+    names = [os.path.relpath(path, table.path) for path in table.paths]
+    columns = {**dataclasses.asdict(roles), "guessed": sorted(roles.guessed)}
+    if not roles.weight:  # as before there was such a column
+        del columns["weight"]
+    asked = [options.missing, options.categories, options.layout, options.task or "", options.image_size]
+    asked += [options.image_colour, bool(options.window)]
+    # What earlier versions did has the digest that they gave it.
+    before = {"missing_words": DEFAULT_MISSING_WORDS, "join_spellings": False, "truth_names": FALSE_TRUE}
+    before |= {"date_form": NUMBER} if roles.time else {}
+    asked += [[name, value] for name in before if (value := getattr(options, name)) != before[name]]
+    asked += [] if options.decimal_mark == AUTO else [options.decimal_mark]
+    # Only where there is such a column: stores of an earlier version have its texts by the alphabet.
+    ordered = [name for name in table.ordered if name in (*roles.labels, *roles.features)]
+    asked += [{"ordered": ordered}] if ordered else []
+    has_names = len(names) > 1 or table.has_clients
+    return [VERSION, table.form, names if has_names else [], sorted(table.class_names.items()), columns, *asked]
 
 
 def choose_table_partition(table: Table, options: DatasetOptions) -> str:

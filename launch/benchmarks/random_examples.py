@@ -8,7 +8,7 @@ import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.character_text import choose_character_format
-from datasets.cifar10 import CIFAR10_FORMAT
+from datasets.cifar import CIFAR10_FORMAT
 from datasets.dataset import Dataset, DatasetOptions
 from datasets.example_format import ExampleFormat
 from datasets.mnist import MNIST_FORMAT

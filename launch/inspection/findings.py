@@ -13,8 +13,7 @@ from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.data_notes import STANDARDIZE
 from datasets.example_format import WEIGHTS, ExampleWeights
 from datasets.example_weights import measure_weights
-from datasets.inspection.sample import Sample, draw_sample
-from datasets.inspection.suspicions import Measures, find_suspicions, measure
+from datasets.inspection import Measures, Sample, draw_sample, find_suspicions, measure
 from datasets.layouts import AUTO, describe_examples
 from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
 

@@ -7,7 +7,7 @@ import numpy as np
 from datasets.category_groups import describe_group
 from datasets.client_source import TEST, TRAIN, VALIDATION
 from datasets.example_weights import describe_weights
-from datasets.inspection.suspicions import FeatureRange
+from datasets.inspection import FeatureRange
 from datasets.names import name_some
 from launch.inspection.findings import Findings
 from launch.runs.shown_text import align_columns, describe_filled, escape_hidden

@@ -15,8 +15,8 @@ from datasets.example_format import ExampleFormat
 from datasets.federate import build_federated_data, default_client_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
+from datasets.names import note_alike
 from datasets.options import FILES, NPZ, is_users_own
-from datasets.spellings import note_alike
 from datasets.standardized_clients import standardize_clients
 from files.digests import compute_sum
 from launch.progress import say_while_waiting

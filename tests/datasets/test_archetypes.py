@@ -163,7 +163,7 @@ def drawn_cases(draw):
     return draw(st.sampled_from(ARCHETYPE_PARTITIONS)), settings, draw(st.integers(0, 5))
 
 
-@hypothesis_settings(deadline=None, max_examples=40)
+@hypothesis_settings(deadline=None, max_examples=12)
 @given(drawn_cases())
 def test_what_always_holds_of_the_clients(case):
     """Sizes as asked, no example twice in a client, none of one pool in another, labels by the shares, repeatable."""

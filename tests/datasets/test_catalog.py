@@ -8,8 +8,8 @@ import pytest
 
 from datasets import catalog
 from datasets.building.physics import DEGREES
-from datasets.catalog import DATASETS, Dataset, DatasetOptions
-from datasets.dataset import resolve_reference
+from datasets.catalog import DATASETS, Dataset
+from datasets.dataset import DatasetOptions, resolve_reference
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.har import HAR_FORMATS
@@ -83,7 +83,8 @@ def test_loads_digits_and_a_users_file(tmp_path):
     assert catalog.load_arrays("npz", DatasetOptions(npz=str(tmp_path / "mine.npz"))).name == "npz"
 
 
-def test_options_reach_the_building(tmp_path):
+def test_options_reach_the_building(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.building.readings.NUM_TRAIN_DAYS", 2)
     options = DatasetOptions(building_num_sensors=2, building_csv=str(tmp_path / "readings.csv"))
     assert len(catalog.load_arrays("building", options).client_names) == 2
     assert (tmp_path / "readings.csv").exists()

@@ -1,11 +1,16 @@
 """Copies of clients' files on another machine."""
 
+import dataclasses
 import os
 
+import numpy as np
 import pytest
 
-from datasets.client_file_copies import find_files, is_client_path, measure_files, read_files, write_copy
-from datasets.client_files import clean_client_dir
+from datasets.client_file_copies import find_files, flip_labels, is_client_path, measure_files, read_files, write_copy
+from datasets.client_files import clean_client_dir, open_or_write_entry
+from datasets.errors import DatasetError
+from datasets.example_format import ExampleFormat
+from datasets.federated_data import SPLITS, ClientFiles, DeviceProfiles, FederatedData
 
 DIGEST = "0123456789abcdef" * 4
 
@@ -77,3 +82,61 @@ def test_only_a_client_in_a_folder_named_by_a_digest_counts():
         f"{DIGEST}/client_1",
     ):
         assert not is_client_path(text)
+
+
+DIGEST_OF_FLIPPED_LABELS = "ab" * 32
+
+
+def make_splits():
+    part = np.arange(8, dtype=np.uint8).reshape(4, 2), np.array([0, 1, 2, 2], np.int32)
+    return [dict.fromkeys(SPLITS, part) for _ in range(2)]
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Two clients with the labels 0, 1, 2, 2 of three classes in each split."""
+    entry, _ = open_or_write_entry(str(tmp_path), DIGEST_OF_FLIPPED_LABELS, make_splits)
+    clients = tuple(ClientFiles(i, f"client_{i}", f"{entry}/client_{i}", 4, 4, 4) for i in range(2))
+    profiles = DeviceProfiles(*[np.ones(2)] * 4)
+    test = np.zeros((1, 2), np.uint8), np.zeros(1, np.int32)
+    names = ("a", "b", "c")
+    return FederatedData("tiny", ExampleFormat((2,), "uint8", names), clients, np.zeros((2, 3)), *test, profiles)
+
+
+def test_the_train_labels_of_these_clients_alone(data):
+    flipped = flip_labels(data, [1])
+    assert flipped.clients[0] is data.clients[0]
+    assert not os.path.exists(os.path.dirname(flipped.clients[1].place))  # until somebody asks
+    old, new = data.clients[1], flipped.clients[1]
+    assert flipped.read_labels(new, "train").tolist() == [2, 1, 0, 0]
+    np.testing.assert_array_equal(flipped.read_split(new, "train")[0], data.read_split(old, "train")[0])
+    for split in ("validation", "test"):
+        for ours, theirs in zip(flipped.read_split(new, split), data.read_split(old, split), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert data.read_labels(old, "train").tolist() == [0, 1, 2, 2]
+    assert (new.name, new.index, new.num_train) == (old.name, old.index, old.num_train)
+
+
+def test_the_files_are_an_entry_of_the_cache(data, tmp_path):
+    path = flip_labels(data, [1]).clients[1].path
+    assert flip_labels(data, [1]).clients[1].path == path  # found again
+    assert os.path.dirname(os.path.dirname(path)) == str(tmp_path)
+    clean_client_dir(str(tmp_path))
+    assert not os.path.exists(os.path.dirname(path))
+
+
+def test_a_client_that_is_read_when_it_is_needed(data):
+    asked = []
+    clients = (data.clients[0], ClientFiles(1, "client_1", data.clients[1].place, 4, 4, 4, lambda: asked.append(1)))
+    flipped = flip_labels(dataclasses.replace(data, clients=clients), [1])
+    assert not asked
+    assert flipped.read_labels(flipped.clients[1], "train").tolist() == [2, 1, 0, 0] and asked
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(data, monkeypatch):
+    def fail(place, contents):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("datasets.client_file_copies.write_client", fail)
+    with pytest.raises(DatasetError, match=r"cannot write client files into .*No space left"):
+        _ = flip_labels(data, [1]).clients[1].path

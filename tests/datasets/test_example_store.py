@@ -1,7 +1,9 @@
 """The store that examples of files are written into: by client, whatever the order of the file."""
 
+import io
 import json
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from datasets.example_store import (
     open_or_write_store,
     sort_key,
 )
+from datasets.stored_source import show_progress
 
 DIGEST = "ab" * 32
 
@@ -182,3 +185,24 @@ def test_labels_are_counted_by_client(pairs):
     counts = count_by_client(clients, labels, 5, 3)
     assert counts.sum() == len(pairs)
     assert all(counts[client, label] == pairs.count((client, label)) for client in range(5) for label in range(3))
+
+
+class Terminal(io.StringIO):
+    """A standard error that says that somebody looks at it."""
+
+    def isatty(self):
+        return True
+
+
+def test_items_pass_and_without_a_terminal_nothing_is_shown(capsys):
+    assert list(show_progress(iter("abc"), "letters")) == ["a", "b", "c"]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_sees_a_bar_once_the_work_takes_long(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    list(show_progress([1, 2], "numbers"))
+    assert terminal.getvalue() == ""
+    monkeypatch.setattr("datasets.stored_source._SHOWN_AFTER_S", 0.0)
+    list(show_progress([1, 2], "numbers"))
+    assert "numbers" in terminal.getvalue()

@@ -10,9 +10,9 @@ import pytest
 
 from datasets import image_pixels
 from datasets.errors import DatasetError
-from datasets.image_pixels import ImageForm, count_at_once, read_image
+from datasets.image_pixels import ImageLayout, count_at_once, read_image
 
-OWN, PUBLISHED = ImageForm(), ImageForm(is_published=True)
+OWN, PUBLISHED = ImageLayout(), ImageLayout(is_published=True)
 
 
 def encode(image, kind="PNG", **how):

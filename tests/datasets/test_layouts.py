@@ -5,15 +5,15 @@ import re
 import numpy as np
 import pytest
 
-from datasets.cifar10 import CIFAR10_FORMAT
+from datasets.cifar import CIFAR10_FORMAT
 from datasets.data_notes import note_content, note_layout
 from datasets.digits import DIGITS_FORMAT
 from datasets.errors import DatasetError
 from datasets.example_format import Preprocessing
+from datasets.formats.npz import load_npz_arrays
 from datasets.har import HAR_FORMATS
 from datasets.layouts import LAYOUTS, arrange, choose_preprocessing, describe_examples, parse_factor, resolve_layout
 from datasets.mnist import MNIST_FORMAT
-from datasets.npz import load_npz_arrays
 
 Y = np.arange(60) % 3
 

@@ -4,13 +4,19 @@ import errno
 import fcntl
 import os
 import pathlib
+import pickle
+import signal
+import struct
 import subprocess
 import sys
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from files.reading import describe, explain_errors, find_files, open_regular, read_regular
+from files.unpickling import read_pickled_dictionary
 from files.writing import name_in_errors, remove_unfinished, replace_folder, replace_whole, write_text, write_whole
 
 
@@ -208,3 +214,115 @@ def test_a_folder_that_somebody_keeps_locked_stops_no_write(tmp_path, monkeypatc
     write_whole(tmp_path / "a", b"new")
     os.close(descriptor)
     assert (tmp_path / "a").read_bytes() == b"new"
+
+
+@pytest.fixture(autouse=True)
+def no_waiting():
+    """A pipe that is opened would be waited at for ever."""
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+
+
+def test_errors_are_one_line(tmp_path):
+    with pytest.raises(ValueError, match="here") as caught, explain_errors("here", ValueError):
+        (tmp_path / "none").read_bytes()
+    assert str(caught.value) == "here: cannot be read (No such file or directory)"
+    explained = explain_errors("here", ValueError, "cannot be written", "make room")
+    with pytest.raises(ValueError, match="here") as caught, explained:
+        raise OSError("it is full")
+    assert str(caught.value) == "here: cannot be written (it is full); make room"
+    with pytest.raises(ZeroDivisionError), explain_errors("here", ValueError):
+        raise ZeroDivisionError
+
+
+def test_descriptions():
+    assert describe(PermissionError(13, "Permission denied", "/x")) == "Permission denied"
+    assert (describe(OSError("odd")), describe(OSError()), describe("text")) == ("odd", "OSError", "text")
+
+
+def test_only_regular_files_are_listed(tmp_path):
+    (tmp_path / "b" / "c.csv").mkdir(parents=True)
+    for name in ("b.csv", "a.csv", "a.txt", "b/d.csv"):
+        (tmp_path / name).touch()
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "link.csv").symlink_to("a.csv")
+    (tmp_path / "pipe_link.csv").symlink_to("pipe.csv")
+    (tmp_path / "gone.csv").symlink_to("none")
+    names = [str(path.relative_to(tmp_path)) for path in find_files(tmp_path, "*.csv")]
+    assert names == ["a.csv", "b.csv", "link.csv"]
+    assert len(find_files(tmp_path, "*.csv", "**/*.csv")) == 4
+    assert find_files(tmp_path / "none", "*") == []
+
+
+def test_a_pipe_is_not_waited_at(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(OSError, match="no regular file"):
+            read_regular(path)
+    with pytest.raises(IsADirectoryError):
+        open_regular(tmp_path)
+    (tmp_path / "file").write_bytes(b"content")
+    assert read_regular(tmp_path / "file") == b"content"
+
+
+def test_checkpoints_that_are_pipes_are_none_and_no_run_is_left_out_without_a_word(tmp_path):
+    from launch.runs.checkpoints import find_checkpoints
+    from launch.runs.run_records import find_run_dirs
+
+    (tmp_path / "run").mkdir()
+    os.mkfifo(tmp_path / "run" / "config.json")
+    os.mkfifo(tmp_path / "round_3.npz")
+    (tmp_path / "round_2.npz").touch()
+    assert find_run_dirs(tmp_path) == [tmp_path / "run"] and list(find_checkpoints(tmp_path)) == [2]
+
+
+def write_string(content):
+    return b"T" + struct.pack("<i", len(content)) + content
+
+
+def dump_as_python_2(array):
+    """{"data": an array of uint8} as Python 2 pickles it, with bytes as text, which the files of CIFAR-10 are."""
+    shape = b"(" + b"".join(b"M" + struct.pack("<H", number) for number in array.shape) + b"t"
+    kind = b"cnumpy\ndtype\n(U\x02u1K\x00K\x01tR(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    made = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"
+    return b"\x80\x02}U\x04data" + made + b"(K\x01" + shape + kind + b"\x89" + write_string(array.tobytes()) + b"tbs."
+
+
+def test_arrays_of_python_2():
+    array = np.arange(600, dtype=np.uint8).reshape(2, 300)
+    content = dump_as_python_2(array)
+    np.testing.assert_array_equal(pickle.loads(content, encoding="bytes")[b"data"], array)  # the test's own pickle
+    np.testing.assert_array_equal(read_pickled_dictionary(content, "bytes")[b"data"], array)
+
+
+PLAIN = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary())
+
+
+@settings(max_examples=10)
+@given(st.dictionaries(st.text(), st.one_of(PLAIN, st.lists(PLAIN), st.tuples(PLAIN, PLAIN))), st.integers(2, 5))
+def test_plain_values_come_out_as_they_went_in(values, protocol):
+    assert read_pickled_dictionary(pickle.dumps(values, protocol)) == values
+
+
+@given(st.binary(max_size=60))
+def test_noise_is_an_error_or_a_dictionary(noise):
+    try:
+        assert isinstance(read_pickled_dictionary(b"\x80\x02" + noise), dict)
+    except Exception as error:
+        assert not isinstance(error, AssertionError)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"cos\nmkdir\n(U\x04madetR.", "asks for os.mkdir"),
+        (b"c_codecs\nencode\n(X\x01\x00\x00\x00aX\x07\x00\x00\x00unicodetR.", "not written by Python"),
+        (pickle.dumps([1]), "no dictionary but list"),
+    ],
+)
+def test_nothing_is_called(tmp_path, monkeypatch, content, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        read_pickled_dictionary(content)
+    assert os.listdir(tmp_path) == []

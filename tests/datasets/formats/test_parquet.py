@@ -16,7 +16,14 @@ import pytest
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.formats.client_files import choose_client_files_partition, open_client_files
-from datasets.formats.parquet import choose_parquet_partition, is_parquet, make_arrow_table, open_parquet
+from datasets.formats.parquet import (
+    choose_parquet_partition,
+    find_arrow_files,
+    is_parquet,
+    make_arrow_table,
+    open_parquet,
+    read_class_names,
+)
 
 OPTIONS = DatasetOptions()
 TABLE = {
@@ -307,3 +314,45 @@ def test_folders_that_say_two_things_are_one_line(tmp_path):
     write(tmp_path / "columns" / "v.parquet", {"b": [1.0, 2.0], "y": [0, 1]})
     with pytest.raises(DatasetError, match=r"v\.parquet: column 'a' is missing, which .*u\.parquet has"):
         read(tmp_path / "columns")
+
+
+def make(folder, *names):
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"PAR1")
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["a.parquet"], [("a", "train")]),
+        (["train.parquet", "test.parquet"], [("", "test"), ("", "train")]),
+        (["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"], [("", "train")] * 2),
+        (["data/validation-00000-of-00001.parquet"], [("", "validation")]),
+        (["data-00000-of-00001.arrow", "cache-1.arrow", ".tmp.arrow", ".git/x.arrow"], [("", "train")]),
+        (["train/data-00000-of-00001.arrow", "test/data-00000-of-00001.arrow"], [("", "test"), ("", "train")]),
+        (["default/train/0000.parquet"], [("", "train")]),
+        (["9/data-00000-of-00001.arrow", "10/data-00000-of-00001.arrow"], [("9", "train"), ("10", "train")]),
+        (["u/test/data-00000-of-00001.arrow"], [("u", "test")]),
+        (["0.parquet", "1.parquet"], [("0", "train"), ("1", "train")]),
+        (["part.0.parquet", "part-00001-3f.c000.snappy.parquet"], [("", "train")] * 2),
+        (["ann.parquet", "train-00000-of-00001.parquet"], [("", "train")] * 2),
+        (["train/ann.parquet", "test/ann.parquet"], [("ann", "test"), ("ann", "train")]),
+    ],
+)
+def test_files_by_client_and_split(tmp_path, names, expected):
+    found = find_arrow_files(make(tmp_path, *names))
+    assert [(file.client, file.split) for file in found] == expected
+    assert is_parquet(str(tmp_path))
+
+
+def test_names_of_labels_come_from_the_description_of_a_saved_data_set(tmp_path):
+    assert read_class_names(str(tmp_path)) == {}
+    features = {"y": {"names": ["no", "yes"], "_type": "ClassLabel"}, "x": {"dtype": "int64", "_type": "Value"}}
+    (tmp_path / "dataset_info.json").write_text(json.dumps({"features": features}))
+    assert read_class_names(str(tmp_path)) == {"y": ("no", "yes")}
+    for damaged in ("{", "[]", '{"features": 3}', '{"features": {"y": 1}}'):
+        (tmp_path / "dataset_info.json").write_text(damaged)
+        assert read_class_names(str(tmp_path)) == {}

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from small_formats import format_of
 
+from datasets import inspection as samples
 from datasets.arrays import make_array_dataset
 from datasets.client_source import ClientSource
 from datasets.example_format import ExampleFormat, Preprocessing
-from datasets.inspection import sample as samples
-from datasets.inspection.sample import draw_sample
-from datasets.inspection.suspicions import find_suspicions, measure
+from datasets.inspection import draw_sample, find_suspicions, measure
 from datasets.label_format import LabelFormat
 
 RNG = np.random.default_rng(0)

@@ -1,14 +1,124 @@
-"""The simulated building: its readings, examples, CSV file, and what makes it a task for personal models."""
+"""The simulated rooms against balances worked by hand, and what heterogeneity changes."""
 
 import csv
+import dataclasses
 import time
 
 import numpy as np
 import pytest
 
 from datasets.building import readings as building
-from datasets.building.physics import DEGREES, Climate, Sensors, draw_rooms
+from datasets.building.physics import (
+    DEGREES,
+    ROOM_TYPES,
+    STEPS_PER_DAY,
+    Climate,
+    Sensors,
+    compute_attendance,
+    compute_saturation_g_per_m3,
+    compute_solar_w,
+    draw_rooms,
+    draw_sensors,
+    simulate_climate,
+)
 from datasets.errors import DatasetError
+
+NOON = STEPS_PER_DAY // 2
+
+
+def simulate(rooms, num_days=2, steps_per_interval=1, seed=0):
+    return simulate_climate(rooms, num_days, steps_per_interval, seed)
+
+
+@pytest.fixture
+def empty_rooms():
+    """Rooms of all types that nobody enters."""
+    rooms = draw_rooms(20, 1.0, seed=3)
+    return dataclasses.replace(rooms, attendance=np.zeros(20), lunch_attendance=np.zeros(20))
+
+
+@pytest.fixture
+def full_rooms(empty_rooms):
+    """The same rooms, so sought after that they are full all day."""
+    return dataclasses.replace(
+        empty_rooms, attendance=np.full(20, 1e4), stay_h=np.full(20, 1e3), leaves_together=np.zeros(20, bool)
+    )
+
+
+def test_saturated_air_holds_what_tables_say():
+    np.testing.assert_allclose(compute_saturation_g_per_m3(np.array([0.0, 20.0, 30.0])), [4.85, 17.3, 30.4], rtol=0.01)
+
+
+def test_people_stay_within_the_capacity(empty_rooms, full_rooms):
+    assert not simulate(empty_rooms).people.any()
+    np.testing.assert_array_equal(simulate(full_rooms).people[NOON], full_rooms.capacity)
+
+
+def test_moisture_of_people_balances_with_the_air_exchange(empty_rooms, full_rooms):
+    """Under the same weather, n people at balance add g n / (Q + I V) = 66 n / (Q + 0.1 V) to the absolute humidity."""
+    excess = simulate(full_rooms).humidity_g_per_m3 - simulate(empty_rooms).humidity_g_per_m3
+    expected = 66 * full_rooms.capacity / (full_rooms.airflow_m3_per_h + 0.1 * full_rooms.volume_m3)
+    np.testing.assert_allclose(excess[STEPS_PER_DAY * 19 // 24], expected, rtol=1e-3)
+
+
+def test_heat_of_people_balances_with_losses_and_control(empty_rooms, full_rooms):
+    """Likewise q n / (U + rho_c Q + K), with 0.5 W/m2 K, 1200 J/m3 K and 40 W/K a person."""
+    excess = simulate(full_rooms).temperature_c - simulate(empty_rooms).temperature_c
+    losses = 0.5 * full_rooms.floor_m2 + 1200 * full_rooms.airflow_m3_per_h / 3600 + 40 * full_rooms.capacity
+    np.testing.assert_allclose(excess[STEPS_PER_DAY * 19 // 24], 100 * full_rooms.capacity / losses, rtol=1e-3)
+
+
+def test_interval_holds_the_mean_of_the_people_and_the_last_air():
+    rooms = draw_rooms(5, 1.0, seed=1)
+    fine, coarse = simulate(rooms), simulate(rooms, steps_per_interval=6)
+    np.testing.assert_allclose(coarse.people, fine.people.reshape(-1, 6, 5).mean(axis=1))
+    np.testing.assert_array_equal(coarse.temperature_c, fine.temperature_c[5::6])
+
+
+def test_schedule_follows_the_hours():
+    rooms = draw_rooms(10, 0.0, seed=0)
+    attendance = compute_attendance(rooms, np.array([3.0, 10.0, 22.0]))
+    np.testing.assert_allclose(attendance[1], rooms.attendance, rtol=0.01)
+    assert attendance[[0, 2]].max() < 1e-5
+    solar_w = compute_solar_w(rooms, np.array([7.9, 13.0, 18.1]))
+    np.testing.assert_allclose(solar_w, [0 * rooms.solar_w, rooms.solar_w, 0 * rooms.solar_w], atol=1e-9)
+
+
+def test_without_heterogeneity_all_are_alike():
+    rooms, sensors = draw_rooms(12, 0.0, seed=0), draw_sensors(12, 0.0, seed=0)
+    for field in dataclasses.fields(rooms):
+        if field.name not in ("type_names", "leaves_together"):
+            assert np.ptp(getattr(rooms, field.name)) < 1e-12, field.name
+    for errors in (sensors.offset, sensors.drift_per_day, sensors.gain - 1):
+        assert not errors.any()
+
+
+def test_scale_multiplies_the_errors_of_the_sensors():
+    medium, high = (draw_sensors(200, scale, seed=0) for scale in (1.0, 2.0))
+    np.testing.assert_allclose(high.offset, 2 * medium.offset)
+    np.testing.assert_allclose(medium.offset.std(axis=1), [0.5, 3.0], rtol=0.15)
+    assert (medium.noise > 0).all() and (high.dropout > 0).all() and (high.dropout <= 0.3).all()
+
+
+def test_types_are_dealt_out_by_share_and_look_as_in_the_table():
+    rooms = draw_rooms(100, 1.0, seed=0)
+    names, counts = np.unique(rooms.type_names, return_counts=True)
+    assert dict(zip(names, counts / 100, strict=True)) == {name: kind.share for name, kind in ROOM_TYPES.items()}
+    for name, kind in ROOM_TYPES.items():
+        capacity = rooms.capacity[rooms.type_names == name]
+        assert abs(np.median(capacity) / kind.capacity - 1) < 0.2
+        assert (capacity >= 2).all()
+
+
+def test_structured_rooms_of_a_kind_are_alike_and_their_sensors_far_off_but_steady():
+    degree = DEGREES["structured"]
+    rooms, plain = draw_rooms(200, degree, seed=0), draw_rooms(200, 1.0, seed=0)
+    offices, others = rooms.type_names == "office", plain.type_names == "office"
+    assert np.log(rooms.stay_h[offices]).std() < 0.3 * np.log(plain.stay_h[others]).std()
+    sensors, usual = draw_sensors(200, degree, seed=0), draw_sensors(200, 1.0, seed=0)
+    np.testing.assert_allclose(sensors.offset, 3 * usual.offset)
+    np.testing.assert_allclose(sensors.drift_per_day, 0.25 * usual.drift_per_day)
+    assert np.median(sensors.noise[0]) == pytest.approx(0.03, rel=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +157,7 @@ def test_features_are_standardised_roughly(arrays):
 
 
 @pytest.mark.parametrize("heterogeneity", DEGREES)
-def test_no_level_has_half_of_the_examples(heterogeneity):
+def test_no_level_has_half_of_the_examples(few_days, heterogeneity):
     labels = building.load_building_arrays(40, heterogeneity).train_y
     shares = np.bincount(labels, minlength=4) / len(labels)
     assert shares.max() < 0.45 and shares.min() > 0.08
@@ -111,7 +221,8 @@ def test_sensor_reads_with_its_errors():
     assert np.isnan(values[:, :, 1]).all()
 
 
-def test_readings_are_saved_as_csv(tmp_path):
+def test_readings_are_saved_as_csv(tmp_path, few_days, monkeypatch):
+    monkeypatch.setattr(building, "NUM_TRAIN_DAYS", 5)
     path = tmp_path / "readings.csv"
     path.write_text("old")
     building.load_building_arrays(3, "high", seed=1, csv_path=str(path))
@@ -119,13 +230,13 @@ def test_readings_are_saved_as_csv(tmp_path):
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == building.CSV_COLUMNS
-    assert len(rows) == 3 * 20 * 48
+    assert len(rows) == 3 * 6 * 48
     assert (rows[0]["date"], rows[47]["date"]) == ("2024-01-08 00:30", "2024-01-09 00:00")
     assert rows[5 * 48]["date"] == "2024-01-15 00:30"  # a weekend later
     assert sum(row["temperature"] == "" for row in rows) == np.count_nonzero(np.isnan(readings.values[0])) > 0
-    read = next(row for row in rows[970:] if row["temperature"])
+    read = next(row for row in rows[298:] if row["temperature"])
     index = rows.index(read)
-    sensor, reading = divmod(index, 960)
+    sensor, reading = divmod(index, 6 * 48)
     assert read["sensor"] == readings.names[sensor]
     assert float(read["temperature"]) == pytest.approx(readings.values[0, reading, sensor], abs=0.006)
     assert read["level"] == building.BUILDING_FORMAT.class_names[readings.levels[reading, sensor]]

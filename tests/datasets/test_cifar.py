@@ -8,12 +8,15 @@ import tarfile
 import numpy as np
 import pytest
 
-from datasets import cifar10
-from datasets.catalog import DatasetOptions, load_arrays, locate
+from datasets import cifar
+from datasets.catalog import DATASETS, load_arrays, locate
+from datasets.client_source import TEST, TRAIN
+from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.smoke import make_random_arrays
 
 BATCH_IMAGES = 20
-NAMES = [*cifar10.BATCHES["train"], *cifar10.BATCHES["test"]]
+NAMES = [*cifar.BATCHES["train"], *cifar.BATCHES["test"]]
 
 
 @pytest.fixture(autouse=True)
@@ -40,19 +43,19 @@ def encode_batch(number, **changes):
 
 def write_folder(folder, **changes):
     """The official folder; `changes` are contents of files, None for a missing one."""
-    (folder / cifar10.FOLDER_NAME).mkdir(parents=True)
+    (folder / cifar.FOLDER_NAME).mkdir(parents=True)
     for number, name in enumerate(NAMES, 1):
         content = changes.get(name, encode_batch(number))
         if content is not None:
-            (folder / cifar10.FOLDER_NAME / name).write_bytes(content)
+            (folder / cifar.FOLDER_NAME / name).write_bytes(content)
 
 
 def write_archive(folder, names=NAMES):
     folder.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(folder / cifar10.REMOTE_FILE.name, "w:gz") as archive:
+    with tarfile.open(folder / cifar.REMOTE_FILE.name, "w:gz") as archive:
         for name in (*reversed(names), "readme.html"):
             content = encode_batch(NAMES.index(name) + 1) if name in NAMES else b"<html>"
-            member = tarfile.TarInfo(f"{cifar10.FOLDER_NAME}/{name}")
+            member = tarfile.TarInfo(f"{cifar.FOLDER_NAME}/{name}")
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
 
@@ -81,7 +84,7 @@ WRITERS = {"folder": write_folder, "archive": write_archive, "npz": write_npz}
 @pytest.mark.parametrize("container", WRITERS)
 def test_every_container_gives_the_same_images(tmp_path, container, subfolder):
     WRITERS[container](tmp_path / subfolder)
-    loaded = cifar10.load_cifar10(DatasetOptions(str(tmp_path), download=False))
+    loaded = cifar.load_cifar10(DatasetOptions(str(tmp_path), download=False))
     np.testing.assert_array_equal(loaded.train_x, make_npz_arrays()["x_train"])
     np.testing.assert_array_equal(loaded.test_x, make_images(6))
     np.testing.assert_array_equal(loaded.train_y, make_npz_arrays()["y_train"][:, 0])
@@ -92,7 +95,7 @@ def test_every_container_gives_one_digest(tmp_path):
     digests = set()
     for container, write in WRITERS.items():
         write(tmp_path / container)
-        digests.add(cifar10.load_cifar10(DatasetOptions(str(tmp_path / container), download=False)).source_digest)
+        digests.add(cifar.load_cifar10(DatasetOptions(str(tmp_path / container), download=False)).source_digest)
     assert len(digests) == 1
 
 
@@ -100,39 +103,37 @@ def test_a_batch_by_hand():
     """Row 0 of an image begins with its first 32 red values; green begins at 1,024, blue at 2,048."""
     data = np.zeros((1, 3072), np.uint8)
     data[0, [0, 33, 1024, 2048 + 31]] = [1, 2, 3, 4]
-    (image,), (label,) = cifar10.read_batch("batch", pickle.dumps({b"data": data, b"labels": [9]}, protocol=2))
+    (image,), (label,) = cifar.read_batch("batch", pickle.dumps({b"data": data, b"labels": [9]}, protocol=2))
     assert [image[0, 0, 0], image[1, 1, 0], image[0, 0, 1], image[0, 31, 2]] == [1, 2, 3, 4]
     assert image.astype(int).sum() == 10 and label == 9
 
 
 def test_a_subset_says_so_and_the_whole_does_not():
-    assert cifar10.name_images(50_000, 10_000) == "cifar10"
-    assert cifar10.name_images(20_000, 5_000) == "cifar10 subset (20,000 + 5,000 images)"
-    assert cifar10.name_images(50_000, 5_000) == "cifar10 subset (50,000 + 5,000 images)"
+    assert cifar.name_images(50_000, 10_000) == "cifar10"
+    assert cifar.name_images(20_000, 5_000) == "cifar10 subset (20,000 + 5,000 images)"
+    assert cifar.name_images(50_000, 5_000) == "cifar10 subset (50,000 + 5,000 images)"
 
 
 def test_all_images_are_no_subset(tmp_path, monkeypatch):
-    monkeypatch.setattr(cifar10, "IMAGES_PER_CLASS", {"train": 10, "test": 2})
+    monkeypatch.setattr(cifar, "IMAGES_PER_CLASS", {"train": 10, "test": 2})
     write_folder(tmp_path)
     assert load_arrays("cifar10", DatasetOptions(data_dir=str(tmp_path), download=False)).name == "cifar10"
-    monkeypatch.setattr(cifar10, "IMAGES_PER_CLASS", {"train": 11, "test": 2})
-    assert (
-        cifar10.load_cifar10(DatasetOptions(str(tmp_path), download=False)).name == "cifar10 subset (100 + 20 images)"
-    )
+    monkeypatch.setattr(cifar, "IMAGES_PER_CLASS", {"train": 11, "test": 2})
+    assert cifar.load_cifar10(DatasetOptions(str(tmp_path), download=False)).name == "cifar10 subset (100 + 20 images)"
 
 
 def test_a_subset_file_is_found_after_the_whole(tmp_path):
     write_npz(tmp_path, "cifar10_subset.npz")
-    assert cifar10.find_cifar10_source(str(tmp_path)).endswith("cifar10_subset.npz")
+    assert cifar.find_cifar10_source(str(tmp_path)).endswith("cifar10_subset.npz")
     write_npz(tmp_path)
-    assert cifar10.find_cifar10_source(str(tmp_path)).endswith("cifar10.npz")
+    assert cifar.find_cifar10_source(str(tmp_path)).endswith("cifar10.npz")
     write_folder(tmp_path)
     assert locate("cifar10", str(tmp_path)).description.endswith("cifar-10-batches-py")
 
 
 def check_refused(folder, message):
     with pytest.raises(DatasetError, match=message) as caught:
-        cifar10.load_cifar10(DatasetOptions(str(folder), download=False))
+        cifar.load_cifar10(DatasetOptions(str(folder), download=False))
     assert "\n" not in str(caught.value) and str(folder) in str(caught.value)
 
 
@@ -180,7 +181,7 @@ def test_a_batch_that_wants_to_run_something_is_refused(tmp_path):
 
 def test_a_damaged_archive_is_named(tmp_path):
     write_archive(tmp_path)
-    path = tmp_path / cifar10.REMOTE_FILE.name
+    path = tmp_path / cifar.REMOTE_FILE.name
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     check_refused(tmp_path, "damaged or truncated archive")
@@ -216,27 +217,153 @@ def test_a_wrong_npz_file_is_named(tmp_path, changes, message):
 
 def test_more_than_there_are_is_another_data_set(tmp_path, monkeypatch):
     write_npz(tmp_path)
-    monkeypatch.setattr(cifar10, "IMAGES_PER_CLASS", {"train": 9, "test": 2})
+    monkeypatch.setattr(cifar, "IMAGES_PER_CLASS", {"train": 9, "test": 2})
     check_refused(tmp_path, "100 train images, expected 1 to 90")
     write_npz(tmp_path, y_test=np.zeros(20, int))
-    monkeypatch.setattr(cifar10, "IMAGES_PER_CLASS", {"train": 10, "test": 2})
+    monkeypatch.setattr(cifar, "IMAGES_PER_CLASS", {"train": 10, "test": 2})
     check_refused(tmp_path, "20 test images of label 0, CIFAR-10 has 2 of each: another data set")
 
 
 def test_nothing_found_names_the_folder_or_downloads(tmp_path, monkeypatch):
     with pytest.raises(DatasetError, match=rf"put cifar-10-python\.tar\.gz or cifar10\.npz into {tmp_path}/cifar10"):
-        cifar10.load_cifar10(DatasetOptions(str(tmp_path), download=False))
+        cifar.load_cifar10(DatasetOptions(str(tmp_path), download=False))
     assert not locate("cifar10", str(tmp_path)).found
     write_archive(tmp_path / "server")
     monkeypatch.setattr("datasets.download.fetch_file", lambda remote, folder: str(tmp_path / "server" / remote.name))
-    assert len(cifar10.load_cifar10(DatasetOptions(str(tmp_path / "data"))).train_x) == 100
+    assert len(cifar.load_cifar10(DatasetOptions(str(tmp_path / "data"))).train_x) == 100
 
 
 @pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")
 def test_the_real_images():
-    loaded = cifar10.load_cifar10(DatasetOptions(os.environ["FL_DATA_DIR"], download=False))
+    loaded = cifar.load_cifar10(DatasetOptions(os.environ["FL_DATA_DIR"], download=False))
     counts = np.bincount(loaded.train_y)
     assert len(set(counts.tolist())) == 1 and 1000 < counts[0] <= 5000
     is_whole = (len(loaded.train_y), len(loaded.test_y)) == (50_000, 10_000)
     assert ("subset" in loaded.name) != is_whole
     assert 100 < loaded.train_x.mean() < 140
+
+
+IMAGE = np.arange(3072) % 256
+
+
+@pytest.fixture(scope="module")
+def synthetic():
+    import tensorflow_federated as tff
+
+    data = tff.simulation.datasets.cifar100.get_synthetic()
+    return {client: data.create_tf_dataset_for_client(client) for client in data.client_ids}
+
+
+@pytest.fixture
+def folder(tmp_path, write_tff_file, synthetic):
+    clients = {client: list(dataset.as_numpy_iterator()) for client, dataset in synthetic.items()}
+    write_tff_file(tmp_path / "cifar100.sqlite", {"train": clients, "test": clients})
+    return str(tmp_path)
+
+
+def test_whole_images_are_those_of_the_file(folder, synthetic):
+    source = load_arrays("cifar100", DatasetOptions(folder, False))
+    for name, dataset in synthetic.items():
+        x, y = source.read(source.client_names.index(name), TRAIN)
+        rows = list(dataset.as_numpy_iterator())
+        np.testing.assert_array_equal(x, [row["image"] for row in rows])
+        np.testing.assert_array_equal(y, [row["label"] for row in rows])
+        assert (x.dtype, y.dtype) == (np.uint8, np.int32)
+
+
+def test_cropped_images_are_those_of_tffs_baseline(folder, synthetic):
+    import tensorflow_federated as tff
+    from tensorflow_federated.python.simulation.baselines.cifar100 import image_classification_preprocessing as theirs
+
+    spec = tff.simulation.baselines.ClientSpec(num_epochs=1, batch_size=100, shuffle_buffer_size=1)
+    preprocess = theirs.create_preprocess_fn(spec, (24, 24, 3))
+    source = load_arrays("cifar100", DatasetOptions(folder, False, cifar100_form="cropped"))
+    for name, dataset in synthetic.items():
+        (their_x, their_y) = next(preprocess(dataset).as_numpy_iterator())
+        x, y = source.read(source.client_names.index(name), TRAIN)
+        assert x.shape[1:] == source.format.input_shape == (24, 24, 3)
+        np.testing.assert_allclose(x, their_x, atol=1e-5)
+        np.testing.assert_array_equal(y, their_y)
+
+
+def test_an_even_image_is_not_divided_by_nothing():
+    assert np.all(cifar.shape_images(np.full((1, 32, 32, 3), 200, np.uint8), "cropped") == 0)
+
+
+def test_test_clients_are_others_than_the_train_clients_of_their_names(folder, synthetic):
+    source = load_arrays("cifar100", DatasetOptions(folder, False))
+    assert set(source.client_names) == set(synthetic) | {f"test {name}" for name in synthetic}
+    index = source.client_names.index("test synthetic1")
+    assert (source.num_examples[TRAIN][index], source.num_examples[TEST][index]) == (0, 5)
+    assert len(source.read(index, TEST)[1]) == 5
+
+
+def test_classes_and_their_kinds():
+    names, kinds = cifar.CIFAR100_CLASS_NAMES, cifar.KIND_OF_CLASS
+    assert len(set(names)) == 100
+    assert list(names) == sorted(names)
+    assert np.bincount(kinds).tolist() == [5] * 20
+    assert list(cifar.KIND_NAMES) == sorted(cifar.KIND_NAMES)
+    # As the labels of official examples have it: apple, sea, tulip, worm.
+    assert [(names[label], kinds[label]) for label in (0, 71, 92, 99)] == [
+        ("apple", 4),
+        ("sea", 10),
+        ("tulip", 2),
+        ("worm", 13),
+    ]
+
+
+def write_batches(folder, monkeypatch, per_class=None):
+    monkeypatch.setattr(cifar, "_CIFAR100_IMAGES_PER_CLASS", {"train": 2, "test": 1})
+    folder.mkdir(parents=True)
+    for part, number in (per_class or {"train": 2, "test": 1}).items():
+        labels = [label for label in range(100) for _ in range(number)]
+        data = np.random.default_rng(0).integers(0, 256, (len(labels), 3072), np.uint8)
+        batch = {b"data": data, b"fine_labels": labels, b"coarse_labels": [0] * len(labels)}
+        (folder / part).write_bytes(pickle.dumps(batch, protocol=2))
+    return data
+
+
+def test_the_official_batches_have_no_clients(tmp_path, monkeypatch):
+    data = write_batches(tmp_path / "cifar100" / "cifar-100-python", monkeypatch)
+    options = DatasetOptions(str(tmp_path), False)
+    arrays = load_arrays("cifar100", options)
+    assert arrays.client_names is None
+    assert arrays.train_x.shape == (200, 32, 32, 3)
+    np.testing.assert_array_equal(arrays.test_x[3, :, :, 1], data[3].reshape(3, 32, 32)[1])
+    assert arrays.test_y.tolist() == list(range(100))
+    assert DATASETS["cifar100"].find_partition(options) == ""
+
+
+def test_tffs_file_has_natural_clients(folder):
+    assert DATASETS["cifar100"].find_partition(DatasetOptions(folder)) == "natural"
+    assert DATASETS["cifar100"].find(folder).found
+
+
+def test_batches_of_another_number_of_images_are_refused(tmp_path, monkeypatch):
+    write_batches(tmp_path / "cifar-100-python", monkeypatch, {"train": 2, "test": 2})
+    with pytest.raises(DatasetError, match="test: expected 1 images of each of 100 classes"):
+        load_arrays("cifar100", DatasetOptions(str(tmp_path), False))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"label": 100}, "label is 100, expected 0..99"),
+        ({"image": IMAGE[1:]}, "image is not 3072 whole numbers"),
+        ({"image": IMAGE + 1}, "image holds numbers that are not 0..255"),
+    ],
+)
+def test_a_wrong_example_is_one_line_that_names_it(tmp_path, write_tff_file, change, message):
+    good = {"image": IMAGE, "label": 1, "coarse_label": 1}
+    write_tff_file(tmp_path / "cifar100.sqlite", {"train": {"7": [good, {**good, **change}]}})
+    source = load_arrays("cifar100", DatasetOptions(str(tmp_path), False))
+    with pytest.raises(DatasetError) as error:
+        source.read(0, TRAIN)
+    assert str(error.value).endswith(f"example 1 (from 0) of client '7' in split train: {message}")
+
+
+@pytest.mark.parametrize(("form", "side"), [("whole", 32), ("cropped", 24)])
+def test_a_smoke_run_has_its_form(form, side):
+    arrays = make_random_arrays(DATASETS["cifar100"], DatasetOptions(cifar100_form=form))
+    assert arrays.train_x.shape[1:] == (side, side, 3)

@@ -1,1 +1,0 @@
-"""What data are like before anything is trained on them, in numbers."""
