@@ -176,19 +176,17 @@ def list_pairs() -> Iterator[tuple[str, str, Group, Group]]:
         yield OWN_DIGITS, metric, ("random", first), ("random", second)
 
 
-def select_by_seed(frame: pd.DataFrame, case: str, metric: str, policy: str, kind: str) -> pd.Series:
-    """A measure by seed; MEAN is of the seeds that have all weightings."""
-    kinds = WEIGHTINGS if kind == MEAN else (kind,)
-    by_kind = select(frame, dataset=case, setting=policy).pivot(index=SEED, columns="algo", values=metric)
-    return by_kind.reindex(columns=kinds).mean(axis=1, skipna=False).dropna()
-
-
 def tabulate_levels(frame: pd.DataFrame) -> Table:
-    """A row for each pair that has runs."""
-    rows = []
+    """A row for each pair that has runs. The mean over the weightings is of the seeds that have them all."""
+    by_place, rows = frame.set_index(["dataset", "setting", "algo", SEED]).sort_index(), []
+
+    def find(case: str, metric: str, policy: str, kind: str) -> pd.Series:
+        kinds = WEIGHTINGS if kind == MEAN else (kind,)
+        found = [by_place[metric].get((case, policy, each), pd.Series(dtype=float)) for each in kinds]
+        return pd.concat(found, axis="columns").mean(axis=1, skipna=False).dropna() / 100
+
     for case, metric, *pair in list_pairs():
-        shares = (select_by_seed(frame, case, metric, *group) / 100 for group in pair)
-        difference, seeds, verdict = show_difference(*shares)
+        difference, seeds, verdict = show_difference(*(find(case, metric, *group) for group in pair))
         if seeds:
             (policy, kind), (other_policy, other_kind) = pair
             titles = {**ALGOS, FEDAVG: "without", MEAN: MEAN, **(OLDER if case == OWN_DIGITS else {})}

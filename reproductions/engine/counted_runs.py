@@ -1,7 +1,7 @@
 """The runs that reports count: folders that are named after an experiment, and were made with its settings."""
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from launch.runs.columns import METRICS_FILE, SUMMARY_FILE, TEST_ACCURACY
@@ -18,7 +18,7 @@ from launch.runs.run_records import (
     resolve_experiment,
 )
 from launch.settings.experiments import Experiment, find_experiment
-from launch.settings.run_config import RunConfig, flag_values
+from launch.settings.run_config import flag_values
 
 TUNED_SUFFIX = "_tuned"
 
@@ -35,9 +35,7 @@ def _find_other_settings(experiment: Experiment, flags: tuple[tuple[str, Any], .
     return list_other_settings({**dict(flags), "seed": flag_values(wanted)["seed"]}, wanted)
 
 
-@functools.cache
-def _resolve_once(experiment: Experiment) -> RunConfig:
-    return resolve_experiment(experiment)
+_resolve_once = functools.cache(resolve_experiment)
 
 
 def read_run(run_dir: RunPath, experiment: Experiment) -> RunRecord:
@@ -63,34 +61,25 @@ def read_run(run_dir: RunPath, experiment: Experiment) -> RunRecord:
     return RunRecord(run_dir, flags, experiment.name, rounds, dataset, settings.revision, settings.digests)
 
 
-def read_runs(runs_dir: RunPath) -> Iterator[tuple[RunRecord | None, str]]:
-    """Reads every run folder in `runs_dir` that is named after an experiment.
-
-    Yields:
-      (record, "") or, for a folder that cannot be counted, (None, why).
-    """
+def read_runs(runs_dir: RunPath) -> tuple[list[RunRecord], list[str]]:
+    """The runs in `runs_dir` whose folder is named after an experiment, and a line for each that cannot be counted."""
+    records, left_out = [], []
     for run_dir in find_run_dirs(runs_dir):
-        experiment = find_experiment_of(run_dir)
-        if experiment is None:
-            yield None, f"{run_dir}: not named after an experiment, nor is the folder around it"
-            continue
         try:
-            yield read_run(run_dir, experiment), ""
+            if (experiment := find_experiment_of(run_dir)) is None:
+                raise RunRecordError(f"{run_dir}: not named after an experiment, nor is the folder around it")
+            records.append(read_run(run_dir, experiment))
         except RunRecordError as error:
-            yield None, str(error)
+            left_out.append(str(error))
+    return records, left_out
 
 
 def collect_runs(*runs_dirs: RunPath) -> tuple[list[RunRecord], list[str]]:
     """The runs in folders and archives, one for each experiment and seed, and a line for each that is not counted."""
-    records, left_out = [], []
-    for record, reason in (each for runs_dir in runs_dirs for each in read_runs(runs_dir)):
-        if record is None:
-            left_out.append(reason)
-        else:
-            records.append(record)
-    alike, others = leave_out_other_data(records)
+    found = [read_runs(runs_dir) for runs_dir in runs_dirs]
+    alike, others = leave_out_other_data([record for records, _ in found for record in records])
     chosen, duplicates = choose_runs(alike)
-    return chosen, left_out + others + duplicates
+    return chosen, [line for _, left_out in found for line in left_out] + others + duplicates
 
 
 def leave_out_other_data(runs: Sequence[RunRecord]) -> tuple[list[RunRecord], list[str]]:
@@ -107,14 +96,13 @@ def leave_out_other_data(runs: Sequence[RunRecord]) -> tuple[list[RunRecord], li
     return [run for i, run in enumerate(runs) if i not in others], left_out
 
 
-def choose_runs(
-    runs: Iterable[RunRecord], key: Callable[[RunRecord], Hashable] = lambda run: (run.experiment, run.flags["seed"])
-) -> tuple[list[RunRecord], list[str]]:
-    """For each key (by default experiment and seed) the run with the most rounds; and a line for each run left out."""
-    chosen: dict[Hashable, RunRecord] = {}
+def choose_runs(runs: Iterable[RunRecord]) -> tuple[list[RunRecord], list[str]]:
+    """For each experiment and seed the run with the most rounds; and a line for each run left out."""
+    chosen: dict[tuple[str, int], RunRecord] = {}
     left_out = []
     for run in runs:
-        rival = chosen.setdefault(key(run), run)
+        key = run.experiment, run.flags["seed"]
+        rival = chosen.setdefault(key, run)
         if rival is run:
             continue
         longest, other = (rival, run) if len(rival.rounds) >= len(run.rounds) else (run, rival)
@@ -126,5 +114,5 @@ def choose_runs(
             f"{other.path}: the same experiment and seed as {longest.path}, which has as many rounds or more"
             + ("" if same else " and other accuracies in those that both have")
         )
-        chosen[key(run)] = longest
+        chosen[key] = longest
     return list(chosen.values()), left_out

@@ -1,6 +1,5 @@
 """The command `launch.report` from its arguments to its files."""
 
-import csv
 import json
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from launch.runs.run_records import read_rows
 from launch.runs.tables import write_table
 from reproductions import report
 from reproductions.registry import PAPERS
@@ -30,30 +30,32 @@ def runs_dir(tmp_path, write_run):
     return tmp_path / "runs"
 
 
-def test_a_picture_of_somebody_elses_beside_the_report_stays(runs_dir, tmp_path, capsys):
-    picture = tmp_path / "out" / "async_mine.png"
-    picture.parent.mkdir()
-    picture.write_bytes(b"no PNG of ours")
-    assert main(["--tables=async", f"--runs_dir={runs_dir}", f"--output={picture.parent}", "--figure"]) == 0
-    assert picture.read_bytes() == b"no PNG of ours"
-
-
-def test_the_report_is_printed_and_written(runs_dir, tmp_path, capsys):
-    assert main(["--tables=async", f"--runs_dir={runs_dir}", f"--output={tmp_path / 'out'}", "--figure"]) == 0
+def test_the_report_is_printed_and_written_and_a_zip_gives_the_same(runs_dir, tmp_path, capsys):
+    """A picture of somebody else's beside it stays; and until the figure is drawn, that is said."""
+    output, archive = tmp_path / "out", tmp_path / "runs.zip"
+    output.mkdir()
+    (output / "async_mine.png").write_bytes(b"no PNG of ours")
+    arguments = ["--tables=async", f"--runs_dir={runs_dir}", f"--output={output}"]
+    told = "not drawn: async.png, which the page shows; --figure draws it\n"
+    assert main(arguments) == 0 and told in capsys.readouterr().err
+    assert main([*arguments, "--figure", f"--archive={archive}"]) == 0
     printed = capsys.readouterr()
     words = 'generally outperforms FedAvg", IID, FedAvg with the same policy |'
     (claim,) = [line for line in printed.out.splitlines() if words in line]
-    assert claim.split(" | ")[4] == "not run"
+    assert claim.split(" | ")[4] == "not run" and told not in printed.err
     assert "not counted: " in printed.err and "--proximal_weight=0.5, not 0.02" in printed.err
+    made = {path.name: path.read_bytes() for path in output.iterdir()}
+    assert made.pop("async_mine.png") == b"no PNG of ours"
     tables = ("claims", "legend", "levels", "results", "settings", "shares")
-    names = ["async.md", "async.png", *(f"async_{table}.csv" for table in tables)]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
-    assert (tmp_path / "out" / "async.md").read_text() == printed.out.removesuffix("\n")
-    assert "](async.png)" in printed.out
-    with open(tmp_path / "out" / "async_results.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    assert sorted(made) == ["async.md", "async.png", *(f"async_{table}.csv" for table in tables)]
+    assert made["async.md"].decode() == printed.out.removesuffix("\n") and "](async.png)" in printed.out
+    rows = read_rows(output / "async_results.csv")
     assert [row["final"] for row in rows if row["scheduling"] == "frequency"] == ["not run"] * 10
     assert rows[0]["seeds"] == "2" and {"90.00 ± 0.00"} < {row["final"] for row in rows}
+    again, kept = tmp_path / "again", archive.read_bytes()
+    arguments = [f"--runs_dir={archive}", f"--archive={archive}", f"--output={again}", "--figure"]
+    assert main(["--tables=async", *arguments]) == 0 and capsys.readouterr().out == printed.out
+    assert {path.name: path.read_bytes() for path in again.iterdir()} == made and archive.read_bytes() == kept
 
 
 def test_runs_of_another_paper_are_named(runs_dir, capsys):
@@ -73,19 +75,8 @@ def test_an_archive_gives_the_same_report_and_names_no_place(runs_dir, tmp_path,
         assert str(tmp_path) not in config.read_text() and "data_dir" not in config.read_text()
 
 
-def test_a_zip_gives_the_same_report_tables_and_figure_and_can_be_archived_onto_itself(runs_dir, tmp_path, capsys):
-    archive, outputs = tmp_path / "runs.zip", []
-    for place in (runs_dir, archive):
-        output = tmp_path / f"of_{place.name}"
-        arguments = [f"--runs_dir={place}", f"--archive={archive}", f"--output={output}", "--figure"]
-        assert main(["--tables=async", *arguments]) == 0
-        printed = capsys.readouterr().out
-        outputs.append((printed, archive.read_bytes(), {path.name: path.read_bytes() for path in output.iterdir()}))
-    assert outputs[0] == outputs[1]
-
-
 def test_runs_of_several_places_are_counted_together(runs_dir, tmp_path, capsys):
-    whole, archive = [], tmp_path / "runs.zip"
+    archive = tmp_path / "runs.zip"
     assert main(["--tables=async", f"--runs_dir={runs_dir}", f"--archive={archive}"]) == 0
     whole = capsys.readouterr().out
     for seed in range(2):
@@ -122,8 +113,7 @@ def test_a_run_that_diverged_is_named(loss, runs_dir, capsys):
     arguments = ["--tables=async", f"--runs_dir={runs_dir}"]
     assert main(arguments) == 0 and "Diverged" not in capsys.readouterr().out
     path = runs_dir / CELLS[2] / "seed_1" / "metrics.csv"
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(path)
     for row in rows[37:]:
         row["test_loss"] = loss
     write_table(path, list(rows[0]), [list(row.values()) for row in rows])
@@ -133,19 +123,13 @@ def test_a_run_that_diverged_is_named(loss, runs_dir, capsys):
     assert said in printed and printed.count("Diverged") == 1
 
 
-def test_a_figure_that_the_page_shows_and_nobody_drew_is_named(runs_dir, tmp_path, capsys):
-    arguments = ["--tables=async", f"--runs_dir={runs_dir}", f"--output={tmp_path / 'out'}"]
-    told = "not drawn: async.png, which the page shows; --figure draws it\n"
-    assert main(arguments) == 0 and told in capsys.readouterr().err
-    assert main([*arguments, "--figure"]) == 0 and told not in capsys.readouterr().err
-    assert main(arguments) == 0 and told not in capsys.readouterr().err, "it lies there already"
-
-
 def test_an_empty_folder_gives_a_report_of_what_is_not_run(tmp_path, capsys):
     (tmp_path / "runs").mkdir()
     assert main(["--tables=async", f"--runs_dir={tmp_path / 'runs'}", f"--output={tmp_path / 'out'}"]) == 0
-    with open(tmp_path / "out" / "async_claims.csv", newline="") as file:
-        assert {row["printed"] for row in csv.DictReader(file)} == {"not run", "by construction"}
+    assert {row["printed"] for row in read_rows(tmp_path / "out" / "async_claims.csv")} == {
+        "not run",
+        "by construction",
+    }
     assert f"no runs of these tables in {tmp_path / 'runs'}; make some with" in capsys.readouterr().err
 
 

@@ -13,41 +13,28 @@ CELL = "fedsikd_mnist_alpha0.1"
 
 
 def test_a_run_is_matched_by_its_folder_and_its_settings(tmp_path, write_run):
+    """The folder around it bears the experiment's name, or it does itself."""
     run_dir = write_run(tmp_path, CELL, seed=2, rounds=3)
-    [(record, reason)] = read_runs(tmp_path)
-    assert reason == ""
-    assert (record.path, record.experiment) == (run_dir, CELL)
-    assert record.flags["seed"] == 2
+    [record], left_out = read_runs(tmp_path)
+    assert (record.path, record.experiment, record.flags["seed"], left_out) == (run_dir, CELL, 2, [])
     assert sorted(record.rounds) == [1, 2, 3]
-
-
-def test_the_run_folder_itself_may_bear_the_name(tmp_path, write_run):
-    write_run(tmp_path, CELL, seed=0, rounds=1).rename(tmp_path / "moved")
+    run_dir.rename(tmp_path / "moved")
     (tmp_path / CELL).rmdir()
     (tmp_path / "moved").rename(tmp_path / CELL)
-    [(record, _)] = read_runs(tmp_path)
-    assert record.experiment == CELL
+    assert read_runs(tmp_path)[0][0].experiment == CELL
 
 
 @pytest.mark.parametrize("arguments", [["--temperature=1"], ["--smoke"], ["--activation=relu"]])
 def test_a_run_with_other_settings_is_refused(tmp_path, write_run, arguments):
     write_run(tmp_path, CELL, seed=0, rounds=1, arguments=arguments)
-    [(record, reason)] = read_runs(tmp_path)
-    assert record is None
-    assert "other settings than fedsikd/fedsikd_mnist_alpha0.1 " in reason
-    assert "\n" not in reason
+    records, [reason] = read_runs(tmp_path)
+    assert records == [] and "other settings than fedsikd/fedsikd_mnist_alpha0.1 " in reason and "\n" not in reason
 
 
-def test_rounds_and_places_are_no_other_settings(tmp_path, write_run):
-    write_run(tmp_path, CELL, seed=0, rounds=1, arguments=["--rounds=5", "--data_dir=elsewhere"])
-    [(record, _)] = read_runs(tmp_path)
-    assert record is not None
-
-
-def test_the_means_of_computing_are_no_other_settings(tmp_path, write_run):
-    write_run(tmp_path, CELL, seed=0, rounds=1, arguments=["--runtime=in_process"])
-    [(record, _)] = read_runs(tmp_path)
-    assert record is not None
+@pytest.mark.parametrize("arguments", [["--rounds=5", "--data_dir=elsewhere"], ["--runtime=in_process"]])
+def test_rounds_places_and_the_means_of_computing_are_no_other_settings(tmp_path, write_run, arguments):
+    write_run(tmp_path, CELL, seed=0, rounds=1, arguments=arguments)
+    assert len(read_runs(tmp_path)[0]) == 1
 
 
 def test_a_run_on_other_data_than_most_is_left_out_and_named(tmp_path, write_run):
@@ -66,7 +53,7 @@ def test_broken_and_foreign_folders_are_named_with_the_reason(tmp_path, write_ru
     (write_run(tmp_path, CELL, seed=0, rounds=1) / "config.json").write_text("{")
     (write_run(tmp_path, CELL, seed=1, rounds=1) / "metrics.csv").write_text("")
     write_run(tmp_path, CELL, seed=2, rounds=1).rename(tmp_path / "my_run")
-    reasons = [reason for record, reason in read_runs(tmp_path) if record is None]
+    _, reasons = read_runs(tmp_path)
     assert len(reasons) == 3
     assert "seed_0" in reasons[0] and "config.json" in reasons[0]
     assert "seed_1" in reasons[1] and "metrics.csv" in reasons[1]
@@ -78,7 +65,7 @@ def test_a_run_is_of_the_experiment_after_which_the_folder_of_its_seeds_is_calle
     mine = {"my_own_tuned": make_experiment("my_own_tuned", "Mine.", settings)}
     monkeypatch.setattr("launch.settings.experiments._list_all", lambda kind, folder: mine)
     write_run(tmp_path / "runs", "my_own_tuned", seed=0, rounds=1)
-    [(record, _)] = read_runs(tmp_path / "runs")
+    [record], _ = read_runs(tmp_path / "runs")
     assert record.experiment == "my_own_tuned"
     assert find_experiment_of(tmp_path / "runs" / "my_own_tuned").name == "my_own_tuned"
     assert find_experiment_of(tmp_path / "runs" / "my_own") is None
@@ -87,7 +74,7 @@ def test_a_run_is_of_the_experiment_after_which_the_folder_of_its_seeds_is_calle
 def test_a_seed_counts_once_with_its_longest_run(tmp_path, write_run):
     short = write_run(tmp_path / "a", "fedsikd_mnist_alpha0.1", 0, rounds=2)
     long = write_run(tmp_path / "b", "fedsikd_mnist_alpha0.1", 0, rounds=5)
-    chosen, left_out = choose_runs([record for record, _ in read_runs(tmp_path)])
+    chosen, left_out = choose_runs(read_runs(tmp_path)[0])
     assert [run.path for run in chosen] == [long]
     assert len(left_out) == 1
     assert left_out[0].startswith(str(short)) and left_out[0].endswith("as many rounds or more")

@@ -8,8 +8,8 @@ import pytest
 
 from reproductions.engine.counted_runs import collect_runs
 from reproductions.fedcd.claims import CLAIMS, FURTHER
-from reproductions.fedcd.measures import COMPARED_ROUNDS, find_place, measure, read_authors_run
-from reproductions.fedcd.tables import PER_ROUND, compare_with_base, tabulate_authors_run
+from reproductions.fedcd.measures import COMPARED_ROUNDS, find_place, measure, measure_preferences, read_authors_run
+from reproductions.fedcd.tables import PER_ROUND, compare_with_base, is_decided, list_findings, tabulate_authors_run
 from tff_algos.client.cohort_draw import sample_cohort
 
 MODELS = {"live_models": 6, "active_models": 40, "max_active_models": 2, "preferred_models": 2, "score_deviation": 0.02}
@@ -172,3 +172,128 @@ def test_the_draw_and_the_accuracy_after_it(
             set_column(experiment, 0, f"archetype_{archetype}_accuracy", values)
     columns, rows = build_report(tmp_path).tables["cohorts"]
     assert [row[columns.index("draw")] for row in rows] == [draw, ""], "ten of 20 are always of 0 to 4"
+
+
+FEDCD_CPU, FEDAVG_CPU = "fedcd_cifar10_hierarchical_cpu", "fedavg_cifar10_hierarchical_cpu"
+MEDIUM = "cifar10_hierarchical_authors"
+
+
+def read_table_1(report, size):
+    """Ours of hierarchical archetypes: ratios real, virtual, bytes; seconds FedCD, FedAvg; megabytes FedCD, FedAvg."""
+    _, rows = report.tables[f"{size}_table_1"]
+    (row,) = [row for row in rows if row[:2] == ["hierarchical", "ours"]]
+    return row[5:]
+
+
+def jump(first, length):
+    """Accuracies that jump by 30 points in a round, without swings: converged four rounds later."""
+    return [0.3] * (first - 1) + [0.6] * (length + 1 - first)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((10, 5, True), (20, 8, True), True),
+        ((10, 45, False), (20, 60, False), False),
+        ((10, 5, True), (20, 60, False), True),
+        ((20, 5, True), (20, 60, False), False),  # the other may take 20.1 or 200
+        ((10, 61, True), (20, 60, False), False),  # beyond the rounds of the other
+        ((10, 60, True), (20, 60, False), True),
+        ((20, 40, False), (10, 40, True), True),  # FedAvg alone
+        ((20, 40, False), (10, 41, True), False),
+        ((30, 45, True), (20, 300, False, True), True),  # as in the paper, 300 rounds count
+        ((30, 310, False), (20, 300, False, True), False),
+    ],
+)
+def test_which_costs_decide(first, second, expected):
+    """Each run is (seconds, the round by whose end it spent them, whether it converged, whether it counts as if)."""
+    runs = []
+    for seconds, until, has_converged, *is_capped in (first, second):
+        cost = {"real_s": seconds, "spent_until": until, "convergence": until if has_converged else math.inf}
+        runs.append(pd.DataFrame([cost | {"is_exact": has_converged or bool(is_capped)}]))
+    assert [is_decided(*each, "real_s").tolist() for each in (runs, runs[::-1])] == [[expected]] * 2
+
+
+def test_where_fedavg_stops_early_its_rounds_are_a_bound(write_seeds, build_report, find_claim):
+    """FedCD converges in round 14, 15 or 16, of 2 s, and FedAvg not in 60 of 1 s: 28 / 60, 30 / 60 and 32 / 60."""
+    write_seeds(f"fedcd_{MEDIUM}", lambda seed: jump(10 + seed, 60), round_s=2, dataset="cifar10", **MODELS)
+    runs_dir = write_seeds(f"fedavg_{MEDIUM}", [0.4] * 60, swing=0.1, dataset="cifar10")
+    report = build_report(runs_dir)
+    stopped = "FedAvg stopped after 60 rounds"
+    assert read_table_1(report, "authors") == [
+        f"< 0.47, {stopped}; < 0.50, {stopped}; < 0.53, {stopped}",
+        *[f"< 0.23, {stopped}; < 0.25, {stopped}; < 0.27, {stopped}"] * 2,
+        "28, 30, 32",
+        "> 60, > 60, > 60",
+        "70, 75, 80",
+        "> 300, > 300, > 300",
+    ]
+    row = find_claim(report, "wall-clock time", "hierarchical")
+    # -32, -30 and -28 s, or more: 4.303 * 2 / sqrt(3) either side.
+    assert (row["authors"], row["authors_numbers"]) == (
+        "reproduced",
+        "time to convergence: FedCD 30.00, FedAvg 60.00: -30.00 [-34.97, -25.03], n = 3",
+    )
+
+
+def test_seeds_that_end_differently_stand_one_by_one(write_seeds, write_archetype_run, tmp_path, build_report):
+    """FedCD converges in round 14 of 60, and in seed 2 not; FedAvg in round 24, and not in seed 1 (150 rounds)."""
+    write_seeds(f"fedcd_{MEDIUM}", jump(10, 60), swing=lambda seed: 0.1 * (seed == 2), dataset="cifar10", **MODELS)
+    write_seeds(f"fedavg_{MEDIUM}", jump(20, 60), dataset="cifar10")
+    write_archetype_run(tmp_path, f"fedavg_{MEDIUM}_150rounds", [0.4] * 150, 1, swing=0.1, dataset="cifar10")
+    ratios = read_table_1(build_report(tmp_path), "authors")
+    assert ratios[0] == "0.58; < 0.09, FedAvg stopped after 150 rounds; > 2.50, FedCD stopped after 60 rounds"
+    assert ratios[3:5] == ["14, 14, > 60", "24, > 150, 24"]
+
+
+FEDCD = "fedcd_cifar10_hierarchical_cpu"
+
+
+def lay_out(models):
+    """The models of 30 devices, of which the first three are given."""
+    return [*models, *[7] * 27]
+
+
+@pytest.mark.parametrize(
+    ("first_archetype", "agreement", "returning"),
+    [
+        ([[0, 0, 0]] * 40, 100, 0),
+        ([[0, 0, 1]] * 40, 90, 0),  # one of ten archetypes never agrees
+        ([[0, 0, 0]] * 20 + [[4, 4, 4]] * 10 + [[0, 0, 0]] * 10, 100, 1),
+        ([[0, 0, 0]] * 20 + [[4, 4, 4]] * 20, 100, 0),  # it leaves and stays away
+        ([[0, 0, 0]] * 20 + [[0, 4, 5]] * 10 + [[0, 0, 0]] * 10, 97.5, 0),  # no two agree: still the last
+        ([[0, 0, 0]] * 20 + [[4, 4, 0]] * 10 + [[0, 0, 4]] * 10, 95, 1),
+    ],
+)
+def test_agreement_and_return(tmp_path, write_archetype_run, write_preferences, first_archetype, agreement, returning):
+    """Rounds 1 to 5, before the first milestone, do not count; nor do those after the 45th."""
+    write_preferences(
+        write_archetype_run(tmp_path, FEDCD, [0.5] * 47),
+        [
+            lay_out(each)
+            for each in [[1, 2, 3], [0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1], *first_archetype, *[[2, 3, 4]] * 2]
+        ],
+    )
+    (run,) = collect_runs(tmp_path)[0]
+    assert measure_preferences(run, 45) == pytest.approx({"agreement": agreement, "returning": returning})
+
+
+def test_a_log_that_is_missing_or_ends_early_says_nothing(tmp_path, write_archetype_run, write_preferences):
+    run_dir = write_archetype_run(tmp_path, FEDCD, [0.5] * 45)
+    (run,) = collect_runs(tmp_path)[0]
+    assert measure_preferences(run, 45) == {}
+    write_preferences(run_dir, [lay_out([0, 0, 0])] * 44)
+    assert measure_preferences(run, 45) == {}
+
+
+def test_ratios_of_what_both_have():
+    """Of seed 0 both moved something, FedCD's alone was timed; of seed 1 FedAvg moved nothing; seed 2 is FedCD's."""
+    fedcd = {"algo": "fedcd", "seed": [0, 1, 2], "mb_per_round": [6.0, 6.0, 6.0], "s_per_round": 1.0}
+    fedavg = {"algo": "fedavg", "seed": [0, 1, 3], "mb_per_round": [2.0, 0.0, 2.0], "s_per_round": math.nan}
+    same = {"experiment": "", "preset": "cpu", "dataset": "hierarchical", "setting": "", "data": "", "variant": ""}
+    same |= dict.fromkeys(["real_s", "virtual_s", "megabytes", "last_mb_per_round"], math.nan)
+    same |= {"convergence": 14.0, "spent_until": 14, "is_exact": True}
+    frame = pd.concat([pd.DataFrame(each | same) for each in (fedcd, fedavg)], ignore_index=True)
+    found = list_findings(frame)["cpu"]
+    ratios = {(cell.algo, cell.metric): by_seed for cell, by_seed in found.items() if cell.metric.endswith("_ratio")}
+    assert ratios == {("fedcd", "mb_per_round_ratio"): {0: 3.0}}

@@ -6,7 +6,6 @@ import pytest
 
 from launch.report import main
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.engine.figures import compute_curve_by_round
 from reproductions.engine.tables import select
 from reproductions.fedcd.figure import draw_fedcd_figure
 from reproductions.fedcd.measures import (
@@ -109,15 +108,6 @@ def test_table_1_has_rounds_by_seed_and_time_ratios(runs_dir, build_report):
     costs = ["28, 28", "> 300", "70, 70", "> 1500"]
     assert list(rows[2].values())[2:] == ["0, 1", "14, 14", "> 300", "0.09", "0.05", "0.05", *costs]
     assert list(rows[5].values())[2:] == ["", "not run", "not run", *[""] * 7]
-
-
-def test_a_curve_is_the_mean_over_the_seeds_as_far_as_all_go(runs_dir):
-    runs = select(choose_runs(make_runs(collect_runs(runs_dir)[0])), setting="", algo="fedcd").run
-    rounds, mean, deviation = compute_curve_by_round(runs, "client_test_accuracy", 40, of_all=True)
-    assert (rounds[-1], mean[-1], deviation[-1]) == (40, pytest.approx(0.61), pytest.approx(0.02 / 2**0.5))
-    assert compute_curve_by_round(runs, "client_accuracy_change", 150, of_all=True).places.tolist() == list(
-        range(2, 46)
-    )
 
 
 def test_legends_cover_no_panel(runs_dir, tmp_path, figures):

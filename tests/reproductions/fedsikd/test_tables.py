@@ -34,8 +34,7 @@ def test_results_are_taken_over_the_seeds(tmp_path, write_run, printed):
     for seed, accuracy in enumerate((0.60, 0.70)):
         write_run(tmp_path, "fedsikd_mnist_alpha0.1", seed, rounds=5, accuracy=accuracy)
     write_run(tmp_path, "fedsikd_mnist_alpha0.1", 2, rounds=1, accuracy=0.5)
-    records = [record for record, _ in read_runs(tmp_path)]
-    results = list_judged(measure_runs(records, find_targets(printed)))["printed"]
+    results = list_judged(measure_runs(read_runs(tmp_path)[0], find_targets(printed)))["printed"]
     assert results[FIFTH] == pytest.approx({0: 0.65, 1: 0.75})
     assert len(results[FIFTH._replace(round_num=1)]) == 3
     assert FIFTH._replace(round_num=6) not in results
