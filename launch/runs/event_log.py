@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from launch.runs.columns import EVENT_COLUMNS
 from launch.runs.errors import RunFolderError
-from launch.runs.growing_table import GrowingTable
+from launch.runs.round_table import GrowingTable
 from launch.runs.tables import format_cell, iterate_whole_lines
 
 

@@ -12,7 +12,6 @@ from datasets.example_format import (
     TASK,
     WEIGHTS,
     ExampleFormat,
-    ExampleWeights,
     Padding,
     read_example_format,
 )
@@ -37,103 +36,46 @@ MAX_VALUES = 10**9  # in one example
 MAX_OUTPUTS = 10**7
 
 
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**53
+# What a value may be, of any that JSON can hold.
+_is_count = lambda value: type(value) is int and 0 <= value < 2**53
+_is_number = lambda value: type(value) in (int, float) and abs(value) <= 1e300 and math.isfinite(value)
+_is_text = lambda value: isinstance(value, str)
+_is_switch = lambda value: isinstance(value, bool)
+_is_whole = lambda value: type(value) is int and abs(value) < 2**31
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) <= 1e300 and math.isfinite(value)
+def _list_of(is_right: Callable[[Any], bool], most: int = MAX_VALUES) -> Callable[[Any], bool]:
+    """What tells whether a value is a list of such values, and not of more."""
+    return lambda value: isinstance(value, list) and len(value) <= most and all(map(is_right, value))
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_shape(value: Any) -> bool:
-    sizes = value if isinstance(value, list) else []
-    return (
-        1 <= len(sizes) <= 8
-        and all(type(size) is int and size >= 1 for size in sizes)
-        and math.prod(sizes) < MAX_VALUES
-    )
-
-
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value)
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and len(value) <= MAX_VALUES and all(map(_is_text, value))
-
-
-def _are_numbers(value: Any) -> bool:
-    return isinstance(value, list) and len(value) <= MAX_OUTPUTS and all(map(_is_number, value))
-
-
-def _are_deviations(value: Any) -> bool:
-    return _are_numbers(value) and all(number > 0 for number in value)
-
-
-def _are_class_weights(value: Any) -> bool:
-    return _are_numbers(value) and all(number >= 0 for number in value)
-
-
-def _is_range(value: Any) -> bool:
-    return value is None or (_are_numbers(value) and len(value) == 2)
-
-
-def _are_counts(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_count, value.values()))
-
-
-def _are_places(value: Any) -> bool:
-    return isinstance(value, list) and len(value) <= MAX_VALUES and all(map(_is_count, value))
-
-
-def _are_groups(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(each, dict)
-        and set(each) == {"name", "features", "values", "is_index", "has_none"}
-        and _is_text(each["name"])
-        and _are_places(each["features"])
-        and _are_texts(each["values"])
-        and isinstance(each["is_index"], bool)
-        and isinstance(each["has_none"], bool)
-        for each in value
-    )
-
-
-def _is_padding(value: Any) -> bool:
-    names = set(Padding._fields)
-    return (
+def _object_of(checks: Mapping[str, Callable[[Any], bool]]) -> Callable[[Any], bool]:
+    """What tells whether a value is an object with these entries and no other."""
+    return lambda value: (
         isinstance(value, dict)
-        and set(value) == names
-        and _is_number(value["value"])
-        and isinstance(value["is_anywhere"], bool)
+        and set(value) == set(checks)
+        and all(is_right(value[name]) for name, is_right in checks.items())
     )
 
 
-def _are_weights(value: Any) -> bool:
-    counts, numbers = ("num_examples", "num_zero"), ("mean", "lowest", "highest")
-    if not isinstance(value, dict) or set(value) != set(ExampleWeights._fields) or not _is_text(value["column"]):
-        return False
-    return all(_is_count(value[name]) for name in counts) and all(_is_number(value[name]) for name in numbers)
-
-
-def _is_task(value: Any) -> bool:
-    if not isinstance(value, dict) or set(value) != {KIND, *_LABEL_CHECKS}:
-        return False
-    return isinstance(value[KIND], str) and all(check(value[name]) for name, check in _LABEL_CHECKS.items())
-
-
+_are_texts, _are_places = _list_of(_is_text), _list_of(_is_count)
+_are_numbers = _list_of(_is_number, MAX_OUTPUTS)
+_are_sizes = _list_of(lambda size: type(size) is int and size >= 1, 8)
+_is_shape = lambda value: _are_sizes(value) and len(value) > 0 and math.prod(value) < MAX_VALUES
+_GROUP_CHECKS = {"name": _is_text, "features": _are_places, "values": _are_texts}
+_GROUP_CHECKS |= {"is_index": _is_switch, "has_none": _is_switch}
+_PADDING_CHECKS = {"value": _is_number, "is_anywhere": _is_switch}
+_WEIGHTS_CHECKS = {"column": _is_text, "num_examples": _is_count, "num_zero": _is_count}
+_WEIGHTS_CHECKS |= dict.fromkeys(("mean", "lowest", "highest"), _is_number)
 # What is said of labels beside the kind of task: the fields of `LabelFormat`.
 _LABEL_CHECKS: dict[str, Callable[[Any], bool]] = {
+    KIND: _is_text,
     "shape": lambda value: value == [] or _is_shape(value),
     "num_outputs": lambda value: _is_count(value) and value <= MAX_OUTPUTS,
     "offset": _are_numbers,
     "scale": _are_numbers,
-    "padding": lambda value: type(value) is int and abs(value) < 2**31,
-    "oov": lambda value: value is None or (type(value) is int and abs(value) < 2**31),
+    "padding": _is_whole,
+    "oov": lambda value: value is None or _is_whole(value),
 }
 
 
@@ -144,21 +86,31 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("scale", "offset"), (_is_number, "a finite number")),
     "input_shape": (_is_shape, "a list of sizes of at least 1"),
     "input_dtype": (lambda value: value in ("uint8", "int32", "float32"), "uint8, int32 or float32"),
-    "class_names": (_are_names, "a list of different names"),
-    TASK: (_is_task, "a task and what its labels are"),
-    "feature_range": (_is_range, "two finite numbers, or null"),
-    **dict.fromkeys(
-        ("takes_tokens", "are_features", "has_whole_steps"), (lambda value: isinstance(value, bool), "true or false")
+    "class_names": (lambda value: _are_texts(value) and len(set(value)) == len(value), "a list of different names"),
+    TASK: (_object_of(_LABEL_CHECKS), "a task and what its labels are"),
+    "feature_range": (
+        lambda value: value is None or (_are_numbers(value) and len(value) == 2),
+        "two finite numbers, or null",
     ),
+    **dict.fromkeys(("takes_tokens", "are_features", "has_whole_steps"), (_is_switch, "true or false")),
     CATEGORIES: (_are_places, "a list of places from 0"),
-    GROUPS: (_are_groups, "a list of categories with the places of their features"),
+    GROUPS: (_list_of(_object_of(_GROUP_CHECKS)), "a list of categories with the places of their features"),
     **dict.fromkeys(("feature_names", "feature_units"), (_are_texts, "a list of texts")),
     FEATURE_MEANS: (_are_numbers, "a list of finite numbers"),
-    FEATURE_DEVIATIONS: (_are_deviations, "a list of numbers above 0"),
-    CLASS_WEIGHTS: (_are_class_weights, "a list of numbers of at least 0"),
-    FILLED: (_are_counts, "whole numbers by column"),
-    FEATURE_PADDING: (_is_padding, "a number, and whether it is anywhere"),
-    WEIGHTS: (_are_weights, "a column and what its numbers are"),
+    FEATURE_DEVIATIONS: (
+        lambda value: _are_numbers(value) and all(number > 0 for number in value),
+        "a list of numbers above 0",
+    ),
+    CLASS_WEIGHTS: (
+        lambda value: _are_numbers(value) and all(number >= 0 for number in value),
+        "a list of numbers of at least 0",
+    ),
+    FILLED: (lambda value: isinstance(value, dict) and all(map(_is_count, value.values())), "whole numbers by column"),
+    FEATURE_PADDING: (
+        _object_of({"value": _is_number, "is_anywhere": _is_switch}),
+        "a number, and whether it is anywhere",
+    ),
+    WEIGHTS: (_object_of(_WEIGHTS_CHECKS), "a column and what its numbers are"),
     "archetypes": (lambda value: isinstance(value, dict), "an object"),
     **dict.fromkeys(("label_counts", NOTES), (lambda value: isinstance(value, list), "a list")),
 }

@@ -1,6 +1,6 @@
 """Writes JSON and CSV files atomically, formats the cells of tables, and reads them. Imports no TensorFlow.
 
-To tables that grow round by round, rows are appended instead (`launch.runs.growing_table`).
+To tables that grow round by round, rows are appended instead (`launch.runs.round_table`).
 """
 
 import collections

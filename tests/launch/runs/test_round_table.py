@@ -1,11 +1,138 @@
-"""The table that grows by a row a round."""
+"""The tables that grow at their end, by a row a round or more: kills, full disks, links and other programs."""
 
+import contextlib
+import errno
+import os
+import resource
 import tracemalloc
 
 import pytest
 
+from launch.api import Run
 from launch.runs.errors import RunFolderError
-from launch.runs.round_table import RoundTable, read_round_table
+from launch.runs.round_table import GrowingTable, RoundTable, read_round_table
+from launch.runs.run_archive import _read_kept_columns, _read_kept_metrics
+from launch.runs.run_records import read_columns, read_rounds, read_rows
+from launch.trackers.sender import read_table
+
+COLUMNS = ["round", "client_loss", "=own"]
+ROWS = [["1", "0.5", ""], ["2", "0.25", "7"], ["3", "", "nan"], ["4", "1e-05", "12345"]]
+
+
+def write_growing(path, rows=ROWS):
+    table = GrowingTable(path)
+    for row in rows:
+        table.append(COLUMNS, [row])
+    return table
+
+
+@contextlib.contextmanager
+def limit_file_size(num_bytes):
+    """No file can become larger than this: a write then stores what fits, and the next one fails, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_rows_are_added_to_the_file_that_is_there(tmp_path):
+    path = tmp_path / "metrics.csv"
+    table = write_growing(path, ROWS[:1])
+    file = path.stat().st_ino
+    table.append(COLUMNS, ROWS[1:3])
+    table.append(COLUMNS, ROWS[3:])
+    assert path.stat().st_ino == file
+    assert path.read_bytes() == b"round,client_loss,'=own\n1,0.5,\n2,0.25,7\n3,,nan\n4,1e-05,12345\n"
+
+
+def test_what_was_there_before_is_replaced(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("round\n1\n2\n")
+    write_growing(path, ROWS[:1])
+    assert path.read_text().splitlines()[1:] == ["1,0.5,"]
+
+
+def test_what_is_kept_is_written_only_where_it_is_not_there_already(tmp_path):
+    path = tmp_path / "metrics.csv"
+    write_growing(path)
+    whole, file = path.read_bytes(), path.stat().st_ino
+    GrowingTable(path).keep(COLUMNS, ROWS)
+    assert path.stat().st_ino == file
+    table = GrowingTable(path)
+    table.keep(COLUMNS, ROWS[:2])
+    table.append(COLUMNS, ROWS[2:])
+    assert path.read_bytes() == whole and path.stat().st_ino != file
+
+
+@pytest.mark.parametrize("again", [ROWS[3], ["4", "", ""]])
+@pytest.mark.parametrize("num_stored", range(len("4,1e-05,12345\n")))
+def test_after_a_full_disk_the_next_row_begins_on_a_line_of_its_own(tmp_path, num_stored, again):
+    path = tmp_path / "metrics.csv"
+    table = write_growing(path, ROWS[:3])
+    size_bytes = path.stat().st_size
+    with limit_file_size(size_bytes + num_stored), pytest.raises(OSError) as raised:
+        table.append(COLUMNS, ROWS[3:])
+    assert raised.value.errno == errno.EFBIG and raised.value.filename == str(path)
+    assert path.stat().st_size == size_bytes + num_stored, "the disk took a part"
+    table.append(COLUMNS, [again])
+    assert path.read_bytes() == write_growing(tmp_path / "straight.csv", [*ROWS[:3], again]).path.read_bytes()
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: os.truncate(path, 30)])
+def test_a_file_that_another_program_has_cut_gets_no_gap(tmp_path, damage):
+    path = tmp_path / "metrics.csv"
+    table = write_growing(path, ROWS[:3])
+    damage(path)
+    left = path.read_bytes() if path.exists() else None
+    with pytest.raises(OSError, match=r"No such file|another program has cut it while the run went on") as raised:
+        table.append(COLUMNS, ROWS[3:])
+    assert raised.value.filename == str(path)
+    assert (path.read_bytes() if path.exists() else None) == left
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_link_or_a_copy_made_of_links_is_not_written_through(tmp_path, link):
+    precious, path = tmp_path / "precious", tmp_path / "metrics.csv"
+    write_growing(precious, ROWS[:3])
+    before = precious.read_bytes()
+    link(precious, path)
+    table = GrowingTable(path)
+    table.keep(COLUMNS, ROWS[:3])
+    table.append(COLUMNS, ROWS[3:])
+    assert precious.read_bytes() == before
+    assert path.read_bytes() == write_growing(tmp_path / "straight.csv").path.read_bytes()
+
+
+def read_of_user(path):
+    run = Run.__new__(Run)  # without a config, which only its other attributes need
+    run.path = path.parent
+    return [str(number) for number in run.metrics.index]
+
+
+READERS = {
+    "rows": lambda path: [row["round"] for row in read_rows(path)],
+    "columns": lambda path: [f"{number:.0f}" for number in read_columns(path)["round"]],
+    "rounds": lambda path: list(map(str, read_rounds(path))),
+    "archive": lambda path: [line.split(",")[0] for line in _read_kept_metrics(path, ".*").decode().split("\n")[1:-1]],
+    "archived columns": lambda path: [
+        line.split(",")[0]
+        for line in _read_kept_columns(path, ("round", "client_loss", "=own")).decode().splitlines()[1:]
+    ],
+    "sender": lambda path: list(map(str, read_table(path))),
+    "api": read_of_user,
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_whoever_reads_while_a_line_is_being_written_leaves_it_out(tmp_path, read):
+    path = tmp_path / "metrics.csv"
+    whole = write_growing(tmp_path / "straight.csv").path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for size_bytes in range(len(b"".join(lines[:3])), len(whole) + 1):
+        path.write_bytes(whole[:size_bytes])
+        assert read(path) == ["1", "2", "3", "4"][: whole[:size_bytes].count(b"\n") - 1]
 
 
 def write(path, *rows):
@@ -15,12 +142,21 @@ def write(path, *rows):
     return table
 
 
-@pytest.mark.parametrize("row", [{"round": 2, "loss": 0.5}, {"round": 2, "loss": 0.5, "other": 1}])
-def test_a_resumed_run_may_not_lose_a_column(tmp_path, row):
+@pytest.mark.parametrize("columns", [["round", "loss"], ["round", "loss", "other"], ["loss", "round", "own"]])
+def test_a_run_may_not_change_its_columns_nor_does_a_resumed_one(tmp_path, columns):
     path = tmp_path / "metrics.csv"
-    write(path, {"round": 1, "loss": 0.5, "own": 3})
-    with pytest.raises(ValueError, match="gave the columns"):
-        RoundTable(path, 1).append(row)
+    for table in (write(path, {"round": 1, "loss": 0.5, "own": 3}), RoundTable(path, 1)):
+        with pytest.raises(ValueError, match=r"gave the columns .*, expected"):
+            table.append(dict.fromkeys(columns, 2))
+
+
+@pytest.mark.parametrize("content", ["", "round,loss\n", "round,loss\n1,2\n", "round,loss\n1,2\n2\n", "a\nb\nc\n"])
+def test_a_damaged_table_is_one_line(tmp_path, content):
+    path = tmp_path / "metrics.csv"
+    for put in (lambda: path.write_text(content), path.unlink):
+        put()
+        with pytest.raises(RunFolderError, match=r"metrics\.csv: damaged, expected the rounds 1 to 2"):
+            RoundTable(path, last_round=2)
 
 
 def list_rows(last_round):

@@ -8,11 +8,11 @@ import os
 import pathlib
 import shutil
 
+import numpy as np
 import pytest
 
-from files.writing import replace_whole, write_text
+from files.writing import write_text
 from launch.runs.errors import RunFolderError
-from launch.runs.round_table import RoundTable
 from launch.runs.run_description import find_git_revision, write_config
 from launch.runs.run_folder import open_run_folder
 from launch.runs.tables import format_cell, write_json, write_table
@@ -23,19 +23,33 @@ class Killed(BaseException):
     """Stands for SIGKILL: no clean-up catches it."""
 
 
+OTHER_CONFIGS = ("{}", "[]", "no JSON", '{"flags": {"algo": "other program"}}', '{"flags": []}')
+
+
 @pytest.fixture(autouse=True)
 def in_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run of one round."""
+    write_text(tmp_path / "run" / "config.json", json.dumps({"flags": flag_values(ask())}))
+    write_text(tmp_path / "run" / "metrics.csv", "round\n1\n")
+    return tmp_path / "run"
 
 
 def ask(**values):
     return build_run_config({"algo": "fedavg", **values})
 
 
-def make_run(path):
-    path.mkdir(parents=True)
-    (path / "config.json").write_text(json.dumps({"flags": flag_values(ask())}))
-    (path / "metrics.csv").write_text("round\n1\n")
+def open_run(**options):
+    return open_run_folder(ask(run_dir="run", **options))
+
+
+def refuse(message, **options):
+    with pytest.raises(RunFolderError, match=message):
+        open_run(**options)
 
 
 def test_runs_without_a_name_take_the_next_free_number(tmp_path):
@@ -58,16 +72,40 @@ def test_new_and_empty_folders_are_taken(tmp_path):
         assert (tmp_path / name).is_dir()
 
 
-def test_existing_folder_is_refused_by_name(tmp_path):
-    make_run(tmp_path / "run")
-    with pytest.raises(RunFolderError, match="run: exists already; add --resume to go on, --overwrite to replace it"):
-        open_run_folder(ask(run_dir="run"))
-    assert (tmp_path / "run" / "metrics.csv").exists()
+def test_existing_folder_is_refused_by_name(run):
+    refuse("run: exists already; add --resume to go on, --overwrite to replace it")
+    assert (run / "metrics.csv").exists()
 
 
-def test_overwrite_takes_nothing_away_before_the_new_run_begins(tmp_path, make_federation):
-    make_run(tmp_path / "run")
-    (tmp_path / "run" / "models" / "global").mkdir(parents=True)
+@pytest.mark.parametrize(
+    ("run_dir", "message"), [("file", "expected a folder, found a file"), ("file/run", "cannot write there")]
+)
+def test_a_file_is_no_folder(tmp_path, run_dir, message):
+    (tmp_path / "file").touch()
+    with pytest.raises(RunFolderError, match=message):
+        open_run_folder(ask(run_dir=run_dir))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        *(({"config.json": text}, "holds no run alone") for text in OTHER_CONFIGS),
+        ({".replaced.config.json": "", "thesis.tex": ""}, r"thesis\.tex is no part of one"),
+        (
+            {"config.json": json.dumps({"flags": {"algo": "fedavg"}}), "thesis.tex": ""},
+            r"thesis\.tex is no part of one",
+        ),
+    ],
+)
+def test_overwrite_leaves_folders_with_something_else_alone(tmp_path, names, message):
+    for name, text in names.items():
+        write_text(tmp_path / "run" / name, text)
+    refuse(message, overwrite=True)
+    assert {path.name: path.read_text() for path in (tmp_path / "run").iterdir()} == names
+
+
+def test_overwrite_takes_nothing_away_before_the_new_run_begins(run, make_federation):
+    (run / "models" / "global").mkdir(parents=True)
     config = ask(run_dir="run", overwrite=True, rounds=7)
     folder = open_run_folder(config)
     assert folder.is_new and not folder.has_begun
@@ -75,27 +113,25 @@ def test_overwrite_takes_nothing_away_before_the_new_run_begins(tmp_path, make_f
     folder.clear()
     write_config(folder, config, make_federation([3]))
     folder.close()
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "config.json"]
+    assert sorted(path.name for path in run.iterdir()) == [".lock", "config.json"]
     assert json.loads(folder.config.read_text())["flags"]["rounds"] == 7
 
 
-def test_overwrite_starts_the_workers_logs_anew(tmp_path):
-    make_run(tmp_path / "run")
+def test_overwrite_starts_the_workers_logs_anew(run):
     for name in ("worker.log", "worker_2.log"):
-        (tmp_path / "run" / name).write_text("what the old run's worker said")
-    folder = open_run_folder(ask(run_dir="run", overwrite=True))
+        (run / name).write_text("what the old run's worker said")
+    folder = open_run(overwrite=True)
     with folder.start_log() as log:
         pathlib.Path(log).write_text("new")  # TensorFlow starts before the rest is cleared
     folder.clear()
     folder.close()
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "worker.log"]
+    assert sorted(path.name for path in run.iterdir()) == [".lock", "worker.log"]
     assert folder.worker_log.read_text() == "new"
 
 
-def test_the_log_of_a_run_that_is_refused_changes_nothing(tmp_path):
-    make_run(tmp_path / "run")
-    (tmp_path / "run" / "worker.log").write_text("old")
-    folder = open_run_folder(ask(run_dir="run", overwrite=True))
+def test_the_log_of_a_run_that_is_refused_changes_nothing(run):
+    (run / "worker.log").write_text("old")
+    folder = open_run(overwrite=True)
     with pytest.raises(RunFolderError), folder.start_log() as log:
         pathlib.Path(log).write_text("new")
         raise RunFolderError("the model does not fit the data")
@@ -104,26 +140,16 @@ def test_the_log_of_a_run_that_is_refused_changes_nothing(tmp_path):
     assert {path.name for path in folder.path.iterdir()} == {".lock", "config.json", "metrics.csv", "worker.log"}
 
 
-def test_a_resumed_run_adds_to_its_log(tmp_path):
-    make_run(tmp_path / "run")
-    folder = open_run_folder(ask(run_dir="run", resume=True))
-    with folder.start_log() as log:
-        assert log == str(folder.worker_log)
-    folder.close()
-
-
 def list_files(path):
     return {str(inner.relative_to(path)) for inner in path.rglob("*") if inner.is_file() and inner.name != ".lock"}
 
 
 @pytest.mark.parametrize("fatal_call", range(1, 8))
-def test_a_kill_while_a_folder_is_cleared_leaves_no_config_of_what_is_gone(tmp_path, monkeypatch, fatal_call):
+def test_a_kill_while_a_folder_is_cleared_leaves_no_config_of_what_is_gone(run, monkeypatch, fatal_call):
     """Whichever step is the last: the old config goes with the old run, and the folder may be taken again."""
-    make_run(tmp_path / "run")
     for name in ("checkpoints/round_1.npz", "models/global/model.keras", "summary.json"):
-        (tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "run" / name).touch()
-    whole = list_files(tmp_path / "run")
+        write_text(run / name, "")
+    whole = list_files(run)
     calls = itertools.count(1)
 
     def die_in(name, owner):
@@ -136,7 +162,7 @@ def test_a_kill_while_a_folder_is_cleared_leaves_no_config_of_what_is_gone(tmp_p
 
         monkeypatch.setattr(owner, name, call)
 
-    folder = open_run_folder(ask(run_dir="run", overwrite=True))
+    folder = open_run(overwrite=True)
     with monkeypatch.context() as patched:
         monkeypatch = patched
         die_in("replace", os)
@@ -145,92 +171,50 @@ def test_a_kill_while_a_folder_is_cleared_leaves_no_config_of_what_is_gone(tmp_p
         with contextlib.suppress(Killed):
             folder.clear()
     folder.close()
-    left = list_files(tmp_path / "run")
+    left = list_files(run)
     assert left == whole if "config.json" in left else left < {*whole, ".replaced.config.json"}
     assert (fatal_call == 7) == (not left), "seven steps would be one too many"
     for options in ({"overwrite": True}, {}) if "config.json" not in left else ({"overwrite": True},):
-        again = open_run_folder(ask(run_dir="run", **options))
+        again = open_run(**options)
         assert again.is_new
         again.close()
     if "config.json" not in left:
-        with pytest.raises(RunFolderError, match="no run to resume there"):
-            open_run_folder(ask(run_dir="run", resume=True))
+        refuse("no run to resume there", resume=True)
     again.clear()
-    assert not list_files(tmp_path / "run")
+    assert not list_files(run)
 
 
-def test_a_half_cleared_folder_with_other_files_is_left_alone(tmp_path):
-    (tmp_path / "run").mkdir()
-    for name in (".replaced.config.json", "thesis.tex"):
-        (tmp_path / "run" / name).touch()
-    with pytest.raises(RunFolderError, match=r"thesis\.tex is no part of one"):
-        open_run_folder(ask(run_dir="run", overwrite=True))
-
-
-def test_a_run_of_the_users_own_algorithm_may_be_overwritten(tmp_path):
-    make_run(tmp_path / "run")
-    (tmp_path / "run" / "config.json").write_text(json.dumps({"flags": {"algo": "my_package.ditto:ALGORITHM"}}))
-    open_run_folder(ask(run_dir="run", overwrite=True)).close()
-
-
-@pytest.mark.parametrize("config", ["{}", "[]", "no JSON", '{"flags": {"algo": "other program"}}', '{"flags": []}'])
-def test_overwrite_leaves_folders_with_another_config_alone(tmp_path, config):
-    (tmp_path / "app").mkdir()
-    (tmp_path / "app" / "config.json").write_text(config)
-    with pytest.raises(RunFolderError, match="holds no run alone"):
-        open_run_folder(ask(run_dir="app", overwrite=True))
-    assert (tmp_path / "app" / "config.json").read_text() == config
-
-
-def test_overwrite_leaves_a_run_with_other_files_beside_it_alone(tmp_path):
-    make_run(tmp_path / "run")
-    (tmp_path / "run" / "thesis.tex").write_text("x")
-    with pytest.raises(RunFolderError, match=r"thesis\.tex is no part of one"):
-        open_run_folder(ask(run_dir="run", overwrite=True))
-    assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.json", "metrics.csv", "thesis.tex"}
+def test_a_run_of_the_users_own_algorithm_may_be_overwritten(run):
+    (run / "config.json").write_text(json.dumps({"flags": {"algo": "my_package.ditto:ALGORITHM"}}))
+    open_run(overwrite=True).close()
 
 
 def test_what_a_run_killed_in_its_start_up_leaves_is_no_hindrance(tmp_path):
     (tmp_path / "run").mkdir()
     for name in (".lock", "worker.log", ".123.config.json"):
         (tmp_path / "run" / name).write_text("")
-    folder = open_run_folder(ask(run_dir="run"))
+    folder = open_run()
     assert folder.is_new
-    with pytest.raises(RunFolderError, match="a run is going on in it"):  # it may be just starting
-        open_run_folder(ask(run_dir="run"))
+    refuse("a run is going on in it")  # it may be just starting
     folder.close()
 
 
-def test_a_file_is_no_folder(tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(RunFolderError, match="expected a folder, found a file"):
-        open_run_folder(ask(run_dir="file"))
-
-
-def test_resume_keeps_a_run_and_needs_one(tmp_path):
-    make_run(tmp_path / "run")
-    folder = open_run_folder(ask(run_dir="run", resume=True))
-    assert not folder.is_new
-    assert folder.metrics.exists()
+def test_resume_keeps_a_run_and_needs_one(run):
+    folder = open_run(resume=True)
+    assert not folder.is_new and folder.metrics.exists()
+    with folder.start_log() as log:
+        assert log == str(folder.worker_log)
     folder.close()
     with pytest.raises(RunFolderError, match="no run to resume"):
         open_run_folder(ask(run_dir="nothing", resume=True))
 
 
-def test_folder_in_use_is_refused(tmp_path):
-    make_run(tmp_path / "run")
-    first = open_run_folder(ask(run_dir="run", resume=True))
+def test_folder_in_use_is_refused(run):
+    first = open_run(resume=True)
     for how in ("resume", "overwrite"):
-        with pytest.raises(RunFolderError, match="a run is going on in it"):
-            open_run_folder(ask(run_dir="run", **{how: True}))
+        refuse("a run is going on in it", **{how: True})
     first.close()
-    open_run_folder(ask(run_dir="run", resume=True)).close()
-
-
-def test_path_that_cannot_be_a_folder_is_named(tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(RunFolderError, match="cannot write there"):
-        open_run_folder(ask(run_dir="file/run"))
+    open_run(resume=True).close()
 
 
 @pytest.mark.parametrize(
@@ -253,23 +237,7 @@ def test_cells(value, cell):
     assert format_cell(value) == cell
 
 
-def test_text_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "a" / "x.txt"
-    write_text(path, "old")
-
-    def fail(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(KeyboardInterrupt):
-        write_text(path, "new")
-    assert path.read_text() == "old"
-    assert list(path.parent.iterdir()) == [path]
-
-
 def test_json_has_no_nan_and_short_lists_on_one_line(tmp_path):
-    import numpy as np
-
     write_json(
         tmp_path / "x.json", {"a": float("nan"), "b": np.arange(3), "c": [[np.float32(0.5)], ["x"]], "d": np.int64(2)}
     )
@@ -278,34 +246,15 @@ def test_json_has_no_nan_and_short_lists_on_one_line(tmp_path):
     assert '"b": [ 0, 1, 2 ]' in text
 
 
-def test_round_table_drops_what_came_after_the_checkpoint(tmp_path):
-    path = tmp_path / "metrics.csv"
-    table = RoundTable(path)
-    for round_num in (1, 2, 3):
-        table.append({"round": round_num, "loss": 1 / round_num, "accuracy": None})
-    whole = path.read_bytes()
-    again = RoundTable(path, last_round=2)
-    assert path.read_bytes() == b"round,loss,accuracy\n1,1,\n2,0.5,\n"
-    assert (again.column("loss"), again.column("accuracy")) == ([1.0, 0.5], [None, None])
-    again.append({"round": 3, "loss": 1 / 3, "accuracy": None})
-    assert path.read_bytes() == whole
-
-
-def test_round_table_holds_to_its_first_columns(tmp_path):
-    table = RoundTable(tmp_path / "metrics.csv")
-    table.append({"round": 1, "loss": 2})
-    for row in ({"round": 2}, {"round": 2, "loss": 1, "more": 0}, {"loss": 1, "round": 2}):
-        with pytest.raises(ValueError, match="expected"):
-            table.append(row)
-
-
 def test_config_json_holds_flags_sizes_and_versions(tmp_path, make_federation):
-    folder = open_run_folder(ask(run_dir="run"))
+    folder = open_run()
     data = make_federation([3, 5])
-    write_config(folder, ask(run_dir="elsewhere", overwrite=True), data)
+    write_config(folder, ask(run_dir="elsewhere", overwrite=True, data_dir="there", client_dir=""), data)
     content = json.loads(folder.config.read_text())
     assert content["flags"]["epochs"] == ask().algorithm.training.epochs
     assert (content["flags"]["run_dir"], content["flags"]["overwrite"]) == ("run", False)
+    places = content["flags"]["data_dir"], content["flags"]["client_dir"]
+    assert places == (str(tmp_path / "there"), ""), "in full"
     assert (content["data"]["num_clients"], content["data"]["num_train"]) == (2, 8)
     assert content["data"]["label_counts"] == data.label_counts.tolist()
     assert content["versions"]["tensorflow-federated"].startswith("0.87")
@@ -322,25 +271,6 @@ def test_what_was_dropped_is_told_and_the_csv_file_not_asked_for_again(tmp_path,
     folder.close()
 
 
-def test_places_of_data_are_stored_in_full(tmp_path, make_federation):
-    folder = open_run_folder(ask(run_dir="run"))
-    write_config(folder, ask(data_dir="there", client_dir=""), make_federation([3]))
-    folder.close()
-    flags = json.loads(folder.config.read_text())["flags"]
-    assert (flags["data_dir"], flags["client_dir"]) == (str(tmp_path / "there"), "")
-
-
-@pytest.mark.parametrize(
-    "content", [None, "", "round,loss\n", "round,loss\n1,2\n", "round,loss\n1,2\n2\n", "a\nb\nc\n"]
-)
-def test_a_damaged_table_is_one_line(tmp_path, content):
-    path = tmp_path / "metrics.csv"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(RunFolderError, match=r"metrics\.csv: damaged, expected the rounds 1 to 2"):
-        RoundTable(path, last_round=2)
-
-
 def test_git_revision_is_none_without_git(monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert find_git_revision() is None
@@ -351,29 +281,14 @@ def test_table_quotes_what_needs_it(tmp_path):
     assert (tmp_path / "x.csv").read_text() == 'client\n"a,b"\n'
 
 
-def test_unfinished_files_of_dead_processes_go_when_a_run_is_resumed(tmp_path):
-    make_run(tmp_path / "run")
+def test_unfinished_files_of_dead_processes_go_when_a_run_is_resumed(run):
     dead, living = 2**22 + 1, os.getppid()  # no process has a number beyond 2**22
-    (tmp_path / "run" / "plots").mkdir()
-    (tmp_path / "run" / f".{dead}.export").mkdir()
     for name in (
         f".{dead}.metrics.csv",
         f"plots/.{dead}.clusters.png",
         f".{dead}.export/x",
         f".{living}.evaluation.csv",
     ):
-        (tmp_path / "run" / name).touch()
-    open_run_folder(ask(run_dir="run", resume=True)).close()
-    assert list_files(tmp_path / "run") == {"config.json", "metrics.csv", f".{living}.evaluation.csv"}
-
-
-def test_what_cannot_be_written_is_named(tmp_path):
-    path = tmp_path / "metrics.csv"
-    with pytest.raises(OSError, match="No space left") as caught, replace_whole(path):
-        raise OSError(28, "No space left on device")  # as `write` raises it, without a name
-    assert caught.value.filename == str(path)
-    with pytest.raises(OSError, match="expected") as caught, replace_whole(path):
-        raise OSError("expected something else")
-    with pytest.raises(FileNotFoundError) as caught, replace_whole(path):
-        pathlib.Path("/no/such/file").read_text()
-    assert caught.value.filename == "/no/such/file"
+        write_text(run / name, "")
+    open_run(resume=True).close()
+    assert list_files(run) == {"config.json", "metrics.csv", f".{living}.evaluation.csv"}
