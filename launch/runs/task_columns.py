@@ -9,7 +9,7 @@ Imports no TensorFlow.
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -245,12 +245,7 @@ def list_objectives() -> dict[str, bool]:
 
 def find_directions(tasks: Iterable[TaskColumns]) -> dict[str, bool]:
     """{column: whether larger is better} of what any of these tasks has in metrics.csv."""
-    found = {columns.TRAIN_LOSS: False, columns.TEST_LOSS: False}
-    for task in tasks:
-        found |= {name_test(metric): metric.larger_is_better for metric in task.kind.metrics}
-        own = (task.client_test, task.validation, task.client_validation, task.worst_tenth)
-        found |= {**dict.fromkeys(own, task.metric.larger_is_better), task.std: False}
-    return found
+    return _ask_by_column(tasks, False, lambda metric: metric.larger_is_better)
 
 
 def find_bounds(tasks: Iterable[TaskColumns]) -> dict[str, tuple[float | None, float | None]]:
@@ -258,11 +253,16 @@ def find_bounds(tasks: Iterable[TaskColumns]) -> dict[str, tuple[float | None, f
 
     Shares lie from 0 to 1, losses and errors from 0 on, R2 up to 1. An interval of a mean may be cut there.
     """
-    found = {columns.TRAIN_LOSS: (0.0, None), columns.TEST_LOSS: (0.0, None)}
+    return _ask_by_column(tasks, (0.0, None), _bound)
+
+
+def _ask_by_column(tasks: Iterable[TaskColumns], of_losses: Any, ask: Callable[[Metric], Any]) -> dict[str, Any]:
+    """{column: what is asked of its metric}; deviations are as losses are: from 0 on, and better if lower."""
+    found = {columns.TRAIN_LOSS: of_losses, columns.TEST_LOSS: of_losses}
     for task in tasks:
-        found |= {name_test(metric): _bound(metric) for metric in task.kind.metrics}
+        found |= {name_test(metric): ask(metric) for metric in task.kind.metrics}
         own = (task.client_test, task.validation, task.client_validation, task.worst_tenth)
-        found |= {**dict.fromkeys(own, _bound(task.metric)), task.std: (0.0, None)}
+        found |= {**dict.fromkeys(own, ask(task.metric)), task.std: of_losses}
     return found
 
 

@@ -27,8 +27,7 @@ def test_the_order_is_that_of_tf_nest():
 
     leaves, expected = flatten_state(make_state()), tf.nest.flatten(make_state())
     assert [leaf.dtype.name for leaf in leaves] == ["float64", "int64", "float32", "float64", "int8", "float64", "bool"]
-    for leaf, wanted in zip(leaves, expected, strict=True):
-        np.testing.assert_array_equal(leaf, wanted)
+    np.testing.assert_equal(leaves, expected)
     packed = pack_state(make_state(), leaves)
     tf.nest.assert_same_structure(packed, make_state())
     assert [leaf.tolist() for leaf in flatten_state(packed)] == [leaf.tolist() for leaf in leaves]

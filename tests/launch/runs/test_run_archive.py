@@ -25,6 +25,21 @@ def read_all(runs):
     return read_runs(runs)[0]
 
 
+def list_read(runs):
+    """What is read of each run."""
+    return [(run.experiment, run.flags, run.rounds) for run in read_all(runs)]
+
+
+def archive(tmp_path, name="kept", *, of="runs"):
+    """Archives all runs of a folder into another one, and returns the folder of one run there."""
+    archive_runs(read_all(tmp_path / of), tmp_path / name)
+    return tmp_path / name / CELL / "seed_0"
+
+
+def read_files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def open_contents(path):
     """The zip inside an archive."""
     with zipfile.ZipFile(path) as archive:
@@ -70,15 +85,6 @@ def test_the_same_runs_give_the_same_contents_and_are_not_written_again(runs, tm
     assert len(read_all(open_runs(path))) == 1
 
 
-def test_archives_of_earlier_versions_are_read(runs, tmp_path):
-    archive_runs(runs, tmp_path / "new.zip")
-    (tmp_path / "old.zip").write_bytes(pack(read_contents(tmp_path / "new.zip"), zipfile.ZIP_STORED))
-    new, old = (read_all(open_runs(tmp_path / name)) for name in ("new.zip", "old.zip"))
-    assert [(run.experiment, run.flags, run.rounds) for run in new] == [
-        (run.experiment, run.flags, run.rounds) for run in old
-    ]
-
-
 def test_contents_of_another_digest_are_one_line(runs, tmp_path):
     path = tmp_path / "a.zip"
     archive_runs(runs, path)
@@ -103,12 +109,11 @@ def test_a_zip_and_a_folder_hold_the_same_and_are_read_alike(runs, tmp_path):
     archive_runs(runs, tmp_path / "a.zip")
     archive_runs(runs, tmp_path / "folder")
     zipped = read_contents(tmp_path / "a.zip")
-    folder = tmp_path / "folder"
-    assert zipped == {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    of_zip, of_folder = (read_all(open_runs(tmp_path / name)) for name in ("a.zip", "folder"))
-    assert [(run.experiment, run.flags, run.rounds) for run in of_zip] == [
-        (run.experiment, run.flags, run.rounds) for run in of_folder
-    ]
+    assert zipped == read_files(tmp_path / "folder")
+    (tmp_path / "old.zip").write_bytes(pack(zipped, zipfile.ZIP_STORED))  # as earlier versions made them
+    of_zip = read_all(open_runs(tmp_path / "a.zip"))
+    read = list_read(open_runs(tmp_path / "a.zip"))
+    assert read == list_read(tmp_path / "folder") == list_read(open_runs(tmp_path / "old.zip"))
     assert [run.flags["seed"] for run in of_zip] == [0, 1, 10], "without the one that is not finished"
     assert str(of_zip[0].path).rstrip("/") == f"{tmp_path / 'a.zip'}/{CELL}/seed_0"
     assert read_columns(of_zip[1].path / "metrics.csv")["round"].tolist() == [1, 2, 3]
@@ -120,20 +125,17 @@ def test_of_tables_that_grow_with_clients_and_rounds_what_readers_ask_for_is_kep
     clients = [["a", "60", "0.5", "1", ""], ["b, c", "61", "", "0", ""]]
     write_table(run_dir / "clients.csv", ["client", "num_train", "accuracy", "cluster", "loss"], clients)
     write_table(run_dir / "timing.csv", ["round", "round_s", "host_memory_bytes"], [["1", "2.5", "9"], ["2", "3", "9"]])
-    archive_runs(read_all(tmp_path / "runs"), tmp_path / "kept")
-    kept = tmp_path / "kept" / CELL / "seed_0"
+    kept = archive(tmp_path)
     assert (kept / "clients.csv").read_text() == 'client,num_train,accuracy,cluster\na,60,0.5,1\n"b, c",61,,0\n'
     assert (kept / "timing.csv").read_text() == "round,round_s\n1,2.5\n2,3\n"
-    archive_runs(read_all(tmp_path / "kept"), tmp_path / "again")
-    assert (tmp_path / "again" / CELL / "seed_0" / "clients.csv").read_bytes() == (kept / "clients.csv").read_bytes()
+    assert read_files(archive(tmp_path, "again", of="kept")) == read_files(kept)
 
 
 def test_a_table_of_names_alone_is_not_kept(tmp_path, write_run):
     """All clients of asynchronous runs are evaluated together, so that none has an accuracy of its own."""
     run_dir = write_run(tmp_path / "runs", CELL, 0, rounds=1)
     write_table(run_dir / "clients.csv", ["client", "num_train", "accuracy"], [["a", "60", ""], ["b", "61", ""]])
-    archive_runs(read_all(tmp_path / "runs"), tmp_path / "a.zip")
-    assert not [name for name in read_contents(tmp_path / "a.zip") if name.endswith("clients.csv")]
+    assert not (archive(tmp_path) / "clients.csv").exists()
 
 
 def test_of_events_the_changes_of_preference_and_the_last_round_are_kept(tmp_path, write_run):
@@ -142,17 +144,14 @@ def test_of_events_the_changes_of_preference_and_the_last_round_are_kept(tmp_pat
     log = EventLog(run_dir / "events.csv")
     for i, (first, second) in enumerate(preferred):
         log.append(i + 1, [(1.5, 0, "cloned", 7), (1.5, 0, PREFERS, first), (1.5, 1, PREFERS, second)])
-    archive_runs(read_all(tmp_path / "runs"), tmp_path / "without archetypes")
-    assert not [*(tmp_path / "without archetypes").rglob("events.csv")]
+    assert not (archive(tmp_path, "without archetypes") / "events.csv").exists()
     config = json.loads((run_dir / "config.json").read_text())
     write_json(run_dir / "config.json", config | {"data": {"archetypes": {"of": [0, 0]}}})
-    archive_runs(read_all(tmp_path / "runs"), tmp_path / "kept")
-    events = tmp_path / "kept" / CELL / "seed_0" / "events.csv"
+    events = archive(tmp_path) / "events.csv"
     rows = ["1,0,prefers,0", "1,1,prefers,0", "2,1,prefers,2", "4,0,prefers,1", "4,1,prefers,2"]
     assert events.read_text().splitlines() == ["round,client,what,model", *rows]
     assert read_preferences(events).tolist() == read_preferences(run_dir / "events.csv").tolist() == preferred
-    archive_runs(read_all(tmp_path / "kept"), tmp_path / "again.zip")
-    assert read_contents(tmp_path / "again.zip")[f"{CELL}/seed_0/events.csv"] == events.read_bytes()
+    assert read_files(archive(tmp_path, "again", of="kept")) == read_files(events.parent)
 
 
 def test_places_of_one_machine_are_left_out(tmp_path, write_run):
@@ -160,8 +159,7 @@ def test_places_of_one_machine_are_left_out(tmp_path, write_run):
     config = json.loads((run_dir / "config.json").read_text())
     config["flags"] |= dict.fromkeys(PLACES, "/somewhere")
     write_json(run_dir / "config.json", config)
-    archive_runs(read_all(tmp_path / "runs"), tmp_path / "kept")
-    kept = json.loads((tmp_path / "kept" / CELL / "seed_0" / "config.json").read_text())
+    kept = json.loads((archive(tmp_path) / "config.json").read_text())
     assert kept["flags"] == {name: value for name, value in config["flags"].items() if name not in PLACES}
     assert kept["flags"]["seed"] == 0
 
@@ -179,9 +177,9 @@ def test_folders_in_a_zip_are_in_the_order_of_paths(tmp_path):
 
 def test_a_run_that_lies_where_it_is_archived_keeps_its_settings(runs, tmp_path):
     """Archived onto itself, a run folder with models must not lose what resuming needs."""
-    before = {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()}
+    before = read_files(tmp_path / "runs")
     archive_runs(runs, tmp_path / "runs")
-    assert {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()} == before
+    assert read_files(tmp_path / "runs") == before
 
 
 def test_any_damage_is_one_line(runs, tmp_path):
