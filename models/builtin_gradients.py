@@ -4,7 +4,7 @@ TensorFlow writes most gradients with ordinary operations: that of a matrix prod
 convolution, pooling, activations and a few more are operations of their own, such as Conv2DBackpropFilter, which TFLite
 runs only with the select operators of TensorFlow. While a graph is traced inside `use_builtin_gradients`, the
 operations in `_GRADIENTS` get a gradient from here in place of TensorFlow's, and `tf.gradients` then follows it. A few
-operations that TFLite lacks themselves are made of others there (`models.builtin_operations`).
+operations that TFLite lacks themselves are made of others there (`use_builtin_operations`).
 
     with use_builtin_gradients(model):
         logits = model(x, training=True)
@@ -14,14 +14,12 @@ All shapes must be known, the batch size too.
 """
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-
-from models.builtin_operations import use_builtin_operations
-from models.shape_gradients import differentiate_resizing, differentiate_slice
 
 Gradient = Callable[[tf.Operation, tf.Tensor], tf.Tensor | tuple[tf.Tensor, ...]]
 
@@ -59,11 +57,6 @@ def use_builtin_gradients(model: tf.keras.Model | None = None) -> Iterator[None]
     finally:
         for layer in grouped:
             delattr(layer, _IN_FUNCTION)
-
-
-_gradient_of("StridedSlice")(differentiate_slice)
-for _resizing in ("ResizeBilinear", "ResizeNearestNeighbor"):
-    _gradient_of(_resizing)(differentiate_resizing)
 
 
 class Windows(NamedTuple):
@@ -273,43 +266,193 @@ def _differentiate_bias(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tenso
     return gradient, tf.reduce_sum(gradient, axis=range(len(gradient.shape) - 1))
 
 
-@_gradient_of("Relu")
-def _differentiate_relu(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
-    return _keep(op.outputs[0] > 0, gradient)
-
-
-@_gradient_of("Relu6")
-def _differentiate_relu6(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
-    y = op.outputs[0]
-    return _keep((y > 0) & (y < 6), gradient)
-
-
 @_gradient_of("LeakyRelu")
 def _differentiate_leaky_relu(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
     return tf.where(op.inputs[0] > 0, gradient, op.get_attr("alpha") * gradient)
 
 
-@_gradient_of("Elu")
-def _differentiate_elu(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
-    """y = exp(x) - 1 below 0, where dy / dx = exp(x) = y + 1."""
-    y = op.outputs[0]
-    return tf.where(y < 0, (y + 1) * gradient, gradient)
+# Of functions whose derivative follows from their value y: (y, gradient) -> the gradient of x.
+_BY_VALUE: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
+    "Relu": lambda y, gradient: _keep(y > 0, gradient),
+    "Relu6": lambda y, gradient: _keep((y > 0) & (y < 6), gradient),
+    "Elu": lambda y, gradient: tf.where(y < 0, (y + 1) * gradient, gradient),  # exp(x) - 1 below 0
+    "Tanh": lambda y, gradient: gradient * (1 - y * y),
+    "Sigmoid": lambda y, gradient: gradient * y * (1 - y),
+    "Rsqrt": lambda y, gradient: -0.5 * gradient * y * y * y,  # x^(-1/2): dy / dx = -x^(-3/2) / 2
+}
+for _operation in _BY_VALUE:
+    _gradient_of(_operation)(lambda op, gradient: _BY_VALUE[op.type](op.outputs[0], gradient))
 
 
-@_gradient_of("Tanh")
-def _differentiate_tanh(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
-    y = op.outputs[0]
-    return gradient * (1 - y * y)
+class _Part(NamedTuple):
+    """What a slice takes of one axis: `number` places from `start` on, `step` apart."""
+
+    start: int
+    step: int
+    number: int
 
 
-@_gradient_of("Sigmoid")
-def _differentiate_sigmoid(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
-    y = op.outputs[0]
-    return gradient * y * (1 - y)
+@_gradient_of("StridedSlice")
+def _differentiate_slice(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tensor | None, ...]:
+    """y = x[...]: y's gradient at the places that were taken, zeros elsewhere."""
+    shape = op.inputs[0].shape
+    bounds = [tf.get_static_value(tensor) for tensor in op.inputs[1:4]]
+    if any(bound is None for bound in bounds) or not shape.is_fully_defined():
+        masks = {name: op.get_attr(name) for name in _MASKS}
+        given = tf.raw_ops.StridedSliceGrad(
+            shape=tf.shape(op.inputs[0]),
+            begin=op.inputs[1],
+            end=op.inputs[2],
+            strides=op.inputs[3],
+            dy=gradient,
+            **masks,
+        )
+        return given, None, None, None
+    parts = _read_parts(op, shape, *bounds)
+    x = tf.reshape(gradient, [part.number for part in parts])
+    backward = [axis for axis, part in enumerate(parts) if part.step < 0]
+    x = tf.reverse(x, backward) if backward else x
+    for axis, part in enumerate(parts):
+        x = _put_apart(x, axis, abs(part.step))
+    first = [part.start + min(part.step * (part.number - 1), 0) for part in parts]
+    after = [length - begin - number for length, begin, number in zip(shape, first, x.shape, strict=True)]
+    return tf.pad(x, list(zip(first, after, strict=True))), None, None, None
 
 
-@_gradient_of("Rsqrt")
-def _differentiate_rsqrt(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
-    """y = x^(-1/2): dy / dx = -x^(-3/2) / 2."""
-    y = op.outputs[0]
-    return -0.5 * gradient * y * y * y
+_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+def _read_parts(op: tf.Operation, shape: tf.TensorShape, begin, end, strides) -> list[_Part]:
+    """What is taken of each axis of the input; an axis that the slice itself adds has none."""
+    begins, ends, ellipses, added, shrunk = (op.get_attr(name) for name in _MASKS)
+    is_in = lambda mask, i: bool(mask >> i & 1)
+    parts, number = [], len(begin)
+    for i in range(number):
+        if is_in(ellipses, i):
+            rest = sum(not is_in(added, j) for j in range(i + 1, number))
+            parts += [_Part(0, 1, length) for length in shape[len(parts) : len(shape) - rest]]
+        elif not is_in(added, i):
+            length = shape[len(parts)]
+            if is_in(shrunk, i):
+                parts.append(_Part(int(begin[i]) % length, 1, 1))
+                continue
+            first = None if is_in(begins, i) else int(begin[i])
+            places = range(length)[first : None if is_in(ends, i) else int(end[i]) : int(strides[i])]
+            parts.append(_Part(places.start, places.step, len(places)))
+    return parts + [_Part(0, 1, length) for length in shape[len(parts) :]]
+
+
+def _put_apart(x: tf.Tensor, axis: int, step: int) -> tf.Tensor:
+    """The same with step - 1 zeros between neighbours on that axis."""
+    number = x.shape[axis]
+    if step == 1 or number <= 1:
+        return x
+    before, after = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    apart = tf.pad(tf.reshape(x, (before, number, 1, after)), [[0, 0], [0, 0], [0, step - 1], [0, 0]])
+    apart = tf.reshape(apart, (before, number * step, after))[:, : (number - 1) * step + 1]
+    return tf.reshape(apart, (*x.shape[:axis], apart.shape[1], *x.shape[axis + 1 :]))
+
+
+@_gradient_of("ResizeBilinear")
+@_gradient_of("ResizeNearestNeighbor")
+def _differentiate_resizing(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tensor, None]:
+    """Images (n, height, width, channels), nearest or bilinear: each axis is multiplied by a matrix, and so back."""
+    n, height, width, channels = op.inputs[0].shape
+    _, down, across, _ = gradient.shape
+    of_rows, of_columns = _find_matrix(op, height, down), _find_matrix(op, width, across)
+    x = tf.reshape(tf.transpose(gradient, (0, 3, 1, 2)), (n * channels * down, across)) @ of_columns
+    x = tf.transpose(tf.reshape(x, (n * channels, down, width)), (0, 2, 1))
+    x = tf.reshape(x, (n * channels * width, down)) @ of_rows
+    return tf.transpose(tf.reshape(x, (n, channels, width, height)), (0, 3, 2, 1)), None
+
+
+def _find_matrix(op: tf.Operation, length: int, number: int) -> np.ndarray:
+    """What of each of `length` places goes into each of `number`, (number, length): the operation on unit vectors."""
+    options = {name: op.get_attr(name) for name in ("align_corners", "half_pixel_centers")}
+    unit = np.eye(length, dtype=np.float32).reshape(1, length, 1, length)
+    with tf.init_scope():
+        resized = getattr(tf.raw_ops, op.type)(images=unit, size=[number, 1], **options)
+        return resized.numpy().reshape(number, length)
+
+
+# Numerator and denominator of erf(x) / x in powers of x^2, the highest first: Eigen's, so TensorFlow's in float32.
+_ERF_NUMERATOR = (
+    *(-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05),
+    *(-7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02),
+)
+_ERF_DENOMINATOR = (
+    *(-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03),
+    -1.42647390514189e-02,
+)
+_ERF_IS_ONE = 4.0  # from here on, in float32
+
+Operation = Callable[..., Sequence[tf.Tensor]]  # (node attributes, *inputs) -> outputs
+
+
+@contextlib.contextmanager
+def use_builtin_operations() -> Iterator[None]:
+    """The operations that are traced inside are made of TFLite's own; call it inside a `tf.function`."""
+    graph = tf.compat.v1.get_default_graph()
+    create = graph._create_op_internal  # whatever makes an operation of this graph goes through it
+
+    def replace(op_type, inputs, dtypes=None, input_types=None, name=None, attrs=None, *arguments, **options):
+        if op_type not in _OPERATIONS or inputs[0].dtype != tf.float32:
+            return create(op_type, inputs, dtypes, input_types, name, attrs, *arguments, **options)
+        outputs = _OPERATIONS[op_type](attrs or {}, *inputs)
+        return tf.identity_n(outputs)[0].op
+
+    graph._create_op_internal = replace
+    try:
+        yield
+    finally:
+        del graph._create_op_internal
+
+
+def _compute_erf(attributes, x: tf.Tensor) -> list[tf.Tensor]:
+    @tf.custom_gradient
+    def compute(x):
+        near = tf.clip_by_value(x, -_ERF_IS_ONE, _ERF_IS_ONE)
+        square = tf.square(near)
+        ratio = near * _evaluate(_ERF_NUMERATOR, square) / _evaluate(_ERF_DENOMINATOR, square)
+        y = tf.where(tf.abs(x) < _ERF_IS_ONE, ratio, tf.sign(x))
+        return y, lambda gradient: gradient * tf.exp(-tf.square(x)) * (2 / math.sqrt(math.pi))
+
+    return [compute(x)]
+
+
+def _evaluate(coefficients: Sequence[float], x: tf.Tensor) -> tf.Tensor:
+    """The polynomial, by Horner's rule."""
+    value = coefficients[0] * x + coefficients[1]
+    for coefficient in coefficients[2:]:
+        value = value * x + coefficient
+    return value
+
+
+def _normalize(attributes, x, scale, offset, mean, variance) -> list[tf.Tensor]:
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset in each channel, and what the operation gives beside it.
+
+    In training mean and variance are those of x. Given back are the moving ones, moved by a factor towards these, the
+    variance towards n / (n - 1) times that of x; with a factor of 1 they are none but these.
+    """
+    is_first = attributes["data_format"].s == b"NCHW"
+    axes = [0, 2, 3] if is_first else [0, 1, 2]
+    shape = [1, -1, 1, 1] if is_first else [1, 1, 1, -1]
+    given = mean, variance
+    if attributes["is_training"].b:
+        centre = tf.reduce_mean(x, axes, keepdims=True)
+        spread = tf.reduce_mean(tf.square(x - centre), axes, keepdims=True)
+        number = int(np.prod([x.shape[axis] for axis in axes]))
+        given = tf.reshape(centre, [-1]), tf.reshape(spread, [-1]) * (number / max(number - 1, 1))
+        factor = attributes["exponential_avg_factor"].f
+        if factor != 1:
+            given = [(1 - factor) * old + factor * new for old, new in zip((mean, variance), given, strict=True)]
+    else:
+        centre, spread = tf.reshape(mean, shape), tf.reshape(variance, shape)
+    scaling = tf.math.rsqrt(spread + attributes["epsilon"].f) * tf.reshape(scale, shape)
+    return [(x - centre) * scaling + tf.reshape(offset, shape), *given, *given, tf.zeros(())]
+
+
+_OPERATIONS: dict[str, Operation] = {
+    "Erf": _compute_erf,
+    "FusedBatchNormV3": _normalize,
+}

@@ -142,10 +142,8 @@ def build_model_spec(
     input_shape, precision, data = example_format.input_shape, options.precision, _Data(example_format, task)
     student_name = _resolve(model, data)
     teacher_name = _resolve_teacher(options.teacher_model, student_name, data)
-    _check_activation(options.activation, (student_name, teacher_name))
-    _check_width(options.width, (student_name, teacher_name))
-    _check_arithmetic(options.quantize, precision, student_name)
-    change = _find_augmentation(options.augment, input_shape)
+    _check_options(options, (student_name, teacher_name), input_shape)
+    change = None if options.augment == "none" else crop_and_flip
     are_columns = example_format.are_features and input_shape[1:] == (1,)
 
     def build_spec(name: str, flag: str) -> ModelSpec:
@@ -173,30 +171,30 @@ def build_model_spec(
     return build_quantized_spec(student)
 
 
-def _check_arithmetic(quantize: str, precision: str, model: str) -> None:
-    if quantize not in QUANTIZATIONS:
-        raise ModelError(f"quantize={quantize}: expected one of {', '.join(QUANTIZATIONS)}")
-    if precision not in PRECISIONS:
-        raise ModelError(f"precision={precision}: expected one of {', '.join(PRECISIONS)}")
-    if precision != "float32" and quantize != "none":
-        raise ModelError(
-            f"precision={precision}: expected float32 with quantize={quantize}, whose rounding computes in it"
-        )
-    if quantize == "qat" and model in UNQUANTIZED:
-        reason = f"TF-MOT cannot quantize the {UNQUANTIZED[model]} of {model} while it is trained"
+def _check_options(options: ModelOptions, names: tuple[str, str | None], input_shape: tuple[int, ...]) -> None:
+    """Refuses what no model has, and what these, a student and its teacher, or such examples have not."""
+    choices = {"activation": ACTIVATIONS, "quantize": QUANTIZATIONS, "precision": PRECISIONS, "augment": AUGMENTATIONS}
+    for flag, known in choices.items():
+        if getattr(options, flag) not in known:
+            raise ModelError(f"{flag}={getattr(options, flag)}: expected one of {', '.join(known)}")
+    activation, width, quantize, augment = options.activation, options.width, options.quantize, options.augment
+    has_choice = any(name in _ARCHITECTURES and _ARCHITECTURES[name].has_activation for name in names)
+    if activation != "linear" and not has_choice:
+        reason = f"only the image models have this choice, not {names[0]}"
+        raise ModelError(f"activation={activation}: {reason}; leave it out")
+    if width <= 0:
+        raise ModelError(f"width={width}: expected a number above 0")
+    if width != 1 and not set(WIDTH_MODELS) & set(names):
+        reason = f"only {' and '.join(WIDTH_MODELS)} have this choice, not {names[0]}"
+        raise ModelError(f"width={width}: {reason}; leave it out")
+    if options.precision != "float32" and quantize != "none":
+        reason = f"expected float32 with quantize={quantize}, whose rounding computes in it"
+        raise ModelError(f"precision={options.precision}: {reason}")
+    if quantize == "qat" and names[0] in UNQUANTIZED:
+        reason = f"TF-MOT cannot quantize the {UNQUANTIZED[names[0]]} of {names[0]} while it is trained"
         raise ModelError(f"quantize=qat: {reason}; leave it out, and export int8, which is quantized after training")
-
-
-def _find_augmentation(
-    augment: str, input_shape: tuple[int, ...]
-) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None:
-    if augment not in AUGMENTATIONS:
-        raise ModelError(f"augment={augment}: expected one of {', '.join(AUGMENTATIONS)}")
-    if augment == "none":
-        return None
-    if len(input_shape) != 3:
+    if augment != "none" and len(input_shape) != 3:
         raise ModelError(f"augment={augment}: expected images of shape {_SHAPES[3]}, got {input_shape}; leave it out")
-    return crop_and_flip
 
 
 class _Data(NamedTuple):
@@ -257,23 +255,6 @@ def _resolve_teacher(teacher_model: str, student_name: str, data: _Data) -> str 
             return None
         student_name = STUDENT_OF_RANK.get(len(data.format.input_shape))
     return _ARCHITECTURES[student_name].teacher if student_name else None
-
-
-def _check_activation(activation: str, names: tuple[str | None, ...]) -> None:
-    if activation not in ACTIVATIONS:
-        raise ModelError(f"activation={activation}: expected one of {', '.join(ACTIVATIONS)}")
-    has_choice = any(name in _ARCHITECTURES and _ARCHITECTURES[name].has_activation for name in names)
-    if activation != "linear" and not has_choice:
-        reason = f"only the image models have this choice, not {names[0]}"
-        raise ModelError(f"activation={activation}: {reason}; leave it out")
-
-
-def _check_width(width: float, names: tuple[str | None, ...]) -> None:
-    if width <= 0:
-        raise ModelError(f"width={width}: expected a number above 0")
-    if width != 1 and not set(WIDTH_MODELS) & set(names):
-        reason = f"only {' and '.join(WIDTH_MODELS)} have this choice, not {names[0]}"
-        raise ModelError(f"width={width}: {reason}; leave it out")
 
 
 def _find_builder(

@@ -15,6 +15,9 @@ Parameters. A kxk convolution from a to b channels has kkab + b. For 28x28x1 and
     lenet        156 + 2,416        4 * 4 * 16 * 120 + 120 = 30,840 and 10,164     850 or 5,270    44,426 or 48,846
 """
 
+import functools
+from collections.abc import Mapping
+
 import tensorflow as tf
 
 from models.precision import build_logits_layer
@@ -42,42 +45,28 @@ def build_emnist_cnn(input_shape: tuple[int, int, int], num_classes: int):
     )
 
 
-def build_fedavg_cnn(input_shape: tuple[int, int, int], num_classes: int):
-    """Images (batch, height, width, channels) in float32 to logits (batch, num_classes)."""
+def _build_in_pairs(
+    input_shape: tuple[int, int, int],
+    num_classes: int,
+    filters: tuple[int, int],
+    padding: str,
+    hidden: Mapping[str, int],
+) -> tf.keras.Sequential:
+    """Two 5x5 convolutions, each with pooling, and hidden layers: images (batch, height, width, channels) to logits."""
     layers = tf.keras.layers
     body = []
-    for i, filters in enumerate((32, 64), start=1):
+    for i, number in enumerate(filters, start=1):
         body += [
-            layers.Conv2D(filters, 5, padding="same", activation="relu", name=f"convolution_{i}"),
-            layers.MaxPooling2D(2, padding="same", name=f"pooling_{i}"),
+            layers.Conv2D(number, 5, padding=padding, activation="relu", name=f"convolution_{i}"),
+            layers.MaxPooling2D(2, padding=padding, name=f"pooling_{i}"),
         ]
-    return tf.keras.Sequential(
-        [
-            tf.keras.Input(input_shape),
-            *body,
-            layers.Flatten(name="flatten"),
-            layers.Dense(512, activation="relu", name="hidden"),
-            build_logits_layer(num_classes),
-        ]
-    )
+    body += [layers.Flatten(name="flatten")]
+    body += [layers.Dense(width, activation="relu", name=name) for name, width in hidden.items()]
+    return tf.keras.Sequential([tf.keras.Input(input_shape), *body, build_logits_layer(num_classes)])
 
 
-def build_lenet(input_shape: tuple[int, int, int], num_classes: int):
-    """Images (batch, height, width, channels) in float32, sides of at least 16, to logits (batch, num_classes)."""
-    layers = tf.keras.layers
-    body = []
-    for i, filters in enumerate((6, 16), start=1):
-        body += [
-            layers.Conv2D(filters, 5, activation="relu", name=f"convolution_{i}"),
-            layers.MaxPooling2D(2, name=f"pooling_{i}"),
-        ]
-    return tf.keras.Sequential(
-        [
-            tf.keras.Input(input_shape),
-            *body,
-            layers.Flatten(name="flatten"),
-            layers.Dense(120, activation="relu", name="hidden_1"),
-            layers.Dense(84, activation="relu", name="hidden_2"),
-            build_logits_layer(num_classes),
-        ]
-    )
+build_fedavg_cnn = functools.partial(_build_in_pairs, filters=(32, 64), padding="same", hidden={"hidden": 512})
+# Sides of at least 16.
+build_lenet = functools.partial(
+    _build_in_pairs, filters=(6, 16), padding="valid", hidden={"hidden_1": 120, "hidden_2": 84}
+)

@@ -12,25 +12,17 @@ up: 28, 14, 7, 4, 2 for MNIST and 8, 4, 2, 1, 1 for digits, so that 2 * 2 * 64 =
     sum      MNIST 19,114 and 95,242         digits 17,194 and 93,322
 """
 
+import functools
+
 import tensorflow as tf
 
 from models.precision import build_logits_layer, choose_dtype
 
-_STUDENT_FILTERS = (32, 16, 16, 64)
-_TEACHER_FILTERS = (32, 64, 64, 64)
 
-
-def build_image_student(input_shape: tuple[int, int, int], num_classes: int, activation: str = "linear"):
-    """The student: images (batch, height, width, channels) in float32 to logits (batch, num_classes)."""
-    return _build_image_cnn(input_shape, num_classes, activation, _STUDENT_FILTERS)
-
-
-def build_image_teacher(input_shape: tuple[int, int, int], num_classes: int, activation: str = "linear"):
-    """The teacher: images (batch, height, width, channels) in float32 to logits (batch, num_classes)."""
-    return _build_image_cnn(input_shape, num_classes, activation, _TEACHER_FILTERS)
-
-
-def _build_image_cnn(input_shape, num_classes, activation, filters) -> tf.keras.Sequential:
+def _build_image_cnn(
+    input_shape: tuple[int, int, int], num_classes: int, activation: str = "linear", *, filters: tuple[int, ...]
+) -> tf.keras.Sequential:
+    """Images (batch, height, width, channels) in float32 to logits (batch, num_classes)."""
     layers = tf.keras.layers
     options = {"strides": 2, "padding": "same", "activation": activation}
     convolutions = []
@@ -47,3 +39,7 @@ def _build_image_cnn(input_shape, num_classes, activation, filters) -> tf.keras.
             build_logits_layer(num_classes),
         ]
     )
+
+
+build_image_student = functools.partial(_build_image_cnn, filters=(32, 16, 16, 64))
+build_image_teacher = functools.partial(_build_image_cnn, filters=(32, 64, 64, 64))

@@ -17,6 +17,7 @@ steps in a round, after which 0.99 would still hold most of what the round began
 groups of eight filters, and two parameters a filter, so 2,048 fewer at width 1 and 512 fewer at 0.25.
 """
 
+import functools
 import math
 
 import tensorflow as tf
@@ -26,52 +27,33 @@ from models.precision import build_logits_layer
 # (filters at width 1, stride)
 _CONVOLUTIONS = ((32, 1), (32, 1), (64, 2), (64, 1), (64, 1), (128, 2), (128, 1), (256, 1), (256, 1))
 _MOMENTUM = 0.9
-
-
 _GROUP = 8  # filters that are normalized together, where their number is a multiple of it
 
 
-def build_image_cnn10(input_shape: tuple[int, int, int], num_classes: int, width: float = 1.0):
+def _build(
+    input_shape: tuple[int, int, int], num_classes: int, width: float = 1.0, *, in_groups: bool
+) -> tf.keras.Sequential:
     """Images (batch, height, width, channels) in float32 to logits (batch, num_classes).
 
     Args:
       input_shape: (height, width, channels).
       num_classes: width of the logits.
       width: factor on the numbers of filters, above 0; rounded, at least 1 filter stays.
+      in_groups: whether it has GroupNorm.
     """
-    return _build(input_shape, num_classes, width, _build_batch_norm)
-
-
-def build_image_cnn10_gn(input_shape: tuple[int, int, int], num_classes: int, width: float = 1.0):
-    """The same network with GroupNorm."""
-    return _build(input_shape, num_classes, width, _build_group_norm)
-
-
-def _build(input_shape, num_classes, width, build_norm) -> tf.keras.Sequential:
     layers = tf.keras.layers
     body = []
     for i, (filters, stride) in enumerate(_CONVOLUTIONS, start=1):
-        filters = max(1, round(width * filters))
-        body += [
-            layers.Conv2D(filters, 3, stride, padding="same", use_bias=False, name=f"convolution_{i}"),
-            build_norm(filters, f"normalization_{i}"),
-            layers.ReLU(name=f"relu_{i}"),
-        ]
-    return tf.keras.Sequential(
-        [
-            tf.keras.Input(input_shape),
-            *body,
-            layers.GlobalAveragePooling2D(name="pooling"),
-            build_logits_layer(num_classes),
-        ]
-    )
+        filters, name = max(1, round(width * filters)), f"normalization_{i}"
+        convolution = layers.Conv2D(filters, 3, stride, padding="same", use_bias=False, name=f"convolution_{i}")
+        if in_groups:  # in float32 under any policy: sums over a group of bfloat16 have two digits
+            norm = layers.GroupNormalization(filters // math.gcd(filters, _GROUP), dtype="float32", name=name)
+        else:
+            norm = layers.BatchNormalization(momentum=_MOMENTUM, name=name)
+        body += [convolution, norm, layers.ReLU(name=f"relu_{i}")]
+    pooling = layers.GlobalAveragePooling2D(name="pooling")
+    return tf.keras.Sequential([tf.keras.Input(input_shape), *body, pooling, build_logits_layer(num_classes)])
 
 
-def _build_batch_norm(filters: int, name: str) -> tf.keras.layers.Layer:
-    del filters
-    return tf.keras.layers.BatchNormalization(momentum=_MOMENTUM, name=name)
-
-
-def _build_group_norm(filters: int, name: str) -> tf.keras.layers.Layer:
-    # In float32 under any policy: sums over a group of bfloat16 have two digits.
-    return tf.keras.layers.GroupNormalization(filters // math.gcd(filters, _GROUP), dtype="float32", name=name)
+build_image_cnn10 = functools.partial(_build, in_groups=False)
+build_image_cnn10_gn = functools.partial(_build, in_groups=True)

@@ -6,37 +6,15 @@ F = 20, C = 3: student (H = 64) 1,344 + 4,160 + 195 = 5,699, teacher (H = 256) 5
 rotated MNIST: 157,000 + 2,010 = 159,010.
 """
 
+import functools
+
 import tensorflow as tf
 
 from models.precision import build_logits_layer
 
-_STUDENT_WIDTHS = (64, 64)
-_TEACHER_WIDTHS = (256, 256)
-_MCMAHAN_WIDTHS = (200, 200)
-_IFCA_WIDTHS = (200,)
 
-
-def build_perceptron(input_shape: tuple[int, ...], num_classes: int):
-    """The student, hidden layers 64-64 with ReLU: (batch, *input_shape) in float32 to logits (batch, num_classes)."""
-    return _build_perceptron(input_shape, num_classes, _STUDENT_WIDTHS)
-
-
-def build_perceptron_teacher(input_shape: tuple[int, ...], num_classes: int):
-    """The teacher, hidden layers 256-256 with ReLU: (batch, *input_shape) in float32 to logits (batch, num_classes)."""
-    return _build_perceptron(input_shape, num_classes, _TEACHER_WIDTHS)
-
-
-def build_perceptron_2nn(input_shape: tuple[int, ...], num_classes: int):
-    """The "2NN" of McMahan et al. 2017, hidden layers 200-200 with ReLU: float32 to logits (batch, num_classes)."""
-    return _build_perceptron(input_shape, num_classes, _MCMAHAN_WIDTHS)
-
-
-def build_perceptron_1nn(input_shape: tuple[int, ...], num_classes: int):
-    """The network of Ghosh et al. 2020 for rotated MNIST, a hidden layer of 200 with ReLU: to (batch, num_classes)."""
-    return _build_perceptron(input_shape, num_classes, _IFCA_WIDTHS)
-
-
-def _build_perceptron(input_shape, num_classes, widths) -> tf.keras.Sequential:
+def _build_perceptron(input_shape: tuple[int, ...], num_classes: int, widths: tuple[int, ...]) -> tf.keras.Sequential:
+    """Hidden layers of these widths with ReLU: (batch, *input_shape) in float32 to logits (batch, num_classes)."""
     layers = tf.keras.layers
     return tf.keras.Sequential(
         [
@@ -46,3 +24,9 @@ def _build_perceptron(input_shape, num_classes, widths) -> tf.keras.Sequential:
             build_logits_layer(num_classes),
         ]
     )
+
+
+build_perceptron = functools.partial(_build_perceptron, widths=(64, 64))  # the student
+build_perceptron_teacher = functools.partial(_build_perceptron, widths=(256, 256))
+build_perceptron_2nn = functools.partial(_build_perceptron, widths=(200, 200))  # the "2NN" of McMahan et al. 2017
+build_perceptron_1nn = functools.partial(_build_perceptron, widths=(200,))  # of Ghosh et al. 2020 for rotated MNIST

@@ -46,7 +46,10 @@ def write_out_steps(model: tf.keras.Model, inputs: np.ndarray, max_steps: int = 
       Why the others are left as loops, one text for each layer.
     """
     left, total = [], 0
-    checked, expected = _pad(inputs), None
+    # After the examples the same as sequences of half the length, padded with zeros, which may be masked.
+    halves, expected = inputs.copy(), None
+    halves[:, inputs.shape[1] // 2 :] = 0
+    checked = np.concatenate([inputs, halves])
     for layer in _find_recurrent(model):
         steps = _count_steps(layer, inputs)
         if total + steps > max_steps:
@@ -80,13 +83,6 @@ def _find_recurrent(model: tf.keras.Model) -> Iterator[tf.keras.layers.RNN]:
     """At any depth, those inside Bidirectional and of subclassed models too."""
     parts = (part for part in model.submodules if isinstance(part, tf.keras.layers.RNN))
     return (part for part in parts if part.built)  # Bidirectional also keeps the layer that its two are made after
-
-
-def _pad(inputs: np.ndarray) -> np.ndarray:
-    """The examples, and after them the same as sequences of half the length, padded with zeros, which may be masked."""
-    padded = inputs.copy()
-    padded[:, inputs.shape[1] // 2 :] = 0
-    return np.concatenate([inputs, padded])
 
 
 def _count_steps(layer: tf.keras.layers.RNN, inputs: np.ndarray) -> int:

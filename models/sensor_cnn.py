@@ -15,26 +15,16 @@ Parameters. A convolution of length 3 from a to b channels has 3ab + b; each of 
 The dense layer of 128 outweighs the rest, so the printed student is hardly smaller than its teacher.
 """
 
+import functools
+
 import tensorflow as tf
 
 from models.precision import build_logits_layer, choose_dtype
 from models.stateless_dropout import StatelessDropout
 
-_STUDENT_FILTERS = 64
-_TEACHER_FILTERS = 128
 
-
-def build_sensor_student(input_shape: tuple[int, int], num_classes: int):
-    """The student: sequences (batch, steps, channels) in float32 to logits (batch, num_classes)."""
-    return _build_sensor_cnn(input_shape, num_classes, _STUDENT_FILTERS)
-
-
-def build_sensor_teacher(input_shape: tuple[int, int], num_classes: int):
-    """The teacher: sequences (batch, steps, channels) in float32 to logits (batch, num_classes)."""
-    return _build_sensor_cnn(input_shape, num_classes, _TEACHER_FILTERS)
-
-
-def _build_sensor_cnn(input_shape, num_classes, first_filters) -> tf.keras.Sequential:
+def _build_sensor_cnn(input_shape: tuple[int, int], num_classes: int, first_filters: int) -> tf.keras.Sequential:
+    """Sequences (batch, steps, channels) in float32 to logits (batch, num_classes)."""
     layers = tf.keras.layers
     steps, _ = input_shape
     options = {"strides": (1, 2), "padding": "same"}
@@ -53,3 +43,7 @@ def _build_sensor_cnn(input_shape, num_classes, first_filters) -> tf.keras.Seque
             build_logits_layer(num_classes),
         ]
     )
+
+
+build_sensor_student = functools.partial(_build_sensor_cnn, first_filters=64)
+build_sensor_teacher = functools.partial(_build_sensor_cnn, first_filters=128)

@@ -14,22 +14,14 @@ Parameters for a vocabulary of V. An LSTM of u units on inputs of size i has 4u(
     word_lstm    96 V        2,055,560     none           64,416 and 97 V   2,119,976 + 193 V: 4,050,748 for V = 10,004
 """
 
+import functools
+
 import tensorflow as tf
 
 from models.precision import build_logits_layer
 
 _CHAR_EMBEDDING, _CHAR_UNITS = 8, 256
 _WORD_EMBEDDING, _WORD_UNITS = 96, 670
-
-
-def build_char_lstm(input_shape: tuple[int], vocabulary: int):
-    """Two LSTM layers: tokens (batch, positions) in int32 to logits (batch, positions, vocabulary)."""
-    return _build_char_model(input_shape, vocabulary, tf.keras.layers.LSTM)
-
-
-def build_char_gru(input_shape: tuple[int], vocabulary: int):
-    """Two GRU layers: tokens (batch, positions) in int32 to logits (batch, positions, vocabulary)."""
-    return _build_char_model(input_shape, vocabulary, tf.keras.layers.GRU)
 
 
 def build_word_lstm(input_shape: tuple[int], vocabulary: int):
@@ -46,7 +38,8 @@ def build_word_lstm(input_shape: tuple[int], vocabulary: int):
     )
 
 
-def _build_char_model(input_shape, vocabulary: int, layer: type[tf.keras.layers.RNN]):
+def _build_char_model(input_shape: tuple[int], vocabulary: int, layer: type[tf.keras.layers.RNN]):
+    """Two recurrent layers: tokens (batch, positions) in int32 to logits (batch, positions, vocabulary)."""
     options = {"kernel_initializer": "he_normal", "return_sequences": True}
     return tf.keras.Sequential(
         [
@@ -57,3 +50,7 @@ def _build_char_model(input_shape, vocabulary: int, layer: type[tf.keras.layers.
             build_logits_layer(vocabulary),
         ]
     )
+
+
+build_char_lstm = functools.partial(_build_char_model, layer=tf.keras.layers.LSTM)
+build_char_gru = functools.partial(_build_char_model, layer=tf.keras.layers.GRU)

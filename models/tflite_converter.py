@@ -71,21 +71,21 @@ def run_converter(job: ConverterJob) -> None:
         saved = str(folder / SAVED_MODEL)
         converter = tf.lite.TFLiteConverter.from_saved_model(saved, signature_keys=list(job.signatures))
         _configure(converter, job)
-        result = _convert(converter, job, folder)
+        if job.export_format == LAYERS:
+            debugger, table = _build_debugger(converter, folder / COMPARED, job.float_operators), io.StringIO()
+            debugger.run()
+            debugger.layer_statistics_dump(table)
+            result = table.getvalue().encode()
+        elif job.float_operators:  # the debugger is TensorFlow's way to leave operators out of quantization
+            debugger = _build_debugger(converter, folder / REPRESENTATIVE, job.float_operators)
+            result = debugger.get_nondebug_quantized_model()
+        else:
+            result = converter.convert()
     except OSError:
         raise
     except Exception as error:  # ConverterError, which has no public name, ValueError, RuntimeError
         raise ModelError(describe_refusal(str(error).strip() or type(error).__name__)) from error
     (folder / RESULT).write_bytes(result)
-
-
-def _convert(converter: tf.lite.TFLiteConverter, job: ConverterJob, folder: pathlib.Path) -> bytes:
-    if job.export_format == LAYERS:
-        return _measure_layers(converter, folder, job.float_operators)
-    if not job.float_operators:
-        return converter.convert()
-    # The debugger is TensorFlow's way to leave operators out of quantization.
-    return _build_debugger(converter, folder / REPRESENTATIVE, job.float_operators).get_nondebug_quantized_model()
 
 
 def _configure(converter: tf.lite.TFLiteConverter, job: ConverterJob) -> None:
@@ -106,16 +106,6 @@ def _configure(converter: tf.lite.TFLiteConverter, job: ConverterJob) -> None:
         converter.target_spec.supported_ops = [operators.TFLITE_BUILTINS_INT8]
     if job.io == "int8":
         converter.inference_input_type = converter.inference_output_type = tf.int8
-
-
-def _measure_layers(
-    converter: tf.lite.TFLiteConverter, folder: pathlib.Path, float_operators: tuple[str, ...]
-) -> bytes:
-    debugger = _build_debugger(converter, folder / COMPARED, float_operators)
-    debugger.run()
-    table = io.StringIO()
-    debugger.layer_statistics_dump(table)
-    return table.getvalue().encode()
 
 
 def _build_debugger(

@@ -7,7 +7,6 @@ for number i of `model.get_weights()`, may declare any size.
 import os
 import zipfile
 from collections.abc import Sequence
-from typing import IO
 
 import h5py
 import numpy as np
@@ -58,7 +57,7 @@ def _check_group(group: h5py.Group, seen: set[int]) -> None:
 
 def write_arrays(path: str | os.PathLike, weights: Sequence[np.ndarray]) -> None:
     """Writes the weights of a model, in their order, as an npz file."""
-    np.savez(path, **{_name_array(place): array for place, array in enumerate(weights)})
+    np.savez(path, **{f"weight_{place}": array for place, array in enumerate(weights)})
 
 
 def read_arrays(path: str | os.PathLike, variables: Sequence[tf.Variable]) -> tuple[np.ndarray, ...]:
@@ -69,28 +68,19 @@ def read_arrays(path: str | os.PathLike, variables: Sequence[tf.Variable]) -> tu
       OSError: it cannot be read.
       zipfile.BadZipFile: it is damaged.
     """
-    names = [_name_array(place) for place in range(len(variables))]
+    names = [f"weight_{place}" for place in range(len(variables))]
     with zipfile.ZipFile(path) as archive:
         if sorted(archive.namelist()) != sorted(f"{name}.npy" for name in names):
             raise ValueError(f"{len(names)} arrays weight_0 and so on, found {len(archive.namelist())}")
         return tuple(_read_array(archive, *pair) for pair in zip(names, variables, strict=True))
 
 
-def _name_array(place: int) -> str:
-    return f"weight_{place}"
-
-
 def _read_array(archive: zipfile.ZipFile, name: str, variable: tf.Variable) -> np.ndarray:
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     with archive.open(f"{name}.npy") as file:  # what is declared comes first, since memory is taken for it
-        shape, dtype = _read_header(file)
+        shape, _, dtype = read[np.lib.format.read_magic(file)](file)
     expected_shape, expected = tuple(variable.shape), np.dtype(variable.dtype.as_numpy_dtype)
     if (shape, dtype) != (expected_shape, expected):
         raise ValueError(f"{name} as {expected} of shape {expected_shape}, found {dtype} of shape {shape}")
     with archive.open(f"{name}.npy") as file:
         return np.lib.format.read_array(file, allow_pickle=False)
-
-
-def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    shape, _, dtype = read[np.lib.format.read_magic(file)](file)
-    return shape, dtype
