@@ -50,27 +50,24 @@ def test_preferences_are_read_whatever_else_happened(tmp_path):
     assert read_preferences(tmp_path / "events.csv").tolist() == [[0, 0], [0, 3]]
 
 
-def test_a_run_of_fedcd_gets_its_pictures(tmp_path, write_archetype_run, figures):
+def test_a_run_of_fedcd_gets_its_pictures(tmp_path, write_archetype_run, sketches):
     run_dir = write_archetype_run(tmp_path, FEDCD_CPU, [0.2, 0.3, 0.4], swing=0.1, mixed=[1, 1, 0], **MODELS)
     write_preferences(run_dir / "events.csv", [[0] * 30, [0] * 30, [0] * 15 + [1] * 15])
     names = [path.name for path in draw_run(run_dir)]
     assert names[-3:] == ["archetypes.png", "models.png", "preferences.png"]
-    accuracy, change = figures["archetypes.png"].axes
+    accuracy, change = sketches["archetypes.png"].axes
     assert [line.get_label() for line in accuracy.lines] == [str(number) for number in range(10)]
     assert accuracy.lines[9].get_ydata().tolist() == pytest.approx([0.1, 0.4, 0.3])
     assert change.lines[0].get_xdata().tolist() == [2, 3], "the first round has no change"
-    first = figures["models.png"].axes[0]
+    first = sketches["models.png"].axes[0]
     assert first.lines[0].get_ydata().tolist() == [1, 2, 2]
     assert [line.get_xdata()[0] for line in first.lines[3:]] == [5, 15, 25, 30], "the milestones"
-    assert figures["models.png"].axes[1].get_title() == "Active models (at most 2 on a device)"
-    heat = figures["preferences.png"].axes[0].images[0].get_array()
+    assert sketches["models.png"].axes[1].get_title() == "Active models (at most 2 on a device)"
+    heat = sketches["preferences.png"].axes[0].images[0].get_array()
     assert heat.shape == (30, 3) and heat[:, 2].tolist() == [0] * 15 + [1] * 15
-    for name in names:
-        with Image.open(run_dir / "plots" / name) as image:
-            assert len(image.convert("L").getcolors(1 << 16)) > 10  # something is drawn
 
 
-def test_fedcd_on_another_partition_has_a_picture_of_its_models_alone(tmp_path, write_archetype_run, figures):
+def test_fedcd_on_another_partition_has_a_picture_of_its_models_alone(tmp_path, write_archetype_run, sketches):
     run_dir = write_archetype_run(tmp_path, FEDCD_CPU, [0.2, 0.3, 0.4], **MODELS)
     config = json.loads((run_dir / "config.json").read_text())
     del config["data"]["archetypes"]
@@ -78,7 +75,7 @@ def test_fedcd_on_another_partition_has_a_picture_of_its_models_alone(tmp_path, 
     metrics = (run_dir / "metrics.csv").read_text().replace("mixed_models", "other")
     (run_dir / "metrics.csv").write_text(metrics)
     assert [path.name for path in draw_run(run_dir)][3:] == ["own_columns.png", "models.png"]
-    assert figures["models.png"].axes[0].get_legend_handles_labels()[1] == ["live", "preferred"]
+    assert sketches["models.png"].axes[0].get_legend_handles_labels()[1] == ["live", "preferred"]
 
 
 def find_panel(figure, title):
@@ -86,20 +83,20 @@ def find_panel(figure, title):
     return panel
 
 
-def test_figure_7_is_drawn_of_the_first_seed_if_its_events_are_there(tmp_path, write_archetype_run, figures):
+def test_figure_7_is_drawn_of_the_first_seed_if_its_events_are_there(tmp_path, write_archetype_run, sketches):
     run_dir = write_archetype_run(
         tmp_path, FEDCD_CPU, [0.5] * 45, **{name: column[-1] for name, column in MODELS.items()}
     )
     draw_fedcd_figure(collect_runs(tmp_path)[0], tmp_path)
-    assert [text.get_text() for text in find_panel(figures["fedcd.png"], "Figure 7").texts] == ["not run"]
+    assert [text.get_text() for text in find_panel(sketches["fedcd.png"], "Figure 7").texts] == ["not run"]
     write_preferences(run_dir / "events.csv", [[0] * 30] * 5 + [[0] * 15 + [1] * 15] * 40)
     draw_fedcd_figure(collect_runs(tmp_path)[0], tmp_path)
-    panel = find_panel(figures["fedcd.png"], "Figure 7")
+    panel = find_panel(sketches["fedcd.png"], "Figure 7")
     assert panel.images[0].get_array().shape == (30, 45)
     assert [text.get_text() for text in panel.texts[:3]] == ["0", "0", "0"]
 
 
-def test_a_run_of_another_algorithm_has_accuracy_by_archetype_alone(tmp_path, write_archetype_run):
+def test_a_run_of_another_algorithm_has_accuracy_by_archetype_alone(tmp_path, write_archetype_run, sketches):
     run_dir = write_archetype_run(tmp_path, "fedavg_cifar10_hypergeometric_cpu", [0.2, 0.3])
     assert [path.name for path in draw_run(run_dir)][3:] == ["archetypes.png"]
 
@@ -117,11 +114,14 @@ def test_rounds_that_were_not_evaluated_are_left_out(tmp_path, write_archetype_r
     ax = figures["preferences.png"].axes[0]
     assert ax.images[0].get_array().tolist() == [[0], [1]], "client 1 is of archetype 0: model 2, then model 4"
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["2", "4"]
+    for name in ("archetypes", "models", "preferences"):
+        with Image.open(tmp_path / f"{name}.png") as image:
+            assert len(image.convert("L").getcolors(1 << 16)) > 10  # something is drawn
 
 
-def test_preferences_of_many_clients_fit_on_a_page_without_numbers(tmp_path, figures):
+def test_preferences_of_many_clients_fit_on_a_page_without_numbers(tmp_path, sketches):
     """500 clients of two archetypes over six rounds: 0.17 inches each would be 85."""
     kinds = {"names": ["x", "y"], "meta_archetypes": [0, 1], "of_clients": [i % 2 for i in range(500)]}
     draw_preferences(np.zeros((6, 500), int), kinds, "a run", tmp_path / "preferences.png")
-    figure = figures["preferences.png"]
+    figure = sketches["preferences.png"]
     assert figure.get_figheight() == 14 and not figure.axes[0].texts

@@ -69,28 +69,28 @@ def test_nothing_to_draw(tmp_path):
 
 
 @pytest.mark.parametrize("num_clients", [MOST_BARS, MOST_BARS + 1])
-def test_a_bar_a_client_or_a_histogram_of_many(tmp_path, figures, num_clients):
+def test_a_bar_a_client_or_a_histogram_of_many(tmp_path, sketches, num_clients):
     """One client had three updates received, the others one each."""
     counts = np.ones(num_clients, np.int64)
     counts[7] = 3
     draw_ages_and_participation(np.array([0, 0, 1]), counts, "a run", tmp_path / "participation.png")
-    ages, participation = figures["participation.png"].axes
+    ages, participation = sketches["participation.png"].axes
     assert [bar.get_height() for bar in ages.patches] == [2, 1]
     bars = [bar.get_height() for bar in participation.patches]
     assert bars == ([3] + [1] * (num_clients - 1) if num_clients <= MOST_BARS else [num_clients - 1, 0, 1])
 
 
-def test_devices_that_are_not_on_the_timeline_take_part_in_the_other_plot(tmp_path, figures):
+def test_devices_that_are_not_on_the_timeline_take_part_in_the_other_plot(tmp_path, sketches):
     late = [(time_s, client + 500, what, version) for time_s, client, what, version in EVENTS]
     EventLog(tmp_path / "events.csv").append(1, sorted([*EVENTS, *late]))
     draw_events(tmp_path / "events.csv", "a run", tmp_path / "plots")
-    assert figures["timeline.png"].axes[0].get_ylim() == (1.5, -0.5)
-    assert [bar.get_height() for bar in figures["participation.png"].axes[1].patches] == [500, 0, 2]
+    assert sketches["timeline.png"].axes[0].get_ylim() == (1.5, -0.5)
+    assert [bar.get_height() for bar in sketches["participation.png"].axes[1].patches] == [500, 0, 2]
 
 
-def test_the_timeline_ends_with_the_run_and_names_its_clients(tmp_path, figures):
+def test_the_timeline_ends_with_the_run_and_names_its_clients(tmp_path, sketches):
     write(tmp_path / "events.csv")
     draw_events(tmp_path / "events.csv", "a run", tmp_path / "plots", ["Ada", "Bo"])
-    ax = figures["timeline.png"].axes[0]
+    ax = sketches["timeline.png"].axes[0]
     assert ax.get_xlim() == (0, pytest.approx(3.03)), "the last event is at 3 s"
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["Ada", "Bo"]
