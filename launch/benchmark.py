@@ -10,22 +10,27 @@ process may be slow from its start to its end, and another of the same work not.
 
 import contextlib
 import dataclasses
+import os
 import pathlib
+import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import psutil
+
 from files.reading import describe
-from launch.benchmarks.gpu_peers import install_libraries, make_gpu_peers, name_gpu
+from launch.benchmarks.gpu_peers import install_libraries, make_gpu_peers
 from launch.benchmarks.gpu_samples import GpuSampler, find_gpu
-from launch.benchmarks.machine import describe_machine
 from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.turns import Times, compute_results, time_in_turns
 from launch.benchmarks.workloads import BEFORE, PEERS, PFL, WORKLOADS, Peer, Workload, build_data, make_peer_before
 from launch.command_line import parse_alone, run_command
+from launch.library_versions import find_version
 from launch.runs.errors import RunStopped
 from launch.runs.tables import write_json
+from launch.runtimes.processor import count_cores, name_processor
 from launch.settings.errors import FlagError
 from launch.settings.runtimes import CPU, GPU, RUNTIMES
 from launch.stop_signals import leave
@@ -35,6 +40,11 @@ PROGRAM = "python -m launch.benchmark"
 SECONDS = ("median", "fastest", "slowest", "CPU", "system", "first")
 COUNTED = ("ratio", "spread", "switches", "faults", "memory")
 GPU_USE = ("GPU busy", "GPU mem.", "growth")
+GPU_CELLS = (  # key of the results, unit, how it is shown
+    ("utilisation_percent", 1.0, "{:.0f} %"),
+    ("memory_bytes", 1e6, "{:.0f} MB"),
+    ("memory_growth_bytes", 1e6, "{:+.0f} MB"),
+)
 SMOKE = {"processes": 1, "repeats": 2}  # unless they are given
 MAX_SPREAD = 1.1  # processes that differ by more are marked
 EXPLANATION = f"""seconds a round; ratio: how many times as long as ours, above 1 where ours is faster
@@ -105,7 +115,7 @@ def parse_options(argv: Sequence[str]) -> Options:
     values = given.flags
     if values.smoke:
         values = dataclasses.replace(values, **{name: few for name, few in SMOKE.items() if name not in given.names})
-    gpu = name_gpu() if values.device == GPU else ""
+    gpu = (os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0") if values.device == GPU else ""
     numbers = _read_clients_at_a_time(values)
     peers = make_gpu_peers(gpu, numbers, values.smoke) if gpu else dict(PEERS)
     asked = list(values.peers if "peers" in given.names else peers)
@@ -115,7 +125,12 @@ def parse_options(argv: Sequence[str]) -> Options:
     if values.repeats < values.processes:
         raise FlagError(f"--repeats={values.repeats}: expected a round for each of --processes={values.processes}")
     if values.before:
-        _check_before(values)
+        if values.device != CPU:
+            fix = f"expected --device={CPU}, with which alone another checkout is timed"
+            raise FlagError(f"--before={values.before}: {fix}")
+        if not pathlib.Path(values.before, "launch", "train.py").is_file():
+            fix = "expected the folder of a checkout of this project, with launch/train.py"
+            raise FlagError(f"--before={values.before}: {fix}")
         peers[BEFORE] = make_peer_before(values.before, values.before_runtime)
         asked.append(BEFORE)
     elif values.before_runtime:
@@ -139,22 +154,14 @@ def format_table(workload: Workload, peers: Mapping[str, Peer], results: Mapping
             f"{results['switches'][name]:.0f}",
             f"{results['faults'][name]:.0f}",
             f"{results['memory_bytes'][name] / 1e6:.0f} MB",
-            *(_format_use(use[name]) if use else ()),
+            *(
+                "" if use[name][key] is None else shown.format(use[name][key] / unit)
+                for key, unit, shown in (GPU_CELLS if use else ())
+            ),
         )
         cells = "".join(f"{value:7.3f} s" for value in seconds) + "".join(f"{cell:>9}" for cell in counted)
         lines.append(f"{name:<16}{cells}  {peers[name].description}")
     return "\n".join([*lines, EXPLANATION, *([GPU_EXPLANATION] if use else ())])
-
-
-def _format_use(use: Mapping[str, Any]) -> tuple[str, ...]:
-    busy_percent, memory_bytes, growth_bytes = (
-        use[name] for name in ("utilisation_percent", "memory_bytes", "memory_growth_bytes")
-    )
-    return (
-        "" if busy_percent is None else f"{busy_percent:.0f} %",
-        "" if memory_bytes is None else f"{memory_bytes / 1e6:.0f} MB",
-        "" if growth_bytes is None else f"{growth_bytes / 1e6:+.0f} MB",
-    )
 
 
 def run_workload(
@@ -179,8 +186,12 @@ def run_workload(
     times: dict[str, list[Times]] = {name: [] for name in present}
     with tempfile.TemporaryDirectory(prefix="benchmark_") as folder:
         build_data(workload, folder)
-        for line in list_skipped(workload, peers):
-            report(line)
+        by_reason: dict[str, list[str]] = {}
+        for name in workload.peers:
+            if reason := peers[name].explain_absence():
+                by_reason.setdefault(reason, []).append(name)
+        for reason, names in by_reason.items():
+            report(f"skipped: {', '.join(names)}: {reason}")
         for number in range(processes):
             report(f"{workload.describe()}; process {number + 1}/{processes}: starting {', '.join(present)}")
             rounds = repeats * (number + 1) // processes - repeats * number // processes
@@ -195,15 +206,6 @@ def run_workload(
             for name in present:
                 times[name].append(taken[name])
     return times
-
-
-def list_skipped(workload: Workload, peers: Mapping[str, Peer]) -> list[str]:
-    """A line for each reason for which peers of a workload are skipped."""
-    by_reason: dict[str, list[str]] = {}
-    for name in workload.peers:
-        if reason := peers[name].explain_absence():
-            by_reason.setdefault(reason, []).append(name)
-    return [f"skipped: {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -224,7 +226,17 @@ def _run(options: Options) -> None:
     def report(line: str) -> None:
         print(f"[{time.monotonic() - start:4.0f} s] {line}", flush=True)
 
-    machine = {**describe_machine(), "gpu": None, "smoke": options.is_smoke}
+    machine = {
+        "cpu": name_processor(),
+        "num_cores": count_cores(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "load_average_before": os.getloadavg()[0],
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        **{name.replace("-", "_"): find_version(name) for name in ("tensorflow", "tensorflow-federated")},
+        "gpu": None,
+        "smoke": options.is_smoke,
+    }
     if options.gpu and not options.is_smoke:
         machine["gpu"] = find_gpu(options.gpu)
         if machine["gpu"] is None:
@@ -235,22 +247,20 @@ def _run(options: Options) -> None:
     results = {}
     try:
         for workload in options.workloads:
-            results[workload.name] = _time_workload(workload, options, report)
+            given = (workload, options.peers, options.processes, options.repeats, report)
+            if options.gpu:
+                with GpuSampler(options.gpu) as sampler:
+                    times = run_workload(*given, sampler)
+                found = {**compute_results(times, base=GPU), "gpu": sampler.summarize()}
+            else:
+                found = compute_results(run_workload(*given))
+            results[workload.name] = found
             print(f"\n{format_table(workload, options.peers, results[workload.name])}\n", flush=True)
     except PeerError as error:
         raise RunStopped(f"error: {error}", 1) from error
     if options.output:
         write_json(pathlib.Path(options.output), {"machine": machine, "workloads": results})
         print(f"results in {options.output}")
-
-
-def _time_workload(workload: Workload, options: Options, report: Callable[[str], None]) -> dict[str, Any]:
-    given = (workload, options.peers, options.processes, options.repeats, report)
-    if not options.gpu:
-        return compute_results(run_workload(*given))
-    with GpuSampler(options.gpu) as sampler:
-        times = run_workload(*given, sampler)
-    return {**compute_results(times, base=GPU), "gpu": sampler.summarize()}
 
 
 def _check_names(flag: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -272,14 +282,6 @@ def _check_output(path: str) -> None:
         raise FlagError(
             f"--output={path}: expected a file in a folder that exists and can be written ({describe(error)})"
         ) from None
-
-
-def _check_before(values: Flags) -> None:
-    folder = values.before
-    if values.device != CPU:
-        raise FlagError(f"--before={folder}: expected --device={CPU}, with which alone another checkout is timed")
-    if not (pathlib.Path(folder) / "launch" / "train.py").is_file():
-        raise FlagError(f"--before={folder}: expected the folder of a checkout of this project, with launch/train.py")
 
 
 def _read_clients_at_a_time(values: Flags) -> list[int]:

@@ -34,9 +34,8 @@ from launch.runtimes.device import DeviceError, use_device
 from launch.runtimes.kept_graphs import clean_graph_dir
 from launch.runtimes.processor import count_cores
 from launch.runtimes.registry import open_runtime
-from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow
+from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, limit_time, quiet_tensorflow
 from launch.runtimes.tff_package import ABSENCE, GET_WORKER, has_worker
-from launch.runtimes.time_limit import limit_time
 from launch.settings.errors import FlagError
 from launch.settings.runtimes import CPU, CPU_ONLY, DEVICES, IN_PROCESS, RUNTIMES, TFF
 from launch.stop_signals import leave

@@ -1,11 +1,10 @@
 """What `make` sets up beside `.venv`: an environment once for each lock, packages of npm, a line for each failure."""
 
-import os
 import pathlib
 import shutil
-import subprocess
 
 import pytest
+from stand_ins import link_programs, run_script, write_program
 
 ROOT = pathlib.Path(__file__).parents[1]
 PROGRAM = '#!/bin/sh\necho "$*" >>"$CALLS"\n'
@@ -38,35 +37,12 @@ def project(tmp_path):
     for name in ("litert", "tff"):
         (folder / f"requirements-{name}.lock").write_text("a==1\n")
     for path, program in ((folder / ".venv" / "bin" / "python", FAKE_PYTHON), (programs / "npm", FAKE_NPM)):
-        path.parent.mkdir(parents=True)
-        path.write_text(program)
-        path.chmod(0o755)
-    for name in [
-        "sh",
-        "cat",
-        "cp",
-        "dirname",
-        "flock",
-        "grep",
-        "head",
-        "mkdir",
-        "rm",
-        "cksum",
-        "tail",
-        "mktemp",
-        "uname",
-    ]:
-        (programs / name).symlink_to(shutil.which(name))
+        write_program(path, program)
+    link_programs(programs, "sh cat cp dirname flock grep head mkdir rm cksum tail mktemp uname")
 
     def run(script, *arguments, says="", code=0, **environment):
-        calls = tmp_path / "calls"
-        calls.write_text("")
-        told = {"CALLS": str(calls), "SAYS": says, "EXIT": str(code), "TMPDIR": str(tmp_path), "PATH": str(programs)}
-        ended = subprocess.run(
-            [shutil.which("sh"), str(folder / script), *arguments],
-            env={**os.environ, **told, **environment}, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
-        return ended.returncode, ended.stdout, ended.stderr, calls.read_text().splitlines()
+        told = {"SAYS": says, "EXIT": str(code), "TMPDIR": str(tmp_path), "PATH": str(programs), **environment}
+        return run_script(folder / script, *arguments, calls=tmp_path / "calls", **told)
 
     run.folder, run.programs = folder, programs
     return run
@@ -126,12 +102,8 @@ def test_what_needs_java_says_that_it_is_skipped(project):
 def test_tffs_worker_is_got_once_by_the_python_that_wants_it_and_a_failure_is_one_line(project, tmp_path):
     script, environment = "launch/runtimes/setup_tff.sh", tmp_path / "mine"
     python = environment / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(FAKE_PYTHON_WITHOUT_WORKER)
-    python.chmod(0o755)
-    (project.programs / "uname").unlink()
-    (project.programs / "uname").write_text('#!/bin/sh\n[ "$1" = -m ] && echo x86_64 || echo Linux\n')
-    (project.programs / "uname").chmod(0o755)
+    write_program(python, FAKE_PYTHON_WITHOUT_WORKER)
+    pretend(project, "Linux", "x86_64")
     code, out, error, [asked, got] = project(script, PYTHON=str(python))
     assert (code, error) == (0, "") and asked.startswith("-c") and "get-worker" in got
     assert out == "getting TFF's worker: 72 MB to download, 301 MB on disk\n"
@@ -144,10 +116,13 @@ def test_tffs_worker_is_got_once_by_the_python_that_wants_it_and_a_failure_is_on
     assert project(script, PYTHON=str(python))[:3] == (0, "", "")
 
 
-def test_there_is_no_worker_for_other_machines(project):
+def pretend(project, system, machine):
     (project.programs / "uname").unlink()
-    (project.programs / "uname").write_text('#!/bin/sh\n[ "$1" = -m ] && echo arm64 || echo Darwin\n')
-    (project.programs / "uname").chmod(0o755)
+    write_program(project.programs / "uname", f'#!/bin/sh\n[ "$1" = -m ] && echo {machine} || echo {system}\n')
+
+
+def test_there_is_no_worker_for_other_machines(project):
+    pretend(project, "Darwin", "arm64")
     (project.folder / ".venv" / "bin" / "python").write_text(FAKE_PYTHON_WITHOUT_WORKER)
     code, _, error, _ = project("launch/runtimes/setup_tff.sh")
     assert (code, error) == (1, "setup-tff: TFF's worker runs on x86-64 Linux only, and this is Darwin on arm64\n")

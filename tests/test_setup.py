@@ -4,9 +4,9 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 
 import pytest
+from stand_ins import link_programs, run_script, write_program
 
 ROOT = pathlib.Path(__file__).parents[1]
 FAKE_PYTHON = """#!/bin/sh
@@ -54,25 +54,16 @@ def run_setup(tmp_path):
     write_program(tmp_path / "managed_python", FAKE_PYTHON.replace('"$PYTHON_EXIT"', "0"))
 
     def run(**changes):
-        calls = tmp_path / "calls"
-        calls.write_text("")
-        environment = {"PATH": f"{programs}:{os.environ['PATH']}", "CALLS": str(calls), "TMPDIR": str(tmp_path)}
+        environment = {"PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
         environment |= {"PIP_SAYS": "", "PIP_EXIT": "0", "GET_EXIT": "0", "PYTHON_EXIT": "0", "VENV_FAILS": ""}
         environment |= {"FAKE_UV": str(uv), "UV_SAYS": "", "UV_EXIT": "0", **changes}
-        command = ["sh", str(project / "setup.sh")]
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-        said = re.sub(rf"{tmp_path}/tmp\.\w+", "TOOLS", calls.read_text())
+        *ended, calls = run_script(project / "setup.sh", calls=tmp_path / "calls", **environment)
+        said = re.sub(rf"{tmp_path}/tmp\.\w+", "TOOLS", "\n".join(calls))
         said = re.sub("(?<=-m compileall ).*", "...", said)
-        made = [line for line in said.splitlines() if not line.startswith("-c")]
-        return ended.returncode, ended.stdout, ended.stderr, made
+        return *ended, [line for line in said.splitlines() if not line.startswith("-c")]
 
     run.project, run.programs = project, programs
     return run
-
-
-def write_program(path: pathlib.Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
 
 
 LOCKS = {
@@ -226,8 +217,7 @@ PROGRAMS = "sh awk cat cksum cp dirname flock grep mkdir mktemp rm sed tail touc
 def hide_uv(run_setup):
     """The PATH for a run without any uv: the programs that set-up calls and nothing else."""
     (run_setup.programs / "uv").unlink()
-    for name in PROGRAMS.split():
-        (run_setup.programs / name).symlink_to(shutil.which(name))
+    link_programs(run_setup.programs, PROGRAMS)
     return str(run_setup.programs)
 
 

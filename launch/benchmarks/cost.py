@@ -36,8 +36,15 @@ def read_cost(wall_s: float) -> Cost:
     for process in (this, *this.children(recursive=True)):
         with contextlib.suppress(psutil.Error, OSError):
             user_s, system_s = process.cpu_times()[:2]
-            memory_bytes = _read_most_memory(process)
-            costs.append((user_s + system_s, system_s, _count_switches(process), _count_faults(process), memory_bytes))
+            if psutil.LINUX:
+                of_process = pathlib.Path(f"/proc/{process.pid}")
+                fields = (of_process / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+                faults = int(fields[7]) + int(fields[9])  # minor and major ones: fields 10 and 12 of proc_pid_stat(5)
+                status = (of_process / "status").read_text("utf-8", "replace")
+                memory_bytes = int(status.partition("VmHWM:")[2].split()[0]) * 1024
+            else:
+                faults, memory_bytes = 0, process.memory_info().rss
+            costs.append((user_s + system_s, system_s, _count_switches(process), faults, memory_bytes))
     return Cost(wall_s, *map(sum, zip(*costs, strict=True)))
 
 
@@ -56,17 +63,3 @@ def _count_switches(process: psutil.Process) -> int:
         with contextlib.suppress(psutil.Error):  # it has just ended
             count += psutil.Process(thread.id).num_ctx_switches().voluntary
     return count
-
-
-def _count_faults(process: psutil.Process) -> int:
-    if not psutil.LINUX:
-        return 0
-    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-    return int(fields[7]) + int(fields[9])  # minor and major ones: fields 10 and 12 of proc_pid_stat(5)
-
-
-def _read_most_memory(process: psutil.Process) -> int:
-    if not psutil.LINUX:
-        return process.memory_info().rss
-    status = pathlib.Path(f"/proc/{process.pid}/status").read_text("utf-8", "replace")
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024

@@ -1,23 +1,17 @@
 """The peers of `launch.benchmark --device=gpu`, and the libraries that TensorFlow needs for it."""
 
 import dataclasses
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from launch.benchmarks.workloads import PEERS, PFL, ROOT, Peer
+from launch.benchmarks.workloads import PEERS, PFL, ROOT, Peer, make_own_peer
 from launch.library_versions import find_version
 from launch.runs.errors import RunStopped
 from launch.settings.runtimes import CPU, GPU, IN_PROCESS
 
 HOST = "host"
 GPU_LOCK, GPU_LIBRARY = "requirements-gpu.lock", "nvidia-cudnn-cu11"
-
-
-def name_gpu() -> str:
-    """The first GPU that this program may use, as CUDA_VISIBLE_DEVICES names it."""
-    return os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
 
 
 def make_gpu_peers(gpu: str, clients_at_a_time: Sequence[int], is_smoke: bool) -> dict[str, Peer]:
@@ -42,21 +36,23 @@ def make_gpu_peers(gpu: str, clients_at_a_time: Sequence[int], is_smoke: bool) -
             set_up=(f"PFL_CUDA=1 {command}", done),
             build="with CUDA",
         )
-    device = CPU if is_smoke else GPU
+    device, described, settings = CPU if is_smoke else GPU, "this project, --device={}", {"runtime": IN_PROCESS}
     return {
-        GPU: _make_own_peer(device, environment),
-        **{f"{GPU}_{number}": _make_own_peer(device, environment, number) for number in clients_at_a_time},
-        HOST: _make_own_peer(CPU, {}),
+        GPU: make_own_peer(described.format(device), {**settings, "device": device}, environment),
+        **{
+            f"{GPU}_{number}": make_own_peer(
+                f"{described.format(device)}, clients at a time: {number}",
+                {**settings, "device": device},
+                environment,
+                clients_at_a_time=number,
+            )
+            for number in clients_at_a_time
+        },
+        HOST: make_own_peer(described.format(CPU), {**settings, "device": CPU}),
         PFL: dataclasses.replace(
             pfl, description="pfl-research 0.6.0 on PyTorch, one process", environment=environment
         ),
     }
-
-
-def _make_own_peer(device: str, environment: Mapping[str, str], clients_at_a_time: int | None = None) -> Peer:
-    options = {"settings": {"runtime": IN_PROCESS, "device": device}, "clients_at_a_time": clients_at_a_time}
-    number = f", clients at a time: {clients_at_a_time}" if clients_at_a_time else ""
-    return Peer("launch.benchmarks.ours", f"this project, --device={device}{number}", environment, options)
 
 
 def install_libraries(report: Callable[[str], None]) -> None:

@@ -32,7 +32,7 @@ class PeerError(RuntimeError):
     """A peer could not start, or could not finish a round. The message is one line."""
 
 
-class PeerProcess:
+class PeerProcess(contextlib.AbstractContextManager):
     """One peer, waiting in its own process until it is asked for a round.
 
     Use it as a context manager: on exit, however that comes, its whole process group is killed.
@@ -48,9 +48,6 @@ class PeerProcess:
         with _set_environment(peer):
             self._process.start()
         theirs.close()
-
-    def __enter__(self) -> "PeerProcess":
-        return self
 
     def __exit__(self, *_) -> None:
         self.close()
@@ -124,7 +121,12 @@ def _serve(
     with open(log_path, "wb") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def end_with_parent():
+        multiprocessing.parent_process().join()
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     try:
         with importlib.import_module(module).open_rounds(workload, folder, **options) as run_round:
             connection.send(None)
@@ -139,8 +141,3 @@ def _serve(
             connection.send(" ".join(f"{type(error).__name__}: {error}".split()))
         except OSError:  # the parent was killed, and this process must not end before it has ended what it started
             os.killpg(0, signal.SIGKILL)
-
-
-def _end_with_parent() -> None:
-    multiprocessing.parent_process().join()
-    os.killpg(0, signal.SIGKILL)

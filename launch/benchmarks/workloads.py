@@ -62,21 +62,27 @@ class Peer:
         return f"{' '.join([done.parent.name, 'is not set up', self.build]).rstrip()}; make it with: {command}"
 
 
-def _make_own_peer(description: str, runtime: str, needs_worker: bool = False, **options: str) -> Peer:
-    settings = {"runtime": runtime} if runtime else {}
+def make_own_peer(
+    description: str,
+    settings: Mapping[str, Any],
+    environment: Mapping[str, str] | None = None,
+    needs_worker: bool = False,
+    **options: Any,
+) -> Peer:
+    """This project with these settings, or another checkout of it; `options` are those of `ours.open_rounds`."""
     options = {"settings": settings, **options}
-    return Peer("launch.benchmarks.ours", description, options=options, needs_worker=needs_worker)
+    return Peer("launch.benchmarks.ours", description, environment or {}, options, needs_worker=needs_worker)
 
 
 def make_peer_before(checkout: str, runtime: str) -> Peer:
     """Another checkout of this project, in its folder; an empty runtime leaves that to its default."""
-    described = f"--runtime={runtime}" if runtime else "its default runtime"
-    return _make_own_peer(f"{checkout} ({described})", runtime, checkout=os.path.abspath(checkout))
+    described, settings = (f"--runtime={runtime}", {"runtime": runtime}) if runtime else ("its default runtime", {})
+    return make_own_peer(f"{checkout} ({described})", settings, checkout=os.path.abspath(checkout))
 
 
 PEERS = {
-    OURS: _make_own_peer("this project (--runtime=in_process)", IN_PROCESS),
-    TFF_WORKER: _make_own_peer("this project with TFF's worker (--runtime=tff)", TFF, needs_worker=True),
+    OURS: make_own_peer("this project (--runtime=in_process)", {"runtime": IN_PROCESS}),
+    TFF_WORKER: make_own_peer("this project with TFF's worker (--runtime=tff)", {"runtime": TFF}, needs_worker=True),
     RAW_LOOP: Peer(
         "launch.benchmarks.raw_loop",
         "TensorFlow alone, data in memory, a single-threaded process a core: the machine's limit",

@@ -9,6 +9,7 @@ import collections
 import enum
 import functools
 import hashlib
+import inspect
 import os
 import pathlib
 import platform
@@ -107,13 +108,20 @@ class _Describer:
         elif value is None or type(value) in (bool, int, float, complex, str, bytes):
             self._say(type(value).__name__, value if isinstance(value, bytes) else repr(value))
         elif isinstance(value, np.ndarray | np.generic):
-            self._describe_array(np.asarray(value))
+            if value.dtype.hasobject:
+                raise UnknownContent("an array of objects")
+            self._say("array", value.dtype.str, repr(value.shape), value.tobytes())
         elif isinstance(value, np.dtype | tf.DType | tf.TensorShape):
             self._say(type(value).__name__, repr(value))
         elif isinstance(value, tff.Type):
-            self._say("type", repr(_describe_or_raise(value)))
+            try:
+                self._say("type", repr(describe_type(value)))
+            except ValueError as error:
+                raise UnknownContent(str(error)) from None
         elif isinstance(value, tuple | list | set | frozenset):
-            self._describe_many(value)
+            self._say(_name_class(type(value)), str(len(value)))
+            for part in sorted(value, key=repr) if isinstance(value, set | frozenset) else value:
+                self.describe(part)
         elif type(value) in MAPPINGS:
             self._say(type(value).__name__, str(len(value)))
             for key, part in value.items():
@@ -121,16 +129,6 @@ class _Describer:
                 self.describe(part)
         else:
             self._describe_code(value)
-
-    def _describe_array(self, array: np.ndarray) -> None:
-        if array.dtype.hasobject:
-            raise UnknownContent("an array of objects")
-        self._say("array", array.dtype.str, repr(array.shape), array.tobytes())
-
-    def _describe_many(self, values: Any) -> None:
-        self._say(_name_class(type(values)), str(len(values)))
-        for part in sorted(values, key=repr) if isinstance(values, set | frozenset) else values:
-            self.describe(part)
 
     def _describe_code(self, value: Any) -> None:
         if isinstance(value, functools.partial):
@@ -146,7 +144,8 @@ class _Describer:
 
     def _describe_function(self, function: types.FunctionType) -> None:
         while wrapped := getattr(function, "__wrapped__", None):  # as AutoGraph's marks do
-            _check_foreign(function.__code__.co_filename)
+            if not pathlib.Path(function.__code__.co_filename).is_relative_to(pathlib.Path(tf.__file__).parent):
+                raise UnknownContent(f"what wraps a function in {function.__code__.co_filename}")
             self._say("wrapped", function.__code__.co_qualname)
             function = wrapped
         module, code = _find_module(function.__module__), function.__code__
@@ -165,20 +164,9 @@ class _Describer:
         for name in sorted(vars(value)):
             is_outside = name in fields and fields[name].metadata.get("outside_graphs", False)
             # A cached property follows from the others.
-            if not (is_outside or isinstance(_find_in_class(kind, name), functools.cached_property)):
+            if not (is_outside or isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)):
                 self._say(name)
                 self.describe(vars(value)[name])
-
-
-def _find_in_class(kind: type, name: str) -> Any:
-    return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
-
-
-def _describe_or_raise(type_spec: tff.Type) -> Any:
-    try:
-        return describe_type(type_spec)
-    except ValueError as error:
-        raise UnknownContent(str(error)) from None
 
 
 def _name_class(kind: type) -> str:
@@ -201,9 +189,3 @@ def _find_module(name: str) -> types.ModuleType | None:
     if is_ours and not (path and pathlib.Path(path).resolve().is_relative_to(ROOT)):
         raise UnknownContent(f"the module {name}")
     return module
-
-
-def _check_foreign(path: str) -> None:
-    """Raises UnknownContent if code is not TensorFlow's."""
-    if not pathlib.Path(path).is_relative_to(pathlib.Path(tf.__file__).parent):
-        raise UnknownContent(f"what wraps a function in {path}")

@@ -35,22 +35,16 @@ def use_device(device: str) -> str:
     gpus = tf.config.list_physical_devices("GPU")
     if device == "gpu" and not gpus:
         raise DeviceError("TensorFlow sees no GPU here; install the extra gpu, or give --device=cpu")
-    if device == "cpu" or not gpus:
-        _hide(gpus)
+    if not gpus:
+        return "cpu"
+    if device == "cpu":
+        try:
+            tf.config.set_visible_devices([], "GPU")
+        except RuntimeError:
+            if tf.config.get_visible_devices("GPU"):
+                raise DeviceError("this process has computed on a GPU before; start another") from None
         return "cpu"
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
     tf.config.experimental.enable_op_determinism()
     return "gpu"
-
-
-def _hide(gpus: list) -> None:
-    import tensorflow as tf
-
-    if not gpus:
-        return
-    try:
-        tf.config.set_visible_devices([], "GPU")
-    except RuntimeError:
-        if tf.config.get_visible_devices("GPU"):
-            raise DeviceError("this process has computed on a GPU before; start another") from None

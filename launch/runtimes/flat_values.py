@@ -65,20 +65,20 @@ def encode_text(value: Any) -> Any:
 
 
 def unflatten(arrays: Iterator[Any], type_spec: tff.Type) -> Any:
-    """A value of the type, with the Python containers that it names, from the next of these tensors."""
-    return _fill(type_spec, lambda _: next(arrays))
+    """A value of the type, with the Python containers that it names, from the next of these tensors.
+
+    It may be placed at the server, as a whole or part by part.
+    """
+    return _fill(
+        type_spec,
+        lambda part: unflatten(arrays, part.member) if isinstance(part, tff.FederatedType) else next(arrays),
+    )
 
 
 def unflatten_clients(clients: Sequence[Sequence[Any]], type_spec: tff.Type) -> Any:
     """A value whose every placed part is a list with an item for each client, from each client's tensors."""
     iterators = [iter(arrays) for arrays in clients]
     return _fill(type_spec, lambda placed: [unflatten(arrays, placed.member) for arrays in iterators])
-
-
-def unflatten_server(arrays: Sequence[Any], type_spec: tff.Type) -> Any:
-    """A value of the server, placed as a whole or part by part."""
-    iterator = iter(arrays)
-    return _fill(type_spec, lambda placed: unflatten(iterator, placed.member))
 
 
 def _fill(type_spec: tff.Type, make: Callable[[tff.Type], Any]) -> Any:

@@ -69,7 +69,13 @@ class GraphFolder:
             os.makedirs(self._path, mode=0o700, exist_ok=True)
             if self._is_ours():
                 write_whole(self._name(digest), _write(kept, digest), mode=0o600)
-                self._make_room()
+                files = sorted(_list_files(self._path), key=lambda item: item.stat().st_mtime)
+                num_bytes = sum(item.stat().st_size for item in files)
+                most_bytes = KEPT_SHARE * MAX_BYTES if num_bytes > MAX_BYTES else MAX_BYTES
+                for item in files:
+                    if num_bytes > most_bytes:
+                        num_bytes -= item.stat().st_size
+                        os.unlink(item.path)
 
     def _name(self, digest: str) -> str:
         return os.path.join(self._path, f"{digest}.graphs")
@@ -79,16 +85,6 @@ class GraphFolder:
         found = os.lstat(self._path)
         is_open = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not is_open
-
-    def _make_room(self) -> None:
-        files = sorted(_list_files(self._path), key=lambda item: item.stat().st_mtime)
-        num_bytes = sum(item.stat().st_size for item in files)
-        if num_bytes <= MAX_BYTES:
-            return
-        for item in files:
-            if num_bytes > KEPT_SHARE * MAX_BYTES:
-                num_bytes -= item.stat().st_size
-                os.unlink(item.path)
 
 
 def clean_graph_dir() -> int:
@@ -111,14 +107,10 @@ def _list_files(folder: str) -> Iterator[os.DirEntry]:
 def _write(kept: KeptRound, digest: str) -> bytes:
     """A line of format, one with the digest of the rest, one of JSON, and the compressed graphs one after another."""
     form = kept.form
-    names = [name for name, value in vars(form).items() if name != "returns_client_values"]
-    parts, graphs = {}, []
-    for name in names:
-        part = getattr(form, name)
-        graphs.append(part.graph_def)
-        parts[name] = [len(part.graph_def), part.inputs, part.outputs, part.initialize]
+    graphs = {name: part for name, part in vars(form).items() if name != "returns_client_values"}
+    parts = {name: [len(part.graph_def), part.inputs, part.outputs, part.initialize] for name, part in graphs.items()}
     head = {"digest": digest, "type": kept.type_form, "parts": parts, "lists": form.returns_client_values}
-    rest = json.dumps(head).encode() + b"\n" + zlib.compress(b"".join(graphs), 1)
+    rest = json.dumps(head).encode() + b"\n" + zlib.compress(b"".join(part.graph_def for part in graphs.values()), 1)
     return FORMAT + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
 
 

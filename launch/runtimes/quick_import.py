@@ -6,7 +6,6 @@ On a quiet machine `import tensorflow_federated` takes 4 s of CPU, more than a s
   TensorFlow is told that they are not installed.
 """
 
-import contextlib
 import gc
 import importlib
 import importlib.abc
@@ -14,7 +13,7 @@ import importlib.machinery
 import sys
 import threading
 import types
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 # What TensorFlow and TFF import but touch only when called. A name that another version lacks does nothing here.
@@ -90,15 +89,12 @@ class _DeferringLoader(importlib.abc.Loader):
 class _DeferringFinder(importlib.abc.MetaPathFinder):
     """Finds the modules that are to be deferred, and takes those that are hidden for not installed."""
 
-    def __init__(self, names: Collection[str], hidden: Collection[str]):
-        self._names, self._hidden = names, hidden
-
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name in self._hidden:
+        if name in HIDDEN:
             raise ModuleNotFoundError(f"{name} waits until the import is over", name=name)
-        if name not in self._names:
+        if name not in DEFERRED:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
@@ -106,32 +102,17 @@ class _DeferringFinder(importlib.abc.MetaPathFinder):
         return spec
 
 
-@contextlib.contextmanager
-def _defer(names: Collection[str], hidden: Collection[str]) -> Iterator[None]:
-    finder = _DeferringFinder(names, hidden)
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
-
-
-@contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
-    """No garbage collection inside the block; what is there at its end is never walked through again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if was_enabled:
-            gc.enable()
-
-
 def import_quickly(name: str) -> types.ModuleType:
     """Imports a module and all that it needs, without `HIDDEN` modules; `DEFERRED` ones are loaded when used."""
     if name in sys.modules:
         return sys.modules[name]
-    with _without_collection(), _defer(DEFERRED, HIDDEN):
+    finder, was_enabled = _DeferringFinder(), gc.isenabled()
+    sys.meta_path.insert(0, finder)
+    gc.disable()
+    try:
         return importlib.import_module(name)
+    finally:
+        sys.meta_path.remove(finder)
+        gc.freeze()  # what is there now is never walked through again
+        if was_enabled:
+            gc.enable()

@@ -25,8 +25,7 @@ import psutil
 from files.reading import describe
 from launch.arenas import MAX_ARENAS, VARIABLE
 from launch.runtimes.processor import count_cores
-from launch.runtimes.runtime import WorkerError, quiet_tensorflow
-from launch.runtimes.time_limit import limit_time
+from launch.runtimes.runtime import WorkerError, limit_time, quiet_tensorflow
 
 INSTALL = ".venv/bin/python -m pip install --no-deps --require-hashes -r requirements-ray.lock"
 CONNECT_TIMEOUT_S = 10.0
@@ -136,7 +135,10 @@ def _make_folder() -> str:
 def _find_cluster(address: str) -> str:
     """The address as `ray.init` wants it. Raises WorkerError if nothing answers there: Ray would wait for minutes."""
     if address == "auto":
-        address = _find_address_of_machine()
+        with contextlib.suppress(OSError):
+            address = os.environ.get("RAY_ADDRESS") or pathlib.Path(ADDRESS_FILE).read_text(encoding="utf-8").strip()
+        if address in ("", "auto"):
+            raise WorkerError("no Ray cluster was started on this machine; start one with: ray start --head")
     scheme, _, place = address.rpartition("//")
     host, _, port = place.rpartition(":")
     host = host.strip("[]")
@@ -147,14 +149,6 @@ def _find_cluster(address: str) -> str:
     if not scheme and host in ("localhost", "127.0.0.1", "::1") and not _listens_outside(int(port)):
         os.environ[_TRANSLATES_LOOPBACK] = "0"
     return address
-
-
-def _find_address_of_machine() -> str:
-    with contextlib.suppress(OSError):
-        address = os.environ.get("RAY_ADDRESS") or pathlib.Path(ADDRESS_FILE).read_text(encoding="utf-8").strip()
-        if address and address != "auto":
-            return address
-    raise WorkerError("no Ray cluster was started on this machine; start one with: ray start --head")
 
 
 def _listens_outside(port: int) -> bool:

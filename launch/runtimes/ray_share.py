@@ -80,7 +80,11 @@ def run_share(
         return Failed(f"a node cannot keep clients' files: {error}")
     if missing:
         return MissingFiles(missing)
-    clients = [[_name_here(value) for value in client] for client in share.clients]
+    clients = [
+        # For the path of a client's files the path that they have here.
+        [np.asarray(os.fsencode(here), object) if (here := _found.get(name_path(value))) else value for value in client]
+        for client in share.clients
+    ]
     try:
         return Done(_get_runner(share.form_digest, form).run_share(clients, prepared))
     except tf.errors.OpError as error:
@@ -93,12 +97,6 @@ def name_path(value: Any) -> str:
     if getattr(value, "ndim", None) == 0 and value.dtype == object:
         value = value.item()
     return os.fsdecode(value) if isinstance(value, str | bytes) else ""
-
-
-def _name_here(value: Any) -> Any:
-    """A client's value, or for the path of its files the path that they have here."""
-    place = _found.get(name_path(value))
-    return value if place is None else np.asarray(os.fsencode(place), object)
 
 
 def _find_files(files: Mapping[str, Mapping[str, int]], shipped: Mapping[str, Any]) -> tuple[str, ...]:

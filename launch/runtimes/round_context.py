@@ -69,7 +69,7 @@ class _RoundCall:
         outcome = self._run_clients(clients, self._prepare(*server))
         if self._returns_client_values:
             return flat_values.unflatten_clients(outcome, self._type.result)
-        return flat_values.unflatten_server(self._update(*server, *self._report(*outcome)), self._type.result)
+        return flat_values.unflatten(iter(self._update(*server, *self._report(*outcome))), self._type.result)
 
     def _flatten(self, arg: Any) -> tuple[Tensors, list[Tensors]]:
         """The tensors of the server, and those of each client. Raises ValueError if clients are counted differently."""
@@ -103,24 +103,19 @@ class _RoundMaker:
         self._folder = GraphFolder(graph_dir)
         self._surroundings = describe_surroundings(device) if graph_dir else None
 
-    def make(self, comp: Any) -> tuple[RoundForm, tff.FunctionType]:
-        """The parts of a computation, and its type."""
-        return export_round(comp), comp.type_signature
-
     def find_or_make(self, late: Any) -> tuple[RoundForm, tff.FunctionType]:
-        """The same of a late computation, which is traced only if it was not kept."""
+        """The parts of a late computation, which is traced only if it was not kept, and its type."""
         try:
             digest = self._surroundings and digest_content(self._surroundings, late.build, late.arguments)
         except UnknownContent:
             digest = None
-        if not digest:
-            return self.make(late.made)
-        if kept := self._folder.find(digest):
+        if digest and (kept := self._folder.find(digest)):
             with contextlib.suppress(Exception):  # a type that this version does not know, or a foreign file
                 return kept.form, read_type(kept.type_form)
-        form, type_spec = self.make(late.made)
-        with contextlib.suppress(ValueError):  # a type that cannot be kept
-            self._folder.keep(digest, KeptRound(form, describe_type(type_spec)))
+        form, type_spec = export_round(late.made), late.made.type_signature
+        if digest:
+            with contextlib.suppress(ValueError):  # a type that cannot be kept
+                self._folder.keep(digest, KeptRound(form, describe_type(type_spec)))
         return form, type_spec
 
 
@@ -143,37 +138,29 @@ class RoundContext(tff.framework.SyncContext):
         Raises:
           WorkerError: an operation of a graph failed.
         """
-        return self._call(comp, arg, self._load)
+        return self._call(comp, arg, lambda: None if is_graph(comp) else (export_round(comp), comp.type_signature))
 
     def call_late(self, late: Any, values: Sequence[Any]) -> Any:
         """The same of a `LateComputation` of clients, called with these values."""
-        return self._call(late, values[0] if len(values) == 1 else values, self._load_late)
+        return self._call(late, values[0] if len(values) == 1 else values, lambda: self._maker.find_or_make(late))
 
-    def _call(self, comp: Any, arg: Any, load: Callable[[Any], _GraphCall | _RoundCall]) -> Any:
+    def _call(self, comp: Any, arg: Any, take_apart: Callable[[], tuple[RoundForm, tff.FunctionType] | None]) -> Any:
         key = id(comp)  # stands for the computation as long as the entry holds it
-        _, call = entry = self._calls.pop(key, None) or (comp, load(comp))
-        self._calls[key] = entry
+        if key not in self._calls:
+            parts = take_apart()
+            self._calls[key] = comp, _RoundCall(*parts, self._open_clients) if parts else _GraphCall(comp)
+        _, call = self._calls[key] = self._calls.pop(key)
         if len(self._calls) > MAX_COMPUTATIONS:
             self._calls.pop(next(iter(self._calls)))[1].close()
         try:
             return call(arg)
-        except tf.errors.OpError as error:
-            self._forget(key)
-            raise WorkerError(explain_failure(error)) from error
-        except BaseException:  # Ctrl-C: what still runs is broken off
-            self._forget(key)
+        except BaseException as error:  # Ctrl-C, too: what still runs is broken off
+            self._calls.pop(key)[1].close()
+            if isinstance(error, tf.errors.OpError):
+                raise WorkerError(explain_failure(error)) from error
             raise
-
-    def _load(self, comp: Any) -> _GraphCall | _RoundCall:
-        return _GraphCall(comp) if is_graph(comp) else _RoundCall(*self._maker.make(comp), self._open_clients)
-
-    def _load_late(self, late: Any) -> _RoundCall:
-        return _RoundCall(*self._maker.find_or_make(late), self._open_clients)
-
-    def _forget(self, key: int) -> None:
-        self._calls.pop(key)[1].close()
 
     def close(self) -> None:
         """Frees everything; a call made later starts anew."""
         while self._calls:
-            self._forget(next(iter(self._calls)))
+            self._calls.popitem()[1][1].close()

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import logging
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -130,3 +131,19 @@ def check_temporary_folder() -> None:
 
 def _is_no_deprecation(record: logging.LogRecord) -> bool:
     return "is deprecated and will be removed" not in record.getMessage()
+
+
+@contextlib.contextmanager
+def limit_time(timeout_s: float) -> Iterator[None]:
+    """Raises TimeoutError in a block that would wait for ever, after so many seconds. For the main thread only."""
+
+    def give_up(signal_number, frame):
+        raise TimeoutError(f"not ready within {timeout_s:g} s")
+
+    previous = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, timeout_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, previous)

@@ -76,7 +76,8 @@ def run_tff(log_path: str, ready_timeout_s: float = READY_TIMEOUT_S) -> Iterator
     log = pathlib.Path(log_path).absolute()
     log.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
-        with tempfile.TemporaryDirectory(prefix="federated_worker_", dir=_choose_folder()) as folder:
+        is_long = len(os.fsencode(tempfile.gettempdir())) > MAX_FOLDER_BYTES
+        with tempfile.TemporaryDirectory(prefix="federated_worker_", dir=SHORT_FOLDER if is_long else None) as folder:
             path = os.path.join(folder, "worker.sock")
             worker = stack.enter_context(_run_worker(str(log), path))
             with quiet_tensorflow(str(log)):  # the worker starts meanwhile
@@ -86,11 +87,6 @@ def run_tff(log_path: str, ready_timeout_s: float = READY_TIMEOUT_S) -> Iterator
             stub = stack.enter_context(tff_contexts.connect(path, worker.find_death, ready_timeout_s))
         stack.enter_context(tff_contexts.use_context(tff_contexts.make_worker_context(stub)))
         yield Runtime(worker.process.pid)
-
-
-def _choose_folder() -> str | None:
-    """The folder for the socket's folder; None for the usual one."""
-    return SHORT_FOLDER if len(os.fsencode(tempfile.gettempdir())) > MAX_FOLDER_BYTES else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,11 +112,9 @@ class Worker:
         with open(self.log_path, "rb") as log:
             log.seek(self.log_start_bytes)
             lines = log.read().decode("utf-8", "replace").splitlines()
-        for line in lines:  # among others: TensorFlow's start-up in our own process goes there, too
-            if line.startswith(NO_NETWORK):
-                reason = line.removeprefix(NO_NETWORK)
-                message = f"TFF's worker cannot be closed off from others here ({reason})"
-                return WorkerError(f"{message}; {NEEDS_NONE}")
+        # Among others: TensorFlow's start-up in our own process goes there, too.
+        for reason in (line.removeprefix(NO_NETWORK) for line in lines if line.startswith(NO_NETWORK)):
+            return WorkerError(f"TFF's worker cannot be closed off from others here ({reason}); {NEEDS_NONE}")
         message = f"the TFF worker (process {self.process.pid}) {explain_exit(returncode)}; its log: {self.log_path}"
         return WorkerError(message, "\n".join(lines[-TAIL_LINES:]))
 
@@ -139,8 +133,7 @@ def _run_worker(log_path: str, socket_path: str) -> Iterator[Worker]:
         VARIABLE: os.environ.get(VARIABLE, str(MAX_ARENAS)),
     }
     # Two clients for each core at a time: the fastest measured on small models.
-    binary = [str(find_worker()), f"--port={PORT}"]
-    binary.append(f"--max_concurrent_computation_calls={2 * num_cores}")
+    binary = [str(find_worker()), f"--port={PORT}", f"--max_concurrent_computation_calls={2 * num_cores}"]
     with socket.socket(socket.AF_UNIX) as listener, open(log_path, "ab") as log:
         listener.bind(socket_path)
         listener.listen(1)

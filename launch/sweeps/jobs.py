@@ -8,7 +8,6 @@ import numpy as np
 import psutil
 
 from datasets.catalog import find_dataset
-from datasets.example_format import ExampleFormat
 from launch.runs.errors import RunFolderError
 from launch.runtimes.processor import list_cores
 from launch.settings.data_flags import choose_options
@@ -94,7 +93,8 @@ def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
     """What a run on so many cores may take, roughly and rather too much than too little."""
     row, options = find_dataset(config.dataset), choose_options(vars(config))
     form = None if row.format is None else row.find_format(options)
-    own = row.find_model(options) or choose_student(form)
+    # What `--model=auto` means for examples of this form; "" where only their file tells it.
+    own = row.find_model(options) or ("" if form is None else STUDENT_OF_RANK.get(len(form.input_shape), ""))
     models = [own if name == "auto" else name for name in config.algorithm.model_names or (config.model,)]
     width = config.width**2 if set(models) & set(WIDTH_MODELS) else 1
     weights_bytes = 4 * width * max(NUM_WEIGHTS.get(model, MOST_WEIGHTS) for model in models)
@@ -103,8 +103,3 @@ def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
     is_known = form is not None and row.num_examples
     example_bytes = math.prod(form.input_shape) * np.dtype(form.input_dtype).itemsize if is_known else 0
     return BASE_BYTES + copies * weights_bytes + 2 * (row.num_examples * example_bytes or UNKNOWN_BYTES)
-
-
-def choose_student(form: ExampleFormat | None) -> str:
-    """What `--model=auto` means for examples of this form; "" where only their file tells it."""
-    return "" if form is None else STUDENT_OF_RANK.get(len(form.input_shape), "")

@@ -163,23 +163,20 @@ class _Pool:
         last_line = self._progress.last_line(slot)
         if not exit_code or started.stopped:
             self._progress.end(started.position, slot, started.stopped)
-        elif _has_results(task):  # though none to be glad of, as where every update was rejected
-            self._progress.end(started.position, slot, last_line)
         else:
-            self._fail(started.position, task, _explain(exit_code, task, self._engine, last_line))
+            has_results = False
+            with contextlib.suppress(RunFolderError):
+                has_results = is_finished(task)
+            if has_results:  # though none to be glad of, as where every update was rejected
+                self._progress.end(started.position, slot, last_line)
+            else:
+                self._fail(started.position, task, _explain(exit_code, task, self._engine, last_line))
         self._progress.clear(slot)
         self._after_run(task)
 
     def _fail(self, position: int, task: Task, reason: str) -> None:
         self.failures[position] = f"{task.name}: {reason}"
         self._progress.fail(position, task, reason)
-
-
-def _has_results(task: Task) -> bool:
-    try:
-        return is_finished(task)
-    except RunFolderError:
-        return False
 
 
 def _explain(exit_code: int, task: Task, engine: Engine, last_line: str) -> str:

@@ -38,12 +38,6 @@ class _Shown:
     def rounds_run(self) -> int:
         return 0 if self.start_round is None else self.round_num - self.start_round
 
-    def redraw(self) -> None:
-        if self.bar is not None:
-            self.bar.set_postfix_str(self.text, refresh=False)
-            self.bar.n = self.round_num
-            self.bar.refresh()
-
 
 class ProgressOfMany:
     """Shows runs by their position among all, from 1, and the slot, from 0, that they go on in.
@@ -86,17 +80,16 @@ class ProgressOfMany:
         shown = self._shown[slot]
         for line in lines:
             shown.read(line)
-        if lines:
-            shown.redraw()
+        if lines and shown.bar is not None:
+            shown.bar.set_postfix_str(shown.text, refresh=False)
+            shown.bar.n = shown.round_num
+            shown.bar.refresh()
         if self._keeps_logs and not self._has_bars and time.perf_counter() - self._line_s >= SECONDS_PER_LINE:
-            self._say_all()
-
-    def _say_all(self) -> None:
-        self._line_s = time.perf_counter()
-        for shown in self._shown.values():
-            rounds = f"round {shown.round_num}/{shown.task.config.rounds}"
-            say(f"{self._head(shown.position, shown.task)}: {rounds}{shown.text and f', {shown.text}'}")
-        say(f"{self._num_ended} of {self._count} runs have ended{self._estimate()}")
+            self._line_s = time.perf_counter()
+            for each in self._shown.values():
+                rounds = f"round {each.round_num}/{each.task.config.rounds}"
+                say(f"{self._head(each.position, each.task)}: {rounds}{each.text and f', {each.text}'}")
+            say(f"{self._num_ended} of {self._count} runs have ended{self._estimate()}")
 
     def last_line(self, slot: int) -> str:
         """The error of the run in a slot, else the last line that it has printed; "" if none was seen."""

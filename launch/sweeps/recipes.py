@@ -4,7 +4,7 @@ import glob
 import os
 import pathlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from launch.settings.algorithms import Algorithm
@@ -102,42 +102,29 @@ def find_recipes(flagfiles: Sequence[str], experiments: Sequence[str], algos: Se
     Raises:
       FlagError: one names nothing, or two would share a folder of runs.
     """
-    recipes: dict[str, Recipe] = {}
-    for flag, recipe in (*_find_files(flagfiles), *_find_experiments(experiments), *_find_algorithms(algos)):
-        other = recipes.setdefault(recipe.name, recipe)
-        if not _is_same(other, recipe):
-            raise FlagError(f"--{flag}: {other.shown} and {recipe.shown} would share a run folder; rename one")
-    return list(recipes.values())
-
-
-def _is_same(one: Recipe, other: Recipe) -> bool:
-    are_files = one.argument.startswith(FLAGFILE) and other.argument.startswith(FLAGFILE)
-    return one == other or (are_files and pathlib.Path(one.shown).samefile(other.shown))
-
-
-def _find_files(patterns: Iterable[str]) -> Iterable[tuple[str, Recipe]]:
-    for pattern in patterns:
+    found = []
+    for pattern in flagfiles:
         paths = [pathlib.Path(name) for name in sorted(glob.glob(os.path.expanduser(pattern)))]
         if not paths:
             raise FlagError(f"--flagfiles: no file is named {pattern}")
-        yield from (("flagfiles", from_flagfile(path)) for path in paths)
-
-
-def _find_experiments(patterns: Iterable[str]) -> Iterable[tuple[str, Recipe]]:
-    for pattern in patterns:
+        found += [("flagfiles", from_flagfile(path)) for path in paths]
+    for pattern in experiments:
         try:
-            found = match_experiments(pattern)
+            found += [("experiments", from_experiment(each)) for each in match_experiments(pattern)]
         except FlagError as error:
             raise FlagError(f"--experiments={error}") from None
-        yield from (("experiments", from_experiment(each)) for each in found)
-
-
-def _find_algorithms(spellings: Iterable[str]) -> Iterable[tuple[str, Recipe]]:
-    for typed in spellings:
+    for typed in algos:
         recipe = Recipe(typed, f"{ALGO}{typed}")
         if asked := find_asked_algorithm([recipe.argument]):  # else `Recipe.resolve` will say what is wrong
             recipe = Recipe(find_algorithm(asked).name, f"{ALGO}{asked}")
-        yield "algos", recipe
+        found.append(("algos", recipe))
+    recipes: dict[str, Recipe] = {}
+    for flag, recipe in found:
+        other = recipes.setdefault(recipe.name, recipe)
+        are_files = other.argument.startswith(FLAGFILE) and recipe.argument.startswith(FLAGFILE)
+        if other != recipe and not (are_files and pathlib.Path(other.shown).samefile(recipe.shown)):
+            raise FlagError(f"--{flag}: {other.shown} and {recipe.shown} would share a run folder; rename one")
+    return list(recipes.values())
 
 
 class Shares(NamedTuple):

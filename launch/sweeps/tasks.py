@@ -102,14 +102,11 @@ def _has_finished(run_dir: RunPath, config: RunConfig) -> bool:
         is_over = summary.get("rounds", 0) >= config.rounds or bool(summary.get(BUDGET_SPENT))
         has_lost_patience = summary.get(STOPPED_EARLY, {}).get(PATIENCE, 0) >= config.patience > 0
         has_reached_limits = summary.get(REACHED_LIMITS) == list_limits(config)
-        return is_over or has_lost_patience or has_reached_limits or _has_reached_target(summary, config)
+        columns = read_task_columns(summary)
+        has_reached_target = columns.has_reached_target(config, summary.get("final", {}).get(columns.test))
+        return is_over or has_lost_patience or has_reached_limits or has_reached_target
     except (RunRecordError, TypeError, AttributeError):  # of a damaged one, whose values are of other kinds
         return False
-
-
-def _has_reached_target(summary: dict, config: RunConfig) -> bool:
-    task = read_task_columns(summary)
-    return task.has_reached_target(config, summary.get("final", {}).get(task.test))
 
 
 def build_arguments(task: Task) -> list[str]:

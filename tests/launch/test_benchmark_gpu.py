@@ -5,6 +5,7 @@ import json
 import time
 
 import pytest
+from stand_ins import write_program
 
 from launch import benchmark
 from launch.benchmarks import gpu_peers
@@ -28,11 +29,8 @@ esac
 @pytest.fixture
 def nvidia_smi(tmp_path, monkeypatch):
     """Puts a stand-in of that name in front of others."""
-    program = tmp_path / "bin" / "nvidia-smi"
-    program.parent.mkdir()
-    program.write_text(NVIDIA_SMI)
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    write_program(tmp_path / "bin" / "nvidia-smi", NVIDIA_SMI)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
 
 
 @pytest.fixture
@@ -94,39 +92,26 @@ def test_samples_are_told_by_process_and_round():
     }
 
 
-def test_without_samples_nothing_is_told():
-    assert summarize([], [[Span(0, 1), Span(1, 2)]]) == {
-        "utilisation_percent": None,
-        "memory_bytes": None,
-        "memory_growth_bytes": None,
-        "memory_by_round_bytes": [[None, None]],
-    }
-
-
 def test_the_gpu_is_sampled_in_the_background_and_the_program_ends_with_the_block(nvidia_smi):
-    with GpuSampler("0") as sampler:
-        wait_for_samples(sampler)
-    assert [sample[1:] for sample in sampler.samples] == [(10, 500 * 2**20), (30, 700 * 2**20)]  # not what is "[N/A]"
-    assert sampler._program.returncode is not None
-
-
-def test_what_a_peer_used_is_told_of_the_rounds_that_were_watched(nvidia_smi):
     with GpuSampler("0") as sampler:
         run = sampler.watch("gpu", lambda: wait_for_samples(sampler) or Cost(1.0, 1.0))
         assert run() == run() == Cost(1.0, 1.0)
+    assert [sample[1:] for sample in sampler.samples] == [(10, 500 * 2**20), (30, 700 * 2**20)]  # not what is "[N/A]"
+    assert sampler._program.returncode is not None
     assert sampler.summarize()["gpu"]["memory_by_round_bytes"] == [[700 * 2**20] * 2]
-
-
-def test_where_there_is_no_nvidia_smi_there_are_no_samples(without_nvidia_smi):
-    with GpuSampler("0") as sampler:
-        pass
-    assert sampler.samples == []
-    assert find_gpu("0") is None
 
 
 def test_a_gpu_is_described_if_it_is_there(nvidia_smi):
     assert find_gpu("0") == {"name": "NVIDIA X", "driver": "580.1", "memory": "81559 MiB"}
     assert find_gpu("7") is None
+
+
+def test_without_nvidia_smi_nothing_is_told(without_nvidia_smi):
+    with GpuSampler("0") as sampler:
+        pass
+    assert sampler.samples == [] and find_gpu("0") is None
+    told = {"utilisation_percent": None, "memory_bytes": None, "memory_growth_bytes": None}
+    assert summarize([], [[Span(0, 1), Span(1, 2)]]) == {**told, "memory_by_round_bytes": [[None, None]]}
 
 
 def test_peers_are_on_the_gpu_that_is_named_first_and_on_the_host(monkeypatch):
@@ -139,7 +124,7 @@ def test_peers_are_on_the_gpu_that_is_named_first_and_on_the_host(monkeypatch):
     assert (options.gpu, options.processes, options.repeats) == ("2", 5, 15)
     peers = options.peers
     assert [peers[name].options["settings"]["device"] for name in ours] == ["gpu", "gpu", "gpu", "cpu"]
-    assert [peers[name].options["clients_at_a_time"] for name in ours] == [None, 1, 8, None]
+    assert [peers[name].options.get("clients_at_a_time") for name in ours] == [None, 1, 8, None]
     assert [peer.environment.get("CUDA_VISIBLE_DEVICES") for peer in peers.values()] == ["2", "2", "2", None, "2"]
     assert peers["pfl_research"].options == {"num_processes": 1, "device": "cuda"}
 

@@ -1,19 +1,20 @@
 """The peers of the benchmark: their processes, what they leave behind (nothing), and the arithmetic of the raw loop."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
+from unittest import mock
 
 import numpy as np
 import psutil
 import pytest
 
 from launch.benchmarks.cost import Cost, read_cost, subtract
-from launch.benchmarks.peer_process import PeerError, PeerProcess
+from launch.benchmarks.peer_process import PeerError, PeerProcess, _set_environment
 from launch.benchmarks.workloads import PEERS, Peer, build_data, make_fed_avg
 
 TINY = make_fed_avg("tiny", "image_student", num_clients=3, num_examples=10, batch_size=4, epochs=2)
@@ -55,14 +56,12 @@ def start_stand_in(monkeypatch, tmp_path):
 def wait_until_gone(pid, limit_s=10.0):
     """Whether the process ends within the limit; one that nobody has waited for counts as gone."""
     deadline = time.monotonic() + limit_s
-    while time.monotonic() < deadline:
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.02)
-    return False
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+    return True
 
 
 def read_worker_pid(folder):
@@ -81,55 +80,39 @@ def test_a_peer_runs_rounds_and_its_worker_ends_with_it(start_stand_in, tmp_path
 
 
 def test_a_cost_counts_waits_of_all_threads_and_pages_of_processes_below():
-    """A thread that stops 50 times, and a child that touches 4,000 pages in the same time."""
-    child = "input(); pages = bytearray(4096 * 4000); print(len(pages), flush=True); input()"
-    asked, counted = threading.Barrier(2), threading.Event()
-
-    def stop_often():
-        for _ in range(50):
-            time.sleep(0.0001)
-        asked.wait()
-        counted.wait()  # a thread that has ended is not counted
-
+    """A child touches 4,000 pages, and a thread of its, which has to live to be counted, stops 50 times."""
+    child = (
+        "import threading, time; input(); pages = bytearray(4096 * 4000); done = threading.Event()\n"
+        "stop_often = lambda: ([time.sleep(0.0001) for _ in range(50)], done.set(), time.sleep(60))\n"
+        "threading.Thread(target=stop_often, daemon=True).start(); done.wait(); print(flush=True); input()"
+    )
     with subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         before = read_cost(0.0)
         process.stdin.write(b"\n")
         process.stdin.flush()
-        thread = threading.Thread(target=stop_often)
-        thread.start()
-        asked.wait()
         process.stdout.readline()
         cost = subtract(read_cost(2.0), before)
-        counted.set()
         process.stdin.write(b"\n")
-    thread.join()
     assert cost.wall_s == 2.0 and cost.cpu_s >= cost.system_s - 1e-6 >= -1e-6
     assert cost.memory_bytes > 4096 * 4000
     if psutil.LINUX:
         assert cost.switches >= 50 and cost.faults >= 4000
 
 
-def test_an_interrupt_leaves_no_worker(start_stand_in, tmp_path):
-    with pytest.raises(KeyboardInterrupt), start_stand_in() as peer:
+@pytest.mark.parametrize(
+    ("options", "raised"),
+    [
+        ({}, pytest.raises(KeyboardInterrupt)),
+        ({"fail_in_round": 2}, pytest.raises(PeerError, match=r"^stand_in: RuntimeError: no luck$")),
+        ({"exit_in_round": 2}, pytest.raises(PeerError, match="its process ended; its log ends: last words")),
+    ],
+)
+def test_an_interrupt_an_error_in_a_round_and_an_early_end_leave_no_worker(start_stand_in, tmp_path, options, raised):
+    with raised, start_stand_in(**options) as peer:
         peer.wait_until_ready()
+        for _ in range(2):
+            peer.run_round()
         raise KeyboardInterrupt
-    assert wait_until_gone(read_worker_pid(tmp_path))
-
-
-def test_an_error_in_a_round_is_one_line(start_stand_in, tmp_path):
-    with start_stand_in(fail_in_round=2) as peer:
-        peer.wait_until_ready()
-        peer.run_round()
-        with pytest.raises(PeerError, match=r"^stand_in: RuntimeError: no luck$"):
-            peer.run_round()
-    assert wait_until_gone(read_worker_pid(tmp_path))
-
-
-def test_a_peer_that_ends_early_is_noticed_though_its_worker_lives(start_stand_in, tmp_path):
-    with start_stand_in(exit_in_round=1) as peer:
-        peer.wait_until_ready()
-        with pytest.raises(PeerError, match="its process ended; its log ends: last words"):
-            peer.run_round()
     assert wait_until_gone(read_worker_pid(tmp_path))
 
 
@@ -154,34 +137,17 @@ def test_when_the_benchmark_is_killed_nothing_remains(start_stand_in, tmp_path):
     assert wait_until_gone(worker_pid)
 
 
-def test_threads_of_the_user_reach_no_peer(monkeypatch):
-    from launch.benchmarks.peer_process import _set_environment
-
-    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "7")
-    monkeypatch.setenv("MALLOC_ARENA_MAX", "16")
-    with _set_environment(PEERS["stock_tff"]):
-        assert not {"TF_NUM_INTRAOP_THREADS", "MALLOC_ARENA_MAX"} & os.environ.keys()
-    with _set_environment(PEERS["raw_loop"]):
-        assert os.environ["TF_NUM_INTRAOP_THREADS"] == "1"
-    assert os.environ["TF_NUM_INTRAOP_THREADS"] == "7"
-
-
-def test_a_peer_sees_a_gpu_only_if_it_is_given_one(monkeypatch):
-    from launch.benchmarks.peer_process import _set_environment
-
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    with _set_environment(PEERS["ours"]):
-        assert os.environ["CUDA_VISIBLE_DEVICES"] == "-1"
-    with _set_environment(Peer("", "", {"CUDA_VISIBLE_DEVICES": "3"})):
-        assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"
-
-
-def test_data_are_the_workloads_in_every_process(tmp_path):
-    first, second = build_data(TINY, str(tmp_path)), build_data(TINY, str(tmp_path))
-    assert first.num_train.tolist() == [10, 10, 10]
-    assert [client.path for client in first.clients] == [client.path for client in second.clients]
-    x, y = first.read_split(first.clients[2], "train")
-    assert (x.shape, x.dtype, y.shape) == ((10, 28, 28, 1), np.uint8, (10,))
+def test_threads_and_gpus_of_the_user_reach_no_peer_but_those_that_it_is_given():
+    outside = {"TF_NUM_INTRAOP_THREADS": "7", "MALLOC_ARENA_MAX": "16", "CUDA_VISIBLE_DEVICES": "3"}
+    for peer, inside in (
+        (PEERS["stock_tff"], {"CUDA_VISIBLE_DEVICES": "-1"}),
+        (PEERS["raw_loop"], {"CUDA_VISIBLE_DEVICES": "-1", "TF_NUM_INTRAOP_THREADS": "1"}),
+        (Peer("", "", {"CUDA_VISIBLE_DEVICES": "3"}), {"CUDA_VISIBLE_DEVICES": "3"}),
+    ):
+        with mock.patch.dict(os.environ, outside):
+            with _set_environment(peer):
+                assert {name: os.environ[name] for name in outside if name in os.environ} == inside
+            assert os.environ["TF_NUM_INTRAOP_THREADS"] == "7"
 
 
 def train_with_keras(weights, x, y, seed):

@@ -1,15 +1,14 @@
 """The peer pfl-research: its environment's set-up, the orders to its processes, and that it learns what ours does."""
 
 import dataclasses
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 from small_formats import format_of
+from stand_ins import run_script, write_program
 
 from datasets.arrays import make_array_dataset
 from datasets.federate import PartitionSettings, build_federated_data
@@ -73,11 +72,9 @@ def stand_in(monkeypatch, tmp_path):
     """A function that puts a program of ours in the place of pfl-research's Python; it ends in its third order."""
 
     def put(starts=True):
-        (tmp_path / "bin").mkdir()
         (tmp_path / "stand_in.py").write_text(STAND_IN.replace("{starts}", str(starts)))
-        python = tmp_path / "bin" / "python"
-        python.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path / "stand_in.py"} "$@"\n')
-        python.chmod(0o755)
+        program = f'#!/bin/sh\nexec {sys.executable} {tmp_path / "stand_in.py"} "$@"\n'
+        write_program(tmp_path / "bin" / "python", program)
         monkeypatch.setattr(pfl_research, "PFL_ENVIRONMENT", tmp_path)
 
     return put
@@ -93,6 +90,8 @@ def test_every_process_gets_the_orders_and_the_end_of_one_is_an_error(num_proces
         assert processes.compute_accuracy() == 0.25
         with pytest.raises(RuntimeError, match="a process of pfl-research has ended"):
             processes.run_round()
+    if num_processes > 1:  # they meet on this machine alone
+        assert "--master-addr=127.0.0.1" in pfl_research.build_command({}, num_processes)
     assert sorted(capfd.readouterr().out.splitlines()) == [f"rank {rank} round" for rank in range(num_processes)]
 
 
@@ -102,91 +101,56 @@ def test_a_program_that_ends_at_once_is_an_error(stand_in, tmp_path):
         pytest.fail("it started")
 
 
-def test_processes_meet_on_this_machine_alone():
-    command = pfl_research.build_command({}, 2)
-    assert command[1:3] == ["-m", "torch.distributed.run"]
-    assert "--master-addr=127.0.0.1" in command and "--nproc-per-node=2" in command
-
-
-def test_arrays_hold_all_examples_by_client(tmp_path):
-    data = build_data(TINY, str(tmp_path))
-    with np.load(pfl_research.write_arrays(data, str(tmp_path / "arrays.npz"))) as arrays:
-        assert arrays["sizes"].tolist() == [3, 3]
-        x, y = data.read_split(data.clients[1], "train")
-        np.testing.assert_array_equal(arrays["x"][3:], x)
-        np.testing.assert_array_equal(arrays["y"][3:], y)
-        assert arrays["test_x"].shape == (10, 28, 28, 1)
-
-
 @pytest.fixture
 def run_setup(tmp_path):
     """A function (**environment) -> (exit code, stdout, stderr, calls of Python) that runs `setup_pfl.sh`."""
     project = tmp_path / "project"
     (project / "launch" / "benchmarks").mkdir(parents=True)
-    (project / ".venv" / "bin").mkdir(parents=True)
     shutil.copy(ROOT / "launch" / "benchmarks" / "setup_pfl.sh", project / "launch" / "benchmarks")
     shutil.copy(ROOT / "extra_environment.sh", project)
-    python = project / ".venv" / "bin" / "python"
-    python.write_text(FAKE_PYTHON)
-    python.chmod(0o755)
+    write_program(project / ".venv" / "bin" / "python", FAKE_PYTHON)
     (project / "requirements-pfl.lock").write_text(LOCK)
     (project / "requirements-pfl-cpu.lock").write_text("torch==2.13.0+cpu\n")
 
     def run(**changes):
-        calls = tmp_path / "calls"
-        calls.write_text("")
-        environment = {"PATH": os.environ["PATH"], "CALLS": str(calls), "VENV_FAILS": "", "PIP_SAYS": ""}
-        environment |= {"CPU_EXIT": "0", "PIP_EXIT": "0", "IMPORT_EXIT": "0", **changes}
-        ended = subprocess.run(
-            ["sh", str(project / "launch" / "benchmarks" / "setup_pfl.sh")],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        made = [line.split()[-1].rpartition("/")[2] for line in calls.read_text().splitlines() if " pip " in line]
-        return ended.returncode, ended.stdout, ended.stderr, made
+        environment = {
+            "VENV_FAILS": "",
+            "PIP_SAYS": "",
+            "CPU_EXIT": "0",
+            "PIP_EXIT": "0",
+            "IMPORT_EXIT": "0",
+            **changes,
+        }
+        script = project / "launch" / "benchmarks" / "setup_pfl.sh"
+        *ended, calls = run_script(script, calls=tmp_path / "calls", **environment)
+        return *ended, [line.split()[-1].rpartition("/")[2] for line in calls if " pip " in line]
 
     run.environment = project / ".venv-pfl"
     return run
 
 
-def test_set_up_takes_the_build_for_the_cpu_alone_and_drops_what_only_cuda_needs(run_setup):
+def test_set_up_takes_the_build_for_the_cpu_alone_and_drops_what_only_cuda_needs(run_setup, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    run_setup.environment.symlink_to(tmp_path / "elsewhere")  # a link to another disk stays
     exit_code, _, errors, installed = run_setup()
     assert (exit_code, errors, installed) == (0, "", ["requirements-pfl-cpu.lock", "packages.lock"])
-    assert (run_setup.environment / "packages.lock").read_text() == "numpy==2 \\\n    --hash=sha256:1\n"
-    assert run_setup() == (0, "", "", [])
+    assert (tmp_path / "elsewhere" / "packages.lock").read_text() == "numpy==2 \\\n    --hash=sha256:1\n"
+    assert run_setup() == (0, "", "", []) and run_setup.environment.is_symlink()
 
 
-def test_set_up_takes_the_whole_lock_where_there_is_no_such_build(run_setup):
-    exit_code, printed, errors, installed = run_setup(CPU_EXIT="1")
-    assert (exit_code, errors, installed) == (0, "", ["requirements-pfl-cpu.lock", "requirements-pfl.lock"])
-    assert "with CUDA" in printed
-    assert (run_setup.environment / "setup_done").exists()
-
-
-def test_set_up_takes_the_whole_lock_if_it_is_asked_to_and_keeps_it(run_setup):
-    assert run_setup()[0] == 0
-    exit_code, _, errors, installed = run_setup(PFL_CUDA="1")
-    assert (exit_code, errors, installed) == (0, "", ["requirements-pfl.lock"])
-    assert run_setup(PFL_CUDA="1") == run_setup() == (0, "", "", [])
-
-
-def test_on_a_gpu_the_build_with_cuda_is_asked_for(run_setup):
+def test_set_up_takes_the_whole_lock_where_there_is_no_such_build_and_if_it_is_asked_to(run_setup):
     done = run_setup.environment / "setup_done"
     peer = dataclasses.replace(make_gpu_peers("0", [], False)[PFL], set_up=("PFL_CUDA=1 make setup-pfl", done))
     assert run_setup()[0] == 0
     assert peer.explain_absence() == ".venv-pfl is not set up with CUDA; make it with: PFL_CUDA=1 make setup-pfl"
-    assert run_setup(PFL_CUDA="1")[0] == 0
+    exit_code, _, errors, installed = run_setup(PFL_CUDA="1")
+    assert (exit_code, errors, installed) == (0, "", ["requirements-pfl.lock"])
     assert peer.explain_absence() is None
-
-
-def test_set_up_keeps_a_link_to_another_disk(run_setup, tmp_path):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    run_setup.environment.symlink_to(elsewhere)
-    assert run_setup()[0] == 0
-    assert run_setup.environment.is_symlink() and (elsewhere / "setup_done").exists()
+    assert run_setup(PFL_CUDA="1") == run_setup() == (0, "", "", [])
+    shutil.rmtree(run_setup.environment)
+    exit_code, printed, errors, installed = run_setup(CPU_EXIT="1")
+    assert (exit_code, errors, installed) == (0, "", ["requirements-pfl-cpu.lock", "requirements-pfl.lock"])
+    assert "with CUDA" in printed and done.exists()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ import tempfile
 import numpy as np
 import pytest
 
-from launch.runtimes.runtime import quiet_tensorflow
-
 ORDINARY_USER = 12345
 
 
@@ -42,11 +40,10 @@ def open_folder():
 
 
 @pytest.fixture(scope="session")
-def run_for_ever(tmp_path_factory):
+def run_for_ever():
     """A federated computation of numbers that does not end."""
-    with quiet_tensorflow(str(tmp_path_factory.mktemp("log") / "tensorflow.log")):
-        import tensorflow as tf
-        import tensorflow_federated as tff
+    import tensorflow as tf
+    import tensorflow_federated as tff
 
     @tff.tensorflow.computation(np.float32)
     def never_end(x):

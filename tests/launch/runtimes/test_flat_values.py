@@ -5,22 +5,16 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import tensorflow_federated as tff
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launch.runtimes.runtime import quiet_tensorflow
+from launch.runtimes import flat_values
 
 
 class Pair(NamedTuple):
     first: object
     second: object
-
-
-@pytest.fixture(scope="module")
-def flat_values(tmp_path_factory):
-    with quiet_tensorflow(str(tmp_path_factory.mktemp("log") / "tensorflow.log")):
-        from launch.runtimes import flat_values
-    return flat_values
 
 
 def draw_tensor(shape: tuple[int, ...]):
@@ -44,8 +38,6 @@ values = st.recursive(
 
 def describe_type(value):
     """The TFF type of a value, container by container."""
-    import tensorflow_federated as tff
-
     if isinstance(value, Pair):
         return tff.types.StructWithPythonType([(k, describe_type(v)) for k, v in value._asdict().items()], Pair)
     if isinstance(value, dict):
@@ -70,7 +62,7 @@ def assert_equal(ours, theirs):
 
 
 @given(values)
-def test_what_is_flattened_comes_back(flat_values, value):
+def test_what_is_flattened_comes_back(value):
     type_spec = describe_type(value)
     flat = flat_values.flatten(value, type_spec)
     arrays = iter(flat)
@@ -79,9 +71,7 @@ def test_what_is_flattened_comes_back(flat_values, value):
 
 
 @given(st.lists(values, min_size=1, max_size=1), st.integers(0, 4))
-def test_values_of_clients_come_back_in_their_order(flat_values, value, num_clients):
-    import tensorflow_federated as tff
-
+def test_values_of_clients_come_back_in_their_order(value, num_clients):
     type_spec = describe_type(value[0])
     flat = [flat_values.flatten(value[0], type_spec) for _ in range(num_clients)]
     given = flat_values.unflatten_clients(flat, tff.FederatedType(type_spec, tff.CLIENTS))
@@ -99,25 +89,19 @@ def test_values_of_clients_come_back_in_their_order(flat_values, value, num_clie
         ("a", np.float32, ()),
     ],
 )
-def test_what_does_not_fit_the_type_is_refused(flat_values, value, dtype, shape):
-    import tensorflow_federated as tff
-
+def test_what_does_not_fit_the_type_is_refused(value, dtype, shape):
     with pytest.raises(TypeError, match="expected"):
         flat_values.flatten(value, tff.TensorType(dtype, shape))
 
 
-def test_a_dimension_that_the_type_leaves_open_may_be_any(flat_values):
-    import tensorflow_federated as tff
-
+def test_a_dimension_that_the_type_leaves_open_may_be_any():
     type_spec = tff.TensorType(np.float32, (None, 2))
     assert [array.shape for array in flat_values.flatten(np.zeros((5, 2), np.float32), type_spec)] == [(5, 2)]
     with pytest.raises(TypeError):
         flat_values.flatten(np.zeros((5, 3), np.float32), type_spec)
 
 
-def test_text_becomes_the_bytes_of_a_files_name(flat_values):
-    import tensorflow_federated as tff
-
+def test_text_becomes_the_bytes_of_a_files_name():
     weights = np.ones(2)
     value = collections.OrderedDict(z=["a", Pair("j\u00fc", weights)], a=(3, "lat\udcfcn"))
     encoded = flat_values.encode_text(value)

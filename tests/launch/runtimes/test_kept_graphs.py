@@ -7,6 +7,7 @@ import zlib
 
 import numpy as np
 import pytest
+from small_formats import make_spec
 
 from launch.runtimes import kept_graphs
 from launch.runtimes.graph_sessions import GraphPart, RoundForm
@@ -142,50 +143,29 @@ def test_cleaning_removes_graphs_alone(monkeypatch, tmp_path):
     assert clean_graph_dir() > 100 and [path.name for path in folder.iterdir()] == ["mine.txt"]
 
 
-def train(graph_dir, build, log_path):
-    """The arrays of the state after two rounds of a new process."""
+def test_a_second_run_traces_nothing_and_has_the_same_bytes(make_federation, folder, tmp_path, monkeypatch):
+    """Of one algorithm, which has a round of values of clients besides a sum."""
     import tree
 
-    with run_in_process(log_path, num_threads=2, graph_dir=graph_dir):
-        process = build()
-        state = process.initialize()
-        for _ in range(2):
-            state, _ = process.next(state)
-    return [np.asarray(array).tobytes() for array in tree.flatten(state)]
+    from tff_algos.local_only.process import LocalOnlyConfig, build_local_only_process
 
-
-@pytest.fixture
-def build_process(make_federation):
-    """A function (name of an algorithm) -> a function () -> its process over a model of the package."""
     data = make_federation([8, 5, 3])
+    spec = make_spec("logistic_regression", data.format.input_shape)
 
-    def choose(name):
-        from models.catalog import build_model_spec
-        from tff_algos.fed_avg.process import FedAvgConfig, build_fed_avg_process
-        from tff_algos.local_only.process import LocalOnlyConfig, build_local_only_process
+    def train(graph_dir):
+        """The arrays of the state after two rounds of a new process."""
+        with run_in_process(str(tmp_path / "log"), num_threads=2, graph_dir=graph_dir):
+            process = build_local_only_process(spec, data, LocalOnlyConfig(), 1)
+            state = process.initialize()
+            for _ in range(2):
+                state, _ = process.next(state)
+        return [np.asarray(array).tobytes() for array in tree.flatten(state)]
 
-        builders = {
-            "fedavg": (build_fed_avg_process, FedAvgConfig),  # a sum
-            "local_only": (build_local_only_process, LocalOnlyConfig),  # values of clients
-        }
-        build, config = builders[name]
-        spec = build_model_spec("logistic_regression", data.format)
-        return lambda: build(spec, data, config(), 1)
-
-    return choose
-
-
-@pytest.mark.parametrize("name", ["fedavg", "local_only"])
-def test_a_second_run_traces_nothing_and_has_the_same_bytes(name, build_process, folder, tmp_path, monkeypatch):
-    log_path, build = str(tmp_path / "log"), build_process(name)
-    without = train("", build, log_path)
-    first = train(str(folder), build, log_path)
-    assert len(list(folder.iterdir())) == 1
+    without, first = train(""), train(str(folder))
+    [path] = folder.iterdir()
     with monkeypatch.context() as patch:
         patch.setattr("tff_algos.late_computation.LateComputation.made", property(lambda late: pytest.fail("traced")))
-        second = train(str(folder), build, log_path)
-    (path,) = folder.iterdir()
-    head = json.loads(path.read_bytes().split(b"\n")[2])
+        assert without == first == train(str(folder))
+    assert json.loads(path.read_bytes().split(b"\n")[2])["lists"]
     path.write_bytes(path.read_bytes()[:-1])
-    assert without == first == second == train(str(folder), build, log_path)
-    assert head["lists"] == (name == "local_only")
+    assert train(str(folder)) == first

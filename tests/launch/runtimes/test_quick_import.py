@@ -1,11 +1,11 @@
 """Modules that wait until they are used, and what TensorFlow's import then leaves out."""
 
+import concurrent.futures
 import gc
 import importlib
 import inspect
 import subprocess
 import sys
-import threading
 import types
 
 import pytest
@@ -52,30 +52,27 @@ def package(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_a_deferred_module_is_executed_once_when_a_name_is_asked_of_it(package):
-    assert isinstance(package.heavy, DeferredModule) and package.log.entries == []
-    assert package.heavy.answer == package.heavy.answer == 42
-    assert package.log.entries == ["begun"] and type(package.heavy) is types.ModuleType
-    with pytest.raises(AttributeError):
-        package.heavy.no_such_name  # noqa: B018
-
-
-def test_looking_at_a_module_does_not_load_it(package):
+def test_looking_at_a_module_does_not_load_it_and_nothing_is_deferred_or_hidden_after_the_import(package):
     heavy = package.heavy
     assert heavy.__file__.endswith("heavy.py") and not hasattr(heavy, "__path__")
-    assert not hasattr(heavy, "__warningregistry__") and inspect.getmodule(test_looking_at_a_module_does_not_load_it)
+    assert not hasattr(heavy, "__warningregistry__") and inspect.getmodule(run_in_threads)
     assert importlib.import_module("deferral_fixture.heavy") is heavy
-    assert package.log.entries == []
+    assert isinstance(heavy, DeferredModule) and package.log.entries == []
+    assert package.name is None and importlib.import_module("deferral_fixture.other").name == 1
+    assert gc.isenabled() and gc.get_freeze_count() > 0
+    assert not any(isinstance(finder, quick_import._DeferringFinder) for finder in sys.meta_path)
 
 
-def test_threads_see_a_module_only_when_it_is_whole(package):
-    answers = []
-    threads = [threading.Thread(target=lambda: answers.append(package.heavy.answer)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == [42] * 4 and package.log.entries == ["begun"]
+def run_in_threads(function):
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        return [each.result() for each in [pool.submit(function) for _ in range(4)]]
+
+
+def test_a_module_is_executed_once_and_threads_see_it_only_when_it_is_whole(package):
+    assert run_in_threads(lambda: package.heavy.answer) == [42] * 4 and package.log.entries == ["begun"]
+    assert package.heavy.answer == 42 and type(package.heavy) is types.ModuleType
+    with pytest.raises(AttributeError):
+        package.heavy.no_such_name  # noqa: B018
 
 
 def test_a_module_that_fails_fails_each_time_it_is_asked(package):
@@ -83,15 +80,6 @@ def test_a_module_that_fails_fails_each_time_it_is_asked(package):
         with pytest.raises(ZeroDivisionError):
             package.broken.anything  # noqa: B018
         assert package.log.entries == ["tried"] * attempt
-
-
-def test_a_hidden_module_is_taken_for_missing_until_the_import_is_over(package):
-    assert package.name is None and importlib.import_module("deferral_fixture.other").name == 1
-
-
-def test_afterwards_nothing_is_deferred_and_garbage_is_collected_again(package):
-    assert gc.isenabled() and gc.get_freeze_count() > 0
-    assert not any(isinstance(finder, quick_import._DeferringFinder) for finder in sys.meta_path)
 
 
 def test_tff_is_imported_without_what_no_run_uses_and_has_it_all_the_same():

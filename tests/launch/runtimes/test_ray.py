@@ -12,6 +12,7 @@ import time
 import numpy as np
 import psutil
 import pytest
+import tree
 
 from launch.runtimes.ray_cluster import is_ray_installed
 from launch.settings.algorithms import ALGORITHMS
@@ -122,11 +123,7 @@ def run_rounds(config, folder, num_rounds=3):
 
 
 def list_arrays(value):
-    if isinstance(value, tuple | list):
-        return [array for part in value for array in list_arrays(part)]
-    if isinstance(value, dict):
-        return list_arrays(list(value.values()))
-    return [] if value is None else [np.asarray(value)]
+    return [np.asarray(leaf) for leaf in tree.flatten(value) if leaf is not None]
 
 
 SETTINGS = {
@@ -209,7 +206,7 @@ def do_in_mid_round(find_victims, act):
     return acted
 
 
-def test_a_process_killed_in_a_round_changes_no_byte(nodes, compute_slowly):
+def test_a_process_or_a_node_killed_in_a_round_changes_no_byte(nodes, compute_slowly):
     nodes.add()
     undisturbed = compute_slowly()
     # Ray does not keep the session's name in the title of a process that computes.
@@ -218,16 +215,9 @@ def test_a_process_killed_in_a_round_changes_no_byte(nodes, compute_slowly):
         lambda: find_sharing([child for pid in raylets for child in psutil.Process(pid).children(recursive=True)]),
         lambda process: process.kill(),
     )
-    assert compute_slowly() == undisturbed
-    assert killed
-
-
-def test_a_node_killed_in_a_round_changes_no_byte(nodes, compute_slowly):
-    nodes.add()
-    undisturbed = compute_slowly()
+    assert compute_slowly() == undisturbed and killed
     killed = do_in_mid_round(lambda: find_sharing(nodes.find_processes(of_second=True)), lambda _: nodes.kill_second())
-    assert compute_slowly() == undisturbed
-    assert killed
+    assert compute_slowly() == undisturbed and killed
     nodes.add()
 
 
@@ -268,66 +258,18 @@ def join_elsewhere(address, tmp_path, **environment):
     return ended.returncode, ended.stdout + ended.stderr
 
 
-def test_only_who_has_the_token_is_let_in(nodes, tmp_path):
+def test_only_who_has_the_token_is_let_in_and_a_cluster_that_does_not_answer_is_named(nodes, tmp_path):
     nodes.add()
     address = nodes.cluster.address
     assert join_elsewhere(address, tmp_path, RAY_AUTH_TOKEN=TOKEN) == (0, "2\n")
-    exit_code, output = join_elsewhere(address, tmp_path, RAY_AUTH_TOKEN="f" * 64)
-    assert exit_code == 1
-    assert "it refuses our token" in output
-    exit_code, output = join_elsewhere(address, tmp_path, RAY_AUTH_MODE="disabled")
-    assert exit_code == 1
-    assert "it refuses our token" in output
-    exit_code, output = join_elsewhere(address, tmp_path, HOME=str(tmp_path))
-    assert exit_code == 1
-    assert "it asks for a token" in output
-
-
-def test_a_cluster_that_does_not_answer_is_named_in_one_line(tmp_path):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        address = "{}:{}".format(*unused.getsockname())
-    exit_code, output = join_elsewhere(address, tmp_path)
-    assert exit_code == 1
-    assert f"no Ray answers at {address}" in output.splitlines()[-1]
-
-
-def start_training(run_dir, *arguments, **environment):
-    command = [sys.executable, "-m", "launch.train", "--algo=fedavg", "--runtime=ray", f"--run_dir={run_dir}"]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    return subprocess.Popen(
-        [*command, "--num_clients=4", f"--ray_shares={SHARES}", *arguments],
-        cwd=ROOT, env={**kept, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-
-
-def list_processes_of_own_ray():
-    return [process for process in psutil.process_iter() if "/fed_ray_" in " ".join(read_command(process))]
-
-
-def test_a_run_of_its_own_ray_leaves_nothing_and_goes_on_elsewhere(nodes, tmp_path):
-    """Killed in mid-run, resumed on a cluster: the bytes of a run that was left alone, and no word of Ray's."""
-    straight = start_training(tmp_path / "straight", "--rounds=4")
-    output = straight.communicate(timeout=300)[0]
-    assert straight.returncode == 0
-    said = output.replace(str(tmp_path), "").lower()
-    assert [word for word in ("ray", "warning", "grpc") if word in said] == []
-    assert list_processes_of_own_ray() == []
-    killed = start_training(tmp_path / "killed", "--rounds=4")
-    for line in killed.stdout:
-        if line.startswith("round 2/4"):
-            break
-    processes = list_processes_of_own_ray()
-    assert processes
-    killed.kill()
-    killed.communicate(timeout=60)
-    psutil.wait_procs(processes, timeout=30)
-    assert list_processes_of_own_ray() == []
-    resumed = start_training(
-        tmp_path / "killed", "--resume", f"--ray_address={nodes.cluster.address}", RAY_AUTH_TOKEN=TOKEN,
-        RAY_AUTH_MODE="token",
-    )  # fmt: skip
-    output = resumed.communicate(timeout=300)[0]
-    assert resumed.returncode == 0, output
-    for name in ("metrics.csv", "clients.csv"):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+        nowhere = "{}:{}".format(*unused.getsockname())
+    for asked, environment, words in (
+        (address, {"RAY_AUTH_TOKEN": "f" * 64}, "it refuses our token"),
+        (address, {"RAY_AUTH_MODE": "disabled"}, "it refuses our token"),
+        (address, {"HOME": str(tmp_path)}, "it asks for a token"),
+        (nowhere, {}, f"no Ray answers at {nowhere}"),
+    ):
+        exit_code, output = join_elsewhere(asked, tmp_path, **environment)
+        assert exit_code == 1 and words in output.splitlines()[-1]

@@ -2,13 +2,14 @@
 
 import dataclasses
 import sys
-from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
 import launch
 from launch.runtimes import registry
 from launch.runtimes.device import DeviceError, use_device
+from launch.runtimes.ray_runtime import split_evenly
 from launch.settings import runtimes
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
@@ -43,58 +44,39 @@ def test_graphs_are_kept_by_commands_and_of_our_own_code_alone(monkeypatch):
     assert opened == ["", "graphs", "", ""]
 
 
-class FakeTensorFlow:
-    """As much of `tf.config` as choosing a device needs."""
-
-    def __init__(self, num_gpus: int, is_initialized: bool = False):
-        self.gpus = [f"gpu {i}" for i in range(num_gpus)]
-        self.visible, self.growing, self.is_deterministic = list(self.gpus), [], False
-        self.is_initialized = is_initialized
-        experimental = SimpleNamespace(
-            set_memory_growth=lambda gpu, grows: self.growing.append(gpu),
-            enable_op_determinism=lambda: setattr(self, "is_deterministic", True),
-        )
-        self.config = SimpleNamespace(
-            list_physical_devices=lambda kind: self.gpus,
-            get_visible_devices=lambda kind: self.visible,
-            set_visible_devices=self.set_visible,
-            experimental=experimental,
-        )
-
-    def set_visible(self, devices, kind):
-        if self.is_initialized:
-            raise RuntimeError("Visible devices cannot be modified after being initialized")
-        self.visible = list(devices)
-
-
 @pytest.fixture
 def pretend(monkeypatch):
-    """A function that puts a fake TensorFlow in place of the real one."""
+    """A function (number of GPUs) that puts a stand-in in TensorFlow's place; returns its `config`."""
 
-    def put(*arguments):
-        fake = FakeTensorFlow(*arguments)
+    def put(num_gpus):
+        fake = mock.Mock()
+        fake.config.list_physical_devices.return_value = fake.config.get_visible_devices.return_value = [
+            f"gpu {i}" for i in range(num_gpus)
+        ]
         monkeypatch.setitem(sys.modules, "tensorflow", fake)
-        return fake
+        return fake.config
 
     return put
 
 
 @pytest.mark.parametrize("device", ["gpu", "auto"])
 def test_a_gpu_is_used_repeatably_and_not_filled_at_once(pretend, device):
-    fake = pretend(2)
+    config = pretend(2)
     assert use_device(device) == "gpu"
-    assert (fake.growing, fake.is_deterministic, fake.visible) == (fake.gpus, True, fake.gpus)
+    assert [call.args for call in config.experimental.set_memory_growth.call_args_list] == [
+        ("gpu 0", True),
+        ("gpu 1", True),
+    ]
+    config.experimental.enable_op_determinism.assert_called_once()
+    config.set_visible_devices.assert_not_called()
 
 
-@pytest.mark.parametrize(("device", "num_gpus"), [("cpu", 0), ("cpu", 1), ("auto", 0)])
-def test_on_the_cpu_no_gpu_is_seen(pretend, device, num_gpus):
-    fake = pretend(num_gpus)
-    assert use_device(device) == "cpu"
-    assert (fake.visible, fake.is_deterministic) == ([], False)
-
-
-def test_a_gpu_in_use_cannot_be_hidden(pretend):
-    pretend(1, True)
+def test_on_the_cpu_no_gpu_is_seen_and_one_in_use_cannot_be_hidden(pretend):
+    assert pretend(0) and use_device("auto") == use_device("cpu") == "cpu"
+    config = pretend(1)
+    assert use_device("cpu") == "cpu"
+    config.set_visible_devices.assert_called_once_with([], "GPU")
+    config.set_visible_devices.side_effect = RuntimeError("cannot be modified after being initialized")
     with pytest.raises(DeviceError, match="start another"):
         use_device("cpu")
 
@@ -105,3 +87,8 @@ def test_a_gpu_that_is_not_there_is_one_line(pretend):
     with pytest.raises(FlagError, match=r"^--device=gpu: TensorFlow sees no GPU here; .* give --device=cpu$"):
         settle_device(config)
     assert settle_device_again(config).device == "cpu"  # the models of a finished run may be looked at anywhere
+
+
+def test_shares_of_clients_are_even_in_order_and_never_empty():
+    assert split_evenly("abcdefg", 3) == ["ab", "cd", "efg"]
+    assert split_evenly("ab", 5) == ["a", "b"] and split_evenly([], 5) == []

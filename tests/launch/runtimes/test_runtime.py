@@ -1,11 +1,13 @@
 """What all runtimes share: TensorFlow is imported late and quietly."""
 
+import concurrent.futures
 import logging.handlers
 import os
 import pathlib
 import subprocess
 import sys
 import threading
+import time
 
 from launch.runtimes.runtime import Runtime, quiet_tensorflow
 
@@ -34,26 +36,19 @@ def test_notices_of_deprecation_are_switched_off_and_other_warnings_are_not(tmp_
 
 def test_two_threads_leave_the_standard_error_as_it_was(tmp_path):
     """The second would enter while the first is inside, and leave last: descriptor 2 would stay the first one's log."""
-    before = os.fstat(2)
-    is_inside, may_leave = threading.Event(), threading.Event()
+    before, barrier = os.fstat(2), threading.Barrier(2, timeout=60)
 
-    def be_first():
-        with quiet_tensorflow(str(tmp_path / "first.log")):
-            is_inside.set()
-            may_leave.wait(10)
+    def be_quiet(name, *waits):
+        with quiet_tensorflow(str(tmp_path / name)):
+            for wait in waits:
+                wait()
 
-    def be_second():
-        with quiet_tensorflow(str(tmp_path / "second.log")):
-            pass
-
-    threads = [threading.Thread(target=each) for each in (be_first, be_second)]
-    threads[0].start()
-    assert is_inside.wait(60)
-    threads[1].start()
-    threads[1].join(0.1)
-    may_leave.set()
-    for thread in threads:
-        thread.join()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        first = pool.submit(be_quiet, "first.log", barrier.wait, lambda: time.sleep(0.2))
+        barrier.wait()
+        second = pool.submit(be_quiet, "second.log")
+        first.result()
+        second.result()
     assert (os.fstat(2).st_dev, os.fstat(2).st_ino) == (before.st_dev, before.st_ino)
 
 

@@ -1,17 +1,17 @@
 """What a worker gets, and that it is let go."""
 
+import numpy as np
 import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from launch.runtimes.tff_contexts import WorkerStub
 
 pytestmark = pytest.mark.usefixtures("can_close", "tff_runtime")
 
 
 def test_a_call_leaves_no_value_in_the_worker(monkeypatch):
     """What a call made, it disposes of before the next call, although TFF would wait for 20 values."""
-    import numpy as np
-    import tensorflow_federated as tff
-
-    from launch.runtimes.tff_contexts import WorkerStub
-
     values, num_created = set(), 0
     call_stub = WorkerStub.__getattr__
 
@@ -40,9 +40,6 @@ def test_a_call_leaves_no_value_in_the_worker(monkeypatch):
 @pytest.mark.parametrize("place", ["plain", "j\u00fcrgen \u65e5", "lat\udcfcn"])
 def test_a_client_reads_its_file_wherever_it_lies(place, tmp_path):
     """A path goes to the worker as the bytes that the file system has, whether they are ASCII, UTF-8 or neither."""
-    import numpy as np
-    import tensorflow as tf
-    import tensorflow_federated as tff
 
     @tff.tensorflow.computation(np.str_)
     def measure(path):

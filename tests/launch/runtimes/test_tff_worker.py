@@ -14,10 +14,12 @@ import time
 import numpy as np
 import psutil
 import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
 
 from launch import train
 from launch.runtimes import tff_worker
-from launch.runtimes.runtime import WorkerError, quiet_tensorflow
+from launch.runtimes.runtime import WorkerError
 from launch.runtimes.tff_worker import run_tff
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -62,42 +64,29 @@ FORBIDDING += ['echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"', "sh"]
 needs_network = pytest.mark.usefixtures("can_close")
 
 
-def test_a_machine_that_the_worker_is_not_made_for_is_one_line(monkeypatch, tmp_path):
-    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        ("aarch64", "runs on x86-64 Linux only, and this is Linux on aarch64; --runtime=in_process needs no worker"),
+        ("x86_64", "is not installed; to get it: make setup-tff"),
+    ],
+)
+def test_without_a_worker_it_is_one_line(machine, expected, monkeypatch, tmp_path):
+    monkeypatch.setattr(platform, "machine", lambda: machine)
     monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(tff_worker, "has_worker", lambda: False)
     with pytest.raises(WorkerError) as error, run_tff(str(tmp_path / "log")):
         pass
-    assert str(error.value) == (
-        "TFF's worker runs on x86-64 Linux only, and this is Linux on aarch64; --runtime=in_process needs no worker"
-    )
+    assert str(error.value) == f"TFF's worker {expected}"
 
 
-def test_a_worker_that_is_not_installed_is_one_line(monkeypatch, tmp_path):
+def test_a_missing_worker_is_got_before_a_run_or_ends_it_in_one_line_and_leaves_no_folder(monkeypatch, capfd, tmp_path):
     monkeypatch.setattr(tff_worker, "has_worker", lambda: False)
-    with pytest.raises(WorkerError, match=r"^TFF's worker is not installed; to get it: make setup-tff$"):
-        run_tff(str(tmp_path / "log")).__enter__()
-
-
-@pytest.fixture
-def without_worker(monkeypatch, tmp_path):
-    """A function (script) that lets the worker be missing and the script get it."""
-
-    def replace(script):
-        monkeypatch.setattr(tff_worker, "has_worker", lambda: False)
-        monkeypatch.setattr(tff_worker, "SETUP", tmp_path / "setup_tff.sh")
-        tff_worker.SETUP.write_text(script)
-
-    return replace
-
-
-def test_a_missing_worker_is_got_into_this_environment_before_a_run_and_a_line_says_so(without_worker, capfd):
-    without_worker('echo "getting it for $PYTHON"')
+    monkeypatch.setattr(tff_worker, "SETUP", tmp_path / "setup_tff.sh")
+    tff_worker.SETUP.write_text('echo "getting it for $PYTHON"')
     tff_worker.install_worker()
     assert capfd.readouterr().out == f"getting it for {sys.executable}\n"
-
-
-def test_a_worker_that_cannot_be_got_ends_the_run_in_one_line_and_leaves_no_folder(without_worker, capfd, tmp_path):
-    without_worker("echo 'setup-tff: no network; make setup-tff again' >&2; exit 1")
+    tff_worker.SETUP.write_text("echo 'setup-tff: no network; make setup-tff again' >&2; exit 1")
     run_dir = tmp_path / "run"
     assert train.main(["--algo=fedavg", "--runtime=tff", f"--run_dir={run_dir}"]) == 2
     assert capfd.readouterr() == ("", "error: --runtime=tff: no network; make setup-tff again\n")
@@ -111,23 +100,18 @@ def get_network(pid):
 def wait_until_gone(*pids, timeout_s=10.0):
     """Whether the processes end within the time (a zombie, which its new parent has yet to reap, has ended)."""
     deadline_s = time.monotonic() + timeout_s
-    while time.monotonic() < deadline_s:
+    for pid in pids:
         with contextlib.suppress(psutil.NoSuchProcess):
-            pids = [
-                pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-            ]
-        if not pids:
-            return True
-        time.sleep(0.05)
-    return False
+            while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                if time.monotonic() > deadline_s:
+                    return False
+                time.sleep(0.05)
+    return True
 
 
 @pytest.fixture(scope="module")
-def computations(tmp_path_factory):
+def computations():
     """(federated round: clients first, then the server's vector; per-client values)."""
-    with quiet_tensorflow(str(tmp_path_factory.mktemp("log") / "tensorflow.log")):
-        import tensorflow as tf
-        import tensorflow_federated as tff
     vector = tff.TensorType(np.float32, (3,))
     clients = tff.FederatedType(vector, tff.CLIENTS)
     server = tff.FederatedType(vector, tff.SERVER)
@@ -151,8 +135,6 @@ def computations(tmp_path_factory):
 @pytest.fixture
 def alone(computations, monkeypatch):
     """A runtime of this test is the only one, whatever other tests have opened."""
-    import tensorflow_federated as tff
-
     from launch.runtimes import tff_contexts
 
     outer = tff.framework.get_context_stack().current
@@ -162,8 +144,8 @@ def alone(computations, monkeypatch):
 
 
 def make_arguments(num_clients: int) -> tuple[list[np.ndarray], np.ndarray]:
-    rng = np.random.default_rng(5)
-    return list(rng.normal(size=(num_clients, 3)).astype(np.float32)), np.float32([1.0, -2.0, 0.5])
+    values = np.random.default_rng(5).normal(size=(num_clients, 3)).astype(np.float32)
+    return list(values), np.float32([1.0, -2.0, 0.5])
 
 
 def assert_expected_results(computations, num_clients: int) -> None:
@@ -189,14 +171,6 @@ def test_it_computes_and_is_gone_afterwards(computations, tmp_path, alone):
 
 
 @needs_network
-def test_the_end_of_an_inner_runtime_gives_the_outer_one_back(computations, tmp_path):
-    with run_tff(str(tmp_path / "outer.log")):
-        with run_tff(str(tmp_path / "inner.log")):
-            pass
-        assert_expected_results(computations, num_clients=2)
-
-
-@needs_network
 def test_a_worker_that_is_killed_ends_the_running_and_the_next_computation_at_once(
     computations, run_for_ever, tmp_path
 ):
@@ -210,22 +184,17 @@ def test_a_worker_that_is_killed_ends_the_running_and_the_next_computation_at_on
         assert "\n" not in str(raised.value)
         with pytest.raises(WorkerError, match="was killed by SIGKILL"):
             run_round(*make_arguments(2))
-
-
-@needs_network
-def test_ctrl_c_interrupts_a_computation(run_for_ever, tmp_path):
-    start_s = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), run_tff(str(tmp_path / "worker.log")):
-        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
-        run_for_ever([0.5, 0.5])
-    assert time.monotonic() - start_s < 10.0
+        start_s = time.monotonic()
+        with pytest.raises(KeyboardInterrupt), run_tff(str(tmp_path / "inner.log")):  # at whose end the outer is back
+            threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+            run_for_ever([0.5, 0.5])
+        assert time.monotonic() - start_s < 10.0
+        with pytest.raises(WorkerError, match="was killed by SIGKILL"):
+            run_round(*make_arguments(2))
 
 
 @needs_network
 def test_a_failed_computation_gives_one_line(tmp_path, computations):
-    import tensorflow as tf
-    import tensorflow_federated as tff
-
     @tff.tensorflow.computation(np.str_)
     def read(path):
         return tf.io.read_file(path)
@@ -250,8 +219,6 @@ def test_a_killed_relay_ends_the_computation_in_one_line(computations, tmp_path)
 
 @needs_network
 def test_large_values_pass_in_both_directions_unchanged(tmp_path, computations):
-    import tensorflow_federated as tff
-
     values = np.random.default_rng(0).normal(size=2**22).astype(np.float32)
     negate = tff.tensorflow.computation(lambda x: -x, tff.TensorType(np.float32, values.shape))
     with run_tff(str(tmp_path / "worker.log")):
@@ -310,12 +277,6 @@ def test_the_worker_is_separate_from_our_terminal_and_pipes_and_its_death_is_tol
     assert death.log_tail.splitlines() == [f"line {i}" for i in range(80, 100)]
 
 
-def test_a_long_temporary_folder_is_not_used_for_the_socket(monkeypatch):
-    assert tff_worker._choose_folder() is None
-    monkeypatch.setattr("tempfile.tempdir", "/" + "long" * 30)
-    assert tff_worker._choose_folder() == "/tmp"
-
-
 @pytest.mark.tff
 def test_where_no_network_can_be_had_a_run_ends_in_one_line(tmp_path):
     """No port is opened instead."""
@@ -346,27 +307,3 @@ def test_a_worker_that_does_not_answer_gives_one_line(tmp_path, computations):
             connect(path, lambda seconds: None, 0.5),
         ):
             pass
-
-
-def test_the_worker_starts_before_tff_is_imported(tmp_path, monkeypatch):
-    """Both take long, and the import keeps only this process busy."""
-    monkeypatch.setattr(tff_worker, "has_worker", lambda: True)
-    events = []
-
-    @contextlib.contextmanager
-    def start(*_):
-        events.append("worker")
-        try:
-            yield None
-        finally:
-            events.append("stopped")
-
-    def fail_to_import(name):
-        events.append(name)
-        raise ImportError(name)
-
-    monkeypatch.setattr(tff_worker, "_run_worker", start)
-    monkeypatch.setattr(tff_worker, "import_quickly", fail_to_import)
-    with pytest.raises(ImportError), run_tff(str(tmp_path / "worker.log")):
-        pass
-    assert events == ["worker", "launch.runtimes.tff_contexts", "stopped"]

@@ -41,13 +41,12 @@ def test_as_many_jobs_as_cores_and_runs_if_memory_allows():
     assert jobs.choose_jobs([SMALL] * 10, 4, int(2.5 * needed)) == 2
     assert jobs.choose_jobs([SMALL] * 10, 4, 1) == 1
     assert jobs.choose_jobs([], 4, 100 * GIGABYTE) == 1
-
-
-def test_the_largest_runs_decide():
-    large = resolve("fedcd_cifar10_hierarchical_paper")
+    large = resolve("fedcd_cifar10_hierarchical_paper")  # the largest runs decide
     needed = jobs.estimate_memory_bytes(large, 1)
     assert jobs.choose_jobs([SMALL, SMALL, large, large], 2, int(1.9 * needed)) == 1
     assert jobs.choose_jobs([SMALL, SMALL, large], 2, int(1.9 * needed)) == 2
+    on_gpu = SimpleNamespace(**{**vars(SMALL), "device": "gpu"})  # which is not shared unasked
+    assert jobs.choose_jobs([SMALL, on_gpu], 4, 100 * GIGABYTE) == 1
 
 
 def test_the_largest_of_the_clients_models_decides():
@@ -58,11 +57,6 @@ def test_the_largest_of_the_clients_models_decides():
     assert sizes[0] < sizes[1] == sizes[2] and sizes[3] == jobs.estimate_memory_bytes(
         build_run_config({"algo": "fedproto"}), 2
     )
-
-
-def test_a_gpu_is_not_shared_unasked():
-    on_gpu = SimpleNamespace(**{**vars(SMALL), "device": "gpu"})
-    assert jobs.choose_jobs([SMALL, on_gpu], 4, 100 * GIGABYTE) == 1
 
 
 @pytest.mark.parametrize(

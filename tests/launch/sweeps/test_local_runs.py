@@ -67,13 +67,16 @@ def run(tmp_path, monkeypatch):
     return make
 
 
-def test_each_run_starts_with_what_the_imports_left_in_a_process_of_its_own(run, tmp_path):
-    failures, (first, second) = run("", "")
-    assert failures == []
+def test_each_run_starts_with_what_the_imports_left_in_a_process_of_its_own(run, tmp_path, capfd):
+    failures, (first, crashed, second) = run("", "crash", "")
+    log = tmp_path / "runs/a/seed_1.log"
+    assert failures == [f"a, seed 1: ended by SIGSEGV; and complained; its output: {log}"] and crashed is None
+    assert log.read_text() == "round 1/1: it ran\nand complained\n", "and not to our own output"
+    assert "it ran" not in "".join(line for line in capfd.readouterr().out.splitlines() if "done in" not in line)
     assert first["imported_by"] == second["imported_by"] == first["parent"] == second["parent"]
     assert first["count"] == second["count"] == 1, "what the first changed is gone"
     assert first["pid"] != second["pid"] and first["session"] == first["pid"]
-    assert second["argv"] == ["--flagfile=a.flags", f"--run_dir={tmp_path}/runs/a/seed_1", "--what="]
+    assert second["argv"] == ["--flagfile=a.flags", f"--run_dir={tmp_path}/runs/a/seed_2", "--what="]
     assert (first["name"], first["program"], first["stdin"]) == ("__main__", str(tmp_path / "stand_in.py"), os.devnull)
     assert first["files"] == second["files"]
     assert not psutil.pid_exists(first["parent"]), "nothing is left when all runs have ended"
@@ -92,12 +95,6 @@ def test_where_no_process_can_be_forked_each_run_has_one_of_its_own(run, monkeyp
         assert each["pid"] == each["imported_by"] == each["session"] and each["parent"] == os.getpid()
         assert (each["count"], each["cores"], each["stdin"]) == (1, [min(os.sched_getaffinity(0))], os.devnull)
     assert (tmp_path / "runs/a/seed_3.log").read_text() == "round 1/1: it ran\nand complained\n"
-
-
-def test_output_goes_to_a_file_beside_the_run_folder(run, tmp_path, capfd):
-    run("")
-    assert (tmp_path / "runs/a/seed_0.log").read_text() == "round 1/1: it ran\nand complained\n"
-    assert "it ran" not in "".join(line for line in capfd.readouterr().out.splitlines() if "done in" not in line)
 
 
 def test_the_output_of_one_at_a_time_is_ours(run, tmp_path, capfd):
@@ -123,13 +120,6 @@ def test_each_slot_has_cores_of_its_own(run):
     assert {(each["parent"], each["cores"][0]) for each in seen[:2]} == set(
         zip([each["parent"] for each in seen[:2]], cores, strict=True)
     )
-
-
-def test_a_run_that_crashes_fails_alone(run, tmp_path):
-    failures, (crashed, after) = run("crash", "")
-    log = tmp_path / "runs/a/seed_0.log"
-    assert failures == [f"a, seed 0: ended by SIGSEGV; and complained; its output: {log}"]
-    assert crashed is None and after["count"] == 1
 
 
 def test_a_run_whose_warm_process_is_killed_is_made_again_by_another(run, tmp_path):

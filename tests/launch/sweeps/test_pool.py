@@ -144,31 +144,20 @@ def test_on_a_terminal_each_slot_and_the_whole_have_a_line(clock, make_tasks, ca
     assert "started" not in printed.out and "[1/3] a, seed 0: done in 3 s" in printed.out
 
 
-def test_all_runs_are_interrupted_before_any_is_waited_for(clock, make_tasks):
-    engine = ScriptedEngine(clock, 3, dict.fromkeys(range(4), (1000, 0)), seconds_to_stop=30)
-    clock.rings[10] = KeyboardInterrupt()
+@pytest.mark.parametrize(
+    ("rings", "seconds_to_stop", "is_killed", "ended_s"),
+    [((10,), 30, False, 40), ((10, 12), 30, True, 12), ((10,), 1000, True, 70)],
+    ids=["all are interrupted before any is waited for", "a second Ctrl-C does not wait", "after a minute"],
+)
+def test_runs_that_are_stopped_keep_a_checkpoint_or_are_killed(
+    clock, make_tasks, rings, seconds_to_stop, is_killed, ended_s
+):
+    engine = ScriptedEngine(clock, 3, dict.fromkeys(range(4), (1000, 0)), seconds_to_stop)
+    clock.rings |= {at: KeyboardInterrupt() for at in rings}
     with pytest.raises(KeyboardInterrupt):
         pool.run_tasks(make_tasks(4), engine)
     assert [run.is_interrupted for run in engine.runs] == [True] * 3 and engine.is_closed
-    assert not any(run.is_killed for run in engine.runs)
-    assert 39 < clock.now < 45
-
-
-def test_a_second_ctrl_c_does_not_wait(clock, make_tasks):
-    engine = ScriptedEngine(clock, 2, dict.fromkeys(range(2), (1000, 0)), seconds_to_stop=30)
-    clock.rings |= {10: KeyboardInterrupt(), 12: KeyboardInterrupt()}
-    with pytest.raises(KeyboardInterrupt):
-        pool.run_tasks(make_tasks(2), engine)
-    assert [run.is_killed for run in engine.runs] == [True] * 2 and engine.is_closed
-    assert clock.now < 15
-
-
-def test_a_run_that_does_not_stop_is_killed_after_a_minute(clock, make_tasks):
-    engine = ScriptedEngine(clock, 1, {0: (1000, 0)}, seconds_to_stop=1000)
-    clock.rings[10] = KeyboardInterrupt()
-    with pytest.raises(KeyboardInterrupt):
-        pool.run_tasks(make_tasks(1), engine)
-    assert engine.runs[0].is_killed and clock.now == pytest.approx(70, abs=1)
+    assert [run.is_killed for run in engine.runs] == [is_killed] * 3 and clock.now == pytest.approx(ended_s, abs=1)
 
 
 def test_a_log_that_cannot_be_written_fails_the_run_alone(clock, make_tasks):

@@ -42,18 +42,6 @@ def write_table(path, rows=ROWS):
     path.write_text("\n".join(["client,a,b,label", *rows, ""]))
 
 
-def write_npz(path, factor=1):
-    x = np.arange(180, dtype=np.float32).reshape(60, 3) * factor
-    np.savez(path, x=x, y=np.arange(60) % 2)
-
-
-def write_images(folder):
-    for i in range(40):
-        place = folder / f"client_{i % 2}" / f"class_{i // 2 % 2}" / f"{i}.png"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.full((4, 4), 5 * i, np.uint8)).save(place)
-
-
 def make_task(tmp_path, folder="run", finished=(), **flags):
     flags = {"algo": "fedavg", "rounds": 1, "client_dir": str(tmp_path / "clients"), **flags}
     return Task(Recipe("fedavg", "--algo=fedavg"), (), tmp_path / folder, build_run_config(flags), finished)
@@ -85,35 +73,38 @@ def test_a_corrected_table_is_said_and_the_same_bytes_are_the_same(tmp_path):
     assert ask(tmp_path, data=str(other)), "where the file is, is no matter"
 
 
-def test_another_npz_under_the_same_name_is_said(tmp_path):
-    path = tmp_path / "mine.npz"
-    write_npz(path)
-    finish(make_task(tmp_path, dataset="npz", npz=str(path), partition="iid"))
-    assert ask(tmp_path, dataset="npz", npz=str(path), partition="iid")
-    write_npz(path, factor=2)
-    with pytest.raises(RunFolderError, match=r"other data than .*mine.npz"):
-        ask(tmp_path, dataset="npz", npz=str(path), partition="iid")
+def write_npz(folder, factor):
+    np.savez(folder / "mine.npz", x=np.arange(180, dtype=np.float32).reshape(60, 3) * factor, y=np.arange(60) % 2)
 
 
-def test_one_image_that_is_replaced_is_said(tmp_path):
-    folder = tmp_path / "images"
-    write_images(folder)
-    finish(make_task(tmp_path, data=str(folder)))
-    assert ask(tmp_path, data=str(folder))
-    Image.fromarray(np.full((4, 4), 7, np.uint8)).save(folder / "client_0" / "class_0" / "4.png")
-    with pytest.raises(RunFolderError, match=r"other data than .*images"):
-        ask(tmp_path, data=str(folder))
+def write_images(folder, factor):
+    for i in range(40):
+        place = folder / "images" / f"client_{i % 2}" / f"class_{i // 2 % 2}" / f"{i}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((4, 4), 5 * i + (factor if i == 4 else 0), np.uint8)).save(place)
 
 
-def test_another_file_of_devices_is_said(tmp_path):
-    write_table(path := tmp_path / "table.csv")
-    devices = tmp_path / "devices.csv"
-    devices.write_text("device,examples_per_s,downlink_bytes_per_s,uplink_bytes_per_s\na,1,2,3\n")
-    flags = {"data": str(path), "device_profiles": str(devices)}
+def write_devices(folder, factor):
+    write_table(folder / "table.csv")
+    lines = ["device,examples_per_s,downlink_bytes_per_s,uplink_bytes_per_s", f"a,{factor},2,3", ""]
+    (folder / "devices.csv").write_text("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("write", "changed", "flags"),
+    [
+        (write_npz, "mine.npz", {"dataset": "npz", "npz": "mine.npz", "partition": "iid"}),
+        (write_images, "images", {"data": "images"}),
+        (write_devices, "devices.csv", {"data": "table.csv", "device_profiles": "devices.csv"}),
+    ],
+)
+def test_other_data_under_the_same_name_are_said(tmp_path, monkeypatch, write, changed, flags):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, 1)
     finish(make_task(tmp_path, **flags))
     assert ask(tmp_path, **flags)
-    devices.write_text(devices.read_text().replace("a,1", "a,9"))
-    with pytest.raises(RunFolderError, match=r"other data than .*devices.csv"):
+    write(tmp_path, 2)
+    with pytest.raises(RunFolderError, match=f"other data than {changed}"):
         ask(tmp_path, **flags)
 
 

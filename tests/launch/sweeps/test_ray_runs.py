@@ -31,37 +31,19 @@ def run_dir(tmp_path):
     return folder
 
 
-def test_a_folder_arrives_as_it_was_but_for_its_own_name(run_dir, tmp_path):
+def test_a_folder_arrives_as_it_was_but_for_its_own_name_whole_or_not_at_all(run_dir, tmp_path):
     arrived = tmp_path / "here" / "seed_0"
-    unpack(pack(run_dir), arrived)
-    assert (arrived / "metrics.csv").read_text() == "round\n1\n"
-    assert (arrived / "checkpoints").is_dir()
-    assert f'"run_dir": "{arrived}"' in (arrived / "config.json").read_text()
-    assert [path.name for path in arrived.parent.iterdir()] == ["seed_0"]
-
-
-def test_a_folder_takes_the_place_of_the_one_before(run_dir, tmp_path):
-    arrived = tmp_path / "here" / "seed_0"
-    unpack(pack(run_dir), arrived)
-    (run_dir / "metrics.csv").write_text("round\n1\n2\n")
-    unpack(pack(run_dir), arrived)
-    assert (arrived / "metrics.csv").read_text() == "round\n1\n2\n"
-    assert [path.name for path in arrived.parent.iterdir()] == ["seed_0"]
-
-
-def test_a_folder_that_came_in_half_changes_nothing(run_dir, tmp_path):
-    arrived = tmp_path / "here" / "seed_0"
-    unpack(pack(run_dir), arrived)
+    for table in ("round\n1\n", "round\n1\n2\n"):  # the second takes the place of the first
+        (run_dir / "metrics.csv").write_text(table)
+        unpack(pack(run_dir), arrived)
+        assert (arrived / "metrics.csv").read_text() == table and (arrived / "checkpoints").is_dir()
+        assert f'"run_dir": "{arrived}"' in (arrived / "config.json").read_text()
     (run_dir / "metrics.csv").write_text("round\n" + "1\n" * 20_000)
     with pytest.raises(tarfile.TarError):
         unpack(pack(run_dir)[:5000], arrived)
-    assert (arrived / "metrics.csv").read_text() == "round\n1\n"
+    assert (arrived / "metrics.csv").read_text() == table
     assert [path.name for path in arrived.parent.iterdir()] == ["seed_0"]
-
-
-def test_a_folder_without_a_run_is_not_sent(tmp_path):
-    assert pack(tmp_path) is None
-    assert pack(tmp_path / "missing") is None
+    assert pack(tmp_path) is pack(tmp_path / "missing") is None, "without a run nothing is sent"
 
 
 @pytest.mark.parametrize(
@@ -70,18 +52,13 @@ def test_a_folder_without_a_run_is_not_sent(tmp_path):
         (["--ray_address=auto"], "does nothing without --runtime=ray"),
         (["--runtime=tff"], "--runtime=tff: expected one of ray"),
         (["--runtime=ray", "--ray_address=nowhere"], "expected auto, host:port or ray://host:port"),
+        (["--runtime=ray"], r"Ray is not installed; .*requirements-ray\.lock"),
     ],
 )
 def test_wrong_flags_are_named(arguments, words, monkeypatch):
-    monkeypatch.setattr(ray_runs, "is_ray_installed", lambda: True)
+    monkeypatch.setattr(ray_runs, "is_ray_installed", lambda: "installed" not in words)
     with pytest.raises(FlagError, match=words):
         sweep.parse_request(["--experiments=fedsikd/fedsikd_mnist_alpha0.1", *arguments])
-
-
-def test_without_ray_the_way_to_install_it_is_named(monkeypatch):
-    monkeypatch.setattr(ray_runs, "is_ray_installed", lambda: False)
-    with pytest.raises(FlagError, match=r"Ray is not installed; .*requirements-ray\.lock"):
-        sweep.parse_request(["--experiments=fedsikd/fedsikd_mnist_alpha0.1", "--runtime=ray"])
 
 
 def start_sweep(tmp_path, runs_dir, *arguments):
