@@ -10,8 +10,7 @@ import subprocess
 import sys
 
 import pytest
-
-from launch.runs.checkpoints import find_checkpoints
+from lives import Life, assert_same_run
 
 ROOT = pathlib.Path(__file__).parents[3]
 UNSHARE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
@@ -70,11 +69,10 @@ def run_in_namespace(script, folder, number, shards):
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
-    """(run folder, shards) of the run that is left alone."""
+    """The folder, with run and shards, of the run that is left alone."""
     folder = tmp_path_factory.mktemp("straight")
-    command = [sys.executable, "-m", "launch.train", *ARGUMENTS, f"--client_dir={folder / 'shards'}"]
-    subprocess.run([*command, f"--run_dir={folder / 'run'}"], cwd=ROOT, check=True, timeout=600)
-    return folder / "run", folder / "shards"
+    Life(folder, ARGUMENTS).end()
+    return folder
 
 
 def measure_bytes(folder):
@@ -88,10 +86,7 @@ def assert_it_went_on(kept, straight, code="1"):
     assert (kept / "code.txt").read_text().strip() == code, (kept / "err.txt").read_text()
     assert (kept / "err_again.txt").read_text() == ""
     assert (kept / "code_again.txt").read_text().strip() == "0"
-    for name in ("metrics.csv", "clients.csv"):
-        assert (kept / "run" / name).read_bytes() == (straight / name).read_bytes()
-    last = find_checkpoints(straight / "checkpoints")[12]
-    assert (kept / "run" / "checkpoints" / last.name).read_bytes() == last.read_bytes()
+    assert_same_run(kept, straight)
     assert not [path for path in (kept / "run").rglob(".*") if path.name != ".lock"]
     return (kept / "err.txt").read_text()
 
@@ -100,8 +95,8 @@ def assert_it_went_on(kept, straight, code="1"):
 @pytest.mark.parametrize("share", [0.01, 0.2, 0.4, 0.6, 0.8, 0.95])
 def test_a_full_disk_is_one_line_and_the_run_can_go_on(tmp_path, straight, share):
     """The disk holds a share of what the whole run takes."""
-    kept = run_in_namespace(FILL, tmp_path, int(share * measure_bytes(straight[0])), straight[1])
-    error = assert_it_went_on(kept, straight[0])
+    kept = run_in_namespace(FILL, tmp_path, int(share * measure_bytes(straight / "run")), straight / "shards")
+    error = assert_it_went_on(kept, straight)
     print(error)
     assert error.count("\n") == 1 and "No space left on device" in error
     assert f"{tmp_path / 'disk' / 'run'}/" in error
@@ -110,8 +105,8 @@ def test_a_full_disk_is_one_line_and_the_run_can_go_on(tmp_path, straight, share
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
 def test_a_folder_that_becomes_read_only_is_one_line_and_the_run_can_go_on(tmp_path, straight):
-    kept = run_in_namespace(LOCK, tmp_path, 3, straight[1])
-    error = assert_it_went_on(kept, straight[0])
+    kept = run_in_namespace(LOCK, tmp_path, 3, straight / "shards")
+    error = assert_it_went_on(kept, straight)
     print(error)
     assert error.count("\n") == 1 and "Read-only file system" in error
     assert (

@@ -14,35 +14,33 @@ from launch.tuning.study import hold_folder
 NAME = "fedsikd_mnist_alpha0.1"
 
 
+CONFIG = resolve_experiment(get_experiment(NAME), ["--seed=0"])
+
+
+@pytest.fixture
+def make_task(tmp_path):
+    return lambda run_dir: Task(Recipe(NAME, f"--experiment={NAME}"), (), tmp_path / run_dir, CONFIG)
+
+
 @pytest.mark.parametrize("name", ["seed_0", "seed_0.log"])
-def test_no_run_goes_on_by_a_link(tmp_path, write_run, name):
-    run_dir = tmp_path / "shared" / NAME / "seed_0"
-    config = resolve_experiment(get_experiment(NAME), ["--seed=0"])
-    task = Task(Recipe(NAME, f"--experiment={NAME}"), (), run_dir, config)
-    write_run(tmp_path / "mine", NAME, seed=0, rounds=3)
-    run_dir.parent.mkdir(parents=True)
-    run_dir.with_name(name).symlink_to(tmp_path / "mine" / NAME / "seed_0")
+def test_no_run_goes_on_by_a_link_but_a_finished_one_may_lie_elsewhere(tmp_path, write_run, make_task, name):
+    task = make_task("seed_0")
+    mine = write_run(tmp_path / "mine", NAME, seed=0, rounds=3)
+    (tmp_path / name).symlink_to(mine)
     with pytest.raises(RunFolderError, match=f"/{name}: is a symbolic link, by which a sweep trains nothing; remove"):
         is_finished(task)
-    run_dir.with_name(name).unlink()
+    (tmp_path / name).unlink()
     assert not is_finished(task)
-
-
-def test_a_finished_run_may_lie_elsewhere(tmp_path, write_run):
-    config = resolve_experiment(get_experiment(NAME), ["--seed=0"])
-    write_run(tmp_path / "mine", NAME, seed=0, rounds=config.rounds)
-    (tmp_path / "seed_0").symlink_to(tmp_path / "mine" / NAME / "seed_0")
-    assert is_finished(Task(Recipe(NAME, f"--experiment={NAME}"), (), tmp_path / "seed_0", config))
+    (tmp_path / "seed_0").symlink_to(write_run(tmp_path / "mine", NAME, seed=0, rounds=CONFIG.rounds))
+    assert is_finished(task)
 
 
 @pytest.mark.parametrize("damage", [{"rounds": "900"}, {"rounds": None}, {"rounds": 0, "stopped_early": [1]}], ids=str)
-def test_a_summary_of_other_kinds_is_no_finished_run(tmp_path, write_run, damage):
+def test_a_summary_of_other_kinds_is_no_finished_run(tmp_path, write_run, make_task, damage):
     """It ended the whole sweep with a traceback; as one that cannot be read, it lets the run go on."""
-    config = resolve_experiment(get_experiment(NAME), ["--seed=0"])
-    write_run(tmp_path, NAME, seed=0, rounds=config.rounds)
-    task = Task(Recipe(NAME, f"--experiment={NAME}"), (), tmp_path / NAME / "seed_0", config)
+    path = write_run(tmp_path, NAME, seed=0, rounds=CONFIG.rounds) / "summary.json"
+    task = make_task(path.parent)
     assert is_finished(task)
-    path = task.run_dir / "summary.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **damage}))
     assert not is_finished(task)
 
