@@ -263,6 +263,7 @@ def _return_lost_clients(
     lost = np.flatnonzero(num_train == 0)
     if not len(lost):
         return
+    # The examples of each client, by one sorting of all.
     own = np.split(np.argsort(clients, kind="stable"), np.cumsum(np.bincount(clients))[:-1])
     num_held_out = {label: np.count_nonzero(labels[held_out] == label) for label in np.unique(labels)}
     donors = {label: iter(rng.permutation(np.flatnonzero(~held_out & (labels == label)))) for label in num_held_out}

@@ -274,6 +274,7 @@ def load_cifar100(options: DatasetOptions) -> "ArrayDataset | ClientSource":
     for part, per_class in _CIFAR100_IMAGES_PER_CLASS.items():
         where = f"{path}: {part}"
         images, labels = read_batch(where, contents[part], "CIFAR-100", ("fine_labels",))
+        # A negative label would make numpy.bincount raise.
         counts = np.bincount(labels, minlength=len(CIFAR100_CLASS_NAMES)) if labels.min(initial=0) >= 0 else np.zeros(0)
         if len(counts) != len(CIFAR100_CLASS_NAMES) or (counts != per_class).any():
             raise DatasetError(f"{where}: expected {per_class} images of each of {len(CIFAR100_CLASS_NAMES)} classes")

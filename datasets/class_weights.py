@@ -52,7 +52,12 @@ def load_class_weights(source: str, class_names: Sequence[str]) -> tuple[float, 
             raise DatasetError(f"{label}: unknown class {name!r:.60}, expected {name_some(class_names, _MOST_SHOWN)}")
         if name in found:
             raise DatasetError(f"{label}: class {name!r:.60} is there twice, expected one weight a class")
-        found[name] = _read_weight(value, f"{label}: class {name!r:.60}")
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)  # which JSON's true would be
+        if not is_number or not math.isfinite(value) or not 0 <= value <= LARGEST:
+            raise DatasetError(
+                f"{label}: class {name!r:.60} has the weight {value!r:.30}, expected a number from 0 to {LARGEST:,.0f}"
+            )
+        found[name] = float(value)
     if missing := [name for name in class_names if name not in found]:
         named = name_some(missing, _MOST_SHOWN)
         raise DatasetError(f"{label}: no weight of {named}; expected one for each class, 1 for no change")
@@ -111,10 +116,3 @@ def _read_csv(text: str, label: str) -> Iterable[tuple[str, Any]]:
             yield cells["class"].strip(), float(cells["weight"])
         except ValueError:
             yield cells["class"].strip(), cells["weight"]
-
-
-def _read_weight(value: Any, label: str) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or not 0 <= value <= LARGEST:
-        raise DatasetError(f"{label} has the weight {value!r:.30}, expected a number from 0 to {LARGEST:,.0f}")
-    return float(value)

@@ -188,12 +188,14 @@ class ExampleStore:
         def open_rows(kind: str) -> np.ndarray:
             dtype, shape = index[kind]
             path = os.path.join(folder, f"{kind}.raw")
+            # No memory can be mapped of a file without bytes.
             if not num_rows or not os.path.getsize(path):
                 return np.zeros((num_rows, *shape), dtype)
             return np.memmap(path, dtype, "r", shape=(num_rows, *shape))
 
         self.x, self.y = open_rows("x"), open_rows("y")
         names = index["clients"]
+        # In the file clients stand as they came; by name, the same data in another order are the same clients.
         order = sorted(range(len(names)), key=lambda place: sort_key(names[place]))
         rank = np.empty(len(names), np.int64)
         rank[order] = np.arange(len(names))

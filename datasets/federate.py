@@ -52,10 +52,10 @@ from datasets.variants import (
 )
 
 
-def keep_some_clients(data: ArrayDataset | ClientSource, settings: PartitionSettings) -> ArrayDataset | ClientSource:
+def select_clients(data: ArrayDataset | ClientSource, settings: PartitionSettings) -> ArrayDataset | ClientSource:
     """The data of clients with `fewest_examples` to train on, `most_clients` of them drawn; in their order.
 
-    The global test set is that of the clients that are kept, where the data say whose its examples are.
+    The global test set is that of the chosen clients, where the data say whose its examples are.
 
     Raises:
       DatasetError: no client has as many examples.
@@ -66,31 +66,32 @@ def keep_some_clients(data: ArrayDataset | ClientSource, settings: PartitionSett
         return data  # the partition says that there are no clients
     else:
         counts = np.bincount(data.train_clients, minlength=len(data.client_names))
-    kept = np.flatnonzero(counts >= max(settings.fewest_examples, 1))
-    if not len(kept):
+    chosen = np.flatnonzero(counts >= max(settings.fewest_examples, 1))
+    if not len(chosen):
         raise DatasetError(
             f"fewest_examples={settings.fewest_examples}: expected at most {counts.max()}, which the largest client has"
         )
-    if 0 < settings.most_clients < len(kept):
-        kept = np.sort(np.random.default_rng([settings.seed, 6]).permutation(kept)[: settings.most_clients])
-    if len(kept) == np.count_nonzero(counts):
+    if 0 < settings.most_clients < len(chosen):
+        chosen = np.sort(np.random.default_rng([settings.seed, 6]).permutation(chosen)[: settings.most_clients])
+    if len(chosen) == np.count_nonzero(counts):
         return data
-    names = tuple(data.client_names[client] for client in kept)
+    names = tuple(data.client_names[client] for client in chosen)
     digest = data.digest if isinstance(data, ClientSource) else data.source_digest
-    digest = hashlib.sha256(f"{digest} {kept.tolist()}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{digest} {chosen.tolist()}".encode()).hexdigest()
     if isinstance(data, ClientSource):
         return dataclasses.replace(
             data,
             client_names=names,
-            num_examples={split: numbers[kept] for split, numbers in data.num_examples.items()},
-            read=lambda client, split: data.read(int(kept[client]), split),
+            num_examples={split: numbers[chosen] for split, numbers in data.num_examples.items()},
+            read=lambda client, split: data.read(int(chosen[client]), split),
             weights=data.weights
-            and data.weights._replace(read=lambda client, split: data.weights.read(int(kept[client]), split)),
-            count_labels=data.count_labels and (lambda: data.count_labels()[kept]),
+            and data.weights._replace(read=lambda client, split: data.weights.read(int(chosen[client]), split)),
+            count_labels=data.count_labels and (lambda: data.count_labels()[chosen]),
             digest=digest,
         )
+    # Examples of the others get -1, by which they are left out below.
     position = np.full(len(data.client_names), -1)
-    position[kept] = np.arange(len(kept))
+    position[chosen] = np.arange(len(chosen))
     train = position[data.train_clients]
     changes = {
         "train_x": data.train_x[train >= 0],
@@ -163,6 +164,7 @@ class StreamedClients:
         own = split in self._own
         examples = self._source.read(client, split) if own else self._read_parts(client)[split]
         num_bytes = sum(array.nbytes for array in examples)
+        # What does not fit is read again: to drop something would cost the clients that come every round.
         if self._cached_bytes + num_bytes <= CACHE_BYTES:
             self._cache[client, split] = examples
             self._cached_bytes += num_bytes
@@ -419,7 +421,7 @@ def _narrow(arrays: ArrayDataset | ClientSource, settings: PartitionSettings) ->
     """The clients that count, as a source where its own clients stay, else as arrays."""
     check_partition(settings.partition, arrays.format.labels)
     if settings.most_clients or settings.fewest_examples:
-        arrays = keep_some_clients(arrays, settings)
+        arrays = select_clients(arrays, settings)
     if not isinstance(arrays, ClientSource):
         return arrays
     if settings.partition != "natural":
@@ -456,6 +458,7 @@ def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
         groups = assign_natural(len(clients), variant)
         return [transform_client(client, transforms[group]) for client, group in zip(clients, groups, strict=True)]
     groups = assign_dealt(settings.num_clients, variant)
+    # Each group divides all examples, as the paper has it; its clients' tests are shares of the test part.
     of_group = dataclasses.replace(settings, num_clients=settings.num_clients // variant.groups, test_fraction=0.0)
     parts = [part for group in range(variant.groups) for part in partition_clients(arrays, of_group, group)]
     tests = deal_tests(arrays, settings.num_clients, variant, settings.seed)

@@ -125,6 +125,7 @@ def _count_affordable(example_format: ExampleFormat) -> int:
 def _draw_of_source(source: ClientSource, seed: int) -> Sample:
     counts = {split: np.asarray(source.num_examples[split]) for split in SPLITS if split in source.num_examples}
     of_clients = sum(counts.values())
+    # Whole clients, since what is odd about one shows in all of its examples together.
     drawn = np.random.default_rng([seed, 11]).permutation(np.flatnonzero(of_clients))
     most = _count_affordable(source.format)
     enough = 1 + int(np.searchsorted(np.cumsum(of_clients[drawn]), most))
@@ -316,6 +317,7 @@ def find_repeats(sample: Sample) -> Repeats:
         earlier = first.setdefault(keys[place], place)
         in_train += earlier != place
         with_other_labels += earlier != place and not np.array_equal(sample.y[earlier], sample.y[place])
+    # A client's own repeats are worse than those of others: its test would be of what it has seen.
     own = {(keys[place], sample.clients[place]) for place in np.flatnonzero(is_train).tolist()}
     tests = np.flatnonzero(is_test)
     is_own = np.array([(keys[place], sample.clients[place]) in own for place in tests.tolist()], bool)

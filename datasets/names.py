@@ -103,7 +103,7 @@ def find_alike(names: Sequence[str], counts: Mapping[str, int] | None = None) ->
     return [tuple(sorted(group, key=lambda name: -(counts or {}).get(name, 0))) for group in found]
 
 
-def find_kept(names: Sequence[str], counts: Mapping[str, int]) -> dict[str, str]:
+def find_joined(names: Sequence[str], counts: Mapping[str, int]) -> dict[str, str]:
     """Each name that is to be joined with another, and the one that is kept; see `find_alike`."""
     return {name: group[0] for group in find_alike(names, counts) for name in group[1:]}
 

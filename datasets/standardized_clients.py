@@ -65,6 +65,7 @@ def standardize_clients(data: ArrayDataset | ClientSource, unscaled: str = AUTO)
 
         def read(client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
             x, y = data.read(client, split)
+            # A test example must not say what it is scaled by.
             train_x = x if split == TRAIN else data.read(client, TRAIN)[0]
             return (_scale(x, _measure(train_x, kept), kept) if len(train_x) else x.astype(np.float32)), y
 

@@ -118,6 +118,7 @@ def open_store(reading: Reading) -> tuple[ExampleStore, Description, str]:
     """(store, what is in it, its digest) of files; see `open_reading`."""
     with explain_errors(reading.path, DatasetError):
         digest = compute_source_digest(reading.files, reading.how)
+    # The digest names the data in runs; only the store is another, where its content is.
     name = compute_source_digest((), [digest, reading.store_version]) if reading.store_version else digest
     store = open_or_write_store(name, lambda writer: reading.write(writer).to_json())
     described = {**store.facts, "format": read_example_format(store.facts["format"])}

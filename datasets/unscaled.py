@@ -162,6 +162,7 @@ def find_unscaled(
     """
     if unscaled == NOTHING:
         return Unscaled(), StepCounts()
+    # Padding comes first: zeros that fill up would make every channel look like a switch.
     padding, counts = choose_padding(unscaled, example_format), StepCounts()
     if padding is not None:
         for x in iterate():

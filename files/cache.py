@@ -99,6 +99,7 @@ class Cache(NamedTuple):
             index = self.find(digest)  # another process may have written it meanwhile
             if index is not None:
                 return index
+            # Without locks two processes may come here; the first that is ready stays.
             with replace_folder(entry, lambda: self.find(digest) is not None) as draft:
                 self._write_index(draft, {})  # first of all, so that a draft left by a killed process is known as ours
                 known = write(str(draft)) or {}

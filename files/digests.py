@@ -84,6 +84,7 @@ def _compute_sums(paths: Sequence[str | os.PathLike]) -> bytes:
     youngest = max(max(changed) for _, *changed, _, _ in before)
     is_settled = youngest < time.time_ns() - SETTLED_NS
     sums = b"".join(map(_read_sum, paths))
+    # A file that changed while it was read would have a record of bytes that never were there together.
     if is_settled and before == [_describe_state(path) for path in paths]:
         with contextlib.suppress(OSError):  # next time they are read again
             write_whole(record, hashlib.sha256(sums).digest(), sums)

@@ -94,6 +94,7 @@ def replace_folder(path: str | os.PathLike, is_whole: Callable[[], bool] = lambd
         draft.mkdir()  # as the umask says; a folder of `tempfile` would be ours alone
         stack.callback(_remove, draft)
         yield draft
+        # A folder cannot take the place of one with content, so this one is moved away, as often as another one comes.
         while not _put_in_place(draft, path) and not is_whole():
             former = _name_draft(path)
             stack.callback(_remove, former)

@@ -206,12 +206,6 @@ def read_arrays(path: str, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def guess_folder_task(files: list[ClientFile]) -> str:
-    """What the labels of the first file tell of the task."""
-    arrays = read_arrays(files[0].path, ("x", "y"))
-    return read_task_labels(files[0].path, arrays).format.task
-
-
 NPZ, CSV, ARROW = "npz", "csv", "parquet"
 
 
@@ -239,7 +233,9 @@ def choose_client_files_partition(path: str, options: DatasetOptions) -> str:
         return choose_table_partition(_make_table(path, kind, files, options), options)
     if any(file.client for file in files):
         return "natural"
-    return "" if LABEL_KINDS[options.task or guess_folder_task(files)].is_by_class else "iid"
+    first = files[0].path  # whose labels tell the task
+    task = options.task or read_task_labels(first, read_arrays(first, ("x", "y"))).format.task
+    return "" if LABEL_KINDS[task].is_by_class else "iid"
 
 
 def _list_files(path: str) -> Iterator[tuple[str, str, str]]:

@@ -113,6 +113,7 @@ def find_dialect(path: str) -> CsvDialect:
     for separator in () if marked else SEPARATORS:
         widths = [len(row) for row in _split(lines, separator) if row]
         if widths and widths[0] > 1:
+            # Rounded, so that a stray separator in a text does not outweigh a column more.
             scores[separator] = (round(Counter(widths)[widths[0]] / len(widths), 1), widths[0])
     if not scores:
         raise DatasetError(
@@ -339,6 +340,7 @@ class _CsvFile:
             decoder = codecs.getincrementaldecoder(self.dialect.encoding)()
             num_skipped = self.dialect.num_skipped
             while block := stream.read(BLOCK_BYTES):
+                # pyarrow and the cutting into rows know UTF-8 alone.
                 block = block if self.dialect.encoding == "utf-8" else decoder.decode(block).encode()
                 yield re.sub(rb"[^\r\n]*(\r\n|\r|\n)", b"", block, count=1) if num_skipped else block
                 num_skipped = 0
@@ -362,6 +364,7 @@ class _CsvFile:
         if not end:
             return {}, 0
         is_skipped = []
+        # One block, since pyarrow refuses a row that reaches over the ends of two.
         table = pyarrow.csv.read_csv(
             pyarrow.BufferReader(memoryview(content)[:end]),
             pyarrow.csv.ReadOptions(use_threads=False, block_size=end + 1, column_names=self.columns),
@@ -454,6 +457,7 @@ def _find_end(content: bytes, separator: str, is_last: bool) -> int:
     padded = np.frombuffer(b"\n" + content + b"\n", np.uint8)
     places = np.flatnonzero(padded == ord('"'))
     may_be_beside = np.zeros(256, bool)
+    # A quote opens a field behind a separator or an end of line, and closes one before such; or it is one of a pair.
     may_be_beside[list(f'{separator}\r\n"'.encode())] = True
     if not (may_be_beside[padded[places[::2] - 1]].all() and may_be_beside[padded[places[1::2] + 1]].all()):
         return _IRREGULAR

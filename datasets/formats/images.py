@@ -126,6 +126,7 @@ def find_images(path: str) -> ImageTree:
         parts = () if relative == "." else tuple(relative.split(os.sep))
         # A pipe of such a name would be waited at without end.
         images = sorted(each for each in names if _is_image_name(each) and os.path.isfile(os.path.join(folder, each)))
+        # A class whose images were forgotten would silently be none.
         if not images and not subfolders and parts:
             raise DatasetError(f"{folder}: no image in it, expected *.png or *.jpg; take a folder without images out")
         found += [(*parts, name) for name in images]

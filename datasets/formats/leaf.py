@@ -515,6 +515,7 @@ def _write(path: str, files: list[tuple[str, str]], options: DatasetOptions, wri
         writer.append(x, y, user.name, user.part)
     if encoder.class_texts:
         classes = tuple(sorted(encoder.class_texts))
+        # Texts were numbered as they came; only the last of them tells their order.
         ranks = np.empty(len(classes), np.int32)
         ranks[[encoder.class_texts[text] for text in classes]] = np.arange(len(classes))
         writer.relabel(ranks)

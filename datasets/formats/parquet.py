@@ -207,6 +207,7 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
     twice = [name for name in columns if columns.count(name) > 1]
     if twice:
         raise DatasetError(f"{files[0].path}: two columns are called {twice[0]!r}, expected different names")
+    # A column that names clients knows better than the names of files, which may be those of parts.
     if not given and all(file.is_own_name for file in files) and names_clients(columns, options):
         files = [file._replace(client="", is_own_name=False) for file in files]
     blocks = tuple(field.name for field in schema if is_block_type(field.type))

@@ -14,7 +14,7 @@ import numpy as np
 from datasets.category_groups import CategoryGroup
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.names import check_names, describe_joined, find_kept, note_alike
+from datasets.names import check_names, describe_joined, find_joined, note_alike
 from datasets.options import split_names
 from datasets.tables.cells import DATE, STRING, TEXT, Cells, read_number
 from datasets.tables.scan import ColumnScan, TableScan, is_free_text, is_text_column
@@ -37,14 +37,14 @@ class Feature(NamedTuple):
       categories: the texts that it can have, in order; () for numbers and truth values.
       is_one_hot: whether each category is a feature of its own, 1 where it is and 0 elsewhere; else their index is one.
       most_frequent: index of the most frequent category of the train part.
-      kept: the category of each text that is another spelling of one.
+      joined: the category of each text that is another spelling of one.
     """
 
     column: str
     categories: tuple[str, ...] = ()
     is_one_hot: bool = False
     most_frequent: int = 0
-    kept: Mapping[str, str] = {}
+    joined: Mapping[str, str] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Feature(NamedTuple):
         if not self.categories:
             return cells.numbers.astype(np.float32)[:, np.newaxis]
         order = {text: index for index, text in enumerate(self.categories)}
-        order |= {text: order[keeper] for text, keeper in self.kept.items()}
+        order |= {text: order[keeper] for text, keeper in self.joined.items()}
         codes, texts = cells.list_texts()
         found = np.array([order.get(text, self.most_frequent) for text in texts], np.int64)[codes]
         if not self.is_one_hot:
@@ -109,8 +109,8 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, options: Datase
                 f"{where}: column {name!r} has {text!r}, expected a number as in other rows; leave the field empty if "
                 f"the value is missing, or {_LEAVE_OUT}"
             )
-        kept = find_kept(list(column.texts or ()), column.texts or {}) if options.join_spellings else {}
-        if column.texts is None or len(column.texts) - len(kept) > most:
+        joined = find_joined(list(column.texts or ()), column.texts or {}) if options.join_spellings else {}
+        if column.texts is None or len(column.texts) - len(joined) > most:
             found = f"{table.path}: column {name!r} has more than {most:,} different texts, such as {text!r}"
             if column.has_written or read_written(text) or is_odd(text):
                 raise DatasetError(f"{found}, some of them numbers or ranges; {_WRITE_NUMBERS}, or {_LEAVE_OUT}")
@@ -121,13 +121,13 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, options: Datase
             way = f"give --categories={INDEX} for up to {MOST_CATEGORIES[INDEX]:,}, or " * (categories == ONE_HOT)
             raise DatasetError(f"{found}, expected fewer categories; {way}{_LEAVE_OUT}")
         check_names(f"{table.path}: column {name!r}", "category", sorted(column.texts))
-        counts = {text: 0 for text in column.sort_texts() if text not in kept}
+        counts = {text: 0 for text in column.sort_texts() if text not in joined}
         for text, count in column.texts.items():
-            counts[kept.get(text, text)] += count
+            counts[joined.get(text, text)] += count
         # The first by name where several are as frequent, so that the order of the file does not matter.
         texts = tuple(counts)
         frequent = max(range(len(texts)), key=lambda place: (counts[texts[place]], -place))
-        chosen.append(Feature(name, texts, categories == ONE_HOT, frequent, kept))
+        chosen.append(Feature(name, texts, categories == ONE_HOT, frequent, joined))
     return tuple(chosen)
 
 
@@ -154,7 +154,7 @@ def describe_features(features: tuple[Feature, ...]) -> str:
         parts.append(f"text as a feature for each category: {', '.join(one_hot)}")
     if indexed:
         parts.append(f"text as the index of its category: {', '.join(indexed)}")
-    parts += [describe_joined(each.column, each.kept) for each in features if each.kept]
+    parts += [describe_joined(each.column, each.joined) for each in features if each.joined]
     return "; ".join(parts)
 
 
@@ -208,7 +208,7 @@ def _note_words(feature: Feature, column: ColumnScan, missing_words: str) -> lis
 
     if feature.categories:
         counts = column.texts + column.test_texts
-        notes += note_alike(f"categories of {name}", sorted(set(counts) - set(feature.kept)), counts, "rows")
+        notes += note_alike(f"categories of {name}", sorted(set(counts) - set(feature.joined)), counts, "rows")
         words = [
             text
             for text in column.texts

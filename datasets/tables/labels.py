@@ -16,7 +16,7 @@ from datasets.label_format import (
     REGRESSION,
     LabelFormat,
 )
-from datasets.names import check_names, describe_joined, find_kept, sort_key
+from datasets.names import check_names, describe_joined, find_joined, sort_key
 from datasets.npz_labels import guess_task
 from datasets.options import WRITTEN
 from datasets.tables.cells import BOOLEAN_WORDS, TEXT, Cells
@@ -108,19 +108,14 @@ def choose_labels(table: Table, roles: Roles, scan: TableScan, options: DatasetO
         labels = _choose_classes(table, roles.labels[0], scan.columns[roles.labels[0]], task, options)
     if labels.format.is_by_class:
         labels.format.check_names(f"{table.path}: label column {roles.labels[0]!r}", labels.class_names)
-    mixed = _note_mixed(roles, scan) if not labels.places else ()
-    return labels._replace(reading="; ".join(filter(None, (reading, labels.reading))), notes=(*labels.notes, *mixed))
-
-
-def _note_mixed(roles: Roles, scan: TableScan) -> tuple[str, ...]:
-    """A line each for label columns of numbers among which there are words."""
-    mixed = {name: column for name in roles.labels if (column := scan.columns[name]).num_numbers}
-    return tuple(
+    mixed = [
         f"the labels in {name} are numbers, but yes or no, true or false, stands among them in "
         f"{count_rows(column.num_booleans)}, which is taken as 1 or 0"
-        for name, column in mixed.items()
-        if column.num_booleans and column.form == TEXT
-    )
+        for name, column in scan.columns.items()
+        if name in roles.labels and not labels.places and column.form == TEXT
+        if column.num_numbers and column.num_booleans
+    ]
+    return labels._replace(reading="; ".join(filter(None, (reading, labels.reading))), notes=(*labels.notes, *mixed))
 
 
 def guess_table_task(roles: Roles, scan: TableScan) -> tuple[str, str]:
@@ -170,11 +165,11 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, opti
         )
     if is_text_column(column):
         check_names(f"{table.path}: label column {name!r}", "class", sorted(values))
-        kept = find_kept(list(values), values) if options.join_spellings else {}
-        texts = tuple(text for text in column.sort_texts() if text not in kept)
+        joined = find_joined(list(values), values) if options.join_spellings else {}
+        texts = tuple(text for text in column.sort_texts() if text not in joined)
         order = {text: index for index, text in enumerate(texts)}
-        places = {text: order[kept.get(text, text)] for text in values}
-        return TableLabels(LabelFormat(task), texts, places=places, reading=describe_joined(name, kept))
+        places = {text: order[joined.get(text, text)] for text in values}
+        return TableLabels(LabelFormat(task), texts, places=places, reading=describe_joined(name, joined))
     numbers = sorted(values | ({0.0, 1.0} if column.num_booleans else set()))
     if max(abs(numbers[0]), abs(numbers[-1])) >= 2**53:
         raise DatasetError(

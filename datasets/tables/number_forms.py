@@ -134,7 +134,7 @@ _LEAVE_OUT = "leave the column out by --feature_columns"
 _FLAG = f"--decimal_mark={POINT} or --decimal_mark={COMMA} says which"
 
 
-class NumberForm(NamedTuple):
+class NumberStyle(NamedTuple):
     """How the numbers of a column are written.
 
     Attributes:
@@ -167,7 +167,7 @@ class NumberForm(NamedTuple):
 
 def scan_numbers(
     table: Table, roles: Roles, options: DatasetOptions, most_categories: int
-) -> tuple[Table, TableScan, dict[str, NumberForm]]:
+) -> tuple[Table, TableScan, dict[str, NumberStyle]]:
     """Reads a table once, and again where numbers are written for people.
 
     Args:
@@ -190,9 +190,9 @@ def scan_numbers(
     for piece in table.read(roles.used):
         for name, column in columns.items():
             column.add(piece.cells[name], piece)
-    forms = _choose_forms(table, roles, scan, columns, options)
+    forms = _choose_styles(table, roles, scan, columns, options)
     while forms:
-        again = _read_numbers(table, forms, missing_words).keep_small()
+        again = _read_numbers(table, forms, missing_words).cache_small()
         found = scan_table(again, roles, most_categories, options.date_form)
         label = roles.labels[0]
         if options.task or len(roles.labels) > 1 or label not in forms:
@@ -205,7 +205,7 @@ def scan_numbers(
     return table, scan, {}
 
 
-def note_numbers(roles: Roles, scan: TableScan, forms: Mapping[str, NumberForm], options: DatasetOptions) -> list[str]:
+def note_numbers(roles: Roles, scan: TableScan, forms: Mapping[str, NumberStyle], options: DatasetOptions) -> list[str]:
     """Lines about numbers that may be meant otherwise: three digits behind each mark, and amounts that are classes."""
     columns = {name: column for name, column in scan.columns.items() if name not in forms}
     notes = []
@@ -231,7 +231,7 @@ def note_numbers(roles: Roles, scan: TableScan, forms: Mapping[str, NumberForm],
     return notes
 
 
-def _read_numbers(table: Table, forms: Mapping[str, NumberForm], missing_words: frozenset[str]) -> Table:
+def _read_numbers(table: Table, forms: Mapping[str, NumberStyle], missing_words: frozenset[str]) -> Table:
     forms = dict(forms)
 
     def read(names: tuple[str, ...]) -> Iterator[Piece]:
@@ -277,9 +277,9 @@ def _find_marks(scan: TableScan) -> set[str]:
     }
 
 
-def _choose_forms(
+def _choose_styles(
     table: Table, roles: Roles, scan: TableScan, columns: Mapping[str, WrittenColumn], options: DatasetOptions
-) -> dict[str, NumberForm]:
+) -> dict[str, NumberStyle]:
     """The form of each column that has one. Raises DatasetError."""
     dresses: dict[str, str] = {}
     marks: dict[str, str] = {}
@@ -309,7 +309,7 @@ def _choose_forms(
                 f"{found.place}: column {name!r} has {found.text!r}, which is {written.point:.12g} or "
                 f"{written.comma:.12g}, and no other value tells; {_FLAG}"
             )
-        form = NumberForm(COMMA if mark == COMMA else POINT, dress, "")
+        form = NumberStyle(COMMA if mark == COMMA else POINT, dress, "")
         new = {
             kind: found
             for kind, found in columns[name].kinds.items()

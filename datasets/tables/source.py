@@ -21,7 +21,7 @@ from datasets.file_formats import name_data
 from datasets.formats.npz import convert_examples
 from datasets.label_format import LABEL_KINDS
 from datasets.layouts import FEATURES, TOKENS, resolve_layout
-from datasets.names import check_names, describe_joined, find_kept
+from datasets.names import check_names, describe_joined, find_joined
 from datasets.options import AUTO, DEFAULT_MISSING_WORDS, FALSE_TRUE, NUMBER, ImageOptions, TextOptions
 from datasets.stored_source import Description, Reading, open_store, scale_source, serve
 from datasets.tables.features import (
@@ -134,6 +134,7 @@ def cut_windows(
     stretch = np.repeat(np.arange(len(firsts)), counts)
     within = np.arange(len(stretch)) - np.repeat(np.cumsum(counts) - counts, counts)
     starts = firsts[stretch] + within * step
+    # The stretches lie in the order of the rows; a client's windows of one part must lie side by side.
     by_part = np.lexsort((starts, split[starts], client[starts]))
     starts = starts[by_part]
     return Windows(order, starts, client[starts], split[starts], num_gaps)
@@ -169,7 +170,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
       DatasetError: a value is of no use; it names the file and the place.
     """
     most = MOST_CATEGORIES[INDEX if options.join_spellings else options.categories]  # before spellings are joined
-    table, scan, forms = scan_numbers(table.keep_small(), roles, options, most)
+    table, scan, forms = scan_numbers(table.cache_small(), roles, options, most)
     check_missing(table, roles, scan, options)
     labels = choose_labels(table, roles, scan, options)
     features = () if roles.block else choose_features(table, roles, scan, options)
@@ -194,6 +195,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         weights = read_row_weights(piece, roles)[rows] if roles.weight else None
         if roles.client:
             codes, names = piece.cells[roles.client].list_texts()
+            # Names of rows that were dropped alone must not become clients.
             used, codes = np.unique(codes[rows], return_inverse=True)
             clients = Named(codes, [joined.get(names[code], names[code]) for code in used])
             check_names(table.path, "client", clients.names)
@@ -259,7 +261,7 @@ def join_clients(table: Table, roles: Roles) -> dict[str, str]:
         codes, names = piece.cells[roles.client].list_texts()
         found = np.bincount(codes, minlength=len(names))
         counts.update({names[code]: int(found[code]) for code in np.flatnonzero(found)})
-    return find_kept(list(counts), counts)
+    return find_joined(list(counts), counts)
 
 
 class _Medians:
@@ -282,6 +284,7 @@ class _Medians:
             new = new[~np.isnan(new)][:: self._steps[at]]
             values.append(new)
             self._counts[at] += len(new)
+            # Every second value is as good a sample, and what comes later is thinned alike.
             if self._counts[at] > MOST_MEDIAN_VALUES:
                 values[:] = [np.concatenate(values)[::2]]
                 self._counts[at], self._steps[at] = len(values[0]), 2 * self._steps[at]
@@ -292,6 +295,7 @@ class _Medians:
         for at, values in self._values.items():
             all_values = np.concatenate(values)
             median = np.median(all_values) if len(all_values) else 0.0
+            # Between 0 and 1 there is no truth value.
             fills[at] = np.floor(median) if self._columns[at].num_booleans else median
         if self._values:
             writer.fill_missing(fills)
@@ -370,6 +374,7 @@ def choose_table_partition(table: Table, options: DatasetOptions) -> str:
         return "natural"
     task = options.task
     if not task:
+        # The default of a flag must not cost a reading of the whole table.
         head = dataclasses.replace(table, read=lambda names: itertools.islice(table.read(names), 1))
         scan = scan_table(
             head, dataclasses.replace(roles, client="", features=(), time="", test="", block="", weight="")

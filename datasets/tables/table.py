@@ -23,7 +23,7 @@ SPLIT_NAMES = {
     **dict.fromkeys(("test", "testing", "heldout"), TEST),
     **dict.fromkeys(("validation", "valid", "val", "dev"), VALIDATION),
 }
-MOST_KEPT_BYTES = 2**28  # of a table that is read twice
+MOST_CACHED_BYTES = 2**28  # of a table that is read twice
 MOST_LISTED = 12
 
 
@@ -121,7 +121,7 @@ class Table:
     has_clients: bool = False
     ordered: tuple[str, ...] = ()
 
-    def keep_small(self) -> "Table":
+    def cache_small(self) -> "Table":
         """The same table, whose pieces stay in memory for another reading of the same columns if they are few."""
         kept: dict[tuple[str, ...], list[Piece]] = {}
 
@@ -132,10 +132,10 @@ class Table:
             pieces, num_bytes = [], 0
             for piece in self.read(names):
                 num_bytes += sum(cells.num_bytes for cells in piece.cells.values())
-                if num_bytes <= MOST_KEPT_BYTES:
+                if num_bytes <= MOST_CACHED_BYTES:
                     pieces.append(piece)
                 yield piece
-            if num_bytes <= MOST_KEPT_BYTES:
+            if num_bytes <= MOST_CACHED_BYTES:
                 kept[names] = pieces
 
         return dataclasses.replace(self, read=read)
@@ -152,6 +152,7 @@ def find_column(table: Table, name: str, flag: str) -> str:
     alike = [column for column in table.columns if simplify(column) == simplify(name)]
     if len(alike) == 1:
         return alike[0]
+    # First as it is spelled: of two columns that differ in case, the one that is meant is the nearer.
     near = difflib.get_close_matches(name, table.columns, n=1) or difflib.get_close_matches(
         name.lower(), [column.lower() for column in table.columns], n=1
     )
@@ -299,6 +300,7 @@ def _choose_features(
                 f"predict from; name it by --feature_columns"
             )
         return (blocks[0],), blocks[0], tuple(name for name in rest if name != blocks[0])
+    # An index that pandas wrote counts the rows: as a feature it would tell the order of the file.
     indices = {INDEX_NAME, *(name for name in table.columns[:1] if simplify(name) in FIRST_INDEX_NAMES)}
     numbers = () if given else tuple(name for name in rest if name in indices)
     features = tuple(name for name in rest if name not in numbers)

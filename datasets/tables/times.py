@@ -381,7 +381,15 @@ class TimeScan:
                     f"column {self._column} counts since 1970 in several units (seconds, or parts of them); each "
                     f"number is taken by its size; give {_OTHER}"
                 )
-            self._check_mixed(numbers, is_epoch)
+            # Beside texts, numbers must be of one clock with these.
+            is_clear = numbers != ("", "") or is_epoch or (self._are_epochs and self._units == {1.0})
+            if "text" in self._first and not is_clear:
+                value, where = self._first["number"]
+                raise DatasetError(
+                    f"{where}: column {self._column!r} has the number {value} beside dates such as "
+                    f"{self._first['text'][0]!r}, expected either; write all of them as dates, or give "
+                    f"--time_column=none"
+                )
         if all(self._zones):
             notes.append(
                 f"column {self._column} has a time zone in some values and none in others, which are taken as UTC"
@@ -426,7 +434,15 @@ class TimeScan:
                 if kind == _MONTH and self._asked in (AUTO, DAY_FIRST, MONTH_FIRST) and YEAR_FIRST not in alive:
                     return kind, DAY_FIRST  # which have no day
                 return kind, self._choose(kind, alive)
-        self._refuse_odd()
+        # Where nearly all numbers are dates whose order is not that of the numbers, the others are mistakes.
+        for (kind, order), num_odd in self._numbers.items():
+            if order != YEAR_FIRST and kind in (_DAY, _MINUTE, _SECOND) and self._num_different > 2 * num_odd:
+                odd, place = self._first[f"{kind} {order}"]
+                raise DatasetError(
+                    f"{place}: column {self._column!r} has {odd}, which is no date, beside others that are, such as "
+                    f"{self._first[f'date {kind} {order}'][0]}; expected dates alone; repair it, give --missing_words "
+                    f"if it stands for no value, or {_OTHER}"
+                )
         if self._are_years_last and self._num_different >= _LEAST_YEARS:
             raise DatasetError(
                 f"{where}: column {self._column!r} has dates such as {value} that end with the year, but some lack a "
@@ -468,28 +484,6 @@ class TimeScan:
                 f"{where}: column {self._column!r} has numbers such as {value}, which can be month and year, month and "
                 f"day, or a time of day; expected whole dates, since 0124 comes after 1223 if the year is last; give "
                 f"--date_form={YEAR_FIRST} (year, month, day, of 2000), or {_OTHER}"
-            )
-
-    def _refuse_odd(self) -> None:
-        """Nearly all numbers are dates whose order is not that of the numbers."""
-        for (kind, order), num_odd in self._numbers.items():
-            if order != YEAR_FIRST and kind in (_DAY, _MINUTE, _SECOND) and self._num_different > 2 * num_odd:
-                odd, where = self._first[f"{kind} {order}"]
-                value, _ = self._first[f"date {kind} {order}"]
-                raise DatasetError(
-                    f"{where}: column {self._column!r} has {odd}, which is no date, beside others that are, such as "
-                    f"{value}; expected dates alone; repair it, give --missing_words if it stands for no value, or "
-                    f"{_OTHER}"
-                )
-
-    def _check_mixed(self, numbers: tuple[str, str], is_epoch: bool) -> None:
-        """Numbers beside texts must be of one clock with these."""
-        is_clear = numbers != ("", "") or is_epoch or (self._are_epochs and self._units == {1.0})
-        if "text" in self._first and not is_clear:
-            value, where = self._first["number"]
-            raise DatasetError(
-                f"{where}: column {self._column!r} has the number {value} beside dates such as "
-                f"{self._first['text'][0]!r}, expected either; write all of them as dates, or give --time_column=none"
             )
 
 

@@ -8,6 +8,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from refusals import assert_refused
 from small_formats import format_of
 
 from datasets.archetypes import (
@@ -21,7 +22,6 @@ from datasets.archetypes import (
 )
 from datasets.arrays import make_array_dataset
 from datasets.catalog import load_arrays
-from datasets.errors import DatasetError
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import SPLITS
 from datasets.partition_settings import ARCHETYPE_PARTITIONS, ArchetypeSettings
@@ -107,8 +107,13 @@ def test_the_most_images_of_a_label_that_the_papers_devices_need():
 
 def test_an_outcome_is_only_dropped_if_it_has_no_label():
     settings = ArchetypeSettings(hypergeometric_draws=9, hypergeometric_last_outcome="drop")
-    with pytest.raises(DatasetError, match=r"hypergeometric_last_outcome=drop: .* or --hypergeometric_draws=10"):
-        describe_archetypes("hypergeometric", NAMES, settings)
+    assert_refused(
+        r"hypergeometric_last_outcome=drop: .* or --hypergeometric_draws=10",
+        describe_archetypes,
+        "hypergeometric",
+        NAMES,
+        settings,
+    )
 
 
 def test_validation_splits_come_from_their_pool_alone():
@@ -118,8 +123,14 @@ def test_validation_splits_come_from_their_pool_alone():
     clients = draw_clients(make_arrays(), "hierarchical", settings, 0)
     assert [len(client["train"]) for client in clients] == [95] * 30
     assert not {*clients[0]["train"]} & {*clients[0]["validation"]}
-    with pytest.raises(DatasetError, match="there are 80; lower --train_per_client"):
-        draw_clients(make_arrays(), "hierarchical", dataclasses.replace(settings, validation_pool=0.2), 0)
+    assert_refused(
+        "there are 80; lower --train_per_client",
+        draw_clients,
+        make_arrays(),
+        "hierarchical",
+        dataclasses.replace(settings, validation_pool=0.2),
+        0,
+    )
 
 
 def test_settings_that_came_later_leave_the_files_of_earlier_runs_alone():
@@ -227,9 +238,9 @@ def test_the_validation_pool_is_a_fifth_of_each_label():
 )
 def test_too_few_examples_of_a_label_are_named(change, message):
     settings = dataclasses.replace(ArchetypeSettings(1, 80, 20, 20, 1.0, 1.0), **change)
-    with pytest.raises(DatasetError, match=f"^toy, partition=hierarchical: client_0 {message}") as caught:
-        draw_clients(make_arrays(), "hierarchical", settings, 0)
-    assert "\n" not in str(caught.value)
+    assert_refused(
+        f"^toy, partition=hierarchical: client_0 {message}", draw_clients, make_arrays(), "hierarchical", settings, 0
+    )
 
 
 def test_the_size_check_is_by_client_and_not_by_the_sum():
@@ -258,8 +269,7 @@ def test_archetypes_are_named_and_grouped():
     ],
 )
 def test_a_partition_that_does_not_fit_the_labels(partition, names, settings, message):
-    with pytest.raises(DatasetError, match=message):
-        draw_clients(make_arrays(names=tuple(names)), partition, ArchetypeSettings(**settings), 0)
+    assert_refused(message, draw_clients, make_arrays(names=tuple(names)), partition, ArchetypeSettings(**settings), 0)
 
 
 @pytest.mark.parametrize(
@@ -277,8 +287,7 @@ def test_a_partition_that_does_not_fit_the_labels(partition, names, settings, me
     ],
 )
 def test_settings_out_of_range(wrong):
-    with pytest.raises(DatasetError, match=f"{next(iter(wrong))}=.*expected"):
-        ArchetypeSettings(**wrong)
+    assert_refused(f"{next(iter(wrong))}=.*expected", ArchetypeSettings, **wrong)
 
 
 @pytest.mark.parametrize("partition", ARCHETYPE_PARTITIONS)
@@ -305,6 +314,5 @@ def test_each_split_comes_from_its_pool(tmp_path):
 
 def test_too_few_examples_leave_nothing_behind(tmp_path):
     settings = PartitionSettings("hierarchical", archetypes=ArchetypeSettings(train_per_client=5000))
-    with pytest.raises(DatasetError, match="lower --train_per_client"):
-        build_federated_data(make_arrays(), settings, str(tmp_path))
+    assert_refused("lower --train_per_client", build_federated_data, make_arrays(), settings, str(tmp_path))
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".lock-")] == []

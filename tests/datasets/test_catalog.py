@@ -5,21 +5,16 @@ import sys
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 
 from datasets import catalog
 from datasets.building.physics import DEGREES
 from datasets.catalog import DATASETS, Dataset
 from datasets.dataset import DatasetOptions, resolve_reference
-from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.har import HAR_FORMATS
 from datasets.occupancy import OCCUPANCY_FORMATS
 from datasets.options import BUILDING_HETEROGENEITY, HAR_FEATURES, OCCUPANCY_FEATURES
-
-
-@pytest.fixture(autouse=True)
-def empty_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def test_names_cost_nothing_to_import():
@@ -51,12 +46,12 @@ def test_titles():
 
 
 def test_a_wrong_name_gets_the_nearest_one():
-    with pytest.raises(DatasetError, match=r"dataset=minst: expected one of .* as module:OBJECT; did you mean mnist\?"):
-        catalog.check_dataset_name("minst")
+    assert_refused(
+        r"dataset=minst: expected one of .* as module:OBJECT; did you mean mnist\?", catalog.check_dataset_name, "minst"
+    )
     catalog.check_dataset_name("my_package.my_module:DATASET")
     for wrong in ("my module:DATASET", "my_module:", ":DATASET", "my_module:DATA SET", "a:b:c"):
-        with pytest.raises(DatasetError, match="expected one of"):
-            catalog.check_dataset_name(wrong)
+        assert_refused("expected one of", catalog.check_dataset_name, wrong)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +68,7 @@ def test_a_wrong_name_gets_the_nearest_one():
 )
 def test_a_row_is_checked(fields, message):
     Dataset("toy", loader=print)
-    with pytest.raises(DatasetError, match=message):
-        Dataset(**{"name": "toy", "loader": print, **fields})
+    assert_refused(message, Dataset, **{"name": "toy", "loader": print, **fields})
 
 
 def test_loads_digits_and_a_users_file(tmp_path):
@@ -105,8 +99,7 @@ def test_options_reach_the_building(tmp_path, monkeypatch):
     ],
 )
 def test_wrong_requests(name, options, message):
-    with pytest.raises(DatasetError, match=message):
-        catalog.load_arrays(name, DatasetOptions(**options, download=False))
+    assert_refused(message, catalog.load_arrays, name, DatasetOptions(**options, download=False))
 
 
 def test_locate_says_what_is_where(tmp_path):
@@ -122,8 +115,7 @@ def test_locate_says_what_is_where(tmp_path):
     assert catalog.locate("occupancy", str(tmp_path)).description == str(tmp_path)
     assert "har_inertial.npz beside it" in catalog.locate("har", str(tmp_path)).description
     assert catalog.locate("mnist", str(tmp_path)).description == f"{tmp_path} (mnist.npz)"
-    with pytest.raises(DatasetError, match="imagenet"):
-        catalog.locate("imagenet")
+    assert_refused("imagenet", catalog.locate, "imagenet")
 
 
 @pytest.mark.parametrize(

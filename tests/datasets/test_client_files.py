@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 
 from datasets import client_files
 from datasets.client_files import (
@@ -20,7 +21,6 @@ from datasets.client_files import (
     open_or_write_entry,
     write_client,
 )
-from datasets.errors import DatasetError
 from files import cache
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -100,8 +100,13 @@ def test_a_broken_write_leaves_no_entry(tmp_path):
     splits = make_splits()
     x, y = splits[1]["validation"]
     splits[1]["validation"] = (x.view(FullDisk), y)
-    with pytest.raises(DatasetError, match="No space left on device; choose another --client_dir"):
-        open_or_write_entry(str(tmp_path), DIGEST, lambda: splits)
+    assert_refused(
+        "No space left on device; choose another --client_dir",
+        open_or_write_entry,
+        str(tmp_path),
+        DIGEST,
+        lambda: splits,
+    )
     assert os.listdir(tmp_path) == [".lock-ab"]
 
 
@@ -113,8 +118,9 @@ def test_a_draft_that_goes_away_under_the_eyes_is_no_error(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(DatasetError, match="choose another --client_dir"):
-        open_or_write_entry(str(tmp_path / "file" / "cache"), DIGEST, make_splits)
+    assert_refused(
+        "choose another --client_dir", open_or_write_entry, str(tmp_path / "file" / "cache"), DIGEST, make_splits
+    )
 
 
 RACER = """
@@ -193,8 +199,7 @@ def test_the_lock_is_no_way_into_another_file(tmp_path):
     (tmp_path / "cache").mkdir()
     (tmp_path / "precious").write_text("keep me")
     (tmp_path / "cache" / ".lock-ab").symlink_to(tmp_path / "precious")
-    with pytest.raises(DatasetError, match="cannot write client files"):
-        open_or_write_entry(str(tmp_path / "cache"), DIGEST, make_splits)
+    assert_refused("cannot write client files", open_or_write_entry, str(tmp_path / "cache"), DIGEST, make_splits)
     assert (tmp_path / "precious").read_text() == "keep me"
 
 

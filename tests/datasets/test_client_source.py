@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 
 from datasets import client_source
 from datasets.client_source import ClientSource
-from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.label_format import LabelFormat
 
@@ -44,8 +44,7 @@ def make(splits=("train", "validation", "test"), read=read, form=None, **changes
     ],
 )
 def test_what_does_not_fit_is_refused(changes, expected):
-    with pytest.raises(DatasetError, match=expected):
-        make(**changes)
+    assert_refused(expected, make, **changes)
 
 
 def test_tests_of_the_data_are_known():
@@ -61,8 +60,7 @@ def test_all_of_a_split_in_the_order_of_the_clients():
 
 def test_too_much_for_memory_is_refused_before_it_is_read(monkeypatch):
     monkeypatch.setattr(client_source, "MOST_POOLED_BYTES", 60)
-    with pytest.raises(DatasetError, match="--partition=natural"):
-        make(read=lambda *_: pytest.fail("read")).read_all("train")
+    assert_refused("--partition=natural", make(read=lambda *_: pytest.fail("read")).read_all, "train")
 
 
 def test_pooled_data_keep_the_test_part_and_train_on_validation():
@@ -86,8 +84,7 @@ def test_too_few_to_hold_out_is_one_line():
         return x[:1], y[:1]
 
     counts = {"train": np.array([1, 0, 1])}
-    with pytest.raises(DatasetError, match="too few examples"):
-        make(num_examples=counts, read=read_two).pool()
+    assert_refused("too few examples", make(num_examples=counts, read=read_two).pool)
 
 
 def test_data_without_clients_are_pooled_without_them():

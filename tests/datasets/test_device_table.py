@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import assert_refused
 
 from datasets.device_table import PHONES, load_device_profiles, parse_windows
-from datasets.errors import DatasetError
 from datasets.federated_data import DAY_S
 
 HEADER = "examples_per_s,downlink_bytes_per_s,uplink_bytes_per_s"
@@ -139,17 +139,16 @@ def test_windows_cover_exactly_the_hours_that_they_name(halves):
 )  # fmt: skip
 def test_mistakes_are_one_line_with_the_place_and_what_is_expected(write, lines, expected):
     path = write(*lines)
-    with pytest.raises(DatasetError) as caught:
-        load_device_profiles(path, 3, seed=0)
-    assert str(caught.value).startswith(f"device_profiles={path}: {expected}") and "\n" not in str(caught.value)
+    caught = assert_refused("", load_device_profiles, path, 3, seed=0)
+    assert caught.startswith(f"device_profiles={path}: {expected}")
 
 
 def test_a_file_that_cannot_be_read(tmp_path):
-    with pytest.raises(DatasetError, match=r"No such file.*; expected a CSV file, or phones"):
-        load_device_profiles(str(tmp_path / "none.csv"), 3, seed=0)
+    assert_refused(
+        r"No such file.*; expected a CSV file, or phones", load_device_profiles, str(tmp_path / "none.csv"), 3, seed=0
+    )
     (tmp_path / "image.csv").write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(DatasetError, match="in UTF-8"):
-        load_device_profiles(str(tmp_path / "image.csv"), 3, seed=0)
+    assert_refused("in UTF-8", load_device_profiles, str(tmp_path / "image.csv"), 3, seed=0)
 
 
 def test_the_sample_phones_follow_from_the_sources_that_the_file_names():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import assert_refused
 
 from datasets.errors import DatasetError
 from datasets.example_store import (
@@ -136,17 +137,16 @@ def test_what_fails_leaves_nothing_behind(tmp_path):
         write_rows(writer, ["a"])
         raise DatasetError("line 3 is wrong")
 
-    with pytest.raises(DatasetError, match="line 3 is wrong"):
-        open_or_write_store(DIGEST, fail, str(tmp_path))
-    with pytest.raises(DatasetError, match="no example"):
-        open_or_write_store(DIGEST, lambda _: {}, str(tmp_path))
+    assert_refused("line 3 is wrong", open_or_write_store, DIGEST, fail, str(tmp_path))
+    assert_refused("no example", open_or_write_store, DIGEST, lambda _: {}, str(tmp_path))
     assert os.listdir(tmp_path) == [".lock-ab"]
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DatasetError, match="cannot write the examples into"):
-        open_or_write_store(DIGEST, lambda _: {}, str(tmp_path / "file" / "under"))
+    assert_refused(
+        "cannot write the examples into", open_or_write_store, DIGEST, lambda _: {}, str(tmp_path / "file" / "under")
+    )
 
 
 def test_names_of_clients_are_in_no_path(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from refusals import assert_refused
 from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
@@ -22,7 +23,7 @@ from datasets.client_source import ClientSource
 from datasets.device_profiles import draw_device_profiles
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.federate import build_federated_data, default_client_dir, keep_some_clients, partition_clients
+from datasets.federate import build_federated_data, default_client_dir, partition_clients, select_clients
 from datasets.federated_data import SPLITS
 from datasets.label_format import REGRESSION, LabelFormat
 from datasets.partition_settings import ArchetypeSettings, PartitionSettings
@@ -99,8 +100,14 @@ def test_new_clients_come_last_and_count_nowhere(tmp_path):
     assert data.everyone == whole.clients and data.digest == whole.digest
     assert data.label_counts.tolist() == whole.label_counts[:3].tolist() and len(data.num_train) == 3
     np.testing.assert_array_equal(data.profiles.examples_per_s, whole.profiles.examples_per_s)
-    with pytest.raises(DatasetError, match="new_clients=4: expected fewer than the 4 clients"):
-        build_federated_data(make_numbered(), PartitionSettings("natural"), str(tmp_path), num_new_clients=4)
+    assert_refused(
+        "new_clients=4: expected fewer than the 4 clients",
+        build_federated_data,
+        make_numbered(),
+        PartitionSettings("natural"),
+        str(tmp_path),
+        num_new_clients=4,
+    )
 
 
 def test_splits_of_clients_in_time_are_cut_from_the_end(tmp_path):
@@ -120,10 +127,16 @@ def test_splits_of_clients_in_time_are_cut_from_the_end(tmp_path):
 
 def test_test_examples_of_unknown_clients_are_refused():
     x, y = np.zeros((4, 1, 1), np.float32), np.arange(4) % 2
-    with pytest.raises(DatasetError, match="a client of the train part for each test example"):
-        make_array_dataset(
-            "toy", (x, y), (x, y), format_of(x, ("a", "b")), np.array(["ann"] * 4), test_clients=np.array(["bob"] * 4)
-        )
+    assert_refused(
+        "a client of the train part for each test example",
+        make_array_dataset,
+        "toy",
+        (x, y),
+        (x, y),
+        format_of(x, ("a", "b")),
+        np.array(["ann"] * 4),
+        test_clients=np.array(["bob"] * 4),
+    )
 
 
 def test_client_files_are_raw_bytes_of_the_stored_dtype(tmp_path):
@@ -203,8 +216,9 @@ def test_the_seed_decides_partition_and_splits():
 
 
 def test_impossible_partitions_leave_nothing_behind(tmp_path):
-    with pytest.raises(DatasetError, match="num_clients=241"):
-        build_federated_data(make_numbered(), PartitionSettings(num_clients=241), str(tmp_path))
+    assert_refused(
+        "num_clients=241", build_federated_data, make_numbered(), PartitionSettings(num_clients=241), str(tmp_path)
+    )
     assert [name for name in os.listdir(tmp_path) if not name.startswith(".lock-")] == []
 
 
@@ -324,8 +338,9 @@ def test_a_large_test_part_is_drawn_by_client(tmp_path):
 def test_new_clients_are_the_last(tmp_path):
     data = build(make_source(Reads()), tmp_path, num_new_clients=1)
     assert [client.name for client in data.new_clients] == ["ünit/1"]
-    with pytest.raises(DatasetError, match="new_clients=2: expected fewer than the 2 clients"):
-        build(make_source(Reads()), tmp_path, num_new_clients=2)
+    assert_refused(
+        "new_clients=2: expected fewer than the 2 clients", build, make_source(Reads()), tmp_path, num_new_clients=2
+    )
 
 
 def test_other_partitions_take_all_into_memory(tmp_path):
@@ -337,13 +352,11 @@ def test_other_partitions_take_all_into_memory(tmp_path):
 
 def test_who_holds_what_must_be_known(tmp_path):
     source = make_source(Reads(train=(24,), test=(0,)), has_clients=False)
-    with pytest.raises(DatasetError, match="own does not say who holds which example"):
-        build(source, tmp_path)
+    assert_refused("own does not say who holds which example", build, source, tmp_path)
 
 
 def test_somebody_must_have_a_test_example(tmp_path):
-    with pytest.raises(DatasetError, match="no test examples"):
-        build(make_source(Reads(train=(5, 11, 1)), has_tests=False), tmp_path)
+    assert_refused("no test examples", build, make_source(Reads(train=(5, 11, 1)), has_tests=False), tmp_path)
 
 
 def test_a_source_that_counts_wrongly_is_named(tmp_path):
@@ -434,7 +447,7 @@ def make_arrays(with_tests: bool):
 
 
 def keep_drawn_clients(source, most, seed):
-    return keep_some_clients(source, PartitionSettings("natural", most_clients=most, seed=seed))
+    return select_clients(source, PartitionSettings("natural", most_clients=most, seed=seed))
 
 
 @given(most=st.integers(1, 9), seed=st.integers(0, 99))
@@ -487,20 +500,25 @@ def test_the_common_test_set_of_a_source_is_that_of_the_kept(tmp_path):
 
 @pytest.mark.parametrize("data", [make_source_of_kept_clients(), make_arrays(with_tests=True)])
 def test_clients_with_fewer_examples_are_left_out_before_any_is_drawn(data):
-    kept = keep_some_clients(data, PartitionSettings("natural", fewest_examples=3))
+    kept = select_clients(data, PartitionSettings("natural", fewest_examples=3))
     assert kept.client_names == ("a", "d", "f")
     drawn = {
-        keep_some_clients(data, PartitionSettings("natural", fewest_examples=3, most_clients=2, seed=seed)).client_names
+        select_clients(data, PartitionSettings("natural", fewest_examples=3, most_clients=2, seed=seed)).client_names
         for seed in range(20)
     }
     assert drawn == {("a", "d"), ("a", "f"), ("d", "f")}
-    with pytest.raises(DatasetError, match=r"^fewest_examples=6: expected at most 5, which the largest client has$"):
-        keep_some_clients(data, PartitionSettings("natural", fewest_examples=6))
+    assert_refused(
+        r"^fewest_examples=6: expected at most 5, which the largest client has$",
+        select_clients,
+        data,
+        PartitionSettings("natural", fewest_examples=6),
+    )
 
 
 def test_another_partition_says_its_number_otherwise():
-    with pytest.raises(DatasetError, match=r"^most_clients=3: expected 0, or more if partition=natural$"):
-        PartitionSettings("iid", most_clients=3)
+    assert_refused(
+        r"^most_clients=3: expected 0, or more if partition=natural$", PartitionSettings, "iid", most_clients=3
+    )
 
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -595,5 +613,4 @@ def test_zero_sigma_makes_equal_devices():
 
 @pytest.mark.parametrize("wrong", [{"availability": 0}, {"availability": 1.5}, {"speed_sigma": -1}, {"num_clients": 0}])
 def test_values_out_of_range(wrong):
-    with pytest.raises(DatasetError):
-        draw_device_profiles(**{"num_clients": 2, "seed": 0, **wrong})
+    assert_refused("", draw_device_profiles, **{"num_clients": 2, "seed": 0, **wrong})

@@ -6,10 +6,10 @@ import zipfile
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 
 from datasets import har
 from datasets.dataset import DatasetOptions
-from datasets.errors import DatasetError
 
 ROWS = {"train": 24, "test": 6}
 
@@ -29,7 +29,6 @@ def make_arrays():
 @pytest.fixture
 def arrays(monkeypatch, tmp_path):
     monkeypatch.setattr(har, "CLASS_COUNTS", {"train": (4,) * 6, "test": (1,) * 6})
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return make_arrays()
 
 
@@ -181,32 +180,35 @@ def test_feature_range_is_known_for_the_statistics_only(tmp_path, arrays):
 def test_what_is_not_uci_har_is_named(tmp_path, arrays, key, change, message):
     arrays[key] = change(arrays[key])
     write_npz(tmp_path, arrays)
-    with pytest.raises(DatasetError, match=rf"har\.npz: .*{message}"):
-        har.load_har(DatasetOptions(str(tmp_path), download=False))
+    assert_refused(rf"har\.npz: .*{message}", har.load_har, DatasetOptions(str(tmp_path), download=False))
 
 
 def test_damaged_texts_are_named(tmp_path, arrays):
     write_texts(tmp_path, arrays)
     path = tmp_path / har.FOLDER_NAME / "train" / "X_train.txt"
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(DatasetError, match=r"train/X_train\.txt is damaged or truncated"):
-        har.load_har(DatasetOptions(str(tmp_path), download=False))
+    assert_refused(
+        r"train/X_train\.txt is damaged or truncated", har.load_har, DatasetOptions(str(tmp_path), download=False)
+    )
     path.unlink()
-    with pytest.raises(DatasetError, match=r"train/X_train\.txt is missing"):
-        har.load_har(DatasetOptions(str(tmp_path), download=False))
+    assert_refused(r"train/X_train\.txt is missing", har.load_har, DatasetOptions(str(tmp_path), download=False))
 
 
 def test_a_truncated_zip_is_named(tmp_path, arrays):
     write_zip(tmp_path, arrays, nested=False)
     path = tmp_path / "UCI HAR Dataset.zip"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DatasetError, match=r"UCI HAR Dataset\.zip: damaged or truncated"):
-        har.load_har(DatasetOptions(str(tmp_path), download=False))
+    assert_refused(
+        r"UCI HAR Dataset\.zip: damaged or truncated", har.load_har, DatasetOptions(str(tmp_path), download=False)
+    )
 
 
 def test_nothing_found_names_the_folder_or_downloads(tmp_path, arrays, monkeypatch):
-    with pytest.raises(DatasetError, match=rf"put har\.npz or 'UCI HAR Dataset\.zip' into {tmp_path}"):
-        har.load_har(DatasetOptions(str(tmp_path), download=False))
+    assert_refused(
+        rf"put har\.npz or 'UCI HAR Dataset\.zip' into {tmp_path}",
+        har.load_har,
+        DatasetOptions(str(tmp_path), download=False),
+    )
     (tmp_path / "server").mkdir()
     write_zip(tmp_path / "server", arrays, nested=True)
     monkeypatch.setattr("datasets.download.fetch_file", lambda remote, folder: str(tmp_path / "server" / remote.name))

@@ -4,11 +4,11 @@ import re
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 
 from datasets.cifar import CIFAR10_FORMAT
 from datasets.data_notes import note_content, note_layout
 from datasets.digits import DIGITS_FORMAT
-from datasets.errors import DatasetError
 from datasets.example_format import Preprocessing
 from datasets.formats.npz import load_npz_arrays
 from datasets.har import HAR_FORMATS
@@ -71,8 +71,7 @@ def test_the_channels_come_last(layout, shape, arranged, of_first):
     ],
 )
 def test_a_layout_of_other_axes_is_refused(layout, shape, expected):
-    with pytest.raises(DatasetError, match=rf"x has shape .*{expected}.* with --layout={layout}"):
-        arrange(np.zeros(shape), layout, "x")
+    assert_refused(rf"x has shape .*{expected}.* with --layout={layout}", arrange, np.zeros(shape), layout, "x")
 
 
 @pytest.mark.parametrize(

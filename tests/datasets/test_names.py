@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.data_notes import note_labels
 from datasets.device_table import load_device_profiles
-from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.formats.npz import load_npz_arrays
-from datasets.names import describe_joined, find_alike, find_kept, fold_spelling, note_alike
+from datasets.names import describe_joined, find_alike, find_joined, fold_spelling, note_alike
 
 CONTROL = ["a\nb", "a\rb", "a\tb", "a\0b", "\x1b[31m", "\x7f", "\x9b", "a\u2028b", "\u2029", "\udcfc"]
 ODD = [
@@ -38,11 +38,11 @@ def make(name="toy", classes=("a", "b"), clients=None):
 def test_a_name_with_a_control_character_is_refused_in_one_line(bad):
     clients = np.array(["p", "q", bad, "p"])
     for fields in ({"name": bad}, {"classes": ("a", bad)}, {"clients": clients}):
-        with pytest.raises(DatasetError, match="holds the control character") as caught:
-            make(**fields)
-        assert len(str(caught.value).splitlines()) == 1 and str(caught.value).isprintable()
-    with pytest.raises(DatasetError, match="holds the control character"):
-        ExampleFormat(input_shape=(3,), input_dtype="float32", class_names=("a", bad))
+        caught = assert_refused("holds the control character", make, **fields)
+        assert len(caught.splitlines()) == 1 and caught.isprintable()
+    assert_refused(
+        "holds the control character", ExampleFormat, input_shape=(3,), input_dtype="float32", class_names=("a", bad)
+    )
 
 
 def test_all_other_names_are_taken_as_they_are():
@@ -54,15 +54,17 @@ def test_all_other_names_are_taken_as_they_are():
 def test_names_of_a_users_file_are_checked(tmp_path):
     y = np.array(["first\nline", "second"] * 10)
     np.savez(tmp_path / "d.npz", x=np.zeros((20, 3), np.float32), y=y)
-    with pytest.raises(DatasetError, match=r"the class 'first\\nline' holds the control character \\n"):
-        load_npz_arrays(str(tmp_path / "d.npz"))
+    assert_refused(
+        r"the class 'first\\nline' holds the control character \\n", load_npz_arrays, str(tmp_path / "d.npz")
+    )
 
 
 def test_names_of_devices_are_checked(tmp_path):
     path = tmp_path / "devices.csv"
     path.write_text("device,examples_per_s,downlink_bytes_per_s,uplink_bytes_per_s\nold\x1b[2J,1,1,1\n")
-    with pytest.raises(DatasetError, match=r"line 2: the device 'old\\x1b\[2J' holds the control character"):
-        load_device_profiles(str(path), 2, 0)
+    assert_refused(
+        r"line 2: the device 'old\\x1b\[2J' holds the control character", load_device_profiles, str(path), 2, 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_different(one, other):
 
 def test_the_most_frequent_is_kept_and_of_several_the_first():
     assert find_alike(["cat", "Cat", "CAT", "dog"], {"cat": 1, "Cat": 5, "CAT": 1}) == [("Cat", "CAT", "cat")]
-    assert find_kept(["b", "B", "a"], {"b": 2, "B": 2}) == {"b": "B"}
+    assert find_joined(["b", "B", "a"], {"b": 2, "B": 2}) == {"b": "B"}
     assert find_alike(["7", "007", "8"], {"007": 1, "7": 1}) == [("007", "7")]
 
 

@@ -10,10 +10,10 @@ import zipfile
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 from small_formats import make_format
 
 from datasets.dataset import DatasetOptions
-from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import SPLITS
@@ -145,18 +145,14 @@ X = np.zeros((20, 2))
     ],
 )
 def test_each_mistake_is_one_line(tmp_path, arrays, message):
-    with pytest.raises(DatasetError, match=message) as caught:
-        load_npz_arrays(save(tmp_path, **arrays))
-    assert "\n" not in str(caught.value)
+    assert_refused(message, load_npz_arrays, save(tmp_path, **arrays))
 
 
 def test_files_of_another_kind_are_named(tmp_path):
     path = tmp_path / "mine.npz"
-    with pytest.raises(DatasetError, match="no such file"):
-        load_npz_arrays(str(path))
+    assert_refused("no such file", load_npz_arrays, str(path))
     np.save(tmp_path / "one.npy", X)
-    with pytest.raises(DatasetError, match="single array"):
-        load_npz_arrays(str(tmp_path / "one.npy"))
+    assert_refused("single array", load_npz_arrays, str(tmp_path / "one.npy"))
 
 
 @pytest.mark.parametrize(
@@ -182,21 +178,16 @@ def test_files_of_another_kind_are_named(tmp_path):
 def test_a_file_of_another_kind_is_named_with_what_to_do(tmp_path, content, message):
     path = tmp_path / "mine.npz"
     path.write_bytes(content)
-    with pytest.raises(DatasetError, match=message) as caught:
-        load_npz_arrays(str(path))
-    assert "\n" not in str(caught.value)
+    assert_refused(message, load_npz_arrays, str(path))
 
 
 def test_what_is_no_file_is_refused_before_it_is_opened(tmp_path):
-    with pytest.raises(DatasetError, match="a folder, expected an npz file"):
-        load_npz_arrays(str(tmp_path))
+    assert_refused("a folder, expected an npz file", load_npz_arrays, str(tmp_path))
     (tmp_path / "ann" / "dog").mkdir(parents=True)
     (tmp_path / "ann" / "dog" / "1.JPG").write_bytes(b"")
-    with pytest.raises(DatasetError, match=r"a folder of images.*reads a folder by --data=PATH"):
-        load_npz_arrays(str(tmp_path))
+    assert_refused(r"a folder of images.*reads a folder by --data=PATH", load_npz_arrays, str(tmp_path))
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DatasetError, match="no regular file"):
-        load_npz_arrays(str(tmp_path / "pipe"))
+    assert_refused("no regular file", load_npz_arrays, str(tmp_path / "pipe"))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1e39])
@@ -205,11 +196,17 @@ def test_a_wrong_number_is_named_by_its_place_in_the_file(tmp_path, row, value):
     x = np.zeros((20, 2))
     x[row, 1] = value
     client = np.array(["ann", "bob"])[np.arange(20) // 10]
-    with pytest.raises(DatasetError, match=f"row {row}, column 1 .counted from 0., client {client[row]}; 1 of 20"):
-        load_npz_arrays(save(tmp_path, x=x, y=Y, client=client))
+    assert_refused(
+        f"row {row}, column 1 .counted from 0., client {client[row]}; 1 of 20",
+        load_npz_arrays,
+        save(tmp_path, x=x, y=Y, client=client),
+    )
     x[-1, 0] = np.nan
-    with pytest.raises(DatasetError, match=rf"x_test\[{row}, ., 0\] is .*: row {row} .counted"):
-        load_npz_arrays(save(tmp_path, x=X, y=Y, x_test=x[..., np.newaxis], y_test=Y))
+    assert_refused(
+        rf"x_test\[{row}, ., 0\] is .*: row {row} .counted",
+        load_npz_arrays,
+        save(tmp_path, x=X, y=Y, x_test=x[..., np.newaxis], y_test=Y),
+    )
 
 
 NAMES = np.array(["cat", "dog"])
@@ -284,8 +281,7 @@ def test_a_flipped_byte_is_noticed(tmp_path, save_function):
     content = bytearray(path.read_bytes())
     content[4000] ^= 0xFF
     path.write_bytes(content)
-    with pytest.raises(DatasetError, match="damaged"):
-        load_npz_arrays(str(path))
+    assert_refused("damaged", load_npz_arrays, str(path))
 
 
 def make_entry(dtype: str, shape: tuple[int, ...], content: bytes = b"", version=(1, 0)) -> bytes:
@@ -320,9 +316,7 @@ def test_an_entry_that_is_not_what_it_says_is_one_line(tmp_path, name, entry, me
     with zipfile.ZipFile(tmp_path / "mine.npz", "w") as archive:
         archive.writestr("y.npy", GOOD)
         archive.writestr(name, entry)
-    with pytest.raises(DatasetError, match=message) as caught:
-        load_npz_arrays(str(tmp_path / "mine.npz"))
-    assert "\n" not in str(caught.value)
+    assert_refused(message, load_npz_arrays, str(tmp_path / "mine.npz"))
 
 
 def test_an_honest_file_that_is_too_large_is_one_line(tmp_path, monkeypatch):
@@ -331,8 +325,7 @@ def test_an_honest_file_that_is_too_large_is_one_line(tmp_path, monkeypatch):
 
     path = save(tmp_path, x=X, y=Y)
     monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", give_up)
-    with pytest.raises(DatasetError, match="memory"):
-        load_npz_arrays(path)
+    assert_refused("memory", load_npz_arrays, path)
 
 
 def test_an_encrypted_entry_is_one_line(tmp_path):
@@ -344,8 +337,7 @@ def test_an_encrypted_entry_is_one_line(tmp_path):
             content[at + offset] |= 1
             at = content.find(signature, at + 1)
     path.write_bytes(content)
-    with pytest.raises(DatasetError, match="encrypted"):
-        load_npz_arrays(str(path))
+    assert_refused("encrypted", load_npz_arrays, str(path))
 
 
 X_OF_NPZ_LABELS = np.arange(120, dtype=float).reshape(40, 3)
@@ -422,8 +414,7 @@ def test_a_regression_of_several_numbers_of_which_one_is_constant(tmp_path):
 def test_whole_numbers_are_a_regression_when_told_so(tmp_path):
     arrays = load(tmp_path, "regression", y=np.arange(40) * 3)
     assert arrays.train_y.dtype == np.float32 and arrays.reading.endswith("; task regression")
-    with pytest.raises(DatasetError, match="or give --task=regression for measurements"):
-        load(tmp_path, y=np.arange(40) * 3)
+    assert_refused("or give --task=regression for measurements", load, tmp_path, y=np.arange(40) * 3)
 
 
 def test_several_labels(tmp_path):
@@ -439,8 +430,13 @@ def test_two_classes_are_binary_when_told_so(tmp_path):
     arrays = load(tmp_path, "binary", y=y)
     assert (arrays.format.labels.task, arrays.format.class_names) == ("binary", ("no", "yes"))
     assert arrays.format.labels.count_outputs(2) == 1 and load(tmp_path, y=y).format.labels == LabelFormat()
-    with pytest.raises(DatasetError, match="3 classes, expected 2 for --task=binary; take --task=classification"):
-        load(tmp_path, "binary", y=np.arange(40) % 3)
+    assert_refused(
+        "3 classes, expected 2 for --task=binary; take --task=classification",
+        load,
+        tmp_path,
+        "binary",
+        y=np.arange(40) % 3,
+    )
 
 
 @pytest.mark.parametrize(("dtype", "stored"), [(np.int64, np.int32), (np.uint8, np.uint8)])
@@ -485,14 +481,13 @@ def test_tokens_can_have_classes(tmp_path):
     ],
 )
 def test_each_mistake_is_one_line_of_npz_labels(tmp_path, task, arrays, message):
-    with pytest.raises(DatasetError, match=message) as error:
-        load(tmp_path, task, **arrays)
-    assert "\n" not in str(error.value)
+    assert_refused(message, load, tmp_path, task, **arrays)
 
 
 def test_tokens_are_not_scaled(tmp_path):
-    with pytest.raises(DatasetError, match=r"scale=0\.1: tokens are looked up, not scaled; leave it out"):
-        load(tmp_path, scale="0.1", x=TOKENS, y=TOKENS)
+    assert_refused(
+        r"scale=0\.1: tokens are looked up, not scaled; leave it out", load, tmp_path, scale="0.1", x=TOKENS, y=TOKENS
+    )
 
 
 @pytest.mark.parametrize(
@@ -534,8 +529,7 @@ def test_partitions_by_class_need_classes(tmp_path, partition):
     message = (
         f"partition={partition}: it deals out examples by their class, which regression does not have; expected iid"
     )
-    with pytest.raises(DatasetError, match=re.escape(message)):
-        build_federated_data(whole, settings, str(tmp_path / "shards"))
+    assert_refused(re.escape(message), build_federated_data, whole, settings, str(tmp_path / "shards"))
 
 
 def test_examples_in_the_form_of_a_data_set_that_is_there(tmp_path):
@@ -543,8 +537,13 @@ def test_examples_in_the_form_of_a_data_set_that_is_there(tmp_path):
     found = read_examples(save(tmp_path, x=TOKENS, y=TOKENS), text, "tokens")
     np.testing.assert_array_equal(found.x, TOKENS)
     assert found.y.dtype == found.x.dtype == np.int32
-    with pytest.raises(DatasetError, match=r"labels 0\.\.9, expected 0\.\.8"):
-        read_examples(save(tmp_path, x=TOKENS, y=TOKENS + TOKENS // 7), text, "tokens")
+    assert_refused(
+        r"labels 0\.\.9, expected 0\.\.8",
+        read_examples,
+        save(tmp_path, x=TOKENS, y=TOKENS + TOKENS // 7),
+        text,
+        "tokens",
+    )
     table = ExampleFormat((3, 1), "float32", (), labels=LabelFormat("regression", (), 1))
     numbers = read_examples(save(tmp_path, x=X_OF_NPZ_LABELS, y=NUMBERS), table, "features")
     assert numbers.y.dtype == np.float32 and numbers.x.shape == (40, 3, 1)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 
 from datasets import occupancy
 from datasets.dataset import DatasetOptions
-from datasets.errors import DatasetError
 
 HEADER = ",".join(f'"{name}"' for name in occupancy.COLUMNS)
 
@@ -29,7 +29,6 @@ def write(folder, rows, header=HEADER, name=occupancy.TRAIN_FILE):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write(tmp_path / "occupancy", make_rows(30))
     write(tmp_path / "occupancy", make_rows(3), name="datatest.txt")
     write(tmp_path / "occupancy", make_rows(4), name="datatest2.txt")
@@ -83,11 +82,9 @@ def test_rows_with_missing_readings_are_dropped_and_counted(folder):
 )
 def test_damaged_row_is_named_by_file_and_line(folder, bad_row, message):
     write(folder, [*make_rows(2), bad_row, *make_rows(2)])
-    with pytest.raises(DatasetError) as caught:
-        occupancy.load_occupancy(DatasetOptions(str(folder.parent)))
-    assert str(folder / occupancy.TRAIN_FILE) in str(caught.value)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    caught = assert_refused("", occupancy.load_occupancy, DatasetOptions(str(folder.parent)))
+    assert str(folder / occupancy.TRAIN_FILE) in caught
+    assert message in caught
 
 
 @pytest.mark.parametrize(
@@ -100,9 +97,8 @@ def test_damaged_row_is_named_by_file_and_line(folder, bad_row, message):
 )
 def test_wrong_header(folder, header, message):
     write(folder, make_rows(2), header, name="datatest.txt")
-    with pytest.raises(DatasetError, match=message) as caught:
-        occupancy.load_occupancy(DatasetOptions(str(folder.parent)))
-    assert "datatest.txt" in str(caught.value)
+    caught = assert_refused(message, occupancy.load_occupancy, DatasetOptions(str(folder.parent)))
+    assert "datatest.txt" in caught
 
 
 def test_columns_are_found_by_name(folder):
@@ -116,11 +112,16 @@ def test_columns_are_found_by_name(folder):
 
 def test_unusable_files_are_one_line(folder):
     (folder / "datatest.txt").write_bytes(b"\xff\xfe\x00\x81")
-    with pytest.raises(DatasetError, match=r"datatest\.txt: cannot be read as a text file"):
-        occupancy.load_occupancy(DatasetOptions(str(folder.parent)))
+    assert_refused(
+        r"datatest\.txt: cannot be read as a text file", occupancy.load_occupancy, DatasetOptions(str(folder.parent))
+    )
     write(folder, [], name="datatest.txt")
-    with pytest.raises(DatasetError, match=r"datatest\.txt: no row without a missing reading"):
-        occupancy.load_occupancy(DatasetOptions(str(folder.parent)))
+    assert_refused(
+        r"datatest\.txt: no row without a missing reading", occupancy.load_occupancy, DatasetOptions(str(folder.parent))
+    )
     (folder / "datatest.txt").unlink()
-    with pytest.raises(DatasetError, match=r"not found; put datatraining\.txt, datatest\.txt, datatest2\.txt into"):
-        occupancy.load_occupancy(DatasetOptions(str(folder.parent)))
+    assert_refused(
+        r"not found; put datatraining\.txt, datatest\.txt, datatest2\.txt into",
+        occupancy.load_occupancy,
+        DatasetOptions(str(folder.parent)),
+    )

@@ -4,9 +4,9 @@ import importlib
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 
 from datasets.catalog import DatasetOptions, find_dataset, load_arrays
-from datasets.errors import DatasetError
 from datasets.smoke import make_random_arrays
 
 SOURCE = """
@@ -104,10 +104,8 @@ def test_a_row_without_a_format_is_not_drawn():
     ],
 )
 def test_one_line_for_each_row_that_cannot_be_had(dataset, message):
-    with pytest.raises(DatasetError) as error:
-        find_dataset(dataset)
-    assert str(error.value).startswith(f"dataset={dataset}: ") and message in str(error.value)
-    assert "\n" not in str(error.value)
+    error = assert_refused("", find_dataset, dataset)
+    assert error.startswith(f"dataset={dataset}: ") and message in error
 
 
 @pytest.mark.parametrize(
@@ -123,10 +121,8 @@ def test_one_line_for_each_row_that_cannot_be_had(dataset, message):
 @pytest.mark.parametrize("act", [lambda row: row.load(DatasetOptions()), make_random_arrays], ids=["load", "draw"])
 def test_one_line_for_each_way_in_which_the_users_code_fails(act, name, message):
     row = find_dataset(f"own_data:{name}")
-    with pytest.raises(DatasetError) as error:
-        act(row)
-    assert str(error.value).startswith(f"dataset=own_data:{name}: ") and message in str(error.value)
-    assert "\n" not in str(error.value)
+    error = assert_refused("", act, row)
+    assert error.startswith(f"dataset=own_data:{name}: ") and message in error
 
 
 def test_ctrl_c_is_no_mistake_of_the_users(tmp_path, monkeypatch):

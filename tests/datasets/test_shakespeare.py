@@ -4,13 +4,12 @@ import os
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 
 from datasets.catalog import DATASETS, load_arrays
 from datasets.character_text import BOS, EOS, OOV, PAD, TOKEN_NAMES, cut_into_sequences
 from datasets.client_source import TEST, TRAIN
 from datasets.dataset import DatasetOptions
-from datasets.errors import DatasetError
-from datasets.smoke import make_random_arrays
 
 needs_real_data = pytest.mark.skipif(
     not os.path.exists(os.path.join(os.environ.get("FL_DATA_DIR") or "/nowhere", "shakespeare")),
@@ -120,21 +119,33 @@ def test_all_roles_of_the_real_file_are_as_tff_reads_them(tff_characters):
 def test_counts_that_contradict_the_examples_are_refused(tmp_path, write_tff_file):
     splits = {"train": {"a": [{"snippets": b"Hark!"}] * 2}}
     write_tff_file(tmp_path / "shakespeare.sqlite", splits, metadata=[("a", "train", 3)])
-    with pytest.raises(DatasetError, match=r"client 'a' has 3 examples in split train, there are 2"):
-        load_arrays("shakespeare", DatasetOptions(str(tmp_path), download=False))
+    assert_refused(
+        r"client 'a' has 3 examples in split train, there are 2",
+        load_arrays,
+        "shakespeare",
+        DatasetOptions(str(tmp_path), download=False),
+    )
 
 
 def test_an_example_without_text_names_its_client(tmp_path, write_tff_file):
     splits = {"train": {"a": [{"snippets": b"Hark!"}], "b": [{"other": b"When?"}]}}
     write_tff_file(tmp_path / "shakespeare.sqlite", splits)
-    with pytest.raises(DatasetError, match=r"an example of client 'b' in split train has no text snippets"):
-        load_arrays("shakespeare", DatasetOptions(str(tmp_path), download=False))
+    assert_refused(
+        r"an example of client 'b' in split train has no text snippets",
+        load_arrays,
+        "shakespeare",
+        DatasetOptions(str(tmp_path), download=False),
+    )
 
 
 def test_a_vocabulary_of_characters_cannot_be_chosen(tmp_path, write_tff_file):
     write_tff_file(tmp_path / "shakespeare.sqlite", {"train": {"a": [{"snippets": b"Hark!"}]}})
-    with pytest.raises(DatasetError, match="vocabulary_size=50: expected 0"):
-        load_arrays("shakespeare", DatasetOptions(str(tmp_path), download=False, vocabulary_size=50))
+    assert_refused(
+        "vocabulary_size=50: expected 0",
+        load_arrays,
+        "shakespeare",
+        DatasetOptions(str(tmp_path), download=False, vocabulary_size=50),
+    )
 
 
 def test_the_doctor_finds_the_file_or_says_where_to_put_it(tmp_path, write_tff_file):
@@ -142,15 +153,12 @@ def test_the_doctor_finds_the_file_or_says_where_to_put_it(tmp_path, write_tff_f
     missing = row.find(str(tmp_path))
     assert not missing.found
     assert str(tmp_path / "shakespeare") in missing.description
-    with pytest.raises(DatasetError, match=r"not found; put shakespeare\.sqlite\.lzma"):
-        load_arrays("shakespeare", DatasetOptions(str(tmp_path), download=False))
+    assert_refused(
+        r"not found; put shakespeare\.sqlite\.lzma",
+        load_arrays,
+        "shakespeare",
+        DatasetOptions(str(tmp_path), download=False),
+    )
     (tmp_path / "shakespeare").mkdir()
     path = write_tff_file(tmp_path / "shakespeare" / "shakespeare.sqlite", {"train": {"a": [{"snippets": b"Hark!"}]}})
     assert row.find(str(tmp_path)) == (True, path)
-
-
-def test_a_smoke_run_has_its_form():
-    arrays = make_random_arrays(DATASETS["shakespeare"])
-    assert arrays.train_x.shape == arrays.train_y.shape == (60, 80)
-    assert arrays.format.takes_tokens
-    assert arrays.format.class_names == TOKEN_NAMES

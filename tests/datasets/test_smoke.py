@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 
 from datasets.catalog import DATASETS, Dataset, DatasetOptions
-from datasets.errors import DatasetError
+from datasets.character_text import TOKEN_NAMES
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.label_format import LabelFormat
 from datasets.smoke import make_random_arrays
@@ -33,6 +34,23 @@ def test_random_arrays_look_like_the_data_set(name, options, sizes, shape, dtype
     assert arrays.source_digest == again.source_digest != other.source_digest
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "shape", "num_classes"),
+    [
+        ("emnist", {"emnist_labels": "digits"}, (28, 28, 1), 10),
+        ("emnist", {"emnist_labels": "all"}, (28, 28, 1), 62),
+        ("stackoverflow", {"stackoverflow_task": "next_word", "vocabulary_size": 30}, (20,), 34),
+        ("stackoverflow", {"stackoverflow_task": "tags", "vocabulary_size": 30}, (30,), 500),
+        ("cifar100", {"cifar100_form": "whole"}, (32, 32, 3), 100),
+        ("cifar100", {"cifar100_form": "cropped"}, (24, 24, 3), 100),
+        ("shakespeare", {}, (80,), len(TOKEN_NAMES)),
+    ],
+)
+def test_federated_data_sets_have_clients_and_the_form_of_their_variant(name, options, shape, num_classes):
+    arrays = make_random_arrays(DATASETS[name], DatasetOptions(**options))
+    assert arrays.train_x.shape[1:] == shape and len(arrays.format.class_names) == num_classes and arrays.client_names
+
+
 def test_data_with_natural_clients_have_some():
     assert make_random_arrays(DATASETS["building"]).client_names == ("building_0", "building_1", "building_2")
     assert make_random_arrays(DATASETS["digits"]).client_names is None
@@ -42,8 +60,7 @@ def test_data_with_natural_clients_have_some():
 
 def test_a_format_unknown_before_reading_is_refused():
     assert not DATASETS["npz"].is_drawn_for_smoke
-    with pytest.raises(DatasetError, match="npz"):
-        make_random_arrays(DATASETS["npz"])
+    assert_refused("npz", make_random_arrays, DATASETS["npz"])
 
 
 @pytest.mark.parametrize(("scale", "largest"), [(1.0, 1), (0.1, 10), (1 / 1000, 255), (0.0, 255), (-1.0, 255)])

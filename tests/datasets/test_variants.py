@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.client_source import TEST, TRAIN, ClientSource
-from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.label_format import LabelFormat
@@ -80,8 +80,7 @@ def test_two_groups_are_upright_and_upside_down_and_need_no_square(tmp_path):
     data = build(arrays, tmp_path, groups=2)
     assert data.archetypes.names == ("0 degrees", "180 degrees")
     np.testing.assert_array_equal(data.test_x[NUM_TEST:], arrays.test_x[:, ::-1, ::-1])
-    with pytest.raises(DatasetError, match="expected images as high as wide, these are 2 x 3"):
-        build(arrays, tmp_path, groups=4)
+    assert_refused("expected images as high as wide, these are 2 x 3", build, arrays, tmp_path, groups=4)
 
 
 def test_permutations_move_pixels_with_their_channels(tmp_path):
@@ -110,8 +109,13 @@ def test_labels_of_a_group_have_meanings_of_their_own(tmp_path):
         order = orders[data.archetypes.of_clients[client]]
         assert own_y.tolist() == [order[int(value) % 5] for value in own_x[:, 0]]
     numbers = ExampleFormat((1,), "float32", (), labels=LabelFormat("regression", (), 1))
-    with pytest.raises(DatasetError, match="variant=relabelled: expected examples of one class each"):
-        make_transforms(VariantSettings("relabelled", 2), numbers, 0)
+    assert_refused(
+        "variant=relabelled: expected examples of one class each",
+        make_transforms,
+        VariantSettings("relabelled", 2),
+        numbers,
+        0,
+    )
 
 
 def test_natural_clients_keep_their_examples(tmp_path):
@@ -181,10 +185,14 @@ def test_new_clients_have_archetypes_too(tmp_path):
     ],
 )
 def test_what_cannot_be_is_one_line(tmp_path, change, message):
-    with pytest.raises(DatasetError, match=message):
-        build(make_images(), tmp_path, **change)
+    assert_refused(message, build, make_images(), tmp_path, **change)
 
 
 def test_other_examples_than_images_are_refused():
-    with pytest.raises(DatasetError, match=r"expected images, the examples have shape \(5,\)"):
-        make_transforms(VariantSettings("rotated", 2), ExampleFormat((5,), "float32", ("a", "b")), 0)
+    assert_refused(
+        r"expected images, the examples have shape \(5,\)",
+        make_transforms,
+        VariantSettings("rotated", 2),
+        ExampleFormat((5,), "float32", ("a", "b")),
+        0,
+    )

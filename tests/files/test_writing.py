@@ -216,7 +216,7 @@ def test_a_folder_that_somebody_keeps_locked_stops_no_write(tmp_path, monkeypatc
     assert (tmp_path / "a").read_bytes() == b"new"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def no_waiting():
     """A pipe that is opened would be waited at for ever."""
     signal.alarm(20)
@@ -241,7 +241,7 @@ def test_descriptions():
     assert (describe(OSError("odd")), describe(OSError()), describe("text")) == ("odd", "OSError", "text")
 
 
-def test_only_regular_files_are_listed(tmp_path):
+def test_only_regular_files_are_listed(tmp_path, no_waiting):
     (tmp_path / "b" / "c.csv").mkdir(parents=True)
     for name in ("b.csv", "a.csv", "a.txt", "b/d.csv"):
         (tmp_path / name).touch()
@@ -255,7 +255,7 @@ def test_only_regular_files_are_listed(tmp_path):
     assert find_files(tmp_path / "none", "*") == []
 
 
-def test_a_pipe_is_not_waited_at(tmp_path):
+def test_a_pipe_is_not_waited_at(tmp_path, no_waiting):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", "/dev/zero"):
         with pytest.raises(OSError, match="no regular file"):
@@ -266,7 +266,7 @@ def test_a_pipe_is_not_waited_at(tmp_path):
     assert read_regular(tmp_path / "file") == b"content"
 
 
-def test_checkpoints_that_are_pipes_are_none_and_no_run_is_left_out_without_a_word(tmp_path):
+def test_checkpoints_that_are_pipes_are_none_and_no_run_is_left_out_without_a_word(tmp_path, no_waiting):
     from launch.runs.checkpoints import find_checkpoints
     from launch.runs.run_records import find_run_dirs
 
