@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from model_answers import rebuild
 from small_formats import make_format, make_spec
 
 from models.local_step import LocalStep
@@ -102,6 +103,11 @@ def first_weights(spec):
     return tuple(spec.build().get_weights())
 
 
+def assert_close(ours, theirs, atol):
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=0, atol=atol)
+
+
 def draw_batch(spec):
     """Examples around a center for each class."""
     generator = np.random.default_rng(0)
@@ -150,8 +156,7 @@ def test_ten_steps_weights_out_and_in(convert, name, part):
     phone = Phone(file)
     assert sorted(phone.run) == sorted(SIGNATURES)
     x, y = draw_batch(spec)
-    model = spec.build()
-    model.set_weights(first_weights(spec))
+    model = rebuild(spec, first_weights(spec))
     np.testing.assert_allclose(phone.infer(x), model(x, training=False), atol=1e-5)
 
     losses = [phone.train(x, y) for _ in range(10)]
@@ -209,8 +214,7 @@ def test_steps_are_plain_gradient_descent(convert, name):
     assert file.select_operators == ()
     phone = Phone(file)
     phone.set_weights({key: first_weights(spec)[int(key.removeprefix("weight_"))] for key in phone.get_weights()})
-    model = spec.build()
-    model.set_weights(first_weights(spec))
+    model = rebuild(spec, first_weights(spec))
 
     @tf.function
     def step():
@@ -227,8 +231,7 @@ def test_steps_are_plain_gradient_descent(convert, name):
         phone.train(x, y, 0.05)
         step()
     weights = phone.get_weights()
-    for position, expected in enumerate(model.get_weights()):
-        np.testing.assert_allclose(weights[f"weight_{position}"], expected, atol=1e-4)
+    assert_close([weights[f"weight_{position}"] for position in range(len(weights))], model.get_weights(), 1e-4)
 
 
 def test_rows_with_the_label_minus_one_do_not_count(descend):
@@ -238,36 +241,14 @@ def test_rows_with_the_label_minus_one_do_not_count(descend):
     x, y = draw_batch(spec)
     module = build_training_module(spec, weights, BATCH_SIZE)
     loss = module.train(x, np.where(np.arange(BATCH_SIZE) < 5, y, -1).astype(np.int32), 0.5)["loss"]
-    for mine, expected in zip(module.weights, descend(spec, weights, x[:5], y[:5], 0.5), strict=True):
-        np.testing.assert_allclose(mine, expected, atol=1e-6)
+    assert_close(module.weights, descend(spec, weights, x[:5], y[:5], 0.5), 1e-6)
     assert float(loss) == pytest.approx(
         float(tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y[:5], rebuild(spec, weights)(x[:5])))),
         rel=1e-5,
     )
     before = [weight.numpy() for weight in module.weights]
     assert float(module.train(x, np.full(BATCH_SIZE, -1, np.int32), 0.5)["loss"]) == 0
-    for weight, value in zip(module.weights, before, strict=True):
-        np.testing.assert_array_equal(weight, value)
-
-
-def rebuild(spec, weights):
-    model = spec.build()
-    model.set_weights(weights)
-    return model
-
-
-def test_statistics_follow_the_data():
-    """Without a step (rate 0), training moves BatchNorm's statistics and nothing else."""
-    weights = first_weights(BATCH_NORM)
-    x, y = draw_batch(BATCH_NORM)
-    module = build_training_module(BATCH_NORM, weights, BATCH_SIZE)
-    model = rebuild(BATCH_NORM, weights)
-    for _ in range(3):
-        module.train(x, y, 0.0)
-        model(x, training=True)
-    for mine, expected in zip(module.weights, model.get_weights(), strict=True):
-        np.testing.assert_allclose(mine, expected, atol=1e-6)
-    assert np.abs(module.weights[5].numpy() - weights[5]).max() > 1e-3
+    assert_close(module.weights, before, 0)
 
 
 class Subclassed(tf.keras.Model):
@@ -293,17 +274,26 @@ def build_normalizing_twice():
     return tf.keras.Model(x, LAYERS.Dense(NUM_CLASSES)(LAYERS.Concatenate()(parts)))
 
 
-@pytest.mark.parametrize("build", [build_subclassed, build_normalizing_twice])
-def test_statistics_follow_the_data_wherever_the_layer_is(build):
-    """These models have no shape of the layer's input to look up."""
-    spec = ModelSpec("own", build, make_format((6,), "float32", NUM_CLASSES))
+@pytest.mark.parametrize(
+    "spec",
+    [
+        BATCH_NORM,
+        # These models have no shape of the layer's input to look up.
+        ModelSpec("subclassed", build_subclassed, make_format((6,), "float32", NUM_CLASSES)),
+        ModelSpec("normalizing_twice", build_normalizing_twice, make_format((6,), "float32", NUM_CLASSES)),
+    ],
+    ids=lambda spec: spec.name,
+)
+def test_statistics_follow_the_data(spec):
+    """Without a step (rate 0), training moves BatchNorm's statistics, wherever the layer is, and nothing else."""
     weights, (x, y) = first_weights(spec), draw_batch(spec)
     module, model = build_training_module(spec, weights, BATCH_SIZE), rebuild(spec, weights)
-    module.train(x, y, 0.0)
-    model(x, training=True)
-    for mine, expected, first in zip(module.weights, model.get_weights(), weights, strict=True):
-        np.testing.assert_allclose(mine, expected, atol=1e-6)
-        assert mine.trainable or np.abs(expected - first).max() > 1e-3
+    for _ in range(2):
+        module.train(x, y, 0.0)
+        model(x, training=True)
+    assert_close(module.weights, model.get_weights(), 1e-6)
+    moved = [np.abs(new - old).max() > 1e-3 for new, old in zip(model.get_weights(), weights, strict=True)]
+    assert moved == [not weight.trainable for weight in module.weights]
 
 
 def test_dropout_draws_a_new_mask_each_step(convert):
@@ -329,30 +319,34 @@ def test_a_dense_normalization_and_dropout_belong_to_the_head():
     assert {name.split("/")[0] for name in module.weight_names.values()} == {"hidden", "of_features", "logits"}
 
 
-def test_a_model_without_a_head_is_one_line():
-    def build():
-        return tf.keras.Sequential(
-            [tf.keras.Input((8, 8, 1)), LAYERS.Conv2D(NUM_CLASSES, 3), LAYERS.GlobalAveragePooling2D()]
-        )
+def end_with(*layers):
+    """A model that ends in these layers, each made anew by a function."""
 
-    spec = ModelSpec("own", build, make_format((8, 8, 1), "float32", NUM_CLASSES))
-    message = "^on_device_training=head: expected a model that ends in dense layers, own does not; take full$"
-    with pytest.raises(ModelError, match=message):
+    def build():
+        first = LAYERS.Conv2D(NUM_CLASSES, 3), LAYERS.GlobalAveragePooling2D()
+        return tf.keras.Sequential([tf.keras.Input((8, 8, 1)), *first, *(layer() for layer in layers)])
+
+    return ModelSpec("own", build, make_format((8, 8, 1), "float32", NUM_CLASSES))
+
+
+FROZEN = end_with(lambda: LAYERS.Dense(NUM_CLASSES, trainable=False))
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (end_with(), "expected a model that ends in dense layers, own does not; take full"),
+        (FROZEN, "the last dense layers of own are frozen; take full"),  # such a file would train nothing
+    ],
+)
+def test_a_model_without_a_head_to_train_is_one_line(spec, message):
+    with pytest.raises(ModelError, match=f"^on_device_training=head: {message}$"):
         build_training_module(spec, first_weights(spec), BATCH_SIZE, "head")
 
 
-def test_a_frozen_head_is_one_line():
-    """Such a file would train nothing."""
-
-    def build():
-        head = LAYERS.Dense(NUM_CLASSES, trainable=False)
-        return tf.keras.Sequential([tf.keras.Input((8, 8, 1)), LAYERS.Conv2D(2, 3), LAYERS.Flatten(), head])
-
-    spec = ModelSpec("own", build, make_format((8, 8, 1), "float32", NUM_CLASSES))
-    with pytest.raises(ModelError, match=r"the last dense layers of own are frozen; take full$"):
-        build_training_module(spec, first_weights(spec), BATCH_SIZE, "head")
-    full = build_training_module(spec, first_weights(spec), BATCH_SIZE)
-    assert list(full.weight_names) == ["weight_0", "weight_1"]  # the convolution's
+def test_of_a_frozen_head_the_rest_is_trained():
+    names = build_training_module(FROZEN, first_weights(FROZEN), BATCH_SIZE).weight_names
+    assert list(names) == ["weight_0", "weight_1"]  # the convolution's
 
 
 def test_where_tflite_lacks_an_operator_the_file_needs_the_select_operators(tmp_path):
@@ -382,8 +376,7 @@ def test_quantized_model_is_stripped():
     spec = build_quantized_spec(SPECS["image_student"])
     weights = first_weights(spec)
     x, _ = draw_batch(spec)
-    model = spec.quantization.float_spec.build()
-    model.set_weights(spec.quantization.strip(weights))
+    model = rebuild(spec.quantization.float_spec, spec.quantization.strip(weights))
     module = build_training_module(spec, weights, BATCH_SIZE)
     np.testing.assert_array_equal(module.infer(x[:1])["logits"], model(x[:1]))
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -138,37 +137,41 @@ def test_what_it_was_compiled_with_is_said(task, loss, expected):
     assert line.startswith("the model was compiled, but its ") and expected in line
 
 
-def test_what_the_run_was_given_is_not_asked_for_again():
-    model = build()
-    model.compile("adam", loss=weigh, loss_weights=[3.0])
-    own = dataclasses.replace(CLASSES, own_loss=weigh)
-    assert list_unused_parts(model, own) == (
-        f"the model was compiled, but its optimizer (Adam) is not used: give {OPTIMIZER}",
-    )
-    weighted = dataclasses.replace(CLASSES, class_weights=(1.0,) * CLASSES.num_classes)
-    assert "are not used: give --loss=module:function, --optimizer" in list_unused_parts(model, weighted)[0]
-
-
-def test_loss_weights_are_named():
-    model = build()
-    model.compile("adam", loss=USUAL, loss_weights=[3.0])
-    [line] = list_unused_parts(model, CLASSES)
-    assert line.endswith(
-        f"its optimizer (Adam) and loss weights are not used: give {OPTIMIZER} and them in the function of --loss"
-    )
-
-
 class Named(K.Model):
     def loss(self, x):
         return x
 
 
-def test_a_model_that_was_not_compiled_has_nothing_to_say():
-    assert list_unused_parts(build(Named), CLASSES) == ()
-
-
-def test_metrics_are_named_if_there_are_any():
-    model = build()
-    model.compile(K.optimizers.SGD(0.1), loss=weigh, metrics=["accuracy"])
-    assert "its loss (weigh), optimizer (SGD) and metrics are not used" in list_unused_parts(model, CLASSES)[0]
-    assert np.isfinite(model(np.zeros((1, 4), np.float32))).all()
+@pytest.mark.parametrize(
+    ("task", "compiled", "expected"),
+    [
+        # What the run was given is not asked for again.
+        (
+            dataclasses.replace(CLASSES, own_loss=weigh),
+            {"loss": weigh, "loss_weights": [3.0]},
+            f"optimizer (Adam) is not used: give {OPTIMIZER}",
+        ),
+        (
+            dataclasses.replace(CLASSES, class_weights=(1.0,) * CLASSES.num_classes),
+            {"loss": weigh, "loss_weights": [3.0]},
+            "loss (weigh), optimizer (Adam) and loss weights are not used: give --loss=module:function, "
+            f"{OPTIMIZER} and them in the function of --loss",
+        ),
+        (
+            CLASSES,
+            {"loss": USUAL, "loss_weights": [3.0]},
+            f"optimizer (Adam) and loss weights are not used: give {OPTIMIZER} and them in the function of --loss",
+        ),
+        (
+            CLASSES,
+            {"loss": weigh, "metrics": ["accuracy"]},
+            f"loss (weigh), optimizer (Adam) and metrics are not used: give {LOSS} and {OPTIMIZER}",
+        ),
+    ],
+)
+def test_what_else_it_was_compiled_with_is_said(task, compiled, expected):
+    model = build(Named)
+    assert list_unused_parts(model, CLASSES) == ()  # before it is compiled
+    model.compile("adam", **compiled)
+    [line] = list_unused_parts(model, task)
+    assert line.startswith(f"the model was compiled, but its {expected}")

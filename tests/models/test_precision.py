@@ -43,8 +43,7 @@ def test_the_same_start_and_nearly_the_same_logits(name):
     for precision in ("float32", "bfloat16"):
         tf.keras.utils.set_random_seed(0)
         models.append(build_spec(name, precision).build())
-    for a, b in zip(*(model.get_weights() for model in models), strict=True):
-        np.testing.assert_array_equal(a, b)
+    np.testing.assert_equal(*(model.get_weights() for model in models))
     x = np.random.default_rng(0).normal(size=(16, *models[0].input_shape[1:])).astype(np.float32)
     for is_training in (False, True) if name == "image_cnn10" else (False,):
         whole, mixed = (model(x, training=is_training).numpy() for model in models)
@@ -87,8 +86,7 @@ def test_saved_and_read_back_in_either_precision(tmp_path):
     weights = tuple(spec.build().get_weights())
     save_model(spec, weights, tmp_path)
     for precision in ("bfloat16", "float32"):
-        for a, b in zip(load_weights(build_spec("image_student", precision), tmp_path), weights, strict=True):
-            np.testing.assert_array_equal(a, b)
+        np.testing.assert_equal(load_weights(build_spec("image_student", precision), tmp_path), weights)
 
 
 OWN_MODELS = """

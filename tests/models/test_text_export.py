@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
+from model_answers import answer_twice, compute_keras
 from small_formats import make_format, make_spec
 
 from models.model_names import ModelError
@@ -49,19 +50,9 @@ def make_normalizing():
     return spec, tuple(weights), np.random.default_rng(0).normal(size=(40, 8, 8, 4)).astype(np.float32)
 
 
-def answer(content, x):
-    """As an app does it: one interpreter, example after example, in two orders; (2, n, *outputs)."""
-    run = tf.lite.Interpreter(model_content=content).get_signature_runner()
-    there = [run(x=example[None])["logits"][0] for example in x]
-    back = [run(x=example[None])["logits"][0] for example in x[::-1]]
-    return np.stack([there, back[::-1]])
-
-
 def check_answers(content, spec, weights, x, share):
-    model = spec.build()
-    model.set_weights(weights)
-    expected = model(x, training=False).numpy()
-    there, back = answer(content, x)
+    expected = compute_keras(spec, weights, x)
+    there, back = answer_twice(content, x)
     np.testing.assert_array_equal(there, back)
     np.testing.assert_allclose(there, expected, atol=share * np.abs(expected).max())
     assert find_select_operators(content) == ()
@@ -95,7 +86,7 @@ def test_what_comes_later_reaches_no_answer_of_a_file():
     changed[:, 4:] = 0
     for export_format in ("float32", "int8"):
         content = convert(MAKE["char_transformer"], export_format)
-        before, after = answer(content, x)[0], answer(content, changed)[0]
+        before, after = answer_twice(content, x)[0], answer_twice(content, changed)[0]
         np.testing.assert_array_equal(before[:, :4], after[:, :4])
         assert np.abs(before[:, 4:] - after[:, 4:]).max() > 0
 

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import tensorflow as tf
+from model_answers import compute_keras
 from small_formats import make_format, make_spec
 
 from models.model_names import EXPORT_FORMATS, ModelError
@@ -108,12 +109,6 @@ def run_file(content, x):
     return logits
 
 
-def run_keras(spec, weights, x):
-    model = spec.build()
-    model.set_weights(weights)
-    return model(spec.preprocess(x), training=False).numpy()
-
-
 def list_operations(content):
     without_delegates = tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     interpreter = tf.lite.Interpreter(model_content=content, experimental_op_resolver_type=without_delegates)
@@ -128,7 +123,10 @@ def list_folders(path):
 def check_agreement(name, export_format, io="float32"):
     spec, weights = find_reference(*train_ranges(name), export_format)
     x = draw_examples(name)
-    ours, keras = run_file(convert(name, export_format, io), spec.preprocess(x).numpy()), run_keras(spec, weights, x)
+    ours, keras = (
+        run_file(convert(name, export_format, io), spec.preprocess(x).numpy()),
+        compute_keras(spec, weights, x),
+    )
     largest, agreement = TOLERANCES[export_format]
     assert np.abs(ours - keras).max() <= largest * np.ptp(keras)
     agreement -= CLOSE_LOGITS.get((name, export_format), 0)
@@ -197,7 +195,7 @@ def test_scores_that_are_hidden_leave_int8_the_others(attend):
     spec, x = build_attention_spec(attend), np.random.default_rng(0).normal(size=(100, 12, 4)).astype(np.float32)
     x[:, 6:] *= np.arange(100)[:, np.newaxis, np.newaxis] % 2
     weights = tuple(spec.build().get_weights())
-    keras = run_keras(spec, weights, x)
+    keras = compute_keras(spec, weights, x)
     assert np.abs(run_file(convert_model(spec, weights, "int8", "float32", x), x) - keras).max() < 0.05 * np.ptp(keras)
     with pytest.raises(ModelError, match=r"what normalizes stays in floats.*; leave io=int8 out"):
         convert_model(spec, weights, "int8", "int8", x)
@@ -266,7 +264,7 @@ def test_float_formats_start_from_the_float_model(export_format):
     x = draw_examples("image_student")
     float_spec, float_weights = find_reference(spec, weights, export_format)
     assert float_spec is SPECS["image_student"]
-    keras, fake_quant = run_keras(float_spec, float_weights, x), run_keras(spec, weights, x)
+    keras, fake_quant = compute_keras(float_spec, float_weights, x), compute_keras(spec, weights, x)
     assert np.abs(fake_quant - keras).max() > 0.2 * np.ptp(keras)
     content = convert_model(spec, weights, export_format, representative=x)
     ours = run_file(content, spec.preprocess(x).numpy())
