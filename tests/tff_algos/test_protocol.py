@@ -214,6 +214,26 @@ def test_clients_end_up_with_their_shared_model_or_one_of_their_own(walk):
         assert all(np.array_equal(a, b) for a, b in shared) != process.is_personal
 
 
+def test_a_client_that_diverges_keeps_what_it_had(walk, build_federation, break_client, tmp_path):
+    """First one of the cohort, then all; whoever keeps something is a synchronous process with a store."""
+    process, state = walk.process.process, walk.states[1].inner
+    if not getattr(process, "store", None):
+        return
+    files = build_federation(tmp_path, [9, 12, 30, 3])
+    process = dataclasses.replace(process, clients=dataclasses.replace(walk.data, clients=files.clients))
+    _, cohort = process.choose_cohort(state)
+    for broken in (cohort[:1], cohort):
+        for client in broken:
+            break_client(files, client)
+        after, row = process.next(state)
+        assert row["num_rejected"] == len(broken) * (2 if walk.name == "ditto" else 1)
+        assert np.isnan(row["train_loss"]) == (len(broken) == len(cohort))
+        old, new = (process.store.read(each.kept, cohort) for each in (state, after))
+        is_same = [all(map(np.array_equal, *rows)) for rows in zip(old, new, strict=True)]
+        assert is_same == [client in broken for client in cohort]
+    assert_same_state([after.models, after.own], [state.models, state.own])
+
+
 def test_its_energy_is_that_of_what_its_clients_do(walk):
     """Its parts have the bytes of its metrics, and a round's joules are the sum of the clients'."""
     total, num_examples = np.zeros(4), 0.0

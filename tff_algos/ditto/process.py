@@ -29,18 +29,14 @@ class DittoProcess(SynchronousProcess):
     """Ditto; who has not taken part yet has the first model as a personal one."""
 
     is_personal, takes_new_clients = True, False
-
-    def list_phases(self, state, cohort):
-        """Each client trains two models, and sends one."""
-        (work,) = super().list_phases(state, cohort)
-        return [work._replace(num_examples=2 * work.num_examples)]
+    models_trained = 2
 
     def describe(self, state, new_state, outcome, cohort):
         num_rejected = int(outcome.totals.num_rejected) + int(outcome.sums)
         return {NUM_REJECTED: num_rejected, **super().describe(state, new_state, outcome, cohort)}
 
     def personalize(self, state, clients):
-        return zip(clients, self.store.iterate(state.kept, [client.index for client in clients]), strict=True)
+        return self.iterate_kept(state, clients)
 
 
 def build_personal_training(model_spec, config):

@@ -124,9 +124,9 @@ class FedProtoProcess(SynchronousProcess):
         return {"num_prototypes": known, "prototype_spread": spread}
 
     def personalize(self, state, clients):
-        indices, is_nearest = [client.index for client in clients], self.config.prediction == PROTOTYPES
+        is_nearest = self.config.prediction == PROTOTYPES
         nearest = build_nearest_head(state.own) if is_nearest and np.any(state.own.counts > 0) else None
-        for client, row in zip(clients, self.store.iterate(state.kept, indices), strict=True):
+        for client, row in self.iterate_kept(state, clients):
             head = self.heads[self.store.group_of[client.index]]
             yield client, tuple(row) if nearest is None else head.replace(row, *nearest)
 

@@ -72,8 +72,7 @@ class PartialProcess(SynchronousProcess):
 
     def personalize(self, state, clients):
         shared = take_model(self.send(state), 0)
-        rows = self.store.iterate(state.kept, [client.index for client in clients])
-        for client, own in zip(clients, rows, strict=True):
+        for client, own in self.iterate_kept(state, clients):
             yield client, join_layers(self.is_personal_weight, shared, own)
 
 

@@ -26,14 +26,67 @@ theta_i is trained by itself. Deviations from the paper:
 
 import dataclasses
 import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
 
 from tff_algos.client.client_data import read_split
+from tff_algos.client.joined_optimizer import Carried, JoinedOptimizer, as_written
 from tff_algos.client.local_training import reject_if_not_finite, reject_unless, train_by_rule
-from tff_algos.pfedme.moreau_envelope import EnvelopeRule
+from tff_algos.client.training_steps import Measure, list_values
 from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
 from tff_algos.rounds.training_phase import Sent, Told
 from tff_algos.weights import add_deltas, is_float, keep_finite, take_model
+
+
+class Carry(NamedTuple):
+    """What goes from batch to batch: the optimizer's part, with theta, and w, one tensor for each trained variable."""
+
+    theta: Carried
+    w: tuple[tf.Tensor, ...]
+
+
+class EnvelopeRule:
+    """The variables are theta. The proximal weight of the training is lambda.
+
+    Args:
+      optimizer: takes the steps of theta.
+      model: whose variables they are.
+      inner_steps: K, steps on a batch.
+      move: eta lambda, by which w goes to theta.
+    """
+
+    def __init__(self, optimizer: JoinedOptimizer, model: tf.keras.Model, inner_steps: int, move: float):
+        self._optimizer, self._model, self._inner_steps, self._move = optimizer, model, inner_steps, move
+
+    @as_written
+    def start(self) -> Carry:
+        """theta and w are alike."""
+        return Carry(self._optimizer.start(), tuple(each.read_value() for each in self._optimizer.variables))
+
+    def take(self, carried: Carry, measure: Measure) -> tuple[Carry, tf.Tensor]:
+        theta, total = carried.theta, tf.constant(0.0)
+        for _ in tf.range(self._inner_steps):
+            loss, gradients = measure(carried.w)
+            theta = self._optimizer.step(theta, gradients)
+            total += loss
+        w = move_towards(carried.w, self._optimizer.variables, self._move)
+        return Carry(theta, w), total / float(self._inner_steps)
+
+    @as_written
+    def finish(self, carried: Carry) -> tuple[tf.Tensor, ...]:
+        """w as the weights of a model, in their order; what is not trained is theta's."""
+        return list_values(self._model.weights, self._optimizer.variables, carried.w)
+
+
+@as_written
+def move_towards(
+    weights: Sequence[tf.Tensor], targets: Sequence[tf.Tensor | tf.Variable], move: float
+) -> tuple[tf.Tensor, ...]:
+    """w - eta lambda (w - theta), the local update of Algorithm 1, for each weight."""
+    return tuple(w - move * (w - theta) for w, theta in zip(weights, targets, strict=True))
 
 
 class PFedMeProcess(SynchronousProcess):
@@ -41,15 +94,14 @@ class PFedMeProcess(SynchronousProcess):
 
     is_personal = True
 
-    def list_phases(self, state, cohort):
+    @property
+    def models_trained(self):
         """Each example is trained on K times."""
-        (work,) = super().list_phases(state, cohort)
-        return [work._replace(num_examples=self.config.inner_steps * work.num_examples)]
+        return self.config.inner_steps
 
     def personalize(self, state, clients):
         took_part, shared = set(state.kept.clients.tolist()), take_model(self.send(state), 0)
-        rows = self.store.iterate(state.kept, [client.index for client in clients])
-        for client, own in zip(clients, rows, strict=True):
+        for client, own in self.iterate_kept(state, clients):
             yield client, own if client.index in took_part else shared
 
 

@@ -9,12 +9,12 @@ import dataclasses
 import functools
 import itertools
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.federated_data import FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.cohort import (
     NOBODY,
@@ -105,6 +105,7 @@ class SynchronousProcess(FederatedProcess):
       store: what the clients keep; None if they keep nothing.
       released: what the algorithm gives out, in words, for what a private run says.
       own_blank: what `Participant.own` is in an empty place.
+      models_trained: by a client in a round, each on all the examples of its training.
     """
 
     clients: FederatedData
@@ -118,6 +119,7 @@ class SynchronousProcess(FederatedProcess):
     takes_new_clients = True
     released = "the global model of every round"
     own_blank = ()
+    models_trained = 1
 
     @property
     def transport(self) -> Transport:
@@ -220,11 +222,11 @@ class SynchronousProcess(FederatedProcess):
     def list_phases(self, state: State, cohort: np.ndarray) -> Sequence[ClientWork]:
         """What the cohort does in the round that begins with this state, one phase after another.
 
-        By default each client receives, trains and sends one model.
+        By default each client receives and sends one model, and trains `models_trained`.
         """
         del state
         model_bytes = self.transport.model_bytes
-        return [ClientWork(cohort, self.examples_trained[cohort], model_bytes, model_bytes)]
+        return [ClientWork(cohort, self.models_trained * self.examples_trained[cohort], model_bytes, model_bytes)]
 
     def list_untimed(self, state: State, cohort: np.ndarray) -> Sequence[ClientWork]:
         """What costs bytes or energy and takes no virtual time; by default nothing."""
@@ -274,6 +276,11 @@ class SynchronousProcess(FederatedProcess):
         places = self.count_places(len(inputs))
         models, groups = self.distribute(state), self.count_groups(state)
         return self.phase.run(models, inputs, groups, state.aggregator, round_num, places, blank)
+
+    def iterate_kept(self, state: State, clients: Sequence[ClientFiles]) -> Iterator[tuple[ClientFiles, Weights]]:
+        """Each client with what it keeps; before its first round with what all kept at first."""
+        rows = self.store.iterate(state.kept, [client.index for client in clients])
+        return zip(clients, rows, strict=True)
 
     def list_work(self, state: State, next_state: State) -> list[ClientWork]:
         del next_state

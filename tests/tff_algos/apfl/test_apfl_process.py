@@ -9,13 +9,11 @@ from small_formats import make_format
 
 from models.model_spec import ModelSpec
 from tff_algos.apfl.config import APFLConfig
-from tff_algos.apfl.mixture import mix, step_alpha
-from tff_algos.apfl.process import build_apfl_process
+from tff_algos.apfl.process import build_apfl_process, mix, step_alpha
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.local_only.config import LocalOnlyConfig
 from tff_algos.local_only.process import build_local_only_process
-from tff_algos.protocol import COMMON_METRICS
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 
@@ -116,33 +114,11 @@ def test_who_has_not_taken_part_has_w(build, run, get_personal, get_bytes):
     assert process.takes_new_clients and [array.shape for array in after.kept.arrays] == [(1, 4, 3), (1, 3), (1,)]
 
 
-def test_a_client_with_broken_data_keeps_its_model(build, break_client, run, get_bytes):
-    process = build(TRAINING)
-    (_, first), _ = run(process, 1)
-    break_client(process.clients, 1)
-    second, row = process.next(first)
-    assert row["num_rejected"] == 1 and np.isfinite([row["train_loss"], row["mean_alpha"]]).all()
-    kept = [get_bytes(row) for state in (first, second) for row in process.store.read(state.kept, range(3))]
-    assert [kept[client] == kept[client + 3] for client in range(3)] == [False, True, False]
-    for client in (0, 2):
-        break_client(process.clients, client)
-    third, row = process.next(second)
-    assert row["num_rejected"] == 3 and np.isnan(row["train_loss"])
-    assert get_bytes(third.models) == get_bytes(second.models)
-    assert get_bytes(third.kept.arrays) == get_bytes(second.kept.arrays)
-
-
-def test_it_meets_the_protocol(build, run, get_personal, get_bytes):
+def test_two_models_are_trained_and_one_is_sent(build, run):
     """Client 0, the slowest: 60 bytes at 1000 a second, 2 epochs of two models on 9 examples at 100, 60 at 500."""
-    process = build(TRAINING)
-    (first, second), (row,) = run(process, 1)
-    assert set(COMMON_METRICS) <= set(row) and row["bytes_up"] == row["bytes_down"] == 3 * 15 * 4
+    _, (row,) = run(build(TRAINING), 1)
+    assert row["bytes_up"] == row["bytes_down"] == 3 * 15 * 4
     assert row["virtual_time_s"] == pytest.approx(0.06 + 0.36 + 0.12)
-    assert process.is_personal and process.map_models is None
-    assert set(process.client_model(second)) == set(process.get_models(second)) == {"global"}
-    again, same_row = process.next(first)
-    assert same_row == row and first.round_num == 0
-    assert list(map(get_bytes, get_personal(process, again))) == list(map(get_bytes, get_personal(process, second)))
 
 
 def build_normed():

@@ -11,7 +11,6 @@ from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.local_only.config import LocalOnlyConfig
 from tff_algos.local_only.process import build_local_only_process
-from tff_algos.protocol import COMMON_METRICS
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 SEVERAL_BATCHES = LocalTrainingConfig(epochs=2, batch_size=4, learning_rate=0.01)
@@ -94,24 +93,6 @@ def test_who_is_not_in_the_cohort_keeps_its_personal_model(build, run, get_perso
     assert [array.shape for array in after.kept.arrays] == [(2, 4, 3), (2, 3)]
 
 
-def test_a_client_with_broken_data_keeps_its_models_and_counts_for_both(
-    build, data, break_client, run, get_personal, get_bytes
-):
-    process = build(ONE_STEP)
-    (_, first), _ = run(process, 1)
-    break_client(data, 1)
-    second, row = process.next(first)
-    assert row["num_rejected"] == 2
-    old, new = get_personal(process, first), get_personal(process, second)
-    assert [get_bytes(a) == get_bytes(b) for a, b in zip(old, new, strict=True)] == [False, True, False]
-    for client in (0, 2):
-        break_client(data, client)
-    third, row = process.next(second)
-    assert row["num_rejected"] == 6 and np.isnan(row["train_loss"])
-    assert get_bytes(third.models) == get_bytes(second.models)
-    assert list(map(get_bytes, get_personal(process, third))) == list(map(get_bytes, new))
-
-
 def test_one_client_alone_has_the_global_model_for_its_own(build, data, run, get_personal):
     """Both begin alike and see the same batches, and the pull is to the model itself."""
     alone = dataclasses.replace(data, clients=data.clients[:1])
@@ -121,17 +102,11 @@ def test_one_client_alone_has_the_global_model_for_its_own(build, data, run, get
         np.testing.assert_allclose(own, shared, atol=1e-6)
 
 
-def test_it_meets_the_protocol(build, run, get_personal, get_bytes):
-    process = build(ONE_STEP)
-    (first, second), (row,) = run(process, 1)
-    assert set(COMMON_METRICS) <= set(row) and row["bytes_up"] == row["bytes_down"] == 3 * 15 * 4
-    # Client 0, the slowest: 60 bytes at 1000 a second, two models on 9 examples at 100, 60 bytes at 500.
+def test_two_models_are_trained_and_one_is_sent(build, run):
+    """Client 0, the slowest: 60 bytes at 1000 a second, two models on 9 examples at 100, 60 bytes at 500."""
+    _, (row,) = run(build(ONE_STEP), 1)
+    assert row["bytes_up"] == row["bytes_down"] == 3 * 15 * 4
     assert row["virtual_time_s"] == pytest.approx(0.06 + 0.18 + 0.12)
-    assert process.is_personal and set(process.client_model(second)) == set(process.get_models(second)) == {"global"}
-    assert process.map_models is None
-    again, same_row = process.next(first)
-    assert same_row == row and first.round_num == 0
-    assert list(map(get_bytes, get_personal(process, again))) == list(map(get_bytes, get_personal(process, second)))
 
 
 def test_privacy_is_of_the_shared_model_and_its_rounds(build, run, get_personal, get_bytes):

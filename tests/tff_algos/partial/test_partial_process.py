@@ -12,7 +12,6 @@ from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.partial.config import PartialConfig
 from tff_algos.partial.process import build_partial_process, build_partial_training
-from tff_algos.protocol import COMMON_METRICS
 from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -118,34 +117,21 @@ def test_who_has_not_taken_part_has_the_first_personal_layers(build, run, get_pe
     assert row["num_clients"] == 1 and [array.shape for array in after.kept.arrays] == [(1, 3)]
 
 
-def test_a_client_with_broken_data_keeps_its_layers(build, data, break_client, run, get_bytes):
-    for schedule in ("together", "head_first"):
-        process = build(ONE_STEP, schedule=schedule, head_epochs=2)
-        (_, first), _ = run(process, 1)
-        break_client(data, 1)
-        second, row = process.next(first)
-        assert row["num_rejected"] == 1 and np.isfinite(row["train_loss"])
-        kept = [get_bytes(row) for state in (first, second) for row in process.store.read(state.kept, range(3))]
-        assert [kept[client] == kept[client + 3] for client in range(3)] == [False, True, False]
-    for client in (0, 2):
-        break_client(data, client)
-    third, row = process.next(second)
-    assert row["num_rejected"] == 3 and np.isnan(row["train_loss"])
-    assert get_bytes(third.models) == get_bytes(second.models)
-    assert get_bytes(third.kept.arrays) == get_bytes(second.kept.arrays)
+def test_a_client_whose_head_diverges_keeps_its_layers(build, data, break_client, run, get_bytes):
+    process = build(ONE_STEP, schedule="head_first", head_epochs=2)
+    (_, first), _ = run(process, 1)
+    break_client(data, 1)
+    second, row = process.next(first)
+    assert row["num_rejected"] == 1 and np.isfinite(row["train_loss"])
+    kept = [get_bytes(row) for state in (first, second) for row in process.store.read(state.kept, range(3))]
+    assert [kept[client] == kept[client + 3] for client in range(3)] == [False, True, False]
 
 
-def test_it_meets_the_protocol(build, run, get_personal, get_bytes):
-    process = build(ONE_STEP)
-    (first, second), (row,) = run(process, 1)
-    # Only the kernel travels. Client 0, the slowest: 48 bytes at 1000 a second, 9 examples at 100, 48 bytes at 500.
-    assert set(COMMON_METRICS) <= set(row) and row["bytes_up"] == row["bytes_down"] == 3 * 12 * 4
+def test_the_kernel_alone_travels(build, run):
+    """Client 0, the slowest: 48 bytes at 1000 a second, 9 examples at 100, 48 bytes at 500."""
+    _, (row,) = run(build(ONE_STEP), 1)
+    assert row["bytes_up"] == row["bytes_down"] == 3 * 12 * 4
     assert row["virtual_time_s"] == pytest.approx(0.048 + 0.09 + 0.096)
-    assert process.is_personal and not process.takes_new_clients and process.map_models is None
-    assert set(process.client_model(second)) == set(process.get_models(second)) == {"global"}
-    again, same_row = process.next(first)
-    assert same_row == row and first.round_num == 0
-    assert list(map(get_bytes, get_personal(process, again))) == list(map(get_bytes, get_personal(process, second)))
 
 
 @pytest.mark.slow
