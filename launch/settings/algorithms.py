@@ -51,6 +51,9 @@ class Algorithm:
       defaults: values of fields that differ from the config's own defaults.
       shared_defaults: values of shared flags that differ from the flags' own.
       unused: further fields without a flag, which keep their defaults because nothing reads them.
+      beside_steps: what its clients do beside steps of their optimizer, and a phone that trains does not; braces hold
+        settings, as in "a pull (pull={pull:g})".
+      takes_floats_alone: whether it refuses models of quantization-aware training.
     """
 
     name: str
@@ -63,6 +66,8 @@ class Algorithm:
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     shared_defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     unused: tuple[str, ...] = ()
+    beside_steps: str = ""
+    takes_floats_alone: bool = False
 
     @property
     def flag_prefix(self) -> str:
@@ -222,6 +227,8 @@ ROWS = (
         builder="tff_algos.amfl_p.process:build_amfl_p_process",
         # A round is one step of the server, from a few examples of each device.
         shared_defaults={"dataset": "building", "rounds": 300, "rounds_per_evaluation": 20, "batch_size": 48},
+        beside_steps="the meta-gradient: it takes the inner steps",
+        takes_floats_alone=True,
     ),
     Algorithm(
         name="fine_tuning",
@@ -239,6 +246,7 @@ ROWS = (
         summary="Ditto (Li et al. 2021): FedAvg, plus a model for each client.",
         config_class=DittoConfig,
         builder="tff_algos.ditto.process:build_ditto_process",
+        beside_steps="the pull of a client's own model to the shared one (pull={pull:g})",
     ),
     Algorithm(
         name="apfl",
@@ -247,6 +255,7 @@ ROWS = (
         summary="APFL (Deng et al. 2020): clients mix own and global models.",
         config_class=APFLConfig,
         builder="tff_algos.apfl.process:build_apfl_process",
+        beside_steps="the mixture of a client's own model with the shared one",
     ),
     Algorithm(
         name="partial",
@@ -255,6 +264,7 @@ ROWS = (
         summary="FedPer, FedRep, FedBN, LG-FedAvg: some layers are personal.",
         config_class=PartialConfig,
         builder="tff_algos.partial.process:build_partial_process",
+        beside_steps="the choice of the layers that stay with a client (personal={personal}, schedule={schedule})",
     ),
     Algorithm(
         name="pfedme",
@@ -263,6 +273,8 @@ ROWS = (
         summary="pFedMe (Dinh et al. 2020): own models near the global one.",
         config_class=PFedMeConfig,
         builder="tff_algos.pfedme.process:build_pfedme_process",
+        beside_steps="the steps of w towards the client's own model (inner_steps={inner_steps}, "
+        "outer_rate={outer_rate:g}): it trains the own model, near the weights set",
     ),
     Algorithm(
         name="scaffold",
@@ -272,6 +284,7 @@ ROWS = (
         config_class=ScaffoldConfig,
         builder="tff_algos.scaffold.process:build_scaffold_process",
         unused=("compression", "privacy"),
+        beside_steps="SCAFFOLD's correction of every gradient",
     ),
     Algorithm(
         name="fednova",
@@ -281,6 +294,7 @@ ROWS = (
         config_class=FedNovaConfig,
         builder="tff_algos.fed_nova.process:build_fed_nova_process",
         unused=("privacy",),
+        beside_steps="the division of an update by its steps",
     ),
     Algorithm(
         name="moon",
@@ -289,6 +303,8 @@ ROWS = (
         summary="MOON (Li et al. 2021): drawn to the global representations.",
         config_class=MoonConfig,
         builder="tff_algos.moon.process:build_moon_process",
+        beside_steps="the contrast with the client's last model (contrast_weight={contrast_weight:g})",
+        takes_floats_alone=True,
     ),
     Algorithm(
         name="oracle",
@@ -308,6 +324,8 @@ ROWS = (
         config_class=FedProtoConfig,
         builder="tff_algos.fed_proto.process:build_fed_proto_process",
         unused=("compression", "client_weighting", "aggregation", "server", "privacy"),
+        beside_steps="the distance to the prototypes (prototype_weight={prototype_weight:g})",
+        takes_floats_alone=True,
     ),
     Algorithm(
         name="local_only",

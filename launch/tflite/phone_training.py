@@ -57,34 +57,15 @@ def find_phone_training(run: FinishedRun, export: ModelExport) -> PhoneTraining:
 
 def _list_left_out(config: RunConfig, export: ModelExport) -> Iterator[str]:
     """What the algorithm's clients do beside steps of their optimizer."""
-    name, settings = find_algorithm(config.algo).name, config.algorithm
-    if name not in ALGORITHMS:
-        yield "what an algorithm of your own adds to the steps of its settings `training`"
-    elif export.is_personal and hasattr(settings, "fine_tuning"):
+    row, settings = find_algorithm(config.algo), config.algorithm
+    if export.is_personal and hasattr(settings, "fine_tuning"):
         return  # plain steps
-    elif name in ("fedsikd", "random_cluster") and settings.trains_teacher and not export.is_teacher:
+    if row.name in ("fedsikd", "random_cluster") and settings.trains_teacher and not export.is_teacher:
         yield f"the teacher's part of the loss (label_weight={settings.label_weight:g}): it trains on labels alone"
-    elif name == "scaffold":
-        yield "SCAFFOLD's correction of every gradient"
-    elif name == "ditto":
-        yield f"the pull of a client's own model to the shared one (pull={settings.pull:g})"
-    elif name == "apfl":
-        yield "the mixture of a client's own model with the shared one"
-    elif name == "pfedme":
-        outer = f"inner_steps={settings.inner_steps}, outer_rate={settings.outer_rate:g}"
-        yield f"the steps of w towards the client's own model ({outer}): it trains the own model, near the weights set"
-    elif name == "amfl_p":
-        yield "the meta-gradient: it takes the inner steps"
-    elif name == "fedproto" and settings.prototype_weight:
-        yield f"the distance to the prototypes (prototype_weight={settings.prototype_weight:g})"
-    elif name == "moon" and settings.contrast_weight:
-        yield f"the contrast with the client's last model (contrast_weight={settings.contrast_weight:g})"
-    elif name == "fednova":
-        yield "the division of an update by its steps"
-    elif name == "partial":
-        yield f"the choice of the layers that stay with a client (personal={settings.personal})"
-        if settings.schedule != "together":
-            yield f"passes over these layers alone (schedule={settings.schedule})"
+    elif row.beside_steps:
+        yield row.beside_steps.format(**vars(settings))
+    elif row.name not in ALGORITHMS:
+        yield "what an algorithm of your own adds to the steps of its settings `training`"
 
 
 def _list_left_out_of_all(config: RunConfig, export: ModelExport) -> Iterator[str]:

@@ -189,6 +189,11 @@ def test_the_step_is_that_of_the_run():
                 "model, near the weights set"
             ],
         ),
+        (
+            {"algo": "moon", "contrast_weight": 5.0},
+            ("adam", 0, 0, 0, 0.003),
+            ["the contrast with the client's last model (contrast_weight=5)"],
+        ),
         ({"algo": "amfl_p"}, ("sgd", 0, 0, 0, 0.1), ["the meta-gradient: it takes the inner steps"]),
         ({"algo": "amfl_p", "is_personal": True}, ("sgd", 0, 0, 0, 0.025), []),
         ({"algo": "fine_tuning", "local_optimizer": "sgd", "local_momentum": 0.5}, ("sgd", 0.5, 0, 0, 0.003), []),

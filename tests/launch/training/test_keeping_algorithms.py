@@ -33,7 +33,7 @@ def test_two_rounds_of_each_through_the_program(tmp_path, monkeypatch, capsys):
     """What these do is tested in `tff_algos`, and how the program treats an algorithm by others."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     up = {}
-    for algo in ("ditto", "apfl", "pfedme", "partial", "scaffold", "fednova", "ifca", "cfl"):
+    for algo in ("ditto", "apfl", "pfedme", "partial", "scaffold", "fednova", "moon", "ifca", "cfl"):
         arguments = f"--algo={algo}", "--smoke", f"--run_dir={tmp_path / algo}"
         assert launch.train.main(arguments) == 0, capsys.readouterr().err
         with open(tmp_path / algo / "metrics.csv", newline="") as file:
@@ -46,6 +46,7 @@ def test_two_rounds_of_each_through_the_program(tmp_path, monkeypatch, capsys):
         up["scaffold"]
         == 2 * up["ditto"]
         == 2 * up["fednova"]
+        == 2 * up["moon"]
         == 2 * up["ifca"]
         == 2 * up["pfedme"]
         == 2 * up["apfl"]
