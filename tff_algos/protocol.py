@@ -118,12 +118,10 @@ class FederatedProcess(abc.ABC):
 
     def get_teachers(self, state: State) -> dict[str, Weights]:
         """Teacher models by name, of the architecture `model_spec.teacher`; by default none."""
-        del state
         return {}
 
     def summarize(self, state: State) -> dict[str, Any]:
         """The algorithm's own object in summary.json: plain numbers, strings, lists and dicts; by default empty."""
-        del state
         return {}
 
     def client_columns(self, state: State) -> dict[str, list]:
@@ -131,17 +129,14 @@ class FederatedProcess(abc.ABC):
 
         The columns `cluster` (a number), `plane_x` and `plane_y` (coordinates) are also drawn.
         """
-        del state
         return {}
 
     def is_spent(self, state: State) -> bool:
         """Whether the run must end after this state, since a budget allows no further round; by default never."""
-        del state
         return False
 
     def get_notes(self, state: State) -> Sequence[str]:
         """Lines that a run says before its first round; by default none."""
-        del state
         return ()
 
     def get_events(self, state: State) -> Sequence[tuple[float, int, str, int]]:
@@ -149,7 +144,6 @@ class FederatedProcess(abc.ABC):
 
         An event is (virtual seconds, client, what happened, version or slot of the model).
         """
-        del state
         return ()
 
     def keep_in(self, folder: pathlib.Path) -> None:
@@ -162,7 +156,6 @@ class FederatedProcess(abc.ABC):
 
     def find_kept(self, state: State) -> Any:
         """What `forget` must be told of a state that is kept, small arrays; by default None, no state needs a file."""
-        del state
         return None
 
     def forget(self, needed: Sequence[Any]) -> None:

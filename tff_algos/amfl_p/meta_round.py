@@ -8,9 +8,8 @@ import tensorflow as tf
 
 from models.model_spec import ModelSpec
 from models.stateless_dropout import dropout_seed
-from tff_algos.amfl_p.config import AMFLPConfig
+from tff_algos.amfl_p.config import USES_QUALITY, USES_RESOURCE, AMFLPConfig
 from tff_algos.amfl_p.maml import Batch, build_predict, compute_loss, compute_meta_gradient, compute_reptile_gradient
-from tff_algos.amfl_p.weighting import compute_unnormalized_weight
 from tff_algos.client.client_data import read_split, split_labels
 from tff_algos.client.fine_tuning import build_fine_tuning_steps
 from tff_algos.client.local_training import reject_if_not_finite, reject_unless
@@ -30,6 +29,36 @@ class MetaInput(NamedTuple):
     resource: np.float32 = np.float32(0)
     num_steps: np.int32 = np.int32(0)
     fine_tuning_rate: np.float32 = np.float32(0)
+
+
+def compute_quality(validation_loss: tf.Tensor) -> tf.Tensor:
+    """Q_i = exp(-L_i), L_i the mean cross-entropy of the adapted model on the device's validation split; in (0, 1]."""
+    return tf.exp(-validation_loss)
+
+
+def compute_unnormalized_weight(
+    weighting: str, validation_loss: tf.Tensor, resource: tf.Tensor, num_examples: tf.Tensor
+) -> tf.Tensor:
+    """The numerator of w_i = Q_i R_i / sum_j Q_j R_j (section 3.4), float32.
+
+    A device computes its own, and the server only sums, so it needs nobody's loss or data. Each factor can be left out,
+    or both replaced by the number of examples.
+
+    Args:
+      weighting: "adaptive" (Q_i R_i), "resource" (R_i), "quality" (Q_i), "examples" (those of its train split) or
+        "equal" (1).
+      validation_loss: L_i.
+      resource: R_i.
+      num_examples: float32.
+    """
+    if weighting == "examples":
+        return num_examples
+    weight = tf.ones_like(resource)
+    if weighting in USES_QUALITY:
+        weight *= compute_quality(validation_loss)
+    if weighting in USES_RESOURCE:
+        weight *= resource
+    return weight
 
 
 class WeightSums(NamedTuple):

@@ -56,9 +56,8 @@ from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.client.cohort import compute_padded_size
 from tff_algos.client.local_training import LocalResult
 from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
-from tff_algos.rounds.aggregation import RoundTotals
+from tff_algos.rounds.aggregation import RoundTotals, build_common_metrics
 from tff_algos.rounds.asynchronous_server import build_devices
-from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.rounds.server_step import ServerStep, build_server_step
 from tff_algos.rounds.versioned_round import (
     VersionedInput,
@@ -329,7 +328,6 @@ class AsyncPeriodicProcess(FederatedProcess):
         return {"global": take_model(state.models, -1)}
 
     def client_model(self, state: ServerState) -> list[str]:
-        del state
         return ["global"] * self.num_clients
 
     def client_columns(self, state: ServerState) -> dict[str, list]:

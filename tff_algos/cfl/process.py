@@ -38,9 +38,7 @@ from tff_algos.client.cohort import tell_clients
 from tff_algos.protocol import CLUSTER, Weights
 from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.aggregators import ListedMean
-from tff_algos.rounds.cluster_labels import count_clusters
-from tff_algos.rounds.clustered import ClusteredProcess, stack_updates
-from tff_algos.rounds.last_found import LastFound
+from tff_algos.rounds.clustered import ClusteredProcess, LastFound, count_clusters, stack_updates
 from tff_algos.rounds.synchronous import build_parts
 from tff_algos.rounds.training_phase import PlacedInput
 from tff_algos.weights import take_model

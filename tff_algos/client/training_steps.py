@@ -105,7 +105,6 @@ class OptimizerRule:
     """The usual rule: a step of the optimizer."""
 
     def __init__(self, optimizer: JoinedOptimizer, model: tf.keras.Model):
-        del model
         self._optimizer = optimizer
 
     @as_written
@@ -117,7 +116,6 @@ class OptimizerRule:
         return self._optimizer.step(carried, gradients), loss
 
     def finish(self, carried: Carried) -> tuple:
-        del carried
         return ()
 
 

@@ -179,7 +179,6 @@ class FedCDProcess(SynchronousProcess):
         self, state: ServerState, stepped: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
     ) -> ServerState:
         """Steps 3 to 5."""
-        del outcome
         received, new_state = self.distribute(stepped), stepped._replace(was_active=state.is_active)
         if self.config.clone_schedule == "anew":
             is_trained = state.is_active[cohort].any(axis=0)
@@ -209,7 +208,6 @@ class FedCDProcess(SynchronousProcess):
     def describe(
         self, state: ServerState, new_state: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
     ) -> dict[str, float]:
-        del outcome
         return {**describe_models(new_state), **self.describe_rates(state, cohort)}
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.statistics import standardize
-from tff_algos.rounds.cluster_labels import number_by_first_appearance
+from tff_algos.rounds.clustered import number_by_first_appearance
 
 KMEANS_RESTARTS = 10
 # The silhouette takes the square of the clients, so that of more it is the mean over a random part of them.

@@ -47,9 +47,9 @@ import numpy as np
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.cohort import ClientInput, tell_clients
+from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_sikd.clustering import choose_leaders, cluster_clients
 from tff_algos.fed_sikd.config import FedSiKDConfig
-from tff_algos.fed_sikd.costs import list_round_phases
 from tff_algos.fed_sikd.private_round import build_private_aggregators
 from tff_algos.fed_sikd.sharing import (
     StatisticsSharing,
@@ -69,7 +69,7 @@ from tff_algos.protocol import (
     Weights,
 )
 from tff_algos.rounds.aggregators import SumAggregator
-from tff_algos.rounds.cluster_labels import count_clusters
+from tff_algos.rounds.clustered import count_clusters
 from tff_algos.rounds.synchronous import Participant, SynchronousProcess, build_parts
 from tff_algos.rounds.training_phase import PhaseOutcome, PlacedInput, TrainingPhase, build_group_training
 from tff_algos.rounds.transport import build_transport
@@ -156,11 +156,9 @@ class FedSiKDProcess(SynchronousProcess):
 
     def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
         """All clients, at once."""
-        del state
         return 0.0, self.everyone
 
     def count_places(self, num_invited: int) -> int:
-        del num_invited
         return 1
 
     def count_groups(self, state: ServerState) -> int:
@@ -189,7 +187,6 @@ class FedSiKDProcess(SynchronousProcess):
 
     def prepare(self, state: ServerState, cohort: np.ndarray) -> tuple[ServerState, int]:
         """Step 1 of the round: the state with the new teachers, and how many updates were rejected."""
-        del cohort
         if self.teacher_phase is None:
             return state, 0
         trainers, groups = self.choose_trainers(state), self.count_groups(state)
@@ -217,7 +214,6 @@ class FedSiKDProcess(SynchronousProcess):
         return state._replace(student=student, server=server)
 
     def list_phases(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
-        del cohort
         teacher_bytes = self.teacher_phase.transport.model_bytes if self.teacher_phase else 0
         trainers = self.choose_trainers(state)
         return list_round_phases(self.clients, self.config, trainers, self.transport.model_bytes, teacher_bytes)
@@ -230,7 +226,6 @@ class FedSiKDProcess(SynchronousProcess):
     def describe(
         self, state: ServerState, new_state: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
     ) -> dict[str, float]:
-        del new_state, cohort
         score = outcome.sums
         return {
             "num_clusters": self.count_groups(state),
@@ -273,6 +268,30 @@ class FedSiKDProcess(SynchronousProcess):
 
     def _map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
         return state._replace(student=function(state.student))
+
+
+def list_round_phases(
+    data: FederatedData, config: FedSiKDConfig, trainers: np.ndarray, student_bytes: int, teacher_bytes: int
+) -> list[ClientWork]:
+    """The teachers' phase, then the students' phase.
+
+    Args:
+      data: the federation.
+      config: settings.
+      trainers: indices of the clients that train a teacher.
+      student_bytes: of one student.
+      teacher_bytes: of one teacher, 0 if there is none.
+    """
+    everyone = np.arange(len(data.clients))
+    teacher_examples = np.array([count_examples_trained(config.teacher_training, n) for n in data.num_train[trainers]])
+    student_examples = np.array([count_examples_trained(config.student, n) for n in data.num_train])
+    down = np.full(len(everyone), student_bytes + teacher_bytes)
+    if config.teacher == "leader":
+        down[trainers] -= teacher_bytes  # a leader has trained its cluster's teacher itself
+    return [
+        ClientWork(trainers, teacher_examples, bytes_up=teacher_bytes),
+        ClientWork(everyone, student_examples, down, student_bytes),
+    ]
 
 
 def build_fed_sikd_process(

@@ -74,7 +74,6 @@ def build_statistics_sharing(
     if not config.privacy_epsilon:
 
         def compute_exact(x, noise_seed):
-            del noise_seed
             return compute_statistics(_preprocess(model_spec, x), kind)
 
         compute = LateComputation(_build_client_computation, compute_exact, model_spec)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tff_algos.rounds.cluster_labels import number_by_first_appearance
+from tff_algos.rounds.clustered import number_by_first_appearance
 
 # Parameters compared at a time: a float64 block of 40 clients (1.3 MB) stays in the cache.
 BLOCK_PARAMETERS = 4096

@@ -30,8 +30,7 @@ from models.model_spec import ModelSpec
 from tff_algos.fl_hc.clustering import cluster_updates
 from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.protocol import ClientWork
-from tff_algos.rounds.cluster_labels import count_clusters
-from tff_algos.rounds.clustered import ClusteredProcess, ClusteredState, stack_updates
+from tff_algos.rounds.clustered import ClusteredProcess, ClusteredState, count_clusters, stack_updates
 from tff_algos.rounds.synchronous import build_parts
 from tff_algos.rounds.training_phase import PlacedInput
 

@@ -36,7 +36,7 @@ from datasets.federated_data import ClientFiles
 from tff_algos.client.client_evaluation import LOSSES, build_client_evaluation
 from tff_algos.ifca.config import GRADIENTS
 from tff_algos.protocol import CLUSTER, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT, Weights
-from tff_algos.rounds.last_found import LastFound
+from tff_algos.rounds.clustered import LastFound
 from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
 from tff_algos.seeds import derive_generator
 from tff_algos.weights import initialize_weights, stack_models, take_model

@@ -22,8 +22,7 @@ from tff_algos.client.local_training import count_examples_trained, train_locall
 from tff_algos.late_computation import LateComputation
 from tff_algos.local_only.config import LocalOnlyConfig
 from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
-from tff_algos.rounds.aggregation import RoundTotals
-from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.rounds.aggregation import RoundTotals, build_common_metrics
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import add_deltas, build_model_type, initialize_weights, stack_models, take_model
@@ -117,7 +116,6 @@ class LocalOnlyProcess(FederatedProcess):
 
     def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
         """Every client trains; nothing travels."""
-        del state, next_state
         num_examples = np.array([count_examples_trained(self.config.training, n) for n in self.clients.num_train])
         return [ClientWork(self.everyone, num_examples)]
 
@@ -125,7 +123,6 @@ class LocalOnlyProcess(FederatedProcess):
         return {client.name: take_model(state.models, client.index) for client in self.clients.clients}
 
     def client_model(self, state: ServerState) -> list[str]:
-        del state
         return [client.name for client in self.clients.clients]
 
     def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:

@@ -44,7 +44,6 @@ class OracleProcess(SynchronousProcess):
         return ServerState(np.int32(0), np.float64(0.0), models, **self.initialize_parts(self.num_groups))
 
     def assign_groups(self, state: ServerState, cohort: np.ndarray) -> np.ndarray:
-        del state
         return self.groups[cohort]
 
     def describe(
@@ -58,7 +57,6 @@ class OracleProcess(SynchronousProcess):
         return {f"group_{number}": take_model(sent, number) for number in range(self.num_groups)}
 
     def client_model(self, state: ServerState) -> list[str]:
-        del state
         return [f"group_{number}" for number in self.groups]
 
 

@@ -48,22 +48,18 @@ class Aggregator(abc.ABC):
 
     def initialize(self, num_groups: int) -> Any:
         """The state before the first round: nested arrays, `()` for none."""
-        del num_groups
         return ()
 
     def copy_groups(self, state: Any, sources: np.ndarray) -> Any:
         """The state of groups that each go on where the group `sources[g]` is; by default no group has one."""
-        del sources
         return state
 
     def tell(self, state: Any) -> tuple[np.ndarray, ...]:
         """What clients must know to encode their updates; by default nothing."""
-        del state
         return ()
 
     def encode(self, update: ClientUpdate, told: tuple[tf.Tensor, ...]) -> tuple[ClientUpdate, Any]:
         """The update as a client sends it, and counts that the server gets summed, in any graph."""
-        del told
         return update, ()
 
     @abc.abstractmethod
@@ -83,17 +79,14 @@ class Aggregator(abc.ABC):
 
     def is_spent(self, state: Any, rounds: int) -> bool:
         """Whether a budget allows no round after so many; by default never."""
-        del state, rounds
         return False
 
     def summarize(self, state: Any, rounds: int) -> dict[str, Any]:
         """The aggregator in summary.json; by default nothing."""
-        del state, rounds
         return {}
 
     def list_notes(self, state: Any, released: str) -> Sequence[str]:
         """Lines that a run says before its first round, where `released` is what the algorithm gives out."""
-        del state, released
         return ()
 
 
@@ -119,11 +112,9 @@ class SumAggregator(Aggregator):
           weight: sum of the weights of each group, float32, shape (groups,).
           counts, sizes, state, round_num: as in `aggregate`.
         """
-        del counts, sizes, round_num
         return Aggregate(values, weight > 0, weight, 1, state, {})
 
     def aggregate(self, updates, totals, counts, sizes, state, num):
-        del updates
         values = tuple(np.asarray(value) for value in self.reduce(totals))
         return self.finish(values, np.asarray(totals.weight), counts, sizes, state, num)
 

@@ -8,15 +8,13 @@ import numpy as np
 from datasets.federated_data import FederatedData
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.protocol import ClientWork, FederatedProcess, Weights
-from tff_algos.rounds.aggregation import RoundTotals
-from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.rounds.aggregation import RoundTotals, build_common_metrics
 from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.simulation.arrivals import Collected, DeviceStarts, choose_next, start_at
+from tff_algos.simulation.arrivals import Collected, DeviceStarts, ModelVersions, choose_next, create_versions, start_at
 from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.simulation.device_work import list_logged_work
 from tff_algos.simulation.event_clock import LogRow, PackedLog, create_clock, log_clients, pack_log, unpack_log
-from tff_algos.simulation.model_versions import ModelVersions, create_versions
 from tff_algos.simulation.training_times import SimulatedDevices
 
 

@@ -3,17 +3,43 @@
 All clients take part in every round. When and how clusters are found is left to the algorithm.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tff_algos.protocol import CLUSTER, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT, Weights
-from tff_algos.rounds.cluster_labels import count_clusters
 from tff_algos.rounds.list_aggregator import join_update
 from tff_algos.rounds.synchronous import SynchronousProcess
 from tff_algos.rounds.training_phase import PhaseOutcome
 from tff_algos.weights import stack_models, take_model
+
+
+def number_by_first_appearance(labels: np.ndarray) -> np.ndarray:
+    """Renames cluster labels to 0, 1, ... in the order of first appearance, int32, same shape."""
+    _, first_clients, positions = np.unique(labels, return_index=True, return_inverse=True)
+    return first_clients.argsort().argsort()[positions].astype(np.int32)
+
+
+def count_clusters(assignments: np.ndarray) -> int:
+    """How many clusters there are, given that they are numbered from 0 without gaps."""
+    return int(assignments.max()) + 1
+
+
+class LastFound:
+    """Remembers one result: that of the object that was asked for last, which is told by its identity.
+
+    A run asks for what is found for a state again and again: for its tables, plots and models.
+    """
+
+    def __init__(self):
+        self._of, self._found = None, None
+
+    def __call__(self, of: Any, find: Callable[[], Any]) -> Any:
+        """What `find()` gives for an object, such as the models of a state, that nobody changes."""
+        if self._of is not of:
+            self._of, self._found = of, find()
+        return self._found
 
 
 class ClusteredState(NamedTuple):

@@ -80,7 +80,6 @@ class FactoryAggregator(ListAggregator):
         Raises:
           ConfigError: the computation fails, the runtime cannot run it, or there are more groups than there may be.
         """
-        del shapes
         if self.needs_one_group and num_groups > 1:
             expected = "another one with an algorithm that trains several models: all would get the same noise"
             raise ConfigError("aggregator", self.name, expected)

@@ -96,7 +96,6 @@ def add_fine_tuning(
     clients, seed, weights = process.clients, process.seed, process.initial_weights
 
     def draw(state: State) -> np.ndarray:
-        del state
         return draw_devices(len(clients.everyone), seed, known=clients.profiles.resources)[0]
 
     fine_tune = build_fine_tuning(model_spec, config, weights, seed)

@@ -70,7 +70,6 @@ class GroupwiseAggregator(Aggregator):
         return list(self.inner.combine(*trial, _take(state, 0))[2])
 
     def list_notes(self, state: Any, released: str) -> Sequence[str]:
-        del state, released
         return (self.note,)
 
 

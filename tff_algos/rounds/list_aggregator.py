@@ -40,7 +40,6 @@ class ListAggregator(abc.ABC):
         Returns:
           The state of each group, nested tuples of NumPy arrays of a fixed structure; `()` without a state.
         """
-        del shapes, num_groups
         return ()
 
     @abc.abstractmethod

@@ -260,7 +260,6 @@ class PrivateAggregator(SumAggregator):
     release: int = 0
 
     def initialize(self, num_groups: int) -> PrivacyState:
-        del num_groups
         return self.private_sum.initialize()
 
     def tell(self, state: PrivacyState) -> tuple[np.ndarray, ...]:
@@ -274,7 +273,6 @@ class PrivateAggregator(SumAggregator):
 
     def weigh(self, sums: Weights, sizes: np.ndarray) -> tuple[Weights, int]:
         """(what gets the noise and is changed by one client by at most S, by what the server divides it)."""
-        del sizes
         return sums, self.private_sum.denominator
 
     def finish(self, values, weight, counts, sizes, state, round_num) -> Aggregate:

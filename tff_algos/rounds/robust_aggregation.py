@@ -42,7 +42,6 @@ class MedianAggregator(ListAggregator):
     """
 
     def combine(self, updates, weights, state):
-        del weights
         median = np.empty(updates.shape[1], np.float32)
         for place, values in _iterate_blocks(updates):
             median[place] = np.median(values, axis=0)
@@ -68,7 +67,6 @@ class TrimmedMeanAggregator(ListAggregator):
         self.share = share
 
     def combine(self, updates, weights, state):
-        del weights
         num_clients, num_weights = updates.shape
         trimmed = count_trimmed(self.share, num_clients)
         mean = np.empty(num_weights, np.float32)
@@ -120,7 +118,6 @@ class KrumAggregator(ListAggregator):
         self.num_byzantine, self.num_chosen = num_byzantine, num_chosen
 
     def combine(self, updates, weights, state):
-        del weights
         num_clients = len(updates)
         num_byzantine = min(self.num_byzantine, max((num_clients - 3) // 2, 0))
         scores = compute_krum_scores(compute_squared_distances(updates), num_byzantine)
@@ -214,7 +211,6 @@ class CentredClippingAggregator(ListAggregator):
         return tuple(np.zeros(num_weights, np.float32) for _ in range(num_groups))
 
     def combine(self, updates, weights, state):
-        del weights
         centre, clipped = np.asarray(state, np.float64), 0.0
         for _ in range(self.iterations):
             distances = _measure_distances(updates, centre)

@@ -35,11 +35,11 @@ from tff_algos.protocol import (
     State,
     Weights,
 )
+from tff_algos.rounds.aggregation import build_common_metrics, sum_bytes
 from tff_algos.rounds.aggregators import Aggregator
 from tff_algos.rounds.attacks import build_attack
 from tff_algos.rounds.build_aggregator import build_aggregator
 from tff_algos.rounds.client_store import ClientStore
-from tff_algos.rounds.round_metrics import build_common_metrics, sum_bytes
 from tff_algos.rounds.server_step import ServerStep, build_server_step
 from tff_algos.rounds.training_phase import (
     LocalWork,
@@ -163,12 +163,10 @@ class SynchronousProcess(FederatedProcess):
 
     def find_able(self, state: State) -> np.ndarray:
         """Indices of the clients that may be asked, ascending; by default all."""
-        del state
         return self.everyone
 
     def prepare(self, state: State, cohort: np.ndarray) -> tuple[State, int]:
         """What comes before the clients' work: the state that they work with, and how many updates were rejected."""
-        del cohort
         return state, 0
 
     def distribute(self, state: State) -> Any:
@@ -191,7 +189,6 @@ class SynchronousProcess(FederatedProcess):
 
     def assign_groups(self, state: State, cohort: np.ndarray) -> np.ndarray:
         """The row that each client of the cohort trains and adds to; by default the only one."""
-        del state
         return np.zeros_like(cohort)
 
     def count_groups(self, state: State) -> int:
@@ -200,7 +197,6 @@ class SynchronousProcess(FederatedProcess):
 
     def count_places(self, num_invited: int) -> int:
         """Places of a round at least, see `cohort.pad_cohort`; the same in every round, or nearly so."""
-        del num_invited
         num_clients = len(self.everyone)
         size = min(self.config.cohort_size or num_clients, num_clients)
         # Cohorts of every size would each make an executor in the worker.
@@ -216,7 +212,6 @@ class SynchronousProcess(FederatedProcess):
 
     def finish(self, state: State, stepped: State, outcome: PhaseOutcome, cohort: np.ndarray) -> State:
         """What comes after the server's step, which made `stepped`; by default nothing."""
-        del state, outcome, cohort
         return stepped
 
     def list_phases(self, state: State, cohort: np.ndarray) -> Sequence[ClientWork]:
@@ -224,18 +219,15 @@ class SynchronousProcess(FederatedProcess):
 
         By default each client receives and sends one model, and trains `models_trained`.
         """
-        del state
         model_bytes = self.transport.model_bytes
         return [ClientWork(cohort, self.models_trained * self.examples_trained[cohort], model_bytes, model_bytes)]
 
     def list_untimed(self, state: State, cohort: np.ndarray) -> Sequence[ClientWork]:
         """What costs bytes or energy and takes no virtual time; by default nothing."""
-        del state, cohort
         return []
 
     def describe(self, state: State, new_state: State, outcome: PhaseOutcome, cohort: np.ndarray) -> dict[str, float]:
         """The algorithm's own columns of the round between the two states."""
-        del state, new_state, cohort
         return {TOTAL_DRIFT: float(outcome.totals.total_drift)}
 
     # What is the same for all.
@@ -283,7 +275,6 @@ class SynchronousProcess(FederatedProcess):
         return zip(clients, rows, strict=True)
 
     def list_work(self, state: State, next_state: State) -> list[ClientWork]:
-        del next_state
         cohort = self.choose_cohort(state)[1]
         return [*self.list_phases(state, cohort), *self.list_untimed(state, cohort)]
 
@@ -291,7 +282,6 @@ class SynchronousProcess(FederatedProcess):
         return {"global": take_model(self.send(state), 0)}
 
     def client_model(self, state: State) -> list[str]:
-        del state
         return ["global"] * len(self.clients.everyone)
 
     def summarize(self, state: State) -> dict[str, Any]:

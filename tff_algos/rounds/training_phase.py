@@ -4,8 +4,8 @@ It is put together from three parts: what a client does (`LocalWork`, the algori
 (`Transport`), and the aggregator. There are two computations, since a computation either aggregates or returns what
 single clients send, never both (TFF's compiler would run the clients' work twice):
 
-  summed: (<models, told>@SERVER, {PlacedInput, flat}@CLIENTS) -> SummedRound@SERVER
-  listed: (<models, told>@SERVER, {PlacedInput, flat}@CLIENTS) -> {SentOn}@CLIENTS
+  summed: (<models, told>@SERVER, {PlacedInput, flat}@CLIENTS) -> <values, weight, totals, sums, counts>@SERVER
+  listed: (<models, told>@SERVER, {PlacedInput, flat}@CLIENTS) -> {Sent}@CLIENTS
 
 The second is for clients that keep something, for aggregators that see single updates, and for attackers that forge
 theirs. An aggregator that sums then does so on the host, by the same functions in the same order.
@@ -75,32 +75,16 @@ class Sent(NamedTuple):
       update: for its group.
       sums: further tensors, float32, that the server gets summed over the clients; zeros where there are no examples.
       kept: what the client keeps until it is asked again, of the shapes that it had.
+      counts: what the aggregator has summed, which it puts here itself with the update as it travels.
     """
 
     update: ClientUpdate
     sums: Any = ()
     kept: tuple = ()
+    counts: Any = ()
 
 
 LocalWork = Callable[[Told], Sent]  # called while a graph is traced
-
-
-class SummedRound(NamedTuple):
-    """What the server learns of a phase.
-
-    Attributes:
-      values: what the aggregator reduces the sums to.
-      weight: sum of the weights of each group, float32, shape (groups,).
-      totals: the usual scalars.
-      sums: sums of what the clients sent beside their updates.
-      counts: sums of what the aggregator counts.
-    """
-
-    values: tuple
-    weight: Any
-    totals: RoundTotals
-    sums: Any
-    counts: Any
 
 
 class PhaseOutcome(NamedTuple):
@@ -169,10 +153,13 @@ class TrainingPhase:
         """
         sizes = np.bincount(np.array([each.client.group for each in inputs], np.int64), minlength=num_groups)
         if isinstance(self.aggregator, SumAggregator) and self.aggregator.is_sum and not (blank.kept or self.is_forged):
-            summed = self._call(_build_summed, models, inputs, state, min_places, blank, self.aggregator, num_groups)
-            values, weight = tuple(map(np.asarray, summed.values)), np.asarray(summed.weight)
-            aggregate = self.aggregator.finish(values, weight, summed.counts, sizes, state, round_num)
-            return PhaseOutcome(aggregate, summed.totals, summed.sums, [])
+            values, weight, totals, sums, counts = self._call(
+                _build_summed, models, inputs, state, min_places, blank, self.aggregator, num_groups
+            )
+            aggregate = self.aggregator.finish(
+                tuple(map(np.asarray, values)), np.asarray(weight), counts, sizes, state, round_num
+            )
+            return PhaseOutcome(aggregate, totals, sums, [])
         sent, empty = self._list(models, inputs, state, min_places, blank)
         # As in a sum in the graph, empty places add their zeros: a round of nobody has sums, too.
         sums, counts = (_add_up([getattr(each, name) for each in (*sent, *empty)]) for name in ("sums", "counts"))
@@ -188,11 +175,11 @@ class TrainingPhase:
         state: Any,
         min_places: int = 1,
         blank: PlacedInput = BLANK,
-    ) -> list["SentOn"]:
+    ) -> list[Sent]:
         """What each client sends, in the order of the inputs; the arguments are those of `run`."""
         return self._list(models, inputs, state, min_places, blank)[0]
 
-    def _list(self, models, inputs, state, min_places, blank) -> tuple[list["SentOn"], list["SentOn"]]:
+    def _list(self, models, inputs, state, min_places, blank) -> tuple[list[Sent], list[Sent]]:
         """What the clients send, and what the empty places do; in several calls if one result could be too large."""
         update_bytes = 4 * sum(math.prod(shape) for shape in self.shapes)
         size = max(_MAX_RESULT_BYTES // max(update_bytes, 1), 1)
@@ -227,7 +214,7 @@ class TrainingPhase:
     def _computations(self) -> dict[tuple, Callable]:
         return {}
 
-    def do_client_work(self, server: tuple, given: PlacedInput) -> "SentOn":
+    def do_client_work(self, server: tuple, given: PlacedInput) -> Sent:
         """What a client does and sends, in any graph."""
         models, told = server
         sent = self.work(Told(given.client, models, given.own, given.kept))
@@ -235,16 +222,7 @@ class TrainingPhase:
         received = self.transport.receive(sent.update.result.weights_delta, given.client.seed)
         result = sent.update.result._replace(weights_delta=received)
         update, counts = self.aggregator.encode(sent.update._replace(result=result), told)
-        return SentOn(update, sent.sums, sent.kept, counts)
-
-
-class SentOn(NamedTuple):
-    """`Sent` with the update as it travels, and the counts of the aggregator."""
-
-    update: ClientUpdate
-    sums: Any
-    kept: tuple
-    counts: Any
+        return sent._replace(update=update, counts=counts)
 
 
 def _add_up(values: Sequence[Any]) -> Any:
@@ -277,7 +255,7 @@ def _build_summed(
 
     def describe(totals, further):
         sums, counts = (further[summed.index(name)] if name in summed else () for name in ("sums", "counts"))
-        return SummedRound(aggregator.reduce(totals), totals.weight, summarize_totals(totals), sums, counts)
+        return aggregator.reduce(totals), totals.weight, summarize_totals(totals), sums, counts
 
     @tff.federated_computation(*_place(client_work))
     def run_summed(server, clients):

@@ -293,7 +293,6 @@ class AlgorithmConfig:
 
     def plan_rounds(self, rounds: int) -> Self:
         """The settings for a run of so many rounds; by default the same."""
-        del rounds
         return self
 
     def check_run(self, rounds: int) -> None:

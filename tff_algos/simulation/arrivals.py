@@ -1,4 +1,4 @@
-"""Who reports to an asynchronous server next, and from which version of the model. NumPy only.
+"""Who reports to an asynchronous server next, and the versions of the model that devices train from. NumPy only.
 
 The order of arrivals does not depend on what the devices learn. So the arrivals of a whole round can be found before
 any of them is trained.
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tff_algos.protocol import Weights
 from tff_algos.seeds import derive_generator
 from tff_algos.simulation.event_clock import (
     READY,
@@ -124,3 +125,46 @@ def collect_arrivals(
         log += log_clients(event.time_s, chosen, "start", starts.versions)
         num_handed_out += len(chosen)
     return Collected(arrivals, starts, num_handed_out, log)
+
+
+class ModelVersions(NamedTuple):
+    """Some versions of one model: their numbers, int64, ascending, shape (versions,), and the models, stacked alike."""
+
+    numbers: np.ndarray
+    models: Weights
+
+    @property
+    def newest(self) -> int:
+        """The largest number."""
+        return int(self.numbers[-1])
+
+    def get(self, number: int) -> Weights:
+        """The model of a version that is kept."""
+        row = int(np.searchsorted(self.numbers, number))
+        return tuple(stacked[row] for stacked in self.models)
+
+
+def create_versions(model: Weights) -> ModelVersions:
+    """The first model, as version 0."""
+    return ModelVersions(np.zeros(1, np.int64), tuple(array[np.newaxis] for array in model))
+
+
+def add_versions(versions: ModelVersions, models: list[Weights], used: np.ndarray) -> ModelVersions:
+    """The versions with newer models added, numbered on from the newest, and without those that no device uses.
+
+    The newest always stays.
+
+    Args:
+      versions: the versions so far.
+      models: the newer ones, oldest first.
+      used: the version that each device uses, of the old ones or the new ones, in any order.
+    """
+    numbers = np.concatenate([versions.numbers, versions.newest + 1 + np.arange(len(models))])
+    # A version is kept only while a device trains from it, so the memory does not grow with the rounds.
+    kept = np.isin(numbers, used)
+    kept[-1] = True
+    stacked = tuple(
+        np.concatenate([old, *(model[i][np.newaxis] for model in models)])[kept]
+        for i, old in enumerate(versions.models)
+    )
+    return ModelVersions(numbers[kept], stacked)

@@ -5,7 +5,7 @@ import math
 import pytest
 import tensorflow as tf
 
-from tff_algos.amfl_p.weighting import compute_quality, compute_unnormalized_weight
+from tff_algos.amfl_p.meta_round import compute_quality, compute_unnormalized_weight
 
 LOG_2 = math.log(2)
 

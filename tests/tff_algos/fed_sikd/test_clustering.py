@@ -19,7 +19,7 @@ from tff_algos.fed_sikd.clustering import (
     cluster_by_statistics,
     draw_members,
 )
-from tff_algos.rounds.cluster_labels import number_by_first_appearance
+from tff_algos.rounds.clustered import number_by_first_appearance
 
 THREE_GROUPS = np.array([[9.0, 9.0], [0.0, 0.0], [9.0, 9.5], [-9.0, 9.0], [0.0, 0.5], [-9.0, 9.5], [0.5, 0.0]])
 

@@ -10,11 +10,10 @@ from datasets.example_format import Preprocessing
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_sikd.config import FedSiKDConfig
-from tff_algos.fed_sikd.costs import list_round_phases
-from tff_algos.fed_sikd.process import build_fed_sikd_process
+from tff_algos.fed_sikd.process import build_fed_sikd_process, list_round_phases
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
 from tff_algos.protocol import COMMON_METRICS
-from tff_algos.rounds.round_metrics import sum_bytes
+from tff_algos.rounds.aggregation import sum_bytes
 from tff_algos.settings.aggregation import AggregationConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig

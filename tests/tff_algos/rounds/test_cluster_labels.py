@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tff_algos.rounds.cluster_labels import count_clusters, number_by_first_appearance
+from tff_algos.rounds.clustered import count_clusters, number_by_first_appearance
 
 
 def test_hand_worked():

@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 from tff_algos.protocol import COMMON_METRICS, ClientWork
-from tff_algos.rounds.aggregation import RoundTotals
-from tff_algos.rounds.round_metrics import build_common_metrics, sum_bytes
+from tff_algos.rounds.aggregation import RoundTotals, build_common_metrics, sum_bytes
 
 
 def build_metrics(loss_sum, num_trained):

@@ -6,9 +6,16 @@ import pytest
 from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.simulation import arrivals as module
-from tff_algos.simulation.arrivals import DeviceStarts, choose_next, collect_arrivals, find_used_versions, start_at
+from tff_algos.simulation.arrivals import (
+    DeviceStarts,
+    add_versions,
+    choose_next,
+    collect_arrivals,
+    create_versions,
+    find_used_versions,
+    start_at,
+)
 from tff_algos.simulation.event_clock import BACK, count_training, create_clock
-from tff_algos.simulation.model_versions import add_versions, create_versions
 from tff_algos.simulation.training_times import SimulatedDevices, StartPlan
 
 
