@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_runs import assert_same
 
 from datasets.federated_data import Archetypes, EnergyRates, Windows
 from launch.runs.checkpoints import Checkpoints
@@ -148,8 +149,7 @@ def copy_state(state):
 
 
 def assert_same_state(first, second):
-    for a, b in zip(tf.nest.flatten(first), tf.nest.flatten(second), strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same(tf.nest.flatten(first), tf.nest.flatten(second))
 
 
 def test_models_can_be_mapped_or_the_process_says_that_they_cannot(walk):

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 from small_formats import make_format
+from small_runs import assert_same
 
 from models.model_spec import ModelSpec
 from tff_algos.weights import (
@@ -16,11 +17,6 @@ from tff_algos.weights import (
     stack_models,
     take_model,
 )
-
-
-def assert_same(first, second):
-    for a, b in zip(first, second, strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 def build_counting_model():

@@ -7,9 +7,8 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_runs import assert_close, assert_same, flatten, run
 
-from models.quantization import build_quantized_spec
-from models.stateless_dropout import StatelessDropout
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.amfl_p.process import build_amfl_p_process
 from tff_algos.settings.config_fields import ConfigError
@@ -40,36 +39,19 @@ def build(tff_runtime, make_federation, linear_spec):
     return make
 
 
-def run(process, rounds):
-    state, rows = process.initialize(), []
-    for _ in range(rounds):
-        state, metrics = process.next(state)
-        rows.append(metrics)
-    return state, rows
-
-
-def assert_same(first, second, tolerance=0.0):
-    for a, b in zip(first, second, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
-
-
 def test_equal_qualities_and_resources_give_equal_weights(build):
     """One resource level for all, and weights without quality: the same model as with equal weights."""
     same_resources = dataclasses.replace(CONFIG, weighting="resource", min_resource=0.4, max_resource=0.4)
     resource, _ = run(build(same_resources), 2)
     equal, _ = run(build(dataclasses.replace(EQUAL, min_resource=0.4, max_resource=0.4)), 2)
-    assert_same(resource.model, equal.model, 1e-6)
+    assert_close(resource.model, equal.model)
 
 
-def test_the_effective_number_of_clients(build):
-    _, [metrics] = run(build(EQUAL), 1)
-    assert metrics["effective_num_clients"] == pytest.approx(4)
-    state, [metrics] = run(build(dataclasses.replace(CONFIG, weighting="resource")), 1)
-    weights = state.resources / state.resources.sum()
-    assert metrics["effective_num_clients"] == pytest.approx(1 / np.sum(weights**2), rel=1e-5)
-    state, [metrics] = run(build(dataclasses.replace(CONFIG, weighting="examples")), 1)
-    weights = np.array(SIZES) / sum(SIZES)
-    assert metrics["effective_num_clients"] == pytest.approx(1 / np.sum(weights**2), rel=1e-5)
+@pytest.mark.parametrize("weighting", ["equal", "resource", "examples"])
+def test_the_effective_number_of_clients(build, weighting):
+    state, [metrics] = run(build(dataclasses.replace(CONFIG, weighting=weighting)), 1)
+    weights = {"equal": np.ones(4), "resource": state.resources, "examples": np.array(SIZES)}[weighting]
+    assert metrics["effective_num_clients"] == pytest.approx(count_effective(weights), rel=1e-5)
 
 
 def write_split(client, split, x, y):
@@ -117,46 +99,33 @@ def test_quality_can_be_that_of_the_fine_tuned_model(build, linear_spec, descend
     tuning = FineTuningConfig(steps=1, learning_rate=0.4, batch_size=16, rule="same")
     config = dataclasses.replace(CONFIG, weighting="quality", quality_model="fine_tuned", fine_tuning=tuning)
     process = build(config, sizes=(16, 16))
-    state = process.initialize()
-    losses = []
-    for client, turn in zip(build.data.clients, (0, 1), strict=True):
+    state, tuned, splits = process.initialize(), [], []
+    for turn, client in enumerate(build.data.clients):
         x, y = build.data.read_split(client, "train")
-        labels = ((y + turn) % 3).astype(np.int32)
-        x.tofile(f"{client.path}.validation.x")
-        labels.tofile(f"{client.path}.validation.y")
-        kernel, bias = descend(linear_spec, state.model, x, y, 0.4)
-        logits = x @ kernel + bias
-        log_probabilities = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        losses.append(-log_probabilities[np.arange(16), labels].mean())
+        splits.append((x, (y + turn) % 3))
+        write_split(client, "validation", *splits[-1])
+        tuned.append(descend(linear_spec, state.model, x, y, 0.4))
     _, metrics = process.next(state)
-    weights = np.exp(-np.array(losses)) / np.exp(-np.array(losses)).sum()
-    assert metrics["effective_num_clients"] == pytest.approx(1 / np.sum(weights**2), rel=1e-4)
+    expected = count_effective(compute_qualities(tuned, splits))
+    assert metrics["effective_num_clients"] == pytest.approx(expected, rel=1e-4)
     # Each device: one support and one query batch of 4, and 16 examples to fine-tune only to be judged.
     assert metrics["energy_examples"] == pytest.approx(2 * (4 + 4 + 16))
 
 
-@pytest.fixture
-def spend(build):
-    """A function (config, rounds) -> rows of metrics: the server counts energy, so that devices may do other work."""
-
-    def spend(config, rounds):
-        phase = build(EQUAL).process.phase
-        return run(dataclasses.replace(build(config).process, phase=phase), rounds)[1]
-
-    return spend
-
-
-def test_energy_is_steps_times_the_examples_in_each(spend):
-    """Four devices, two rounds, K = 2 support batches of 4 and a query batch of 3: 11 examples in 3 steps."""
-    rows = spend(dataclasses.replace(EQUAL, inner_steps=2, query_size=3), 2)
-    assert [row["energy_examples"] for row in rows] == pytest.approx([44, 88])
-    assert [row["energy"] for row in rows] == [12, 24]
-
-
-def test_reptile_takes_no_gradient_of_its_query_batch(spend):
-    """Four devices, K = 2 support batches of 4: 8 examples in 2 steps."""
-    [row] = spend(dataclasses.replace(EQUAL, inner_steps=2, query_size=3, reptile=True), 1)
-    assert (row["energy_examples"], row["energy"]) == (pytest.approx(32), 8)
+@pytest.mark.parametrize(
+    ("change", "examples", "energy"),
+    [
+        # Two rounds of four devices, K = 2 support batches of 4 and a query batch of 3: 11 examples in 3 steps.
+        ({}, 44, 12),
+        ({"reptile": True}, 32, 8),  # no gradient of the query batch: 8 examples in 2 steps
+    ],
+)
+def test_energy_is_steps_times_the_examples_in_each(build, change, examples, energy):
+    """The server counts it, so that devices may do other work."""
+    config = dataclasses.replace(EQUAL, inner_steps=2, query_size=3, **change)
+    _, rows = run(dataclasses.replace(build(config).process, phase=build(EQUAL).process.phase), 2)
+    assert [row["energy_examples"] for row in rows] == pytest.approx([examples, 2 * examples])
+    assert [row["energy"] for row in rows] == [energy, 2 * energy]
 
 
 @pytest.mark.parametrize("change", [{}, {"weighting": "quality"}, {"first_order": True}, {"reptile": True}])
@@ -170,7 +139,7 @@ def test_first_and_second_order_differ(build):
     config = dataclasses.replace(CONFIG, inner_learning_rate=0.5)
     second, _ = run(build(config), 1)
     first, _ = run(build(dataclasses.replace(config, first_order=True)), 1)
-    assert not all(np.allclose(a, b, atol=1e-5) for a, b in zip(first.model, second.model, strict=True))
+    assert not np.allclose(flatten(first.model), flatten(second.model), atol=1e-5)
 
 
 def test_a_round_without_inner_steps_is_a_plain_gradient_step(build, linear_spec, descend):
@@ -183,8 +152,7 @@ def test_a_round_without_inner_steps_is_a_plain_gradient_step(build, linear_spec
         descend(linear_spec, state.model, np.delete(x, left_out, 0), np.delete(y, left_out), 0.3)
         for left_out in range(16)
     ]
-    errors = [max(np.abs(a - b).max() for a, b in zip(new_state.model, c, strict=True)) for c in candidates]
-    assert min(errors) < 1e-6
+    assert min(np.abs(flatten(new_state.model) - flatten(each)).max() for each in candidates) < 1e-6
     assert metrics["num_clients"] == 1
 
 
@@ -198,11 +166,11 @@ def test_personal_models_take_steps_by_resources(build):
     assert columns["fine_tuning_steps"] == [max(int(10 * each + 0.5), 1) for each in share]
     np.testing.assert_allclose(columns["fine_tuning_learning_rate"], 0.2 * share)
     personal = {client.index: weights for client, weights in process.personalize(state, build.data.clients)}
-    distances = [sum(np.square(a - b).sum() for a, b in zip(personal[i], state.model, strict=True)) for i in range(4)]
+    distances = [np.linalg.norm(flatten(personal[i]) - flatten(state.model)) for i in range(4)]
     assert min(distances) > 0
     assert int(np.argmax(distances)) == int(np.argmax(share))
-    again = dict(enumerate(weights for _, weights in process.personalize(state, build.data.clients[2:3])))
-    assert_same(again[0], personal[2])  # a client's model does not depend on who else is asked for
+    [(_, again)] = process.personalize(state, build.data.clients[2:3])
+    assert_same(again, personal[2])  # a client's model does not depend on who else is asked for
 
 
 def test_the_rule_by_default_is_the_one_that_the_docs_name():
@@ -250,72 +218,37 @@ def test_a_device_whose_judged_model_has_diverged_is_left_out(build):
     assert all(np.isfinite(array).all() for array in state.model)
 
 
-@pytest.mark.parametrize("server_optimizer", ["momentum", "adam"])
-def test_server_optimizers_keep_their_state(build, server_optimizer):
-    config = dataclasses.replace(EQUAL, server_optimizer=server_optimizer, meta_learning_rate=0.05)
-    process = build(config)
-    state, _ = run(process, 2)
-    assert any(np.any(leaf != first) for leaf, first in zip(state.server, process.initialize().server, strict=True))
+def build_model(*layers):
+    return lambda: tf.keras.Sequential([tf.keras.Input((4,)), *(make() for make in layers)])
+
+
+def build_dense(**options):
+    return {"build": build_model(lambda: tf.keras.layers.Dense(3, **options))}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"build": build_model(tf.keras.layers.BatchNormalization)},
+            "model=linear: expected a model whose weights are",
+        ),
+        (build_dense(kernel_regularizer="l2"), "model=linear: expected a model without losses of its own"),
+        (build_dense(activity_regularizer="l1"), "model=linear: expected a model without losses of its own"),
+        (build_dense(bias_constraint="non_neg"), "model=linear: expected a model without constraints"),
+        ({"precision": "bfloat16"}, "precision=bfloat16: expected float32"),
+        ({"augment": lambda x, seed: x}, "augment=crop_flip: expected none"),
+        ({"quantization": object()}, "quantize=qat: expected none"),
+    ],
+)
+def test_models_that_meta_gradients_do_not_heed_are_refused(build, linear_spec, changes, message):
+    with pytest.raises(ConfigError, match=message):
+        build(CONFIG, spec=dataclasses.replace(linear_spec, **changes))
 
 
 def test_too_few_examples_are_refused(build):
     with pytest.raises(ConfigError, match="at most 8, the examples of the smallest client, not 9"):
         build(dataclasses.replace(CONFIG, support_size=5))
-
-
-def test_dropout_repeats_with_the_state(build, linear_spec):
-    def build_model():
-        layers = [tf.keras.layers.Dense(8), StatelessDropout(0.5), tf.keras.layers.Dense(3)]
-        return tf.keras.Sequential([tf.keras.Input(linear_spec.format.input_shape), *layers])
-
-    process = build(CONFIG, spec=dataclasses.replace(linear_spec, build=build_model))
-    state = process.initialize()
-    assert_same(process.next(state).state.model, process.next(state).state.model)
-
-
-def test_a_quantized_model_is_refused(build, linear_spec):
-    with pytest.raises(ConfigError, match="quantize=qat: expected none"):
-        build(CONFIG, spec=build_quantized_spec(linear_spec))
-
-
-def test_a_model_with_weights_that_are_not_trained_is_refused(build, linear_spec):
-    def build_model():
-        return tf.keras.Sequential(
-            [tf.keras.Input(linear_spec.format.input_shape), tf.keras.layers.BatchNormalization()]
-        )
-
-    spec = dataclasses.replace(linear_spec, build=build_model)
-    with pytest.raises(ConfigError, match=f"model={spec.name}: expected a model whose weights are all trained"):
-        build(CONFIG, spec=spec)
-
-
-@pytest.mark.parametrize(
-    ("options", "found"),
-    [
-        ({"kernel_regularizer": "l2"}, "losses of its own"),
-        ({"activity_regularizer": "l1"}, "losses of its own"),
-        ({"bias_constraint": "non_neg"}, "constraints"),
-    ],
-)
-def test_a_model_with_terms_that_meta_gradients_do_not_heed_is_refused(build, linear_spec, options, found):
-    def build_model():
-        return tf.keras.Sequential(
-            [tf.keras.Input(linear_spec.format.input_shape), tf.keras.layers.Dense(3, **options)]
-        )
-
-    spec = dataclasses.replace(linear_spec, build=build_model)
-    with pytest.raises(ConfigError, match=f"model={spec.name}: expected a model without {found}"):
-        build(CONFIG, spec=spec)
-
-
-def test_a_model_in_bfloat16_is_refused(build, linear_spec):
-    with pytest.raises(ConfigError, match="precision=bfloat16: expected float32"):
-        build(CONFIG, spec=dataclasses.replace(linear_spec, precision="bfloat16"))
-
-
-def test_augmentation_is_refused(build, linear_spec):
-    with pytest.raises(ConfigError, match="augment=crop_flip: expected none"):
-        build(CONFIG, spec=dataclasses.replace(linear_spec, augment=lambda x, seed: x))
 
 
 @pytest.mark.parametrize(

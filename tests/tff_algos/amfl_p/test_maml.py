@@ -1,10 +1,12 @@
-"""Meta-gradients against finite differences and hand-worked numbers."""
+"""Meta-gradients against finite differences and hand-worked numbers, and the weights of devices by hand."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_runs import assert_same, flatten
 
 from tff_algos.amfl_p.maml import (
     Batch,
@@ -14,6 +16,7 @@ from tff_algos.amfl_p.maml import (
     compute_meta_gradient,
     compute_reptile_gradient,
 )
+from tff_algos.amfl_p.meta_round import compute_quality, compute_unnormalized_weight
 from tff_algos.settings.config_fields import ConfigError
 
 RATE = tf.constant(0.5, tf.float64)
@@ -60,10 +63,6 @@ def differentiate(weights, support, query, num_steps, step=1e-5):
     return gradients
 
 
-def flatten(gradient):
-    return np.concatenate([np.ravel(part) for part in gradient])
-
-
 @pytest.mark.parametrize("num_steps", [0, 1, 3])
 def test_the_second_order_gradient_is_that_of_the_loss_after_adaptation(task, num_steps):
     expected = flatten(differentiate(*task, num_steps))
@@ -91,14 +90,6 @@ def test_without_inner_steps_both_are_the_plain_gradient(task):
     for first_order in (False, True):
         meta = compute_meta_gradient(predict_small, *task, 0, RATE, first_order)
         np.testing.assert_allclose(flatten(meta.gradient), expected, rtol=1e-12)
-
-
-def test_steps_follow_each_other(task):
-    weights, support, _ = task
-    once = adapt(predict_small, weights, support, 1, RATE, first_order=False)
-    twice = adapt(predict_small, once, support, 1, RATE, first_order=False)
-    straight = adapt(predict_small, weights, support, 2, RATE, first_order=False)
-    np.testing.assert_allclose(flatten(straight), flatten(twice), rtol=1e-12)
 
 
 def test_reptile_points_back_along_the_inner_steps(task):
@@ -141,13 +132,6 @@ class Assigning(tf.keras.layers.Dense):
         return super().call(x)
 
 
-def build_branches():
-    """Two branches of equal shapes: `model.weights` goes by depth, the weights were made branch by branch."""
-    x = tf.keras.Input((4,))
-    ends = [tf.keras.layers.Dense(4)(tf.keras.layers.Dense(4)(x)) for _ in range(2)]
-    return tf.keras.Model(x, tf.keras.layers.Dense(3)(tf.keras.layers.Concatenate()(ends)))
-
-
 def build_shared():
     x, dense = tf.keras.Input((4,)), tf.keras.layers.Dense(4)
     return tf.keras.Model(x, tf.keras.layers.Dense(3)(dense(dense(x))))
@@ -159,12 +143,19 @@ def build_second_made_first():
     return model
 
 
-def build_with_operations():
-    """Branches, and TensorFlow's functions with constants of their own beside the layers."""
+def build_with_operations(with_constants=True):
+    """Branches of equal shapes, where `model.weights` goes by depth and the weights were made branch by branch.
+
+    And TensorFlow's functions with constants of their own beside the layers.
+    """
     x = tf.keras.Input((4,))
     ends = [tf.keras.layers.Dense(4)(tf.keras.layers.Dense(4)(x)) for _ in range(2)]
-    ends.append(tf.cumsum(x, axis=1)[:, 1:3] * 2.0)
+    ends += [tf.cumsum(x, axis=1)[:, 1:3] * 2.0] if with_constants else []
     return tf.keras.Model(x, tf.keras.layers.Dense(3)(tf.concat(ends, axis=1)))
+
+
+def build_branches():
+    return build_with_operations(with_constants=False)
 
 
 def build_around_operations():
@@ -210,7 +201,36 @@ def test_a_model_that_cannot_compute_nothing_gets_no_empty_batch(task, first_ord
     nothing = Batch(support.x[:0], support.y[:0])
     empty = compute_meta_gradient(predict, weights, nothing, nothing, 2, RATE, first_order)
     assert float(empty.query_loss) == 0 and not np.any(flatten(empty.gradient))
-    for adapted, start in zip(empty.adapted, weights, strict=True):
-        np.testing.assert_array_equal(adapted, start)
+    assert_same(empty.adapted, weights)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(query.y, predict_small(weights, query.x))
     assert float(compute_loss(predict, weights, query)) == pytest.approx(float(tf.reduce_mean(losses)), rel=1e-12)
+
+
+LOG_2 = math.log(2)
+
+
+def weigh(weighting, loss=LOG_2, resource=0.5, num_examples=40.0):
+    """A device with Q = 1/2, R = 1/2 and 40 examples."""
+    return float(compute_unnormalized_weight(weighting, *map(tf.constant, (loss, resource, num_examples))))
+
+
+@pytest.mark.parametrize(
+    ("weighting", "expected"),
+    [("adaptive", 0.25), ("quality", 0.5), ("resource", 0.5), ("examples", 40.0), ("equal", 1.0)],
+)
+def test_weights_by_hand(weighting, expected):
+    assert weigh(weighting) == pytest.approx(expected)
+
+
+def test_each_factor_counts_where_it_should():
+    for weighting in ("adaptive", "quality"):
+        assert weigh(weighting, loss=math.log(4)) == pytest.approx(weigh(weighting) / 2)
+    for weighting in ("adaptive", "resource"):
+        assert weigh(weighting, resource=0.25) == pytest.approx(weigh(weighting) / 2)
+    for weighting in ("resource", "examples", "equal"):
+        assert weigh(weighting, loss=9.0) == weigh(weighting)
+
+
+def test_quality_of_a_perfect_and_of_a_hopeless_device():
+    assert float(compute_quality(tf.constant(0.0))) == 1
+    assert float(compute_quality(tf.constant(1000.0))) == 0

@@ -63,20 +63,20 @@ def start_by_equation_7(ready_sets, client, index):
     return max((t for t in range(1, index) if client in ready_sets[t - 1]), default=0) + 1
 
 
-def test_equal_weights_by_hand():
-    ages = np.array([0, 1, 2])
-    assert compute_weights("equal", "scheduled", np.array([1, 2]), NUM_EXAMPLES, ages, 0.5).tolist() == [
-        0,
-        1 / 3,
-        2 / 3,
-    ]
-    assert compute_weights("equal", "all", np.array([1]), NUM_EXAMPLES, ages, 0.5).tolist() == [0.25, 0.25, 0.5]
-
-
-def test_gamma_above_1_favours_old_updates():
-    """1 * 2^1 and 2 * 2^2: 2/10 and 8/10."""
-    weights = compute_weights("age_aware", "scheduled", np.array([1, 2]), NUM_EXAMPLES, np.array([0, 1, 2]), 2.0)
-    np.testing.assert_allclose(weights, [0, 0.2, 0.8])
+@pytest.mark.parametrize(
+    ("weighting", "averaged", "scheduled", "num_examples", "ages", "gamma", "expected"),
+    [
+        ("equal", "scheduled", [1, 2], NUM_EXAMPLES, [0, 1, 2], 0.5, [0, 1 / 3, 2 / 3]),
+        ("equal", "all", [1], NUM_EXAMPLES, [0, 1, 2], 0.5, [0.25, 0.25, 0.5]),
+        ("age_aware", "scheduled", [1, 2], NUM_EXAMPLES, [0, 1, 2], 2.0, [0, 0.2, 0.8]),  # 1 * 2^1 and 2 * 2^2 of 10
+        # One outlier of age takes all or nothing, without overflow.
+        ("age_aware", "all", [0], [60_000, 1], [0, 100_000], 10.0, [0.0, 1.0]),
+        ("age_aware", "all", [0], [60_000, 1], [0, 100_000], 0.1, [1.0, 0.0]),
+    ],
+)
+def test_weights_by_hand(weighting, averaged, scheduled, num_examples, ages, gamma, expected):
+    arrays = map(np.array, (scheduled, num_examples, ages))
+    np.testing.assert_allclose(compute_weights(weighting, averaged, *arrays, gamma), expected, rtol=1e-12)
 
 
 @settings(max_examples=80, deadline=None)
@@ -114,12 +114,6 @@ def test_gamma_1_is_equal_to_the_bit(devices, averaged):
     np.testing.assert_array_equal(
         compute_weights("age_aware", *arguments, 1.0), compute_weights("equal", *arguments, 3.0)
     )
-
-
-def test_one_outlier_of_age_takes_all_or_nothing_without_overflow():
-    ages, sizes = np.array([0, 100_000]), np.array([60_000, 1])
-    for gamma, expected in ((10.0, [0.0, 1.0]), (0.1, [1.0, 0.0])):
-        assert compute_weights("age_aware", "all", np.array([0]), sizes, ages, gamma).tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from small_runs import assert_close, assert_same, run
 
 from tff_algos.async_periodic import process as module
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
@@ -46,21 +47,8 @@ def fix_times():
         yield fix
 
 
-def run(process, rounds):
-    state, rows = process.initialize(), []
-    for _ in range(rounds):
-        state, metrics = process.next(state)
-        rows.append(metrics)
-    return state, rows
-
-
 def get_model(process, state):
     return process.get_models(state)["global"]
-
-
-def assert_close(first, second, tolerance):
-    for a, b in zip(first, second, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
 
 
 def test_a_schedule_by_hand(build, fix_times, linear_spec, descend):
@@ -83,7 +71,7 @@ def test_a_schedule_by_hand(build, fix_times, linear_spec, descend):
         }
         total = sum(weights.values())
         models[index + 1] = [sum(weights[k] / total * trained[k][i] for k in starts) for i in range(len(models[1]))]
-        assert_close(get_model(process, state), models[index + 1], 1e-6)
+        assert_close(get_model(process, state), models[index + 1])
         events = [(event.what, event.client, event.model_version) for event in process.get_events(state)]
         happened = [(what, k, start) for what in ("ready", "scheduled", "received") for k, start in starts.items()]
         assert sorted(event for event in events if event[0] != "start") == sorted(happened)
@@ -106,7 +94,7 @@ def test_everybody_ready_in_each_period_is_fed_avg(build, linear_spec):
     state, rows = run(process, 3)
     fed_avg = build_fed_avg_process(linear_spec, build.data, FedAvgConfig(training=training), seed=4)
     expected, _ = run(fed_avg, 3)
-    assert_close(get_model(process, state), get_model(fed_avg, expected), 1e-6)
+    assert_close(get_model(process, state), get_model(fed_avg, expected))
     assert all(row["num_ready"] == 3 and row["max_age"] == 0 for row in rows)
 
 
@@ -114,7 +102,7 @@ def test_waiting_for_all_gives_the_models_of_a_period_that_is_long_enough(build)
     few = dataclasses.replace(CONFIG, max_scheduled=2)
     periodic, synchronous = build(few), build(dataclasses.replace(few, waiting="synchronous"))
     state, other = run(periodic, 3)[0], run(synchronous, 3)[0]
-    assert_close(get_model(periodic, state), get_model(synchronous, other), 0)
+    assert_same(get_model(periodic, state), get_model(synchronous, other))
     assert state.counts.sum() == 6 and float(state.clock.time_s) == 3
     assert float(other.clock.time_s) < 3  # only until the slowest is ready
 
@@ -124,7 +112,7 @@ SHORT = dataclasses.replace(CONFIG, period_fraction=0.3)
 
 def test_gamma_1_is_equal_weighting_to_the_bit(build):
     equal, aware = build(SHORT), build(dataclasses.replace(SHORT, weighting="age_aware", gamma=1.0))
-    assert_close(get_model(equal, run(equal, 5)[0]), get_model(aware, run(aware, 5)[0]), 0)
+    assert_same(get_model(equal, run(equal, 5)[0]), get_model(aware, run(aware, 5)[0]))
 
 
 def test_enough_places_make_all_policies_alike(build):
@@ -133,7 +121,7 @@ def test_enough_places_make_all_policies_alike(build):
         process = build(dataclasses.replace(SHORT, scheduling=scheduling))
         models.append(get_model(process, run(process, 4)[0]))
     for other in models[1:]:
-        assert_close(models[0], other, 0)
+        assert_same(models[0], other)
 
 
 def test_significance_schedules_the_largest_update(build, linear_spec, descend):
@@ -155,7 +143,7 @@ def test_devices_that_are_not_scheduled_can_count_with_their_start_model(build, 
     start = get_model(process, process.initialize())
     trained = descend(linear_spec, start, *build.data.read_split(build.data.clients[0], "train"), RATE)
     expected = [(6 * a + 21 * b) / 27 for a, b in zip(trained, start, strict=True)]
-    assert_close(get_model(process, run(process, 1)[0]), expected, 1e-6)
+    assert_close(get_model(process, run(process, 1)[0]), expected)
 
 
 def test_an_update_that_is_not_finite_is_left_out(build, break_client, linear_spec, descend):
@@ -167,7 +155,7 @@ def test_an_update_that_is_not_finite_is_left_out(build, break_client, linear_sp
         k: descend(linear_spec, start, *build.data.read_split(build.data.clients[k], "train"), RATE) for k in (0, 2)
     }
     expected = [(6 * a + 12 * b) / 18 for a, b in zip(trained[0], trained[2], strict=True)]
-    assert_close(get_model(process, state), expected, 1e-6)
+    assert_close(get_model(process, state), expected)
     assert metrics["num_rejected"] == 1
 
 
@@ -175,7 +163,7 @@ def test_if_all_updates_are_rejected_the_model_stays(build, break_client):
     process = build(CONFIG, sizes=(6,))
     break_client(build.data, 0)
     state, [metrics] = run(process, 1)
-    assert_close(get_model(process, state), get_model(process, process.initialize()), 0)
+    assert_same(get_model(process, state), get_model(process, process.initialize()))
     assert (metrics["num_rejected"], metrics["update_norm"]) == (1, 0)
 
 
@@ -183,7 +171,7 @@ def test_a_period_with_nobody_ready_changes_nothing_but_the_time(build, fix_time
     fix_times([9.0, 9.0, 9.0])
     process = build(CONFIG)
     state, rows = run(process, 2)
-    assert_close(get_model(process, state), get_model(process, process.initialize()), 0)
+    assert_same(get_model(process, state), get_model(process, process.initialize()))
     assert [row["virtual_time_s"] for row in rows] == [1, 2]
     assert all(row["num_scheduled"] == row["bytes_up"] == row["bytes_down"] == 0 for row in rows)
     assert np.isnan(rows[0]["train_loss"])

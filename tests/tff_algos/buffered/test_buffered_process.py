@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from small_runs import assert_close, assert_same
 
 from tff_algos.buffered.config import BufferedConfig
 from tff_algos.buffered.process import build_buffered_process
@@ -61,8 +62,7 @@ def test_a_buffer_is_averaged_with_weights_by_staleness(build, linear_spec, desc
                 step[i] += (new - old) / np.sqrt(1 + arrival.staleness)
         models.append([old + 0.25 * change for old, change in zip(models[-1], step, strict=True)])
         state, metrics = process.next(state)
-        for a, b in zip(process.get_models(state)["global"], models[-1], strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-6)
+        assert_close(process.get_models(state)["global"], models[-1], atol=1e-6)
         assert metrics["mean_staleness"] == np.mean([arrival.staleness for arrival in collected.arrivals])
     assert metrics["bytes_up"] == 2 * 4 * 15
 
@@ -77,8 +77,7 @@ def test_an_optimizer_of_the_server_that_does_not_adapt_is_plain(build):
         for _ in range(3):
             state = process.next(state).state
         models.append(process.get_models(state)["global"])
-    for a, b in zip(*models, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
+    assert_close(*models, atol=1e-6)
     assert int(state.server[0].size) and len(state.server) > 4
 
 
@@ -91,8 +90,7 @@ def test_updates_that_are_not_finite_are_left_out(build, break_client):
     break_client(build.data, 1)
     after, metrics = process.next(state)
     assert metrics["num_rejected"] == 3
-    for a, b in zip(process.get_models(state)["global"], process.get_models(after)["global"], strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same(process.get_models(state)["global"], process.get_models(after)["global"])
 
 
 def test_one_device_at_a_time_is_never_stale(build):

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from small_formats import change_format, make_spec
 
-from datasets.catalog import load_arrays
-from datasets.federate import PartitionSettings, build_federated_data
-from launch.training.evaluation import build_evaluator, build_state_evaluation
 from tff_algos.client.cohort import tell_clients
-from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import initialize_weights, stack_models
 
@@ -77,16 +72,3 @@ def test_the_statistics_follow_every_step_by_hand(run_round, spec, images):
     np.testing.assert_allclose(mean, 0.6126 * features.mean(axis=(0, 1, 2)), rtol=1e-3, atol=1e-5)
     unbiased = features.var(axis=(0, 1, 2)) * (40 * 64) / (40 * 64 - 1)
     np.testing.assert_allclose(variance, 0.3874 + 0.6126 * unbiased, rtol=1e-3)
-
-
-@pytest.mark.slow
-def test_the_ten_layers_learn_the_digits(tff_runtime, tmp_path):
-    """Evaluated with the moving statistics: were these left behind, the accuracy would stay near that of guessing."""
-    data = build_federated_data(load_arrays("digits"), PartitionSettings("iid", 4), str(tmp_path))
-    spec = make_spec("image_cnn10", data.format.input_shape, data.format.input_dtype, 10, scale=1 / 16, width=0.125)
-    training = LocalTrainingConfig(epochs=2, batch_size=32, optimizer="sgd", learning_rate=0.05, momentum=0.9)
-    process = build_fed_avg_process(spec, data, FedAvgConfig(training=training), seed=0)
-    evaluate, state = build_evaluator(spec), process.initialize()
-    for _ in range(2):
-        state, _ = process.next(state)
-    assert build_state_evaluation(process, data, evaluate)(state, None)["test_accuracy"] > 0.6

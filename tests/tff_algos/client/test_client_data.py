@@ -41,13 +41,6 @@ def test_a_padded_place_has_no_examples(dtype):
     assert (x.shape, x.dtype, y.shape, y.dtype) == ((0, 2, 3), np.dtype(dtype), (0,), np.dtype(np.int32))
 
 
-def test_an_empty_split_has_no_examples(tmp_path):
-    for kind in "xy":
-        (tmp_path / f"client_0.test.{kind}").touch()
-    x, y = read_in_graph(str(tmp_path / "client_0"), "test", make_spec("uint8"))
-    assert (x.shape, y.shape) == ((0, 2, 3), (0,))
-
-
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(tf.errors.NotFoundError):
         read_in_graph(str(tmp_path / "client_0"), "train", make_spec("uint8"))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from small_formats import make_format
+from small_runs import assert_close
 
 from models.model_spec import ModelSpec
 from models.task import build_task
@@ -73,8 +74,7 @@ def trace(spec, config, with_options):
 def assert_same(given, expected):
     np.testing.assert_allclose(given.num_trained, expected.num_trained)
     np.testing.assert_allclose(given.loss_sum, expected.loss_sum, rtol=2e-5)
-    for delta, other in zip(given.weights_delta, expected.weights_delta, strict=True):
-        np.testing.assert_allclose(delta, other, rtol=2e-4, atol=2e-5)
+    assert_close(given.weights_delta, expected.weights_delta, rtol=2e-4, atol=2e-5)
     assert given.is_finite and expected.is_finite
 
 

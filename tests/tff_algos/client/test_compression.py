@@ -88,24 +88,19 @@ def test_only_trained_weights_are_rounded():
     assert [np.array_equal(a, b) for a, b in zip(received, weights, strict=True)] == [False] * 3 + [True] * 2
 
 
-def test_32_bits_are_no_compression():
-    weights = (np.linspace(0, 1, 10, dtype=np.float32), np.int32(3))
-    assert compress_models(weights, (True, False), CompressionConfig(), SEED) is weights
-    assert compute_sent_bytes(weights, (True, False), CompressionConfig()) == 40
-
-
-def test_bytes_at_the_bits_with_the_ranges():
+@pytest.mark.parametrize(("bits", "num_bytes"), [(4, 5 + 8 + 12), (32, 40 + 12)])
+def test_bytes_at_the_bits_with_the_ranges(bits, num_bytes):
     """10 weights at 4 bits are 5 bytes and 8 for their range; 3 statistics stay 12 bytes; the integer stays."""
-    weights = (np.zeros(10, np.float32), np.zeros(3, np.float32), np.zeros(2, np.int64))
-    assert compute_sent_bytes(weights, (True, False, False), CompressionConfig(bits=4)) == 5 + 8 + 12
+    weights, config = (
+        (np.zeros(10, np.float32), np.zeros(3, np.float32), np.zeros(2, np.int64)),
+        CompressionConfig(bits),
+    )
+    assert compute_sent_bytes(weights, (True, False, False), config) == num_bytes
+    assert config.is_active == (bits < 32)
+    assert config.is_active or compress_models(weights, (True, False, False), config, SEED) is weights
 
 
 @pytest.mark.parametrize("bits", [17, 31, 1, 33])
 def test_bits_out_of_range_are_refused(bits):
     with pytest.raises(ConfigError, match=f"bits={bits}: expected"):
         CompressionConfig(bits=bits)
-
-
-@pytest.mark.parametrize("bits", [2, 16, 32])
-def test_bits_in_range_are_taken(bits):
-    assert CompressionConfig(bits=bits).is_active == (bits < 32)

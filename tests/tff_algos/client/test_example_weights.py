@@ -205,21 +205,19 @@ def test_amfl_p_weighs_support_and_query():
     assert float(compute_loss(predict, start, Batch(x[:0], query.y[:0]), SCALAR.task)) == 0
 
 
-def test_the_loss_that_chooses_a_cluster_is_weighed_and_scores_are_not():
-    """a = 0: both examples have log 2, of weights 3 and 1/2; the model says class 0 and is right once."""
+def test_the_loss_that_chooses_a_cluster_is_that_of_training_and_scores_are_not_weighed():
+    """a = 0: both examples have log 2, of weights 3 and 1/2; the model says class 0 and is right once.
+
+    Classes may weigh 4 and 1 besides; an own loss, 2 each, takes the place of the task's.
+    """
     x, y = tf.constant([[1.0], [1.0]]), tf.constant([[0.0, 3.0], [1.0, 0.5]])
     stacked, asked = [tf.zeros((1, 1, 1))], tf.constant([True])
-    losses, scores = (sum_over_examples(SCALAR, stacked, asked, x, y, what) for what in (LOSSES, SCORES))
-    assert float(losses[0]) == pytest.approx(3.5 * math.log(2), rel=1e-5) and int(scores[0]) == 1
-
-
-def test_the_loss_that_chooses_a_cluster_is_that_of_training():
-    """a = 0: both have log 2, times 4 and 1 by their classes and 3 and 1/2; an own loss, 2 each, takes its place."""
-    x, y = tf.constant([[1.0], [1.0]]), tf.constant([[0.0, 3.0], [1.0, 0.5]])
-    for task, expected in (
-        (dataclasses.replace(SCALAR.task, class_weights=(4.0, 1.0)), 12.5 * math.log(2)),
-        (dataclasses.replace(SCALAR.task, own_loss=lambda labels, outputs: outputs[:, 0] * 0 + 2), 7),
+    for changes, expected in (
+        ({}, 3.5 * math.log(2)),
+        ({"class_weights": (4.0, 1.0)}, 12.5 * math.log(2)),
+        ({"own_loss": lambda labels, outputs: outputs[:, 0] * 0 + 2}, 7),
     ):
-        spec = dataclasses.replace(SCALAR, task=task)
-        losses = sum_over_examples(spec, [tf.zeros((1, 1, 1))], tf.constant([True]), x, y, LOSSES)
+        spec = dataclasses.replace(SCALAR, task=dataclasses.replace(SCALAR.task, **changes))
+        losses = sum_over_examples(spec, stacked, asked, x, y, LOSSES)
         assert float(losses[0]) == pytest.approx(expected, rel=1e-5)
+    assert int(sum_over_examples(SCALAR, stacked, asked, x, y, SCORES)[0]) == 1

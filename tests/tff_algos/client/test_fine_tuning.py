@@ -6,6 +6,7 @@ import types
 
 import numpy as np
 import pytest
+from small_runs import assert_close, assert_same
 
 from datasets.federated_data import ClientFiles, DeviceProfiles
 from tff_algos.amfl_p.config import AMFLPConfig
@@ -59,8 +60,7 @@ def test_full_batches_are_plain_descent(tune, linear_spec, descend):
     halfway = descend(linear_spec, start, *examples[2], 0.1)
     expected.append(descend(linear_spec, halfway, *examples[2], 0.1))
     for weights, wanted in zip(personal, expected, strict=True):
-        for a, b in zip(weights, wanted, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-6)
+        assert_close(weights, wanted, atol=1e-6)
 
 
 def test_more_clients_than_fit_in_a_call(tune, monkeypatch):
@@ -68,8 +68,7 @@ def test_more_clients_than_fit_in_a_call(tune, monkeypatch):
     monkeypatch.setattr("tff_algos.client.fine_tuning._CLIENTS_PER_CALL", 2)
     _, _, in_parts = tune([3] * 5, [0.1] * 5, sizes=(9, 4, 7, 5, 6))
     for first, second in zip(together, in_parts, strict=True):
-        for a, b in zip(first, second, strict=True):
-            np.testing.assert_array_equal(a, b)
+        assert_same(first, second)
 
 
 def test_the_fine_tuning_baseline_is_fed_avg_with_personal_models(
@@ -85,8 +84,7 @@ def test_the_fine_tuning_baseline_is_fed_avg_with_personal_models(
     assert (plain.is_personal, tuned.is_personal) == (False, True)
     state, other = plain.next(plain.initialize()).state, tuned.next(tuned.initialize()).state
     shared = plain.get_models(state)["global"]
-    for a, b in zip(shared, tuned.get_models(other)["global"], strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same(shared, tuned.get_models(other)["global"])
     for (_, same), (_, personal) in zip(
         plain.personalize(state, data.clients), tuned.personalize(other, data.clients), strict=True
     ):
@@ -116,8 +114,7 @@ def list_personal(pairs):
 
 def assert_equal(first, second):
     for weights, others in zip(first, second, strict=True):
-        for a, b in zip(weights, others, strict=True):
-            np.testing.assert_array_equal(a, b)
+        assert_same(weights, others)
 
 
 @pytest.mark.parametrize("rule", ["resources", "steps"])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from small_formats import change_format, make_spec
+from small_runs import assert_same, run
 
 from models.quantization import build_quantized_spec
 from tff_algos.client.cohort import tell_clients
@@ -69,22 +70,14 @@ def processes(tff_runtime, build_federation, tmp_path_factory, linear_spec):
     return spec, *(build_fed_avg_process(each, data, FedAvgConfig(), 7) for each in (linear_spec, spec))
 
 
-def run(process, rounds, state=None):
-    state = process.initialize() if state is None else state
-    for _ in range(rounds):
-        state = process.next(state).state
-    return state
-
-
 def test_float_rounds_are_those_of_the_float_process(processes):
     spec, float_process, quantized_process = processes
     late = QuantizationStart(
         float_process, quantized_process, spec.quantization, initialize_weights(spec, 7), start_round=3
     )
-    before, after = run(late, 2), run(late, 3)
-    expected = float_process.get_models(run(float_process, 2))["global"]
-    for a, b in zip(late.get_models(before)["global"], expected, strict=True):
-        np.testing.assert_array_equal(a, b)
+    (before, _), (after, _) = run(late, 2), run(late, 3)
+    expected = float_process.get_models(run(float_process, 2)[0])["global"]
+    assert_same(late.get_models(before)["global"], expected)
     model = late.get_models(after)["global"]
     assert spec.of_weights(model) is spec
     assert all(np.all(model[i] != initialize_weights(spec, 7)[i]) for i in find_ranges(spec))
@@ -94,11 +87,10 @@ def test_the_first_quantized_round_starts_from_the_float_model(processes):
     spec, float_process, quantized_process = processes
     template = initialize_weights(spec, 7)
     late = QuantizationStart(float_process, quantized_process, spec.quantization, template, start_round=2)
-    float_state = run(float_process, 1)
+    float_state, _ = run(float_process)
     wrapped = spec.quantization.wrap(take_model(float_state.models, 0), template)
     start = quantized_process.initialize()._replace(
         round_num=float_state.round_num, virtual_time_s=float_state.virtual_time_s, models=stack_models([wrapped])
     )
-    expected = quantized_process.get_models(run(quantized_process, 1, start))["global"]
-    for a, b in zip(late.get_models(run(late, 2))["global"], expected, strict=True):
-        np.testing.assert_array_equal(a, b)
+    expected = quantized_process.get_models(run(quantized_process, 1, start)[0])["global"]
+    assert_same(late.get_models(run(late, 2)[0])["global"], expected)

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from small_runs import assert_close, assert_same
 
 from tff_algos.fed_async.config import FedAsyncConfig
 from tff_algos.fed_async.process import build_fed_async_process, find_wave
@@ -50,8 +51,7 @@ def test_updates_are_mixed_in_one_by_one(build, linear_spec, descend):
         models.append([(1 - weight) * old + weight * new for old, new in zip(models[-1], trained, strict=True)])
     for _ in range(2):
         state, metrics = process.next(state)
-    for a, b in zip(process.get_models(state)["global"], models[10], strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
+    assert_close(process.get_models(state)["global"], models[10], atol=1e-6)
     assert metrics["mean_staleness"] == np.mean([arrival.staleness for arrival in arrivals[5:]])
     assert metrics["num_clients"] == 5 and state.versions.newest == 10
     assert len(state.versions.numbers) <= 4  # one a device, and the newest
@@ -63,8 +63,7 @@ def test_the_number_of_updates_a_round_does_not_change_the_model(build):
     for _ in range(5):
         state = one.next(state).state
     other = many.next(many.initialize()).state
-    for a, b in zip(one.get_models(state)["global"], many.get_models(other)["global"], strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
+    assert_close(one.get_models(state)["global"], many.get_models(other)["global"], atol=1e-6)
 
 
 def test_an_update_that_is_not_finite_leaves_the_model(build, break_client):
@@ -74,8 +73,7 @@ def test_an_update_that_is_not_finite_leaves_the_model(build, break_client):
     state = process.initialize()
     after, metrics = process.next(state)
     assert metrics["num_rejected"] == 5
-    for a, b in zip(process.get_models(state)["global"], process.get_models(after)["global"], strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same(process.get_models(state)["global"], process.get_models(after)["global"])
 
 
 def test_a_wave_ends_before_a_model_that_is_not_there_yet():

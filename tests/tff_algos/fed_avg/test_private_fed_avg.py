@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_runs import assert_close, flatten, silence
 
 from tff_algos.client.cohort import pad_cohort
 from tff_algos.fed_avg import process as fed_avg
@@ -29,18 +30,13 @@ def build(tff_runtime, linear_spec, share_graphs):
     return build
 
 
-def silence(state):
-    """The state of a run without noise."""
-    return state._replace(aggregator=state.aggregator._replace(noise_multiplier=np.float64(0)))
-
-
 def sum_of(process, monkeypatch, cohort, state=None):
     """What a round adds to the global model, times the expected cohort: the sum of the clipped updates, one vector."""
     monkeypatch.setattr("tff_algos.client.cohort.sample_cohort", lambda *_, **__: np.array(cohort, int))
     state = silence(process.initialize()) if state is None else state
     moved, _ = process.next(state)
     deltas = [after - before for after, before in zip(moved.models, state.models, strict=True)]
-    return process.aggregator.private_sum.denominator * np.concatenate([delta.ravel() for delta in deltas])
+    return process.aggregator.private_sum.denominator * flatten(deltas)
 
 
 @pytest.mark.parametrize("bits", [32, 4])
@@ -91,8 +87,7 @@ def test_without_noise_and_clipping_it_is_fed_avg_with_equal_weights(build, make
     state, expected = silence(private.initialize()), plain.initialize()
     for _ in range(3):
         (state, metrics), (expected, plain_metrics) = private.next(state), plain.next(expected)
-    for array, wanted in zip(state.models, expected.models, strict=True):
-        np.testing.assert_allclose(array, wanted, atol=1e-6)
+    assert_close(state.models, expected.models, atol=1e-6)
     assert metrics["num_clipped"] == 0 and "epsilon_spent" not in plain_metrics
     assert metrics["train_loss"] == pytest.approx(plain_metrics["train_loss"])
 

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_runs import assert_same, run
 
 from launch.runs.checkpoints import Checkpoints
 from tff_algos.fed_cd.config import FedCDConfig
@@ -28,12 +29,6 @@ def build(tff_runtime, make_validated, linear_spec):
     return make
 
 
-def run(process, num_rounds, state):
-    for _ in range(num_rounds):
-        state, _ = process.next(state)
-    return state
-
-
 def normalized(*values):
     return [[value / sum(values) for value in values]]
 
@@ -51,13 +46,13 @@ def test_the_authors_clones_by_hand(build):
         short_history="latest",
         deletion="below_mean",
     )
-    state = run(process, 1, process.initialize())
+    state, _ = run(process, 1, process.initialize())
     right = int(state.history[0, 0, 2])
     assert 0 < right < 40 and state.history[0, 1].tolist() == [-1, -1, 40 - right]
     np.testing.assert_allclose(state.scores, [[right / 40, 1 - right / 40]])
     accuracy = right / 40
     for clone in (accuracy, (1 + accuracy) / 3, accuracy):
-        state = run(process, 1, state)
+        state, _ = run(process, 1, state)
         np.testing.assert_allclose(state.scores, normalized(accuracy, clone))
 
 
@@ -65,16 +60,16 @@ def test_the_authors_clones_by_hand(build):
 def test_a_clone_scores_by_its_parents_latest_accuracy(build, history):
     """Accuracies 8/40, 8/40 and then the model's own a: the parent has their mean, the clone 1 - a."""
     process = build(milestones=(3,), clone_score="complement_of_accuracy", clone_history=history)
-    state = run(process, 2, process.initialize())
+    state, _ = run(process, 2, process.initialize())
     own = int(state.history[0, 0, 2])
     assert own not in (8, 20), "or the latest would be the mean, or its complement itself"
     state.history[0, 0, 1:] = 8
-    state = run(process, 1, state)
+    state, _ = run(process, 1, state)
     assert state.history[0, 0].tolist() == [8, 8, own]
     np.testing.assert_allclose(state.scores, normalized((8 + 8 + own) / 120, 1 - own / 40))
     assert state.history[0, 1].tolist() == [-1, -1, -1 if history == "none" else 40 - own]
     # With one evaluation of its own the clone has its parent's latest accuracy, or the mean of that and 1 - a.
-    state = run(process, 1, state)
+    state, _ = run(process, 1, state)
     clone = own / 40 if history == "none" else 0.5
     np.testing.assert_allclose(state.scores, normalized((8 + own + own) / 120, clone))
 
@@ -82,10 +77,10 @@ def test_a_clone_scores_by_its_parents_latest_accuracy(build, history):
 def test_a_clone_with_a_history_alone_scores_by_its_parents_score(build):
     """One model has the score 1, so its clone has 0; its history begins with 1 - a all the same."""
     process = build(milestones=(1,), clone_history="complement")
-    state = run(process, 1, process.initialize())
+    state, _ = run(process, 1, process.initialize())
     right = int(state.history[0, 0, 2])
     assert state.scores.tolist() == [[1.0, 0.0]] and state.history[0, 1].tolist() == [-1, -1, 40 - right]
-    state = run(process, 1, state)
+    state, _ = run(process, 1, state)
     np.testing.assert_allclose(state.scores, normalized(right / 40, 0.5), err_msg="the mean of 1 - a and a")
 
 
@@ -94,17 +89,16 @@ def test_a_resumed_run_goes_on_with_each_models_rate(build, tmp_path):
     falling = dataclasses.replace(STEP, learning_rate_steps=(2,))
     sizes, settings = (6, 9), {"training": falling, "milestones": (3,), "clone_schedule": "anew"}
     process = build(sizes, **settings)
-    kept = run(process, 4, process.initialize())
+    kept, _ = run(process, 4, process.initialize())
     assert kept.trained_rounds.tolist() == [4, 1]
-    straight = run(process, 2, kept)
+    straight, _ = run(process, 2, kept)
     Checkpoints(tmp_path / "checkpoints").save(kept, 4)
     later = build(sizes, **settings)
     round_num, state = Checkpoints(tmp_path / "checkpoints").restore(later.initialize())
     assert round_num == 4
-    resumed = run(later, 2, state)
-    for first, second in zip(tf.nest.flatten(resumed), tf.nest.flatten(straight), strict=True):
-        np.testing.assert_array_equal(first, second)
-    forgotten = run(later, 2, state._replace(trained_rounds=np.zeros_like(state.trained_rounds)))
+    resumed, _ = run(later, 2, state)
+    assert_same(tf.nest.flatten(resumed), tf.nest.flatten(straight))
+    forgotten, _ = run(later, 2, state._replace(trained_rounds=np.zeros_like(state.trained_rounds)))
     assert any((a != b).any() for a, b in zip(forgotten.models, straight.models, strict=True))
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import psutil
 import pytest
 import tensorflow as tf
+from small_runs import assert_close, run
 
-from tff_algos.client.client_evaluation import build_client_evaluation
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_cd.config import FedCDConfig
@@ -25,56 +25,32 @@ STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_s
 PLAIN = FedCDConfig(training=SGD, cohort_size=3, milestones=(), score_noise=0.0)
 
 
-def run(process, num_rounds, state=None):
-    state, rows = process.initialize() if state is None else state, []
-    for _ in range(num_rounds):
-        state, metrics = process.next(state)
-        rows.append(metrics)
-    return state, rows
+@pytest.fixture
+def build(tff_runtime, make_validated, linear_spec):
+    """A function (sizes, seed, fields that differ from those of PLAIN) -> process; `build.data` are the devices."""
+
+    def make(sizes, seed=3, **fields):
+        make.data = make_validated(list(sizes))
+        return build_fed_cd_process(linear_spec, make.data, dataclasses.replace(PLAIN, **fields), seed)
+
+    return make
 
 
-def assert_close(first, second, tolerance=1e-6):
-    for a, b in zip(first, second, strict=True):
-        np.testing.assert_allclose(a, b, atol=tolerance)
-
-
-def assert_equal_states(first, second):
-    for a, b in zip(tf.nest.flatten(first), tf.nest.flatten(second), strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-def test_without_milestones_and_noise_it_is_fedavg_with_equal_weights(tff_runtime, make_validated, linear_spec):
-    data = make_validated([9, 12, 30, 3, 8])
-    fed_avg = FedAvgConfig(SGD, cohort_size=3, client_weighting="equal")
-    expected, expected_rows = run(build_fed_avg_process(linear_spec, data, fed_avg, seed=5), 3)
-    state, rows = run(build_fed_cd_process(linear_spec, data, PLAIN, seed=5), 3)
-    assert_close(state.models, expected.models)
-    assert [row["train_loss"] for row in rows] == [row["train_loss"] for row in expected_rows]
-    assert rows[-1]["live_models"] == 1 and rows[-1]["active_models"] == 5 and rows[-1]["score_deviation"] == 0.0
-
-
-def test_32_bits_are_no_compression(tff_runtime, make_validated, linear_spec):
-    data = make_validated([9, 12, 6])
-    config = dataclasses.replace(PLAIN, milestones=(1,))
-    whole = dataclasses.replace(config, compression=CompressionConfig(bits=32, rounding="stochastic"))
-    first, second = (run(build_fed_cd_process(linear_spec, data, each, seed=1), 2)[0] for each in (config, whole))
-    assert_equal_states(first, second)
-
-
-def test_without_milestones_it_is_fedavg_with_as_many_bits(tff_runtime, make_validated, linear_spec):
-    """The same models travel both ways, the same ones are evaluated, and a score of 4 bytes is all that FedCD adds.
+@pytest.mark.parametrize("compression", [CompressionConfig(), CompressionConfig(4, "stochastic")])
+def test_without_milestones_and_noise_it_is_fedavg_with_equal_weights(build, linear_spec, compression):
+    """And with as many bits: the same models travel, and a score of 4 bytes is all that FedCD adds.
 
     Rounding to the nearest is worked by hand below.
     """
-    data, compression = make_validated([9, 12, 30, 3, 8]), CompressionConfig(4, "stochastic")
+    process = build([9, 12, 30, 3, 8], seed=5, compression=compression)
     fed_avg = FedAvgConfig(SGD, compression, cohort_size=3, client_weighting="equal")
-    process = build_fed_avg_process(linear_spec, data, fed_avg, seed=5)
-    expected, expected_rows = run(process, 3)
-    other = build_fed_cd_process(linear_spec, data, dataclasses.replace(PLAIN, compression=compression), seed=5)
-    state, rows = run(other, 3)
+    other = build_fed_avg_process(linear_spec, build.data, fed_avg, seed=5)
+    (state, rows), (expected, expected_rows) = run(process, 3), run(other, 3)
     assert_close(state.models, expected.models)
-    assert_close(other.get_models(state)["model_0"], process.get_models(expected)["global"])
+    assert_close(process.get_models(state)["model_0"], other.get_models(expected)["global"])
+    assert [row["train_loss"] for row in rows] == [row["train_loss"] for row in expected_rows]
     assert [row["bytes_up"] for row in rows] == [row["bytes_up"] + 3 * 4 for row in expected_rows]
+    assert rows[-1]["live_models"] == 1 and rows[-1]["active_models"] == 5 and rows[-1]["score_deviation"] == 0.0
 
 
 def round_to(array, bits):
@@ -83,18 +59,13 @@ def round_to(array, bits):
     return low + np.round((array - low) / step) * step
 
 
-def test_what_travels_is_compressed_and_the_server_keeps_its_precision(
-    tff_runtime, make_validated, linear_spec, descend
-):
+def test_what_travels_is_compressed_and_the_server_keeps_its_precision(build, linear_spec, descend):
     """One device, one full-batch step from Q(w): w + Q(trained - Q(w)); the clone is Q of that."""
-    data = make_validated([12])
-    compression = CompressionConfig(bits=3)
-    config = FedCDConfig(STEP, compression, cohort_size=1, milestones=(1,), score_noise=0.0)
-    process = build_fed_cd_process(linear_spec, data, config, seed=2)
+    process = build([12], 2, training=STEP, compression=CompressionConfig(bits=3), cohort_size=1, milestones=(1,))
     start = process.initialize()
     first = [array[0] for array in start.models]
     received = [round_to(first[0], 3), first[1]]  # the biases are all 0
-    trained = descend(linear_spec, received, *data.read_split(data.clients[0], "train"), 0.5)
+    trained = descend(linear_spec, received, *build.data.read_split(build.data.clients[0], "train"), 0.5)
     expected = [old + round_to(new - got, 3) for old, new, got in zip(first, trained, received, strict=True)]
     state, (metrics,) = run(process, 1)
     assert_close([array[0] for array in state.models], expected, 1e-5)
@@ -107,14 +78,12 @@ def test_what_travels_is_compressed_and_the_server_keeps_its_precision(
     assert metrics["bytes_up"] == sent + 4 and metrics["bytes_down"] == 2 * sent
 
 
-def test_bytes_and_time_of_a_round(tff_runtime, make_validated, linear_spec):
+def test_bytes_and_time_of_a_round(build):
     """60 bytes a model; both devices get it twice in the first round, one of them trains and sends it with its score.
 
     Rates of device 0: 1000 bytes/s down, 100 examples/s, 500 bytes/s up; of device 1 twice that.
     """
-    data = make_validated([20, 10])
-    process = build_fed_cd_process(linear_spec, data, dataclasses.replace(PLAIN, cohort_size=2), seed=3)
-    _, (first, second) = run(process, 2)
+    _, (first, second) = run(build([20, 10], cohort_size=2), 2)
     assert [first["bytes_down"], second["bytes_down"]] == [2 * 2 * 60, 2 * 60]
     assert first["bytes_up"] == second["bytes_up"] == 2 * 64
     training_s = 2 * 20 / 100 + 64 / 500
@@ -122,9 +91,8 @@ def test_bytes_and_time_of_a_round(tff_runtime, make_validated, linear_spec):
     assert second["virtual_time_s"] == pytest.approx(2 * training_s + 180 / 1000)
 
 
-def test_a_parent_and_its_clone_part_without_noise(tff_runtime, make_validated, linear_spec):
-    data = make_validated([9, 12, 10])
-    process = build_fed_cd_process(linear_spec, data, dataclasses.replace(PLAIN, milestones=(1,)), seed=3)
+def test_a_parent_and_its_clone_part_without_noise(build):
+    process = build([9, 12, 10], milestones=(1,))
     state, _ = run(process, 1)
     assert state.is_active.all() and state.scores.tolist() == [[1.0, 0.0]] * 3
     assert state.parents.tolist() == [-1, 0] and state.birth_rounds.tolist() == [0, 1]
@@ -141,19 +109,15 @@ FALLING = dataclasses.replace(STEP, learning_rate_steps=(2,))
 
 
 @pytest.mark.parametrize(("schedule", "rates"), [("shared", [0.05, 0.05]), ("anew", [0.05, 0.5])])
-def test_a_clone_shares_the_rounds_rate_or_begins_anew(
-    tff_runtime, make_validated, linear_spec, descend, schedule, rates
-):
+def test_a_clone_shares_the_rounds_rate_or_begins_anew(build, linear_spec, descend, schedule, rates):
     """One device, a full-batch step a round at 0.5, a tenth after two: the clone of round 2 trains in round 3."""
-    data = make_validated([12])
-    config = FedCDConfig(FALLING, cohort_size=1, milestones=(2,), score_noise=0.0, clone_schedule=schedule)
-    process = build_fed_cd_process(linear_spec, data, config, seed=2)
+    process = build([12], 2, training=FALLING, cohort_size=1, milestones=(2,), clone_schedule=schedule)
     before, _ = run(process, 2)
     assert process.compute_learning_rates(before) == pytest.approx(rates)
     after, _ = run(process, 1, before)
     for slot, rate in enumerate(rates):
         start = [array[slot] for array in before.models]
-        expected = descend(linear_spec, start, *data.read_split(data.clients[0], "train"), rate)
+        expected = descend(linear_spec, start, *build.data.read_split(build.data.clients[0], "train"), rate)
         assert_close([array[slot] for array in after.models], expected, 1e-5)
     pairs = process.describe_rates(before, np.array([0]))
     assert pairs == pytest.approx({"learning_rate_mean": sum(rates) / 2})
@@ -163,10 +127,9 @@ def test_a_clone_shares_the_rounds_rate_or_begins_anew(
         assert len(tf.nest.flatten(after)) == 10, "a checkpoint of an earlier version fits"
 
 
-def test_only_rounds_in_which_a_model_got_an_average_count(tff_runtime, make_validated, linear_spec):
+def test_only_rounds_in_which_a_model_got_an_average_count(build):
     """One device a round, each with a model of its own: one of the two counts on."""
-    config = FedCDConfig(FALLING, cohort_size=1, milestones=(8,), score_noise=0.0, clone_schedule="anew")
-    process = build_fed_cd_process(linear_spec, make_validated([6, 9]), config, seed=3)
+    process = build([6, 9], training=FALLING, cohort_size=1, milestones=(8,), clone_schedule="anew")
     start = process.initialize()
     models = tuple(np.concatenate([array[:1], array[:1]]) for array in start.models)
     state = start._replace(models=models, is_active=np.eye(2, dtype=bool), scores=np.eye(2))
@@ -174,10 +137,9 @@ def test_only_rounds_in_which_a_model_got_an_average_count(tff_runtime, make_val
     assert state.trained_rounds.sum() == 5 and 0 < state.trained_rounds[0] < 5
 
 
-def test_slots_are_never_reused_and_capacity_is_never_exceeded(tff_runtime, make_validated, linear_spec):
-    data = make_validated([9, 12, 30, 5])
-    config = dataclasses.replace(PLAIN, milestones=(1, 3, 4), late_round=1, score_noise=0.1)
-    process = build_fed_cd_process(linear_spec, data, config, seed=3)
+def test_slots_are_never_reused_and_capacity_is_never_exceeded(build):
+    process = build([9, 12, 30, 5], milestones=(1, 3, 4), late_round=1, score_noise=0.1)
+    config = process.config
     state, dead = process.initialize(), set()
     for round_num in range(1, 8):
         state, metrics = process.next(state)
@@ -197,13 +159,9 @@ def test_slots_are_never_reused_and_capacity_is_never_exceeded(tff_runtime, make
 
 
 @pytest.mark.parametrize(("weighting", "share"), [("scores", 0.25), ("equal", 0.5)])
-def test_a_model_is_trained_by_the_cohort_members_that_have_it(
-    tff_runtime, make_validated, linear_spec, descend, weighting, share
-):
+def test_a_model_is_trained_by_the_cohort_members_that_have_it(build, linear_spec, descend, weighting, share):
     """Slot 0 on devices 0 and 1 with scores 0.2 and 0.6, slot 1 on devices 1 and 2 with scores 0: Eq. (1)."""
-    data = make_validated([6, 9, 12])
-    config = FedCDConfig(STEP, cohort_size=3, milestones=(8,), score_noise=0.0, weighting=weighting)
-    process = build_fed_cd_process(linear_spec, data, config, seed=3)
+    process = build([6, 9, 12], training=STEP, milestones=(8,), weighting=weighting)
     models = [
         tuple(rng.normal(size=s).astype(np.float32) for s in ((4, 3), (3,)))
         for rng in map(np.random.default_rng, (1, 2))
@@ -214,7 +172,7 @@ def test_a_model_is_trained_by_the_cohort_members_that_have_it(
         is_active=np.array([[True, False], [True, True], [False, True]]),
     )
     trained = [
-        [descend(linear_spec, model, *data.read_split(client, "train"), 0.5) for client in data.clients]
+        [descend(linear_spec, model, *build.data.read_split(client, "train"), 0.5) for client in build.data.clients]
         for model in models
     ]
     new_state, (metrics,) = run(process, 1, state)
@@ -224,37 +182,19 @@ def test_a_model_is_trained_by_the_cohort_members_that_have_it(
     assert metrics["bytes_up"] == 4 * 64
 
 
-def test_a_model_that_nobody_reports_stays(tff_runtime, make_validated, linear_spec):
-    data = make_validated([6, 9])
-    config = dataclasses.replace(PLAIN, cohort_size=1, milestones=(8,))
-    process = build_fed_cd_process(linear_spec, data, config, seed=3)
-    state = process.initialize()
-    models = tuple(np.concatenate([array[:1], array[:1] + 1]) for array in state.models)
-    state = state._replace(models=models, is_active=np.eye(2, dtype=bool), scores=np.eye(2))
-    new_state, _ = run(process, 1, state)
-    changed = [
-        any((new[slot] != old[slot]).any() for new, old in zip(new_state.models, models, strict=True))
-        for slot in (0, 1)
-    ]
-    assert sorted(changed) == [False, True]
-
-
-def test_updates_that_are_not_finite_are_left_out(tff_runtime, make_validated, linear_spec, break_client):
-    data = make_validated([6, 9, 12])
-    process = build_fed_cd_process(linear_spec, data, dataclasses.replace(PLAIN, milestones=(1,)), seed=3)
-    break_client(data, 1)
+def test_updates_that_are_not_finite_are_left_out(build, break_client):
+    process = build([6, 9, 12], milestones=(1,))
+    break_client(build.data, 1)
     state, rows = run(process, 3)
     assert [row["num_rejected"] for row in rows] == [1, 2, 2]
     assert all(np.isfinite(array).all() for array in state.models)
 
 
-def test_groups_of_contrary_labels_get_models_of_their_own(tff_runtime, make_validated, linear_spec, relabel):
-    data = make_validated([30] * 6)
-    relabel(data, (3, 4, 5))
-    for client in data.clients:  # validation follows the new labels
-        data.read_split(client, "train")[1].tofile(f"{client.path}.validation.y")
-    config = dataclasses.replace(PLAIN, cohort_size=4, milestones=(2,), score_noise=0.01, late_round=6)
-    process = build_fed_cd_process(linear_spec, data, config, seed=1)
+def test_groups_of_contrary_labels_get_models_of_their_own(build, relabel):
+    process = build([30] * 6, 1, cohort_size=4, milestones=(2,), score_noise=0.01, late_round=6)
+    relabel(build.data, (3, 4, 5))
+    for client in build.data.clients:  # validation follows the new labels
+        build.data.read_split(client, "train")[1].tofile(f"{client.path}.validation.y")
     state, rows = run(process, 14)
     preferred = find_preferred(state)
     assert len(set(preferred[:3])) == len(set(preferred[3:])) == 1 and preferred[0] != preferred[3]
@@ -294,28 +234,14 @@ def test_the_server_keeps_a_model_as_long_as_one_device_does():
     assert state.is_active[:, 2].tolist() == [False, True] and state.models[0].tolist() == [1, 2, 3]
 
 
-def test_devices_score_what_they_receive(tff_runtime, make_validated, linear_spec):
+def test_devices_score_what_they_receive(build):
     """With steps of nothing the models stay, and each evaluation is of their 2-bit roundings, new in every round."""
-    data = make_validated([40, 40])
-    standing = dataclasses.replace(STEP, learning_rate=1e-30)
-    config = FedCDConfig(standing, CompressionConfig(2, "stochastic"), cohort_size=2, milestones=(), score_noise=0.0)
-    process = build_fed_cd_process(linear_spec, data, config, seed=4)
+    standing, compression = dataclasses.replace(STEP, learning_rate=1e-30), CompressionConfig(2, "stochastic")
+    process = build([40, 40], 4, training=standing, compression=compression, cohort_size=2)
     state, _ = run(process, 3)
     assert_close(state.models, process.initialize().models)
     counts = state.history[:, 0]
     assert len({tuple(column) for column in counts.T}) == 3, "the model itself would get the same count each time"
-
-
-@pytest.mark.slow
-def test_compression_of_both_roundings_learns(tff_runtime, make_validated, linear_spec):
-    data = make_validated([20, 20, 20])
-    losses = {}
-    for rounding in ("nearest", "stochastic"):
-        config = dataclasses.replace(PLAIN, compression=CompressionConfig(bits=6, rounding=rounding))
-        _, rows = run(build_fed_cd_process(linear_spec, data, config, seed=1), 4)
-        losses[rounding] = [row["train_loss"] for row in rows]
-        assert losses[rounding][-1] < 0.7 * losses[rounding][0]
-    assert losses["nearest"] != losses["stochastic"]
 
 
 def test_more_devices_a_round_than_there_are_is_refused(make_federation, linear_spec):
@@ -332,17 +258,3 @@ def test_models_that_the_memory_cannot_hold_are_refused(make_federation, linear_
         build_fed_cd_process(linear_spec, make_federation([5, 5]), config, seed=0)
     memory = memory._replace(available=28_800)
     build_fed_cd_process(linear_spec, make_federation([5, 5]), config, seed=0)
-
-
-def test_correct_examples_by_model_and_client(tff_runtime, make_federation, linear_spec):
-    data = make_federation([7, 600, 5])
-    rng = np.random.default_rng(0)
-    models = tuple(rng.normal(size=(4, *shape)).astype(np.float32) for shape in ((4, 3), (3,)))
-    is_asked = np.array([[True, False, True, False], [True, True, True, True], [False] * 4])
-    template = tuple(array[0] for array in models)
-    evaluate = build_client_evaluation(linear_spec, template, 4, "train")
-    counts = evaluate(models, data.clients, is_asked)
-    for client, row, asked in zip(data.clients, counts, is_asked, strict=True):
-        x, y = data.read_split(client, "train")
-        expected = [(np.argmax(x @ models[0][i] + models[1][i], axis=1) == y).sum() for i in range(4)]
-        assert row.tolist() == (expected * asked).tolist()

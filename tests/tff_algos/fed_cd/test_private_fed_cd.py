@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_runs import assert_close, silence
 
 from tff_algos.fed_cd import process as fed_cd
 from tff_algos.fed_cd.config import FedCDConfig
@@ -19,11 +20,6 @@ PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.1, rounds=4)
 def build(spec, data, **settings):
     settings = {"weighting": "equal", "cohort_size": 4, "milestones": (1, 2), "privacy": PRIVATE, **settings}
     return fed_cd.build_fed_cd_process(spec, data, FedCDConfig(SGD, **settings), seed=2)
-
-
-def silence(state):
-    """The same state of a mechanism without noise."""
-    return state._replace(aggregator=state.aggregator._replace(noise_multiplier=np.float64(0)))
 
 
 def train(process, state, cohort):
@@ -85,12 +81,14 @@ def test_slots_that_no_milestone_has_filled_stay_empty(tff_runtime, make_federat
         np.testing.assert_array_equal(after[2:], before[2:])
 
 
-def test_an_empty_cohort_is_a_round(tff_runtime, make_federation, linear_spec, fix_cohort):
-    process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=2)
-    fix_cohort([])
-    state, metrics = process.next(process.initialize())
+def test_a_drawn_cohort_may_be_empty_and_is_a_round(tff_runtime, make_federation, linear_spec):
+    process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=1)
+    states = [process.initialize()._replace(round_num=np.int32(number)) for number in range(30)]
+    sizes = [len(process.choose_cohort(state)[1]) for state in states]
+    assert 0 in sizes and max(sizes) > 1
+    state, metrics = process.next(states[sizes.index(0)])
     assert metrics["num_clients"] == 0 and metrics["epsilon_spent"] > 0
-    assert not np.array_equal(state.models[0][0], process.initialize().models[0][0])
+    assert not np.array_equal(state.models[0][0], states[0].models[0][0])
 
 
 def test_without_noise_and_clipping_it_is_fed_cd_with_equal_weights(tff_runtime, make_federation, linear_spec):
@@ -101,8 +99,7 @@ def test_without_noise_and_clipping_it_is_fed_cd_with_equal_weights(tff_runtime,
     state, expected = silence(private.initialize()), plain.initialize()
     for _ in range(3):
         (state, _), (expected, _) = private.next(state), plain.next(expected)
-    for array, wanted in zip(state.models, expected.models, strict=True):
-        np.testing.assert_allclose(array, wanted, atol=1e-6)
+    assert_close(state.models, expected.models, atol=1e-6)
 
 
 def test_what_would_tell_of_a_devices_data_is_refused():
@@ -123,10 +120,3 @@ def test_the_noise_on_every_model_is_z_clip_norms_over_the_cohort(work_once, mak
     expected = float(start.aggregator.noise_multiplier) * 0.1 / 4
     of_slots = np.swapaxes(noise, 0, 1).reshape(4, -1)
     np.testing.assert_allclose(of_slots.std(axis=1), expected, rtol=4 / (2 * of_slots.shape[1]) ** 0.5)
-
-
-def test_a_drawn_cohort_may_be_empty(tff_runtime, make_federation, linear_spec):
-    process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=1)
-    state = process.initialize()
-    sizes = [len(process.choose_cohort(state._replace(round_num=np.int32(number)))[1]) for number in range(30)]
-    assert 0 in sizes and max(sizes) > 1

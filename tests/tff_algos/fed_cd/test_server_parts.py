@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from small_runs import assert_close, assert_same
 
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_cd.process import build_fed_cd_process
@@ -32,11 +33,6 @@ def take_slot(arrays, slot):
     return [array[slot] for array in arrays]
 
 
-def assert_same(first, second):
-    for a, b in zip(first, second, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 def test_a_clone_goes_on_with_the_momentum_of_its_parent(build):
     """After the milestone of round 1 slots 0 and 1 have the same momentum, and the empty slots have none."""
     process = build([12], server=MOMENTUM)
@@ -58,8 +54,7 @@ def test_a_step_with_momentum_by_hand(build, make_validated, linear_spec, descen
     trained = descend(linear_spec, second, *data.read_split(data.clients[0], "train"), 0.5)
     expected = [w1 + 0.5 * (w1 - w0) + (t - w1) for w0, w1, t in zip(first, second, trained, strict=True)]
     for slot in (0, 1):
-        for array, wanted in zip(take_slot(states[2].models, slot), expected, strict=True):
-            np.testing.assert_allclose(array, wanted, atol=1e-5)
+        assert_close(take_slot(states[2].models, slot), expected, atol=1e-5)
 
 
 def test_a_model_that_nobody_trains_is_not_carried_on_by_its_momentum(build):

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from small_runs import run
 
 from tff_algos.fed_nova.config import FedNovaConfig
 from tff_algos.settings.config_fields import ConfigError
@@ -25,13 +26,6 @@ def build(tff_runtime, scalar_spec, share_graphs):
         return share_graphs(build_fed_nova_process(scalar_spec, data, config, seed=1), key)
 
     return build
-
-
-def run(process, num_rounds=1):
-    state = process.initialize()
-    for _ in range(num_rounds):
-        state, metrics = process.next(state)
-    return state, metrics
 
 
 @pytest.mark.parametrize(
@@ -108,11 +102,11 @@ def test_a_broken_client_does_not_count_in_the_effective_steps(build, make_scala
     """Only client 1 is left: its own update, as if it were alone."""
     data = make_scalar_federation([(1, 1, 8), (2, 0, 2)])
     break_client(data, 0)
-    state, metrics = run(build(data))
+    state, [metrics] = run(build(data))
     assert metrics["num_rejected"] == 1
     assert state.models[0].item() == pytest.approx(train(2, 0, 0.0, 1), abs=1e-6)
     break_client(data, 1)
-    state, metrics = run(build(data))
+    state, [metrics] = run(build(data))
     assert metrics["num_rejected"] == 2 and np.isnan(metrics["train_loss"]) and state.models[0].item() == 0
 
 
@@ -124,7 +118,7 @@ def test_one_client_is_plain_training(build, make_scalar_federation):
 def test_a_client_without_examples_moves_nothing(build, make_scalar_federation):
     """Also where all weigh alike: its update is zero, and it takes no steps, |a| = 0; finite in any case."""
     data = make_scalar_federation([(1, 1, 4), (2, 0, 0)])
-    state, metrics = run(build(data))
+    state, [metrics] = run(build(data))
     assert state.models[0].item() == pytest.approx(train(1, 1, 0.0, 2), abs=1e-6)
     assert metrics["num_rejected"] == 0 and np.isfinite(metrics["total_drift"])
     # p = 1/2 each: tau_eff = 1, and the mean of the divided updates is half of d_0 / 2.
@@ -135,7 +129,7 @@ def test_a_client_without_examples_moves_nothing(build, make_scalar_federation):
 def test_the_drift_is_that_of_the_divided_updates(build, make_scalar_federation):
     """Equal weights: the variance of d_i / |a_i|."""
     process = build(make_scalar_federation([(1, 1, 4), (2, 0, 2)]), client_weighting="equal")
-    _, metrics = run(process)
+    _, [metrics] = run(process)
     divided = train(1, 1, 0.0, 2) / 2, train(2, 0, 0.0, 1)
     assert metrics["total_drift"] == pytest.approx(np.var(divided), rel=1e-4)
     assert metrics["bytes_down"] == metrics["bytes_up"] == 2 * 4

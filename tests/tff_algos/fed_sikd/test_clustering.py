@@ -49,14 +49,12 @@ class TestClusterByStatistics:
         np.testing.assert_allclose(clustering.calinski_harabasz, 200)
         np.testing.assert_allclose(clustering.davies_bouldin, 0.1)
 
-    @pytest.mark.parametrize("num_clusters", [0, 3])
-    def test_finds_three_groups(self, num_clusters):
-        clustering = cluster_by_statistics(THREE_GROUPS, num_clusters, 6, seed=1)
-        np.testing.assert_array_equal(clustering.assignments, [0, 1, 0, 2, 1, 2, 1])
-        assert clustering.num_clusters == 3 and clustering.assignments.dtype == np.int32
-
-    def test_chooses_at_most_max_clusters(self):
-        assert cluster_by_statistics(THREE_GROUPS, 0, 2, seed=1).num_clusters == 2
+    @pytest.mark.parametrize(("num_clusters", "most", "found"), [(0, 6, 3), (3, 6, 3), (0, 2, 2)])
+    def test_finds_three_groups_or_the_most_clusters(self, num_clusters, most, found):
+        clustering = cluster_by_statistics(THREE_GROUPS, num_clusters, most, seed=1)
+        assert clustering.num_clusters == found and clustering.assignments.dtype == np.int32
+        if found == 3:
+            np.testing.assert_array_equal(clustering.assignments, [0, 1, 0, 2, 1, 2, 1])
 
     def test_minimises_the_squared_distances_to_the_centroids(self):
         """Eq. (2) against all 3^7 assignments."""
@@ -70,11 +68,14 @@ class TestClusterByStatistics:
         found = compute_objective(cluster_by_statistics(points, 3, 8, seed=0).assignments.tolist())
         np.testing.assert_allclose(found, best)
 
-    @pytest.mark.parametrize("num_clusters", [0, 1, 4])
-    def test_one_client(self, num_clusters):
-        clustering = cluster_by_statistics(np.zeros((1, 3)), num_clusters, 8, seed=0)
-        np.testing.assert_array_equal(clustering.assignments, [0])
-        assert clustering.num_clusters == 1
+    @pytest.mark.parametrize(
+        ("points", "num_clusters", "expected"),
+        [([0.0], 0, [0]), ([0.0], 4, [0]), ([1.0, 2.0, 5.0], 4, [0, 1, 2]), ([1.0, 2.0], 0, [0, 0])],
+    )
+    def test_too_few_clients_for_indices(self, points, num_clusters, expected):
+        """One, as many as clusters, or two, which give the indices no choice."""
+        clustering = cluster_by_statistics(np.array(points)[:, np.newaxis], num_clusters, 8, seed=0)
+        assert clustering.assignments.tolist() == expected and clustering.num_clusters == max(expected) + 1
         assert all(math.isnan(index) for index in clustering[2:])
 
     @pytest.mark.parametrize("num_clusters", [0, 4])
@@ -83,14 +84,6 @@ class TestClusterByStatistics:
             np.full((5, 3), 0.1) + np.arange(5)[:, None] * 1e-15, num_clusters, 8, seed=0
         )
         np.testing.assert_array_equal(clustering.assignments, np.zeros(5))
-
-    def test_as_many_clusters_as_clients_has_no_indices(self):
-        clustering = cluster_by_statistics(np.array([[1.0], [2.0], [5.0]]), 4, 8, seed=0)
-        np.testing.assert_array_equal(clustering.assignments, [0, 1, 2])
-        assert all(math.isnan(index) for index in clustering[2:])
-
-    def test_two_clients_give_the_indices_no_choice(self):
-        assert cluster_by_statistics(np.array([[1.0], [2.0]]), 0, 8, seed=0).num_clusters == 1
 
     def test_clusters_of_identical_clients(self):
         """Three points, each twice; the silhouette is 1, Davies-Bouldin 0, and nothing is dispersed within."""
@@ -153,13 +146,6 @@ class TestClusterAtRandom:
 class TestDrawMembers:
     CLUSTERING = Clustering(np.repeat([0, 1, 2], [25, 10, 5]).astype(np.int32), 3, 0.5, 9.0, 0.1)
 
-    @given(st.integers(0, 2**40))
-    def test_keeps_the_sizes_alone(self, seed):
-        assignments, num_clusters, *indices = draw_members(self.CLUSTERING, seed)
-        assert sorted(np.bincount(assignments)) == [5, 10, 25] and num_clusters == 3
-        assert all(math.isnan(index) for index in indices)
-        assert_numbered_by_first_appearance(assignments, 3)
-
     @given(st.lists(st.integers(0, 4), min_size=1, max_size=12), st.integers(0, 2**40))
     def test_the_sizes_of_any_clustering_are_permuted(self, labels, seed):
         found = Clustering(number_by_first_appearance(np.array(labels)), len(set(labels)))
@@ -176,18 +162,18 @@ class TestDrawMembers:
 class TestChooseLeaders:
     ASSIGNMENTS = np.array([0, 1, 0, 1, 0], np.int32)
 
-    def test_most_examples_ties_to_the_lowest_index(self):
-        leaders = choose_leaders(self.ASSIGNMENTS, np.array([5, 1, 9, 2, 9]), np.zeros(5), "examples")
-        np.testing.assert_array_equal(leaders, [2, 3])
-        assert leaders.dtype == np.int32
-
-    def test_fastest_device(self):
-        speeds = np.array([5.0, 7.5, 1.0, 7.25, 1.0])
-        np.testing.assert_array_equal(choose_leaders(self.ASSIGNMENTS, np.ones(5), speeds, "speed"), [0, 1])
-
-    def test_unknown_criterion(self):
+    @pytest.mark.parametrize(
+        ("sizes", "speeds", "criterion", "leaders"),
+        [
+            ([5, 1, 9, 2, 9], [0.0] * 5, "examples", [2, 3]),  # ties go to the lowest index
+            ([1] * 5, [5.0, 7.5, 1.0, 7.25, 1.0], "speed", [0, 1]),
+        ],
+    )
+    def test_leaders_by_hand(self, sizes, speeds, criterion, leaders):
+        found = choose_leaders(self.ASSIGNMENTS, np.array(sizes), np.array(speeds), criterion)
+        assert found.tolist() == leaders and found.dtype == np.int32
         with pytest.raises(ValueError, match="expected one of examples, speed"):
-            choose_leaders(self.ASSIGNMENTS, np.ones(5), np.ones(5), "age")
+            choose_leaders(self.ASSIGNMENTS, np.array(sizes), np.array(speeds), "age")
 
 
 def test_the_silhouette_of_many_clients_is_that_of_a_part_with_every_cluster_in_it():

@@ -63,12 +63,3 @@ def test_with_privacy_a_round_averages_by_noisy_sizes(tff_runtime, private_state
         expected = np.average(students, axis=0, weights=[20.5, 8, 1, 30.25, 4])
         np.testing.assert_allclose(trained, expected, atol=1e-6)
     np.testing.assert_array_equal(after.shared, state.shared)
-
-
-def test_without_privacy_the_sizes_are_exact(tff_runtime, make_federation, linear_spec):
-    process = build_fed_sikd_process(linear_spec, make_federation(SIZES), FedSiKDConfig(weighting="examples"), seed=5)
-    state = process.initialize()
-    assert state.noisy_sizes is None
-    inputs = process.build_inputs(state, process.everyone, "training", ONE_STEP)
-    assert [float(each.weight) for each in inputs] == SIZES
-    assert process.choose_trainers(state._replace(assignments=ASSIGNMENTS)).tolist() == [1, 2]

@@ -34,20 +34,13 @@ def compute_exact_delta(noise_multiplier, epsilon):
     return norm.cdf(half - shift) - math.exp(epsilon + norm.logcdf(-half - shift))
 
 
-def test_values_are_clipped_and_mapped_and_nan_is_the_center():
-    """Range (0, 4): center 2, half width 2."""
+def test_values_are_clipped_and_mapped_and_return_to_their_units():
+    """Range (0, 4): center 2, for NaN as well, half width 2. Mean 2 + 2 * 0.5, deviation 2 * 0.25."""
     normalized = normalize_features(tf.constant([-1, 0, 3, 4, 9, math.nan, math.inf]), (0.0, 4.0))
     np.testing.assert_array_equal(normalized, [-1, -1, 0.5, 1, 1, 0, 1])
-
-
-def test_an_empty_range_is_refused():
+    np.testing.assert_array_equal(restore_units(np.array([0.5, 0.25, -1.5]), (0.0, 4.0)), [3, 0.5, -1.5])
     with pytest.raises(ValueError, match="lowest value below the highest"):
         normalize_features(tf.zeros(1), (1.0, 1.0))
-
-
-def test_statistics_return_to_their_units():
-    """Range (0, 4): mean 2 + 2 * 0.5, deviation 2 * 0.25, skewness as it was."""
-    np.testing.assert_array_equal(restore_units(np.array([0.5, 0.25, -1.5]), (0.0, 4.0)), [3, 0.5, -1.5])
 
 
 @settings(deadline=None, max_examples=60)
@@ -76,11 +69,8 @@ def test_spent_epsilon_is_what_was_asked_and_the_mechanism_is_private(epsilon, d
     noise_multiplier = calibrate_noise_multiplier(epsilon, delta)
     assert 0.99 * epsilon <= spent_epsilon(noise_multiplier, delta) <= epsilon
     assert compute_exact_delta(noise_multiplier, epsilon) <= delta
-
-
-def test_at_most_a_tenth_more_noise_than_the_exact_mechanism():
-    """At epsilon 1 and delta 1e-5 the exact multiplier is 3.7306."""
-    assert 3.7306 <= calibrate_noise_multiplier(1.0, 1e-5) <= 1.1 * 3.7306
+    if (epsilon, delta) == (1.0, 1e-5):  # whose exact multiplier is 3.7306: at most a tenth more
+        assert 3.7306 <= noise_multiplier <= 1.1 * 3.7306
 
 
 def test_noise_has_the_given_deviation_and_follows_the_seed():

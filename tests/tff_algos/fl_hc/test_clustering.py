@@ -16,36 +16,38 @@ def place_on_line(*positions):
     return np.array(positions, np.float32)[:, np.newaxis]
 
 
-@pytest.mark.parametrize(
-    ("distance_threshold", "expected"),
-    [(0.9, [0, 1, 2, 3]), (2.4, [0, 1, 2, 1]), (2.5, [0, 1, 1, 1]), (8.6, [0, 1, 1, 1]), (8.7, [0, 0, 0, 0])],
-)
-def test_average_linkage_at_a_threshold(distance_threshold, expected):
-    """10 | 0, 3, 1: 0 and 1 join at 1; 3 joins at (3 + 2)/2 = 2.5; 10 at (10 + 9 + 7)/3 = 8.67.
-
-    Single linkage would join 3 at 2, complete linkage at 3.
-    """
-    assignments = cluster_updates(place_on_line(10, 0, 3, 1), distance_threshold, num_clusters=1)
-    np.testing.assert_array_equal(assignments, expected)
-    assert assignments.dtype == np.int32
+LINE = (10, 0, 3, 1)
 
 
 @pytest.mark.parametrize(
-    ("num_clusters", "expected"), [(1, [0, 0, 0, 0]), (2, [0, 1, 1, 1]), (3, [0, 1, 2, 1]), (9, [0, 1, 2, 3])]
+    ("positions", "threshold", "number", "multiple", "expected"),
+    [
+        # 0 and 1 join at 1; 3 joins at (3 + 2)/2 = 2.5; 10 at (10 + 9 + 7)/3 = 8.67. Single linkage would join 3 at 2,
+        # complete linkage at 3.
+        (LINE, 0.9, 1, 0.0, [0, 1, 2, 3]),
+        (LINE, 2.4, 1, 0.0, [0, 1, 2, 1]),
+        (LINE, 2.5, 1, 0.0, [0, 1, 1, 1]),
+        (LINE, 8.6, 1, 0.0, [0, 1, 1, 1]),
+        (LINE, 8.7, 1, 0.0, [0, 0, 0, 0]),
+        # Without a threshold the tree is cut by the number.
+        (LINE, 0.0, 1, 0.0, [0, 0, 0, 0]),
+        (LINE, 0.0, 2, 0.0, [0, 1, 1, 1]),
+        (LINE, 0.0, 3, 0.0, [0, 1, 2, 1]),
+        (LINE, 0.0, 9, 0.0, [0, 1, 2, 3]),
+        # By a multiple of the median distance: the six are 1, 2, 3, 7, 9, 10, their median 5: cuts at 0.5 to 9.
+        (LINE, 99.0, 1, 0.1, [0, 1, 2, 3]),
+        (LINE, 99.0, 1, 0.2, [0, 1, 2, 1]),
+        (LINE, 99.0, 1, 0.5, [0, 1, 1, 1]),
+        (LINE, 99.0, 1, 1.7, [0, 1, 1, 1]),
+        (LINE, 99.0, 1, 1.8, [0, 0, 0, 0]),
+        # Four of five are alike: six of the ten distances are 0, and so is their median.
+        ((5, 7, 5, 5, 5), 0.0, 1, 3.0, [0, 1, 0, 0, 0]),
+        ((7,), 0.5, 4, 0.0, [0]),
+    ],
 )
-def test_number_of_clusters(num_clusters, expected):
-    assignments = cluster_updates(place_on_line(10, 0, 3, 1), 0.0, num_clusters)
-    np.testing.assert_array_equal(assignments, expected)
-
-
-@pytest.mark.parametrize(
-    ("multiple", "expected"),
-    [(0.1, [0, 1, 2, 3]), (0.2, [0, 1, 2, 1]), (0.5, [0, 1, 1, 1]), (1.7, [0, 1, 1, 1]), (1.8, [0, 0, 0, 0])],
-)
-def test_a_multiple_of_the_median_distance(multiple, expected):
-    """Of 10, 0, 3, 1 the six distances are 1, 2, 3, 7, 9, 10, their median 5: cuts at 0.5, 1, 2.5, 8.5 and 9."""
-    assignments = cluster_updates(place_on_line(10, 0, 3, 1), 99.0, 1, multiple)
-    np.testing.assert_array_equal(assignments, expected)
+def test_average_linkage_by_hand(positions, threshold, number, multiple, expected):
+    assignments = cluster_updates(place_on_line(*positions), threshold, number, multiple)
+    assert assignments.tolist() == expected and assignments.dtype == np.int32
 
 
 @given(
@@ -57,15 +59,6 @@ def test_a_multiple_means_the_same_at_any_scale(updates, multiple, power):
     """Powers of two, which round nothing: updates of a larger model or rate are cut into the same clusters."""
     scaled = cluster_updates(updates * np.float32(2.0**power), 0.0, 1, multiple)
     np.testing.assert_array_equal(scaled, cluster_updates(updates, 0.0, 1, multiple))
-
-
-def test_if_most_distances_are_0_equal_updates_share_a_cluster():
-    """Four of five are alike: six of the ten distances are 0, and so is their median."""
-    np.testing.assert_array_equal(cluster_updates(place_on_line(5, 7, 5, 5, 5), 0.0, 1, 3.0), [0, 1, 0, 0, 0])
-
-
-def test_one_client():
-    np.testing.assert_array_equal(cluster_updates(place_on_line(7), 0.5, 4), [0])
 
 
 def test_identical_clients_join_at_any_threshold_and_are_split_by_number():

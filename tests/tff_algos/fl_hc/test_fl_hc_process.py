@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_runs import assert_close, assert_same, run
 
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
@@ -13,24 +14,27 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 pytestmark = pytest.mark.usefixtures("trace_once")
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
+SEVERAL_STEPS = LocalTrainingConfig(optimizer="sgd", learning_rate=0.3, batch_size=8, epochs=3)
 SIZES = [9, 12, 30, 3, 17]
 NINE_SIZES = [*SIZES, 8, 21, 6, 13]  # padded to ten places
 
 
-def run(process, num_rounds):
-    state = process.initialize()
-    for _ in range(num_rounds):
-        state, metrics = process.next(state)
-    return state, metrics
+@pytest.fixture
+def build(tff_runtime, linear_spec):
+    """A function (data, fields of the config) -> process that makes two clusters, if not said otherwise."""
+
+    def build(data, training=SGD, **fields):
+        config = FLHCConfig(training, **(fields or {"distance_multiple": 0, "num_clusters": 2}))
+        return build_fl_hc_process(linear_spec, data, config, seed=2)
+
+    return build
 
 
-def test_one_cluster_is_fed_avg(tff_runtime, make_federation, linear_spec):
+def test_one_cluster_is_fed_avg(build, make_federation, linear_spec):
     data = make_federation(NINE_SIZES)
-    config = FLHCConfig(SGD, clustering_round=1, distance_multiple=0, num_clusters=1)
-    state, _ = run(build_fl_hc_process(linear_spec, data, config, seed=2), 3)
+    state, _ = run(build(data, clustering_round=1, distance_multiple=0, num_clusters=1), 3)
     expected, _ = run(build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD), seed=2), 3)
-    for trained, other in zip(state.models, expected.models, strict=True):
-        np.testing.assert_allclose(trained, other, atol=1e-6)
+    assert_close(state.models, expected.models, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -42,29 +46,27 @@ def test_one_cluster_is_fed_avg(tff_runtime, make_federation, linear_spec):
     ],
 )
 def test_clients_with_contradicting_labels_part_and_get_models_of_their_own(
-    tff_runtime, make_federation, linear_spec, relabel, fields
+    build, make_federation, linear_spec, relabel, fields
 ):
     """Nine clients are padded to ten places, which belong to no cluster."""
     data = make_federation([40] * 9)
     relabel(data, [1, 4, 8])
-    training = LocalTrainingConfig(optimizer="sgd", learning_rate=0.3, batch_size=8, epochs=3)
-    process = build_fl_hc_process(linear_spec, data, FLHCConfig(training, clustering_round=2, **fields), seed=2)
-    before, metrics = run(process, 2)
-    assert metrics["num_clusters"] == 1 and process.client_model(before) == ["cluster_0"] * 9
-    state, metrics = run(process, 5)
-    assert state.assignments.tolist() == [0, 1, 0, 0, 1, 0, 0, 0, 1]
-    assert process.client_columns(state)["cluster"] == [0, 1, 0, 0, 1, 0, 0, 0, 1]
+    process = build(data, SEVERAL_STEPS, clustering_round=2, **fields)
+    before, rows = run(process, 2)
+    assert rows[-1]["num_clusters"] == 1 and process.client_model(before) == ["cluster_0"] * 9
+    state, _ = run(process, 3, before)
+    assert process.client_columns(state)["cluster"] == state.assignments.tolist() == [0, 1, 0, 0, 1, 0, 0, 0, 1]
     model = linear_spec.build()
     for name, shift in (("cluster_0", 0), ("cluster_1", 1)):
         model.set_weights(process.get_models(state)[name])
         assert np.mean(np.argmax(model(data.test_x), axis=1) == (data.test_y + shift) % 3) > 0.9
 
 
-def test_a_cluster_trains_alone_at_the_rate_of_its_round(tff_runtime, make_federation, linear_spec, descend):
+def test_a_cluster_trains_alone_at_the_rate_of_its_round(build, make_federation, linear_spec, descend):
     """Two clients, full batch: one step at 0.4 down both gradients, then each at 0.2 down its own from there."""
     data = make_federation([12, 12])
     training = LocalTrainingConfig(1, optimizer="sgd", learning_rate=0.4, batch_size=12, learning_rate_decay=0.5)
-    process = build_fl_hc_process(linear_spec, data, FLHCConfig(training, distance_multiple=0, num_clusters=2), seed=2)
+    process = build(data, training)
     splits = [data.read_split(client, "train") for client in data.clients]
     start = process.get_models(process.initialize())["cluster_0"]
     steps = [descend(linear_spec, start, *split, 0.4) for split in splits]
@@ -72,55 +74,41 @@ def test_a_cluster_trains_alone_at_the_rate_of_its_round(tff_runtime, make_feder
     state, _ = run(process, 2)
     for name, split in zip(("cluster_0", "cluster_1"), splits, strict=True):
         expected = descend(linear_spec, together, *split, 0.2)
-        for trained, stepped in zip(process.get_models(state)[name], expected, strict=True):
-            np.testing.assert_allclose(trained, stepped, atol=1e-6)
+        assert_close(process.get_models(state)[name], expected, atol=1e-6)
 
 
-def test_clients_that_break_join_the_largest_cluster_and_are_counted(
-    tff_runtime, make_federation, linear_spec, relabel, break_client
-):
+def test_clients_that_break_join_the_largest_cluster_and_are_counted(build, make_federation, relabel, break_client):
     """Clients 1, 3 and 4 have other labels than 0 and 5; 2 is broken. It sends two updates in the second round."""
     data = make_federation([40] * 6)
     relabel(data, [1, 3, 4])
     break_client(data, 2)
-    training = LocalTrainingConfig(optimizer="sgd", learning_rate=0.3, batch_size=8, epochs=3)
-    process = build_fl_hc_process(linear_spec, data, FLHCConfig(training, distance_multiple=0, num_clusters=2), seed=2)
-    state, first = run(process, 1)
-    state, second = process.next(state)
+    process = build(data, SEVERAL_STEPS)
+    state, (first, second) = run(process, 2)
     assert state.assignments.tolist() == [0, 1, 1, 1, 1, 0]
     assert process.summarize(state) == {"num_clusters": 2, "cluster_sizes": [2, 4]}
     assert (first["num_rejected"], second["num_rejected"], second["num_clusters"]) == (1, 2, 2)
     assert all(np.isfinite(weights).all() for weights in state.models)
 
 
-def test_if_all_clients_break_they_stay_together_and_the_model_stays(
-    tff_runtime, make_federation, linear_spec, break_client
-):
+def test_if_all_clients_break_they_stay_together_and_the_model_stays(build, make_federation, break_client):
     data = make_federation([5, 6])
     break_client(data, 0)
     break_client(data, 1)
-    process = build_fl_hc_process(linear_spec, data, FLHCConfig(SGD, distance_multiple=0, num_clusters=2), seed=2)
-    state, metrics = run(process, 2)
-    assert state.assignments.tolist() == [0, 0] and metrics["num_rejected"] == 4
-    for weights, initial in zip(state.models, process.initialize().models, strict=True):
-        np.testing.assert_array_equal(weights, initial)
+    process = build(data)
+    state, rows = run(process, 2)
+    assert state.assignments.tolist() == [0, 0] and rows[-1]["num_rejected"] == 4
+    assert_same(state.models, process.initialize().models)
 
 
-def test_the_clustering_round_costs_two_exchanges(tff_runtime, make_federation, linear_spec):
-    process = build_fl_hc_process(
-        linear_spec, make_federation(SIZES), FLHCConfig(SGD, distance_multiple=0, num_clusters=2), seed=2
-    )
-    state, first = process.next(process.initialize())
-    state, second = process.next(state)
-    _, third = process.next(state)
-    assert first["bytes_up"] == third["bytes_up"] == 5 * 60 and second["bytes_up"] == 2 * 5 * 60
-    times = first["virtual_time_s"], second["virtual_time_s"], third["virtual_time_s"]
+def test_the_clustering_round_costs_two_exchanges(build, make_federation):
+    _, rows = run(build(make_federation(SIZES)), 3)
+    assert [row["bytes_up"] for row in rows] == [5 * 60, 2 * 5 * 60, 5 * 60]
+    times = [row["virtual_time_s"] for row in rows]
     assert times == pytest.approx([times[0] * n for n in (1, 3, 4)])
 
 
-def test_updates_fetched_in_parts_give_the_same_clusters(tff_runtime, make_federation, linear_spec):
-    config = FLHCConfig(SGD, distance_multiple=0, num_clusters=3)
-    process = build_fl_hc_process(linear_spec, make_federation(SIZES), config, seed=2)
+def test_updates_fetched_in_parts_give_the_same_clusters(build, make_federation):
+    process = build(make_federation(SIZES), distance_multiple=0, num_clusters=3)
     whole, _ = run(process, 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training_phase, "_MAX_RESULT_BYTES", 130)  # two clients of 60 bytes a call

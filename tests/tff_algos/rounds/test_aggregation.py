@@ -1,4 +1,6 @@
-"""Weighted means by group, and the drift of Theorem 1, by hand."""
+"""Means by group, their drift, and the scalars and labels of a round, by hand."""
+
+import math
 
 import numpy as np
 import pytest
@@ -8,29 +10,30 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tff_algos.client.local_training import LocalResult, train_locally
+from tff_algos.protocol import COMMON_METRICS, ClientWork
 from tff_algos.rounds.aggregation import (
     ClientUpdate,
     GroupTotals,
+    RoundTotals,
     add_to_group,
+    build_common_metrics,
     build_zero_totals,
     compute_drift,
     compute_group_means,
     finish_totals,
+    sum_bytes,
     summarize_totals,
 )
+from tff_algos.rounds.clustered import count_clusters, number_by_first_appearance
+from tff_algos.rounds.versioned_round import average_updates, compute_update_norms
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 
-def make_result(update, is_finite=True):
+def make_result(update, is_finite=True, loss_sum=1.0, num_trained=2.0):
     """What a client with this update sends; zeros if it is not finite, as `train_locally` gives them."""
-    delta = tf.constant(update, tf.float32) if is_finite else tf.zeros_like(update, tf.float32)
-    return LocalResult(
-        weights_delta=(delta,),
-        squared_norm=tf.reduce_sum(tf.square(delta)),
-        loss_sum=tf.constant(1.0),
-        num_trained=tf.constant(2.0),
-        is_finite=tf.constant(is_finite),
-    )
+    values = [tf.constant(value, tf.float32) for value in (update, loss_sum, num_trained)]
+    delta, loss_sum, num_trained = values if is_finite else map(tf.zeros_like, values)
+    return LocalResult((delta,), tf.reduce_sum(tf.square(delta)), loss_sum, num_trained, tf.constant(is_finite))
 
 
 def total_of(updates, groups, weights, num_groups, is_finite=None):
@@ -144,3 +147,75 @@ def test_drift_equals_its_definition_and_within_is_at_most_total(updates, groups
     expected_within = np.average(np.sum((updates - own) ** 2, axis=1), weights=weights)
     np.testing.assert_allclose([within, total], [expected_within, expected_total], atol=1e-4)
     assert within <= total + 1e-4
+
+
+def test_the_mean_is_over_the_finite_updates():
+    """(1 * [3, 4] + 3 * [7, 0]) / 4 = [6, 1]; the second diverged."""
+    results = [
+        make_result([3, 4]),
+        make_result([1, 1], is_finite=False),
+        make_result([7, 0], True, 5.0, 4.0),
+    ]
+    averaged = average_updates(results, np.array([1.0, 9.0, 3.0]))
+    assert [mean.numpy().tolist() for mean in averaged.mean_update] == [[6.0, 1.0]]
+    assert averaged.is_finite.numpy().tolist() == [1.0, 0.0, 1.0]
+    totals = averaged.totals
+    assert (float(totals.loss_sum), float(totals.num_trained), int(totals.num_rejected)) == (6.0, 6.0, 1)
+
+
+def test_without_a_finite_update_the_mean_is_zero():
+    averaged = average_updates([make_result([1, 1], is_finite=False)], np.array([1.0]))
+    assert averaged.mean_update[0].numpy().tolist() == [0.0, 0.0]
+    assert averaged.is_finite.numpy().tolist() == [0.0]
+
+
+def test_norms_and_the_diverged():
+    norms = compute_update_norms([make_result([3, 4]), make_result([1, 1], is_finite=False)])
+    assert norms[0] == 5 and np.isnan(norms[1])
+
+
+def build_metrics(loss_sum, num_trained):
+    totals = RoundTotals(np.float32(loss_sum), np.float32(num_trained), np.int32(2), np.float32(1), np.float32(3))
+    return build_common_metrics(totals, np.float64(1.5), num_clients=4, bytes_down=np.int64(60), bytes_up=30)
+
+
+def test_the_loss_is_the_mean_over_trained_examples():
+    """A loss of 6 over 8 examples."""
+    metrics = build_metrics(6, 8)
+    assert tuple(metrics) == COMMON_METRICS
+    assert list(metrics.values()) == [1.5, 4, 2, 60, 30, 0.75]
+    assert {type(value) for value in metrics.values()} == {int, float}, "NumPy's numbers would not go into JSON"
+
+
+def test_without_a_trained_example_the_loss_is_nan():
+    assert math.isnan(build_metrics(0, 0)["train_loss"])
+
+
+def test_the_bytes_of_all_parts_are_summed_each_over_its_own_clients():
+    """Two clients get 10 each and send 1 and 2; three get 100, 200 and 300; one sends 7."""
+    works = [
+        ClientWork(np.array([0, 3]), bytes_down=10, bytes_up=np.array([1, 2])),
+        ClientWork(np.arange(3), bytes_down=np.array([100, 200, 300])),
+        ClientWork(np.array([2]), bytes_up=7),
+        ClientWork(np.zeros(0, int), bytes_down=50, bytes_up=np.zeros(0)),
+    ]
+    assert sum_bytes(works) == (620, 10)
+
+
+def test_hand_worked():
+    numbers = number_by_first_appearance(np.array([7, 2, 7, 9, 2, -1]))
+    np.testing.assert_array_equal(numbers, [0, 1, 0, 2, 1, 3])
+    assert numbers.dtype == np.int32 and count_clusters(numbers) == 4
+
+
+def test_one_client():
+    assert number_by_first_appearance(np.array([5])).tolist() == [0]
+    assert count_clusters(np.array([0])) == 1
+
+
+@given(st.lists(st.integers(-5, 5), min_size=1, max_size=12))
+def test_who_is_with_whom_stays_and_numbers_ascend_without_gaps(labels):
+    numbers = number_by_first_appearance(np.array(labels)).tolist()
+    assert len(set(zip(labels, numbers, strict=True))) == len(set(labels)) == len(set(numbers))
+    assert list(dict.fromkeys(numbers)) == list(range(len(set(labels))))
+    assert count_clusters(np.array(numbers)) == len(set(labels))

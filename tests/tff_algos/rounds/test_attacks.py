@@ -98,22 +98,19 @@ def test_the_z_of_the_paper_by_hand():
     assert compute_alie_z(10, 7) == pytest.approx(0.4307273)  # a majority: s is 1 and Phi(z) = 2 / 3
 
 
-def test_a_single_attacker_has_no_deviation_to_hide_in():
-    (forged, _) = forge("alie", [make_update([1, 2, 3]), make_update([5, 5, 5])], [0])
-    np.testing.assert_array_equal(read(forged), [1, 2, 3])
-
-
-def test_a_little_is_enough_looks_at_each_group_alone():
-    updates = [make_update([1, 1, 1], 0), make_update([3, 3, 3], 0), make_update([8, 8, 8], 1)]
-    forged = forge("alie", updates, [0, 1, 2], attack_z=1.0)
-    assert [read(each).tolist() for each in forged] == [[1, 1, 1], [1, 1, 1], [8, 8, 8]]
-
-
-def test_attackers_know_finite_updates_alone_but_all_send():
+@pytest.mark.parametrize(
+    ("updates", "attackers", "expected"),
+    [
+        ([([1, 2, 3],), ([5, 5, 5],)], [0], [[1, 2, 3], [5, 5, 5]]),  # a single one has no deviation to hide in
+        ([([1] * 3,), ([3] * 3,), ([8] * 3, 1)], [0, 1, 2], [[1] * 3, [1] * 3, [8] * 3]),  # each group alone
+        ([([1] * 3,), ([0] * 3, 0, False), ([3] * 3,)], [0, 1, 2], [[1] * 3] * 3),  # finite updates alone are known
+    ],
+)
+def test_what_attackers_know_of_each_other(updates, attackers, expected):
+    """At z = 1; all send, those whose own update is not finite as well."""
+    forged = forge("alie", [make_update(*each) for each in updates], attackers, attack_z=1.0)
+    assert [read(each).tolist() for each in forged] == expected and all(each.result.is_finite for each in forged)
     broken = make_update([0, 0, 0], is_finite=False)
-    forged = forge("alie", [make_update([1, 1, 1]), broken, make_update([3, 3, 3])], [0, 1, 2], attack_z=1.0)
-    assert [read(each).tolist() for each in forged] == [[1, 1, 1]] * 3
-    assert all(each.result.is_finite for each in forged)
     assert forge("alie", [broken], [0], attack_z=1.0) == [broken]
 
 

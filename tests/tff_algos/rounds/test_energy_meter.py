@@ -1,8 +1,5 @@
 """The energy of two devices by hand; that of every algorithm is in `test_protocol.py`."""
 
-import inspect
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -11,7 +8,7 @@ from launch.runs.checkpoints import Checkpoints
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.protocol import FederatedProcess
-from tff_algos.rounds.energy_meter import MeteredProcess, MeteredState
+from tff_algos.rounds.energy_meter import MeteredProcess
 from tff_algos.rounds.forwarding import ForwardingProcess
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -19,8 +16,6 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 MODEL_BYTES = 15 * 4  # of `linear_spec`
 RATES = EnergyRates(np.array([0.5, 0.25]), np.array([0.001, 0.01]), np.array([0.002, 0.02]))
 INNER = ("map_models", "list_work")  # of the algorithm, which nothing asks a metered process for
-CHANGED = ("initialize", "next", "client_columns")
-OF_FILES = ("keep_in", "forget")  # which have no state
 
 
 def list_public():
@@ -31,24 +26,6 @@ def list_public():
 def test_everything_public_is_passed_on(name):
     defined = {*vars(MeteredProcess), *vars(ForwardingProcess)}
     assert name in defined, f"MeteredProcess does not pass on {name!r}"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [name for name in list_public() if callable(getattr(FederatedProcess, name)) and name not in (*CHANGED, *OF_FILES)],
-)
-def test_methods_pass_on_all_their_arguments(name):
-    further = [object() for _ in list(inspect.signature(getattr(FederatedProcess, name)).parameters)[2:]]
-    inner = SimpleNamespace(**{name: lambda *arguments, **named: (arguments, named)})
-    asked = getattr(MeteredProcess(inner, RATES), name)
-    assert asked(MeteredState("state", np.zeros(2)), *further, by_name=1) == (("state", *further), {"by_name": 1})
-
-
-@pytest.mark.parametrize("name", OF_FILES)
-def test_the_algorithm_knows_of_the_files_of_what_clients_keep(name):
-    told = []
-    getattr(MeteredProcess(SimpleNamespace(**{name: told.append}), RATES), name)("this")
-    assert told == ["this"]
 
 
 @pytest.fixture

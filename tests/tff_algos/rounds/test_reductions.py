@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_runs import assert_close, run
 
 from tff_algos.ditto.config import DittoConfig
 from tff_algos.ditto.process import build_ditto_process
@@ -48,13 +49,6 @@ def copy_examples(data, sources):
     return data
 
 
-def run(process, rounds=ROUNDS):
-    state = process.initialize()
-    for _ in range(rounds):
-        state, _ = process.next(state)
-    return state
-
-
 @pytest.fixture(scope="module")
 def fed_avg(data, train_fed_avg):
     """The models of FedAvg after three rounds."""
@@ -67,7 +61,7 @@ def train_fed_avg(linear_spec, share_graphs):
 
     def train(data, training=TRAINING, **fields):
         process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training, **fields), SEED)
-        models = run(share_graphs(process, "fedavg", training)).models
+        models = run(share_graphs(process, "fedavg", training), ROUNDS)[0].models
         for array, start in zip(models, process.initialize().models, strict=True):
             assert np.abs(array - start).max() > 0.05, "nothing was learned, so all would be alike"
         return models
@@ -75,20 +69,13 @@ def train_fed_avg(linear_spec, share_graphs):
     return train
 
 
-def assert_close(models, expected):
-    for array, wanted in zip(models, expected, strict=True):
-        np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-6)
+@pytest.mark.parametrize("optimizer", ["adam", "yogi"])
+def test_an_optimizer_without_memory_and_with_a_large_epsilon_is_fed_avg(data, train_fed_avg, fed_avg, optimizer):
+    """Adam's step is rate * d / (|d| + epsilon), which is d where the rate is epsilon and both are large.
 
-
-def test_fed_adam_without_memory_and_with_a_large_epsilon_is_fed_avg(data, train_fed_avg, fed_avg):
-    """Its step is rate * d / (|d| + epsilon), which is d where the rate is epsilon and both are large."""
-    server = ServerStepConfig("adam", learning_rate=1e6, beta_1=0.0, beta_2=0.0, epsilon=1e6)
-    assert_close(train_fed_avg(data, server=server), fed_avg)
-
-
-def test_fed_yogi_likewise(data, train_fed_avg, fed_avg):
-    """Without memory v is v - sign(v - d^2) d^2, between 0 and 2 d^2, whose root epsilon outweighs."""
-    server = ServerStepConfig("yogi", learning_rate=1e6, beta_1=0.0, beta_2=0.0, epsilon=1e6)
+    Yogi's v without memory is v - sign(v - d^2) d^2, between 0 and 2 d^2, whose root epsilon outweighs.
+    """
+    server = ServerStepConfig(optimizer, learning_rate=1e6, beta_1=0.0, beta_2=0.0, epsilon=1e6)
     assert_close(train_fed_avg(data, server=server), fed_avg)
 
 
@@ -104,9 +91,9 @@ def hold_at_zero(work):
 
 def test_scaffold_with_variates_held_at_zero_is_fed_avg(data, linear_spec, fed_avg):
     process = build_scaffold_process(linear_spec, data, ScaffoldConfig(TRAINING), SEED)
-    free = run(process).models
+    free = run(process, ROUNDS)[0].models
     phase = dataclasses.replace(process.phase, work=hold_at_zero(process.phase.work))
-    assert_close(run(dataclasses.replace(process, phase=phase)).models, fed_avg)
+    assert_close(run(dataclasses.replace(process, phase=phase), ROUNDS)[0].models, fed_avg)
     assert max(np.abs(a - b).max() for a, b in zip(free, fed_avg, strict=True)) > 1e-3, "they change nothing"
 
 
@@ -122,11 +109,11 @@ def test_fed_nova_with_equal_steps_is_fed_avg(data, linear_spec, train_fed_avg, 
     """Five steps each, whatever the examples."""
     training = dataclasses.replace(TRAINING, steps=5, epochs=5, **fields)
     process = build_fed_nova_process(linear_spec, data, FedNovaConfig(training), SEED)
-    assert_close(run(process).models, train_fed_avg(data, training))
+    assert_close(run(process, ROUNDS)[0].models, train_fed_avg(data, training))
 
 
 def test_fed_nova_with_unequal_steps_is_not(data, linear_spec, fed_avg):
-    models = run(build_fed_nova_process(linear_spec, data, FedNovaConfig(TRAINING), SEED)).models
+    models = run(build_fed_nova_process(linear_spec, data, FedNovaConfig(TRAINING), SEED), ROUNDS)[0].models
     assert max(np.abs(a - b).max() for a, b in zip(models, fed_avg, strict=True)) > 1e-4
 
 
@@ -164,7 +151,7 @@ def test_the_median_in_clusters_of_clients_that_are_alike_is_their_mean(
     models = []
     for aggregation in (AggregationConfig("median"), AggregationConfig()):
         config = FLHCConfig(FULL_BATCH, distance_multiple=0, num_clusters=2, aggregation=aggregation)
-        state = run(build_fl_hc_process(linear_spec, data, config, SEED))
+        state, _ = run(build_fl_hc_process(linear_spec, data, config, SEED), ROUNDS)
         assert state.assignments.tolist() in ([0, 1, 0, 1, 1, 0], [1, 0, 1, 0, 0, 1])
         models.append(state.models)
     assert [array.shape[0] for array in models[0]] == [2, 2]
@@ -174,5 +161,5 @@ def test_the_median_in_clusters_of_clients_that_are_alike_is_their_mean(
 
 def test_a_mean_of_single_updates_is_that_of_summed_ones_bit_for_bit(data, linear_spec, fed_avg):
     """Ditto's updates come as a list, since its clients keep something."""
-    state = run(build_ditto_process(linear_spec, data, DittoConfig(TRAINING), SEED))
+    state, _ = run(build_ditto_process(linear_spec, data, DittoConfig(TRAINING), SEED), ROUNDS)
     assert [array.tobytes() for array in state.models] == [np.asarray(array).tobytes() for array in fed_avg]

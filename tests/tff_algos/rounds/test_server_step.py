@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from launch.runs.nested_state import flatten_state, pack_state
 from tff_algos.rounds.server_step import build_server_step
 from tff_algos.settings.server_step import OPTIMIZERS, ServerStepConfig
 from tff_algos.weights import add_deltas
@@ -129,15 +128,6 @@ def test_a_model_without_an_update_keeps_weights_and_state(models, means, name):
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_a_step_leaves_its_arguments_alone(models, means, name):
-    step = build(SETTINGS[name], models)
-    state = step.initialize(3)
-    before = list_bytes((*models, *means, *state))
-    step.step(models, means, state, np.array([True, True, True]))
-    assert list_bytes((*models, *means, *state)) == before
-
-
-@pytest.mark.parametrize("name", KEPT)
 def test_stacked_models_step_as_each_would_alone(models, means, name):
     step = build(SETTINGS[name], models)
     states, alone = step.initialize(3), [step.initialize_one()] * 3
@@ -153,27 +143,6 @@ def test_stacked_models_step_as_each_would_alone(models, means, name):
         assert list_bytes(alone[i]) == list_bytes([array[i] for array in states])
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_the_state_survives_a_checkpoint(models, means, name):
-    step = build(SETTINGS[name], models)
-    moved, state = step.step(models, means, step.initialize(3), np.array([True, True, False]))
-    read = pack_state(step.initialize(3), [np.array(leaf) for leaf in flatten_state(state)])
-    assert len(read) == len(state)
-    for had, has in zip(
-        step.step(moved, means, state, np.array([True] * 3)), step.step(moved, means, read, np.array([True] * 3)),
-        strict=True,
-    ):  # fmt: skip
-        assert list_bytes(had) == list_bytes(has)
-
-
-def test_the_state_of_one_model_survives_a_checkpoint_too(models, means):
-    step = build(SETTINGS["adam"], models)
-    model, mean = tuple(array[0] for array in models), [array[0] for array in means]
-    moved, state = step.step_one(model, mean, step.initialize_one())
-    read = pack_state(step.initialize_one(), flatten_state(state))
-    assert list_bytes(step.step_one(moved, mean, read)[0]) == list_bytes(step.step_one(moved, mean, state)[0])
-
-
 def test_copies_of_a_model_go_on_from_its_state(models, means):
     step = build(SETTINGS["momentum"], models)
     _, state = step.step(models, means, step.initialize(3), np.array([True] * 3))
@@ -181,19 +150,6 @@ def test_copies_of_a_model_go_on_from_its_state(models, means):
     assert all(len(leaf) == 4 and np.array_equal(leaf[3], leaf[2]) for leaf in copied)
     assert all(np.array_equal(leaf[:3], before) for leaf, before in zip(copied, state, strict=True))
     assert step.copy_rows((), [0, 0]) == ()
-
-
-def test_adam_that_does_not_adapt_is_plain_averaging(models, means):
-    """With beta_1 = beta_2 = 0, the step is rate * Delta / (|Delta| + tau), and tau is large."""
-    adam = ServerStepConfig("adam", learning_rate=1e8, beta_1=0.0, beta_2=0.0, epsilon=1e8)
-    steps, plain = build(adam, models), build(ServerStepConfig(), models)
-    ours, state = models, steps.initialize(3)
-    theirs = models
-    for _ in range(3):
-        ours, state = steps.step(ours, means, state, np.array([True] * 3))
-        theirs, _ = plain.step(theirs, means, (), np.array([True] * 3))
-    for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
 
 
 def test_a_plain_step_by_the_optimizer_has_a_state_and_the_same_bytes(models, means):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
+from small_runs import run
 
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
@@ -56,11 +57,8 @@ def train_ours(linear_spec, data, share_graphs):
         training = LocalTrainingConfig(**batches, optimizer="sgd", learning_rate=RATE, **fields)
         config = FedAvgConfig(training, server=server or ServerStepConfig())
         process = share_graphs(build_fed_avg_process(linear_spec, data, config, seed=4), training.proximal_weight)
-        state = process.initialize()
-        start = process.get_models(state)["global"]
-        for _ in range(ROUNDS):
-            state, _ = process.next(state)
-        return start, process.get_models(state)["global"]
+        states = process.initialize(), run(process, ROUNDS)[0]
+        return [process.get_models(state)["global"] for state in states]
 
     return train
 
@@ -69,45 +67,6 @@ def assert_same(start, ours, theirs):
     for first, array, wanted in zip(start, ours, theirs, strict=True):
         assert np.abs(array - first).max() > 0.02, "nothing was learned"
         np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-5)
-
-
-def test_fed_avg(train_ours, linear_spec, learn):
-    """Weighted by the clients' examples."""
-    start, ours = train_ours()
-    sgd = OPTIMIZERS.build_sgdm(RATE), OPTIMIZERS.build_sgdm(1.0)
-    theirs = tff.learning.algorithms.build_weighted_fed_avg(build_model(linear_spec), *sgd)
-    assert_same(start, ours, learn(theirs, start))
-
-
-@pytest.mark.slow  # a step at each rate is by hand in `test_fed_avg_process.py`
-def test_fed_avg_with_a_schedule(train_ours, linear_spec, learn):
-    """Both halve the clients' rate after each round; TFF counts rounds from 0."""
-    start, ours = train_ours(learning_rate_decay=0.5)
-    theirs = tff.learning.algorithms.build_weighted_fed_avg_with_optimizer_schedule(
-        build_model(linear_spec),
-        client_learning_rate_fn=lambda round_num: RATE * tf.pow(0.5, tf.cast(round_num, tf.float32)),
-        client_optimizer_fn=OPTIMIZERS.build_sgdm,
-        server_optimizer_fn=OPTIMIZERS.build_sgdm(1.0),
-    )
-    assert_same(start, ours, learn(theirs, start))
-
-
-def test_fed_adam(train_ours, linear_spec, learn):
-    values = 0.05, 0.9, 0.99, 1e-3
-    start, ours = train_ours(ServerStepConfig("adam", 0.05, beta_1=0.9, beta_2=0.99, epsilon=1e-3))
-    theirs = tff.learning.algorithms.build_weighted_fed_avg(
-        build_model(linear_spec), OPTIMIZERS.build_sgdm(RATE), OPTIMIZERS.build_adam(*values)
-    )
-    assert_same(start, ours, learn(theirs, start))
-
-
-@pytest.mark.slow
-def test_fed_avg_with_momentum_at_the_server(train_ours, linear_spec, learn):
-    start, ours = train_ours(ServerStepConfig(momentum=0.9))
-    theirs = tff.learning.algorithms.build_weighted_fed_avg(
-        build_model(linear_spec), OPTIMIZERS.build_sgdm(RATE), OPTIMIZERS.build_sgdm(1.0, momentum=0.9)
-    )
-    assert_same(start, ours, learn(theirs, start))
 
 
 class Proximal(OPTIMIZERS.Optimizer):
@@ -127,19 +86,52 @@ class Proximal(OPTIMIZERS.Optimizer):
         return {"anchor": anchor, "has_begun": tf.constant(True), "sgd": sgd}, moved
 
 
-def test_fed_prox(train_ours, linear_spec, learn):
-    """Ours is TFF's FedAvg with the term of the paper in the clients' optimizer."""
-    start, ours = train_ours(proximal_weight=2.0)
-    by_hand = tff.learning.algorithms.build_weighted_fed_avg(build_model(linear_spec), Proximal(2.0))
-    assert_same(start, ours, learn(by_hand, start))
+def build_fed_avg(model, client=None, **server):
+    """TFF's FedAvg, weighted by the clients' examples."""
+    client = client or OPTIMIZERS.build_sgdm(RATE)
+    return tff.learning.algorithms.build_weighted_fed_avg(model, client, OPTIMIZERS.build_sgdm(1.0, **server))
+
+
+def build_halving(model):
+    """Both halve the clients' rate after each round; TFF counts rounds from 0."""
+    return tff.learning.algorithms.build_weighted_fed_avg_with_optimizer_schedule(
+        model,
+        client_learning_rate_fn=lambda round_num: RATE * tf.pow(0.5, tf.cast(round_num, tf.float32)),
+        client_optimizer_fn=OPTIMIZERS.build_sgdm,
+        server_optimizer_fn=OPTIMIZERS.build_sgdm(1.0),
+    )
+
+
+def build_adam(model):
+    sgd, adam = OPTIMIZERS.build_sgdm(RATE), OPTIMIZERS.build_adam(0.05, 0.9, 0.99, 1e-3)
+    return tff.learning.algorithms.build_weighted_fed_avg(model, sgd, adam)
+
+
+ADAM, MOMENTUM = ServerStepConfig("adam", 0.05, beta_1=0.9, beta_2=0.99, epsilon=1e-3), ServerStepConfig(momentum=0.9)
+
+
+@pytest.mark.parametrize(
+    ("server", "fields", "build"),
+    [
+        pytest.param(None, {}, build_fed_avg, id="FedAvg"),
+        pytest.param(ADAM, {}, build_adam, id="FedAdam"),
+        # TFF's FedAvg with the term of the paper in the clients' optimizer.
+        pytest.param(None, {"proximal_weight": 2.0}, lambda m: build_fed_avg(m, Proximal(2.0)), id="FedProx"),
+        pytest.param(MOMENTUM, {}, lambda m: build_fed_avg(m, momentum=0.9), id="momentum", marks=pytest.mark.slow),
+        # A step at each rate is by hand in `test_fed_avg_process.py`.
+        pytest.param(None, {"learning_rate_decay": 0.5}, build_halving, id="halving", marks=pytest.mark.slow),
+    ],
+)
+def test_ours_is_that_of_tff(train_ours, linear_spec, learn, server, fields, build):
+    start, ours = train_ours(server, **fields)
+    assert_same(start, ours, learn(build(build_model(linear_spec)), start))
 
 
 @pytest.mark.slow
 def test_the_fed_prox_of_tff_has_the_other_sign(train_ours, linear_spec, learn):
     """The gradient of mu / 2 |w - w_0|^2 is mu (w - w_0); TFF 0.87's FedProx adds mu (w_0 - w), which pushes away."""
     start, ours = train_ours(proximal_weight=2.0)
-    by_hand = tff.learning.algorithms.build_weighted_fed_avg(build_model(linear_spec), Proximal(-2.0))
-    pushed = learn(by_hand, start)
+    pushed = learn(build_fed_avg(build_model(linear_spec), Proximal(-2.0)), start)
     assert max(np.abs(a - b).max() for a, b in zip(ours, pushed, strict=True)) > 0.1
     theirs = tff.learning.algorithms.build_weighted_fed_prox(
         build_model(linear_spec), 2.0, OPTIMIZERS.build_sgdm(RATE), OPTIMIZERS.build_sgdm(1.0)

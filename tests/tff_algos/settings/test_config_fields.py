@@ -1,4 +1,4 @@
-"""Limits of config fields."""
+"""Limits of config fields, and of numbers of clients."""
 
 import dataclasses
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Setting, check, format_value, setting
@@ -47,16 +48,48 @@ def test_every_field_of_a_config_has_a_help_text_or_is_a_group(config):
         assert "flag_prefix" in field.metadata or field.metadata["setting"].help_text.endswith("."), field.name
 
 
-def test_random_clusters_need_a_number():
-    with pytest.raises(ConfigError, match="clusters of equal sizes"):
-        FedSiKDConfig(clustering="random", cluster_sizes="equal", num_clusters=0)
-    assert FedSiKDConfig(clustering="random", num_clusters=0).uses_statistics
+NO_STEPS = r"^learning_rate_steps=.*: expected rounds in ascending order with commas"
 
 
-def test_adam_takes_no_momentum():
-    with pytest.raises(ConfigError, match=r"^momentum=0\.9: expected 0 with the optimizer adam"):
-        LocalTrainingConfig(optimizer="adam", momentum=0.9)
-    LocalTrainingConfig(optimizer="sgd", momentum=0.9)
+@pytest.mark.parametrize(
+    ("config_class", "values", "message"),
+    [
+        (
+            FedSiKDConfig,
+            {"clustering": "random", "cluster_sizes": "equal", "num_clusters": 0},
+            "clusters of equal sizes",
+        ),
+        (
+            LocalTrainingConfig,
+            {"optimizer": "adam", "momentum": 0.9},
+            r"^momentum=0\.9: expected 0 with the optimizer adam",
+        ),
+        (LocalTrainingConfig, {"learning_rate_steps": (25, 25)}, NO_STEPS),
+        (LocalTrainingConfig, {"learning_rate_steps": (50, 25)}, NO_STEPS),
+        (LocalTrainingConfig, {"learning_rate_steps": (0,)}, NO_STEPS),
+        (
+            LocalTrainingConfig,
+            {"learning_rate_decay": 0.5, "learning_rate_steps": (25,)},
+            r"^learning_rate_steps=25: expected none beside learning_rate_decay=0\.5",
+        ),
+    ],
+)
+def test_settings_that_contradict_each_other(config_class, values, message):
+    with pytest.raises(ConfigError, match=message):
+        config_class(**values)
+
+
+@pytest.mark.parametrize(
+    ("config_class", "values"),
+    [
+        (FedSiKDConfig, {"clustering": "random", "num_clusters": 0}),
+        (LocalTrainingConfig, {"optimizer": "sgd", "momentum": 0.9}),
+        (LocalTrainingConfig, {"steps": 2**31 - 1, "learning_rate": 3.4e38}),  # the largest and the smallest numbers
+        (LocalTrainingConfig, {"learning_rate": 1.2e-38, "proximal_weight": 0.0}),
+    ],
+)
+def test_settings_that_fit(config_class, values):
+    config_class(**values)
 
 
 def test_learning_rate_decays_in_steps():
@@ -72,17 +105,6 @@ def test_the_learning_rate_falls_after_the_steps():
     assert rates == pytest.approx([0.1, 0.1, 0.01, 0.01, 0.001, 0.001])
     config = dataclasses.replace(config, learning_rate_step_factor=0.5)
     assert config.round_learning_rate(51) == 0.025
-
-
-@pytest.mark.parametrize("steps", [(25, 25), (50, 25), (0,)])
-def test_steps_are_rounds_in_ascending_order(steps):
-    with pytest.raises(ConfigError, match=r"^learning_rate_steps=.*: expected rounds in ascending order with commas"):
-        LocalTrainingConfig(learning_rate_steps=steps)
-
-
-def test_a_decay_and_steps_contradict_each_other():
-    with pytest.raises(ConfigError, match=r"^learning_rate_steps=25: expected none beside learning_rate_decay=0\.5"):
-        LocalTrainingConfig(learning_rate_decay=0.5, learning_rate_steps=(25,))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +164,33 @@ def test_numbers_that_tensorflow_cannot_hold_are_refused(values, expected):
     assert str(caught.value).endswith(expected)
 
 
-def test_the_largest_and_smallest_numbers_are_taken():
-    LocalTrainingConfig(steps=2**31 - 1, learning_rate=3.4e38)
-    LocalTrainingConfig(learning_rate=1.2e-38, proximal_weight=0.0)
+CUT_BY_NUMBER = {"distance_multiple": 0.0, "num_clusters": 4}
+
+
+@pytest.mark.parametrize(
+    ("config", "most"),
+    [
+        (FedSiKDConfig(num_clusters=4), 4),
+        (FedSiKDConfig(clustering="random", num_clusters=4), 4),
+        (FedSiKDConfig(clustering="random", cluster_sizes="equal", num_clusters=4), 4),
+        (FLHCConfig(**CUT_BY_NUMBER), 4),
+        (FedCDConfig(cohort_size=4), 4),
+    ],
+)
+def test_as_many_as_clients_are_taken_and_no_more(config, most):
+    config.check_clients(most)
+    with pytest.raises(ConfigError, match=f"={most}: expected at most the {most - 1} clients there are"):
+        config.check_clients(most - 1)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [FedSiKDConfig(num_clusters=0), FLHCConfig(num_clusters=4), FLHCConfig(**CUT_BY_NUMBER, distance_threshold=1.0)],
+)
+def test_a_number_that_does_nothing_is_not_looked_at(config):
+    config.check_clients(1)
+
+
+def test_a_smoke_run_has_clusters_for_its_few_clients():
+    for config in (FedSiKDConfig(num_clusters=10), FLHCConfig(distance_multiple=0.0, num_clusters=10)):
+        config.shrink_to_smoke().check_clients(3)

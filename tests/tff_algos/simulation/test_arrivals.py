@@ -1,10 +1,11 @@
-"""Arrivals by hand, and the versions that the server keeps."""
+"""Arrivals, the versions that the server keeps, and mixing weights, by hand."""
 
 import numpy as np
 import pytest
 
 from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.asynchronous import TrainingTimesConfig
+from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation import arrivals as module
 from tff_algos.simulation.arrivals import (
     DeviceStarts,
@@ -16,6 +17,7 @@ from tff_algos.simulation.arrivals import (
     start_at,
 )
 from tff_algos.simulation.event_clock import BACK, count_training, create_clock
+from tff_algos.simulation.staleness import STALENESS_FUNCTIONS, StalenessParameters, compute_mixing_weight
 from tff_algos.simulation.training_times import SimulatedDevices, StartPlan
 
 
@@ -103,3 +105,35 @@ def test_versions_in_use_are_kept():
     assert versions.numbers.tolist() == [2, 3, 4]  # the newest stays, though nobody uses it
     assert [versions.get(number)[0].item() for number in (2, 3, 4)] == [2.0, 3.0, 4.0]
     assert versions.newest == 4
+
+
+STALENESS = np.array([0, 3, 4, 8])
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        ("constant", [0.6, 0.6, 0.6, 0.6]),
+        ("polynomial", [0.6, 0.6 / 2, 0.6 / 5**0.5, 0.6 / 3]),  # (d + 1)^-0.5
+        ("hinge", [0.6, 0.6, 0.6 / 1.5, 0.6 / 3.5]),  # 1 / (0.5 (d - 3) + 1) from 3 on
+    ],
+)
+def test_weights_by_hand(function, expected):
+    weights = compute_mixing_weight(0.6, STALENESS, function, StalenessParameters(decay=0.5, grace=3.0))
+    np.testing.assert_allclose(weights, expected)
+    assert weights.dtype == np.float64
+
+
+@pytest.mark.parametrize("function", STALENESS_FUNCTIONS)
+def test_fresh_updates_weigh_alpha_and_staler_ones_never_more(function):
+    weights = compute_mixing_weight(0.9, np.arange(50), function, StalenessParameters(decay=2.0, grace=4.0))
+    assert weights[0] == 0.9 and (np.diff(weights) <= 0).all() and (weights > 0).all()
+    constant = compute_mixing_weight(0.9, np.arange(50), function, StalenessParameters(decay=0.0, grace=4.0))
+    assert (constant == 0.9).all()
+
+
+def test_wrong_requests_are_errors():
+    with pytest.raises(ConfigError, match="staleness=linear: expected one of constant, polynomial, hinge"):
+        compute_mixing_weight(0.5, 1, "linear", StalenessParameters(1.0, 1.0))
+    with pytest.raises(ValueError, match="below 0"):
+        compute_mixing_weight(0.5, -1, "constant", StalenessParameters(1.0, 1.0))

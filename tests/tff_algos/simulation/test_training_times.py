@@ -101,10 +101,6 @@ def test_the_chance_of_drop_outs_is_kept_and_they_drop_within_their_training():
     assert (plan.durations_s[drops] < training_s[drops]).any() and plan.away_s.max() <= 7
 
 
-def test_without_chance_nobody_drops_out():
-    assert not plan_starts(make_devices(), CLIENTS, NO_STARTS, 0.0).away_s.any()
-
-
 def test_windows_are_open_for_their_share_of_each_cycle_and_the_wait_ends_at_an_opening():
     devices = make_devices(availability=0.25, availability_cycle_s=4.0)
     moments_s = np.arange(0, 4, 1 / 64)
@@ -120,6 +116,11 @@ def test_windows_are_open_for_their_share_of_each_cycle_and_the_wait_ends_at_an_
     )
 
 
+def test_without_chance_nobody_drops_out_and_who_is_always_available_never_waits():
+    assert not plan_starts(make_devices(), CLIENTS, NO_STARTS, 0.0).away_s.any()
+    assert not compute_wait_s(make_devices(availability=1.0, availability_cycle_s=4.0), CLIENTS, 1.0).any()
+
+
 def test_a_plan_starts_and_ends_in_a_window():
     devices = make_devices(availability=0.25, availability_cycle_s=4.0, max_training_s=3.0)
     plan = plan_starts(devices, CLIENTS, NO_STARTS, 10.0)
@@ -127,10 +128,6 @@ def test_a_plan_starts_and_ends_in_a_window():
     rest_s = compute_wait_s(devices, CLIENTS, 10.0 + wait_s + training_s)
     np.testing.assert_allclose(plan.durations_s, wait_s + training_s + rest_s)
     assert (wait_s > 0).any() and (rest_s > 0).any()
-
-
-def test_devices_that_are_always_available_never_wait():
-    assert not compute_wait_s(make_devices(availability=1.0, availability_cycle_s=4.0), CLIENTS, 1.0).any()
 
 
 @pytest.mark.parametrize(
