@@ -1,24 +1,56 @@
-"""Imports what a user names as "module:NAME": a data set, model, algorithm or aggregator. A failure is one line.
+"""Imports what a user names as "module:NAME", and tells an error of the user's own code in one line with its place.
 
 All packages use it, so it imports nothing of ours.
 """
 
+import difflib
 import importlib
 import importlib.machinery
 import importlib.util
+import inspect
+import linecache
 import os
 import pathlib
+import re
 import sys
 import sysconfig
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 OURS = ("files", "datasets", "models", "tff_algos", "launch")
 _INSTALLED = ("site-packages", "dist-packages")
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
+_PROJECT = pathlib.Path(__file__).resolve().parents[1]
+_PLACE = re.compile(r'File "([^"\n]+)", line (\d+)')
+_LONGEST_MESSAGE, _LONGEST_LINE = 200, 100  # TensorFlow may list every label
+# What TensorFlow says of Python that cannot be in a graph -> what to write instead.
+_ADVICE = {
+    "Cannot convert a symbolic": "; NumPy needs numbers, a graph's tensor has none yet: write it with TensorFlow "
+    "(tf.reduce_mean for np.mean)",
+    "as a Python `bool`": "; `if`, `and` and `while` cannot look into a graph's tensor: write tf.where or tf.cond",
+    "Iterating over a symbolic": "; Python cannot loop over a graph's tensor: write tf.map_fn, tf.scan or tf.unstack",
+    "cannot assign to field": "; a process is frozen: put what changes into the state, as ServerState.own",
+    "'SymbolicTensor' object has no attribute 'numpy'": "; a graph's tensor has no numbers yet: go on with TensorFlow",
+}
+
+
+class ContractError(ValueError):
+    """What a user's code gives is not what it has to give; the message says what, in one line, and how to correct it.
+
+    Args:
+      message: the line.
+      function: which gave it, whose place the line ends with if it is the user's.
+    """
+
+    def __init__(self, message: str, function: Any = None):
+        code = getattr(inspect.unwrap(function) if function else None, "__code__", None)
+        place = (
+            f" ({_spell_place(code.co_filename, code.co_firstlineno)})" if code and _is_users(code.co_filename) else ""
+        )
+        super().__init__(message + place)
 
 
 class _SourceLoader(importlib.machinery.SourceFileLoader):
@@ -122,13 +154,89 @@ def import_object(spelling: str, label: str, error_type: Callable[[str], ValueEr
 
 
 def describe_failure(error: BaseException) -> str:
-    """An exception of a user's code in one line: its type, its first line, and where it was raised."""
-    lines = str(error).strip().splitlines()
-    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    """An exception of a user's code in one line: its type, what it says, what to do about it, and where it was raised.
+
+    TensorFlow and Keras put calls and places of theirs around what was raised; these are left out.
+    """
     if isinstance(error, SystemExit):
         text = "a call of sys.exit"
-    # A syntax error names its place itself; frames of the import machinery say nothing.
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
-    if isinstance(error, SyntaxError) or not frames:
-        return text
-    return f"{text} ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})"
+    elif isinstance(error, ContractError):
+        text = str(error)
+    else:
+        message = _find_message(error)
+        advice = next((advice for known, advice in _ADVICE.items() if known in str(error)), "")
+        # TensorFlow goes on with what one might do where its own code, not the user's, is converted.
+        message = message.partition(". ")[0].rstrip(".") if advice else message
+        text = ": ".join(filter(None, (type(error).__name__, message))) + (advice or _name_valid(error))
+    # A syntax error names its place itself.
+    place = "" if isinstance(error, SyntaxError) else find_own_line(error)
+    return f"{text} ({place})" if place else text
+
+
+def find_own_line(error: BaseException) -> str:
+    """The deepest line of a user's module that an exception, or a cause of it, went through; "" if there is none.
+
+    For example "my_module.py, line 42: `x = np.mean(y)`".
+    """
+    for each in iterate_causes(error):
+        # AutoGraph and a graph's nodes name places in the message; frames are then of what these were made into.
+        named = [(path, int(number)) for path, number in _PLACE.findall(str(each))]
+        frames = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(each.__traceback__)]
+        for path, number in (*reversed(named), *reversed(frames)):
+            if _is_users(path):
+                return _spell_place(path, number)
+    return ""
+
+
+def _spell_place(path: str, number: int) -> str:
+    line = linecache.getline(path, number).strip()
+    return f"{os.path.basename(path)}, line {number}{line and f': `{line[:_LONGEST_LINE]}`'}"
+
+
+def iterate_causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception, then what it was raised from, or while which was handled, and so on."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_users(path: str) -> bool:
+    """Whether a file that was run is the user's, and neither a library's, Python's, ours, nor generated."""
+    name = os.path.basename(path)
+    if _is_installed(path) or name.startswith("__autograph_generated_file"):
+        return False
+    if path.startswith("<"):  # an import's, or a cell of a notebook, whose lines are known
+        return bool(linecache.getline(path, 1))
+    place = pathlib.Path(path)
+    return not any(place.is_relative_to(_PROJECT / package) for package in OURS)
+
+
+def _find_message(error: BaseException) -> str:
+    """What was wrong, in one line, without what AutoGraph, Keras and a graph's nodes put around it."""
+    name, text = type(error).__name__, str(error).partition("Call arguments received by layer")[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if "in user code:" in lines:
+        raised = [line for line in lines if line.startswith(f"{name}: ")]
+        return raised[-1].removeprefix(f"{name}: ") if raised else lines[-1].removeprefix("in user code:")
+    if lines[:1] == ["Graph execution error:"]:  # what was wrong comes after the places of the code, before the node's
+        return next((line for line in reversed(lines) if not line.startswith("[[")), "")[:_LONGEST_MESSAGE]
+    if lines[1:] and lines[0].startswith("Exception encountered when calling"):
+        return lines[1]
+    return lines[0] if lines else ""
+
+
+def _name_valid(error: BaseException) -> str:
+    """What could have been meant by a name that is not there; "" for other errors, and if nothing is alike."""
+    if isinstance(error, AttributeError) and error.name:
+        valid = getattr(error.obj, "_fields", None) or getattr(error.obj, "__dataclass_fields__", None)
+        if valid:
+            return f"; it has {', '.join(valid)}"
+        name, valid = error.name, dir(error.obj)
+    elif isinstance(error, ImportError) and (found := re.match(r"cannot import name '(\w+)'", str(error))):
+        name, valid = found[1], dir(sys.modules.get(error.name or ""))
+    else:
+        return ""
+    alike = difflib.get_close_matches(name, valid, 1)
+    return f"; did you mean {alike[0]}?" if alike else ""

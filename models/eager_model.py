@@ -9,15 +9,14 @@ their configs, which hold what the layers adapted to. Weights are no part of tha
 import contextlib
 import copy
 import functools
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from datasets.own_objects import describe_failure
 from models.model_names import ModelError
-from models.own_model_checks import describe_error
 from models.training_terms import list_own_losses
 
 _LAYERS = tf.keras.layers
@@ -53,9 +52,7 @@ def list_variables(model: tf.keras.Model) -> list[tf.Variable]:
     return [weight for weight in model.weights if isinstance(weight, tf.Variable)]
 
 
-def find_build(
-    label: str, build: Build, model: tf.keras.Model, batch: tf.TensorSpec, place: str, to_train: bool = True
-) -> Build:
+def find_build(label: str, build: Build, model: tf.keras.Model, batch: tf.TensorSpec, to_train: bool = True) -> Build:
     """`build`, if a graph gets by it the model that is made eagerly; else what gives that model in graphs, too.
 
     The latter seeds the global generators, so that a constant that the function draws is the same in every process.
@@ -65,7 +62,6 @@ def find_build(
       build: the user's function without arguments.
       model: what it has returned eagerly; its weights are changed.
       batch: of the model's input, shape (None, *input_shape).
-      place: the file of the function, whose line an error names.
       to_train: False for a run that is finished: what cannot be made in graphs is then left as it is.
 
     Raises:
@@ -75,12 +71,12 @@ def find_build(
         values = _shift_weights(list_variables(model))
         examples, expected = _compute_eagerly(model, values, batch, _draw_examples(batch))
     except (Exception, SystemExit) as error:  # the user's code may raise anything
-        raise ModelError(f"{label}: failed with {describe_error(error)}") from error
+        raise ModelError(f"{label}: failed with {describe_failure(error)}") from error
     try:
         found = _compute_in_graph(build, values, batch, examples)
         reason = "" if _agree(found, expected) else "a model that answers otherwise there with the same weights"
     except (Exception, SystemExit) as error:
-        reason = f"{describe_error(error)}{_find_line(error, place)}"
+        reason = describe_failure(error)
     if not reason:
         return build
     reason = f"{label}: a round calls the function in a graph, which gives {reason}"
@@ -89,7 +85,7 @@ def find_build(
     except (Exception, SystemExit) as error:
         if not to_train and len(list_variables(model)) == len(model.weights):
             return build
-        why = str(error) if isinstance(error, _CopyError) else f"it fails with {describe_error(error)}"
+        why = str(error) if isinstance(error, _CopyError) else f"it fails with {describe_failure(error)}"
         raise ModelError(f"{reason}; a copy of the eager model cannot take its place: {why}; {_WAY_OUT}") from error
 
 
@@ -276,9 +272,3 @@ def _agree(found: Sequence[Sequence[np.ndarray]], expected: Sequence[Sequence[np
         if one.shape != other.shape or not np.allclose(one, other, rtol=0, atol=_SAME * largest, equal_nan=True):
             return False
     return True
-
-
-def _find_line(error: Exception, place: str) -> str:
-    """Where in the user's file an error came from: " (line 7: layer.adapt(rows))"."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == place]
-    return f" (line {frames[-1].lineno}: {frames[-1].line})" if frames else ""

@@ -20,9 +20,9 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from datasets.own_objects import import_object
+from datasets.own_objects import describe_failure, import_object
 from models.model_names import ModelError
-from models.own_model_checks import describe_error, find_refused_operation
+from models.own_model_checks import find_refused_operation
 from models.task import Task
 
 LossFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -61,7 +61,7 @@ def load_own_loss(loss: str, task: Task) -> LossFunction:
     except ModelError:
         raise
     except (Exception, SystemExit) as error:  # the user's code may raise anything
-        raise ModelError(f"{label}: failed with {describe_error(error)}") from error
+        raise ModelError(f"{label}: failed with {describe_failure(error)}") from error
     return compute
 
 
@@ -71,7 +71,7 @@ def _find_function(label: str, found) -> LossFunction:
             found = found()
         except (Exception, SystemExit) as error:
             expected = "expected a loss that can be made without arguments; name an object, such as LOSS = Focal(2)"
-            raise ModelError(f"{label}: failed with {describe_error(error)}; {expected}") from error
+            raise ModelError(f"{label}: failed with {describe_failure(error)}; {expected}") from error
     if isinstance(found, tf.keras.losses.Loss):
         if found.reduction == _REDUCTION.SUM:
             raise ModelError(f'{label}: has reduction="sum", expected the loss of each example; give reduction="none"')

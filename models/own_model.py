@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
-from datasets.own_objects import import_object
+from datasets.own_objects import describe_failure, import_object
 from models.eager_model import adapts, find_build, list_variables
 from models.input_dtypes import check_input
 from models.model_names import ModelError, check_model_name
-from models.own_model_checks import check_own_model, describe_error
+from models.own_model_checks import check_own_model
 from models.precision import build_in_precision
 from models.task import Task, build_task
 
@@ -73,7 +73,7 @@ def load_own_model(
         if is_checked:
             check(second)
         batch = tf.TensorSpec((None, *input_shape), input_dtype)
-        chosen = find_build(label, build, first, batch, _find_file(function), to_train)
+        chosen = find_build(label, build, first, batch, to_train)
         if chosen is not build or not is_checked:
             check(_build(label, chosen, input_shape))
     # Guarded, since training calls it again and again: a later call that fails must be one line, too.
@@ -91,10 +91,6 @@ def _keep_common(first: tf.keras.Model, second: tf.keras.Model) -> Iterator[None
     finally:
         for weight, value in zip(common, values, strict=True):
             weight.assign(value)
-
-
-def _find_file(function: Callable) -> str:
-    return getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", "")
 
 
 def _build(label: str, build: Callable, input_shape: tuple[int, ...]) -> tf.keras.Model:
@@ -121,4 +117,4 @@ def _call(label: str, function: Callable, *arguments):
     try:
         return function(*arguments)
     except (Exception, SystemExit) as error:
-        raise ModelError(f"{label}: failed with {describe_error(error)}") from error
+        raise ModelError(f"{label}: failed with {describe_failure(error)}") from error

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from datasets.example_format import count_features
+from datasets.own_objects import describe_failure
 from models.model_names import ModelError
 from models.own_training import check_training_hooks
 from models.stateless_dropout import dropout_seed
@@ -27,7 +28,6 @@ _RANDOM = re.compile(
 )
 _PYTHON = re.compile(r"(Eager)?PyFunc(Stateless)?")
 _ROWS = 3
-_LONGEST_ERROR = 200  # TensorFlow may list every label
 _MOST_PROBED = 200  # features at a time
 _PROBABILITY_SUM_TOLERANCE = 1e-2  # bfloat16 has three digits
 _ADVICE = "take models.stateless_dropout.StatelessDropout, --augment=crop_flip for images, or leave it out"
@@ -89,21 +89,7 @@ def check_own_model(
     except ModelError:
         raise
     except (Exception, SystemExit) as error:  # the user's code may raise anything
-        raise ModelError(f"{label}: failed with {describe_error(error)}") from error
-
-
-def describe_error(error: BaseException) -> str:
-    """An exception of a user's code in one line."""
-    if isinstance(error, SystemExit):
-        return "a call of sys.exit"
-    name = type(error).__name__
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # AutoGraph puts the places of the code before the error itself.
-    raised = [line for line in lines if line.startswith(f"{name}: ")] if lines[:1] == ["in user code:"] else []
-    if lines[:1] == ["Graph execution error:"]:  # what was wrong comes after the places of the code, before the node's
-        lines = [line for line in lines[1:] if not line.startswith("[[")][-1:]
-        lines = [line[:_LONGEST_ERROR] for line in lines]
-    return raised[0] if raised else ": ".join([name, *lines[:1]])
+        raise ModelError(f"{label}: failed with {describe_failure(error)}") from error
 
 
 def find_slow_batch_norm(model: tf.keras.Model, most: float = 0.95) -> tf.keras.layers.Layer | None:

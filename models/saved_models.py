@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from datasets.own_objects import describe_failure
 from files.writing import replace_whole
 from models.model_names import ARRAYS_FILE, KERAS_FILE, ModelError
 from models.model_spec import ModelSpec
-from models.own_model_checks import describe_error
 from models.stateless_dropout import StatelessDropout
 from models.weights_file import ForeignDataError, check_weights, read_arrays, write_arrays
 
@@ -53,9 +53,9 @@ def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | o
         except OSError as error:
             if error.errno in DISK_ERRORS:
                 raise
-            reason = describe_error(error)
+            reason = describe_failure(error)
         except (Exception, SystemExit) as error:  # the user's code may raise anything, such as in a get_config
-            reason = describe_error(error)
+            reason = describe_failure(error)
     if spec.has_keras_file and not reason:
         (Path(folder) / ARRAYS_FILE).unlink(missing_ok=True)
         return ""

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from datasets.own_objects import describe_failure
 from models.layer_numbers import number_layers_anew
 from models.model_names import KERAS_FILE, ModelError
 from models.model_spec import ModelSpec
-from models.own_model_checks import describe_error
 from models.saved_models import DISK_ERRORS, KEEP_IN_ATTRIBUTES, load_weights, save_keras_file
 
 _MOST_LETTERS = 240  # of an error of Keras's, which may list a whole config
@@ -123,7 +123,7 @@ def _explain_unwritten(spec: ModelSpec, error: BaseException) -> str:
     with contextlib.suppress(Exception):  # a model of the user's may say nothing of its layers
         layer, found = _find_faulty(model)
     if layer is None:
-        return f"{type(model).__name__}: {_shorten(describe_error(error))}; write get_config in your layers"
+        return f"{type(model).__name__}: {_shorten(describe_failure(error))}; write get_config in your layers"
     kind = type(layer)
     where = f"layer {layer.name} ({kind.__name__})"
     if isinstance(found, NotImplementedError) and _is_own(kind):
@@ -133,7 +133,7 @@ def _explain_unwritten(spec: ModelSpec, error: BaseException) -> str:
         part = (lacking and lacking[3]) or "an object"
         return f"{where} is made with {part}, which has no get_config; write get_config in its class"
     fix = f"correct get_config in {kind.__name__}" if _is_own(kind) else _PLAIN
-    return f"{where} cannot be described: {_shorten(describe_error(found))}; {fix}"
+    return f"{where} cannot be described: {_shorten(describe_failure(found))}; {fix}"
 
 
 def _is_own(kind: type) -> bool:
@@ -194,7 +194,7 @@ def _explain_unread(model: tf.keras.Model, error: BaseException) -> str:
         error = error.__context__
     variable, counts = _VARIABLE.search(str(error)), _TWICE.match(str(error))
     kind = by_name.get(variable[1], kind) if variable else kind
-    reason = "a lambda is not read back" if _LAMBDA.search(str(error)) else _shorten(describe_error(error))
+    reason = "a lambda is not read back" if _LAMBDA.search(str(error)) else _shorten(describe_failure(error))
     fix = _WHOLE
     if kind is not None and not _is_own(kind):
         fix = f"it is in a layer {kind.__name__}: {_PLAIN}"

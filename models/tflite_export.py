@@ -25,13 +25,13 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from datasets.own_objects import describe_failure
 from models.input_dtypes import takes_whole_numbers
 from models.layer_numbers import number_layers_anew
 from models.local_step import PLAIN, LocalStep
 from models.model_names import EXPORT_FORMATS, EXPORT_IO, ModelError
 from models.model_spec import ModelSpec
 from models.on_device_training import FILE_SIGNATURES, SIGNATURES, build_training_module
-from models.own_model_checks import describe_error
 from models.recurrent_layers import find_loops, find_operations, use_loops, write_out_steps
 from models.tflite_converter import (
     COMPARED,
@@ -359,7 +359,7 @@ def describe_failed_call(error: BaseException) -> str:
     """An error of the user's layers in one line, with the innermost layer that Keras names, and the way out."""
     named = list(_FAILED_LAYER.finditer(str(error)))
     if not named:
-        return f"failed with {describe_error(error)}"
+        return f"failed with {describe_failure(error)}"
     kind = type(error).__name__
     after = [line.strip() for line in str(error)[named[-1].end() :].splitlines() if line.strip()]
     raised = [line for line in after if line.startswith(f"{kind}: ")] or [f"{kind}: {line}" for line in after]

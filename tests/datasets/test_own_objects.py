@@ -4,11 +4,13 @@ import importlib
 import importlib.machinery
 import os
 import py_compile
+import re
 import sys
+from typing import NamedTuple
 
 import pytest
 
-from datasets.own_objects import _OwnModules, _SourceLoader, import_object
+from datasets.own_objects import ContractError, _OwnModules, _SourceLoader, describe_failure, import_object
 
 SOURCES = {
     "own_rates": "RATE = 8\n",
@@ -86,3 +88,60 @@ def test_what_is_installed_or_ours_is_imported_as_ever(edit):
     assert places[0] + 1 == places[1]
     import_object("own_model:build", "--model", ValueError)
     assert sys.meta_path.count(_OwnModules) == 1
+
+
+PLACE = r" \(test_own_objects.py, line \d+: `raise error`\)"
+AUTOGRAPH = """in user code:
+
+    File "/my/place/moon.py", line 42, in work  *
+        y = np.mean(x)
+    File "/usr/lib/python3/site-packages/numpy/core.py", line 3, in mean
+        return x
+
+    ValueError: too few
+"""
+
+
+class Told(NamedTuple):
+    client: int
+
+
+def raise_and_describe(error):
+    try:
+        raise error
+    except BaseException as caught:
+        return describe_failure(caught)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("first\nsecond"), "ValueError: first" + PLACE),
+        (ValueError(), "ValueError" + PLACE),
+        (SystemExit("bye"), "a call of sys.exit" + PLACE),
+        (ContractError("the work gave None", raise_and_describe), r"the work gave None \(test_own_objects.py, line.*"),
+        (ValueError(AUTOGRAPH), r"ValueError: too few \(moon.py, line 42\)"),
+        (ValueError(f'Exception encountered when calling layer "a" (type B).\n\n{AUTOGRAPH}\nCall arguments received '
+                    'by layer "a":\n  x=1'), r"ValueError: too few \(moon.py, line 42\)"),
+        (ValueError("Exception encountered when calling layer a (type B).\n\ntoo few"), f"ValueError: too few{PLACE}"),
+        (ValueError("Graph execution error:\n\nat node 'a'\ntoo few\n\t [[{{a}}]]"), f"ValueError: too few{PLACE}"),
+        (NotImplementedError("Cannot convert a symbolic tf.Tensor (a:0) to a numpy array. This error may"),
+         r"NotImplementedError: Cannot convert .* array; NumPy needs .* \(tf.reduce_mean for np.mean\)" + PLACE),
+        (AttributeError("no", name="clint", obj=Told(1)), "AttributeError: no; it has client" + PLACE),
+        (AttributeError("no", name="uper", obj="text"), r"AttributeError: no; did you mean upper\?" + PLACE),
+        (ImportError("cannot import name 'dump' from", name="pickle"), r"ImportError: .*; did you mean dump\?" + PLACE),
+    ],
+)  # fmt: skip
+def test_an_error_is_what_was_raised_and_the_line_of_the_users(error, line):
+    assert re.fullmatch(line, raise_and_describe(error))
+
+
+def test_the_place_is_the_deepest_of_the_users_also_below_a_library():
+    with pytest.raises(ValueError, match="invalid literal") as caught:
+        sorted(["a"], key=lambda text: int(text))
+    assert describe_failure(caught.value).endswith("key=lambda text: int(text))`)")
+    try:
+        import_object("json:NOTHING", "x", ValueError)
+    except ValueError as error:
+        error.__traceback__ = error.__traceback__.tb_next
+        assert describe_failure(error) == "ValueError: x: expected NOTHING in json, there is none"

@@ -253,8 +253,8 @@ def test_a_mistake_with_a_users_flags_is_named_in_one_line(write_module, argumen
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("raise ValueError('no luck')", "tiny_algorithm failed: ValueError: no luck (tiny_algorithm.py, line 1)"),
-        ("import sys; sys.exit()", "importing tiny_algorithm failed: a call of sys.exit (tiny_algorithm.py, line 1)"),
+        ("raise ValueError('no luck')", "failed: ValueError: no luck (tiny_algorithm.py, line 1: `raise"),
+        ("import sys; sys.exit()", "importing tiny_algorithm failed: a call of sys.exit (tiny_algorithm.py, line 1"),
         ("x = (", "importing tiny_algorithm failed: SyntaxError"),
         ("import not_installed_anywhere", "tiny_algorithm needs it; install it"),
         ("raise ModuleNotFoundError('no luck')", "importing tiny_algorithm failed: ModuleNotFoundError: no luck"),
