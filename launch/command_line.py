@@ -3,22 +3,28 @@
 Exit codes: 0 done, 1 it failed, 2 the request was wrong, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. Imports no TensorFlow.
 """
 
+import contextlib
 import dataclasses
 import os
+import pathlib
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+import time
+import traceback
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from datasets.errors import DatasetError
-from datasets.own_objects import describe_failure
+from datasets.own_objects import describe_failure, find_own_line, iterate_causes
+from files.cache_folder import default_cache_dir
 from files.reading import describe
+from files.writing import write_text
 from launch import stop_signals
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.runs.shown_text import escape_hidden
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, format_default, iterate_fields
-from launch.settings.flag_parsing import FULL_HELP, HELP_FLAGS, define_flags, read_flags, read_given
+from launch.settings.flag_parsing import DEBUG, FULL_HELP, HELP_FLAGS, define_flags, read_flags, read_given
 from launch.settings.flags import describe_unknown
 from launch.stop_signals import get_stop_code, stop_on_signals
 from launch.temporary_folder import own_temporary_folder
@@ -30,6 +36,7 @@ from tff_algos.settings.config_fields import ConfigError
 # What each command does, in the order in which a person may need them.
 COMMANDS = {
     "train": "Trains an algorithm on a data set.",
+    "check": "Checks your own algorithm, model, loss, aggregator or data set.",
     "inspect": "Says what is in your data, and how training would read them.",
     "compare": "Compares runs: a page, a figure or a table.",
     "evaluate": "Evaluates a finished run's models again, or on your file.",
@@ -44,6 +51,8 @@ COMMANDS = {
 }
 Flags = TypeVar("Flags")
 NOT_UTF8 = "not UTF-8; expected arguments and names of files in UTF-8, with PYTHONUTF8=1 where the locale is not"
+DEBUG_HELP = "prints the traceback of an error, too"
+MOST_TRACEBACKS = 20
 WRONG_REQUESTS = (FlagError, ConfigError, RunFolderError, DatasetError, ModelError, KeptFileError)
 
 
@@ -55,6 +64,8 @@ def run_main(
     format_all: Callable[[], str] | None = None,
 ) -> int:
     """Runs a command, or prints its help, and returns its exit code; what a user can cause is one line on stderr.
+
+    With --debug among the arguments, the traceback stands before that line.
 
     Args:
       run: does the work for the arguments; None means 0.
@@ -104,7 +115,7 @@ def _run_main(
     run: Callable[[list[str]], int | None], format_help: Callable[[], str], arguments: list[str], stopped: str
 ) -> int:
     try:
-        with stop_on_signals():
+        with stop_on_signals(), _show_traceback(DEBUG in arguments):
             for argument in arguments:
                 argument.encode()  # or else it is no text
             if any(argument in HELP_FLAGS for argument in arguments):
@@ -112,17 +123,17 @@ def _run_main(
                 exit_code = 0
             else:
                 with own_temporary_folder():
-                    exit_code = run(arguments) or 0
+                    exit_code = run([argument for argument in arguments if argument != DEBUG]) or 0
             sys.stdout.flush()
     except WRONG_REQUESTS as error:
-        return _fail(f"error: {name_flag(str(error))}", 2)
+        return _fail(f"error: {name_flag(str(error))}{keep_traceback(error)}", 2)
     except RunStopped as error:
         is_said = stop_signals.IS_SAID or error.exit_code < 128
         return _fail(str(error) if is_said else "", error.exit_code)
     except KeyboardInterrupt as error:
         return _fail(stopped if stop_signals.IS_SAID else "", get_stop_code(error))
     except SystemExit as error:  # nothing here exits, but a user's own code may; exit code 0 would look like success
-        return _fail(f"error: the command was ended by {describe_failure(error)}", 2)
+        return _fail(f"error: the command was ended by {describe_failure(error)}{keep_traceback(error)}", 2)
     except BrokenPipeError:  # `| head`: the reader has enough, so there is nothing to say
         return _fail("", 1)
     except OSError as error:
@@ -133,7 +144,41 @@ def _run_main(
         if error.reason != "surrogates not allowed":  # then it came from no bytes that are not UTF-8
             raise
         return _fail(f"error: {error.object}: {NOT_UTF8}", 2)
+    except Exception as error:
+        if not find_own_line(error):  # a bug of ours
+            raise
+        return _fail(f"error: {describe_failure(error)}{keep_traceback(error)}", 2)
     return exit_code
+
+
+@contextlib.contextmanager
+def _show_traceback(is_asked_for: bool) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if is_asked_for:
+            traceback.print_exc()
+        raise
+
+
+def keep_traceback(error: BaseException) -> str:
+    """Where the traceback of an error of a user's own code lies, "; traceback: <file>"; "" for other errors.
+
+    What the user's code raises with a line of its own, as a ConfigError, needs none. The newest are kept.
+    """
+    raised = next((each for each in iterate_causes(error) if not isinstance(each, WRONG_REQUESTS)), None)
+    if raised is None or not find_own_line(raised):
+        return ""
+    folder = pathlib.Path(default_cache_dir("tracebacks"))
+    path = folder / f"{time.strftime('%Y%m%d_%H%M%S')}_{time.perf_counter_ns()}.txt"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(path, "".join(traceback.format_exception(error)))
+        for old in sorted(folder.glob("*.txt"))[:-MOST_TRACEBACKS]:
+            old.unlink(missing_ok=True)
+    except OSError:
+        return f"; {DEBUG} prints the traceback"
+    return f"; traceback: {path}"
 
 
 def _fail(message: str, exit_code: int) -> int:
@@ -240,6 +285,7 @@ def format_command_help(usage: str, fields: Sequence[FlagField], common: Sequenc
     for field in map(by_name.get, common or by_name):
         repeated = " May be given several times." if field.setting.repeated else ""
         lines.append(f"  --{field.name}{format_default(field)}\n      {field.setting.help_text}{repeated}")
+    lines.append(f"  {DEBUG}\n      {DEBUG_HELP.capitalize()}.")
     if common and len(common) < len(fields):
         lines += ["", f"{FULL_HELP} shows all {len(fields)} flags."]
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from launch.command_line import COMMANDS, list_fields
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flag_fields import FlagField
-from launch.settings.flag_parsing import FULL_HELP
+from launch.settings.flag_parsing import DEBUG, FULL_HELP
 from launch.settings.flags import list_fields_of
 
 
@@ -42,8 +42,8 @@ def _list_flags(name: str, words: list[str]) -> Iterable[FlagField]:
 
 
 def _add_flags(parser: argparse.ArgumentParser, fields: Iterable[FlagField]) -> None:
-    for name in ("help", FULL_HELP.removeprefix("--")):
-        parser.add_argument(f"--{name}", action="store_true", help="")
+    for name in ("--help", FULL_HELP, DEBUG):
+        parser.add_argument(name, action="store_true", help="")
     for field in fields:
         choices = ["true", "false"] if field.value_type is bool else field.setting.choices
         parser.add_argument(f"--{field.name}", choices=choices, help=field.setting.help_text.replace("%", "%%"))

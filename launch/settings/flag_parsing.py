@@ -29,6 +29,7 @@ ALGORITHMS_ELSEWHERE = {
 }
 FULL_HELP = "--helpfull"
 BOOLEANS = {**dict.fromkeys(("true", "t", "1"), True), **dict.fromkeys(("false", "f", "0"), False)}
+DEBUG = "--debug"  # of every command: prints the traceback of what becomes a line
 HELP_FLAGS = ("--help", "-help", "-h", FULL_HELP, "-?")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.flag_fields import FlagField, format_default, iterate_fields
-from launch.settings.flag_parsing import FULL_HELP, describe_expected
+from launch.settings.flag_parsing import DEBUG, FULL_HELP, describe_expected
 from launch.settings.flags import PROGRAM, find_asked_algorithm
 from launch.settings.run_config import find_algorithm, list_groups, shared_fields
 
@@ -69,6 +69,7 @@ def format_first_page() -> str:
         ("--flagfile=<file>", "reads flags from a file"),
         ("--experiment=<paper>/<name>", "takes a paper's settings"),
         ("--list_experiments", "lists these experiments"),
+        (DEBUG, "prints the traceback of an error, too"),
     ]
     return "\n".join(
         (

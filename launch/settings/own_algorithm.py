@@ -14,6 +14,7 @@ from datasets.own_objects import describe_failure, import_module, import_object,
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, can_hold, find_idle_flags, replace_fields
+from launch.settings.flag_parsing import DEBUG
 from launch.settings.setting_names import read_name
 from launch.settings.trusted_modules import add_to_path
 from tff_algos.protocol import COMMON_METRICS, JOULES
@@ -123,7 +124,7 @@ def load_own_algorithm(spelling: str, shared_flags: Collection[FlagField]) -> Al
     for attribute, (kind, expected) in KINDS.items():
         if not isinstance(getattr(row, attribute), kind):
             raise FlagError(f"{label}: its {attribute} is {getattr(row, attribute)!r}, expected {expected}")
-    _check_config(row, label, {field.name for field in shared_flags})
+    _check_config(row, label, {DEBUG.removeprefix("--"), *(field.name for field in shared_flags)})
     _check_shared_defaults(row, label, {field.name: field for field in shared_flags})
     if ":" in row.builder:
         return row
@@ -157,6 +158,15 @@ def _check_config(row: Algorithm, label: str, shared_flags: Collection[str]) -> 
     """
     if not (isinstance(row.config_class, type) and issubclass(row.config_class, AlgorithmConfig)):
         raise FlagError(f"{label}: its config_class is {row.config_class!r}, expected a subclass of AlgorithmConfig")
+    declared = [
+        (kind, name)
+        for kind in row.config_class.__mro__
+        for name, value in vars(kind).items()
+        if isinstance(value, dataclasses.Field)
+    ]
+    for kind, name in declared:  # the decorator puts a default, or nothing, in their place
+        fix = "write @dataclasses.dataclass(frozen=True) above the class"
+        raise FlagError(f"{label}: {kind.__name__} declares {name} but is no dataclass; {fix}")
     try:
         config = row.default_config()
         fields = row.fields

@@ -90,6 +90,9 @@ class RoundLoop:
                 after_round()
                 of_clients = evaluation.get(self._task.client_test) if self._shows_clients else None
                 progress.update(self.round_num, evaluation.get(self._task.test), of_clients)
+        except (Exception, SystemExit) as error:
+            error.add_note(f"round {self.round_num + 1}")
+            raise
         finally:
             progress.close()
             # However the rounds end, those since the last checkpoint are not lost. Before round 1 there are none.

@@ -4,12 +4,13 @@ import contextlib
 import pathlib
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
+from datasets.own_objects import describe_failure, find_own_line
 from files.writing import write_text
-from launch.command_line import describe_memory_error, describe_os_error
+from launch.command_line import WRONG_REQUESTS, describe_memory_error, describe_os_error, keep_traceback
 from launch.progress import say
 from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
@@ -34,9 +35,9 @@ from launch.training.announcements import (
     was_all_rejected,
 )
 from launch.training.attackers import check_attack, find_attackers, flip_attackers_labels
-from launch.training.checked_process import build_checked_process
 from launch.training.class_weights import weigh_classes
 from launch.training.compilation import settle_compilation
+from launch.training.conformance import build_own_process, check_changed, name_own
 from launch.training.feature_scaling import check_can_be_scaled, scale_features
 from launch.training.federation import build_run_task, build_spec, load_federated_data
 from launch.training.model_inputs import check_model_inputs
@@ -91,6 +92,8 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         data, spec = scale_features(config, folder, data, spec)
         if not is_random(config):
             check_model_inputs(data, spec)
+        if folder.is_new:
+            check_changed(config, data, spec, str(folder.worker_log))
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
 
 
@@ -124,9 +127,10 @@ def _open_folder(config: RunConfig) -> Iterator[RunFolder]:
         folder = open_run_folder(config)
     try:
         yield folder
-    except FlagError:
+    except (FlagError, RunStopped) as error:
         # Not even its first round is right, as of a user's algorithm: there is nothing to go on with.
-        if folder.is_new and folder.has_begun and not folder.metrics.exists():
+        is_wrong = getattr(error, "exit_code", 2) == 2
+        if is_wrong and folder.is_new and folder.has_begun and not folder.metrics.exists():
             folder.clear()
             folder.has_begun = False
         raise
@@ -143,8 +147,24 @@ def _stop_in_one_line(folder: RunFolder, config: RunConfig) -> Iterator[None]:
             yield
     except KeyboardInterrupt as error:
         raise RunStopped(f"stopped; {_say_how_to_go_on(folder, config)}", get_stop_code(error)) from None
-    except (OSError, MemoryError, WorkerError) as error:  # such as a full disk
+    except (*WRONG_REQUESTS, RunStopped):
+        raise
+    except (Exception, SystemExit) as error:
+        is_own = isinstance(error, FileNotFoundError) and find_own_line(error)
+        if is_own or not isinstance(error, OSError | MemoryError | WorkerError):
+            _raise_own_failure(error, folder, config)
         raise RunStopped(f"error: {_explain(error)}; {_say_how_to_go_on(folder, config)}", 1) from error
+
+
+def _raise_own_failure(error: BaseException, folder: RunFolder, config: RunConfig) -> NoReturn:
+    """Raises what ends a run of own code: where it failed, why and how to go on; of other runs the error itself."""
+    reason = describe_failure(error)
+    label = name_own(config, reason)
+    if not label:
+        raise error
+    label = ", ".join([label, *getattr(error, "__notes__", [])[:1]])
+    rest = f"; {_say_how_to_go_on(folder, config)}" if folder.metrics.exists() else ""
+    raise RunStopped(f"error: {label}: {reason}{keep_traceback(error)}{rest}", 2) from error
 
 
 def _explain(error: OSError | MemoryError | WorkerError) -> str:
@@ -291,4 +311,4 @@ def _build_process_of(config: RunConfig, spec: "ModelSpec", data: FederatedData)
     build, data = algorithm.load_builder(), flip_attackers_labels(config, data)
     if config.algo in ALGORITHMS:
         return build(spec, data, config.algorithm, config.seed)
-    return build_checked_process(f"--algo={config.algo}", build, spec, data, config.algorithm, config.seed)
+    return build_own_process(f"--algo={config.algo}", build, spec, data, config.algorithm, config.seed)

@@ -48,7 +48,6 @@ LINE = end_with.__code__.co_firstlineno + 2  # where `run` raises
         (OSError(28, "No space left on device", "/a/b"), 1, "error: /a/b: No space left on device\n"),
         (OSError("two\nlines"), 1, "error: two lines\n"),
         (BrokenPipeError(32, "Broken pipe"), 1, ""),
-        (SystemExit(0), 2, f"error: the command was ended by a call of sys.exit ({NAME}, line {LINE})\n"),
     ],
 )
 def test_an_error_is_one_line(error, exit_code, line, capsys):
@@ -59,12 +58,37 @@ def test_an_error_is_one_line(error, exit_code, line, capsys):
 def test_help_of_a_flag_that_may_be_repeated_is_one_line():
     field = FlagField("files", Setting("Files.", repeated=True), "a", tuple)
     lines = format_command_help("usage", [field]).splitlines()
-    assert lines == ["usage", "", "  --files [a]", "      Files. May be given several times."]
+    assert lines[:4] == ["usage", "", "  --files [a]", "      Files. May be given several times."]
 
 
 def test_a_bug_keeps_its_traceback():
-    with pytest.raises(ZeroDivisionError):
-        end_with(ZeroDivisionError())
+    with pytest.raises(TypeError):
+        run_main(name_flag, str, [])
+
+
+@pytest.mark.parametrize(("error", "line"), [(SystemExit(0), "the command was ended by a call of sys.exit"),
+                                             (ZeroDivisionError("no luck"), "ZeroDivisionError: no luck")])  # fmt: skip
+def test_an_error_of_own_code_is_a_line_with_its_place_and_the_file_of_its_traceback(
+    error, line, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert end_with(error) == 2
+    start, _, path = capsys.readouterr().err.strip().partition("; traceback: ")
+    assert start == f"error: {line} ({NAME}, line {LINE}: `raise error`)"
+    assert "in run\n    raise error\n" in pathlib.Path(path).read_text()
+
+
+def test_debug_prints_the_traceback_and_a_cache_that_cannot_be_written_says_so(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+
+    def run(arguments):
+        assert arguments == ["--x=1"]
+        return 1 / 0
+
+    assert run_main(run, str, ["--x=1", "--debug"]) == 2
+    *traceback, line = capsys.readouterr().err.splitlines()
+    assert traceback[0].startswith("Traceback") and line.endswith("; --debug prints the traceback")
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])

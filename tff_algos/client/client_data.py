@@ -8,6 +8,8 @@ import math
 
 import tensorflow as tf
 
+from datasets.federated_data import SPLITS
+from datasets.own_objects import ContractError
 from models.model_spec import ModelSpec
 from models.task import Task
 
@@ -24,6 +26,8 @@ def read_split(path: tf.Tensor, split: str, model_spec: ModelSpec) -> tuple[tf.T
       x, shape (examples, *input_shape), and y, shape (examples, *label_shape), each in the stored dtype. Of a train
       split of data with weights, y is float32, shape (examples, labels + 1): what `split_labels` takes apart.
     """
+    if split not in SPLITS:
+        raise ContractError(f"read_split: there is no split {split!r}, expected one of {', '.join(SPLITS)}")
     dtype, task = tf.as_dtype(model_spec.format.input_dtype), model_spec.task
     label_dtype = tf.as_dtype(task.label_dtype)
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from datasets.own_objects import ContractError
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import split_labels
 from tff_algos.client.joined_optimizer import JoinedOptimizer, as_written
@@ -113,12 +114,12 @@ def train_by_rule(
     is not judged: `reject_if_not_finite` does it.
     """
     model = model_spec.build()
-    is_chosen = _key_by_variable(model.weights, [True] * len(weights) if chosen is None else chosen)
+    is_chosen = _key_by_variable("chosen", model.weights, [True] * len(weights) if chosen is None else chosen)
     trained = [variable for variable in model.trainable_variables if is_chosen[variable.ref()]]
-    start_of = _key_by_variable(model.weights, weights)
-    pulled_to = _order_as(trained, model.weights, weights if anchor is None else anchor)
+    start_of = _key_by_variable("weights", model.weights, weights)
+    pulled_to = _order_as(trained, "anchor", model.weights, weights if anchor is None else anchor)
     sent = [variable for variable in model.weights if is_float(variable)]
-    corrections = () if correction is None else _order_as(trained, sent, correction)
+    corrections = () if correction is None else _order_as(trained, "correction", sent, correction)
     options = loss_fn, pulled_to, corrections, make_rule
     labels, example_weights = split_labels(y, model_spec.task)
     steps = TrainingSteps(model_spec, model, config, trained, learning_rate, *options)
@@ -140,14 +141,23 @@ def train_by_rule(
     return reject_if_not_finite(*result), finished
 
 
-def _key_by_variable(variables, values) -> dict:
+def _key_by_variable(name: str, variables, values) -> dict:
     """Values by variable, since `trainable_variables` has not the order of `model.weights`, nor all of them."""
+    if len(values) != len(variables):
+        raise ContractError(
+            f"train_locally: {name} has {len(values)} entries, expected {len(variables)}, one for each weight"
+        )
+    for place, (variable, value) in enumerate(zip(variables, values, strict=True)):
+        shape = getattr(value, "shape", variable.shape)  # a choice has none
+        if not variable.shape.is_compatible_with(shape):
+            expected = f"{tuple(variable.shape)}, as {variable.name} has"
+            raise ContractError(f"train_locally: {name}[{place}] has shape {tuple(shape)}, expected {expected}")
     return {variable.ref(): value for variable, value in zip(variables, values, strict=True)}
 
 
-def _order_as(trained, variables, values) -> tuple[tf.Tensor, ...]:
+def _order_as(trained, name: str, variables, values) -> tuple[tf.Tensor, ...]:
     """Of the values, one for each of the variables, those of `trained`, in its order."""
-    value_of = _key_by_variable(variables, values)
+    value_of = _key_by_variable(name, variables, values)
     return tuple(value_of[variable.ref()] for variable in trained)
 
 

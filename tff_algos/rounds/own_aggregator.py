@@ -43,18 +43,19 @@ def load_own_aggregator(spelling: str, shapes: Sequence[tuple[int, ...]]) -> Lis
             raise make_error(f"a class that takes no arguments: {describe_failure(error)}") from error
     if isinstance(own, FACTORIES):
         return FactoryAggregator(own, shapes, spelling)
-    if isinstance(own, ListAggregator):
-        return _check(CheckedAggregator(own, spelling), shapes)
-    if isinstance(own, type) or not callable(own):
-        kind = f"the class {own.__name__}" if isinstance(own, type) else type(own).__name__
-        raise make_error(f"{EXPECTED}, got {kind}")
-    _check_arguments(own, make_error)
-    return _check(CheckedAggregator(FunctionAggregator(own), spelling), shapes)
-
-
-def _check(aggregator: "CheckedAggregator", shapes: Sequence[tuple[int, ...]]) -> "CheckedAggregator":
-    """The aggregator, tried before a run touches any folder."""
-    aggregator.initialize(shapes, 1)
+    if not isinstance(own, ListAggregator):
+        if isinstance(own, type) or not callable(own):
+            kind = f"the class {own.__name__}" if isinstance(own, type) else type(own).__name__
+            raise make_error(f"{EXPECTED}, got {kind}")
+        _check_arguments(own, make_error)
+        own = FunctionAggregator(own)
+    aggregator = CheckedAggregator(own, spelling)
+    try:  # before a run touches any folder
+        aggregator.initialize(shapes, 1)
+    except ConfigError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise aggregator.complain(f"failed: {describe_failure(error)}") from error
     return aggregator
 
 
@@ -96,9 +97,9 @@ class CheckedAggregator(ListAggregator):
 
         One zero update is aggregated and forgotten, so that what is wrong shows before the first round.
         """
-        states = self._call("initialize", list(shapes), num_groups)
+        states = self.own.initialize(list(shapes), num_groups)
         if not isinstance(states, tuple) or len(states) not in (0, num_groups):
-            raise self._complain(f"initialize gave {_describe(states)}, not a tuple with a state for each group, or ()")
+            raise self.complain(f"initialize gave {_describe(states)}, not a tuple with a state for each group, or ()")
         for state in states:
             self._check_state(state, "initialize")
         num_weights = sum(int(np.prod(shape)) for shape in shapes)
@@ -107,48 +108,44 @@ class CheckedAggregator(ListAggregator):
         return states
 
     def combine(self, updates, weights, state):
-        outcome = self._call("combine", _freeze(updates), _freeze(weights), state)
+        outcome = self.own.combine(_freeze(updates), _freeze(weights), state)
         if not isinstance(outcome, tuple) or len(outcome) != 3:
-            raise self._complain(f"combine gave {_describe(outcome)}, not (update, state, columns)")
+            raise self.complain(f"combine gave {_describe(outcome)}, not (update, state, columns)")
         update, next_state, columns = outcome
         update = self._check_update(update, updates.shape[1])
         self._check_state(next_state, "combine")
-        if _describe_structure(next_state) != _describe_structure(state):
-            raise self._complain("combine changed the structure of the state")
+        nested, before = (tf.nest.map_structure(lambda leaf: None, each) for each in (next_state, state))
+        if nested != before:
+            raise self.complain("combine changed the structure of the state")
         return update, next_state, self._check_columns(columns)
-
-    def _call(self, method: str, *arguments: Any) -> Any:
-        try:
-            return getattr(self.own, method)(*arguments)
-        except (Exception, SystemExit) as error:  # the user's code may raise anything
-            raise self._complain(f"failed: {describe_failure(error)}") from error
 
     def _check_update(self, update: Any, num_weights: int) -> np.ndarray:
         try:
             array = np.asarray(update, np.float32)
         except (TypeError, ValueError) as error:
-            raise self._complain(f"gave {_describe(update)}, not an array of numbers") from error
+            raise self.complain(f"gave {_describe(update)}, not an array of numbers") from error
         if array.shape != (num_weights,):
-            raise self._complain(f"gave an update of shape {array.shape}, not ({num_weights},)")
+            raise self.complain(f"gave an update of shape {array.shape}, not ({num_weights},)")
         if not np.isfinite(array).all():
-            raise self._complain("gave an update that is not finite")
+            raise self.complain("gave an update that is not finite")
         return array
 
     def _check_state(self, state: Any, method: str) -> None:
         for leaf in tf.nest.flatten(state):
             if np.asarray(leaf).dtype.kind not in "biufc":
-                raise self._complain(f"{method} gave a state with {_describe(leaf)}, not arrays of numbers alone")
+                raise self.complain(f"{method} gave a state with {_describe(leaf)}, not arrays of numbers alone")
 
     def _check_columns(self, columns: Any) -> dict[str, float]:
         if not isinstance(columns, Mapping):
-            raise self._complain(f"combine gave {_describe(columns)} as columns, not a dict")
+            raise self.complain(f"combine gave {_describe(columns)} as columns, not a dict")
         for name, value in columns.items():
             is_number = np.ndim(value) == 0 and np.asarray(value).dtype.kind in "biuf"
             if not (isinstance(name, str) and name.isidentifier() and is_number):
-                raise self._complain(f"gave the column {name!r} = {_describe(value)}, not a name with a number")
+                raise self.complain(f"gave the column {name!r} = {_describe(value)}, not a name with a number")
         return {f"{COLUMN_PREFIX}_{name}": np.asarray(value).item() for name, value in columns.items()}
 
-    def _complain(self, what: str) -> ConfigError:
+    def complain(self, what: str) -> ConfigError:
+        """The error that says what is wrong with it."""
         return ConfigError("aggregator", self.name, f"an aggregator that can be used; this one {what}")
 
 
@@ -161,10 +158,3 @@ def _freeze(array: np.ndarray) -> np.ndarray:
 
 def _describe(value: Any) -> str:
     return "None" if value is None else type(value).__name__
-
-
-def _describe_structure(state: Any) -> Any:
-    """The state with its leaves left out."""
-    if isinstance(state, Mapping):
-        return {key: _describe_structure(part) for key, part in state.items()}
-    return [_describe_structure(part) for part in state] if isinstance(state, tuple | list) else None

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from datasets.federated_data import ClientFiles, FederatedData
+from datasets.own_objects import ContractError
 from models.model_spec import ModelSpec
 from tff_algos.client.cohort import (
     NOBODY,
@@ -239,6 +240,8 @@ class SynchronousProcess(FederatedProcess):
         invited = self.invite(prepared, cohort)
         outcome = self.train(prepared, invited, round_num)
         stepped = self.apply(prepared, outcome)
+        if not isinstance(stepped, type(state)):
+            raise ContractError(f"apply gave {type(stepped).__name__}, expected the state", self.apply)
         start_s = state.virtual_time_s + wait_s
         phases = self.list_phases(state, cohort)
         stepped = stepped._replace(
@@ -250,6 +253,9 @@ class SynchronousProcess(FederatedProcess):
             indices = np.array([each.index for each in invited], np.int64)
             stepped = stepped._replace(kept=self.store.write(state.kept, indices, outcome.kept, round_num))
         new_state = self.finish(state, stepped, outcome, cohort)
+        if getattr(new_state, "round_num", None) != round_num:
+            found = type(new_state).__name__ if new_state is None else "the state of the round before"
+            raise ContractError(f"finish gave {found}, expected stepped._replace(...)", self.finish)
         sent = sum_bytes([*phases, *self.list_untimed(state, cohort)])
         metrics = build_common_metrics(outcome.totals, new_state.virtual_time_s, len(cohort), *sent)
         metrics[NUM_REJECTED] += num_rejected

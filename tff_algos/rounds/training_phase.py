@@ -21,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from datasets.own_objects import ContractError
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import NOBODY, ClientInput, pad_cohort
@@ -201,6 +202,14 @@ class TrainingPhase:
         return self.attack.forge(updates, [each.client for each in inputs]) if self.attack else list(updates)
 
     def _call(self, build, models, inputs, state, min_places, blank, *arguments) -> Any:
+        own, empty = (
+            [(np.shape(each), np.asarray(each).dtype) for each in tf.nest.flatten(given.own)]
+            for given in (*inputs[:1], blank, blank)[:2]
+        )
+        if own != empty:
+            raise ContractError(
+                f"own_blank, for an empty place, has {empty}, clients are told {own}; expected the same"
+            )
         server, placed = (models, self.aggregator.tell(state)), pad_cohort(inputs, min_places, blank)
         # The caches of TFF and of the runtimes go by identity, so the same computation must serve every round.
         key = build, build_type(server), build_type(blank), *arguments
@@ -217,12 +226,47 @@ class TrainingPhase:
     def do_client_work(self, server: tuple, given: PlacedInput) -> Sent:
         """What a client does and sends, in any graph."""
         models, told = server
-        sent = self.work(Told(given.client, models, given.own, given.kept))
+        try:
+            sent = self.work(Told(given.client, models, given.own, given.kept))
+        except Exception as error:
+            if given.kept or "kept" not in getattr(getattr(self.work, "__code__", None), "co_names", ()):
+                raise
+            problem = "the work reads told.kept, but build_parts was given no kept=, what clients keep at first"
+            raise ContractError(problem, self.work) from error
+        self._check_sent(sent, given.kept)
         # The norm and the loss are those of the update before it was rounded.
         received = self.transport.receive(sent.update.result.weights_delta, given.client.seed)
         result = sent.update.result._replace(weights_delta=received)
         update, counts = self.aggregator.encode(sent.update._replace(result=result), told)
         return sent._replace(update=update, counts=counts)
+
+    def _check_sent(self, sent: Any, kept: tuple) -> None:
+        """Raises ContractError unless the work gives an update of the model, and keeps what clients keep."""
+        if not isinstance(sent, Sent) or not isinstance(sent.update, ClientUpdate):
+            found = f"Sent({type(sent.update).__name__})" if isinstance(sent, Sent) else type(sent).__name__
+            expected = "Sent(ClientUpdate(result, client.group, client.weight), ...)"
+            raise ContractError(f"the work gave {found}, expected {expected}", self.work)
+        if bool(kept) != bool(sent.kept):
+            found = (
+                "sends kept=, but build_parts was given no"
+                if sent.kept
+                else "sends no kept=, but build_parts was given"
+            )
+            fix = "kept=, what clients keep at first" if sent.kept else "kept="
+            raise ContractError(f"the work {found} {fix}; give both, or neither", self.work)
+        deltas = [(shape, tf.float32) for shape in self.shapes]
+        before = [(each.shape, each.dtype) for each in tf.nest.flatten(kept)]
+        for name, values, expected in (
+            ("update", sent.update.result.weights_delta, deltas),
+            ("kept", sent.kept, before),
+        ):
+            found = [(each.shape, tf.as_dtype(each.dtype)) for each in tf.nest.flatten(values)]
+            if len(found) != len(expected):
+                raise ContractError(f"{name} has {len(found)} arrays, expected {len(expected)}", self.work)
+            for place, ((shape, dtype), (a, b)) in enumerate(zip(found, expected, strict=True)):
+                if dtype != b or not tf.TensorShape(a).is_compatible_with(shape):
+                    what = f"{dtype.name} of shape {tuple(shape)}, expected {b.name} of shape {tuple(a)}"
+                    raise ContractError(f"{name}[{place}] of the work is {what}", self.work)
 
 
 def _add_up(values: Sequence[Any]) -> Any:

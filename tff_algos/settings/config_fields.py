@@ -146,6 +146,9 @@ def setting(
 
     The default is a value, or a function that gives it, for one that depends on the environment.
     """
+    known = [field.name for field in dataclasses.fields(Setting) if field.name not in ("help_text", "needs")]
+    if unknown := next((name for name in limits if name not in known), None):
+        raise TypeError(f"setting takes no {unknown}, expected of {', '.join(known)}")
     declared = Setting(help_text, needs=(needs,) if isinstance(needs, Needs) else needs, **limits)
     if isinstance(default, tuple) and not declared.expected:
         numbers = declared.describe_range().replace("a number", "integers")
