@@ -116,5 +116,5 @@ lock:
 
 # What can be made again in seconds; .venv and those beside it and runs/ stay.
 clean:
-	@rm -rf build .pytest_cache .ruff_cache .hypothesis
+	@rm -rf build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

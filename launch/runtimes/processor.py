@@ -43,7 +43,10 @@ def name_processor() -> str:
     """What its maker calls it; on ARM Linux, where it has numbers alone, these; else the name of its architecture."""
     names = [name for _, name in _read_cpu_info("model name")]
     numbers = [" ".join(pair) for pair in _read_cpu_info(*ARM_NUMBERS)]
-    return ", ".join(names or numbers) or _ask_macos() or platform.machine()
+    if not names and platform.system() == "Darwin":
+        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+        names = [subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()]
+    return ", ".join(filter(None, names or numbers)) or platform.machine()
 
 
 def describe_processor() -> str:
@@ -59,11 +62,3 @@ def _read_cpu_info(*names: str) -> list[tuple[str, str]]:
         return []
     fields = (line.partition(":") for line in lines)
     return sorted({(name.strip(), value.strip()) for name, _, value in fields if name.strip() in names})
-
-
-def _ask_macos() -> str:
-    """The processor's name on macOS; "" elsewhere."""
-    if platform.system() != "Darwin":
-        return ""
-    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
