@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from datasets.arrays import convert_values
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.formats.npz import convert_values
 from datasets.image_pixels import ImageLayout
 from datasets.names import fold_spelling
 from datasets.tables.arrow_cells import convert_column, is_block_type

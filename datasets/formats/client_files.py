@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from datasets.arrays import check_examples, convert_examples
 from datasets.client_source import TEST, TRAIN, ClientSource
 from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions, refuse_options
@@ -25,8 +26,6 @@ from datasets.example_store import StoreWriter
 from datasets.file_formats import FileFormat, name_data
 from datasets.formats.csv import ENDINGS, has_csv_name, make_csv_table
 from datasets.formats.npz import (
-    check_examples,
-    convert_examples,
     explain_damages,
     has_array,
     read_header,

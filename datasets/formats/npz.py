@@ -24,7 +24,14 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, hold_out_test_part, make_array_dataset
+from datasets.arrays import (
+    ArrayDataset,
+    check_examples,
+    convert_examples,
+    convert_values,
+    hold_out_test_part,
+    make_array_dataset,
+)
 from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
@@ -213,13 +220,6 @@ _OPTIONAL_ARRAYS = ("client", "x_test", "y_test", "class_names")
 ARRAYS = _REQUIRED_ARRAYS + _OPTIONAL_ARRAYS  # all that a file may hold
 _TEST_ARRAYS = ("x_test", "y_test")
 TASKS_WITHOUT_CLASSES = tuple(name for name, kind in LABEL_KINDS.items() if not kind.is_by_class)
-_TEXT_FIX, _TIME_FIX = "; give text as numbers, a column for each value", "; give times as numbers, such as seconds"
-_RECORD_FIX = "; give records as columns, by numpy.lib.recfunctions.structured_to_unstructured"
-_WHOLE_NUMBERS = {  # what is expected where a dtype cannot hold a number
-    "int32": "expected tokens, whole numbers from 0 on",
-    "uint8": "the run was trained on whole numbers 0..255, expected the same",
-}
-_FIXES_BY_KIND = {"U": _TEXT_FIX, "S": _TEXT_FIX, "m": _TIME_FIX, "M": _TIME_FIX, "V": _RECORD_FIX}
 
 
 class NpzExamples(NamedTuple):
@@ -321,69 +321,6 @@ def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = A
         num_clients_left_out=num_clients - (0 if client is None else len(np.unique(client))),
         reading="; ".join(filter(None, (reading, found.reading))),
         notes=() if is_tokens else note_layout(layout, shape, is_uint8),
-    )
-
-
-def check_examples(path: str, key: str, x: np.ndarray) -> None:
-    """Raises DatasetError unless these are numbers with an axis for the examples and at least one more, not empty."""
-    if x.dtype.kind not in "biuf" or x.ndim < 2:
-        fix = _FIXES_BY_KIND.get(x.dtype.kind, "")
-        raise DatasetError(
-            f"{path}: {key} is {x.dtype} of shape {x.shape}, expected numbers of shape (examples, ...){fix}"
-        )
-    if not x.size:
-        raise DatasetError(f"{path}: {key} is empty, shape {x.shape}, expected at least one example of one value")
-
-
-def convert_examples(path: str, key: str, x: np.ndarray, layout: str, client: np.ndarray | None = None) -> np.ndarray:
-    """uint8 or float32 with the channels last, as a model is given them; tokens in uint8 or int32.
-
-    Args:
-      path: the file, for errors.
-      key: the array's name in it.
-      x: as `check_examples` takes it.
-      layout: one of `datasets.layouts.LAYOUTS` but "auto".
-      client: whose each example is, for errors.
-
-    Raises:
-      DatasetError: the layout is not of this shape; NaN, infinity, or a number that float32 cannot hold.
-    """
-    dtype = "int32" if layout == TOKENS else "float32"
-    stored = x if x.dtype == np.uint8 else convert_values(path, key, x, dtype, client)
-    return arrange(stored, layout, f"{path}: {key}")
-
-
-def convert_values(path: str, key: str, x: np.ndarray, dtype: str, client: np.ndarray | None = None) -> np.ndarray:
-    """Examples in a dtype that a model takes.
-
-    Args:
-      path: where they come from, for errors.
-      key: the array's name there.
-      x: numbers, shape (examples, ...).
-      dtype: "float32", "int32" or "uint8".
-      client: whose each example is, for errors.
-
-    Raises:
-      DatasetError: the dtype cannot hold one, or it is NaN or infinite; the first is named.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):  # what does not fit becomes another number, and is found
-        converted = x.astype(dtype)
-    is_wrong = ~np.isfinite(converted) if dtype == "float32" else (converted != x) | (converted < 0)
-    rows = is_wrong.reshape(len(is_wrong), -1).any(axis=1)
-    if not rows.any():
-        return converted
-    row = int(np.argmax(rows))
-    at = (row, *map(int, np.unravel_index(np.argmax(is_wrong[row]), is_wrong.shape[1:])))
-    problem, expected = f" ({x.dtype})", _WHOLE_NUMBERS.get(dtype)
-    if expected is None:
-        is_large = np.isfinite(x[at])
-        problem = ", too large for float32 (at most 3.4e38)" if is_large else ""
-        expected = f"expected finite numbers, {'rescale' if is_large else 'repair or drop'} them"
-    column = f", column {at[1]}" if len(at) == 2 else ""
-    whose = f", client {client[row]}" if client is not None else ""
-    raise DatasetError(
-        f"{path}: {key}{list(at)} is {x[at]}{problem}: row {row}{column} (counted from 0){whose}; "
-        f"{np.count_nonzero(rows):,} of {len(rows):,} examples have such values; {expected}"
     )
 
 

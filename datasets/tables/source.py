@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from datasets.arrays import convert_examples
 from datasets.client_source import TEST, TRAIN, ClientSource, SourceWeights
 from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions, refuse_options
@@ -18,7 +19,6 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore, Groups, Named, StoreWriter, count_by_client
 from datasets.file_formats import name_data
-from datasets.formats.npz import convert_examples
 from datasets.label_format import LABEL_KINDS
 from datasets.layouts import FEATURES, TOKENS, resolve_layout
 from datasets.names import check_names, describe_joined, find_joined
