@@ -247,7 +247,7 @@ def find_dataset(dataset: str) -> Dataset:
     """The row of a data set; a user's own, "module:OBJECT", is imported from their module.
 
     Raises:
-      DatasetError: an unknown name, or a user's row that cannot be had; see `own_dataset.load_own_row`.
+      DatasetError: an unknown name, or a user's row that cannot be had; see `load_own_row`.
     """
     check_dataset_name(dataset)
     if dataset in DATASETS:

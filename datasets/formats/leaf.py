@@ -453,10 +453,10 @@ def open_leaf(path: str, options: DatasetOptions, name: str = "", form: str = ""
     Labels that are texts are in their order; numbers are their own names, but EMNIST's for images of 784 numbers.
 
     Args:
-      path: of the file, or of a folder as `leaf.files.find_leaf_files` takes it.
+      path: of the file, or of a folder as `find_leaf_files` takes it.
       options: lengths, size of a vocabulary, size of images.
       name: of the data set; "" is that of the path.
-      form: that its examples must have, one of `leaf.examples`; "" for any.
+      form: that its examples must have, one that `find_form` gives; "" for any.
 
     Raises:
       DatasetError: there is no such file, it is damaged, or contradicts itself; one line that names file and user.

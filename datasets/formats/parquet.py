@@ -176,7 +176,7 @@ def open_parquet(path: str, options: DatasetOptions) -> ClientSource:
     """The clients of a table.
 
     Raises:
-      DatasetError: pyarrow is not installed; else see `make_arrow_table` and `table_source.open_table`.
+      DatasetError: pyarrow is not installed; else see `make_arrow_table` and `tables.source.open_table`.
     """
     return open_table(make_arrow_table(path, options), options)
 

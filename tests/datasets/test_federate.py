@@ -417,7 +417,7 @@ NAMES = tuple("abcdefgh")
 TRAIN, TEST = np.array([3, 0, 1, 4, 2, 5, 1, 2]), np.array([1, 2, 0, 1, 3, 1, 1, 2])
 
 
-def make_source_of_kept_clients():
+def make_source_of_eight():
     def read(client, split):
         count = {"train": TRAIN, "test": TEST}[split][client]
         values = 100.0 * client + np.arange(count) + (0.5 if split == "test" else 0)
@@ -452,7 +452,7 @@ def keep_drawn_clients(source, most, seed):
 
 @given(most=st.integers(1, 9), seed=st.integers(0, 99))
 def test_a_source_keeps_whole_clients_in_order_that_have_something_to_train_on(most, seed):
-    source, kept = make_source_of_kept_clients(), keep_drawn_clients(make_source_of_kept_clients(), most, seed)
+    source, kept = make_source_of_eight(), keep_drawn_clients(make_source_of_eight(), most, seed)
     if most >= 7:  # seven of the eight have a train example: nothing to draw, nothing changes
         assert kept.client_names == NAMES and kept.digest == source.digest
         return
@@ -464,11 +464,11 @@ def test_a_source_keeps_whole_clients_in_order_that_have_something_to_train_on(m
     for place, client in enumerate(places):
         for split in ("train", "test"):
             np.testing.assert_array_equal(kept.read(place, split)[0], source.read(client, split)[0])
-    assert kept.digest == keep_drawn_clients(make_source_of_kept_clients(), most, seed).digest != source.digest
+    assert kept.digest == keep_drawn_clients(make_source_of_eight(), most, seed).digest != source.digest
 
 
 def test_clients_are_drawn_by_the_seed():
-    drawn = {keep_drawn_clients(make_source_of_kept_clients(), 3, seed).client_names for seed in range(20)}
+    drawn = {keep_drawn_clients(make_source_of_eight(), 3, seed).client_names for seed in range(20)}
     assert len(drawn) > 5
     assert {name for names in drawn for name in names} == set(NAMES) - {"b"}
 
@@ -491,14 +491,12 @@ def test_arrays_keep_their_clients_and_the_tests_that_are_theirs(tmp_path, with_
 
 
 def test_the_common_test_set_of_a_source_is_that_of_the_kept(tmp_path):
-    data = build_federated_data(
-        make_source_of_kept_clients(), PartitionSettings("natural", most_clients=2), str(tmp_path)
-    )
+    data = build_federated_data(make_source_of_eight(), PartitionSettings("natural", most_clients=2), str(tmp_path))
     owners = {NAMES.index(client.name) for client in data.clients}
     assert set((data.test_x[:, 0] // 100).astype(int).tolist()) == {owner for owner in owners if TEST[owner]}
 
 
-@pytest.mark.parametrize("data", [make_source_of_kept_clients(), make_arrays(with_tests=True)])
+@pytest.mark.parametrize("data", [make_source_of_eight(), make_arrays(with_tests=True)])
 def test_clients_with_fewer_examples_are_left_out_before_any_is_drawn(data):
     kept = select_clients(data, PartitionSettings("natural", fewest_examples=3))
     assert kept.client_names == ("a", "d", "f")
