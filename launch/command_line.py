@@ -23,8 +23,8 @@ from launch import stop_signals
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.runs.shown_text import escape_hidden
 from launch.settings.errors import FlagError
-from launch.settings.flag_fields import FlagField, format_default, iterate_fields
-from launch.settings.flag_parsing import DEBUG, FULL_HELP, HELP_FLAGS, define_flags, read_flags, read_given
+from launch.settings.flag_fields import DEBUG, FlagField, format_default, iterate_fields
+from launch.settings.flag_parsing import FULL_HELP, HELP_FLAGS, define_flags, read_flags, read_given
 from launch.settings.flags import describe_unknown
 from launch.stop_signals import get_stop_code, stop_on_signals
 from launch.temporary_folder import own_temporary_folder

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from launch.command_line import COMMANDS, list_fields
 from launch.settings.algorithms import ALGORITHMS
-from launch.settings.flag_fields import FlagField
-from launch.settings.flag_parsing import DEBUG, FULL_HELP
+from launch.settings.flag_fields import DEBUG, FlagField
+from launch.settings.flag_parsing import FULL_HELP
 from launch.settings.flags import list_fields_of
 
 

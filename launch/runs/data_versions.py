@@ -14,8 +14,8 @@ from typing import Any
 from datasets.dataset import CatalogOptions, OwnDataOptions
 from launch.runs.columns import ARRAYS_DIGEST, CLASS_WEIGHTS, CLASS_WEIGHTS_DIGEST, DEVICES, DIGEST, SOURCE_DIGEST
 from launch.settings.data_flags import DataFlags, OwnDataFlags
-from launch.settings.partition_flags import ArchetypeFlags, PartitionFlags
 from launch.settings.resuming import PLACES
+from launch.settings.run_flags import ArchetypeFlags, PartitionFlags
 
 DATA_FLAGS = frozenset(
     {

@@ -32,7 +32,7 @@ from launch.runs.tables import write_json
 from launch.settings.module_sums import list_changed, sum_run_modules
 from launch.settings.resuming import ASKED_ONCE
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
-from launch.settings.run_titles import show_row
+from launch.settings.run_titles import ShownAlgorithm
 from launch.settings.typed_places import remember_places
 from tff_algos.settings.config_fields import is_own
 
@@ -121,7 +121,9 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
     modules = sum_run_modules(config)
     content = {
         "flags": flag_values(stored),
-        **({OWN_ALGORITHM: show_row(find_algorithm(config.algo))._asdict()} if is_own(config.algo) else {}),
+        **(
+            {OWN_ALGORITHM: ShownAlgorithm.of_row(find_algorithm(config.algo))._asdict()} if is_own(config.algo) else {}
+        ),
         **({OWN_MODULES: modules} if modules else {}),
         "data": describe_data(data),
         "versions": {"python": platform.python_version()} | {name: find_version(name) for name in LIBRARIES},

@@ -33,11 +33,11 @@ import re
 import sys
 import textwrap
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from launch.settings.errors import FlagError
-from launch.settings.flagfiles import replace_directives
+from launch.settings.flag_parsing import replace_directives
 
 REPRODUCTIONS = pathlib.Path(__file__).parents[2] / "reproductions"  # a folder a paper; of a checkout alone
 NO_PAPERS = f"no folder {REPRODUCTIONS.name}/ beside the tool; papers lie in a checkout of it, not in a wheel"
@@ -121,14 +121,9 @@ class Experiment:
         return [f"--{each.flag}={each.value}" for each in self.settings]
 
 
-def has_reproductions() -> bool:
-    """Whether the papers lie beside the tool, as they do in a checkout."""
-    return (REPRODUCTIONS / "__init__.py").is_file()
-
-
 def import_reproduction(name: str) -> types.ModuleType:
     """A module of the papers' folder, which is found by its path. Raises FlagError where there is no such folder."""
-    if not has_reproductions():
+    if not (REPRODUCTIONS / "__init__.py").is_file():
         raise FlagError(NO_PAPERS)
     if REPRODUCTIONS.name not in sys.modules:
         path = REPRODUCTIONS / "__init__.py"
@@ -140,30 +135,21 @@ def import_reproduction(name: str) -> types.ModuleType:
     return importlib.import_module(f"{REPRODUCTIONS.name}.{name}")
 
 
-def printed(source: str, note: str = "", /, **settings: Any) -> Block:
-    """Settings that a paper prints.
+def _make_block(origin: Origin | None, source: str, note: str = "", /, **settings: Any) -> Block:
+    """Settings of one origin.
 
     Args:
-      source: the section.
+      origin: who chose them; bound by the three names below.
+      source: the section of the paper, the repository and commit, or our reason.
       note: what else is to be said.
       settings: {flag: value}.
     """
-    return _make_block(Origin.PRINTED, source, note, settings)
-
-
-def from_code(source: str, note: str = "", /, **settings: Any) -> Block:
-    """The same of the authors' published code: `source` is the repository and commit."""
-    return _make_block(Origin.AUTHORS_CODE, source, note, settings)
-
-
-def ours(source: str, note: str = "", /, **settings: Any) -> Block:
-    """The same of our choice: `source` is the reason."""
-    return _make_block(Origin.OURS, source, note, settings)
-
-
-def _make_block(origin: Origin | None, source: str, note: str, settings: Mapping[str, Any]) -> Block:
     spelled = {flag: str(value).lower() if isinstance(value, bool) else str(value) for flag, value in settings.items()}
     return tuple(Provenance(flag, value, origin, source, note) for flag, value in spelled.items())
+
+
+# What a paper prints, the authors' published code, our own choice: `_make_block` with each origin in its order.
+printed, from_code, ours = (functools.partial(_make_block, origin) for origin in Origin)
 
 
 def make_experiment(name: str, about: str, /, *blocks: Block, printed: str = "", short: str = "") -> Experiment:
@@ -176,7 +162,7 @@ def make_experiment(name: str, about: str, /, *blocks: Block, printed: str = "",
 
 def make_search(name: str, about: str, /, **flags: Any) -> Experiment:
     """A row of a paper's searches: flags of `launch.tune`."""
-    return Experiment(name, about, _make_block(None, "", "", flags))
+    return Experiment(name, about, _make_block(None, "", **flags))
 
 
 def list_experiments() -> dict[str, Experiment]:
@@ -210,9 +196,7 @@ def match_experiments(pattern: str) -> list[Experiment]:
     Raises:
       FlagError: there are none.
     """
-    everything = list_experiments().values()
-    found = [each for each in everything if _is_like(each, pattern)]
-    return found or [get_experiment(pattern)]
+    return [each for each in list_experiments().values() if _is_like(each, pattern)] or [get_experiment(pattern)]
 
 
 def _is_like(experiment: Experiment, pattern: str) -> bool:
@@ -225,10 +209,7 @@ def format_list(text: str = "") -> str:
     Raises:
       FlagError: there are none.
     """
-    found = [
-        each for each in list_experiments().values() if text in each.full_name or ("*" in text and _is_like(each, text))
-    ]
-    found = found or match_experiments(text)
+    found = [each for each in list_experiments().values() if text in each.full_name] or match_experiments(text)
     shown = [each.full_name + (f" or {each.paper}/{each.short}" if each.short else "") for each in found]
     return "\n".join(f"{name}  {each.about}" for name, each in zip(shown, found, strict=True))
 
@@ -307,7 +288,7 @@ def _get(kind: str, name: str) -> Experiment:
     found = _find(kind, name)
     if found is not None:
         return found
-    if not has_reproductions():
+    if not (REPRODUCTIONS / "__init__.py").is_file():
         raise FlagError(f"{name}: {NO_PAPERS}")
     everything, paper = _list_all(kind, REPRODUCTIONS), name.rpartition("/")[0]
     if own := {key: each for key, each in everything.items() if each.paper == paper}:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from tff_algos.settings.config_fields import ConfigError, Setting, format_value, parse_value
 
+DEBUG = "--debug"  # of every command: prints the traceback of what becomes a line
 KINDS = {int | None: int, tuple[str, ...]: tuple}  # of flags whose type the default does not tell
 
 

@@ -4,17 +4,18 @@ The flags are parsed into a `FlagValues` of our own: absl's runner answers a mis
 its global flags belong to whatever libraries are imported.
 """
 
+import os
 import pathlib
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from absl import flags as absl_flags
 
+from files.reading import describe
 from launch.settings.algorithms import ALGORITHMS, OWN_FORM
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField
-from launch.settings.flagfiles import expand_flagfiles
 from launch.settings.own_algorithm import list_installed, settle_spelling
 from launch.settings.setting_names import get_flag
 from launch.settings.suggestions import suggest_integer, suggest_value
@@ -29,7 +30,6 @@ ALGORITHMS_ELSEWHERE = {
 }
 FULL_HELP = "--helpfull"
 BOOLEANS = {**dict.fromkeys(("true", "t", "1"), True), **dict.fromkeys(("false", "f", "0"), False)}
-DEBUG = "--debug"  # of every command: prints the traceback of what becomes a line
 HELP_FLAGS = ("--help", "-help", "-h", FULL_HELP, "-?")
 
 
@@ -80,6 +80,62 @@ def _convert(argument: Any, kind: type) -> Any:
     if kind is not str and not re.fullmatch("[ -^`-~]*", argument):  # Python would take 1_0 for 10
         raise ValueError
     return kind(argument)
+
+
+def expand_flagfiles(argv: Sequence[str]) -> list[str]:
+    """The arguments, with the flags in the place of each `--flagfile=<file>`; what stands after a lone `--` stays.
+
+    Raises:
+      FlagError: a file cannot be read, or reads itself again.
+    """
+    return replace_directives(argv, "flagfile", lambda name: _read_flagfile(name, ()), "<value>")
+
+
+def replace_directives(
+    argv: Sequence[str], flag: str, expand: Callable[[str], Iterable[str]], expected: str
+) -> list[str]:
+    """The arguments, with `expand(value)` in the place of each `--<flag>=value`; what stands after a lone `--` stays.
+
+    Raises:
+      FlagError: the flag is the last argument, without the `expected` value.
+    """
+    expanded, arguments, directive = [], iter(argv), re.compile(f"--?{flag}(?:=(.*))?", re.DOTALL)
+    for argument in arguments:
+        found = directive.fullmatch(argument)
+        if found is None:
+            expanded.append(argument)
+            if argument == "--":
+                break
+            continue
+        value = found[1] if found[1] is not None else next(arguments, None)
+        if value is None:
+            raise FlagError(f"--{flag}: no value, expected --{flag}={expected}")
+        expanded += expand(value)
+    return [*expanded, *arguments]
+
+
+def _read_flagfile(name: str, readers: tuple[str, ...]) -> Iterator[str]:
+    """The flags of a file in UTF-8, with or without a mark at its start, which `readers` read one from the other.
+
+    absl would read it in the locale's encoding, and take the mark that some editors write for a part of the first flag.
+    """
+    path = os.path.expanduser(name.strip())
+    if not path:
+        return
+    if path in readers:
+        raise FlagError(f"--flagfile={path}: includes itself; expected flagfiles without a circle")
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            lines = [line.strip() for line in file]
+    except OSError as error:
+        raise FlagError(f"cannot read the flagfile {path}: {describe(error)}") from None
+    except ValueError:  # no UTF-8, or a name with a NUL
+        raise FlagError(f"cannot read the flagfile {ascii(path)[1:-1]}: it is not a text file in UTF-8") from None
+    for line in lines:
+        if directive := re.fullmatch("--?flagfile=(.*)", line, re.DOTALL):
+            yield from _read_flagfile(directive[1], (*readers, path))
+        elif line and not line.startswith(("#", "//")):
+            yield line
 
 
 def define_flags(fields: Iterable[FlagField]) -> absl_flags.FlagValues:
@@ -133,24 +189,17 @@ def read_known(values: absl_flags.FlagValues, argv: Sequence[str]) -> list[str]:
 
 
 def refuse_stray(argument: str, known: Collection[str]) -> FlagError:
-    """The error of an argument that is no flag; `known` are those that there are."""
-    shown = repr(argument) if "=" in argument else argument
-    return FlagError(f"{shown}: expected flags only, each as --name=value; {_explain_stray(argument, known)}")
-
-
-def _explain_stray(argument: str, known: Collection[str]) -> str:
-    """What an argument that is no flag was probably meant to be."""
-    name = argument.partition("=")[0]
+    """The error of an argument that is no flag, with what it was probably meant to be; `known` are the flags."""
+    name, meant = argument.partition("=")[0], "a space before = or in a list?"
     if argument == "help":
-        return "did you mean --help?"
-    if "algo" in known and argument in ALGORITHMS:
-        return f"did you mean --algo={argument}?"
-    if "=" in argument and name in known and not argument.startswith("-"):
-        return f"did you mean --{argument}?"
-    if pathlib.Path(argument).is_dir():
-        taken = [flag for flag in ("run_dir", "runs", "runs_dir") if flag in known]
-        if taken:
-            return f"did you mean --{taken[0]}={argument}?"
-    if argument.endswith(".flags"):
-        return f"did you mean --{'flagfiles' if 'flagfiles' in known else 'flagfile'}={argument}?"
-    return "a space before = or in a list?"
+        meant = "did you mean --help?"
+    elif "algo" in known and argument in ALGORITHMS:
+        meant = f"did you mean --algo={argument}?"
+    elif "=" in argument and name in known and not argument.startswith("-"):
+        meant = f"did you mean --{argument}?"
+    elif pathlib.Path(argument).is_dir() and (taken := [f for f in ("run_dir", "runs", "runs_dir") if f in known]):
+        meant = f"did you mean --{taken[0]}={argument}?"
+    elif argument.endswith(".flags"):
+        meant = f"did you mean --{'flagfiles' if 'flagfiles' in known else 'flagfile'}={argument}?"
+    shown = repr(argument) if "=" in argument else argument
+    return FlagError(f"{shown}: expected flags only, each as --name=value; {meant}")

@@ -10,8 +10,7 @@ from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.experiments import expand_experiments
 from launch.settings.flag_fields import FlagField, can_hold, complete_stored_flags
-from launch.settings.flag_parsing import define_flags, read_flags, read_given, read_known
-from launch.settings.flagfiles import expand_flagfiles
+from launch.settings.flag_parsing import define_flags, expand_flagfiles, read_flags, read_given, read_known
 from launch.settings.renamed_flags import REMOVED, find_new_name, rename_stored_flags
 from launch.settings.resuming import ASKED_ONCE, CHANGEABLE_ON_RESUME
 from launch.settings.run_checks import RUN_TO_RESUME
@@ -23,21 +22,20 @@ from launch.settings.run_config import (
     find_algorithm,
     find_idle,
     flag_values,
+    is_algorithm_spelling,
     shared_fields,
 )
 from launch.settings.runtimes import AUTO
 from launch.settings.setting_names import (
     find_owner,
-    find_setting,
     get_flag,
-    list_spellings,
     read_name,
     rename_arguments,
 )
 from launch.settings.suggestions import is_known_elsewhere, suggest_flags
 from launch.settings.trusted_modules import LOSS, TRUST_FLAG, check_trusted, read_trusted
 from launch.settings.typed_places import check_places
-from tff_algos.settings.config_fields import ConfigError, is_own
+from tff_algos.settings.config_fields import ConfigError
 
 PROGRAM = "python -m launch.train"
 REPLACED = ("flagfile", "experiment")  # flags that others take the place of
@@ -85,10 +83,12 @@ def _describe_earlier(name: str, algorithm: Algorithm | None = None) -> str:
     return f"--{name}: {REMOVED[name]}" if name in REMOVED else ""
 
 
-def list_names_of_runs(algorithms: Iterable[Algorithm | None] = ()) -> frozenset[str]:
+def list_names_of_runs(algorithms: Iterable[Algorithm] = ()) -> frozenset[str]:
     """Every name that a setting of a run may be given by, of our algorithms and of these."""
-    own = {name for row in (*ALGORITHMS.values(), *algorithms) if row for name in list_spellings(row)}
-    return frozenset(own | {field.name for field in shared_fields()})
+    own = [(row.flag_prefix, name) for row in (*ALGORITHMS.values(), *algorithms) for name in row.names]
+    return frozenset(spelling for prefix, name in own for spelling in (name, prefix + name)).union(
+        field.name for field in shared_fields()
+    )
 
 
 def parse_given(argv: Sequence[str]) -> dict[str, Any]:
@@ -105,18 +105,13 @@ def parse_given(argv: Sequence[str]) -> dict[str, Any]:
     rows = (find_algorithm(asked),) if asked else tuple(ALGORITHMS.values())
     values = define_flags(list_fields_of(rows))
     known = [*values, *REPLACED, *LISTING]
-    read_flags(values, spell_for(arguments, *rows), lambda name: describe_unknown_in_run(name, rows, known))
+    read_flags(values, rename_arguments(arguments, rows), lambda name: describe_unknown_in_run(name, rows, known))
     return read_given(values)
 
 
 def list_fields_of(rows: Iterable[Algorithm]) -> list[FlagField]:
     """The flags of every run, and the settings of these algorithms."""
     return [*shared_fields(), *(field for row in rows for field in row.fields)]
-
-
-def spell_for(arguments: Sequence[str], *algorithms: Algorithm) -> list[str]:
-    """The arguments of a run of one of these algorithms, with its settings under their own names."""
-    return rename_arguments(arguments, lambda name: find_setting(name, algorithms))
 
 
 def find_asked_algorithm(argv: Sequence[str]) -> str:
@@ -134,7 +129,7 @@ def find_asked_algorithm(argv: Sequence[str]) -> str:
     if spelling is None and values["resume"].value and values["run_dir"].value:
         spelling = (_read_flags_of_run(values["run_dir"].value) or {}).get("algo")
         check_trusted({"algo": spelling}, values["run_dir"].value, read_trusted(values[TRUST_FLAG].value or ""))
-    return spelling if isinstance(spelling, str) and (spelling in ALGORITHMS or is_own(spelling)) else ""
+    return spelling if is_algorithm_spelling(spelling) else ""
 
 
 def parse_config(argv: Sequence[str], base: Sequence[str] = ()) -> RunConfig:
@@ -160,17 +155,26 @@ def parse_config(argv: Sequence[str], base: Sequence[str] = ()) -> RunConfig:
         if given.get("resume"):
             raise FlagError(f"--resume=True: expected {RUN_TO_RESUME}")
         raise FlagError(f"--algo is missing: expected --algo=<{'|'.join(ALGORITHMS)}>; --help lists them")
-    if stored and name != stored["algo"]:
-        raise _refuse_differences([f"--algo={name} (the run has {stored['algo']})"])
     try:
-        config = build_run_config({**stored, **given})
-        if stored:
-            spelled_anew = flag_values(build_run_config(stored))  # 5, 15 in an old config.json is 5,15 today
-            _check_same_run({flag: spelled_anew[flag] for flag in stored}, flag_values(config))
+        config = build_run_config({**stored, **given}) if not stored or name == stored["algo"] else None
+        wanted = flag_values(config) if config else {"algo": name}
+        before = flag_values(build_run_config(stored)) if stored else {}  # 5, 15 in an old config.json is 5,15 today
     except ConfigError as error:
         raise FlagError(f"--{error}") from None
-    typed = set(map(get_flag, spell_for(argv, find_algorithm(name))))
-    _check_no_idle_flag([name for name in given if name in typed], config)
+    differences = [
+        f"--{flag}={wanted[flag]} (the run has {before[flag]})"
+        for flag in stored
+        if flag in wanted and flag not in CHANGEABLE_ON_RESUME and wanted[flag] != before[flag]
+    ]
+    if differences:
+        others = ", ".join(differences)
+        raise FlagError(f"cannot resume with other settings: {others}; leave them out or start a new run")
+    idle = find_idle(config)
+    # Those of a flagfile may be made idle by what is typed after it.
+    for flag in map(get_flag, rename_arguments(argv, [find_algorithm(name)])):
+        if flag in idle and flag in given:
+            other, value, fix = idle[flag]
+            raise FlagError(f"--{flag}: does nothing with --{other}={value}; leave it out, or give {fix}")
     return config
 
 
@@ -188,7 +192,19 @@ def read_stored_flags(run_dir: str, trusted: Collection[str] = (), to_train: boo
     """
     stored = _read_flags_of_run(run_dir)
     if stored is None:
-        raise FlagError(f"--run_dir={run_dir}: no run to read there ({_explain_no_run(pathlib.Path(run_dir))}")
+        path = pathlib.Path(run_dir)
+        runs = sorted(inner.parent for inner in path.glob(f"*/{CONFIG_FILE}")) if path.is_dir() else []
+        why, hint = f"no {CONFIG_FILE}", "; was it ever started?"
+        if not path.is_dir():
+            why, hint = "a file, not a folder" if path.exists() else "no such folder", ""
+        elif (path / CONFIG_FILE).exists():
+            why = f"no valid {CONFIG_FILE}"
+        elif runs:
+            why, hint = (
+                f"it holds {'a run' if len(runs) == 1 else f'{len(runs)} runs'}",
+                f"; did you mean --run_dir={runs[-1]}?",
+            )
+        raise FlagError(f"--run_dir={run_dir}: no run to read there ({why}){hint}")
     needed = stored if to_train else {name: value for name, value in stored.items() if name != LOSS}
     check_trusted(needed, run_dir, trusted)
     try:
@@ -216,18 +232,6 @@ def read_stored_flags(run_dir: str, trusted: Collection[str] = (), to_train: boo
     return complete_stored_flags(kept, known.values())
 
 
-def _explain_no_run(path: pathlib.Path) -> str:
-    """Why there is no run in a folder, and where there may be one; after an opening bracket."""
-    if not path.is_dir():
-        return "a file, not a folder)" if path.exists() else "no such folder)"
-    if (path / CONFIG_FILE).exists():
-        return f"no valid {CONFIG_FILE}); was it ever started?"
-    runs = sorted(inner.parent for inner in path.glob(f"*/{CONFIG_FILE}"))
-    if runs:
-        return f"it holds {'a run' if len(runs) == 1 else f'{len(runs)} runs'}); did you mean --run_dir={runs[-1]}?"
-    return f"no {CONFIG_FILE}); was it ever started?"
-
-
 def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:
     """What `config.json` holds under "flags"; None if there is no such file or it holds something else."""
     try:
@@ -235,26 +239,3 @@ def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return rename_stored_flags(stored) if isinstance(stored, dict) else None
-
-
-def _check_no_idle_flag(names: Sequence[str], config: RunConfig) -> None:
-    """Refuses a flag that another makes idle. Only typed flags count: those of a flagfile may be overridden."""
-    idle = find_idle(config) if names else {}
-    for name in names:
-        if name in idle:
-            other, value, fix = idle[name]
-            raise FlagError(f"--{name}: does nothing with --{other}={value}; leave it out, or give {fix}")
-
-
-def _check_same_run(stored: dict[str, Any], wanted: dict[str, Any]) -> None:
-    differences = [
-        f"--{name}={wanted.get(name)} (the run has {value})"
-        for name, value in stored.items()
-        if name not in CHANGEABLE_ON_RESUME and wanted.get(name) != value
-    ]
-    if differences:
-        raise _refuse_differences(differences)
-
-
-def _refuse_differences(differences: Sequence[str]) -> FlagError:
-    return FlagError(f"cannot resume with other settings: {', '.join(differences)}; leave them out or start a new run")

@@ -5,8 +5,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from launch.settings.algorithms import ALGORITHMS, Algorithm
-from launch.settings.flag_fields import FlagField, format_default, iterate_fields
-from launch.settings.flag_parsing import DEBUG, FULL_HELP, describe_expected
+from launch.settings.flag_fields import DEBUG, FlagField, format_default, iterate_fields
+from launch.settings.flag_parsing import FULL_HELP, describe_expected
 from launch.settings.flags import PROGRAM, find_asked_algorithm
 from launch.settings.run_config import find_algorithm, list_groups, shared_fields
 
@@ -156,23 +156,22 @@ def _describe_settings_of_all() -> list[str]:
 def _list_own_groups(algorithm: Algorithm) -> Iterator[tuple[str, list[FlagField]]]:
     """(title, flags) of the algorithm's own settings, then of each group of them that has any."""
     config, skipped = algorithm.default_config(), algorithm.fields_without_flag
-    groups = [field.name for field in dataclasses.fields(config) if "flag_prefix" in field.metadata]
+    is_group = {field.name: "flag_prefix" in field.metadata for field in dataclasses.fields(config)}
+    groups = [name for name in is_group if is_group[name]]
     yield algorithm.title, list(iterate_fields(config, {*skipped, *groups}))
-    others = {field.name for field in dataclasses.fields(config)}
     for name in groups:
-        fields = list(iterate_fields(config, {*skipped, *(others - {name})}))
-        yield f"{algorithm.title}: {name.replace('_', ' ')}", fields
+        heading = f"{algorithm.title}: {name.replace('_', ' ')}"
+        yield heading, list(iterate_fields(config, {*skipped, *(is_group.keys() - {name})}))
 
 
 def _describe_defaults(algorithm: Algorithm) -> list[str]:
-    defaults = " ".join(f"--{name}={value}" for name, value in algorithm.shared_defaults.items())
-    return _wrap(f"Its own defaults: {defaults}", "    ") if defaults else []
+    defaults = [f"--{name}={value}" for name, value in algorithm.shared_defaults.items()]
+    return _wrap(" ".join(["Its own defaults:", *defaults]), "    ") if defaults else []
 
 
 def _describe(field: FlagField) -> list[str]:
-    is_told = field.value_type is not bool
-    expected = describe_expected(field.setting, field.value_type) if is_told else ""
-    text = f"{field.setting.help_text} Expected: {expected}." if expected else field.setting.help_text
+    expected = field.value_type is not bool and describe_expected(field.setting, field.value_type)
+    text = field.setting.help_text + (f" Expected: {expected}." if expected else "")
     return [f"  --{field.name}{format_default(field)}", *_wrap(text, "      ")]
 
 

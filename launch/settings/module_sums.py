@@ -16,12 +16,12 @@ from typing import Any
 
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.session_objects import SESSION, list_session_names, sum_session
-from launch.settings.trusted_modules import PACKAGES, is_ours, list_library_folders, list_objects
+from launch.settings.trusted_modules import PACKAGES, is_ours, list_library_folders, list_objects, resolve
 
-_EXAMPLES = "examples"  # of ours, but there to be changed
+_EXAMPLES = "examples."  # of ours, but there to be changed
 _SPELLING = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-_IMPORTERS = frozenset({"import_module", "__import__"})
 _SUFFIXES = (*importlib.machinery.SOURCE_SUFFIXES, *importlib.machinery.EXTENSION_SUFFIXES)
+_IMPORTERS = frozenset({"import_module", "__import__"})
 
 
 def sum_run_modules(config: RunConfig, counts: Callable[[str], bool] = lambda flag: True) -> dict[str, str]:
@@ -49,12 +49,13 @@ def sum_modules(modules: Collection[str]) -> dict[str, str]:
         module itself counts.
     """
     sums: dict[str, str] = {}
-    for module in (each for each in modules if _get_top(each) == _EXAMPLES or not is_ours(each)):
-        root = _find_root(_get_top(module))
-        waiting, beside = [module], {_get_top(module): True}  # by the first part of a name: whether it is looked at
+    for module in (each for each in modules if each.startswith(_EXAMPLES) or not is_ours(each)):
+        top = module.partition(".")[0]
+        root = _find_root(top)
+        waiting, beside = [module], {top: True}  # by the first part of a name: whether it is looked at
         while waiting:
             each = waiting.pop()
-            top = _get_top(each)
+            top = each.partition(".")[0]
             if top and top not in beside:
                 beside[top] = top not in PACKAGES and _find_root(top) == root
             path = _find_file(each) if beside.get(top) and each not in sums else None
@@ -64,7 +65,10 @@ def sum_modules(modules: Collection[str]) -> dict[str, str]:
                 content = path.read_bytes()
                 sums[each] = hashlib.sha256(content).hexdigest()
                 if root:  # a library's imports are its own
-                    waiting += [*_list_parents(each), *_list_imports(content, each, path.stem == "__init__")]
+                    # With the packages around it, whose code an import runs as well.
+                    parts = each.split(".")
+                    waiting += [".".join(parts[:count]) for count in range(1, len(parts))]
+                    waiting += _list_imports(content, each, path.stem == "__init__")
     return dict(sorted(sums.items()))
 
 
@@ -94,8 +98,7 @@ def _find_file(module: str) -> pathlib.Path | None:
         return None
     if not inner:
         return pathlib.Path(spec.origin) if spec.origin and spec.has_location else None
-    for folder in spec.submodule_search_locations or ():
-        place = pathlib.Path(folder, *inner)
+    for place in (pathlib.Path(folder, *inner) for folder in spec.submodule_search_locations or ()):
         found = [place / f"__init__{suffix}" for suffix in _SUFFIXES]
         found += [place.with_name(place.name + suffix) for suffix in _SUFFIXES]
         if path := next((each for each in found if each.is_file()), None):
@@ -110,17 +113,7 @@ def _find_root(top: str) -> pathlib.Path | None:
     if not place or not (spec.has_location or spec.submodule_search_locations):
         return None
     folder = pathlib.Path(place).parent.resolve()
-    return None if folder in {pathlib.Path(each).resolve() for each in list_library_folders()} else folder
-
-
-def _get_top(module: str) -> str:
-    return module.partition(".")[0]
-
-
-def _list_parents(module: str) -> list[str]:
-    """The packages around a module, whose code an import runs as well."""
-    parts = module.split(".")
-    return [".".join(parts[:count]) for count in range(1, len(parts))]
+    return None if folder in resolve(list_library_folders()) else folder
 
 
 def _list_imports(content: bytes, module: str, is_package: bool) -> Iterator[str]:
@@ -141,9 +134,5 @@ def _list_imports(content: bytes, module: str, is_package: bool) -> Iterator[str
             yield from (f"{source}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _SPELLING.fullmatch(node.value):
             yield node.value.partition(":")[0]  # a builder or a loader, as rows name them
-        elif isinstance(node, ast.Call) and _name_call(node.func) in _IMPORTERS:
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _IMPORTERS:
             yield from (str(each.value) for each in node.args[:1] if isinstance(each, ast.Constant))
-
-
-def _name_call(function: ast.expr) -> str:
-    return getattr(function, "attr", getattr(function, "id", ""))

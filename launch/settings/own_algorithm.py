@@ -7,14 +7,12 @@ import os
 import pathlib
 import re
 import sys
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
 
 from datasets.own_objects import describe_failure, import_module, import_object, is_module
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
-from launch.settings.flag_fields import FlagField, can_hold, find_idle_flags, replace_fields
-from launch.settings.flag_parsing import DEBUG
+from launch.settings.flag_fields import DEBUG, FlagField, can_hold, find_idle_flags, replace_fields
 from launch.settings.setting_names import read_name
 from launch.settings.trusted_modules import add_to_path
 from tff_algos.protocol import COMMON_METRICS, JOULES
@@ -120,12 +118,8 @@ def load_own_algorithm(spelling: str, shared_flags: Collection[FlagField]) -> Al
     row = import_object(spelling, label, FlagError)
     if not isinstance(row, Algorithm):
         raise FlagError(f"{label}: expected an Algorithm (of launch.settings.algorithms), got {type(row).__name__}")
-    _check_name(row.name, label, [field.name for field in shared_flags])
-    for attribute, (kind, expected) in KINDS.items():
-        if not isinstance(getattr(row, attribute), kind):
-            raise FlagError(f"{label}: its {attribute} is {getattr(row, attribute)!r}, expected {expected}")
-    _check_config(row, label, {DEBUG.removeprefix("--"), *(field.name for field in shared_flags)})
-    _check_shared_defaults(row, label, {field.name: field for field in shared_flags})
+    for mistake in _find_mistakes(row, {field.name: field for field in shared_flags}, label):
+        raise FlagError(f"{label}: its {mistake}")
     if ":" in row.builder:
         return row
     builder = f"{spelling.partition(':')[0]}:{row.builder}"
@@ -133,31 +127,30 @@ def load_own_algorithm(spelling: str, shared_flags: Collection[FlagField]) -> Al
     return dataclasses.replace(row, builder=builder)
 
 
-def _check_name(name: Any, label: str, shared_flags: Collection[str]) -> None:
-    """The name must be free as a key of summary.json, and no setting may begin with it: it would have two readings."""
-    if not isinstance(name, str) or not re.fullmatch(SNAKE_CASE, name):
-        raise FlagError(f"{label}: its name is {name!r}, expected one in snake case, such as my_algorithm")
-    if name in ALGORITHMS:
-        raise FlagError(f"{label}: its name {name} is that of --algo={name}, expected another")
-    taken = sorted(
-        {*shared_flags, *SUMMARY_KEYS} & {name} | {flag for flag in shared_flags if flag.startswith(f"{name}_")}
-    )
-    if taken:
-        raise FlagError(f"{label}: its name {name} clashes with {taken[0]}, which every run has, expected another")
-    for other in ALGORITHMS.values():
-        for flag in sorted(flag for flag in other.names if flag.startswith(f"{name}_")):
-            meant = flag.removeprefix(f"{name}_")
-            raise FlagError(f"{label}: its name {name} makes --{flag} of --algo={other.name} ambiguous, which could be "
-                            f"its {meant}; expected another")  # fmt: skip
+def _find_mistakes(row: Algorithm, shared_flags: Mapping[str, FlagField], label: str) -> Iterator[str]:
+    """What is wrong with a row, each in words that go on after "its".
 
-
-def _check_config(row: Algorithm, label: str, shared_flags: Collection[str]) -> None:
-    """The config must give its defaults, and flags of types that the command line can read, under names of their own.
-
-    Other algorithms may have settings of the same names.
+    The name must be free as a key of summary.json, and no setting may begin with it: it would have two readings. The
+    config must give its defaults, and flags of types that the command line can read, under names of their own.
     """
+    name = row.name
+    if not isinstance(name, str) or not re.fullmatch(SNAKE_CASE, name):
+        yield f"name is {name!r}, expected one in snake case, such as my_algorithm"
+    if name in ALGORITHMS:
+        yield f"name {name} is that of --algo={name}, expected another"
+    taken = {*shared_flags, *SUMMARY_KEYS} & {name} | {flag for flag in shared_flags if flag.startswith(f"{name}_")}
+    for flag in sorted(taken):
+        yield f"name {name} clashes with {flag}, which every run has, expected another"
+    for algo, flag in ((row.name, flag) for row in ALGORITHMS.values() for flag in sorted(row.names)):
+        if flag.startswith(f"{name}_"):
+            meant = flag.removeprefix(f"{name}_")
+            yield (f"name {name} makes --{flag} of --algo={algo} ambiguous, which could be its {meant}; "
+                   "expected another")  # fmt: skip
+    for attribute, (kind, expected) in KINDS.items():
+        if not isinstance(getattr(row, attribute), kind):
+            yield f"{attribute} is {getattr(row, attribute)!r}, expected {expected}"
     if not (isinstance(row.config_class, type) and issubclass(row.config_class, AlgorithmConfig)):
-        raise FlagError(f"{label}: its config_class is {row.config_class!r}, expected a subclass of AlgorithmConfig")
+        yield f"config_class is {row.config_class!r}, expected a subclass of AlgorithmConfig"
     declared = [
         (kind, name)
         for kind in row.config_class.__mro__
@@ -166,33 +159,24 @@ def _check_config(row: Algorithm, label: str, shared_flags: Collection[str]) -> 
     ]
     for kind, name in declared:  # the decorator puts a default, or nothing, in their place
         fix = "write @dataclasses.dataclass(frozen=True) above the class"
-        raise FlagError(f"{label}: {kind.__name__} declares {name} but is no dataclass; {fix}")
+        yield f"{kind.__name__} declares {name} but is no dataclass; {fix}"
     try:
         config = row.default_config()
-        fields = row.fields
         find_idle_flags(config, row.fields_without_flag)  # fails where `needs` names no field
         # A resumed run reads the defaults from `config.json`, so they must be read there as they were written.
-        replace_fields(config, {field.name: field.default for field in fields})
+        replace_fields(config, {field.name: field.default for field in row.fields})
     except (Exception, SystemExit) as error:  # the user's code may raise anything
         raise FlagError(f"{label}: its config cannot be made: {describe_failure(error)}") from error
-    for field in fields:
+    for field in row.fields:
         if type(field.default) not in (bool, int, float, str):
             kind = type(field.default).__name__
-            raise FlagError(f"{label}: --{field.name} is {kind}, expected bool, int, float, str or a tuple of int")
-        if field.name in shared_flags:
-            raise FlagError(
-                f"{label}: its setting {field.name} is called as a flag of every run, expected another name"
-            )
-        if read_name(field.name, row) != field.name:
-            raise FlagError(f"{label}: its setting {field.name} could mean {read_name(field.name, row)} of {row.name}, "
-                            "too; expected another name")  # fmt: skip
-
-
-def _check_shared_defaults(row: Algorithm, label: str, shared_flags: Mapping[str, FlagField]) -> None:
-    """They must name flags of every algorithm, with values that these can have."""
-    unknown = sorted(set(row.shared_defaults) - set(shared_flags))
-    if unknown:
-        raise FlagError(f"{label}: its shared_defaults name {unknown[0]}, expected flags of every algorithm")
-    for name, value in row.shared_defaults.items():
-        if not can_hold(shared_flags[name], value):
-            raise FlagError(f"{label}: its shared_defaults have {name}={value!r}, which --{name} cannot be")
+            yield f"setting --{field.name} is {kind}, expected bool, int, float, str or a tuple of int"
+        if field.name in shared_flags or field.name == DEBUG.removeprefix("--"):
+            yield f"setting {field.name} is called as a flag of every run, expected another name"
+        if (other := read_name(field.name, row)) != field.name:
+            yield f"setting {field.name} could mean {other} of {name}, too; expected another name"
+    for unknown in sorted(set(row.shared_defaults) - set(shared_flags)):
+        yield f"shared_defaults name {unknown}, expected flags of every algorithm"
+    for flag, value in row.shared_defaults.items():
+        if not can_hold(shared_flags[flag], value):
+            yield f"shared_defaults have {flag}={value!r}, which --{flag} cannot be"

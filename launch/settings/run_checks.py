@@ -1,7 +1,6 @@
 """What a run's config is held to beyond the range of each setting: settings that conflict, and names of things."""
 
 import pathlib
-import re
 from typing import Any
 
 from datasets.catalog import DATASET_NAMES, check_dataset_name
@@ -11,7 +10,7 @@ from datasets.options import FILES, NPZ
 from datasets.unscaled_flag import FORM, is_unscaled
 from launch.settings.data_flags import BALANCED, CLIENT, FEDERATED
 from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, OFF, ON, RAY_CLIENT, RAY_PLACES, TFF
-from launch.settings.suggestions import suggest_value
+from launch.settings.suggestions import simplify, suggest_value
 from models.model_names import MODEL_NAMES, WIDTH_MODELS, ModelError, check_model_name
 from tff_algos.settings.config_fields import ConfigError
 
@@ -42,23 +41,87 @@ MODELS_ELSEWHERE = {
 
 def check_run_settings(config: Any) -> None:
     """Raises ConfigError for the first setting of a `RunConfig` that cannot be meant."""
-    _check_folder(config)
     check_dataset(config.dataset)
-    _check_conflicts(config)
-    _check_data_use(config)
-    _check_scale(config.scale)
+    for is_broken, field, expected in _list_rules(config):
+        if is_broken:
+            raise ConfigError(field, getattr(config, field), expected)
+    if config.scale not in (AUTO, NO_SCALE, BYTES):
+        try:
+            parse_factor(config.scale)
+        except ValueError:
+            raise ConfigError("scale", config.scale, SCALE_FORM) from None
     for field in ("model", "teacher_model"):
         _check_model(field, getattr(config, field))
-    _check_runtime(config)
+    check_ray_address(config.ray_address)
 
 
-def _check_folder(config: Any) -> None:
-    if config.resume and config.overwrite:
-        raise ConfigError("overwrite", True, "either --resume or --overwrite, not both")
-    if config.resume and not config.run_dir:
-        raise ConfigError("resume", True, RUN_TO_RESUME)
-    if config.overwrite and not config.run_dir:
-        raise ConfigError("overwrite", True, "--run_dir=<folder of the run to replace> beside it")
+def _list_rules(config: Any) -> list[tuple[bool, str, str]]:
+    """(whether it is broken, the setting that breaks it, what is expected) of each rule on settings beside others."""
+    adds_noise = getattr(getattr(config.algorithm, "privacy", None), "is_active", False)
+    is_private = adds_noise or getattr(config.algorithm, "privacy_epsilon", 0) > 0
+    without_noise = "with private updates: a result without noise must not"
+    outside = "with privacy: its {} are without noise and outside the budget"
+    runtime, natural = f"--runtime={config.runtime}", "--partition=natural, whose clients have examples of their own"
+    return [
+        (config.resume and config.overwrite, "overwrite", "either --resume or --overwrite, not both"),
+        (config.resume and not config.run_dir, "resume", RUN_TO_RESUME),
+        (config.overwrite and not config.run_dir, "overwrite", "--run_dir=<folder of the run to replace> beside it"),
+        (
+            bool(config.data) != (config.dataset == FILES),
+            "data",
+            "a file or folder of yours, and no other --dataset beside it",
+        ),
+        (
+            bool(config.npz) != (config.dataset == NPZ),
+            "npz",
+            "a file together with --dataset=npz, and only then",
+        ),
+        (config.bias_min > config.bias_max, "bias_min", f"at most --bias_max={config.bias_max}"),
+        (config.qat_start_round > config.rounds, "qat_start_round", f"at most --rounds={config.rounds}"),
+        (
+            config.precision != "float32" and config.quantize != "none",
+            "precision",
+            f"float32 with --quantize={config.quantize}",
+        ),
+        (
+            config.target_metric > 0 and config.target_accuracy > 0,
+            "target_metric",
+            "either --target_accuracy or --target_metric, not both",
+        ),
+        *(
+            (adds_noise and getattr(config, name) > 0, name, f"0 {without_noise} end the run")
+            for name in ("target_accuracy", "target_metric", "patience")
+        ),
+        (adds_noise and config.keep_best, "keep_best", f"false {without_noise} choose the models"),
+        (
+            config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS),
+            "width",
+            f"1, or --model={' or '.join(WIDTH_MODELS)} beside it",
+        ),
+        # To add noise, values must be clipped to a range that is known beforehand; a table's is not.
+        (
+            config.standardize == FEDERATED and is_private,
+            "standardize",
+            f"none or {CLIENT} {outside.format('sums')}",
+        ),
+        (
+            config.class_weights == BALANCED and is_private,
+            "class_weights",
+            f"none or a file {outside.format('counts of labels')}",
+        ),
+        (config.standardize == CLIENT and config.partition != "natural", "standardize", natural),
+        (not is_unscaled(config.unscaled), "unscaled", FORM),
+        (
+            config.device != CPU and config.runtime in CPU_ONLY,
+            "device",
+            f"{CPU} with {runtime}, which has no GPU; for one, give --runtime={IN_PROCESS}",
+        ),
+        (
+            config.compile == ON and config.runtime == TFF,
+            "compile",
+            f"{OFF} with {runtime}, whose worker has no XLA; to compile, give --runtime={IN_PROCESS}",
+        ),
+    ]
 
 
 def check_dataset(dataset: str) -> None:
@@ -72,7 +135,7 @@ def check_dataset(dataset: str) -> None:
 
 def _suggest_dataset(dataset: str) -> str:
     """What was probably meant by a data set that there is none of."""
-    plain = re.sub(r"[\W_]+", "", dataset.lower())
+    plain = simplify(dataset)
     if plain in ELSEWHERE:
         return f"; {ELSEWHERE[plain]} is not among them; if you have its files, give {OWN_FILE}"
     if "/" in dataset or pathlib.PurePath(dataset).suffix in OWN_SUFFIXES:
@@ -80,60 +143,11 @@ def _suggest_dataset(dataset: str) -> str:
     return suggest_value(dataset, DATASET_NAMES, "module:OBJECT")
 
 
-def _check_conflicts(config: Any) -> None:
-    if bool(config.data) != (config.dataset == FILES):
-        raise ConfigError("data", config.data, "a file or folder of yours, and no other --dataset beside it")
-    if bool(config.npz) != (config.dataset == NPZ):
-        raise ConfigError("npz", config.npz, "a file together with --dataset=npz, and only then")
-    if config.bias_min > config.bias_max:
-        raise ConfigError("bias_min", config.bias_min, f"at most --bias_max={config.bias_max}")
-    if config.qat_start_round > config.rounds:
-        raise ConfigError("qat_start_round", config.qat_start_round, f"at most --rounds={config.rounds}")
-    if config.precision != "float32" and config.quantize != "none":
-        raise ConfigError("precision", config.precision, f"float32 with --quantize={config.quantize}")
-    if config.target_metric > 0 and config.target_accuracy > 0:
-        raise ConfigError(
-            "target_metric", config.target_metric, "either --target_accuracy or --target_metric, not both"
-        )
-    is_private = getattr(getattr(config.algorithm, "privacy", None), "is_active", False)
-    for name in ("target_accuracy", "target_metric", "patience", "keep_best") if is_private else ():
-        if value := getattr(config, name):
-            off, verb = ("false", "choose the models") if name == "keep_best" else ("0", "end the run")
-            raise ConfigError(name, value, f"{off} with private updates: a result without noise must not {verb}")
-    if config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS):
-        raise ConfigError("width", config.width, f"1, or --model={' or '.join(WIDTH_MODELS)} beside it")
-
-
-def _check_data_use(config: Any) -> None:
-    is_private = getattr(getattr(config.algorithm, "privacy", None), "is_active", False)
-    is_private = is_private or getattr(config.algorithm, "privacy_epsilon", 0) > 0
-    if config.standardize == FEDERATED and is_private:
-        # To add noise, values must be clipped to a range that is known beforehand; a table's is not.
-        expected = f"none or {CLIENT} with privacy: its sums are without noise and outside the budget"
-        raise ConfigError("standardize", FEDERATED, expected)
-    if config.class_weights == BALANCED and is_private:
-        expected = "none or a file with privacy: its counts of labels are without noise and outside the budget"
-        raise ConfigError("class_weights", BALANCED, expected)
-    if config.standardize == CLIENT and config.partition != "natural":
-        raise ConfigError("standardize", CLIENT, "--partition=natural, whose clients have examples of their own")
-    if not is_unscaled(config.unscaled):
-        raise ConfigError("unscaled", config.unscaled, FORM)
-
-
-def _check_scale(scale: str) -> None:
-    if scale in (AUTO, NO_SCALE, BYTES):
-        return
-    try:
-        parse_factor(scale)
-    except ValueError:
-        raise ConfigError("scale", scale, SCALE_FORM) from None
-
-
 def _check_model(field: str, name: str) -> None:
     try:
         check_model_name(name)
     except ModelError:
-        near = MODELS_ELSEWHERE.get(re.sub(r"[\W_]+", "", name.lower()))
+        near = MODELS_ELSEWHERE.get(simplify(name))
         hint = f"; did you mean {near}?" if near else suggest_value(name, ("auto", *MODEL_NAMES), "module:function")
         raise ConfigError(
             field, name, f"auto, {', '.join(MODEL_NAMES)}, or your own as module:function{hint}"
@@ -146,16 +160,6 @@ def check_client_models(config: Any) -> None:
         _check_model("models", name)
     if names and config.model != AUTO:
         raise ConfigError("models", ",".join(names), f"no --model={config.model} beside it; give one or the other")
-
-
-def _check_runtime(config: Any) -> None:
-    if config.device != CPU and config.runtime in CPU_ONLY:
-        expected = f"{CPU} with --runtime={config.runtime}, which has no GPU; for one, give --runtime={IN_PROCESS}"
-        raise ConfigError("device", config.device, expected)
-    if config.compile == ON and config.runtime == TFF:
-        expected = f"{OFF} with --runtime={TFF}, whose worker has no XLA; to compile, give --runtime={IN_PROCESS}"
-        raise ConfigError("compile", config.compile, expected)
-    check_ray_address(config.ray_address)
 
 
 def check_ray_address(address: str) -> None:

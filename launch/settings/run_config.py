@@ -16,10 +16,16 @@ from launch.settings.algorithms import ALGORITHMS, OWN_FORM, Algorithm
 from launch.settings.data_flags import DataFlags, LossFlags, OwnDataFlags, choose_options
 from launch.settings.flag_fields import FlagField, IdleFlag, find_idle_flags, iterate_fields, replace_fields
 from launch.settings.own_algorithm import load_own_algorithm
-from launch.settings.partition_flags import ArchetypeFlags, PartitionFlags
 from launch.settings.run_checks import check_client_models, check_dataset, check_run_settings
-from launch.settings.run_flags import DeviceFlags, FolderFlags, ModelFlags, RoundFlags
-from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Setting, check, setting, shrink
+from launch.settings.run_flags import (
+    ArchetypeFlags,
+    DeviceFlags,
+    FolderFlags,
+    ModelFlags,
+    PartitionFlags,
+    RoundFlags,
+)
+from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, check, is_own, setting, shrink
 
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
 MAX_JSON = 2**28  # bytes or characters of a run's JSON; what is longer is none
@@ -56,12 +62,8 @@ class RunConfig(
 
 def list_groups() -> dict[str, list[FlagField]]:
     """The flags of every algorithm in groups, by the group's title."""
-    fields = {field.name: field for field in shared_fields()}
-    groups = reversed(RunConfig.__bases__)
-    return {
-        group.__doc__: [fields[field.name] for field in dataclasses.fields(group) if field.name in fields]
-        for group in groups
-    }
+    groups = {group.__doc__: {field.name for field in dataclasses.fields(group)} for group in RunConfig.__bases__[::-1]}
+    return {title: [field for field in shared_fields() if field.name in names] for title, names in groups.items()}
 
 
 @functools.cache
@@ -80,19 +82,15 @@ def find_algorithm(spelling: Any) -> Algorithm:
       FlagError: the user's module or row cannot be used.
     """
     if not is_algorithm_spelling(spelling):
-        raise ConfigError("algo", spelling, _declare_algo().describe_range())
+        raise ConfigError("algo", spelling, RunConfig.__dataclass_fields__["algo"].metadata["setting"].describe_range())
     if spelling in ALGORITHMS:
         return ALGORITHMS[spelling]
     return load_own_algorithm(spelling, shared_fields())
 
 
 def is_algorithm_spelling(value: Any) -> bool:
-    """Whether `--algo` could be spelled so; a user's own module is not looked for."""
-    return isinstance(value, str) and _declare_algo().admits(value)
-
-
-def _declare_algo() -> Setting:
-    return RunConfig.__dataclass_fields__["algo"].metadata["setting"]
+    """Whether records may hold this for `--algo`; a user's own module is not looked for."""
+    return isinstance(value, str) and (value in ALGORITHMS or is_own(value))
 
 
 def algorithm_fields(spelling: str) -> tuple[FlagField, ...]:
@@ -121,10 +119,8 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     if "partition" not in values and (partition := row.find_partition(choose_options(values))):
         defaults["partition"] = partition
     values = {**defaults, **values}
-    shared = {field.name: values[field.name] for field in shared_fields() if field.name in values}
-    config = RunConfig(**shared)
-    with_batch_size = {**values, "batch_size": config.batch_size}
-    settings = replace_fields(algorithm.default_config(), with_batch_size)
+    config = RunConfig(**{field.name: values[field.name] for field in shared_fields() if field.name in values})
+    settings = replace_fields(algorithm.default_config(), {**values, "batch_size": config.batch_size})
     config = dataclasses.replace(config, algorithm=settings)
     config = shrink_to_smoke(config) if config.smoke else config
     config = dataclasses.replace(config, algorithm=config.algorithm.plan_rounds(config.rounds))

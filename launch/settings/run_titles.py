@@ -24,10 +24,9 @@ class ShownAlgorithm(NamedTuple):
     title: str
     color: str | None
 
-
-def show_row(row: Algorithm) -> ShownAlgorithm:
-    """That of a row."""
-    return ShownAlgorithm(row.name, row.title, row.color)
+    @classmethod
+    def of_row(cls, row: Algorithm) -> "ShownAlgorithm":
+        return cls(row.name, row.title, row.color)
 
 
 def show_stored_algorithm(spelling: str, stored: Any = None) -> ShownAlgorithm:
@@ -38,14 +37,14 @@ def show_stored_algorithm(spelling: str, stored: Any = None) -> ShownAlgorithm:
       stored: what its `config.json` says of a user's own; None in runs of earlier versions, called as spelled.
     """
     if spelling in ALGORITHMS:
-        return show_row(ALGORITHMS[spelling])
+        return ShownAlgorithm.of_row(ALGORITHMS[spelling])
     name, title, color = (stored.get(key) if isinstance(stored, Mapping) else None for key in ShownAlgorithm._fields)
     if isinstance(name, str) and re.fullmatch(SNAKE_CASE, name) and isinstance(title, str) and title.strip():
         is_color = isinstance(color, str) and re.fullmatch("#[0-9a-fA-F]{6}", color)
         return ShownAlgorithm(name, title, color if is_color else None)
     if not list_foreign_modules({"algo": spelling}):
         try:
-            return show_row(find_algorithm(spelling))
+            return ShownAlgorithm.of_row(find_algorithm(spelling))
         except (ConfigError, FlagError):
             pass
     return ShownAlgorithm(spelling, spelling, None)
@@ -78,18 +77,13 @@ def name_dataset(flags: Mapping[str, Any], dataset: str | None = None) -> str:
 
 def describe_split(flags: Mapping[str, Any], dataset: str | None = None) -> str:
     """For example "MNIST, dirichlet partition, alpha 0.1, seed 0"; arguments as for `describe_run`."""
-    partition = flags["partition"]
+    partition, lowest, highest = flags["partition"], flags.get("bias_min"), flags.get("bias_max")
     details = {
         "dirichlet": [f"alpha {flags['dirichlet_alpha']}"],
         "shards": [f"at most {flags['labels_per_client']} labels a client"],
-        "hierarchical": [_describe_bias(flags)],
+        "hierarchical": [f"bias {lowest}" if lowest == highest else f"bias {lowest} to {highest}"],
     }
     name = name_dataset(flags, dataset)
     if (dataset or flags["dataset"]) == "building":
         name = f"{name} ({flags['building_heterogeneity']} heterogeneity)"
     return ", ".join([name, f"{partition} partition", *details.get(partition, []), f"seed {flags['seed']}"])
-
-
-def _describe_bias(flags: Mapping[str, Any]) -> str:
-    lowest, highest = flags.get("bias_min"), flags.get("bias_max")
-    return f"bias {lowest}" if lowest == highest else f"bias {lowest} to {highest}"

@@ -65,11 +65,9 @@ def sum_session(names: Collection[str]) -> str:
 
 def _list_code(value: Any) -> Iterator[types.CodeType]:
     """The code of a function, or of a class's methods, functions inside them too."""
-    if isinstance(value, type) and value.__module__ in (SESSION, CHILD):
-        functions = list(vars(value).values())
-    else:
-        functions = [value] if getattr(value, "__module__", None) in (SESSION, CHILD) else []
-    waiting = [each.__code__ for each in functions if isinstance(each, types.FunctionType)]
+    is_of_session = getattr(value, "__module__", None) in (SESSION, CHILD)
+    parts = vars(value).values() if isinstance(value, type) else [value]
+    waiting = [each.__code__ for each in parts if is_of_session and isinstance(each, types.FunctionType)]
     while waiting:
         code = waiting.pop()
         yield code

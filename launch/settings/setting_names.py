@@ -6,7 +6,7 @@ Each other name is X itself. A run, which has one algorithm, keeps its settings 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from launch.settings.algorithms import Algorithm
 
@@ -17,12 +17,6 @@ def read_name(name: str, algorithm: Algorithm) -> str:
     """What the setting is called in a run of the algorithm."""
     own = name.removeprefix(algorithm.flag_prefix)
     return own if own in algorithm.names else name
-
-
-def list_spellings(algorithm: Algorithm) -> Iterator[str]:
-    """Every name that gives a setting of the algorithm."""
-    for name in algorithm.names:
-        yield from (name, algorithm.flag_prefix + name)
 
 
 def find_owner(name: str, algorithms: Iterable[Algorithm]) -> Algorithm | None:
@@ -54,18 +48,16 @@ def join_values(arguments: Iterable[str]) -> list[str]:
     return joined
 
 
-def rename_arguments(arguments: Sequence[str], rename: Callable[[str], str]) -> list[str]:
-    """The arguments with other names of flags, `--noX` as X; what stands after a lone `--` stays."""
+def rename_arguments(arguments: Sequence[str], algorithms: Collection[Algorithm]) -> list[str]:
+    """The arguments, settings of these algorithms under their own names; what stands after a lone `--` stays."""
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
-    return [*(_rename(each, rename) for each in arguments[:end]), *arguments[end:]]
-
-
-def _rename(argument: str, rename: Callable[[str], str]) -> str:
-    match = _FLAG.fullmatch(argument)
-    if match is None:
-        return argument
-    dashes, name, value = match.groups()
-    renamed = rename(name)
-    if renamed == name and name.startswith("no") and value is None:
-        renamed = f"no{rename(name[2:])}"
-    return f"{dashes}{renamed}{value or ''}"
+    renamed = []
+    for argument in arguments[:end]:
+        if match := _FLAG.fullmatch(argument):
+            dashes, name, value = match.groups()
+            setting = find_setting(name, algorithms)
+            if setting == name and name.startswith("no") and value is None:
+                setting = f"no{find_setting(name[2:], algorithms)}"
+            argument = f"{dashes}{setting}{value or ''}"
+        renamed.append(argument)
+    return [*renamed, *arguments[end:]]

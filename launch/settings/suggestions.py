@@ -63,33 +63,29 @@ def suggest_flags(name: str, known: Collection[str]) -> str:
       name: the unknown flag.
       known: the flags that there are or, where an algorithm is chosen, that do something with it.
     """
-    near = _find_near(name.replace("-", "_").lower(), known)
+    name = name.replace("-", "_").lower()
+    near = [flag for flag in (f"{name}s", name.removesuffix("s")) if flag in known and flag != name]
+    near = near or _find_by_meaning(name, known)
+    if not near:
+        alike = difflib.get_close_matches(name, known, n=MOST, cutoff=CUTOFF)
+        ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in alike]
+        near = [each for each, ratio in zip(alike, ratios, strict=True) if ratio > ratios[0] - 0.1]
     return "; did you mean " + " or ".join(f"--{flag}" for flag in near[:MOST]) + "?" if near else ""
 
 
-def _find_near(name: str, known: Collection[str]) -> list[str]:
-    slips = [flag for flag in (f"{name}s", name.removesuffix("s")) if flag in known and flag != name]
-    return slips or _find_by_meaning(name, known) or _find_alike(name, known)
-
-
 def _find_by_meaning(name: str, known: Collection[str]) -> list[str]:
-    """The flags that mean what other tools call so: the algorithm's own setting or, where it has none, its parts'."""
+    """The flags that mean what other tools call so: the algorithm's own setting or, where it has none, its parts'.
+
+    A part's, such as the teacher's, ends like the setting; those of the server have names of their own.
+    """
     called = [*(flag for flag, others in OTHER_NAMES.items() if name in others), name]
-    exact = [flag for flag in called if flag in known]
-    of_parts = [flag for field in called for flag in known if _is_of_part(flag, field)]
-    return list(dict.fromkeys(exact or sorted(of_parts, key=len)))
-
-
-def _is_of_part(flag: str, field: str) -> bool:
-    """Whether the flag is the field of a part, such as the teacher's; the server's fields have names of their own."""
-    longer = (other for other in OTHER_NAMES if other.endswith(f"_{field}"))
-    return flag.endswith(f"_{field}") and not any(f"_{flag}".endswith(f"_{other}") for other in longer)
-
-
-def _find_alike(name: str, known: Iterable[str]) -> list[str]:
-    near = difflib.get_close_matches(name, known, n=MOST, cutoff=CUTOFF)
-    ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
-    return [each for each, ratio in zip(near, ratios, strict=True) if ratio > ratios[0] - 0.1]
+    if exact := [flag for flag in called if flag in known]:
+        return list(dict.fromkeys(exact))
+    of_parts = []
+    for field in called:
+        longer = tuple(f"_{other}" for other in OTHER_NAMES if other.endswith(f"_{field}"))
+        of_parts += [flag for flag in known if flag.endswith(f"_{field}") and not f"_{flag}".endswith(longer)]
+    return list(dict.fromkeys(sorted(of_parts, key=len)))
 
 
 def is_known_elsewhere(name: str) -> bool:
@@ -106,8 +102,8 @@ def suggest_value(value: str, choices: Iterable[str], own_form: str = "") -> str
       own_form: how something of the user's own is written, as "module:NAME"; "" where there is no such thing.
     """
     choices = list(choices)
-    plain = _simplify(value)
-    same = [choice for choice in choices if _simplify(choice) == plain]
+    plain = simplify(value)
+    same = [choice for choice in choices if simplify(choice) == plain]
     near = same or difflib.get_close_matches(value.lower(), choices, n=1)
     if not same and own_form and re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)+", value):
         module, _, name = value.rpartition(".")
@@ -115,7 +111,8 @@ def suggest_value(value: str, choices: Iterable[str], own_form: str = "") -> str
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _simplify(value: str) -> str:
+def simplify(value: str) -> str:
+    """A name as it is compared with others: its letters and digits, in small letters."""
     return re.sub(r"[\W_]+", "", value.lower())
 
 

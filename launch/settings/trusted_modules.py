@@ -6,6 +6,7 @@ be named by the user: by a flag of their command, by --trust_module, or by their
 lying in a folder of PYTHONPATH. Nothing that lies in the run folder itself is ever imported.
 """
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import os
@@ -62,10 +63,16 @@ def spell_program(program: str, flags: Mapping[str, Any]) -> str:
 
     A script's own folder, or one that it has put into `sys.path`, is not where a command looks.
     """
-    usual = _list_usual_folders()
+    libraries, linked = list_library_folders(), []
+    for path in (path for folder in libraries for path in pathlib.Path(folder).glob("*.pth")):
+        with contextlib.suppress(OSError):  # its lines add folders to Python's path, or are code or remarks
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            added = [line.strip() for line in lines if line.strip() and not line.startswith(("import", "#"))]
+            linked += [str(path.parent / folder) for folder in added]
+    usual = resolve([os.getcwd(), *_list_python_path(), *libraries, *linked])
     tops = {module.partition(".")[0] for module in list_foreign_modules(flags)}
     folders = {place.parent for top in tops for place in _find_places(top) if place.name != "__init__.py"}
-    added = sorted(str(folder) for folder in folders & _resolve(sys.path) - usual)
+    added = sorted(str(folder) for folder in folders & resolve(sys.path) - usual)
     path = os.pathsep.join((*added, *_list_python_path()))
     return f"PYTHONPATH={shlex.quote(path)} python -m {program}" if added else f"python -m {program}"
 
@@ -91,23 +98,8 @@ def list_library_folders() -> list[str]:
     return [*site.getsitepackages(), site.getusersitepackages(), *sysconfig.get_paths().values()]
 
 
-def _list_usual_folders() -> set[pathlib.Path]:
-    """Where `python -m` looks in the current folder: there, where the environment says, and among the libraries."""
-    libraries = list_library_folders()
-    linked = [line for folder in libraries for path in pathlib.Path(folder).glob("*.pth") for line in _read_lines(path)]
-    return _resolve([os.getcwd(), *_list_python_path(), *libraries, *linked])
-
-
-def _read_lines(path: pathlib.Path) -> list[str]:
-    """The folders that a file of `site` adds to Python's path."""
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    return [str(path.parent / line.strip()) for line in lines if line.strip() and not line.startswith(("import", "#"))]
-
-
-def _resolve(folders: Iterable[str]) -> set[pathlib.Path]:
+def resolve(folders: Iterable[str]) -> set[pathlib.Path]:
+    """The folders in full, without links."""
     return {pathlib.Path(folder).resolve() for folder in folders}
 
 
@@ -133,14 +125,17 @@ def check_trusted(flags: Mapping[str, Any], run_dir: str, trusted: Collection[st
     Raises:
       FlagError: a module lies in the run folder, or is neither this project's nor trusted.
     """
-    folder = pathlib.Path(run_dir).resolve()
+    folder, named = pathlib.Path(run_dir).resolve(), resolve(_list_python_path())
     check_session(run_dir, list_session_names(list_objects(flags)), SESSION in trusted)
     for module in list_modules(flags):
-        inside = [place for place in _find_places(module) if place.is_relative_to(folder)]
-        if inside:
+        places, name = _find_places(module), module.partition(".")[0]
+        if any(place.is_relative_to(folder) for place in places):
             raise FlagError(f"--run_dir={run_dir}: its module {module} lies in the run folder, from which nothing is "
                             "imported; keep your modules outside of it")  # fmt: skip
-        if not (module in trusted or is_ours(module) or _is_on_python_path(module) or _is_nowhere(module)):
+        is_named = bool(places) and all(any(place.is_relative_to(path) for path in named) for place in places)
+        # Of what is nowhere, the import will say so itself.
+        is_there = name in sys.modules or name in sys.builtin_module_names or importlib.util.find_spec(name) is not None
+        if is_there and not (module in trusted or is_ours(module) or is_named):
             raise FlagError(f"--run_dir={run_dir}: the run needs your module {module}, whose code would run; if you "
                             f"trust it, add --{TRUST_FLAG}={module} (or set {VARIABLE})")  # fmt: skip
 
@@ -150,20 +145,6 @@ def is_ours(module: str) -> bool:
     name = module.partition(".")[0]
     places = _find_places(module)
     return name in PACKAGES and bool(places) and all(place.is_relative_to(PROJECT / name) for place in places)
-
-
-def _is_on_python_path(module: str) -> bool:
-    """Whether it lies in a folder that the user's environment names for imports; the current folder is not one."""
-    folders = _resolve(_list_python_path())
-    places = _find_places(module)
-    return bool(places) and all(any(place.is_relative_to(folder) for folder in folders) for place in places)
-
-
-def _is_nowhere(module: str) -> bool:
-    """Whether an import would find nothing to run, and say so itself."""
-    name = module.partition(".")[0]
-    is_built_in = name in sys.modules or name in sys.builtin_module_names or importlib.util.find_spec(name) is not None
-    return not is_built_in
 
 
 def _find_places(module: str) -> list[pathlib.Path]:

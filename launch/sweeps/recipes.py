@@ -160,7 +160,7 @@ def share_arguments(recipes: Sequence[Recipe], arguments: Sequence[str]) -> Shar
         for name, row in rows.items():
             if not having or row in having:
                 given = alone if owner else of_all
-                given[name] += rename_arguments([argument], lambda each: find_setting(each, everyone))
+                given[name] += rename_arguments([argument], everyone)
         if having and not owner and len(having) < len(everyone):
             lacking[flag] = [row.name for row in everyone if row not in having]
     return Shares({name: [*of_all[name], *alone[name]] for name in rows}, lacking)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from launch.settings.flagfiles import expand_flagfiles
+from launch.settings.flag_parsing import expand_flagfiles
 from launch.settings.flags import FlagError, parse_config
 
 ROOT = pathlib.Path(__file__).parents[3]
