@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from launch.settings.flag_parsing import expand_flagfiles
-from launch.settings.flags import FlagError, parse_config
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -44,17 +43,14 @@ def test_what_stands_behind_two_dashes_stays(write):
     assert expand_flagfiles(["--flagfile=", "--seed=1"]) == ["--seed=1"]
 
 
-def test_a_circle_is_one_line(write, tmp_path):
+def test_a_circle_is_one_line(write, refuse, tmp_path):
     write("b.flags", f"--flagfile={tmp_path / 'a.flags'}\n")
-    with pytest.raises(FlagError, match=r"a\.flags: includes itself"):
-        expand_flagfiles([write("a.flags", f"--flagfile={tmp_path / 'b.flags'}\n")])
+    assert "a.flags: includes itself" in refuse([write("a.flags", f"--flagfile={tmp_path / 'b.flags'}\n")])
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe-\x00", b"--npz=\xfc.npz"])
-def test_another_encoding_is_one_line(tmp_path, content):
-    (tmp_path / "a.flags").write_bytes(content)
-    with pytest.raises(FlagError, match=r"a\.flags: it is not a text file in UTF-8"):
-        parse_config([f"--flagfile={tmp_path / 'a.flags'}"])
+def test_another_encoding_is_one_line(write, refuse, content):
+    assert "a.flags: it is not a text file in UTF-8" in refuse([write("a.flags", "", content)])
 
 
 def test_a_file_is_read_in_utf_8_whatever_the_locale(write):

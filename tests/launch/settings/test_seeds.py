@@ -2,7 +2,6 @@
 
 import pytest
 
-from launch.settings.errors import FlagError
 from launch.settings.seeds import read_seeds
 
 
@@ -27,13 +26,10 @@ def test_ranges_are_spelled_out_and_each_seed_comes_once(text, seeds):
         ("-1", "--seeds=-1: expected whole numbers"),
     ],
 )
-def test_anything_else_is_refused(text, message):
-    with pytest.raises(FlagError) as caught:
-        read_seeds(text.split(","), "seeds")
-    assert message in str(caught.value)
+def test_anything_else_is_refused(refuse, text, message):
+    assert message in refuse(text.split(","), lambda texts: read_seeds(texts, "seeds"))
 
 
-def test_none_are_taken_only_where_they_may_be_left_out():
+def test_none_are_taken_only_where_they_may_be_left_out(refuse):
     assert read_seeds([], "confirm_seeds", may_be_none=True) == ()
-    with pytest.raises(FlagError, match="--seeds is empty: expected whole numbers"):
-        read_seeds([], "seeds")
+    assert "--seeds is empty: expected whole numbers" in refuse([], lambda texts: read_seeds(texts, "seeds"))

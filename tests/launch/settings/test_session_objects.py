@@ -5,7 +5,6 @@ import types
 
 import pytest
 
-from launch.settings.errors import FlagError
 from launch.settings.module_sums import sum_run_modules
 from launch.settings.run_config import build_run_config
 from launch.settings.session_objects import list_session_names, sum_session
@@ -72,16 +71,14 @@ def test_the_code_that_a_function_needs_counts_and_no_other(define, before, afte
     assert sum_run_modules(build_run_config({"algo": "fedavg"})) == {} and sum_session(["gone"]) == ""
 
 
-def test_a_stored_run_needs_it_there_and_trusted(define):
+def test_a_stored_run_needs_it_there_and_trusted(define, refuse):
     flags = {"algo": "fedavg", "model": "__main__:build"}
     define(SOURCE)
     check_trusted(flags, "run", {"__main__"})
     command = types.SimpleNamespace(name="launch.evaluate")
     for source, spec, trusted in ((SOURCE, None, ()), ("", None, {"__main__"}), (SOURCE, command, {"__main__"})):
         define(source, spec)
-        with pytest.raises(FlagError) as raised:
-            check_trusted(flags, "run", trusted)
-        assert str(raised.value) == (
+        assert refuse([flags, "run", trusted], lambda given: check_trusted(*given)) == (
             "--run_dir=run: its build was in a script or notebook (__main__), which no command can import; in Python, "
             'define it under this name and give trust_module="__main__" to load_run or fit; for commands, write it to '
             "a module of its own, such as my_module.py beside it, and import it from there, and train again"
