@@ -175,19 +175,9 @@ def list_searches() -> dict[str, Experiment]:
     return _list_all(SEARCHES, REPRODUCTIONS)
 
 
-def find_experiment(name: str) -> Experiment | None:
-    """The experiment of that name, with or without its paper before it; None if there is none."""
-    return _find(EXPERIMENTS, name)
-
-
-def get_experiment(name: str) -> Experiment:
-    """As `find_experiment`. Raises FlagError, with what was probably meant, if there is none."""
-    return _get(EXPERIMENTS, name)
-
-
 def get_search(name: str) -> Experiment:
     """The search of that name, with or without its paper before it. Raises FlagError if there is none."""
-    return _get(SEARCHES, name)
+    return get_experiment(name, SEARCHES)
 
 
 def match_experiments(pattern: str) -> list[Experiment]:
@@ -275,7 +265,8 @@ def _list_all(kind: str, folder: pathlib.Path) -> dict[str, Experiment]:
     return everything
 
 
-def _find(kind: str, name: str) -> Experiment | None:
+def find_experiment(name: str, kind: str = EXPERIMENTS) -> Experiment | None:
+    """The experiment, or search, of that name, with or without its paper before it; None if there is none."""
     paper, _, own = name.rpartition("/")
     if not paper:
         return _list_all(kind, REPRODUCTIONS).get(own)
@@ -284,8 +275,9 @@ def _find(kind: str, name: str) -> Experiment | None:
     return known.get(own) or next((each for each in known.values() if own and each.short == own), None)
 
 
-def _get(kind: str, name: str) -> Experiment:
-    found = _find(kind, name)
+def get_experiment(name: str, kind: str = EXPERIMENTS) -> Experiment:
+    """As `find_experiment`. Raises FlagError, with what was probably meant, if there is none."""
+    found = find_experiment(name, kind)
     if found is not None:
         return found
     if not (REPRODUCTIONS / "__init__.py").is_file():

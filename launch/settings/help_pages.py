@@ -133,24 +133,25 @@ def format_all_flags(arguments: Sequence[str] = ()) -> str:
         lines += [line for _, group in _list_own_groups(algorithm) for field in group for line in _describe(field)]
     for title, group in list_groups().items():
         lines += ["", f"{title}:", *(line for field in group for line in _describe(field))]
-    return "\n".join([*lines, *([] if asked else _describe_settings_of_all())])
-
-
-def _describe_settings_of_all() -> list[str]:
-    """Every setting of the algorithms of ours, in the words of the first that has it; then who has it."""
+    if asked:
+        return "\n".join(lines)
+    # Those of all algorithms of ours, each in the words of the first that has it; then who has it.
     owners: dict[str, dict[str, FlagField]] = {}
     for row in ALGORITHMS.values():
         for field in row.fields:
             owners.setdefault(field.name, {})[row.name] = field
-    lines = ["", "Settings of algorithms, whose name may stand before them, as in --fedavg_epochs, for this one alone:"]
+    lines += [
+        "",
+        "Settings of algorithms, whose name may stand before them, as in --fedavg_epochs, for this one alone:",
+    ]
     for fields in owners.values():
         first, *_ = fields.values()
-        defaults = {name: str(field.default) for name, field in fields.items() if field.default != first.default}
+        defaults = [f"; {name}: {str(field.default) or 'empty'}" for name, field in fields.items()
+                    if field.default != first.default]  # fmt: skip
         others = [name for name in ALGORITHMS if name not in fields]
         who = f"Of all but {', '.join(others)}" if len(others) < len(fields) else f"Of {', '.join(fields)}"
-        other_defaults = "".join(f"; {name}: {value or 'empty'}" for name, value in defaults.items())
-        lines += [*_describe(first), *_wrap(f"{'Of all' if not others else who}{other_defaults}.", "      ")]
-    return lines
+        lines += [*_describe(first), *_wrap(f"{'Of all' if not others else who}{''.join(defaults)}.", "      ")]
+    return "\n".join(lines)
 
 
 def _list_own_groups(algorithm: Algorithm) -> Iterator[tuple[str, list[FlagField]]]:
