@@ -54,7 +54,7 @@ def test_numbers_are_typed_short_but_never_leave_the_range():
         ("model=int(1,2)", "--search: model=int(1,2): takes no single number; expected choices"),
         ("epochs=1|x", "--search: --epochs=x: expected an integer"),
         ("fedavg_eposch=int(1,2)", "--search: --fedavg_eposch: unknown flag; did you mean --epochs"),
-        ("temperature=float(1,2)", "--search: --temperature: belongs to --algo=fedsikd and 1 more, expected settings"),
+        ("temperature=float(1,2)", "--search: --temperature: belongs to --algo=fedsikd and 2 more, expected settings"),
     ],
 )
 def test_a_range_that_leaves_that_of_the_flag_is_refused(search, message):
