@@ -206,7 +206,7 @@ MISTAKES = {
     ),
     "infinite": (change(next=give_metrics(train_loss=np.inf, num_rejected=0.0)), "next: expected a finite train_loss"),
     "no super": (
-        change(server_step=None),
+        type("Own", (type("SynchronousProcess", (Right,), {}),), {}),
         "initialize: expected a state as that of super.*, got dict of 2 without round_n",
     ),
 }
@@ -254,7 +254,7 @@ def test_what_is_right_passes():
     "algo", [pytest.param(each, marks=[] if each in QUICK else pytest.mark.slow) for each in ALGORITHMS]
 )
 def test_the_projects_own_algorithms_pass(algo, tff_runtime, make_federation, linear_spec):
-    data, config = make_federation([9, 4, 14, 6]), build_run_config({"algo": algo})
+    data, config = make_federation([9, 7, 14, 8]), build_run_config({"algo": algo})
     spec = linear_spec if config.algorithm.trains_teacher else linear_spec.teacher  # which has two layers
     data = dataclasses.replace(data, archetypes=Archetypes(("a", "b"), (0, 0), (0, 0, 1, 1)))
     check_small(config, data, spec)
