@@ -188,9 +188,9 @@ def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
     # NumPy's friends, which --help does without.
     from launch.comparison.collection import collect_runs
+    from launch.comparison.groups import describe_versions
     from launch.comparison.page import check_plotly, write_comparison
     from launch.comparison.references import find_missing
-    from launch.comparison.versions import describe_versions
 
     if request.output:
         check_plotly()

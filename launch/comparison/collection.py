@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from launch.comparison.compared_run import ComparedRun, read_compared_run
-from launch.comparison.groups import ALGO
-from launch.comparison.versions import mark_versions
+from launch.comparison.groups import ALGO, mark_versions
 from launch.runs.run_archive import is_archive, open_runs
 from launch.runs.run_records import RunPath, RunRecordError, find_run_dirs
 from launch.runs.shown_text import escape_hidden
@@ -51,7 +50,8 @@ def collect_runs(patterns: Sequence[str], archives: Sequence[str] = ()) -> Colle
         others = f" ({len(left_out) - 1} more like this)" if len(left_out) > 1 else ""
         found = f"{left_out[0]}{others}" if left_out else "no folder there holds a run"
         raise FlagError(f"{asked}: no finished run: {found}")
-    runs.sort(key=lambda run: _split_numbers(run.name))
+    # "T2" comes before "T10": by the name's parts, a number by its size and then as it is written.
+    runs.sort(key=lambda run: [(int(s), s) if s.isdecimal() else (-1, s) for s in re.split(r"(\d+)", run.name)])
     names = shorten_names([run.name for run in runs])
     runs = tell_algorithms_apart([run._replace(name=name) for run, name in zip(runs, names, strict=True)])
     return Collected(mark_versions(runs), left_out)
@@ -69,11 +69,6 @@ def tell_algorithms_apart(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
             run = run._replace(title=title, heading=title + run.heading.removeprefix(run.title))
         told.append(run)
     return told
-
-
-def _split_numbers(name: str) -> list[tuple[int, str]]:
-    """What orders "T2" before "T10": the name's parts, a number by its size and then as it is written."""
-    return [(int(part), part) if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _match_patterns(patterns: Sequence[str]) -> Iterator[tuple[RunPath, str]]:

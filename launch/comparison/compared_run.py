@@ -117,13 +117,21 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     completed = complete_stored_flags(stored, list_fields(stored["algo"]))
     # In the order of `config.json`, what old runs lack last.
     silent = PLACES | REQUESTS | find_stored_idle(completed)  # what did nothing in this run would only seem to differ
-    flags = {flag: _format_value(completed[flag]) for flag in (*stored, *completed) if flag not in silent}
-    if data.get("dataset"):
-        # A subset has a name of its own, and a user's file is called by its name.
-        flags["dataset"] = escape_hidden(_name_dataset(completed, str(data["dataset"])))
+    shown = {flag: completed[flag] for flag in (*stored, *completed) if flag not in silent}
+    plain = (bool, int, float, type(None))
+    flags = {flag: value if isinstance(value, plain) else escape_hidden(str(value)) for flag, value in shown.items()}
+    if dataset := data.get("dataset"):
+        # A subset has a name of its own, and a user's file is called by its name; others as they are spelled.
+        is_own = str(dataset) in OWN_FILES
+        flags["dataset"] = escape_hidden(name_dataset(completed, str(dataset)) if is_own else str(dataset))
     try:
         columns = _read_rounds(run_dir)
-        clients = _read_clients(run_dir / CLIENTS_FILE) if (run_dir / CLIENTS_FILE).exists() else {}
+        table, clients = run_dir / CLIENTS_FILE, {}
+        if table.exists():
+            numbers, rows = read_columns(table), read_rows(table)
+            for column in rows[0] if rows else ():
+                is_text = column in CLIENT_NAMES or column not in numbers
+                clients[column] = [row[column] for row in rows] if is_text else numbers[column]
     except (OSError, ValueError, KeyError) as error:
         raise RunRecordError(f"{run_dir}: its tables cannot be read ({error})") from None
     experiment = name_experiment(run_dir)
@@ -174,11 +182,6 @@ def read_trivial_results(summary: Mapping[str, Any], task: TaskColumns) -> dict[
     return found
 
 
-def _name_dataset(flags: Mapping[str, Any], dataset: str) -> str:
-    """The name of a user's own file, where there is one; the others as they are spelled, which is shorter."""
-    return name_dataset(flags, dataset) if dataset in OWN_FILES else dataset
-
-
 def _describe(title: str, flags: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """The run in words; the algorithm alone where an old or damaged one lacks a flag. No code of a user's is run."""
     try:
@@ -205,10 +208,6 @@ def name_experiment(run_dir: RunPath) -> str:
     return run_dir.parent.name if run_dir.name.startswith(SEED_FOLDER) and run_dir.parent.name else ""
 
 
-def _format_value(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float) else escape_hidden(str(value))
-
-
 @functools.cache
 def list_fields(algo: str) -> tuple[FlagField, ...]:
     """The flags of today, which say what old runs did; without those of a user's algorithm, whose code is not run."""
@@ -231,14 +230,6 @@ def _read_rounds(run_dir: RunPath) -> dict[str, np.ndarray]:
     if ROUND_S in timing and np.array_equal(timing.get(ROUND), columns[ROUND]):
         columns[SECONDS] = np.nancumsum(timing[ROUND_S]).round(3)
     return {name: values for name, values in columns.items() if not np.isnan(values).all()}
-
-
-def _read_clients(path: RunPath) -> dict[str, Sequence[str | float]]:
-    numbers, rows = read_columns(path), read_rows(path)
-    return {
-        name: [row[name] for row in rows] if name in CLIENT_NAMES or name not in numbers else numbers[name]
-        for name in (rows[0] if rows else ())
-    }
 
 
 def is_on_disk(run: ComparedRun) -> bool:

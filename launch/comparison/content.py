@@ -23,12 +23,18 @@ from launch.comparison.details import (
     choose_client_tables,
     list_plots,
 )
-from launch.comparison.groups import ALGO, choose_grouping, find_default_flags, find_differing_flags
+from launch.comparison.groups import (
+    ALGO,
+    choose_grouping,
+    describe_versions,
+    find_default_flags,
+    find_differing_data,
+    find_differing_flags,
+    find_versions,
+)
 from launch.comparison.references import REFERENCES, find_missing
 from launch.comparison.results import bound_columns, list_main_columns, list_tasks, name_columns
 from launch.comparison.seed_statistics import LEVEL, compute_t_quantile
-from launch.comparison.trivial_rows import find_differing_data
-from launch.comparison.versions import describe_versions, find_versions
 from launch.plots.style import COLORS
 from launch.runs.column_titles import title_column
 from launch.runs.columns import (
@@ -66,6 +72,11 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
     kept, with_clients = choose_rounds(runs), choose_client_tables(runs)
     tasks = list_tasks(runs)
     main = list(dict.fromkeys([*list_main_columns(runs), *describe_columns(tasks), *LABELS]))
+    # What can be compared: the metrics of the tasks first, then the other columns as they come.
+    there = dict.fromkeys(name for run in runs for name in run.columns)
+    first = [name for name in main if name in there]
+    tables = {name for run in runs for name in run.clients} | {*EVENT_COLUMNS, TIME_S, *AXES}
+    folder = output.parent
     return {
         "runs": [
             {
@@ -78,8 +89,12 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
                 "columns": _pack_columns(run.columns, rounds),
                 "ownMetric": run.task.of_client,
                 "clients": {key: to_plain(values) for key, values in run.clients.items()} if fits else None,
-                "links": _link_files(run, output.parent),
-                "plots": {path.name: _link(path, output.parent) for path in list_plots(run)},
+                "links": {
+                    name: _link(run.path / name, folder)
+                    for name in LINKED
+                    if is_on_disk(run) and (run.path / name).exists()
+                },
+                "plots": {path.name: _link(path, folder) for path in list_plots(run)},
                 "pictures": list(details[i].pictures) if i in details else [],
                 "events": details[i].events if i in details else None,
                 "detailed": i in details,
@@ -96,14 +111,14 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
         "leftOut": collected.left_out,
         "versions": find_versions(runs),
         "changed": describe_versions(runs),
-        "titles": {**_title_tables(runs), **name_columns(runs)},
+        "titles": {**{name: title_column(name) for name in sorted(tables)}, **name_columns(runs)},
         "main": [name for name in main if any(name in run.columns for run in runs)],
         "bounds": bound_columns(runs),
         "largerIsBetter": find_directions(tasks),
         "mainResults": [*(name for task in tasks for name in (task.test, task.client_test)), TEST_LOSS],
         "kinds": {**{task.metric.name: task.heading for task in tasks}, LOSS: "Loss"},
         "axes": [name for name in AXES if any(name in run.columns for run in runs)],
-        "metrics": _list_metrics(runs, main),
+        "metrics": [name for name in dict.fromkeys([*first, *there]) if name not in AXES],
         "seed": SEED,
         "experiment": EXPERIMENT,
         "level": LEVEL,
@@ -115,12 +130,6 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
     }
 
 
-def _title_tables(runs: Sequence[ComparedRun]) -> dict[str, str]:
-    """The columns of the runs' clients and events in words."""
-    names = {name for run in runs for name in run.clients} | {*EVENT_COLUMNS, TIME_S, *AXES}
-    return {name: title_column(name) for name in sorted(names)}
-
-
 def choose_rounds(runs: Sequence[ComparedRun]) -> list[np.ndarray]:
     """Of each run the indices of the rounds that the page keeps: all, or every k-th evaluated one and the last.
 
@@ -130,15 +139,13 @@ def choose_rounds(runs: Sequence[ComparedRun]) -> list[np.ndarray]:
     everything = [np.arange(len(run.columns[ROUND])) for run in runs]
     if sum(size * len(rounds) for size, rounds in zip(sizes, everything, strict=True)) <= MOST_CELLS:
         return everything
-    evaluated = [_find_evaluated(run) for run in runs]
+    evaluated = []
+    for run, rounds in zip(runs, everything, strict=True):
+        measured = [~np.isnan(run.columns[name]) for name in run.task.evaluation if name in run.columns]
+        found = np.flatnonzero(np.any(measured, axis=0)) if measured else np.array([], int)
+        evaluated.append(found if len(found) else rounds)
     step = -(-sum(size * len(rounds) for size, rounds in zip(sizes, evaluated, strict=True)) // MOST_CELLS)
     return [np.union1d(rounds[step - 1 :: step], rounds[-1:]) for rounds in evaluated]
-
-
-def _find_evaluated(run: ComparedRun) -> np.ndarray:
-    measured = [~np.isnan(run.columns[name]) for name in run.task.evaluation if name in run.columns]
-    found = np.flatnonzero(np.any(measured, axis=0)) if measured else np.array([], int)
-    return found if len(found) else np.arange(len(run.columns[ROUND]))
 
 
 def _is_constant(values: np.ndarray) -> bool:
@@ -162,17 +169,6 @@ def to_plain(values: Sequence[str | float] | np.ndarray) -> list[Any]:
         None if not -np.inf < value < np.inf else int(value) if value == int(value) else value
         for value in values.tolist()
     ]
-
-
-def _list_metrics(runs: Sequence[ComparedRun], main: Sequence[str]) -> list[str]:
-    """What can be compared: the metrics of the tasks first, then the other columns as they come."""
-    there = dict.fromkeys(name for run in runs for name in run.columns)
-    first = [name for name in main if name in there and name not in AXES]
-    return first + [name for name in there if name not in first and name not in AXES]
-
-
-def _link_files(run: ComparedRun, folder: pathlib.Path) -> dict[str, str]:
-    return {name: _link(run.path / name, folder) for name in LINKED if is_on_disk(run) and (run.path / name).exists()}
 
 
 def _link(path: pathlib.Path, folder: pathlib.Path) -> str:

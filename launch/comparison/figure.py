@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from launch.comparison.compared_run import SECONDS, TOTAL_BYTES, TRIVIAL
-from launch.comparison.estimates import CurvePoint, compute_curve
-from launch.comparison.results import AXIS_TITLES, GroupResult, Ranking, describe_time
+from launch.comparison.results import AXIS_TITLES, CurvePoint, GroupResult, Ranking, compute_curve, describe_time
 from launch.plots.style import (
     COLORS,
     LINES,
@@ -116,9 +115,13 @@ def draw_comparison(ranking: Ranking, drawing: Drawing) -> "Figure":
     curves = _list_curves(ranking, drawing.axis)
     others = [result for result in ranking.results if result.difference.count]
     width = WIDTHS[drawing.width]
-    levels = _list_levels(ranking)
+    # Many trivial rows, as of runs with many kinds of data, are not drawn.
+    trivial = ranking.trivial if len(ranking.trivial) <= len(LEVEL_LINES) else ()
+    means = {row.group.label: row.estimate.mean for row in trivial}
+    levels = {f"{name.replace(TRIVIAL, '')}: {format_value(mean)}": mean for name, mean in means.items()}
     names = [curve.label for curve in curves] + list(levels)
-    num_rows = _count_legend_rows(names, width)
+    entry = 0.55 + LETTER * max(map(len, names))  # inches of a name in the legend
+    num_rows = -(-len(names) // max(1, int((width - 0.2) // entry)))
     heights = (2.0, 0.45 + 0.2 * len(others)) if others else (2.0,)
     legend = 0.18 * num_rows if len(names) > 1 else 0
     if drawing.width == PAGE:
@@ -152,7 +155,10 @@ def keep_best(ranking: Ranking) -> Ranking:
 
 def _list_curves(ranking: Ranking, axis: str) -> list[_Curve]:
     """The curves, the best first; algorithms have the colours of all plots if no two are alike."""
-    own = [_find_color(result) for result in ranking.results]
+    own = []
+    for result in ranking.results:
+        colors = {run.flags.get("algo"): run.color for run in result.group.runs}
+        own.append(colors.popitem()[1] if len(colors) == 1 else None)
     are_own = None not in own and len(set(own)) == len(own)
     curves = []
     # Looks go by name, so that a group keeps its own when another metric ranks the groups otherwise.
@@ -165,25 +171,6 @@ def _list_curves(ranking: Ranking, axis: str) -> list[_Curve]:
         line = LINES[(place if are_own else place // len(COLORS)) % len(LINES)]
         curves.append(_Curve(name, color, line, MARKERS[place % len(MARKERS)], points))
     return curves
-
-
-def _find_color(result: GroupResult) -> str | None:
-    colors = {run.flags.get("algo"): run.color for run in result.group.runs}
-    return next(iter(colors.values())) if len(colors) == 1 else None
-
-
-def _list_levels(ranking: Ranking) -> dict[str, float]:
-    """{name with value: value} of the trivial rows; none of many, as of runs with many kinds of data."""
-    if len(ranking.trivial) > len(LEVEL_LINES):
-        return {}
-    means = {row.group.label: row.estimate.mean for row in ranking.trivial}
-    return {f"{name.replace(TRIVIAL, '')}: {format_value(mean)}": mean for name, mean in means.items()}
-
-
-def _count_legend_rows(names: Sequence[str], width: float) -> int:
-    """Rows that the legend needs for all names to stand beside each other."""
-    entry = 0.55 + LETTER * max(map(len, names))
-    return -(-len(names) // max(1, int((width - 0.2) // entry)))
 
 
 def _draw_curves(ax: "Axes", curves: Sequence[_Curve], ranking: Ranking, drawing: Drawing) -> None:

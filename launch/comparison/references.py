@@ -8,11 +8,10 @@ import os
 import pathlib
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from launch.comparison.compared_run import SEED, ComparedRun, is_on_disk
-from launch.comparison.groups import ALGO, DATASET, find_defaults, group_runs
-from launch.comparison.trivial_rows import find_differing_data
+from launch.comparison.groups import ALGO, DATASET, find_defaults, find_differing_data, group_runs
 from launch.runs.columns import ARCHETYPE
 from launch.runs.run_records import read_settings
 from launch.settings.algorithms import ALGORITHMS
@@ -97,15 +96,9 @@ def _spell_command(runs: Sequence[ComparedRun], missing: Mapping[str, Sequence[i
         if len(values) == 1 and (value := values.pop()) is not None and any(each[name] != value for each in defaults):
             flags[name] = value
     seeds = sorted({seed for each in missing.values() for seed in each})
-    asked = [f"--algos={','.join(missing)}", f"--seeds={_spell_seeds(seeds)}", f"--runs_dir={folder}"]
-    return shlex.join([*SWEEP.split(), *asked, "--", *(_spell_flag(*flag) for flag in flags.items())])
-
-
-def _spell_seeds(seeds: Sequence[int]) -> str:
-    """For example "0-4", or "0,2,3"."""
     is_range = len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1
-    return f"{seeds[0]}-{seeds[-1]}" if is_range else ",".join(map(str, seeds))
-
-
-def _spell_flag(name: str, value: Any) -> str:
-    return f"--{'' if value else 'no'}{name}" if isinstance(value, bool) else f"--{name}={value}"
+    spelled = f"{seeds[0]}-{seeds[-1]}" if is_range else ",".join(map(str, seeds))
+    asked = [f"--algos={','.join(missing)}", f"--seeds={spelled}", f"--runs_dir={folder}", "--"]
+    for name, value in flags.items():
+        asked.append(f"--{'' if value else 'no'}{name}" if isinstance(value, bool) else f"--{name}={value}")
+    return shlex.join([*SWEEP.split(), *asked])

@@ -1,15 +1,25 @@
-"""What a figure and a table of a paper say of the runs: each group's result, and how far it is from a baseline.
+"""What a figure and a table of a paper say of the runs: the result and curve of each group, its distance to a baseline.
 
-Imports no TensorFlow.
+The page does the same in `statistics.js`. A seed counts once: runs of a group with the same seed are averaged. Imports
+no TensorFlow.
 """
 
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from launch.comparison.compared_run import SECONDS, TOTAL_BYTES, ComparedRun
-from launch.comparison.estimates import BEST, LAST, read_seed_results
-from launch.comparison.groups import ALGO, Group, choose_grouping, group_runs
+import numpy as np
+
+from launch.comparison.compared_run import SECONDS, SEED, TOTAL_BYTES, ComparedRun
+from launch.comparison.groups import (
+    ALGO,
+    Group,
+    are_of_one_data,
+    choose_grouping,
+    find_versions,
+    group_runs,
+    list_trivial_groups,
+)
 from launch.comparison.seed_statistics import (
     NO_BOUNDS,
     NO_DIFFERENCE,
@@ -17,18 +27,20 @@ from launch.comparison.seed_statistics import (
     BySeed,
     Difference,
     Estimate,
+    average_repeats,
     compare_by_seed,
+    compute_mean,
     estimate_mean,
 )
-from launch.comparison.trivial_rows import list_trivial_groups
-from launch.comparison.versions import are_of_one_data, find_versions
 from launch.runs.column_titles import TITLES, title_column
+from launch.runs.columns import ROUND
 from launch.runs.task_columns import TaskColumns, describe_columns, find_bounds, find_directions
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
 from launch.settings.setting_names import find_setting
 from launch.settings.suggestions import suggest_value
 
+LAST, BEST = "last", "best"
 AXIS_TITLES = {TOTAL_BYTES: "Bytes sent, both ways", SECONDS: "Seconds of training"}
 LOW_IS_BETTER = re.compile(r"loss|_std$|bytes|_s$|seconds|drift|rejected|rate|epsilon|energy|joule|age$")
 
@@ -157,7 +169,8 @@ def rank_groups(
         if values:
             found.append((group, values, estimate_mean(values.values(), bounds=metric.bounds)))
     if not found:
-        raise FlagError(f"--metric={metric.column}: was not measured in any run{_describe_round(at)}")
+        until = "" if at in (LAST, BEST) else f" up to round {at}"
+        raise FlagError(f"--metric={metric.column}: was not measured in any run{until}")
     found.sort(key=lambda each: each[2].mean, reverse=not metric.is_low_better)
     labels = [group.label for group, _, _ in found]
     if baseline and baseline not in labels:
@@ -181,12 +194,67 @@ def rank_groups(
     return Ranking(metric, at, results, labels[chosen], trivial)
 
 
-def _describe_round(at: str | int) -> str:
-    return "" if at in (LAST, BEST) else f" up to round {at}"
-
-
 def describe_time(at: str | int) -> str:
     """When a result was taken, in words."""
     if at == LAST:
         return "after the last round"
     return "in the best round of each run" if at == BEST else f"after round {at}"
+
+
+class CurvePoint(NamedTuple):
+    """The mean of a group at one round: `x` is the mean on the other axis, the ends are those of the interval."""
+
+    round: int
+    x: float
+    mean: float
+    low: float | None
+    high: float | None
+    lowest: float
+    highest: float
+
+    def find_ends(self) -> tuple[float, float]:
+        """What a chart has to show of it: of the interval what lies within the seeds, for that of two is very wide."""
+        if self.low is None:
+            return self.mean, self.mean
+        return max(self.low, self.lowest), min(self.high, self.highest)
+
+
+def read_result(run: ComparedRun, metric: str, at: str | int, is_low_better: bool) -> float | None:
+    """A run's value of a column: the last measured one, the best one, or the last up to a round; None without any."""
+    values = run.columns.get(metric)
+    if values is None:
+        return None
+    known = ~np.isnan(values)
+    if isinstance(at, int):
+        known &= run.columns[ROUND] <= at
+    measured = values[known]
+    if not measured.size:
+        return None
+    if at == BEST:
+        return float(measured.min() if is_low_better else measured.max())
+    return float(measured[-1])
+
+
+def read_seed_results(runs: Sequence[ComparedRun], metric: str, at: str | int, is_low_better: bool) -> dict[int, float]:
+    """{seed: result}, the mean over the runs with that seed; in the order of the seeds."""
+    results = ((int(run.flags[SEED]), read_result(run, metric, at, is_low_better)) for run in runs)
+    return average_repeats((seed, result) for seed, result in results if result is not None)
+
+
+def compute_curve(runs: Sequence[ComparedRun], metric: str, axis: str, bounds: Bounds = NO_BOUNDS) -> list[CurvePoint]:
+    """The mean curve: at the rounds at which all runs that have the metric were measured."""
+    runs = [run for run in runs if metric in run.columns and axis in run.columns]
+    by_round: dict[int, list[tuple[int, float, float]]] = {}
+    for run in runs:
+        places, values = run.columns[axis], run.columns[metric]
+        for i in np.flatnonzero(np.isfinite(places) & np.isfinite(values)):
+            entry = (int(run.flags[SEED]), float(places[i]), float(values[i]))
+            by_round.setdefault(int(run.columns[ROUND][i]), []).append(entry)
+    points = []
+    for round_num, entries in sorted(by_round.items()):
+        if len(entries) == len(runs):
+            means = average_repeats((seed, value) for seed, _, value in entries).values()
+            found = estimate_mean(means, bounds=bounds)
+            x = compute_mean(place for _, place, _ in entries)
+            points.append(CurvePoint(round_num, x, found.mean, found.low, found.high, min(means), max(means)))
+    return points

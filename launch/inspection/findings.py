@@ -78,6 +78,10 @@ def inspect_data(
         numbers = {split: int(data.num_examples.get(split, np.zeros(1)).sum()) for split in (TRAIN, VALIDATION, TEST)}
     reading = data.reading or describe_examples(data.format.input_shape, data.format.preprocessing)
     command = spell_command(sample, given, suspicions)
+    weights = None
+    if data.weights is not None:
+        values = data.weights.values if isinstance(data, ArrayDataset) else data.read_all_weights(TRAIN)
+        weights = measure_weights(data.name, data.format, data.weights.column, [values]).weights
     return Findings(
         data.name,
         kind,
@@ -87,18 +91,11 @@ def inspect_data(
         numbers,
         data.num_dropped,
         data.filled,
-        _measure_weights(data),
+        weights,
         data.notes,
         suspicions,
         command,
     )
-
-
-def _measure_weights(data: ArrayDataset | ClientSource) -> ExampleWeights | None:
-    if data.weights is None:
-        return None
-    values = data.weights.values if isinstance(data, ArrayDataset) else data.read_all_weights(TRAIN)
-    return measure_weights(data.name, data.format, data.weights.column, [values]).weights
 
 
 def spell_command(sample: Sample, given: Mapping[str, Any], suspicions: Sequence[str]) -> str:

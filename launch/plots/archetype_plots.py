@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from launch.plots.style import COLORS, LINES, STYLE, count_rounds, count_values, label_names, new_figure, save_figure
+from launch.plots.style import COLORS, LINES, count_rounds, count_values, draw_figure, label_names
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CLIENT, EVENTS_FILE, MODEL, PLOTS, PREFERS, ROUND, WHAT
 from launch.runs.run_records import RunPath, read_rows
@@ -52,10 +52,7 @@ def draw_archetypes(
       title: the run.
       path: the PNG file.
     """
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(10.5, 4)
+    with draw_figure(path, 10.5, 4) as figure:
         accuracy, change = figure.subplots(1, 2, width_ratios=(1.25, 1))
         styles = style_archetypes(archetypes["meta_archetypes"])
         for i, (name, style) in enumerate(zip(name_archetypes(archetypes["names"]), styles, strict=True)):
@@ -68,7 +65,7 @@ def draw_archetypes(
         for ax in (accuracy, change):
             count_rounds(ax)
         figure.suptitle(title)
-        return save_figure(figure, path)
+    return path
 
 
 def _plot_known(ax: "Axes", rounds: np.ndarray, values: np.ndarray, **style: Any) -> None:
@@ -88,10 +85,7 @@ def draw_models(
       title: the run.
       path: the PNG file.
     """
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(12, 3.8)
+    with draw_figure(path, 12, 3.8) as figure:
         axes = figure.subplots(1, len(MODEL_SERIES))
         for ax, (heading, series) in zip(axes, MODEL_SERIES.items(), strict=True):
             for i, (column, label) in enumerate(series.items()):
@@ -108,7 +102,7 @@ def draw_models(
         if "max_active_models" in metrics:  # FedCD has it, an algorithm of somebody's own need not
             axes[1].set_title(f"Active models (at most {np.nanmax(metrics['max_active_models']):.0f} on a device)")
         figure.suptitle(f"{title}\ndotted: after these rounds all models are cloned")
-        return save_figure(figure, path)
+    return path
 
 
 def list_drawn_columns(metrics: Mapping[str, np.ndarray]) -> set[str]:
@@ -150,15 +144,12 @@ def draw_preferences(
       title: the run.
       path: the PNG file.
     """
-    import matplotlib
-
     num_rounds, num_clients = preferences.shape
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(min(max(7.5, 4 + 0.14 * num_rounds), 14), min(1.8 + 0.17 * num_clients, HIGHEST))
+    with draw_figure(path, min(max(7.5, 4 + 0.14 * num_rounds), 14), min(1.8 + 0.17 * num_clients, HIGHEST)) as figure:
         ax = figure.add_subplot()
         paint_preferences(ax, preferences, archetypes)
         ax.set_title(f"{title}\nmodel with the highest score")
-        return save_figure(figure, path)
+    return path
 
 
 def paint_preferences(ax: "Axes", preferences: np.ndarray, archetypes: Mapping[str, Any]) -> None:

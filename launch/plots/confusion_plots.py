@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from launch.plots.style import STYLE, label_names, new_figure, save_figure
+from launch.plots.style import draw_figure, label_names
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 MOST_NUMBERED = 20  # classes: in smaller cells no number could be read
 LONGEST_LEVEL_NAME = 3  # letters of a class name that stay level below the columns
@@ -26,8 +26,6 @@ def draw_confusions(confusions: np.ndarray, class_names: Sequence[str], title: s
       title: which model, on which examples.
       path: the PNG file.
     """
-    import matplotlib
-
     counts, class_names = np.asarray(confusions), label_names(class_names)
     totals = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, totals, out=np.zeros(counts.shape), where=totals > 0)
@@ -35,15 +33,19 @@ def draw_confusions(confusions: np.ndarray, class_names: Sequence[str], title: s
     cell = CELL if num_classes <= MOST_NUMBERED else MOST_NUMBERED * CELL / num_classes
     # Two classes would make a figure that is smaller than its title.
     side = max(num_classes * cell, 2.4)
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(side + 3.2, side + 1.9)
+    with draw_figure(path, side + 3.2, side + 1.9) as figure:
         ax = figure.add_subplot()
         image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
         if num_classes <= MOST_NUMBERED:
             for (row, column), count in np.ndenumerate(counts):
                 # A class that is never found must not look like one without examples.
                 if count or (row == column and totals[row, 0]):
-                    _number_cell(ax, row, column, count, shares[row, column])
+                    share = shares[row, column]
+                    # Whole percent, without rounding what is not nothing to 0, or what is not everything to 100.
+                    percent = ">99" if 0.995 <= share < 1 else "<1" if 0 < share < 0.005 else f"{100 * share:.0f}"
+                    style = {"color": "white" if share > DARK else "black", "ha": "center", "va": "center"}
+                    weight = "bold" if row == column else "normal"
+                    ax.text(column, row, f"{count:,}\n{percent} %", fontsize=8, weight=weight, **style)
         numbers = [f"{name} ({total:,})" for name, total in zip(class_names, totals[:, 0], strict=True)]
         are_long = max(map(len, class_names)) > LONGEST_LEVEL_NAME
         turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if are_long else {}
@@ -56,19 +58,4 @@ def draw_confusions(confusions: np.ndarray, class_names: Sequence[str], title: s
         bar.outline.set_visible(False)
         right = np.trace(counts) / max(1, counts.sum())
         figure.suptitle(f"{title}\n{100 * right:.1f} % of {counts.sum():,} right", fontsize=11)
-        return save_figure(figure, path)
-
-
-def _number_cell(ax: "Axes", row: int, column: int, count: int, share: float) -> None:
-    """The count, and below it the share; white on a dark cell, bold where the answer is right."""
-    color = "white" if share > DARK else "black"
-    weight = "bold" if row == column else "normal"
-    text = f"{count:,}\n{_format_share(share)}"
-    ax.text(column, row, text, ha="center", va="center", color=color, fontsize=8, weight=weight)
-
-
-def _format_share(share: float) -> str:
-    """Whole percent, without rounding what is not nothing to 0, or what is not everything to 100."""
-    if 0 < share < 0.005:
-        return "<1 %"
-    return ">99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
+    return path

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from launch.plots.partition_plots import shorten_names
-from launch.plots.style import COLORS, STYLE, count_values, draw_counts, new_figure, save_figure
+from launch.plots.style import COLORS, count_values, draw_counts, draw_figure
 from launch.runs.columns import CLIENT, MODEL, ROUND, TIME_S, WHAT
 from launch.runs.tables import iterate_records, open_text
 
@@ -54,15 +54,12 @@ def draw_timeline(
       path: the PNG file.
       names: one a client; without them devices are numbered.
     """
-    import matplotlib
-
     trainings = [training for training in find_trainings(events) if training.client < MOST_DEVICES]
     # The whole of a long run would show hundreds of trainings a device.
     stretch_s = MOST_INTERVALS * float(np.mean([training.end_s - training.start_s for training in trainings]))
     until_s = min(stretch_s, max(float(event[TIME_S]) for event in events)) or 1.0
     devices = 1 + max(training.client for training in trainings)
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(9, 2 + 0.18 * devices)
+    with draw_figure(path, 9, 2 + 0.18 * devices) as figure:
         ax = figure.add_subplot()
         for end, (label, color) in ENDS.items():
             bars = [each for each in trainings if each.end == end and each.start_s < until_s]
@@ -82,7 +79,7 @@ def draw_timeline(
             count_values(ax)
         ax.grid(visible=False, axis="y")
         figure.legend(loc="outside lower center", ncols=3)
-        return save_figure(figure, path)
+    return path
 
 
 def compute_ages(events: Iterable[dict[str, str]]) -> np.ndarray:
@@ -121,10 +118,7 @@ def draw_ages_and_participation(ages: np.ndarray, counts: np.ndarray, title: str
       title: the run.
       path: the PNG file.
     """
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(9, 3.6)
+    with draw_figure(path, 9, 3.6) as figure:
         left, right = figure.subplots(1, 2)
         left.bar(*np.unique(ages, return_counts=True), color=COLORS[0])
         left.set(xlabel="age of the update (versions)", ylabel="updates received")
@@ -139,7 +133,7 @@ def draw_ages_and_participation(ages: np.ndarray, counts: np.ndarray, title: str
                 axis.get_major_locator().set_params(integer=True)
             ax.grid(visible=False, axis="x")
         figure.suptitle(title)
-        return save_figure(figure, path)
+    return path
 
 
 def draw_events(path: pathlib.Path, title: str, plots: pathlib.Path, names: Sequence[str] = ()) -> list[pathlib.Path]:

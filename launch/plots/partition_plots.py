@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from launch.plots.style import COLORS, STYLE, count_values, draw_counts, label_names, new_figure, save_figure
+from launch.plots.style import COLORS, count_values, draw_counts, draw_figure, label_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,8 +44,7 @@ def draw_partition(
     if num_clients > MOST_SHOWN_CLIENTS:
         _draw_large_partition(counts, class_names, pathlib.Path(path), heading)
         return
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(min(5 + 0.16 * num_clients, 14), 2.6 + 0.24 * num_classes)
+    with draw_figure(pathlib.Path(path), min(5 + 0.16 * num_clients, 14), 2.6 + 0.24 * num_classes) as figure:
         grid = figure.add_gridspec(2, 2, height_ratios=(1, 0.22 * num_classes), width_ratios=(40, 1))
         heat = figure.add_subplot(grid[1, 0])
         totals = figure.add_subplot(grid[0, 0], sharex=heat)
@@ -64,14 +63,10 @@ def draw_partition(
         heat.set_yticks(np.arange(num_classes), label_names(class_names))
         name_clients(heat, client_names)
         heat.set(ylabel="label")
-        save_figure(figure, pathlib.Path(path))
 
 
 def _draw_large_partition(counts: np.ndarray, class_names: Sequence[str], path: pathlib.Path, heading: str) -> None:
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(12, max(3.6, 1.4 + 0.22 * len(class_names)))
+    with draw_figure(path, 12, max(3.6, 1.4 + 0.22 * len(class_names))) as figure:
         examples, held, labels = figure.subplots(1, 3)
         draw_counts(examples, counts.sum(axis=1), color=COLORS[0])
         examples.set(xlabel="train examples of a client", ylabel="clients")
@@ -83,7 +78,6 @@ def _draw_large_partition(counts: np.ndarray, class_names: Sequence[str], path: 
         labels.set(xlabel="train examples of all clients", ylabel="label")
         labels.grid(visible=False, axis="y")
         figure.suptitle(heading)
-        save_figure(figure, path)
 
 
 def draw_sizes(num_train: np.ndarray, client_names: Sequence[str], path: str | os.PathLike, title: str = "") -> None:
@@ -95,13 +89,11 @@ def draw_sizes(num_train: np.ndarray, client_names: Sequence[str], path: str | o
       path: the PNG file.
       title: what was divided, and how.
     """
-    import matplotlib
-
     num_clients = len(num_train)
     heading = f"{title}\n{num_clients:,} clients, {int(num_train.sum()):,} train examples".strip()
-    with matplotlib.rc_context(STYLE):
-        are_many = num_clients > MOST_SHOWN_CLIENTS
-        figure = new_figure(6.5 if are_many else min(5 + 0.16 * num_clients, 14), 3.6)
+    are_many = num_clients > MOST_SHOWN_CLIENTS
+    width = 6.5 if are_many else min(5 + 0.16 * num_clients, 14)
+    with draw_figure(pathlib.Path(path), width, 3.6) as figure:
         ax = figure.subplots()
         if are_many:
             draw_counts(ax, num_train, color=COLORS[0])
@@ -112,7 +104,6 @@ def draw_sizes(num_train: np.ndarray, client_names: Sequence[str], path: str | o
             count_values(ax)
             name_clients(ax, client_names)
             ax.set(ylabel="train examples", title=heading)
-        save_figure(figure, pathlib.Path(path))
 
 
 def name_clients(ax: "Axes", client_names: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from launch.plots.style import COLORS, LINES, MARKERS, STYLE, new_figure, save_figure
+from launch.plots.style import COLORS, LINES, MARKERS, draw_figure
 from launch.runs.columns import (
     CLIENT_STEPS,
     FINE_TUNING_CLIENTS,
@@ -33,11 +33,8 @@ def draw_fine_tuning(
       title: the run.
       path: the PNG file.
     """
-    import matplotlib
-
     groups = [group for group in GROUPS if any(row[FINE_TUNING_CLIENTS] == group for row in rows)]
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(1.2 + 4.2 * len(groups), 3.6)
+    with draw_figure(path, 1.2 + 4.2 * len(groups), 3.6) as figure:
         axes = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
         for ax, group in zip(axes, groups, strict=True):
             chosen = [row for row in rows if row[FINE_TUNING_CLIENTS] == group]
@@ -50,7 +47,7 @@ def draw_fine_tuning(
         axes[0].set(ylabel=f"{task.label} on own test splits, mean")
         axes[0].legend()
         figure.suptitle(title)
-        return save_figure(figure, path)
+    return path
 
 
 def compute_bin_means(places: np.ndarray, values: np.ndarray, num_bins: int = NUM_BINS) -> tuple[np.ndarray, ...]:
@@ -81,10 +78,7 @@ def draw_personal(clients: Mapping[str, np.ndarray], task: TaskColumns, title: s
       title: the run.
       path: the PNG file.
     """
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(9, 3.6)
+    with draw_figure(path, 9, 3.6) as figure:
         axes = figure.subplots(1, 2, sharey=True)
         for ax, column, label in zip(
             axes, (RESOURCE, CLIENT_STEPS), ("resources R_i", "fine-tuning steps N_i"), strict=True
@@ -97,4 +91,4 @@ def draw_personal(clients: Mapping[str, np.ndarray], task: TaskColumns, title: s
         axes[0].set(ylabel=f"{task.label} on the client's own test split")
         axes[0].legend()
         figure.suptitle(title)
-        return save_figure(figure, path)
+    return path

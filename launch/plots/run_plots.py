@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from launch.plots.archetype_plots import draw_archetype_run, list_drawn_columns
-from launch.plots.column_plots import draw_own_columns, list_own_columns
 from launch.plots.event_plots import draw_events
 from launch.plots.label_placement import label_points
 from launch.plots.partition_plots import (
@@ -26,17 +25,17 @@ from launch.plots.style import (
     MARKERS,
     PNG,
     SIZES,
-    STYLE,
     TIMES,
     count_rounds,
-    new_figure,
+    count_values,
+    draw_figure,
     pick_unit,
-    save_figure,
     settle_ticks,
     smooth,
     write_formats,
 )
 from launch.runs import columns
+from launch.runs.column_titles import title_column
 from launch.runs.run_records import read_columns, read_config, read_rows
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.run_titles import describe_run, describe_split
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
 LOSSES = {columns.TEST_LOSS: "global test set", columns.TRAIN_LOSS: "training"}
 DRIFTS = {columns.TOTAL_DRIFT: "total", columns.WITHIN_CLUSTER_DRIFT: "within clusters"}
 MOST_MARKED_ROUNDS = 30
+MOST_PANELS, PANELS_A_ROW = 24, 3  # of columns that an algorithm, or a part of a user's, adds
 
 
 class _Axis(NamedTuple):
@@ -86,16 +86,23 @@ def _draw_all(run_dir: pathlib.Path, flags: Mapping[str, Any], data: Mapping[str
     title = describe_run(flags, data.get("dataset"))
     metrics = read_columns(run_dir / columns.METRICS_FILE)
     plots = run_dir / columns.PLOTS
+    # A student's training loss has a part that its test loss lacks.
+    is_distilled = flags.get("label_weight", 1) < 1
+    losses = LOSSES | ({columns.TRAIN_LOSS: "training (with distillation)"} if is_distilled else {})
     written = [
-        _draw_progress(metrics, axis, task, _name_losses(flags), title, plots / f"by_{axis.name}.png", window)
+        _draw_progress(metrics, axis, task, losses, title, plots / f"by_{axis.name}.png", window)
         for axis in _list_axes(metrics)
     ]
     if DRIFTS.keys() <= metrics.keys():
         written.append(_draw_drift(metrics, title, plots / "drift.png"))
     if columns.EPSILON_SPENT in metrics:
         written.append(_draw_epsilon(metrics, task, title, plots / "epsilon.png"))
-    if own := list_own_columns(metrics, _list_drawn(metrics, task)):
-        written.append(draw_own_columns(metrics, own, title, plots / "own_columns.png", window))
+    drawn = {columns.ROUND, *COMMON_METRICS, *task.evaluation, *task.spread}  # other plots show these, or are over them
+    drawn |= {columns.EPSILON_SPENT, columns.JOULES, columns.JOULES_TOTAL, *list_drawn_columns(metrics)}
+    drawn |= DRIFTS.keys() if DRIFTS.keys() <= metrics.keys() else set()
+    own = [name for name, values in metrics.items() if name not in drawn and np.isfinite(values).any()][:MOST_PANELS]
+    if own:
+        written.append(_draw_own_columns(metrics, own, title, plots / "own_columns.png", window))
     if (run_dir / columns.CLIENTS_FILE).exists():
         names, clients = _read_names(run_dir / columns.CLIENTS_FILE), read_columns(run_dir / columns.CLIENTS_FILE)
         if {task.of_client, columns.RESOURCE, columns.CLIENT_STEPS} <= clients.keys():
@@ -104,7 +111,13 @@ def _draw_all(run_dir: pathlib.Path, flags: Mapping[str, Any], data: Mapping[str
             written.append(_draw_clusters(clients, names, title, plots / "clusters.png"))
         if {"label_counts", "class_names"} <= data.keys():
             split = describe_split(flags, data.get("dataset"))
-            written.append(_draw_split(data, clients, names, split, plots / "partition.png"))
+            path, counts = plots / "partition.png", np.array(data["label_counts"])
+            if counts.size and task.kind.is_labelled_by_class:
+                draw_partition(counts, data["class_names"], names[: len(counts)], path, split)
+            else:  # how many examples each client has in all
+                num_members = int(data.get(columns.NUM_CLIENTS, len(names)))
+                draw_sizes(clients[columns.NUM_TRAIN][:num_members], names[:num_members], path, split)
+            written.append(path)
     if (run_dir / columns.FINE_TUNING_FILE).exists():
         written.append(
             draw_fine_tuning(read_rows(run_dir / columns.FINE_TUNING_FILE), task, title, plots / "fine_tuning.png")
@@ -115,34 +128,6 @@ def _draw_all(run_dir: pathlib.Path, flags: Mapping[str, Any], data: Mapping[str
         clients = _read_names(run_dir / columns.CLIENTS_FILE) if (run_dir / columns.CLIENTS_FILE).exists() else []
         written += draw_events(run_dir / columns.EVENTS_FILE, title, plots, clients)
     return written
-
-
-def _list_drawn(metrics: Mapping[str, np.ndarray], task: TaskColumns) -> set[str]:
-    """The columns that other plots show, and the costs, which are axes."""
-    drawn = {
-        columns.ROUND,
-        *COMMON_METRICS,
-        *task.evaluation,
-        *task.spread,
-        columns.EPSILON_SPENT,
-        columns.JOULES,
-        columns.JOULES_TOTAL,
-    }
-    drifts = DRIFTS.keys() if DRIFTS.keys() <= metrics.keys() else set()
-    return drawn | drifts | list_drawn_columns(metrics)
-
-
-def _draw_split(
-    data: Mapping[str, Any], clients: Mapping[str, np.ndarray], names: Sequence[str], split: str, path: pathlib.Path
-) -> pathlib.Path:
-    """The partition: how many examples of each class each client has, or how many in all where that is not counted."""
-    counts = np.array(data["label_counts"])
-    if counts.size and read_task_columns(data).kind.is_labelled_by_class:
-        draw_partition(counts, data["class_names"], names[: len(counts)], path, split)
-    else:
-        num_members = int(data.get(columns.NUM_CLIENTS, len(names)))
-        draw_sizes(clients[columns.NUM_TRAIN][:num_members], names[:num_members], path, split)
-    return path
 
 
 def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
@@ -172,10 +157,7 @@ def _draw_progress(
     window: int,
 ) -> pathlib.Path:
     """The task's main metric and the loss beside each other over one axis."""
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(9, 3.9)
+    with draw_figure(path, 9, 3.9) as figure:
         reached, loss = figure.subplots(1, 2)
         _draw_series(reached, metrics, axis, _name_reached(task), window)
         _draw_series(loss, metrics, axis, losses, window)
@@ -188,7 +170,7 @@ def _draw_progress(
                 ax.set_xlim(left=0)
         figure.suptitle(title)
         settle_ticks(figure)
-        return save_figure(figure, path)
+    return path
 
 
 def _name_reached(task: TaskColumns) -> dict[str, str]:
@@ -221,44 +203,40 @@ def _draw_series(
 
 
 def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
-    import matplotlib
-
     axis = _Axis("round", "round", metrics[columns.ROUND])
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(5.5, 3.6)
+    with draw_figure(path, 5.5, 3.6) as figure:
         ax = figure.subplots()
         _draw_series(ax, metrics, axis, DRIFTS)
         # Drift within clusters is 0 if each client is a cluster of its own; a logarithmic axis could not show that.
         if ax.lines and all(line.get_ydata().min() > 0 for line in ax.lines):
-            _scale_by_ratio(ax)
+            from matplotlib.ticker import LogFormatter  # plain numbers, even of less than a power of ten
+
+            ax.set_yscale("log")
+            ax.yaxis.set_major_formatter(LogFormatter())
+            ax.yaxis.set_minor_formatter(LogFormatter())
+            ax.grid(visible=True, which="both", axis="y")
         ax.set(xlabel="round", ylabel="mean squared distance")
         count_rounds(ax)
         ax.set_title(f"Drift of the clients' updates\n{title}")
-        return save_figure(figure, path)
+    return path
 
 
 def _draw_epsilon(metrics: Mapping[str, np.ndarray], task: TaskColumns, title: str, path: pathlib.Path) -> pathlib.Path:
     """The task's main metric against epsilon as it is spent; only the rounds that were evaluated show."""
-    import matplotlib
-
     axis = _Axis(columns.EPSILON_SPENT, "epsilon spent", metrics[columns.EPSILON_SPENT])
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(5.5, 3.6)
+    with draw_figure(path, 5.5, 3.6) as figure:
         ax = figure.subplots()
         _draw_series(ax, metrics, axis, _name_reached(task))
         ax.set_xlim(left=0)
         ax.set(xlabel=axis.label, ylabel=f"{task.label} (not private)")
         ax.set_title(f"{task.heading} against privacy\n{title}")
-        return save_figure(figure, path)
+    return path
 
 
 def _draw_clusters(
     clients: Mapping[str, np.ndarray], names: Sequence[str], title: str, path: pathlib.Path
 ) -> pathlib.Path:
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(7.4, 5)
+    with draw_figure(path, 7.4, 5) as figure:
         ax = figure.subplots()
         for i, cluster in enumerate(np.unique(clients[columns.CLUSTER])):
             members = clients[columns.CLUSTER] == cluster
@@ -280,24 +258,37 @@ def _draw_clusters(
             label_points(
                 ax, np.column_stack([clients[columns.PLANE_X], clients[columns.PLANE_Y]]), shorten_names(names)
             )
-        return save_figure(figure, path)
+    return path
 
 
 def _read_names(path: pathlib.Path) -> list[str]:
     return [row[columns.CLIENT] for row in read_rows(path)]
 
 
-def _name_losses(flags: Mapping[str, Any]) -> dict[str, str]:
-    """The labels of the losses: a student's training loss has a part that its test loss lacks."""
-    is_distilled = flags.get("label_weight", 1) < 1
-    return LOSSES | ({columns.TRAIN_LOSS: "training (with distillation)"} if is_distilled else {})
-
-
-def _scale_by_ratio(ax: "Axes") -> None:
-    """A logarithmic vertical axis labelled with plain numbers, even if it spans less than a power of ten."""
-    from matplotlib.ticker import LogFormatter
-
-    ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(LogFormatter())
-    ax.yaxis.set_minor_formatter(LogFormatter())
-    ax.grid(visible=True, which="both", axis="y")
+def _draw_own_columns(
+    metrics: Mapping[str, np.ndarray], names: Sequence[str], title: str, path: pathlib.Path, window: int
+) -> pathlib.Path:
+    """Columns by round, each in a panel of its own, since their units differ."""
+    num_columns = min(PANELS_A_ROW, len(names))
+    num_rows = -(-len(names) // num_columns)
+    with draw_figure(path, 0.6 + 3.6 * num_columns, 0.8 + 2.4 * num_rows) as figure:
+        panels = figure.subplots(num_rows, num_columns, squeeze=False).ravel()
+        for ax, name in zip(panels, names, strict=False):
+            seen = np.isfinite(metrics[name])
+            rounds, values = metrics[columns.ROUND][seen], metrics[name][seen]
+            if window > 1:
+                ax.plot(rounds, values, color=COLORS[0], linewidth=0.8, alpha=0.4)
+                ax.plot(rounds, smooth(values, window), color=COLORS[0])
+            else:
+                marker = "o" if len(values) <= MOST_MARKED_ROUNDS else None
+                ax.plot(rounds, values, color=COLORS[0], marker=marker, markersize=4)
+            if (values == np.round(values)).all():
+                count_values(ax)
+            if values.min() >= 0:
+                ax.set_ylim(bottom=0)
+            count_rounds(ax)
+            ax.set(title=title_column(name), xlabel="round")
+        for ax in panels[len(names) :]:
+            ax.set_axis_off()
+        figure.suptitle(title)
+    return path

@@ -178,3 +178,14 @@ def save_figure(figure: "Figure", path: pathlib.Path, maker: str | None = None) 
         with replace_whole(path.with_suffix(f".{name}")) as temporary:
             figure.savefig(temporary, format=name, metadata={"Creator": creator, DATES[name]: None})
     return path
+
+
+@contextlib.contextmanager
+def draw_figure(path: pathlib.Path, width: float, height: float) -> "Iterator[Figure]":
+    """Yields a figure in our style, of this size in inches; `save_figure` writes it when the block is done."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(width, height)
+        yield figure
+        save_figure(figure, path)

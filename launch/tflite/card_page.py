@@ -51,7 +51,10 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
     if card["classes"]:
         yield "Classes" if read_task(card).kind.is_labelled_by_class else "Labels", ", ".join(card["classes"])
     if VOCABULARY in card:
-        yield "Vocabulary", _list_tokens(card[VOCABULARY])
+        names = card[VOCABULARY]
+        more = f", and {len(names) - MOST_TOKENS:,} more" if len(names) > MOST_TOKENS else ""
+        shown = " ".join("␣" if name == " " else name for name in names[:MOST_TOKENS])
+        yield "Vocabulary", f"{len(names):,} tokens: {shown}{more}"
     clients = f"{training['rounds']:,} rounds, {training['clients']:,} clients, {training['examples']:,} train examples"
     if FEATURES in card:  # pictures and tokens have none
         yield "Features", f"{describe_in_words(card[FEATURES], card.get(GROUPS, ()))}."
@@ -72,12 +75,6 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
             f"Losses in training were multiplied: {describe_class_weights(list(weights), list(weights.values()))}.",
         )
     yield "Data", f"{data_set['name']}. Source: {data_set['source'] or 'unknown'}."
-
-
-def _list_tokens(names: Sequence[str]) -> str:
-    more = f", and {len(names) - MOST_TOKENS:,} more" if len(names) > MOST_TOKENS else ""
-    shown = " ".join("␣" if name == " " else name for name in names[:MOST_TOKENS])
-    return f"{len(names):,} tokens: {shown}{more}"
 
 
 def _list_results(card: Card) -> Iterator[tuple[str, str]]:
@@ -130,11 +127,13 @@ def _list_file_rows(
         if task.kind.is_labelled_by_class:
             yield "By class", _describe_classes(file, classes)
         quantization, latency = file["quantization"], file["latency_ms"]
-        yield (
-            "Quantization",
-            f"{_format_difference(quantization['difference'], task)} against the Keras model; "
-            f"{_compare_outputs(quantization)}",
-        )
+        difference = f"{quantization['difference']:+.4g} in {task.title}"
+        if task.metric.unit == PERCENT:
+            difference = f"{100 * quantization['difference']:+.2f} points"
+        alike = f"the same class for {_percent(quantization.get('agreement'))} of the test set"
+        if "agreement" not in quantization:
+            alike = f"outputs at most {quantization['largest_output_difference']:.2g} apart on the test set"
+        yield "Quantization", f"{difference} against the Keras model; {alike}"
         if quantization["warning"]:
             yield "Warning", f"It {quantization['warning']}."
         spread = f"half of the runs {latency['lower_quartile']:.3f} to {latency['upper_quartile']:.3f} ms"
@@ -155,13 +154,6 @@ def describe_local_training(facts: Mapping[str, Any]) -> str:
         parts.append(f"learning rate in the run {facts['learning_rate']:.6g}")
     left_out = f"; not in the file: {'; '.join(facts['not_in_file'])}" if facts["not_in_file"] else ""
     return ", ".join(parts) + left_out
-
-
-def _compare_outputs(quantization: Mapping[str, Any]) -> str:
-    """How alike a file and its Keras model answer."""
-    if "agreement" in quantization:
-        return f"the same class for {_percent(quantization['agreement'])} of the test set"
-    return f"outputs at most {quantization['largest_output_difference']:.2g} apart on the test set"
 
 
 def _name_worst_clients(file: FileFacts, task: TaskColumns) -> str:
@@ -193,13 +185,6 @@ def _span(values: Iterable[float | None], task: TaskColumns) -> str:
 def _format(value: float | None, task: TaskColumns) -> str:
     """A value of the main metric: shares in percent."""
     return _percent(value) if task.metric.unit == PERCENT else task.format(value)
-
-
-def _format_difference(difference: float, task: TaskColumns) -> str:
-    """How much a file has more or less than its Keras model."""
-    if task.metric.unit == PERCENT:
-        return f"{100 * difference:+.2f} points"
-    return f"{difference:+.4g} in {task.title}"
 
 
 def _percent(share: float | None) -> str:

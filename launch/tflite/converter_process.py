@@ -45,7 +45,8 @@ class ConverterProcess:
           ModelError: the converter refuses the model, crashes, or goes beyond a bound; one line.
           OSError: the result cannot be written.
         """
-        self._ask({"task": CONVERT, "job": job}, "the TFLite converter", _measure_folder(pathlib.Path(job.folder)))
+        size_bytes = sum(path.stat().st_size for path in pathlib.Path(job.folder).rglob("*") if path.is_file())
+        self._ask({"task": CONVERT, "job": job}, "the TFLite converter", size_bytes)
 
     def run_file(self, content: bytes, x: np.ndarray) -> np.ndarray:
         """What a file answers to preprocessed examples, asked in two orders; see `compute_in_two_orders`.
@@ -72,10 +73,6 @@ class ConverterProcess:
             raise ModelError(answer["refused"])
         if "failed" in answer:
             raise OSError(answer["failed"])
-
-
-def _measure_folder(folder: pathlib.Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 @contextlib.contextmanager

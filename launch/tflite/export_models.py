@@ -16,12 +16,11 @@ from launch.runtimes.processor import count_cores
 from launch.settings.run_config import flag_values
 from launch.settings.run_titles import describe_run
 from launch.tflite.export_job import NO_TRAINING, ExportJob, LoadedModel
-from launch.tflite.export_measurement import measure_file
+from launch.tflite.export_measurement import compute_metric, measure_file, warn_of_no_numbers
 from launch.tflite.export_plan import ModelExport
 from launch.tflite.export_report import (
     ExportReport,
     FailedFile,
-    FileRow,
     SizeRow,
     TrainingRow,
     write_report,
@@ -35,7 +34,6 @@ from launch.tflite.file_conversion import (
     run_first,
 )
 from launch.tflite.file_notes import format_names
-from launch.tflite.file_outputs import compute_metric, warn_of_no_numbers
 from launch.tflite.model_card import count_confusions, write_cards
 from launch.tflite.web_page import write_web_page
 from launch.tflite.written_files import WrittenFile, export_file, write_training_file
@@ -151,7 +149,19 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
             measured = attempt("int8.layers.csv", functools.partial(measure_layers, job, export, model))
             made = [made[0]._replace(layers=layers) for layers in measured] or made
         files += made
-    sizes = [_take_size(file.row) for file in files]
+    rows = [file.row for file in files]
+    sizes = [
+        SizeRow(
+            row.model,
+            row.format,
+            row.parameters,
+            row.multiply_accumulates,
+            row.size_bytes - row.card_bytes,
+            row.test,
+            row.median_ms_1_thread,
+        )
+        for row in rows
+    ]
     if "float32" not in export.formats:
         sizes = _measure_size(job, export.name, model) + sizes
     training_files = []
@@ -200,8 +210,3 @@ def _measure_size(job: ExportJob, name: str, model: LoadedModel) -> list[SizeRow
     reached = compute_metric(model.spec.task, job.data.test_y, measured.outputs)
     cost = (model.parameters, model.multiply_accumulates, len(model.float32))
     return [SizeRow(name, "float32", *cost, reached, measured.latency.median_ms)]
-
-
-def _take_size(row: FileRow) -> SizeRow:
-    cost = (row.parameters, row.multiply_accumulates, row.size_bytes - row.card_bytes)
-    return SizeRow(row.model, row.format, *cost, row.test, row.median_ms_1_thread)

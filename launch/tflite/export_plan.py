@@ -4,27 +4,53 @@ Imports no TensorFlow, so that a wrong request is answered at once.
 """
 
 import contextlib
+import json
 import os
 import pathlib
+import re
 import shutil
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from files.locks import hold_folder
-from files.reading import explain_errors
+from files.reading import explain_errors, read_regular
 from files.writing import remove_unfinished
 from launch.progress import say
 from launch.runs.checkpoints import find_checkpoints
-from launch.runs.columns import BEST, CHECKPOINTS, EXPORT
+from launch.runs.columns import (
+    BEST,
+    CHECKPOINTS,
+    EXPORT,
+    LABELS_FILE,
+    MAX_JSON,
+    REPORT_CLIENTS,
+    REPORT_PAGE,
+    REPORT_TABLE,
+    REPORT_TEACHERS,
+    TEST_SET_FILE,
+    WEB_PAGE,
+)
 from launch.runs.errors import RunFolderError
+from launch.runs.file_names import encode_name
 from launch.runs.shown_text import escape_hidden
 from launch.settings.flags import FlagError
+from launch.tflite.embedded_card import CARD_NAME
 from launch.tflite.export_job import ALL_MODELS
-from launch.tflite.former_export import find_former_files
+from launch.tflite.model_card import CARD_PAGE
 from launch.training.finished_run import FinishedRun, choose_models
 from models.model_names import EXPORT_FORMATS
 
 INTEGER_FORMATS = ("int8", "qat_int8")
+OF_ALL = frozenset(
+    (
+        *(CARD_NAME, CARD_PAGE, LABELS_FILE, TEST_SET_FILE, WEB_PAGE),
+        *(REPORT_PAGE, REPORT_TABLE, REPORT_CLIENTS, REPORT_TEACHERS),
+    )
+)
+_OF_ONE = re.compile(
+    rf"(?P<model>.+)\.(?P<format>{'|'.join((*EXPORT_FORMATS, 'training'))})"
+    r"\.(?:tflite|json|confusions\.png|layers\.csv)"
+)
 
 
 class ModelExport(NamedTuple):
@@ -172,3 +198,34 @@ def _take_place(new: pathlib.Path, target: pathlib.Path, models: Collection[str]
         noun = "file" if len(former) == 1 else "files"
         shown = escape_hidden(abbreviate(former))
         say(f"removed  {len(former):,} {noun} of an earlier export, which this one does not have: {shown}")
+
+
+def find_former_files(folder: pathlib.Path, models: Collection[str]) -> list[str]:
+    """The names of the files, and links, of an export folder that earlier exports have written, in order.
+
+    A report is of one export, so files that it does not know would contradict it: cards and latencies of another time,
+    a page of other formats. What a person has put there stays, also a copy of a file under a name of their own.
+
+    Those of all files together are known by their names, those of one file if it is of one of the models, or if the
+    former card names it: a run that went on may have other models since. Folders are none.
+
+    Args:
+      folder: of the export; it need not exist.
+      models: the names of the run's models and clients.
+    """
+    if not folder.is_dir():
+        return []
+    stems, listed = set(map(encode_name, models)), set()
+    # There may be none, or a damaged one.
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        listed = {file["file"] for file in json.loads(read_regular(folder / CARD_NAME, MAX_JSON))["files"]}
+
+    def is_ours(name: str) -> bool:
+        found = _OF_ONE.fullmatch(name)
+        is_known = found and (found["model"] in stems or f"{found['model']}.{found['format']}.tflite" in listed)
+        return name in OF_ALL or bool(is_known)
+
+    with os.scandir(folder) as entries:
+        return sorted(
+            entry.name for entry in entries if is_ours(entry.name) and not entry.is_dir(follow_symlinks=False)
+        )

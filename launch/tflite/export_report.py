@@ -1,8 +1,12 @@
-"""The report of an export: its rows, and the Markdown and CSV files made of them. Imports no TensorFlow."""
+"""The report of an export: its rows, and the Markdown and CSV files made of them; quantization, layer by layer.
 
+Layers are the rows of TFLite's QuantizationDebugger. Imports no TensorFlow.
+"""
+
+import math
 import pathlib
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from files.writing import write_text
@@ -11,7 +15,8 @@ from launch.runs.columns import REPORT_CLIENTS, REPORT_PAGE, REPORT_TABLE, REPOR
 from launch.runs.shown_text import align_columns
 from launch.runs.tables import format_cell, write_table
 from launch.runs.task_columns import CLASSIFICATION, TaskColumns, find_task_columns
-from launch.tflite.layer_report import LayerError, list_worst
+
+NUM_WORST = 3
 
 
 class FileRow(NamedTuple):
@@ -125,6 +130,36 @@ class TrainingRow(NamedTuple):
     step: str
 
 
+class LayerError(NamedTuple):
+    """What quantization does to the output of one layer; its fields are the columns of `<model>.int8.layers.csv`.
+
+    Attributes:
+      layer: its name, as far as the converter kept it.
+      operator: such as "CONV_2D".
+      error_in_steps: root of the mean squared error, divided by `scale`.
+      elements: numbers in the output.
+      mean_error: of the output in integers, as real numbers, minus that in floats; means over the examples.
+      standard_deviation: of that.
+      largest_error: of its absolute values, the mean over the examples.
+      mean_squared_error: of the same.
+      scale: the step of the output.
+      zero_point: of the output.
+      tensor: the converter's whole name of the output.
+    """
+
+    layer: str
+    operator: str
+    error_in_steps: float
+    elements: int
+    mean_error: float
+    standard_deviation: float
+    largest_error: float
+    mean_squared_error: float
+    scale: float
+    zero_point: int
+    tensor: str
+
+
 class FailedFile(NamedTuple):
     """A file that cannot be made: its name, its model's, its format, and why, in one line."""
 
@@ -222,3 +257,36 @@ def format_report(report: ExportReport) -> str:
         worst_layers=[(file, layer) for file, layers in report.layers.items() for layer in list_worst(layers)],
         has_qat=any(row.format == "qat_int8" for row in report.files),
     )
+
+
+def read_layers(rows: Iterable[Mapping[str, str]]) -> list[LayerError]:
+    """Reads rows as `models.tflite_export.debug_quantization` returns them, in the order of the layers."""
+    layers = []
+    for row in rows:
+        mean_squared_error, scale = float(row["mean_squared_error"]), float(row["scale"])
+        # A tensor is called such as "sequential/convolution_1/BiasAdd;sequential/convolution_1/Conv2D".
+        parts = row["tensor_name"].partition(";")[0].split("/")
+        # The converter calls the last tensor after the signature.
+        name = "output" if len(parts) == 1 else "/".join(parts[1:-1]) or parts[0]
+        layers.append(
+            LayerError(
+                layer=name,
+                operator=row["op_name"],
+                error_in_steps=math.sqrt(mean_squared_error) / scale if scale else math.nan,
+                elements=round(float(row["num_elements"])),
+                mean_error=float(row["mean_error"]),
+                standard_deviation=float(row["stddev"]),
+                largest_error=float(row["max_abs_error"]),
+                mean_squared_error=mean_squared_error,
+                scale=scale,
+                zero_point=round(float(row["zero_point"])),
+                tensor=row["tensor_name"],
+            )
+        )
+    return layers
+
+
+def list_worst(layers: Sequence[LayerError]) -> list[LayerError]:
+    """The layers with the largest errors in steps, the worst first."""
+    known = [layer for layer in layers if math.isfinite(layer.error_in_steps)]
+    return sorted(known, key=lambda layer: -layer.error_in_steps)[:NUM_WORST]

@@ -107,8 +107,14 @@ def describe_signatures(content: bytes) -> dict[str, dict[str, dict[str, dict]]]
     interpreter = tf.lite.Interpreter(model_content=content)
 
     def describe(tensors: dict[str, dict]) -> dict[str, dict]:
-        forms = sorted(tensors.items())
-        return {name: {"shape": form["shape"].tolist(), "dtype": _name_dtype(form["dtype"])} for name, form in forms}
+        texts = (np.bytes_, np.str_, object)
+        return {
+            name: {
+                "shape": form["shape"].tolist(),
+                "dtype": "string" if form["dtype"] in texts else np.dtype(form["dtype"]).name,
+            }
+            for name, form in sorted(tensors.items())
+        }
 
     described = {}
     for name in sorted(interpreter.get_signature_list()):
@@ -116,10 +122,6 @@ def describe_signatures(content: bytes) -> dict[str, dict[str, dict[str, dict]]]
         inputs, outputs = runner.get_input_details(), runner.get_output_details()
         described[name] = {"inputs": describe(inputs), "outputs": describe(outputs)}
     return described
-
-
-def _name_dtype(dtype: type) -> str:
-    return "string" if dtype in (np.bytes_, np.str_, object) else np.dtype(dtype).name
 
 
 def compute_in_two_orders(content: bytes, x: np.ndarray) -> np.ndarray:

@@ -136,17 +136,14 @@ def describe_in_words(facts: Sequence[Mapping[str, Any]], groups: Sequence[Mappi
     for place, fact in enumerate(facts):
         group = by_place.get(place)
         if group is None:
-            texts.append(_describe_feature(fact))
+            unit = f" [{fact['unit']}]" if fact["unit"] else ""
+            category = " (category)" if fact.get("is_category") else ""
+            scaled = f", mean {fact['mean']:.6g}, deviation {fact['deviation']:.6g}" if "mean" in fact else ""
+            span = f"{fact['lowest']:.6g} to {fact['highest']:.6g}"
+            texts.append(f"{fact['name']}{unit}{category} {span}{scaled}")
         elif place == min(group["features"]):
             texts.append(describe_group(group))
     shown = [escape_hidden(text) for text in texts[:MOST_DESCRIBED]]
     more = [f"and {len(texts) - MOST_DESCRIBED:,} more"] if len(texts) > MOST_DESCRIBED else []
     counting = ["places of features are counted from 0"] if groups else []
     return "; ".join([*shown, *more, *counting])
-
-
-def _describe_feature(fact: Mapping[str, Any]) -> str:
-    unit = f" [{fact['unit']}]" if fact["unit"] else ""
-    category = " (category)" if fact.get("is_category") else ""
-    scaled = f", mean {fact['mean']:.6g}, deviation {fact['deviation']:.6g}" if "mean" in fact else ""
-    return f"{fact['name']}{unit}{category} {fact['lowest']:.6g} to {fact['highest']:.6g}{scaled}"

@@ -8,8 +8,8 @@ from datasets.federated_data import ClientFiles
 from launch.tflite.export_job import ExportJob, LoadedModel
 from launch.tflite.export_measurement import compute_keras_outputs, preprocess
 from launch.tflite.export_plan import INTEGER_FORMATS, ModelExport
+from launch.tflite.export_report import LayerError, read_layers
 from launch.tflite.file_check import NUM_CHECKED, check_alone, check_answers
-from launch.tflite.layer_report import LayerError, read_layers
 from launch.tflite.phone_training import PhoneTraining
 from launch.tflite.representatives import choose_evenly, find_representative_clients, read_representative_examples
 from models.layer_numbers import number_layers_anew

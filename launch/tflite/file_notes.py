@@ -42,7 +42,8 @@ def describe_model(
     """
     example_format = data.format
     features = describe_features(data, section)
-    is_labelled = _are_labels_of_outputs(data)
+    # Of two classes a model may have one output, of which no label is the name.
+    is_labelled = bool(example_format.class_names) and example_format.num_classes == example_format.num_outputs
     labels = AssociatedFile(LABELS_FILE, "The name of each output, a line each.", type=LABELS)
     output = TensorNote(
         "numbers" if example_format.labels.task == "regression" else "logits",
@@ -77,12 +78,6 @@ def _describe_as_whole(card: Mapping[str, Any], model: str) -> ModelNote:
 def describe_outputs(card: Mapping[str, Any]) -> str:
     """How to read the outputs, as the card says it; a card of classification has no word of it."""
     return escape_hidden(card.get("outputs", BY_CLASS))
-
-
-def _are_labels_of_outputs(data: FederatedData) -> bool:
-    """Whether there is a name for each output; of two classes a model may have one output."""
-    example_format = data.format
-    return bool(example_format.class_names) and example_format.num_classes == example_format.num_outputs
 
 
 def _describe_input(data: FederatedData, features: Sequence[Feature], has_channel_axis: bool) -> TensorNote:

@@ -57,7 +57,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
     """The card of some files of a run, each as from `describe_file` or, unmeasured, with fewer keys."""
     example_format = data.format
     terms = find_terms(run.config)
-    columns = run.task
+    columns, weights = run.task, run.data.get(CLASS_WEIGHTS)
     has_tokens = example_format.labels.task == NEXT_TOKEN
     names = [] if has_tokens else list(example_format.class_names)
     unlike = NOT_FOR_OTHERS if columns.kind.is_labelled_by_class else NOT_FOR_UNLIKE
@@ -85,19 +85,12 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
             "examples": int(data.num_train.sum()),
             **({WEIGHTS: describe_weights(example_format.weights)} if example_format.weights else {}),
             "how": "federated learning, simulated on one machine or cluster; never tried by real users",
-            **_describe_loss(run, names),
+            # Where what was minimised is not the usual loss of the task: the user's own, weights of the classes.
+            **({"loss": run.config.loss} if is_own(run.config.loss) else {}),
+            **({CLASS_WEIGHTS: dict(zip(names, weights, strict=True))} if weights else {}),
         },
         "measured_on": f"{platform.machine()}, not a phone",
         "files": list(files),
-    }
-
-
-def _describe_loss(run: FinishedRun, names: Sequence[str]) -> dict[str, Any]:
-    """What was minimised, where it is not the usual loss of the task: one of the user's own, weights of the classes."""
-    weights = run.data.get(CLASS_WEIGHTS)
-    return {
-        **({"loss": run.config.loss} if is_own(run.config.loss) else {}),
-        **({CLASS_WEIGHTS: dict(zip(names, weights, strict=True))} if weights else {}),
     }
 
 

@@ -95,33 +95,27 @@ def add_metadata(model: bytes, note: ModelNote) -> bytes:
 
 def write_metadata(note: ModelNote) -> bytes:
     """The FlatBuffer of a ModelMetadata."""
+    tensors = {2: [_tabulate_tensor(note.input)], 3: [_tabulate_tensor(note.output)]} if note.input else {}
+    texts = {0: note.name, 1: note.description, 2: note.version, 5: note.licence, 7: LEAST_PARSER}
+    model = {**texts, 3: [tensors] if tensors else [], 6: [_tabulate_file(file) for file in note.files]}
     builder = flatbuffers.Builder(1024)
-    builder.Finish(_write_value(builder, _tabulate_model(note)), IDENTIFIER)
+    builder.Finish(_write_value(builder, _drop_empty(model)), IDENTIFIER)
     return bytes(builder.Output())
 
 
-def _tabulate_model(note: ModelNote) -> Table:
-    tensors = {2: [_tabulate_tensor(note.input)], 3: [_tabulate_tensor(note.output)]} if note.input else {}
-    texts = {0: note.name, 1: note.description, 2: note.version, 5: note.licence, 7: LEAST_PARSER}
-    return _drop_empty({**texts, 3: [tensors] if tensors else [], 6: [_tabulate_file(file) for file in note.files]})
-
-
 def _tabulate_tensor(note: TensorNote) -> Table:
+    content = {0: Byte(FEATURE), 1: {}}
+    if note.image is not None:
+        height, width, channels = note.image
+        properties = {0: Byte(COLOR_SPACES.get(channels, 0)), 1: {0: Uint(width), 1: Uint(height)}}
+        content = {0: Byte(IMAGE), 1: properties}
     units = []
     if note.deviation is not None:
         units = [{0: Byte(NORMALIZATION), 1: {0: [float(note.mean)], 1: [float(note.deviation)]}}]
     statistics = _drop_empty({0: list(map(float, note.highest)), 1: list(map(float, note.lowest))})
     files = [_tabulate_file(file) for file in note.files]
-    texts = {0: note.name, 1: note.description, 2: list(note.dimensions), 3: _tabulate_content(note)}
+    texts = {0: note.name, 1: note.description, 2: list(note.dimensions), 3: content}
     return _drop_empty({**texts, 4: units, 5: statistics, 6: files})
-
-
-def _tabulate_content(note: TensorNote) -> Table:
-    if note.image is None:
-        return {0: Byte(FEATURE), 1: {}}
-    height, width, channels = note.image
-    properties = {0: Byte(COLOR_SPACES.get(channels, 0)), 1: {0: Uint(width), 1: Uint(height)}}
-    return {0: Byte(IMAGE), 1: properties}
 
 
 def _tabulate_file(file: AssociatedFile) -> Table:

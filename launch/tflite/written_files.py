@@ -13,15 +13,24 @@ from launch.runs.columns import ROUND
 from launch.runs.file_names import encode_name
 from launch.runs.tables import write_json
 from launch.runs.task_columns import CLASSIFICATION, TASK
-from launch.settings.run_config import find_algorithm
+from launch.settings.run_config import RunConfig, find_algorithm
 from launch.tflite.card_page import FEATURES, LOCAL_TRAINING, describe_local_training
 from launch.tflite.embedded_card import MODEL_SHA256, embed_card
 from launch.tflite.export_job import ExportJob, LoadedModel
-from launch.tflite.export_measurement import Measurement, measure_clients, measure_file
+from launch.tflite.export_measurement import (
+    compute_agreement,
+    compute_alike,
+    compute_lost,
+    compute_metric,
+    measure_clients,
+    measure_file,
+    predict,
+)
 from launch.tflite.export_plan import ModelExport, has_qat
 from launch.tflite.export_report import (
     ClientRow,
     FileRow,
+    LayerError,
     TrainingRow,
 )
 from launch.tflite.exported_file import describe_signatures
@@ -40,13 +49,11 @@ from launch.tflite.file_conversion import (
     convert_training_file,
 )
 from launch.tflite.file_notes import describe_model, describe_training_model, list_associated
-from launch.tflite.file_outputs import compute_agreement, compute_alike, compute_lost, compute_metric, predict
-from launch.tflite.layer_report import LayerError
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card
 from launch.tflite.phone_training import find_phone_training
-from launch.tflite.quantized_training import can_train_quantized
 from launch.tflite.standard_metadata import add_metadata
 from models.local_step import ADAM, BETA_1, BETA_2, EPSILON
+from models.model_names import UNQUANTIZED, ModelError, is_own_model
 from models.model_spec import ModelSpec
 from models.task import Task
 from models.tflite_operators import list_operators
@@ -83,9 +90,15 @@ def export_file(
         representative_clients=converted.representative["representative_clients"] or 0,
         client_test=float(np.mean([result.test for result in results])) if results else None,
         num_clients=len(results),
-        **_describe_cost(model, converted.content),
+        size_bytes=len(converted.content),
+        card_bytes=0,
+        share_of_float32=len(converted.content) / len(model.float32) if model.float32 else None,
+        parameters=model.parameters,
+        multiply_accumulates=model.multiply_accumulates,
+        operators=_describe_operators(converted.content),
         **_compare_outputs(model.spec.task, measured.outputs, reference, job.data.test_y),
-        **_describe_latency(measured),
+        **{f"{name}_1_thread": value for name, value in measured.latency._asdict().items()},
+        **{f"{name}_all_threads": value for name, value in measured.latency_all_threads._asdict().items()},
     )
     lost = compute_lost(model.spec.task, row.test, row.keras_test)
     alike = compute_alike(model.spec.task, job.data.test_y, measured.outputs, reference)
@@ -128,20 +141,26 @@ def _find_way_out(job: ExportJob, export: ModelExport, spec: ModelSpec, export_f
     return find_way_out(export_format, Ranges(used, asked, bool(job.request.representative_client)), training)
 
 
+def can_train_quantized(config: RunConfig, spec: ModelSpec) -> bool:
+    """Whether a run with these settings and this float model could begin with --quantize=qat, which is advised then."""
+    privacy = getattr(config.algorithm, "privacy", None)
+    is_private = privacy is not None and privacy.is_active
+    if find_algorithm(config.algo).takes_floats_alone or config.precision != "float32" or is_private:
+        return False
+    if not is_own_model(spec.name):
+        return spec.name not in UNQUANTIZED
+    from models.quantization import build_quantized_spec  # TF-MOT takes seconds to import
+
+    try:
+        build_quantized_spec(spec)
+    except ModelError:
+        return False
+    return True
+
+
 def _introduce(job: ExportJob, export: ModelExport) -> tuple[dict[str, Any], str, FederatedData]:
     """What a file's metadata are about: the run, as its card has it; the model's own name; the examples."""
     return build_card(job.run, job.data, []), export.name if export.is_personal else export.source, job.data
-
-
-def _describe_cost(model: LoadedModel, content: bytes) -> dict[str, Any]:
-    return {
-        "size_bytes": len(content),
-        "card_bytes": 0,
-        "share_of_float32": len(content) / len(model.float32) if model.float32 else None,
-        "parameters": model.parameters,
-        "multiply_accumulates": model.multiply_accumulates,
-        "operators": _describe_operators(content),
-    }
 
 
 def _describe_operators(content: bytes) -> str:
@@ -171,11 +190,6 @@ def _describe_labels(task: Task) -> dict[str, Any]:
         described["label_scale"] = list(task.label_scale) or ones
         described["label_offset"] = list(task.label_offset) or [0.0] * task.num_outputs
     return described
-
-
-def _describe_latency(measured: Measurement) -> dict[str, float]:
-    timed = {"1_thread": measured.latency, "all_threads": measured.latency_all_threads}
-    return {f"{name}_{on}": value for on, latency in timed.items() for name, value in latency._asdict().items()}
 
 
 def write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel, reference: np.ndarray) -> TrainingRow:

@@ -354,7 +354,7 @@ def find_result(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any]
             f"average, at most {energy['most']:,.4g} J",
         )
     if start := summary.get(START):
-        yield from _find_worth_of_start(start, task)
+        yield from find_worth_of_start(start, task)
     if kept := summary.get(KEPT_BEST):
         reached = task.format(kept[task.client_validation])
         yield Finding(
@@ -433,7 +433,7 @@ def compare_with_majority(summary: Mapping[str, Any], task: TaskColumns) -> Iter
         )
 
 
-def _find_worth_of_start(start: Mapping[str, Any], task: TaskColumns) -> Iterator[Finding]:
+def find_worth_of_start(start: Mapping[str, Any], task: TaskColumns) -> Iterator[Finding]:
     """What the start of fine-tuning was worth, and whether it did not move."""
     change = start[RELATIVE_CHANGE]
     if change < LEAST_CHANGE:

@@ -57,7 +57,12 @@ def scale_features(
         return data, spec
     from models.standardization import Standardization  # TensorFlow is loaded by now
 
-    scaling = _read_stored(folder) or _compute(config, data, spec)
+    scaling = None
+    if not folder.is_new and folder.config.exists():
+        stored = json.loads(folder.config.read_text(encoding="utf-8"))["data"]
+        read_data_section(stored, folder.config)
+        scaling = read_scaling(stored)
+    scaling = scaling or _compute(config, data, spec)
     data = dataclasses.replace(
         data,
         feature_means=scaling.means,
@@ -65,14 +70,6 @@ def scale_features(
         feature_padding=scaling.padding,
     )
     return data, spec.with_standardization(Standardization(*scaling))
-
-
-def _read_stored(folder: RunFolder) -> Scaling | None:
-    if folder.is_new or not folder.config.exists():
-        return None
-    stored = json.loads(folder.config.read_text(encoding="utf-8"))["data"]
-    read_data_section(stored, folder.config)
-    return read_scaling(stored)
 
 
 def _compute(config: RunConfig, data: FederatedData, spec: "ModelSpec") -> Scaling:

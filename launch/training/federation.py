@@ -82,7 +82,11 @@ def _note_content(config: RunConfig, data: ArrayDataset | ClientSource, federati
     clients = _note_clients(data) if config.partition == "natural" else ()
     if isinstance(data, ArrayDataset):
         return (*note_content(data, scale, is_scaled), *clients)
-    numbers = () if is_scaled or data.format.takes_tokens else _note_numbers(data, scale)
+    numbers = ()
+    if not (is_scaled or data.format.takes_tokens):
+        few = np.flatnonzero(data.num_examples[TRAIN])[:MOST_NOTED_CLIENTS]
+        x = np.concatenate([data.read(int(client), TRAIN)[0] for client in few])
+        numbers = note_numbers(x, data.format, scale)
     if not federation.label_counts.size:  # labels that are no classes, or of too many clients
         return (*numbers, *clients)
     train, test = federation.label_counts.sum(axis=0), np.bincount(federation.test_y, minlength=data.format.num_classes)
@@ -100,12 +104,6 @@ def _note_clients(data: ArrayDataset | ClientSource) -> tuple[str, ...]:
     else:
         counts = np.bincount(data.train_clients, minlength=len(names)) if names else np.zeros(0)
     return note_alike("clients", names, dict(zip(names, counts.tolist(), strict=True)))
-
-
-def _note_numbers(data: ClientSource, scale: str | None) -> tuple[str, ...]:
-    few = np.flatnonzero(data.num_examples[TRAIN])[:MOST_NOTED_CLIENTS]
-    x = np.concatenate([data.read(int(client), TRAIN)[0] for client in few])
-    return note_numbers(x, data.format, scale)
 
 
 def find_scale(config: RunConfig) -> str | None:

@@ -36,8 +36,8 @@ from launch.runs.columns import (
 from launch.runs.errors import RunFolderError
 from launch.runs.file_names import decode_names
 from launch.runs.run_folder import keep_inside
+from launch.runs.run_records import read_rows
 from launch.runs.stored_data import read_data_section, read_scaling
-from launch.runs.tables import iterate_records, open_text
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.module_sums import list_changed, sum_run_modules
@@ -230,8 +230,9 @@ def read_finished_run(
         content = json.loads(read_regular(path / CONFIG_FILE, MAX_JSON))
         data = content["data"]
         summary = json.loads(read_regular(path / SUMMARY_FILE, MAX_JSON))
-        client_models = _read_client_models(path / CLIENTS_FILE)
-        architectures = _read_architectures(path / CLIENTS_FILE)
+        rows = read_rows(path / CLIENTS_FILE)
+        client_models = {row[CLIENT]: row[MODEL] for row in rows}
+        architectures = {row[MODEL]: row[ARCHITECTURE] for row in rows if ARCHITECTURE in row}
         task = read_task_columns(data)
         teachers = frozenset(summary[find_algorithm(config.algo).name].get(task.teachers, ()))
         rounds = int(summary["rounds"])
@@ -290,21 +291,10 @@ def _take_best(run: FinishedRun, best: int | None) -> FinishedRun:
     clients = run._replace(is_best=True).models / CLIENTS_FILE
     check_sums(run.path, [clients.relative_to(run.path).as_posix()])
     try:
-        return run._replace(rounds=int(best), is_best=True, client_models=_read_client_models(clients))
+        client_models = {row[CLIENT]: row[MODEL] for row in read_rows(clients)}
+        return run._replace(rounds=int(best), is_best=True, client_models=client_models)
     except (OSError, ValueError, TypeError, KeyError):
         raise RunFolderError(f"{clients}: gone or damaged; restore it, or leave out --round={BEST}") from None
-
-
-def _read_client_models(path: pathlib.Path) -> dict[str, str]:
-    """The name of each client's model, by the client's name."""
-    with open_text(path) as file:
-        return {row[CLIENT]: row[MODEL] for row in iterate_records(file)}
-
-
-def _read_architectures(path: pathlib.Path) -> dict[str, str]:
-    """The specification of each model, by the model's name; empty where all have the same."""
-    with open_text(path) as file:
-        return {row[MODEL]: row[ARCHITECTURE] for row in iterate_records(file) if ARCHITECTURE in row}
 
 
 def choose_models(run: FinishedRun, model_name: str) -> list[str]:

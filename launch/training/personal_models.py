@@ -38,22 +38,18 @@ def compute_personal_weights(
         with quiet_tensorflow(log_path):
             config = settle_device_again(run.config)
         with open_run_runtime(keep_to_this_machine(config), log_path):
-            return _personalize(run, data, client_names)
+            from launch.training.training_run import build_process
+
+            process = build_process(run.config, run.build_spec(to_train=True), data)
+            process.keep_in(run.path / KEPT)
+            checkpoints, done, start = Checkpoints(run.path / CHECKPOINTS), run.rounds, process.initialize()
+            if run.is_best:
+                state = checkpoints.load_best(done, start)
+            else:
+                done, state = checkpoints.restore(start)
+            if done != run.rounds:
+                raise RunFolderError(f"--run_dir={run.path}: its last checkpoint is of round {done}, not {run.rounds}")
+            clients = [client for client in data.everyone if client.name in client_names]
+            return {client.name: weights for client, weights in process.personalize(state, clients)}
     except WorkerError as error:
         raise RunStopped(f"error: {error}", 1) from error
-
-
-def _personalize(run: FinishedRun, data: FederatedData, client_names: Sequence[str]) -> dict[str, "Weights"]:
-    from launch.training.training_run import build_process
-
-    process = build_process(run.config, run.build_spec(to_train=True), data)
-    process.keep_in(run.path / KEPT)
-    checkpoints = Checkpoints(run.path / CHECKPOINTS)
-    if run.is_best:
-        round_num, state = run.rounds, checkpoints.load_best(run.rounds, process.initialize())
-    else:
-        round_num, state = checkpoints.restore(process.initialize())
-    if round_num != run.rounds:
-        raise RunFolderError(f"--run_dir={run.path}: its last checkpoint is of round {round_num}, not {run.rounds}")
-    clients = [client for client in data.everyone if client.name in client_names]
-    return {client.name: weights for client, weights in process.personalize(state, clients)}

@@ -61,7 +61,9 @@ def write_results(
     own = dict(process.summarize(state))
     teachers = process.get_teachers(state)
     if teachers:
-        own[task.teachers] = _evaluate_teachers(data, spec, teachers)
+        of_teacher = build_evaluator(spec.teacher)
+        tested = {name: of_teacher(weights, data.test_x, data.test_y) for name, weights in teachers.items()}
+        own[task.teachers] = {name: result.metric for name, result in tested.items()}
     summary = build_summary(config, metrics, timing, task)
     summary["dataset"] = data.dataset  # a subset has a name of its own
     num_members = len(data.clients)
@@ -74,7 +76,8 @@ def write_results(
         baselines = compute_token_baselines(train, (data.test_x, data.test_y), data.format.labels)
         summary[columns.TOKEN_BASELINES] = baselines
     summary |= _describe_end(config, process, state, metrics, task)
-    summary |= _describe_attack(config, data, attackers)
+    if names := [data.clients[index].name for index in attackers]:
+        summary[columns.ATTACK] = {columns.ATTACK: find_attacks(config).attack, columns.ATTACKERS: names}
     summary[columns.IS_PERSONAL] = process.is_personal
     if columns.JOULES in (table := process.client_columns(state)):
         joules = np.array(table[columns.JOULES])[:num_members]  # spent in training by each client
@@ -123,18 +126,6 @@ def _describe_end(
     return ended
 
 
-def _describe_attack(config: RunConfig, data: FederatedData, attackers: Sequence[int]) -> dict[str, Any]:
-    """What attackers did, and who they are; nothing of a run without attackers."""
-    names = [data.clients[index].name for index in attackers]
-    return {columns.ATTACK: {columns.ATTACK: find_attacks(config).attack, columns.ATTACKERS: names}} if names else {}
-
-
-def _evaluate_teachers(data: FederatedData, spec: ModelSpec, teachers: dict) -> dict[str, float]:
-    """Each teacher's main metric on the global test set."""
-    evaluate = build_evaluator(spec.teacher)
-    return {name: evaluate(weights, data.test_x, data.test_y).metric for name, weights in teachers.items()}
-
-
 def write_clients(
     folder: RunFolder,
     data: FederatedData,
@@ -151,6 +142,8 @@ def write_clients(
     if the partition is by archetype, one of who took part only if there are new clients, and the devices' names only if
     they come from a file. Of attackers, which have a column if there are any, nothing is measured.
     """
+    reasons = [task.describe_undefined(results.undefined.get(client.index, {})) for client in data.everyone]
+    kinds = data.archetypes.of_clients if data.archetypes else ()
     table = {
         columns.CLIENT: [client.name for client in data.everyone],
         columns.NUM_TRAIN: [client.num_train for client in data.everyone],
@@ -165,31 +158,16 @@ def write_clients(
         task.of_client: _blank_nan(results.metric),
         columns.LOSS: _blank_nan(results.loss),
         **{name: _blank_nan(results.further[name]) for name in task.further_of_client},
-        **({columns.UNDEFINED: _list_reasons(data, results, task)} if results.undefined else {}),
+        **({columns.UNDEFINED: reasons} if results.undefined else {}),
         **({columns.TOOK_PART: [1] * len(data.clients) + [0] * len(data.new_clients)} if data.new_clients else {}),
         **({columns.ATTACKER: [int(c.index in attackers) for c in data.everyone]} if len(attackers) else {}),
-        **_list_archetypes(data),
+        **({columns.ARCHETYPE: list(kinds)} if data.archetypes else {}),
+        **({columns.ARCHETYPE_NAME: [data.archetypes.names[kind] for kind in kinds]} if data.archetypes else {}),
+        **({columns.META_ARCHETYPE: list(data.archetypes.meta_of_clients)} if data.archetypes else {}),
         **process.client_columns(state),
     }
     rows = zip(*table.values(), strict=True)
     write_table(folder.clients, list(table), [[format_cell(value) for value in row] for row in rows])
-
-
-def _list_reasons(data: FederatedData, results: ClientResults, task: TaskColumns) -> list[str]:
-    """Why cells beside are empty, for each client; "" where none is, or where there is no test example at all."""
-    return [task.describe_undefined(results.undefined.get(client.index, {})) for client in data.everyone]
-
-
-def _list_archetypes(data: FederatedData) -> dict[str, list]:
-    """Columns of each client's archetype, if the partition is by archetype: number, name, number of the group."""
-    if data.archetypes is None:
-        return {}
-    of_clients = data.archetypes.of_clients
-    return {
-        columns.ARCHETYPE: list(of_clients),
-        columns.ARCHETYPE_NAME: [data.archetypes.names[archetype] for archetype in of_clients],
-        columns.META_ARCHETYPE: list(data.archetypes.meta_of_clients),
-    }
 
 
 def _blank_nan(values: np.ndarray) -> list[float | None]:

@@ -81,7 +81,8 @@ def test_a_card_is_printed_where_there_is_no_terminal_or_one_in_ascii(path):
     for variables in ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
         ended = run(**variables)
         assert (ended.returncode, ended.stderr) == (0, b"") and b"97.0 % u ?" in ended.stdout
-    assert (run(">&-").returncode, run(">&-").stderr) == (0, b"")
+    closed = run(">&-")
+    assert (closed.returncode, closed.stderr) == (0, b"")
     ended = run(">/dev/full")
     assert ended.returncode == 1 and ended.stderr.startswith(b"error: ") and ended.stderr.count(b"\n") == 1
 

@@ -1,4 +1,4 @@
-// Rows beside the groups that no model was trained for, as `trivial_rows.py` has them: from the runs' data alone. They
+// Rows beside the groups that no model was trained for, as `groups.py` has them: from the runs' data alone. They
 // belong to no group and win against none.
 
 import { groupRuns } from "./groups.js";

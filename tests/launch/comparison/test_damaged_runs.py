@@ -40,6 +40,7 @@ def edit(folder, place, value):
 def damage(write_sweep, tmp_path, capsys, monkeypatch):
     """A function (file, change of it) that compares a good run with a damaged one, and puts the file back."""
     monkeypatch.setattr(page, "read_plotly", lambda *_: "")  # 2 MB, which every page would have
+    monkeypatch.setattr(page, "embed_packed", lambda name, content: content.decode())  # to be read, and quick
     runs = write_sweep([1], [0, 1])
     folder = runs / "T1" / "fedsikd_mnist_alpha0.1" / "seed_1"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from launch.comparison.compared_run import ComparedRun
-from launch.comparison.estimates import compute_curve, read_result, read_seed_results
+from launch.comparison.results import compute_curve, read_result, read_seed_results
 
 
 def make_run(seed, **columns):

@@ -142,7 +142,7 @@ def test_of_many_groups_the_best_are_drawn_and_the_baseline():
     assert len(kept) == figures_of_papers.MOST_GROUPS and kept[0] == "algo_11" and kept[-1] == "algo_0"
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["pdf", "svg"])
 def test_the_same_runs_give_the_same_bytes(form, tmp_path):
     paths = [tmp_path / f"{name}.{form}" for name in "ab"]
     for path in paths:

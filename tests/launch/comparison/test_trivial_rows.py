@@ -8,9 +8,9 @@ import pytest
 
 from launch.comparison.compared_run import ComparedRun, read_trivial_results
 from launch.comparison.figure import Drawing, draw_comparison
+from launch.comparison.groups import find_differing_data, list_trivial_groups
 from launch.comparison.paper_table import format_csv, format_latex, format_markdown
 from launch.comparison.results import describe_metric, list_main_columns, rank_groups
-from launch.comparison.trivial_rows import find_differing_data, list_trivial_groups
 from launch.runs.task_columns import find_task_columns
 
 A_CLIENT, OVERALL = "majority class a client (trivial)", "majority class overall (trivial)"

@@ -7,9 +7,8 @@ import pytest
 from launch import compare
 from launch.comparison.collection import collect_runs
 from launch.comparison.content import build_content
-from launch.comparison.groups import group_runs
+from launch.comparison.groups import find_differing_data, group_runs, list_trivial_groups
 from launch.comparison.results import check_grouping, describe_metric, rank_groups
-from launch.comparison.trivial_rows import find_differing_data, list_trivial_groups
 
 OLD, NEW = "1a2b3c4d" + 56 * "0", "5e6f7a8b" + 56 * "0"
 SAID = (

@@ -11,13 +11,13 @@ from launch.tflite.export_report import (
     ExportReport,
     FailedFile,
     FileRow,
+    LayerError,
     SizeRow,
     TrainingRow,
     format_report,
     format_summary,
     write_report,
 )
-from launch.tflite.layer_report import LayerError
 
 ROW = FileRow(
     file="global.int8.tflite", model="global", format="int8", input_dtype="float32", size_bytes=12345, card_bytes=1345,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from launch.tflite.file_outputs import compute_agreement, compute_alike, warn_of_no_numbers
+from launch.tflite.export_measurement import compute_agreement, compute_alike, warn_of_no_numbers
 from models.task import build_task
 
 NAN = np.nan

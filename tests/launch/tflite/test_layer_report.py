@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch.tflite.layer_report import list_worst, read_layers
+from launch.tflite.export_report import list_worst, read_layers
 
 
 def make_row(tensor="sequential/conv/BiasAdd;sequential/conv/Conv2D", squared="0.04", scale="0.5"):

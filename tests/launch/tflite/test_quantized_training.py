@@ -5,7 +5,7 @@ import tensorflow as tf
 from small_formats import make_format
 
 from launch.settings.run_config import build_run_config
-from launch.tflite.quantized_training import can_train_quantized
+from launch.tflite.written_files import can_train_quantized
 from models.model_spec import ModelSpec
 
 LAYERS = tf.keras.layers

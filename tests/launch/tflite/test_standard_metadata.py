@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import types
 
 import flatbuffers.table
 import numpy as np
@@ -80,7 +81,7 @@ def read_metadata(note):
 
 @pytest.fixture
 def describe(make_federation):
-    """(data section, test set, fields of its format) -> the data, and what its file says."""
+    """(data section, test set, fields of its format) -> the data, and what its file says: of all, input and output."""
 
     def read(section=None, test_x=None, **fields):
         data = make_federation([5, 3, 4])
@@ -90,106 +91,101 @@ def describe(make_federation):
         data = change_format(data, **fields)
         config, task = build_run_config({"algo": "fedavg"}), {"task": {"kind": data.format.labels.task}}
         card = build_card(FinishedRun(pathlib.Path("runs/x"), config, task, {}, frozenset(), 3), data, [])
-        return data, read_metadata(describe_model(card, "global", data, section or {}))
+        read = read_metadata(describe_model(card, "global", data, section or {}))
+        [graph] = read["subgraph_metadata"]
+        [taken], [given] = graph["input_tensor_metadata"], graph["output_tensor_metadata"]
+        return types.SimpleNamespace(data=data, read=read, taken=taken, given=given)
 
     return read
 
 
 def test_a_model_of_features(describe):
     x = np.arange(20, dtype=np.float32).reshape(5, 4)
-    data, read = describe(
+    told = describe(
         test_x=x, preprocessing=Preprocessing(0.5, -1.0),
         feature_names=("a", "b", "c\u202e", "d"), feature_units=("°C", "", "", "%"),
     )  # fmt: skip
-    assert read["name"].endswith(": global") and read["version"] == "round 3" and read["min_parser_version"] == "1.0.1"
-    assert "3 rounds with 3 clients" in read["description"]
-    [graph] = read["subgraph_metadata"]
-    [taken], [given] = graph["input_tensor_metadata"], graph["output_tensor_metadata"]
-    assert (taken["name"], taken["dimension_names"]) == ("features", ["batch", "feature"])
+    assert (
+        told.read["name"].endswith(": global")
+        and told.read["version"] == "round 3"
+        and told.read["min_parser_version"] == "1.0.1"
+    )
+    assert "3 rounds with 3 clients" in told.read["description"]
+    assert (told.taken["name"], told.taken["dimension_names"]) == ("features", ["batch", "feature"])
     # x * 0.5 - 1 is (x - 2) / 2; of the first feature 0 to 16 it makes -1 to 7.
-    assert taken["process_units"] == [{"options_type": 1, "options": {"mean": [2.0], "std": [2.0]}}]
-    assert taken["stats"] == {"min": [-1.0, -0.5, 0.0, 0.5], "max": [7.0, 7.5, 8.0, 8.5]}
-    assert "a [°C] 0 to 16; b 1 to 17; c\\u202e 2 to 18; d [%] 3 to 19" in taken["description"]
-    assert [(file["name"], file["type"]) for file in taken["associated_files"]] == [("features.txt", 2)]
-    assert taken["content"] == {"content_properties_type": 1, "content_properties": {}}
-    assert given["name"] == "logits" and "largest" in given["description"]
-    assert [(file["name"], file["type"]) for file in given["associated_files"]] == [("labels.txt", 2)]
-    assert [file["name"] for file in read["associated_files"]] == ["card.json"]
-    files = list_associated(data, {})
+    assert told.taken["process_units"] == [{"options_type": 1, "options": {"mean": [2.0], "std": [2.0]}}]
+    assert told.taken["stats"] == {"min": [-1.0, -0.5, 0.0, 0.5], "max": [7.0, 7.5, 8.0, 8.5]}
+    assert "a [°C] 0 to 16; b 1 to 17; c\\u202e 2 to 18; d [%] 3 to 19" in told.taken["description"]
+    assert [(file["name"], file["type"]) for file in told.taken["associated_files"]] == [("features.txt", 2)]
+    assert told.taken["content"] == {"content_properties_type": 1, "content_properties": {}}
+    assert told.given["name"] == "logits" and "largest" in told.given["description"]
+    assert [(file["name"], file["type"]) for file in told.given["associated_files"]] == [("labels.txt", 2)]
+    assert [file["name"] for file in told.read["associated_files"]] == ["card.json"]
+    files = list_associated(told.data, {})
     assert files["features.txt"] == b"a\nb\nc\\u202e\nd\n"
-    assert files["labels.txt"].decode().splitlines() == list(data.format.class_names)
+    assert files["labels.txt"].decode().splitlines() == list(told.data.format.class_names)
 
 
 def test_a_category_is_told_as_one_choice(describe):
-    data, read = describe(groups=(CategoryGroup("colour", (0, 1), ("red", "green")),), feature_names=tuple("abcd"))
-    [taken] = read["subgraph_metadata"][0]["input_tensor_metadata"]
-    assert "Features: colour: one of red, green (features 0 to 1); c " in taken["description"]
-    assert list_associated(data, {})["features.txt"] == b"a\nb\nc\nd\n"
+    told = describe(groups=(CategoryGroup("colour", (0, 1), ("red", "green")),), feature_names=tuple("abcd"))
+    assert "Features: colour: one of red, green (features 0 to 1); c " in told.taken["description"]
+    assert list_associated(told.data, {})["features.txt"] == b"a\nb\nc\nd\n"
 
 
 def test_a_standardisation_inside_is_told_and_is_no_step_of_the_apps(describe):
     section = {"feature_means": [1.0, 2.0, 3.0, 4.0], "feature_deviations": [2.0, 2.0, 2.0, 5.0]}
-    _, read = describe(section)
-    [taken] = read["subgraph_metadata"][0]["input_tensor_metadata"]
-    assert "an app does not" in taken["description"] and "mean 4, deviation 5" in taken["description"]
-    assert taken["process_units"] == [{"options_type": 1, "options": {"mean": [0.0], "std": [1.0]}}]
+    told = describe(section)
+    assert "an app does not" in told.taken["description"] and "mean 4, deviation 5" in told.taken["description"]
+    assert told.taken["process_units"] == [{"options_type": 1, "options": {"mean": [0.0], "std": [1.0]}}]
 
 
 @pytest.mark.parametrize(("channels", "color_space"), [(1, 2), (3, 1)])
 def test_a_model_of_pictures(describe, channels, color_space):
-    _, read = describe(
+    told = describe(
         test_x=np.zeros((12, 6, 8, channels), np.uint8), preprocessing=Preprocessing(1 / 255, 0.0, (0.0, 1.0))
     )  # fmt: skip
-    [taken] = read["subgraph_metadata"][0]["input_tensor_metadata"]
-    assert (taken["name"], taken["dimension_names"]) == ("image", ["batch", "height", "width", "channel"])
+    assert (told.taken["name"], told.taken["dimension_names"]) == ("image", ["batch", "height", "width", "channel"])
     size = {"width": 8, "height": 6}
     properties = {"color_space": color_space, "default_size": size}
-    assert taken["content"] == {"content_properties_type": 2, "content_properties": properties}
-    assert taken["stats"] == {"min": [0.0], "max": [1.0]}
-    assert taken["process_units"][0]["options"] == {"mean": [0.0], "std": [255.0]}
+    assert told.taken["content"] == {"content_properties_type": 2, "content_properties": properties}
+    assert told.taken["stats"] == {"min": [0.0], "max": [1.0]}
+    assert told.taken["process_units"][0]["options"] == {"mean": [0.0], "std": [255.0]}
 
 
 def test_a_model_of_a_series(describe):
     names = {"feature_names": ("x", "y"), "feature_units": ("g", "g")}
-    _, read = describe(test_x=np.zeros((4, 3, 2), np.float32), **names)
-    [taken] = read["subgraph_metadata"][0]["input_tensor_metadata"]
-    assert (taken["name"], taken["dimension_names"]) == ("window", ["batch", "step", "channel"])
-    assert len(taken["stats"]["min"]) == 2
+    told = describe(test_x=np.zeros((4, 3, 2), np.float32), **names)
+    assert (told.taken["name"], told.taken["dimension_names"]) == ("window", ["batch", "step", "channel"])
+    assert len(told.taken["stats"]["min"]) == 2
 
 
 def test_tokens_have_no_scaling_and_their_outputs_three_axes(describe):
     labels = LabelFormat("next_token", (5,), 9)
-    _, read = describe(test_x=np.zeros((4, 5), np.int32), labels=labels, takes_tokens=True, class_names=())
-    [graph] = read["subgraph_metadata"]
-    [taken], [given] = graph["input_tensor_metadata"], graph["output_tensor_metadata"]
-    assert (taken["name"], taken["dimension_names"]) == ("tokens", ["batch", "position"])
-    assert "process_units" not in taken and "stats" not in taken
-    assert given["dimension_names"] == ["batch", "position", "token"] and "associated_files" not in given
+    told = describe(test_x=np.zeros((4, 5), np.int32), labels=labels, takes_tokens=True, class_names=())
+    assert (told.taken["name"], told.taken["dimension_names"]) == ("tokens", ["batch", "position"])
+    assert "process_units" not in told.taken and "stats" not in told.taken
+    assert told.given["dimension_names"] == ["batch", "position", "token"] and "associated_files" not in told.given
 
 
 def test_the_text_of_tokens_is_a_vocabulary(describe):
     tokens = {"labels": LabelFormat("next_token", (5,), 3), "takes_tokens": True, "class_names": ("a", "\u202e", " ")}
-    data, read = describe(test_x=np.zeros((4, 5), np.int32), **tokens)
-    [graph] = read["subgraph_metadata"]
-    [taken], [given] = graph["input_tensor_metadata"], graph["output_tensor_metadata"]
-    assert [(file["name"], file["type"]) for file in taken["associated_files"]] == [("labels.txt", 5)]
-    assert [(file["name"], file["type"]) for file in given["associated_files"]] == [("labels.txt", 2)]
-    assert list_associated(data, {})["labels.txt"] == b"a\n\\u202e\n \n"
+    told = describe(test_x=np.zeros((4, 5), np.int32), **tokens)
+    assert [(file["name"], file["type"]) for file in told.taken["associated_files"]] == [("labels.txt", 5)]
+    assert [(file["name"], file["type"]) for file in told.given["associated_files"]] == [("labels.txt", 2)]
+    assert list_associated(told.data, {})["labels.txt"] == b"a\n\\u202e\n \n"
 
 
 def test_two_names_of_one_output_are_no_labels_of_its_axis(describe):
-    _, read = describe(labels=LabelFormat("binary"), class_names=("no", "yes"))
-    [given] = read["subgraph_metadata"][0]["output_tensor_metadata"]
-    assert "associated_files" not in given and "above 0 it is yes" in given["description"]
-    assert [file["name"] for file in read["associated_files"]] == ["card.json", "labels.txt"]
-    assert not any("type" in file for file in read["associated_files"])
+    told = describe(labels=LabelFormat("binary"), class_names=("no", "yes"))
+    assert "associated_files" not in told.given and "above 0 it is yes" in told.given["description"]
+    assert [file["name"] for file in told.read["associated_files"]] == ["card.json", "labels.txt"]
+    assert not any("type" in file for file in told.read["associated_files"])
 
 
 def test_a_regression_says_how_to_read_its_numbers(describe):
     labels = LabelFormat("regression", (), 1, (100.0,), (50.0,))
-    _, read = describe(labels=labels, class_names=())
-    [given] = read["subgraph_metadata"][0]["output_tensor_metadata"]
-    assert given["name"] == "numbers" and "output * 50 + 100" in given["description"]
+    told = describe(labels=labels, class_names=())
+    assert told.given["name"] == "numbers" and "output * 50 + 100" in told.given["description"]
 
 
 def test_a_file_that_trains_has_no_tensors_in_its_metadata(make_federation):

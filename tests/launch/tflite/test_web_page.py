@@ -6,13 +6,11 @@ import hashlib
 import html.parser
 import json
 import re
-import shutil
-import subprocess
 import types
 
 import numpy as np
 import pytest
-from small_formats import AS_THEY_ARE, format_of
+from small_formats import AS_THEY_ARE, format_of, make_format
 
 from datasets.category_groups import CategoryGroup
 from datasets.example_format import Preprocessing
@@ -68,7 +66,7 @@ def make_row(model, export_format):
     return FileRow(**values | shares | {"file": f"{model}.{export_format}.tflite", "parameters": 1234})
 
 
-def make_file(name):
+def make_file(name, **facts):
     """A made-up file of a training form, for which a card needs no measurements, with its card."""
     model = b"\x1c\x00\x00\x00TFL3" + name.encode()
     identity = {"file": name, "model": name.split(".")[0], "format": "training", "model_bytes": len(model)}
@@ -76,21 +74,21 @@ def make_file(name):
         "title": f"FedAvg on {HOSTILE}", "task": f"Tells {HOSTILE} from b.", "classes": ["a", "b"],
         "data_set": {"name": "own", "source": ""}, "may_be_sold": "Unknown", "must_not_be_used_for": ["Anything."],
         "training": {"rounds": 3, "clients": 2, "examples": 10, "how": "simulated"},
-        "files": [identity | {"model_sha256": hashlib.sha256(model).hexdigest()}],
+        "files": [identity | {"model_sha256": hashlib.sha256(model).hexdigest()}], **facts,
     }  # fmt: skip
     return embed_card(model, json.dumps(card).encode())
 
 
 @pytest.fixture
 def write_page(tmp_path, runtime_dir):
-    """(models and formats, data, page formats) -> the text of the page of such an export, made of made-up files."""
+    """(models and formats, data, page formats, ...) -> the text of the page of such an export, of made-up files."""
 
-    def write(files, data, formats=()):
+    def write(files, data, formats=(), predictions=None, **facts):
         rows = [make_row(*file) for file in files]
         for row in rows:
-            (tmp_path / row.file).write_bytes(make_file(row.file))
+            (tmp_path / row.file).write_bytes(make_file(row.file, **facts))
         report = ExportReport(f"FedAvg on {HOSTILE}", 3, len(data.test_y), 5, 2, rows, [], [], [])
-        predictions = {row.file: data.test_y for row in rows}
+        predictions = predictions or {row.file: data.test_y for row in rows}
         web_page.write_web_page(tmp_path, report, data, predictions, formats, {})
         return (tmp_path / "page.html").read_text()
 
@@ -247,29 +245,6 @@ def test_integer_inputs_are_refused_in_one_line(runtime_dir):
         web_page.check_request("int8")
 
 
-def test_every_script_is_in_a_page():
-    used = {*web_page.SCRIPTS, *web_page.TEXT_SCRIPTS}
-    assert used == {path.name for path in web_page.SOURCES.glob("*.js")}
-
-
-@pytest.mark.parametrize("scripts", [web_page.SCRIPTS, web_page.TEXT_SCRIPTS], ids=["page", "text_page"])
-def test_modules_are_joined_in_an_order_in_which_each_knows_those_it_uses(scripts):
-    for place, name in enumerate(scripts):
-        used = re.findall(r'from "\./(\w+\.js)"', (web_page.SOURCES / name).read_text())
-        assert set(used) <= set(scripts[:place]), name
-    joined = web_page.join_scripts(web_page.SOURCES, scripts)
-    assert not re.search(r"^(import|export)\b", joined, flags=re.MULTILINE)
-    declared = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", joined, flags=re.MULTILINE)
-    assert len(declared) == len(set(declared))
-
-
-def test_scripts_are_small_and_described():
-    for path in web_page.SOURCES.glob("*.js"):
-        lines = path.read_text().splitlines()
-        assert lines[0].startswith("// ") and len(lines) <= 250, path.name
-        assert all(len(line) <= 140 for line in lines), path.name
-
-
 def test_library_becomes_a_plain_script():
     script = web_page.wrap_library(LIBRARY)
     assert script.startswith("const LiteRT = (() => {")
@@ -285,30 +260,6 @@ def test_locks_name_no_registry():
     assert not any("resolved" in package for package in packages.values())
     wanted = json.loads((web_page.SOURCES / "package.json").read_text())["dependencies"]
     assert {name: packages[f"node_modules/{name}"]["version"] for name in wanted} == wanted
-
-
-@pytest.fixture(scope="module")
-def node():
-    found = shutil.which("node")
-    if not found:
-        pytest.skip("Node.js is not installed, which runs the page's scripts here")
-    return found
-
-
-@pytest.mark.parametrize("scripts", [web_page.SCRIPTS, web_page.TEXT_SCRIPTS], ids=["page", "text_page"])
-def test_joined_scripts_are_javascript(node, tmp_path, scripts):
-    path = tmp_path / "page.mjs"
-    path.write_text(f"const LiteRT = {{}};\n{web_page.join_scripts(web_page.SOURCES, scripts)}")
-    checked = subprocess.run([node, "--check", str(path)], capture_output=True, text=True, timeout=60)
-    assert checked.returncode == 0, checked.stderr
-
-
-@pytest.mark.parametrize("name", ["maths", "strokes", "text", "sliders", "groups", "inputs"])
-def test_maths_of_the_page(node, name):
-    path = web_page.SOURCES.parents[2] / "tests" / "launch" / "tflite" / "web" / f"{name}.test.mjs"
-    ended = subprocess.run([node, "--test", str(path)], capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 0, ended.stdout
-    assert re.search(r"^# pass [1-9]", ended.stdout, flags=re.MULTILINE)
 
 
 def test_outputs_without_classes_are_shown_as_numbers_in_the_unit_of_the_labels():
@@ -360,3 +311,60 @@ def test_a_category_of_the_page_has_its_places_and_hides_nothing():
 def test_a_model_that_classifies_tokens_has_no_page(runtime_dir):
     with pytest.raises(FlagError, match="tokens to models that say which come next"):
         web_page.check_request("float32", classifies_tokens=True)
+
+
+NAMES = ("<pad>", "a", " ", "\\n", HOSTILE, "<eos>")  # of tokens
+
+
+@pytest.fixture
+def write_text_page(write_page):
+    """Names of the tokens -> the text of the page of a text model with two examples of three tokens."""
+
+    def write(names=NAMES):
+        labels, x = LabelFormat("next_token", (3,), 6, padding=0), np.array([[1, 2, 3], [4, 1, 0]], np.uint8)
+        data = make_data(x, [[2, 3, 5], [1, 5, 0]], names, labels=labels, takes_tokens=True)
+        facts = {"kind": "next_token", "classes": [], "vocabulary": list(names)}
+        predictions = {"global.int8.tflite": np.array([[2, 3, 4], [1, 1, 1]], np.int32)}
+        return write_page([("global", "int8")], data, (), predictions, **facts)
+
+    return write
+
+
+def test_a_text_page_has_the_vocabulary_the_examples_and_what_the_files_say(write_text_page):
+    page = write_text_page()
+    content = read_content(page)
+    assert content["vocabulary"] == list(NAMES)
+    assert content["labels"][:4] == ["padding", "a", "␣ (space)", "↵ (new line)"] and content["labels"][5] == "the end"
+    assert (content["positions"], content["size"], content["padding"], content["oov"]) == (3, 6, 0, None)
+    assert content["sample"] == {"indices": [0, 1], "labels": [[2, 3, 5], [1, 5, 0]]}
+    [model] = content["models"]
+    assert model["files"][0]["predictions"] == [[2, 3, 4], [1, 1, 1]]
+    assert dict(model["about"])["Vocabulary"].startswith("6 tokens: <pad> a ␣ \\n ")
+    assert page.count("<script>alert") == 0
+    tokens = np.frombuffer(read_asset(page, "examples"), np.int32)  # whatever they are stored as
+    np.testing.assert_array_equal(tokens, [1, 2, 3, 4, 1, 0])
+
+
+def test_without_a_vocabulary_tokens_are_called_by_their_numbers(write_text_page):
+    content = read_content(write_text_page(()))
+    assert content["vocabulary"] is None and content["labels"] == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_every_element_that_the_scripts_name_is_in_the_html(write_text_page):
+    ids = set(re.findall(r'\bid="([\w-]+)"', write_text_page()))
+    script = (web_page.SOURCES / "text_main.js").read_text() + (web_page.SOURCES / "answer.js").read_text()
+    named = {*re.findall(r"\bpage\.(\w+)", script), *re.findall(r'\bpage\["([\w-]+)"\]', script)}
+    assert named <= ids, named - ids
+
+
+@pytest.mark.parametrize(
+    ("takes_tokens", "labels", "expected"),
+    [
+        (True, LabelFormat("next_token", (3,), 6), True),
+        (True, CLASS_LABELS, False),
+        (False, LabelFormat("next_token", (3,), 6), False),
+    ],
+)
+def test_a_text_page_is_for_tokens_whose_next_ones_are_said(takes_tokens, labels, expected):
+    example_format = make_format((3,), "uint8", 6, takes_tokens=takes_tokens, labels=labels)
+    assert web_page.has_text_page(types.SimpleNamespace(format=example_format)) is expected

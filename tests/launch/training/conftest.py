@@ -11,16 +11,19 @@ from launch.training.round_loop import RoundLoop
 
 @pytest.fixture
 def open_loop(tmp_path):
-    """A function (process, evaluate, folder's name, flags of FedAvg) -> its rounds; the folder before is closed."""
+    """A function (process, evaluate, folder's name, checkpoints, flags of FedAvg) -> its rounds.
+
+    The folder before is closed; the checkpoints lie in the run's folder unless others are given.
+    """
     folders = []
 
-    def open_one(process, evaluate, name="run", **values):
+    def open_one(process, evaluate, name="run", checkpoints=None, **values):
         (tmp_path / name).mkdir(exist_ok=True)
         for folder in folders:
             folder.close()
         folders.append(RunFolder(tmp_path / name, is_new=False))
         config = build_run_config({"algo": "fedavg", **values})
-        task, checkpoints = find_task_columns("classification"), Checkpoints(folders[-1].checkpoints)
+        task, checkpoints = find_task_columns("classification"), checkpoints or Checkpoints(folders[-1].checkpoints)
         return RoundLoop(config, folders[-1], process, checkpoints, evaluate, lambda: 7, task)
 
     yield open_one

@@ -3,8 +3,8 @@
 import json
 import types
 
-import numpy as np
 import pytest
+from made_up_process import MadeUpProcess, die_in
 
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.checksums import write_checksums
@@ -19,7 +19,6 @@ from launch.training import best_round, finished_run
 from launch.training.best_round import BestRound
 from launch.training.round_loop import RoundLoop
 from launch.training.training_run import check_best_can_be_told
-from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 from tff_algos.settings.config_fields import ConfigError
 
 ACCURACIES = (0.3, 0.5, 0.5, 0.4, 0.7, 0.6)  # of the rounds 1 to 6 on validation examples
@@ -31,14 +30,8 @@ class Killed(BaseException):
     """Stands for whatever ends a run."""
 
 
-class Process(FederatedProcess):
-    """Its state is the number of the round; the one model is called `best`, as a model or client may be."""
-
-    def initialize(self):
-        return np.array([0])
-
-    def next(self, state):
-        return RoundOutput(state + 1, dict.fromkeys(COMMON_METRICS, 0.0))
+class Process(MadeUpProcess):
+    """The one model is called `best`, as a model or client may be."""
 
     def get_models(self, state):
         return {"best": (state,)}
@@ -98,12 +91,7 @@ def test_the_models_of_the_best_round_are_kept(make_loop, tmp_path):
 @pytest.mark.parametrize("fatal_round", [1, 2, 3, 5, 6])
 @pytest.mark.parametrize("is_saved_on_the_way_out", [True, False])
 def test_a_resumed_run_keeps_the_same(make_loop, tmp_path, rounds_per_checkpoint, fatal_round, is_saved_on_the_way_out):
-    def die(state, previous, with_shared):
-        if state[0] == fatal_round:
-            raise Killed
-        return evaluate_state(state, previous, with_shared)
-
-    broken = make_loop(die, rounds_per_checkpoint=rounds_per_checkpoint)
+    broken = make_loop(die_in(evaluate_state, fatal_round, Killed), rounds_per_checkpoint=rounds_per_checkpoint)
     if not is_saved_on_the_way_out:
         save = broken._save
         broken._save = lambda: save() if broken.round_num % rounds_per_checkpoint == 0 else None
@@ -117,12 +105,7 @@ def test_a_resumed_run_keeps_the_same(make_loop, tmp_path, rounds_per_checkpoint
 def test_what_was_kept_after_the_last_checkpoint_does_not_count(make_loop, tmp_path):
     """The run is killed in round 6 with a checkpoint of round 4, and goes on to round 4 alone: round 2 is the best."""
 
-    def die(state, previous, with_shared):
-        if state[0] == 6:
-            raise Killed
-        return evaluate_state(state, previous, with_shared)
-
-    broken = make_loop(die, rounds_per_checkpoint=4)
+    broken = make_loop(die_in(evaluate_state, 6, Killed), rounds_per_checkpoint=4)
     save = broken._save
     broken._save = lambda: save() if broken.round_num % 4 == 0 else None
     with pytest.raises(Killed):

@@ -1,11 +1,10 @@
 """Clients whose models differ, through the programs: each is tested, kept, evaluated and exported as its own."""
 
-import csv
-
 import numpy as np
 import pytest
 
 from launch import api, evaluate, export, train
+from launch.runs.run_records import read_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_plots", "convert_here")]
 MODELS = ("perceptron", "image_student")  # both have 64 values before the last layer, on digits
@@ -26,11 +25,6 @@ def run_dir(folder):
     arguments = f"--run_dir={folder / 'run'}", f"--client_dir={folder / 'clients'}", "--rounds=2"
     assert train.main([*FLAGS, *arguments]) == 0
     return folder / "run"
-
-
-def read_rows(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def test_every_model_is_evaluated_again_as_what_it_is(run_dir, capsys):

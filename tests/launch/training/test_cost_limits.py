@@ -3,8 +3,8 @@
 import json
 import time
 
-import numpy as np
 import pytest
+from made_up_process import MadeUpProcess, die_in
 
 from launch import train
 from launch.runs.columns import EVALUATION_S, REACHED_LIMITS, ROUND_S
@@ -14,19 +14,17 @@ from launch.runs.task_columns import find_task_columns
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
 from launch.sweeps import tasks
-from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
+from tff_algos.protocol import COMMON_METRICS, RoundOutput
 
 TASK = find_task_columns("classification")
 
 
-class Costly(FederatedProcess):
+class Costly(MadeUpProcess):
     """Round r sends 10 r bytes down and 5 r up and takes r seconds: 15, 45, 90, 150 bytes and 1, 3, 6, 10 s in all."""
 
     def __init__(self):
+        super().__init__()
         self.rounds_made = []
-
-    def initialize(self):
-        return np.array([0])
 
     def next(self, state):
         round_num = int(state[0]) + 1
@@ -34,12 +32,6 @@ class Costly(FederatedProcess):
         costs = {"bytes_down": 10 * round_num, "bytes_up": 5 * round_num}
         costs["virtual_time_s"] = round_num * (round_num + 1) / 2
         return RoundOutput(state + 1, {**dict.fromkeys(COMMON_METRICS, 1.0), **costs})
-
-    def get_models(self, state):
-        return {"global": (state,)}
-
-    def client_model(self, state):
-        return ["global"]
 
 
 def evaluate_state(state, previous, with_shared):
@@ -76,16 +68,11 @@ def test_it_ends_before_the_round_that_would_pass_a_limit(make_loop, capsys, lim
     assert (f"stopped  after round {last}: a further one would pass --most_" in capsys.readouterr().out) == (last < 6)
 
 
-def test_each_round_is_made_once_but_for_that_after_the_last(make_loop):
-    loop = make_loop(most_bytes=90)
+@pytest.mark.parametrize(("limits", "made"), [({"most_bytes": 90}, [1, 2, 3, 4]), ({}, [1, 2, 3, 4, 5, 6])])
+def test_each_round_is_made_once_but_for_that_after_the_last(make_loop, limits, made):
+    loop = make_loop(**limits)
     loop.run()
-    assert loop._process.rounds_made == [1, 2, 3, 4]
-
-
-def test_without_a_limit_no_round_is_made_ahead(make_loop):
-    loop = make_loop()
-    loop.run()
-    assert loop._process.rounds_made == [1, 2, 3, 4, 5, 6]
+    assert loop._process.rounds_made == made
 
 
 @pytest.mark.parametrize("limits", [{}, {"most_bytes": 90}, {"most_bytes": 1e6}])
@@ -113,14 +100,9 @@ def test_a_resumed_run_has_the_bytes_of_a_straight_one(make_loop, fatal_round, r
     straight = make_loop("straight", most_bytes=90)
     straight.run()
 
-    def die(state, previous, with_shared):
-        if state[0] == fatal_round:
-            raise KeyboardInterrupt
-        return evaluate_state(state, previous, with_shared)
-
     values = {"most_bytes": 90, "rounds_per_checkpoint": rounds_per_checkpoint}
     with pytest.raises(KeyboardInterrupt):
-        make_loop(evaluate=die, **values).run()
+        make_loop(evaluate=die_in(evaluate_state, fatal_round), **values).run()
     resumed = make_loop(**values)
     resumed.run()
     assert resumed.metrics.path.read_bytes() == straight.metrics.path.read_bytes()
@@ -148,9 +130,9 @@ def test_a_sweep_goes_on_with_a_stopped_run_only_under_another_limit(tmp_path, m
     assert tasks._has_finished(tmp_path, config) == is_over
 
 
-def test_a_run_ends_at_its_limit_and_says_so(tmp_path, capsys):
+def test_a_run_ends_at_its_limit_and_says_so(tmp_path, capsys, no_plots):
     run_dir = tmp_path / "run"
-    flags = ["--algo=fedavg", "--smoke", f"--run_dir={run_dir}", "--norun_page"]
+    flags = ["--algo=fedavg", "--smoke", "--model=perceptron", f"--run_dir={run_dir}", "--norun_page"]
     assert train.main([*flags, "--most_bytes=1"]) == 2
     refused = capsys.readouterr().err.strip()
     needed = float(refused.rsplit("at least ", 1)[1].split(",")[0])

@@ -1,12 +1,12 @@
 """A whole run of which a sample of the clients is evaluated in rounds, and all of them at the end."""
 
-import csv
 import json
 
 import numpy as np
 import pytest
 
 from launch import train
+from launch.runs.run_records import read_rows
 from launch.training.evaluation import choose_evaluated_clients
 from launch.training.finished_run import read_finished_run
 
@@ -18,11 +18,6 @@ FLAGS = (
     *("--algo=fedavg", "--model=perceptron", "--partition=iid", "--rounds=1", "--runtime=in_process", "--norun_page"),
     *(f"--num_clients={NUM_CLIENTS}", f"--evaluated_clients={NUM_EVALUATED}"),
 )
-
-
-def read_rows(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_the_round_is_of_the_sample_and_the_end_of_all_clients(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from launch.plots.personal_plots import draw_fine_tuning
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
-from launch.training.announcements import say_start
+from launch.training.announcements import find_worth_of_start
 from launch.training.evaluation import build_evaluator, evaluate_clients
 from launch.training.fine_tuning_gain import compute_relative_change, measure_curve, measure_start
 from launch.training.training_run import build_process
@@ -107,14 +107,11 @@ def test_an_algorithm_without_a_shared_model_takes_no_new_clients(tff_runtime, f
 
 
 @pytest.mark.parametrize(("change", "is_said"), [(0.0099, True), (0.01, False)])
-def test_a_start_that_did_not_move_is_said(capsys, change, is_said):
+def test_a_start_that_did_not_move_is_said(change, is_said):
     accuracies = {"trained_start_accuracy": 0.75, "random_start_accuracy": 0.7, "gain_over_random_start": 0.05}
-    say_start({"relative_change": change, **accuracies}, TASK)
-    printed = capsys.readouterr().out
-    assert ("less than 1%" in printed) == is_said
-    assert "the start gains +5.00 points" in printed
-    say_start({}, TASK)
-    assert capsys.readouterr().out == ""
+    *notes, (topic, text) = find_worth_of_start({"relative_change": change, **accuracies}, TASK)
+    assert ["less than 1%" in note.text for note in notes] == [True] * is_said
+    assert topic == "start" and "the start gains +5.00 points" in text
 
 
 def test_the_curve_is_drawn(tmp_path):

@@ -5,6 +5,7 @@ import types
 
 import numpy as np
 import pytest
+from made_up_process import MadeUpProcess, die_in
 
 from launch.runs.round_table import RoundTable
 from launch.runs.tables import write_json
@@ -14,27 +15,10 @@ from launch.settings.run_config import build_run_config
 from launch.sweeps import tasks
 from launch.training.training_run import check_best_can_be_told
 from launch.training.validated_rounds import ValidatedRounds
-from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 from tff_algos.settings.config_fields import ConfigError
 
 VALUES = (0.3, 0.5, 0.5, 0.4, 0.45, 0.9, 0.95)  # of the rounds 1 to 7 on validation examples
 TASK, REGRESSION = find_task_columns("classification"), find_task_columns("regression")
-
-
-class Counting(FederatedProcess):
-    """Its state is the number of the round."""
-
-    def initialize(self):
-        return np.array([0])
-
-    def next(self, state):
-        return RoundOutput(state + 1, dict.fromkeys(COMMON_METRICS, float(state[0])))
-
-    def get_models(self, state):
-        return {"global": (state,)}
-
-    def client_model(self, state):
-        return ["global"]
 
 
 def evaluate_state(state, previous, with_shared):
@@ -47,7 +31,7 @@ def evaluate_state(state, previous, with_shared):
 @pytest.fixture
 def make_loop(open_loop):
     def make(name="run", evaluate=evaluate_state, **values):
-        return open_loop(Counting(), evaluate, name, **{"rounds": 7, "patience": 3, **values})
+        return open_loop(MadeUpProcess(), evaluate, name, **{"rounds": 7, "patience": 3, **values})
 
     return make
 
@@ -80,13 +64,8 @@ def test_a_resumed_run_has_the_bytes_of_a_straight_one(make_loop, fatal_round, r
     straight = make_loop("straight")
     straight.run()
 
-    def die(state, previous, with_shared):
-        if state[0] == fatal_round:
-            raise KeyboardInterrupt
-        return evaluate_state(state, previous, with_shared)
-
     with pytest.raises(KeyboardInterrupt):
-        make_loop(evaluate=die, rounds_per_checkpoint=rounds_per_checkpoint).run()
+        make_loop(evaluate=die_in(evaluate_state, fatal_round), rounds_per_checkpoint=rounds_per_checkpoint).run()
     resumed = make_loop(rounds_per_checkpoint=rounds_per_checkpoint)
     resumed.run()
     assert resumed.metrics.path.read_bytes() == straight.metrics.path.read_bytes()

@@ -1,11 +1,11 @@
 """A client's personal model leaves the run under the client's name, as good as the run says."""
 
-import csv
 import json
 
 import pytest
 
 from launch import export, train
+from launch.runs.run_records import read_rows
 
 pytestmark = pytest.mark.usefixtures("no_plots", "convert_here")
 FLAGS = (
@@ -21,11 +21,6 @@ def personal_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("personal")
     assert train.main([*FLAGS, f"--run_dir={folder / 'run'}", f"--client_dir={folder / 'clients'}"]) == 0
     return folder / "run"
-
-
-def read_rows(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def test_the_exported_model_is_the_clients_own(personal_run, capsys):

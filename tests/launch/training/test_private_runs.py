@@ -1,11 +1,11 @@
 """A run with private updates as a person makes it: what it says, its budget, and going on."""
 
-import csv
 import json
 
 import pytest
 
 import launch.train
+from launch.runs.run_records import read_rows
 
 pytestmark = pytest.mark.usefixtures("no_plots")
 PRIVATE = (
@@ -42,11 +42,6 @@ def train_here(tmp_path, monkeypatch, capsys):
     return run
 
 
-def read_metrics(run_dir):
-    with open(run_dir / "metrics.csv", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_a_run_that_was_broken_off_goes_on_to_the_same_bytes(train_here, tmp_path):
     """Noise, adaptive clip norm and epsilon: the last round is made again from the checkpoint before it."""
     run_dir = tmp_path / "run"
@@ -55,7 +50,7 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_bytes(train_here, tmp_pat
     assert code == 0
     assert "privacy  epsilon 60 at delta 1e-05 hides a client more or less" in said
     assert "simulation only" in said and "Not to be released" in said
-    rows = read_metrics(run_dir)
+    rows = read_rows(run_dir / "metrics.csv")
     spent = [float(row["epsilon_spent"]) for row in rows]
     assert spent == sorted(spent) and 59.9 < spent[-1] <= 60 and len({row["clip_norm"] for row in rows}) == 2
     straight = (run_dir / "metrics.csv").read_bytes()
@@ -72,7 +67,7 @@ def test_a_run_stops_at_its_budget_and_is_not_to_be_led_beyond(train_here, tmp_p
     devices.write_text(f"{','.join(DEVICE)}\n{','.join(DEVICE.values())}\n")
     given = ("--dp_noise_multiplier=0.4", "--rounds=20", "--rounds_per_evaluation=7")
     code, said, _ = train_here(*PRIVATE, *given, f"--device_profiles={devices}", f"--run_dir={run_dir}")
-    rows = read_metrics(run_dir)
+    rows = read_rows(run_dir / "metrics.csv")
     assert code == 0 and 1 < len(rows) < 20
     assert f"spent    after round {len(rows)}: a further one would exceed the budget" in said
     assert float(rows[-1]["epsilon_spent"]) <= 60
@@ -80,7 +75,7 @@ def test_a_run_stops_at_its_budget_and_is_not_to_be_led_beyond(train_here, tmp_p
     assert json.loads((run_dir / "summary.json").read_text())["budget_spent"] is True
     assert rows[-1]["test_accuracy"]  # the last round is evaluated, whichever it is
     code, said, _ = train_here("--resume", f"--run_dir={run_dir}", "--rounds=40")
-    assert code == 0 and read_metrics(run_dir) == rows and "spent    after round" in said
+    assert code == 0 and read_rows(run_dir / "metrics.csv") == rows and "spent    after round" in said
 
 
 @pytest.mark.parametrize(

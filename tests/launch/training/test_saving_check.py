@@ -5,6 +5,7 @@ import types
 
 import numpy as np
 import pytest
+from made_up_process import MadeUpProcess
 from small_formats import make_spec
 
 from launch.training import best_round, saving_check
@@ -12,7 +13,6 @@ from launch.training.saving_check import check_saving
 from models.model_spec import Quantization
 from models.saved_models import load_weights
 from models.saving_trial import SavingTrial
-from tff_algos.protocol import FederatedProcess
 
 OURS = make_spec("perceptron", (4,), "float32", 3)
 
@@ -71,20 +71,11 @@ def test_the_float_model_is_tried_if_a_run_may_end_with_it(tried, start, number)
     assert checked.quantization.float_spec.has_keras_file is (start == 1)
 
 
-class Process(FederatedProcess):
+class Process(MadeUpProcess):
     """Its state is a model's weights."""
-
-    def initialize(self):
-        return ()
-
-    def next(self, state):
-        raise NotImplementedError
 
     def get_models(self, state):
         return {"global": state}
-
-    def client_model(self, state):
-        return ["global"]
 
 
 def test_a_failure_at_the_end_is_a_line_and_leaves_the_weights(monkeypatch, tmp_path, capsys):

@@ -1,0 +1,40 @@
+"""A process without data and models, whose rounds are as a test says."""
+
+import numpy as np
+
+from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
+
+
+def count_round(state):
+    """The state is the number of the round, and so is every number of it."""
+    return RoundOutput(state + 1, dict.fromkeys(COMMON_METRICS, float(state[0])))
+
+
+class MadeUpProcess(FederatedProcess):
+    """One client uses the one model, which is the state."""
+
+    def __init__(self, next_round=count_round, first=(0,)):
+        self._next_round, self._first = next_round, first
+
+    def initialize(self):
+        return np.array(self._first)
+
+    def next(self, state):
+        return self._next_round(state)
+
+    def get_models(self, state):
+        return {"global": (state,)}
+
+    def client_model(self, state):
+        return ["global"]
+
+
+def die_in(evaluate, fatal_round, error=KeyboardInterrupt):
+    """The evaluation, which ends a run in that round of `count_round`."""
+
+    def die(state, previous, with_shared):
+        if state[0] == fatal_round:
+            raise error
+        return evaluate(state, previous, with_shared)
+
+    return die
