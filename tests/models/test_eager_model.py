@@ -200,7 +200,7 @@ def test_a_function_that_graphs_can_call_is_left_alone():
     [
         (
             "subclassed",
-            r"`adapt` .*\(line \d+: network.scale.adapt\(ROWS\)\); .*: Network is a class of its own",
+            r"`adapt` .*\(.*line \d+: `network.scale.adapt\(ROWS\)`\); .*: Network is a class of its own",
         ),
         ("drawn", "answers otherwise there .* each call of the function makes other numbers that are no weights"),
         ("untold", "answers otherwise there .* a layer's get_config lacks some of its numbers"),
