@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 
-from launch.arenas import allow_many_arenas
+from launch.runtimes.arenas import allow_many_arenas
 
 IMPORTED_S = time.time()  # before the modules: what was edited later is not what this process runs
 
@@ -40,7 +40,7 @@ def find_stranger() -> str:
 # Then a command starts, and nobody else imports.
 IS_COMMAND = sys.argv[:1] == ["-m"] or os.path.basename(sys.argv[0] if sys.argv else "") == "federated"
 
-# Until `launch.stop_signals` takes over, Python would answer Ctrl-C with a traceback of whatever is being imported.
+# Until `launch.console.stop_signals` takes over, Python would answer Ctrl-C with a traceback of what is being imported.
 if IS_COMMAND and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -25,14 +25,12 @@ import pandas as pd
 
 from files.reading import read_regular
 from files.writing import write_whole
-from launch.given_data import COLUMN_FLAGS, check_values, place_data, quote_name
-from launch.given_examples import check_inputs, read_examples
-from launch.progress import be_silent
+from launch.console.progress import be_silent
+from launch.console.shown_text import decode_cell
 from launch.runs import columns
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import make_next_folder
 from launch.runs.run_records import RunRecordError, read_json, read_settings
-from launch.runs.shown_text import decode_cell
 from launch.runs.tables import check_columns, iterate_rows, iterate_whole_lines, open_text
 from launch.runtimes.runtime import WorkerError, check_not_forked
 from launch.settings.data_flags import CLIENT
@@ -42,6 +40,8 @@ from launch.settings.run_config import RunConfig, flag_values
 from launch.settings.session_objects import CHILD, SESSION, list_session_names
 from launch.settings.trusted_modules import AGGREGATOR, MODELS, list_modules, list_objects, read_trusted
 from launch.training.finished_run import LAST, FinishedRun, choose_models, read_finished_run
+from launch.training.given_data import COLUMN_FLAGS, check_values, place_data, quote_name
+from launch.training.given_examples import check_inputs, read_examples
 
 if TYPE_CHECKING:
     import tensorflow as tf

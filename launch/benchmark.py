@@ -27,13 +27,13 @@ from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.turns import Times, compute_results, time_in_turns
 from launch.benchmarks.workloads import BEFORE, PEERS, PFL, WORKLOADS, Peer, Workload, build_data, make_peer_before
 from launch.command_line import parse_alone, run_command
-from launch.library_versions import find_version
+from launch.console.stop_signals import leave
 from launch.runs.errors import RunStopped
+from launch.runs.library_versions import find_version
 from launch.runs.tables import write_json
 from launch.runtimes.processor import count_cores, name_processor
 from launch.settings.errors import FlagError
 from launch.settings.runtimes import CPU, GPU, RUNTIMES
-from launch.stop_signals import leave
 from tff_algos.settings.config_fields import setting, texts
 
 PROGRAM = "python -m launch.benchmark"

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from files.reading import describe, read_regular
 from launch.command_line import parse_command, run_command
-from launch.runs.shown_text import escape_lines
+from launch.console.shown_text import escape_lines
+from launch.console.stop_signals import leave
 from launch.settings.errors import FlagError
-from launch.stop_signals import leave
 from launch.tflite.card_page import card_rows
 from launch.tflite.embedded_card import read_card, split_file
 from models.model_names import ModelError

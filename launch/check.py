@@ -17,10 +17,10 @@ from typing import Any
 from datasets.dataset import Dataset
 from datasets.own_objects import import_object
 from launch.command_line import parse_flags, run_command
+from launch.console.stop_signals import leave
 from launch.settings.algorithms import Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
-from launch.stop_signals import leave
 from tff_algos.settings.config_fields import is_own, setting
 
 USAGE = "python -m launch.check <module:NAME> [--kind=<kind>] [--flag of launch.train ...]"

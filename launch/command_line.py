@@ -19,16 +19,16 @@ from datasets.own_objects import describe_failure, find_own_line, iterate_causes
 from files.cache_folder import default_cache_dir
 from files.reading import describe
 from files.writing import write_text
-from launch import stop_signals
+from launch.console import stop_signals
+from launch.console.shown_text import escape_hidden
+from launch.console.stop_signals import get_stop_code, stop_on_signals
+from launch.console.temporary_folder import own_temporary_folder
+from launch.console.terminal import show_text
 from launch.runs.errors import RunFolderError, RunStopped
-from launch.runs.shown_text import escape_hidden
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import DEBUG, FlagField, format_default, iterate_fields
 from launch.settings.flag_parsing import FULL_HELP, HELP_FLAGS, define_flags, read_flags, read_given
 from launch.settings.flags import describe_unknown
-from launch.stop_signals import get_stop_code, stop_on_signals
-from launch.temporary_folder import own_temporary_folder
-from launch.terminal import show_text
 from models.model_names import ModelError
 from tff_algos.protocol import KeptFileError
 from tff_algos.settings.config_fields import ConfigError

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from files.reading import explain_errors
 from launch.command_line import describe_os_error, parse_alone, run_command
+from launch.console.stop_signals import leave
 from launch.runs.errors import RunStopped
 from launch.settings.errors import FlagError
-from launch.stop_signals import leave
 from tff_algos.settings.config_fields import setting, texts
 
 if TYPE_CHECKING:
-    from launch.comparison.collection import Collected
-    from launch.comparison.results import Ranking
+    from launch.pages.comparison.collection import Collected
+    from launch.pages.comparison.results import Ranking
 
 PROGRAM = "python -m launch.compare"
 COMMON = (
@@ -164,9 +164,9 @@ def check_output(flag: str, path: pathlib.Path, suffixes: Sequence[str]) -> None
 
 
 def _is_ours(path: pathlib.Path) -> bool:
-    from launch.comparison.figure import is_our_figure
-    from launch.comparison.page import is_our_page
-    from launch.comparison.paper_table import is_our_table
+    from launch.pages.comparison.figure import is_our_figure
+    from launch.pages.comparison.page import is_our_page
+    from launch.pages.comparison.paper_table import is_our_table
 
     if path.suffix in PAGES:
         return is_our_page(path)
@@ -187,10 +187,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
     # NumPy's friends, which --help does without.
-    from launch.comparison.collection import collect_runs
-    from launch.comparison.groups import describe_versions
-    from launch.comparison.page import check_plotly, write_comparison
-    from launch.comparison.references import find_missing
+    from launch.pages.comparison.collection import collect_runs
+    from launch.pages.comparison.groups import describe_versions
+    from launch.pages.comparison.page import check_plotly, write_comparison
+    from launch.pages.comparison.references import find_missing
 
     if request.output:
         check_plotly()
@@ -213,7 +213,7 @@ def _run(arguments: Sequence[str]) -> None:
             further = _draw(request, rankings[0])
             print(f"{runs} in {request.figure}{further}")
         if request.table:
-            from launch.comparison.paper_table import write_paper_table
+            from launch.pages.comparison.paper_table import write_paper_table
 
             write_paper_table(rankings, request.table)
             print(f"{runs} in {request.table}")
@@ -223,8 +223,8 @@ def _run(arguments: Sequence[str]) -> None:
 
 def _rank(request: Request, collected: "Collected") -> "list[Ranking]":
     """The groups' results of each metric; the baseline of the first counts for all."""
-    from launch.comparison.groups import find_mixed_flags, group_runs
-    from launch.comparison.results import check_grouping, describe_metric, rank_groups
+    from launch.pages.comparison.groups import find_mixed_flags, group_runs
+    from launch.pages.comparison.results import check_grouping, describe_metric, rank_groups
 
     metrics = [describe_metric(collected.runs, column) for column in request.flags.metric or ("",)]
     flags = check_grouping(collected.runs, request.flags.group_by)
@@ -244,8 +244,8 @@ def _rank(request: Request, collected: "Collected") -> "list[Ranking]":
 
 def _draw(request: Request, ranking: "Ranking") -> str:
     """Writes the figure, and says which groups it shows if these are not all."""
-    from launch.comparison.figure import AXES as COLUMNS
-    from launch.comparison.figure import Drawing, keep_best, write_figure
+    from launch.pages.comparison.figure import AXES as COLUMNS
+    from launch.pages.comparison.figure import Drawing, keep_best, write_figure
 
     write_figure(
         ranking, Drawing(request.flags.width, COLUMNS[request.flags.against], request.flags.smooth), request.figure

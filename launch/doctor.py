@@ -28,8 +28,9 @@ from datasets.tff_database import clean_unpacked
 from files.digests import clean_digest_records
 from files.reading import describe
 from launch.command_line import parse_flags, run_command
-from launch.library_versions import find_version, name_library
+from launch.console.stop_signals import leave
 from launch.runs.columns import WORKER_LOG
+from launch.runs.library_versions import find_version, name_library
 from launch.runtimes.device import DeviceError, use_device
 from launch.runtimes.kept_graphs import clean_graph_dir
 from launch.runtimes.processor import count_cores
@@ -38,7 +39,6 @@ from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, limit_time, qu
 from launch.runtimes.tff_package import ABSENCE, GET_WORKER, has_worker
 from launch.settings.errors import FlagError
 from launch.settings.runtimes import CPU, CPU_ONLY, DEVICES, IN_PROCESS, RUNTIMES, TFF
-from launch.stop_signals import leave
 from tff_algos.settings.config_fields import setting
 
 PROGRAM = "python -m launch.doctor"

@@ -21,17 +21,17 @@ from datasets.formats.npz import read_examples
 from datasets.layouts import AUTO
 from datasets.tables.cells import BOOLEAN_WORDS
 from launch.command_line import parse_flags, run_command, take_run_dir
-from launch.progress import say
+from launch.console.progress import say
+from launch.console.shown_text import align_columns, escape_hidden
+from launch.console.stop_signals import leave
 from launch.runs.columns import BEST, EVALUATION, UNDEFINED, WORKER_LOG
 from launch.runs.file_names import encode_name
-from launch.runs.shown_text import align_columns, escape_hidden
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import TaskColumns, count_reasons, format_value
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.data_flags import CLIENT
 from launch.settings.errors import FlagError
 from launch.settings.trusted_modules import read_trusted
-from launch.stop_signals import leave
 from launch.training.attackers import find_attackers
 from launch.training.finished_run import (
     FinishedRun,

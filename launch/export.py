@@ -15,12 +15,12 @@ from collections.abc import Collection, Sequence
 
 from datasets.label_format import NEXT_TOKEN
 from launch.command_line import parse_alone, run_command, take_run_dir
+from launch.console.stop_signals import leave
 from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.errors import FlagError
 from launch.settings.suggestions import suggest_value
 from launch.settings.trusted_modules import read_trusted
-from launch.stop_signals import leave
 from launch.tflite.converter_process import ConverterProcess, run_converter_process
 from launch.tflite.export_job import ExportJob, ExportRequest
 from launch.tflite.export_plan import (

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from launch.command_line import COMMANDS, run_main
+from launch.console.stop_signals import leave
 from launch.settings.errors import FlagError
 from launch.settings.suggestions import suggest_value
-from launch.stop_signals import leave
 
 PROGRAM = "federated"
 DISTRIBUTION = "federated-suite"

@@ -16,14 +16,14 @@ from datasets.dataset import DatasetOptions
 from datasets.file_formats import find_format
 from datasets.options import FILES
 from launch.command_line import parse_command, run_command
-from launch.inspection.findings import describe, inspect_data
-from launch.inspection.page import BAR, PLAIN_BAR, list_lines
+from launch.console.stop_signals import leave
+from launch.pages.inspection.findings import describe, inspect_data
+from launch.pages.inspection.page import BAR, PLAIN_BAR, list_lines
 from launch.runs.tables import write_json
 from launch.settings.data_flags import choose_options
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.run_config import RunConfig
-from launch.stop_signals import leave
 from launch.training.federation import find_scale
 from tff_algos.settings.config_fields import setting
 

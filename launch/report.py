@@ -8,9 +8,9 @@ Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 
 from collections.abc import Sequence
 
 from launch.command_line import run_main
+from launch.console.stop_signals import leave
 from launch.settings.errors import FlagError
 from launch.settings.experiments import import_reproduction
-from launch.stop_signals import leave
 
 
 def main(argv: Sequence[str] | None = None) -> int:

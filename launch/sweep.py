@@ -22,7 +22,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from launch.command_line import list_fields, run_command
-from launch.progress import say
+from launch.console.progress import say
+from launch.console.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import is_archive, open_runs
 from launch.runtimes.runtime import WorkerError
@@ -32,7 +33,6 @@ from launch.settings.flags import describe_unknown_in_run, list_fields_of, list_
 from launch.settings.runtimes import RAY
 from launch.settings.seeds import read_seeds
 from launch.settings.setting_names import get_flag, join_values
-from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.sweeps.jobs import JobsFlags, are_done, open_engine
 from launch.sweeps.pool import Engine, run_tasks
 from launch.sweeps.present_data import PresentData

@@ -16,16 +16,16 @@ import shlex
 from collections.abc import Sequence
 
 from launch.command_line import parse_flags, run_command
-from launch.progress import say
+from launch.console.progress import say
+from launch.console.stop_signals import leave
 from launch.runs.columns import CONFIG_FILE, METRICS_FILE
 from launch.runs.columns import TENSORBOARD as EVENTS
 from launch.runs.errors import RunStopped
 from launch.runs.round_table import read_round_table
 from launch.runs.run_records import find_run_dirs
+from launch.runs.trackers.order import describe_run, find_python, start_sender
 from launch.settings.errors import FlagError
 from launch.settings.trackers import TENSORBOARD, TRACKERS
-from launch.stop_signals import leave
-from launch.trackers.order import describe_run, find_python, start_sender
 from tff_algos.settings.config_fields import setting, texts
 
 PROGRAM = "python -m launch.track"

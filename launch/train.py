@@ -11,11 +11,11 @@ import sys
 from collections.abc import Sequence
 
 from launch.command_line import run_main
+from launch.console.stop_signals import leave
 from launch.settings.errors import FlagError
 from launch.settings.experiments import format_flagfile, format_list, get_experiment
 from launch.settings.flags import LISTING, parse_config
 from launch.settings.help_pages import format_help, format_start
-from launch.stop_signals import leave
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -25,17 +25,17 @@ from typing import NamedTuple
 from datasets.errors import DatasetError
 from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
 from launch.command_line import run_command
-from launch.progress import say
+from launch.console.progress import say
+from launch.console.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.runs.errors import RunStopped
 from launch.runs.task_columns import find_task_columns
 from launch.settings.flags import FlagError
-from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.sweeps.jobs import open_engine
 from launch.sweeps.present_data import PresentData
-from launch.tuning.adaptive_search import open_study, run_adaptive_search
-from launch.tuning.best_flagfile import write_best_flagfile
-from launch.tuning.request import Flags, Request, parse_request
-from launch.tuning.scored_runs import (
+from launch.sweeps.tuning.adaptive_search import open_study, run_adaptive_search
+from launch.sweeps.tuning.best_flagfile import write_best_flagfile
+from launch.sweeps.tuning.request import Flags, Request, parse_request
+from launch.sweeps.tuning.scored_runs import (
     OpenEngine,
     ScoresOfTrials,
     build_tasks,
@@ -43,10 +43,10 @@ from launch.tuning.scored_runs import (
     confirm_best,
     run_grid_search,
 )
-from launch.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
-from launch.tuning.search_space import format_settings
-from launch.tuning.study import check_installed, hold_folder
-from launch.tuning.trials import Outcome, State, build_task, find_best, name_seeds, write_trials
+from launch.sweeps.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
+from launch.sweeps.tuning.search_space import format_settings
+from launch.sweeps.tuning.study import check_installed, hold_folder
+from launch.sweeps.tuning.trials import Outcome, State, build_task, find_best, name_seeds, write_trials
 
 PROGRAM = "python -m launch.tune"
 # Of its flags, those that --help shows.

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from files.writing import write_text
 from launch.command_line import describe_os_error, parse_flags, run_command
+from launch.console.shown_text import escape_hidden
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import archive_runs, is_archive, open_runs
 from launch.runs.run_records import RunPath
-from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_table
 from launch.settings.errors import FlagError
 from reproductions.engine.counted_runs import collect_runs

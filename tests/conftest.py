@@ -15,7 +15,7 @@ from small_formats import make_format
 
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.federated_data import ClientFiles, DeviceProfiles, FederatedData
-from launch.plots import style
+from launch.pages.plots import style
 from launch.runs.run_records import resolve_experiment
 from launch.runs.tables import write_json, write_table
 from launch.settings.experiments import get_experiment

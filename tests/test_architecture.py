@@ -68,7 +68,7 @@ def test_what_answers_help_imports_nothing_heavy(sources):
 
 def test_packages_import_nothing(sources):
     """`launch` looks whether the project's libraries are there at all, before anything imports them."""
-    first = {"launch/__init__.py", "launch/arenas.py"}
+    first = {"launch/__init__.py", "launch/runtimes/arenas.py"}
     for name in first | {name for name in sources if name.endswith("__init__.py")}:
         allowed = {*sys.stdlib_module_names, "launch"} if name in first else set()
         assert set(IMPORT.findall(sources[name])) <= allowed, name

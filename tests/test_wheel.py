@@ -11,7 +11,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("files", "datasets", "models", "tff_algos", "launch")
-READ_AT_RUN_TIME = ("*/py.typed", "datasets/*.csv", "launch/*/*.j2", "launch/*/web/*")
+READ_AT_RUN_TIME = ("*/py.typed", "datasets/*.csv", "launch/**/*.j2", "launch/**/web/*")
 
 
 @pytest.fixture(scope="module")

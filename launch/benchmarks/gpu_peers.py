@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from launch.benchmarks.workloads import PEERS, PFL, ROOT, Peer, make_own_peer
-from launch.library_versions import find_version
 from launch.runs.errors import RunStopped
+from launch.runs.library_versions import find_version
 from launch.settings.runtimes import CPU, GPU, IN_PROCESS
 
 HOST = "host"

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
-from launch.arenas import VARIABLE
 from launch.benchmarks.cost import Cost, read_cost, subtract
 from launch.benchmarks.workloads import Peer, Workload
+from launch.runtimes.arenas import VARIABLE
 
 START_LIMIT_S = 300.0
 ROUND_LIMIT_S = 600.0

@@ -8,7 +8,7 @@ import functools
 import pathlib
 from typing import TYPE_CHECKING, Any
 
-from launch.runs.shown_text import escape_hidden, escape_markdown
+from launch.console.shown_text import escape_hidden, escape_markdown
 
 if TYPE_CHECKING:
     import jinja2

@@ -20,7 +20,7 @@ import numpy as np
 from files.locks import take_folder
 from files.reading import find_files
 from files.writing import write_whole
-from launch.progress import say
+from launch.console.progress import say
 from launch.runs.errors import RunFolderError
 from launch.runs.nested_state import flatten_state, pack_state
 from tff_algos.protocol import State

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from files.writing import name_in_errors, write_whole
+from launch.console.shown_text import decode_cell, encode_cell
 from launch.runs.errors import RunFolderError
-from launch.runs.shown_text import decode_cell, encode_cell
 from launch.runs.tables import format_cell, format_lines, iterate_rows, iterate_whole_lines
 
 

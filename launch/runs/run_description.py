@@ -10,7 +10,6 @@ from typing import Any
 
 from datasets.category_groups import GROUPS
 from datasets.federated_data import FederatedData
-from launch.library_versions import find_version
 from launch.runs.columns import (
     ARRAYS_DIGEST,
     CHECKSUMS_FILE,
@@ -26,6 +25,7 @@ from launch.runs.columns import (
     SOURCE_DIGEST,
 )
 from launch.runs.errors import RunFolderError
+from launch.runs.library_versions import find_version
 from launch.runs.run_folder import RunFolder
 from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS, FEATURE_PADDING
 from launch.runs.tables import write_json

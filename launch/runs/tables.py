@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 from files.reading import open_regular
 from files.writing import write_text
-from launch.runs.shown_text import decode_cell, encode_cell
+from launch.console.shown_text import decode_cell, encode_cell
 
 MAX_FILE_BYTES = 4 * 2**30  # logs of events have some hundred MB
 MAX_LINE = 2**24  # characters; a line of 100,000 columns has 2 million

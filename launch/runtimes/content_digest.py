@@ -22,7 +22,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 import launch
-from launch.library_versions import find_version
+from launch.runs.library_versions import find_version
 from launch.runtimes.processor import describe_processor
 from launch.runtimes.type_forms import describe_type
 

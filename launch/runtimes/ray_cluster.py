@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 
 from files.reading import describe
-from launch.arenas import MAX_ARENAS, VARIABLE
+from launch.runtimes.arenas import MAX_ARENAS, VARIABLE
 from launch.runtimes.processor import count_cores
 from launch.runtimes.runtime import WorkerError, limit_time, quiet_tensorflow
 

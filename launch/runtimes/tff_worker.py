@@ -20,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from launch.arenas import MAX_ARENAS, VARIABLE
+from launch.runtimes.arenas import MAX_ARENAS, VARIABLE
 from launch.runtimes.child_process import explain_exit
 from launch.runtimes.processor import count_cores
 from launch.runtimes.quick_import import import_quickly

@@ -12,7 +12,7 @@ with quiet_tensorflow(os.devnull):
 
 import matplotlib.backends.backend_agg  # noqa: F401
 
-import launch.plots.run_plots
+import launch.pages.plots.run_plots
 import launch.runs.tensorboard_log
 import launch.training.evaluation
 import launch.training.results

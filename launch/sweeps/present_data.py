@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datasets.errors import DatasetError
-from launch.progress import say
+from launch.console.progress import say
 from launch.runs.columns import CLASS_WEIGHTS, CLASS_WEIGHTS_DIGEST, DEVICES, DIGEST, OWN_MODULES
 from launch.runs.data_versions import DATA_FLAGS
 from launch.runs.run_records import RunPath, RunRecordError, read_config

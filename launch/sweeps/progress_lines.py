@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tqdm import tqdm
 
-from launch.progress import format_duration, say
+from launch.console.progress import format_duration, say
 from launch.sweeps.tasks import Task
 
 SECONDS_PER_LINE = 60  # between two lines on the progress, where there is no terminal

@@ -27,7 +27,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from launch import stop_signals
+from launch.console import stop_signals
 from launch.runtimes.child_process import die_with
 from launch.runtimes.processor import keep_to_cores
 

@@ -6,9 +6,9 @@ from typing import Any
 from datasets.category_groups import GROUPS
 from datasets.class_weights import describe_class_weights
 from datasets.example_format import WEIGHTS
+from launch.console.shown_text import describe_filled, escape_hidden
 from launch.pages.templates import render
 from launch.runs.columns import ACCURACY, CLASS_WEIGHTS, FILLED
-from launch.runs.shown_text import describe_filled, escape_hidden
 from launch.runs.task_columns import KIND, PERCENT, TASK, TaskColumns, find_task_columns
 from launch.tflite.features import describe_in_words
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from files.writing import write_text
-from launch.plots.confusion_plots import draw_confusions
-from launch.progress import say
+from launch.console.progress import say
+from launch.pages.plots.confusion_plots import draw_confusions
 from launch.runs.columns import LABELS_FILE, TEST_SET_FILE
 from launch.runs.file_names import encode_name
 from launch.runtimes.processor import count_cores

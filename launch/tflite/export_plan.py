@@ -15,7 +15,8 @@ from typing import NamedTuple
 from files.locks import hold_folder
 from files.reading import explain_errors, read_regular
 from files.writing import remove_unfinished
-from launch.progress import say
+from launch.console.progress import say
+from launch.console.shown_text import escape_hidden
 from launch.runs.checkpoints import find_checkpoints
 from launch.runs.columns import (
     BEST,
@@ -32,7 +33,6 @@ from launch.runs.columns import (
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.file_names import encode_name
-from launch.runs.shown_text import escape_hidden
 from launch.settings.flags import FlagError
 from launch.tflite.embedded_card import CARD_NAME
 from launch.tflite.export_job import ALL_MODELS

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from files.writing import write_text
+from launch.console.shown_text import align_columns
 from launch.pages.templates import render
 from launch.runs.columns import REPORT_CLIENTS, REPORT_PAGE, REPORT_TABLE, REPORT_TEACHERS
-from launch.runs.shown_text import align_columns
 from launch.runs.tables import format_cell, write_table
 from launch.runs.task_columns import CLASSIFICATION, TaskColumns, find_task_columns
 

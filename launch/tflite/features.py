@@ -12,7 +12,7 @@ import numpy as np
 from datasets.category_groups import describe_group
 from datasets.example_format import CATEGORIES, ExampleFormat, Preprocessing
 from datasets.federated_data import FederatedData
-from launch.runs.shown_text import escape_hidden
+from launch.console.shown_text import escape_hidden
 from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS
 
 TABLE, SERIES, NEITHER = "table", "series", ""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datasets.federated_data import FederatedData
+from launch.console.shown_text import escape_hidden
 from launch.runs.columns import LABELS_FILE
-from launch.runs.shown_text import escape_hidden
 from launch.runs.task_columns import TASK
 from launch.tflite.embedded_card import CARD_NAME
 from launch.tflite.features import (

@@ -23,10 +23,10 @@ from datasets.category_groups import GROUPS
 from datasets.federated_data import FederatedData
 from datasets.label_format import NEXT_TOKEN, REGRESSION
 from files.writing import write_text
+from launch.console.shown_text import escape_hidden
 from launch.pages.one_file import compute_digest, embed_packed, format_policy, join_scripts, protect_script
 from launch.pages.templates import render
 from launch.runs.columns import WEB_PAGE
-from launch.runs.shown_text import escape_hidden
 from launch.settings.flags import FlagError
 from launch.tflite.card_page import card_rows
 from launch.tflite.export_report import ExportReport

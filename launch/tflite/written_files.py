@@ -8,7 +8,7 @@ import numpy as np
 
 from datasets.category_groups import GROUPS
 from datasets.federated_data import FederatedData
-from launch.progress import say
+from launch.console.progress import say
 from launch.runs.columns import ROUND
 from launch.runs.file_names import encode_name
 from launch.runs.tables import write_json

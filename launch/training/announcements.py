@@ -16,7 +16,8 @@ from datasets.example_format import count_features
 from datasets.example_weights import describe_weights
 from datasets.federated_data import FederatedData
 from datasets.names import name_some
-from launch.progress import format_duration, say
+from launch.console.progress import format_duration, say
+from launch.console.shown_text import describe_filled
 from launch.runs.columns import (
     BEST,
     BUDGET_SPENT,
@@ -44,7 +45,6 @@ from launch.runs.columns import (
 )
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
-from launch.runs.shown_text import describe_filled
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.data_flags import BALANCED, NONE
 from launch.settings.run_config import RunConfig, algorithm_fields, find_algorithm, find_idle, flag_values

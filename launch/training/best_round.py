@@ -10,7 +10,7 @@ import pathlib
 
 from datasets.federated_data import FederatedData
 from files.writing import replace_folder
-from launch.progress import say
+from launch.console.progress import say
 from launch.runs.checkpoints import Checkpoints, find_checkpoints
 from launch.runs.columns import CLIENT, CLIENTS_FILE, MODEL
 from launch.runs.file_names import encode_name

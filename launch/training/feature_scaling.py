@@ -20,7 +20,7 @@ from datasets.unscaled import (
     is_padding,
 )
 from datasets.unscaled_flag import CATEGORIES, NOTHING
-from launch.progress import say
+from launch.console.progress import say
 from launch.runs.run_folder import RunFolder
 from launch.runs.stored_data import Scaling, read_data_section, read_scaling
 from launch.settings.data_flags import CLIENT, FEDERATED, NONE

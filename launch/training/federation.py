@@ -19,7 +19,7 @@ from datasets.names import note_alike
 from datasets.options import FILES, NPZ, is_users_own
 from datasets.standardized_clients import standardize_clients
 from files.digests import compute_sum
-from launch.progress import say_while_waiting
+from launch.console.progress import say_while_waiting
 from launch.runs.columns import ARRAYS_DIGEST, SOURCE_DIGEST
 from launch.settings.data_flags import CLIENT, NONE, choose_options
 from launch.settings.run_config import RunConfig

@@ -14,7 +14,7 @@ from datasets.federated_data import FederatedData
 from datasets.options import FILES
 from files.reading import read_regular
 from files.writing import remove_unfinished
-from launch.progress import say
+from launch.console.progress import say
 from launch.runs.checksums import check_sums
 from launch.runs.columns import (
     ARCHITECTURE,

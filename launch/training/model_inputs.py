@@ -8,7 +8,7 @@ import numpy as np
 
 from datasets.example_format import Preprocessing, count_features
 from datasets.federated_data import FederatedData
-from launch.progress import say
+from launch.console.progress import say
 from models.model_names import ModelError, is_own_model
 
 if TYPE_CHECKING:

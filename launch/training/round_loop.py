@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from launch.progress import Progress, say
+from launch.console.progress import Progress, say
 from launch.runs import columns
 from launch.runs.checkpoint_record import check_record, format_record
 from launch.runs.checkpoints import Checkpoints

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from launch.progress import say
+from launch.console.progress import say
 from launch.runs.columns import MODELS
 from launch.settings.run_config import RunConfig
 from models.model_names import ARRAYS_FILE, KERAS_FILE, is_own_model

@@ -11,12 +11,12 @@ import subprocess
 from collections.abc import Iterator
 from typing import TextIO
 
-from launch.progress import say
+from launch.console.progress import say
 from launch.runs.columns import TRACKING
+from launch.runs.trackers.order import describe_run, find_python, start_sender
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig
 from launch.settings.trackers import SENT
-from launch.trackers.order import describe_run, find_python, start_sender
 
 ERROR, SAID = "error: ", ("warning  ", "sent  ")  # how lines of its log begin that a person sees
 WAIT_S = 60.0  # at the end of the run, for files that are still being sent

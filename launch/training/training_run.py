@@ -11,7 +11,8 @@ from datasets.layouts import AUTO
 from datasets.own_objects import describe_failure, find_own_line
 from files.writing import write_text
 from launch.command_line import WRONG_REQUESTS, describe_memory_error, describe_os_error, keep_traceback
-from launch.progress import say
+from launch.console.progress import say
+from launch.console.stop_signals import as_stop_after_signal, get_stop_code
 from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import RUN_PAGE
@@ -23,7 +24,6 @@ from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
-from launch.stop_signals import as_stop_after_signal, get_stop_code
 from launch.training.announcements import (
     advise_on_rejected,
     find_models,
@@ -196,7 +196,7 @@ def _run(
 ) -> dict[str, Any]:
     # These import TensorFlow or Matplotlib. TensorFlow has been loaded by now, and its noise kept in the worker's log;
     # at the top of the module they would cost every wrong request the seconds that the import takes.
-    from launch.plots import run_plots, style
+    from launch.pages.plots import run_plots, style
     from launch.runs.tensorboard_log import TensorBoardLog
     from launch.training import evaluation, results
     from launch.training.best_round import BestRound
@@ -260,7 +260,7 @@ def write_page(config: RunConfig, folder: RunFolder) -> None:
 
     A smoke run whose folder is removed gets none.
     """
-    from launch.comparison.page import find_plotly, write_run_page
+    from launch.pages.comparison.page import find_plotly, write_run_page
 
     page = folder.path / RUN_PAGE
     page.unlink(missing_ok=True)  # of a run that goes on

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from launch.plots.personal_plots import compute_bin_means
+from launch.pages.plots.personal_plots import compute_bin_means
 from launch.runs import columns
 from launch.runs.run_records import RunRecord
 from launch.settings.algorithms import ALGORITHMS

@@ -22,9 +22,9 @@ from datasets.arrays import ArrayDataset
 from datasets.building.readings import load_building_arrays
 from datasets.options import BUILDING_HETEROGENEITY
 from launch.command_line import format_command_help, list_fields, parse_flags, run_main
-from launch.progress import say
+from launch.console.progress import say
+from launch.console.stop_signals import leave
 from launch.runs.tables import write_table
-from launch.stop_signals import leave
 from tff_algos.settings.config_fields import setting
 
 POOLED_FILE = pathlib.Path(__file__).with_name("pooled_reference.csv")

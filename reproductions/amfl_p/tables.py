@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from launch.comparison.seed_statistics import Difference, compare_by_seed, compute_mean
+from launch.pages.comparison.seed_statistics import Difference, compare_by_seed, compute_mean
 from launch.runs.columns import CLIENTS_FILE, FINE_TUNING_FILE, MEMBERS
 from launch.runs.run_records import RunRecord
 from reproductions.amfl_p import measures

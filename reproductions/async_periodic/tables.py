@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from launch.comparison.seed_statistics import LOSS, MARGIN, TIE, WIN, compute_mean
-from launch.plots.style import COLORS, LINES
+from launch.pages.comparison.seed_statistics import LOSS, MARGIN, TIE, WIN, compute_mean
+from launch.pages.plots.style import COLORS, LINES
 from launch.runs.columns import NUM_CLIENTS, TEST_ACCURACY, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord
 from launch.settings.algorithms import ALGORITHMS

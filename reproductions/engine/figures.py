@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from launch.comparison.seed_statistics import compute_deviation, compute_mean, estimate_mean
-from launch.plots.label_placement import label_line_ends
-from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
+from launch.pages.comparison.seed_statistics import compute_deviation, compute_mean, estimate_mean
+from launch.pages.plots.label_placement import label_line_ends
+from launch.pages.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.columns import ROUND
 from launch.runs.run_records import RunRecord
 

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from launch.comparison.seed_statistics import (
+from launch.pages.comparison.seed_statistics import (
     ERROR_RATE,
     LEAST_SEEDS,
     UNDECIDED,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from launch.comparison.seed_statistics import compare_by_seed, compute_deviation, compute_mean
+from launch.pages.comparison.seed_statistics import compare_by_seed, compute_deviation, compute_mean
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from reproductions.engine.collection import PERCENT_METRICS, PRESETS, Place, SeedResults

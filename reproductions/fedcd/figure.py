@@ -10,8 +10,8 @@ import pandas as pd
 
 from datasets.archetypes import SUCCESSES, compute_hypergeometric_shares
 from datasets.partition_settings import DROP, MERGE
-from launch.plots.archetype_plots import paint_preferences, read_preferences, style_archetypes
-from launch.plots.style import COLORS, LINES, MARKERS
+from launch.pages.plots.archetype_plots import paint_preferences, read_preferences, style_archetypes
+from launch.pages.plots.style import COLORS, LINES, MARKERS
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CONFIG_FILE, EVENTS_FILE, ROUND
 from launch.runs.run_records import RunRecord, read_json

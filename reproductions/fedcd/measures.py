@@ -20,7 +20,7 @@ import pandas as pd
 
 from datasets.archetypes import count_labels, describe_archetypes
 from datasets.partition_settings import ArchetypeSettings
-from launch.plots.archetype_plots import read_preferences
+from launch.pages.plots.archetype_plots import read_preferences
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CLIENT_TEST_ACCURACY as ACCURACY
 from launch.runs.columns import EVALUATION_S, EVENTS_FILE, ROUND, ROUND_S, TIMING_FILE, VIRTUAL_TIME_S

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from launch.comparison.seed_statistics import compute_deviation, compute_mean
+from launch.pages.comparison.seed_statistics import compute_deviation, compute_mean
 from launch.runs.columns import EVENTS_FILE, TIMING_FILE
 from launch.runs.run_records import RunRecord
 from reproductions.engine.collection import Cell, Place, PrintedValue, SeedResults

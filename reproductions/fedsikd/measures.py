@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from launch.comparison.seed_statistics import compute_deviation
+from launch.pages.comparison.seed_statistics import compute_deviation
 from launch.runs import columns
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_summary

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from launch.comparison.seed_statistics import compare_by_seed, compute_deviation, compute_mean
+from launch.pages.comparison.seed_statistics import compare_by_seed, compute_deviation, compute_mean
 from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY, TEST_LOSS, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
 from launch.runs.run_records import RunRecord
 from launch.settings.algorithms import ALGORITHMS

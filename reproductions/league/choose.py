@@ -17,19 +17,19 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from launch.command_line import format_command_help, list_fields, parse_flags, run_main
-from launch.comparison.seed_statistics import compute_mean
-from launch.progress import say
+from launch.console.progress import say
+from launch.console.stop_signals import leave
+from launch.pages.comparison.seed_statistics import compute_mean
 from launch.runs.run_records import read_rows
 from launch.runs.tables import write_table
 from launch.settings.errors import FlagError
 from launch.settings.experiments import list_searches
-from launch.stop_signals import leave
 from launch.sweeps.jobs import JobsFlags, open_engine
 from launch.sweeps.pool import run_tasks
-from launch.tuning.request import Request, parse_request
-from launch.tuning.scored_runs import build_tasks, draw_trials
-from launch.tuning.search_space import format_settings
-from launch.tuning.trials import read_score
+from launch.sweeps.tuning.request import Request, parse_request
+from launch.sweeps.tuning.scored_runs import build_tasks, draw_trials
+from launch.sweeps.tuning.search_space import format_settings
+from launch.sweeps.tuning.trials import read_score
 from reproductions.league.experiments import TABLE, split_name
 from tff_algos.settings.config_fields import setting
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from launch.comparison.pairs import find_best, judge_pairs, list_pairs, list_winners
-from launch.comparison.seed_statistics import UNDECIDED, BySeed, compute_mean
-from launch.plots.style import COLORS
+from launch.pages.comparison.pairs import find_best, judge_pairs, list_pairs, list_winners
+from launch.pages.comparison.seed_statistics import UNDECIDED, BySeed, compute_mean
+from launch.pages.plots.style import COLORS
 from launch.runs.columns import BYTES_DOWN, BYTES_UP, MAJORITY_ACCURACY, NEW_CLIENTS, TOKEN_BASELINES, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_summary
 from launch.runs.task_columns import read_task_columns
 from launch.settings.experiments import list_experiments, list_searches
-from launch.tuning.search_space import parse_search
+from launch.sweeps.tuning.search_space import parse_search
 from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
 from reproductions.engine.page import compose_report, format_p_value
 from reproductions.engine.paper import Paper

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from launch.plots.style import COLORS
+from launch.pages.plots.style import COLORS
 from launch.runs.columns import EPSILON_SPENT, TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from reproductions.engine.figures import Line, Panel, compute_curve, draw_panels

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from launch.comparison.seed_statistics import compute_mean
-from launch.plots.style import COLORS
+from launch.pages.comparison.seed_statistics import compute_mean
+from launch.pages.plots.style import COLORS
 from launch.runs.columns import ROUND
 from launch.runs.run_records import RunRecord
 from launch.settings.experiments import get_experiment

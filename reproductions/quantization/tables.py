@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from launch.comparison.seed_statistics import compute_mean
+from launch.pages.comparison.seed_statistics import compute_mean
 from launch.runs.columns import EXPORT_REPORT, MODEL, TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_rows
 from models.model_names import EXPORT_FORMATS

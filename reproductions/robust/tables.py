@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from launch.plots.style import COLORS
+from launch.pages.plots.style import COLORS
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means

@@ -27,7 +27,7 @@ def without_linux():
 @pytest.fixture(scope="module")
 def no_plots():
     """Runs in this process draw no plots, which take a third of a small run and have tests of their own."""
-    from launch.plots import run_plots
+    from launch.pages.plots import run_plots
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_plots, "draw_run", lambda *given: [])

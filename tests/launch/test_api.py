@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from launch.api import _keep, fit, load_run
-from launch.progress import say
+from launch.console.progress import say
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.settings.errors import FlagError

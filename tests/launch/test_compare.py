@@ -3,7 +3,7 @@
 import pytest
 
 from launch.compare import main
-from launch.comparison import page
+from launch.pages.comparison import page
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 import pytest
 
 import launch.train
-from launch.plots.run_plots import draw_run
+from launch.pages.plots.run_plots import draw_run
 from launch.runs.tables import write_table
 
 HEADER = "client,device,examples_per_s,downlink_bytes_per_s,uplink_bytes_per_s"

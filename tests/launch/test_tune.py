@@ -9,10 +9,10 @@ import pytest
 from launch import tune
 from launch.settings.experiments import list_searches
 from launch.settings.run_config import flag_values
-from launch.tuning.request import parse_request
-from launch.tuning.scored_runs import build_tasks, compute_grid_size, draw_trials
-from launch.tuning.search_space import parse_search
-from launch.tuning.trials import State, find_best
+from launch.sweeps.tuning.request import parse_request
+from launch.sweeps.tuning.scored_runs import build_tasks, compute_grid_size, draw_trials
+from launch.sweeps.tuning.search_space import parse_search
+from launch.sweeps.tuning.trials import State, find_best
 
 ROOT = pathlib.Path(__file__).parents[2]
 NAME = "fedavg_mnist_alpha0.1"

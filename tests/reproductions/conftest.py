@@ -8,9 +8,9 @@ from launch.runs.run_records import read_rows
 from launch.settings.experiments import get_search
 from launch.settings.flags import parse_config
 from launch.settings.run_config import flag_values
-from launch.tuning.request import parse_request
-from launch.tuning.search_space import parse_search
-from launch.tuning.trials import MEAN
+from launch.sweeps.tuning.request import parse_request
+from launch.sweeps.tuning.search_space import parse_search
+from launch.sweeps.tuning.trials import MEAN
 
 ROOT = pathlib.Path(__file__).parents[2]
 

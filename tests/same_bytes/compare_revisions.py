@@ -37,9 +37,9 @@ import numpy as np
 from settings import BROKEN_CLIENT, DATA_FOLDER, MORE_ROUNDS, ROUNDS, SETTINGS
 
 from launch.benchmarks.peer_process import THREAD_VARIABLES
-from launch.progress import format_duration, say
+from launch.console.progress import format_duration, say
+from launch.console.stop_signals import get_stop_code, stop_on_signals
 from launch.runtimes.processor import count_cores, name_processor
-from launch.stop_signals import get_stop_code, stop_on_signals
 
 PROJECT_FOLDER = pathlib.Path(__file__).resolve().parents[2]
 TABLES = ("metrics.csv", "clients.csv", "events.csv", "fine_tuning.csv")

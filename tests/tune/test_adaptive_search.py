@@ -12,10 +12,10 @@ from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError
 from launch.settings.run_config import flag_values
 from launch.sweeps.recipes import find_recipe
-from launch.tuning.adaptive_search import resolve_experiment
-from launch.tuning.request import parse_request
-from launch.tuning.study import Study, hold_folder
-from launch.tuning.trials import State, find_best
+from launch.sweeps.tuning.adaptive_search import resolve_experiment
+from launch.sweeps.tuning.request import parse_request
+from launch.sweeps.tuning.study import Study, hold_folder
+from launch.sweeps.tuning.trials import State, find_best
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("optuna") is None, reason="Optuna is not installed (make test-tune installs it apart)"

@@ -18,9 +18,9 @@ sys.path.insert(0, str(ROOT))
 
 
 from launch.compare import parse_request  # noqa: E402 (the project's folder must be on the path first)
-from launch.comparison.collection import collect_runs  # noqa: E402
-from launch.comparison.compared_run import ComparedRun  # noqa: E402
-from launch.comparison.seed_statistics import average_repeats, estimate_mean  # noqa: E402
+from launch.pages.comparison.collection import collect_runs  # noqa: E402
+from launch.pages.comparison.compared_run import ComparedRun  # noqa: E402
+from launch.pages.comparison.seed_statistics import average_repeats, estimate_mean  # noqa: E402
 
 METRIC = "test_accuracy"
 NO_INTERVAL = "\N{EN DASH}"

@@ -16,13 +16,13 @@ from collections.abc import Sequence
 
 from datasets.catalog import DatasetOptions, load_arrays
 from launch.command_line import format_command_help, list_fields, parse_flags, run_main
-from launch.progress import say
+from launch.console.progress import say
+from launch.console.stop_signals import leave
 from launch.runs.columns import ROUND, TEST_ACCURACY, TEST_LOSS
 from launch.runs.run_records import read_rows
 from launch.runs.tables import write_table
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.errors import FlagError
-from launch.stop_signals import leave
 from reproductions.fedsikd.measures import ALPHAS, FIRST_ROUNDS
 from tff_algos.settings.config_fields import setting
 

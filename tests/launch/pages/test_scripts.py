@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from launch.comparison import page
+from launch.pages.comparison import page
 from launch.pages.one_file import join_scripts
 from launch.tflite import web_page
 
@@ -16,7 +16,7 @@ PAGES = {
     "drawn": (web_page.SOURCES, web_page.SCRIPTS),
     "text": (web_page.SOURCES, web_page.TEXT_SCRIPTS),
 }
-OWN_TESTS = sorted(pathlib.Path(__file__).parents[1].glob("*/web/*.test.mjs"))
+OWN_TESTS = sorted(pathlib.Path(__file__).parents[1].glob("**/web/*.test.mjs"))
 
 
 @pytest.fixture(scope="module")

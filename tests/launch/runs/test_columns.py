@@ -23,7 +23,7 @@ OTHER_WORDS = {
         columns.NUM_TEST,
     },
     # It runs in an environment that has none of our packages.
-    "launch/trackers/sender.py": {columns.METRICS_FILE, columns.SUMMARY_FILE, columns.TIMING_FILE},
+    "launch/runs/trackers/sender.py": {columns.METRICS_FILE, columns.SUMMARY_FILE, columns.TIMING_FILE},
 }
 FLAGS = {field.name for field in (*shared_fields(), *algorithm_fields("amfl_p"))}
 PAGE = columns.WEB_PAGE.removeprefix("export/")

@@ -13,7 +13,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.round_table import GrowingTable, RoundTable, read_round_table
 from launch.runs.run_archive import _read_kept_columns, _read_kept_metrics
 from launch.runs.run_records import read_columns, read_rounds, read_rows
-from launch.trackers.sender import read_table
+from launch.runs.trackers.sender import read_table
 
 COLUMNS = ["round", "client_loss", "=own"]
 ROWS = [["1", "0.5", ""], ["2", "0.25", "7"], ["3", "", "nan"], ["4", "1e-05", "12345"]]

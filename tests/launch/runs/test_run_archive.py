@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from launch.plots.archetype_plots import read_preferences
+from launch.pages.plots.archetype_plots import read_preferences
 from launch.runs import run_archive
 from launch.runs.columns import PREFERS
 from launch.runs.errors import RunFolderError

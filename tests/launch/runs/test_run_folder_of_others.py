@@ -13,9 +13,9 @@ from launch.runs.checksums import check_sums
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder, keep_inside, open_run_folder
 from launch.runs.run_records import RunRecordError, read_settings
+from launch.runs.trackers.order import describe_run
+from launch.runs.trackers.sender import list_files
 from launch.settings.run_config import build_run_config, flag_values
-from launch.trackers.order import describe_run
-from launch.trackers.sender import list_files
 from launch.training.finished_run import read_finished_run
 
 

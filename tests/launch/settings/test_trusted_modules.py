@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from launch import compare, evaluate, track
-from launch.comparison.compared_run import list_fields
+from launch.pages.comparison.compared_run import list_fields
 from launch.runs.run_records import find_stored_idle
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config, read_stored_flags

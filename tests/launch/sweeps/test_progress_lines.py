@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from launch.progress import Progress
+from launch.console.progress import Progress
 from launch.sweeps.progress_lines import ProgressOfMany
 from launch.sweeps.recipes import Recipe
 from launch.sweeps.tasks import Task

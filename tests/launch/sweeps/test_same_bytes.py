@@ -30,7 +30,7 @@ RUNS = {
 
 WITHOUT_PLOTS = """
 import launch.sweeps.imports
-from launch.plots import run_plots
+from launch.pages.plots import run_plots
 run_plots.draw_run = lambda *given: []
 """
 

@@ -9,7 +9,7 @@ from launch.runs.run_records import resolve_experiment
 from launch.settings.experiments import get_experiment
 from launch.sweeps.recipes import Recipe
 from launch.sweeps.tasks import Task, is_finished
-from launch.tuning.study import hold_folder
+from launch.sweeps.tuning.study import hold_folder
 
 NAME = "fedsikd_mnist_alpha0.1"
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from small_formats import change_format
 
 from datasets.example_format import ExampleWeights
-from launch.comparison.compared_run import describe_data_in_words
+from launch.pages.comparison.compared_run import describe_data_in_words
 from launch.runs.round_table import RoundTable
 from launch.runs.run_description import describe_data
 from launch.runs.run_folder import RunFolder

@@ -6,7 +6,7 @@ import functools
 import numpy as np
 import pytest
 
-from launch.plots.personal_plots import draw_fine_tuning
+from launch.pages.plots.personal_plots import draw_fine_tuning
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import find_worth_of_start

@@ -3,9 +3,9 @@
 import pytest
 
 from launch.runs.tables import write_json
+from launch.runs.trackers import order
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config, flag_values
-from launch.trackers import order
 from launch.training.tracking import Tracking, open_tracking
 
 

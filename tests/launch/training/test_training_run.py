@@ -10,7 +10,7 @@ import types
 import pytest
 from small_formats import make_spec
 
-from launch.comparison import page
+from launch.pages.comparison import page
 from launch.runs.errors import RunStopped
 from launch.runs.run_folder import RunFolder
 from launch.runtimes.runtime import WorkerError

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from launch.plots.personal_plots import compute_bin_means
+from launch.pages.plots.personal_plots import compute_bin_means
 from reproductions.amfl_p import figure
 from reproductions.amfl_p.figure import draw_amfl_p_figures
 

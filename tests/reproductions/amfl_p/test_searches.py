@@ -11,8 +11,8 @@ from launch.settings.algorithms import ALGORITHMS
 from launch.settings.experiments import get_experiment, list_experiments, list_searches
 from launch.settings.flags import parse_config
 from launch.settings.run_config import find_idle, flag_values
-from launch.tuning.scored_runs import build_tasks, compute_grid_size, draw_trials
-from launch.tuning.trials import MEAN
+from launch.sweeps.tuning.scored_runs import build_tasks, compute_grid_size, draw_trials
+from launch.sweeps.tuning.trials import MEAN
 from reproductions.amfl_p.measures import AXES
 from reproductions.amfl_p.tables import CHOICE
 

@@ -5,9 +5,9 @@ import pathlib
 import pytest
 
 from launch.settings.experiments import get_experiment, list_searches
-from launch.tuning.best_flagfile import write_best_flagfile
-from launch.tuning.scored_runs import build_tasks, compute_grid_size
-from launch.tuning.trials import Outcome, State
+from launch.sweeps.tuning.best_flagfile import write_best_flagfile
+from launch.sweeps.tuning.scored_runs import build_tasks, compute_grid_size
+from launch.sweeps.tuning.trials import Outcome, State
 from reproductions.async_periodic.tables import PLACES, TIME_BUDGET
 from reproductions.engine.counted_runs import TUNED_SUFFIX
 from reproductions.engine.folder import read_toml

@@ -8,7 +8,7 @@ import pytest
 from launch.runs.run_records import resolve_experiment
 from launch.settings.experiments import get_experiment, list_searches, match_experiments
 from launch.settings.run_config import flag_values
-from launch.tuning.scored_runs import build_tasks
+from launch.sweeps.tuning.scored_runs import build_tasks
 from reproductions.engine.counted_runs import TUNED_SUFFIX
 from reproductions.fedsikd.measures import BUDGET_ROUNDS, COMPARED_ALPHAS, NAMES
 

@@ -5,7 +5,7 @@ import pytest
 from launch.runs.run_records import read_rows
 from launch.settings.experiments import ours
 from launch.settings.flags import FlagError
-from launch.tuning.request import parse_request
+from launch.sweeps.tuning.request import parse_request
 from reproductions.league import choose
 from reproductions.league.choose import keep_trials, make_trials, rank_trials
 from reproductions.league.experiments import TABLE, TRIALS, list_rows, read_choices

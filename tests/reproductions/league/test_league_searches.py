@@ -4,8 +4,8 @@ import pytest
 
 from launch.runs.run_records import read_rows
 from launch.settings.experiments import list_experiments
-from launch.tuning.scored_runs import compute_grid_size, draw_trials
-from launch.tuning.search_space import format_settings
+from launch.sweeps.tuning.scored_runs import compute_grid_size, draw_trials
+from launch.sweeps.tuning.search_space import format_settings
 from reproductions.league.choose import TABLE, find_requests
 from reproductions.league.experiments import PROBLEMS, name_tuned, split_name
 from reproductions.league.tables import COMMON, PAPER

@@ -1,0 +1,240 @@
+"""Draws the runs as a paper prints them: curves with bands over seeds, and the differences to a baseline.
+
+matplotlib is imported inside the functions, so that `--help` stays quick. Imports no TensorFlow.
+"""
+
+import pathlib
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from launch.pages.comparison.compared_run import SECONDS, TOTAL_BYTES, TRIVIAL
+from launch.pages.comparison.results import AXIS_TITLES, CurvePoint, GroupResult, Ranking, compute_curve, describe_time
+from launch.pages.plots.style import (
+    COLORS,
+    LINES,
+    MARKERS,
+    SIZES,
+    STYLE,
+    TIMES,
+    count_rounds,
+    count_values,
+    label_names,
+    new_figure,
+    pick_unit,
+    save_figure,
+    settle_ticks,
+    smooth,
+    span_values,
+)
+from launch.runs.columns import ROUND, VIRTUAL_TIME_S
+from launch.runs.task_columns import format_value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MAKER = "launch.compare"  # by which a file of ours is known
+COLUMN, PAGE = "column", "page"
+WIDTHS = {COLUMN: 3.4, PAGE: 7.0}  # inches, of two-column papers
+AXES = {"round": ROUND, "virtual_time": VIRTUAL_TIME_S, "bytes": TOTAL_BYTES, "seconds": SECONDS}
+MOST_GROUPS = 8  # more curves cannot be told apart
+MOST_MARKED_POINTS = 12
+LONGEST_NAME = 44  # letters that fit into a column's width
+LONGEST_TICK = 14  # letters of a name beside a row of differences; rows of longer names are known by their marks
+ROW_LETTERS = 44  # of the text below the differences
+LEVEL_COLOR, LEVEL_LINES = "#777777", ("--", ":")  # of trivial rows
+LETTER = 0.065  # inches that a letter of the legend takes on average
+PAPER_STYLE = {
+    **STYLE,
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "legend.fontsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.linewidth": 0.6,
+    "grid.linewidth": 0.4,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "savefig.dpi": 160,  # of PNG, for slides and web pages; papers take the other formats
+    "pdf.fonttype": 42,  # fonts that publishers accept
+}
+
+
+class Drawing(NamedTuple):
+    """What is asked of a figure.
+
+    Attributes:
+      width: COLUMN or PAGE.
+      axis: the column that curves are drawn against, a value of `AXES`.
+      window: rounds that a curve is smoothed over; 0: none.
+    """
+
+    width: str = COLUMN
+    axis: str = ROUND
+    window: int = 0
+
+
+class _Curve(NamedTuple):
+    """A group's curve with the look that it has in both panels."""
+
+    label: str
+    color: str
+    line: str
+    marker: str
+    points: list[CurvePoint]
+
+
+def write_figure(ranking: Ranking, drawing: Drawing, path: pathlib.Path) -> None:
+    """Writes the figure; its ending says in which format.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    import matplotlib
+
+    with matplotlib.rc_context(PAPER_STYLE):
+        figure = draw_comparison(ranking, drawing)
+        settle_ticks(figure)
+        save_figure(figure, path, MAKER)
+
+
+def is_our_figure(path: pathlib.Path) -> bool:
+    """Whether a file is a figure that this module wrote. Raises OSError if it cannot be read."""
+    return MAKER.encode() in path.read_bytes()
+
+
+def draw_comparison(ranking: Ranking, drawing: Drawing) -> "Figure":
+    """The figure: the best groups' curves, and where there is more than one, their differences to the baseline.
+
+    Trivial rows, if there are no more than two, are grey levels, with their values in the legend.
+    """
+    ranking = keep_best(ranking)
+    curves = _list_curves(ranking, drawing.axis)
+    others = [result for result in ranking.results if result.difference.count]
+    width = WIDTHS[drawing.width]
+    # Many trivial rows, as of runs with many kinds of data, are not drawn.
+    trivial = ranking.trivial if len(ranking.trivial) <= len(LEVEL_LINES) else ()
+    means = {row.group.label: row.estimate.mean for row in trivial}
+    levels = {f"{name.replace(TRIVIAL, '')}: {format_value(mean)}": mean for name, mean in means.items()}
+    names = [curve.label for curve in curves] + list(levels)
+    entry = 0.55 + LETTER * max(map(len, names))  # inches of a name in the legend
+    num_rows = -(-len(names) // max(1, int((width - 0.2) // entry)))
+    heights = (2.0, 0.45 + 0.2 * len(others)) if others else (2.0,)
+    legend = 0.18 * num_rows if len(names) > 1 else 0
+    if drawing.width == PAGE:
+        figure = new_figure(width, 2.4 + legend)
+        panels = figure.subplots(1, len(heights), width_ratios=(3, 2)[: len(heights)], squeeze=False)[0]
+    else:
+        figure = new_figure(width, sum(heights) + legend + 0.1)
+        panels = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    _draw_curves(panels[0], curves, ranking, drawing)
+    for (label, value), line in zip(levels.items(), LEVEL_LINES, strict=False):
+        panels[0].axhline(value, color=LEVEL_COLOR, linewidth=0.8, linestyle=line, label=label)
+    if others:
+        _draw_differences(panels[1], others, {curve.label: curve for curve in curves}, ranking)
+    if len(names) > 1:
+        figure.legend(
+            *panels[0].get_legend_handles_labels(),
+            loc="outside upper center",
+            ncols=-(-len(names) // num_rows),
+            handlelength=2.2,
+            columnspacing=1.2,
+        )
+    return figure
+
+
+def keep_best(ranking: Ranking) -> Ranking:
+    """The best `MOST_GROUPS` groups, the baseline among them."""
+    baseline = [each for each in ranking.results if each.group.label == ranking.baseline]
+    others = [each for each in ranking.results if each.group.label != ranking.baseline][: MOST_GROUPS - 1]
+    return ranking._replace(results=[each for each in ranking.results if each in baseline or each in others])
+
+
+def _list_curves(ranking: Ranking, axis: str) -> list[_Curve]:
+    """The curves, the best first; algorithms have the colours of all plots if no two are alike."""
+    own = []
+    for result in ranking.results:
+        colors = {run.flags.get("algo"): run.color for run in result.group.runs}
+        own.append(colors.popitem()[1] if len(colors) == 1 else None)
+    are_own = None not in own and len(set(own)) == len(own)
+    curves = []
+    # Looks go by name, so that a group keeps its own when another metric ranks the groups otherwise.
+    places = {name: i for i, name in enumerate(sorted(result.group.label for result in ranking.results))}
+    names = label_names((result.group.label for result in ranking.results), LONGEST_NAME)
+    for i, (result, name) in enumerate(zip(ranking.results, names, strict=True)):
+        place = places[result.group.label]
+        points = compute_curve(result.group.runs, ranking.metric.column, axis, ranking.metric.bounds)
+        color = own[i] if are_own else COLORS[place % len(COLORS)]
+        line = LINES[(place if are_own else place // len(COLORS)) % len(LINES)]
+        curves.append(_Curve(name, color, line, MARKERS[place % len(MARKERS)], points))
+    return curves
+
+
+def _draw_curves(ax: "Axes", curves: Sequence[_Curve], ranking: Ranking, drawing: Drawing) -> None:
+    label, size = _describe_axis(drawing.axis, np.array([point.x for curve in curves for point in curve.points]))
+    seen: list[float] = []
+    for curve in curves:
+        if not curve.points:
+            continue
+        places = np.array([point.x for point in curve.points]) / size
+        means = np.array([point.mean for point in curve.points])
+        marks = {"marker": curve.marker, "markevery": -(-len(places) // MOST_MARKED_POINTS)}
+        if drawing.window > 1:
+            ax.plot(places, means, color=curve.color, linewidth=0.6, alpha=0.4)
+        shown = smooth(means, drawing.window) if drawing.window > 1 else means
+        ax.plot(places, shown, curve.line, color=curve.color, label=curve.label, **marks)
+        known = [point for point in curve.points if point.low is not None]
+        if known:
+            low, high = [point.low for point in known], [point.high for point in known]
+            ax.fill_between([point.x / size for point in known], low, high, color=curve.color, alpha=0.15, linewidth=0)
+        seen += [end for point in curve.points for end in point.find_ends()]
+    ax.set_xlabel(label)
+    ax.set_ylabel(ranking.metric.title)
+    # What was measured, with a margin: the interval of two seeds can be so wide that nothing else would be seen.
+    ax.set_ylim(span_values(np.array(seen), ranking.metric.bounds))
+    if seen and max(seen) - min(seen) >= 1 and _are_counts(ranking):
+        count_values(ax)
+    if drawing.axis == ROUND:
+        count_rounds(ax)
+    else:
+        ax.set_xlim(left=0)
+
+
+def _are_counts(ranking: Ranking) -> bool:
+    """Whether all that was measured are whole numbers."""
+    columns = [run.columns.get(ranking.metric.column) for result in ranking.results for run in result.group.runs]
+    known = [column[~np.isnan(column)] for column in columns if column is not None]
+    return all((values == np.round(values)).all() for values in known)
+
+
+def _describe_axis(axis: str, values: np.ndarray) -> tuple[str, float]:
+    """The label of the horizontal axis, and what its values are divided by."""
+    if axis == ROUND:
+        return "Round", 1.0
+    unit, size = pick_unit(values, SIZES if axis == TOTAL_BYTES else TIMES)
+    title = {VIRTUAL_TIME_S: "Virtual time", SECONDS: "Training"}.get(axis) or AXIS_TITLES[axis]
+    return f"{title} ({unit})", size
+
+
+def _draw_differences(ax: "Axes", others: Sequence[GroupResult], curves: dict[str, _Curve], ranking: Ranking) -> None:
+    """A dot a group with its interval, the best at the top, and a line at no difference."""
+    names = label_names((result.group.label for result in others), LONGEST_NAME)
+    for row, (result, name) in enumerate(zip(others, names, strict=True)):
+        found, curve = result.difference, curves[name]
+        if found.low is not None:
+            ax.plot([found.low, found.high], [row, row], color=curve.color, linewidth=1.6)
+        ax.plot(found.mean, row, curve.marker, color=curve.color, markersize=5)
+    ax.axvline(0, color="#555555", linewidth=0.8, linestyle=":")
+    are_short = max(map(len, names)) <= LONGEST_TICK
+    ax.set_yticks(range(len(others)), names if are_short else [""] * len(others))
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(others) - 0.5, -0.5)
+    ax.grid(visible=False, axis="y")
+    ax.locator_params(axis="x", nbins=5)
+    ax.margins(x=0.08)
+    intervals = ", with 95 % intervals" if any(result.difference.low is not None for result in others) else ""
+    text = f"{ranking.metric.title} {describe_time(ranking.at)}, minus {ranking.baseline} (by seed{intervals})"
+    ax.set_xlabel(textwrap.fill(text, ROW_LETTERS))

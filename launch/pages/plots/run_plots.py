@@ -1,0 +1,294 @@
+"""The PNG files of a run, which a person looks at first."""
+
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from launch.pages.plots.archetype_plots import draw_archetype_run, list_drawn_columns
+from launch.pages.plots.event_plots import draw_events
+from launch.pages.plots.label_placement import label_points
+from launch.pages.plots.partition_plots import (
+    MOST_NAMED_CLIENTS,
+    MOST_SHOWN_CLIENTS,
+    draw_partition,
+    draw_sizes,
+    shorten_names,
+)
+from launch.pages.plots.personal_plots import draw_fine_tuning, draw_personal
+from launch.pages.plots.style import (
+    COLORS,
+    ENERGIES,
+    LINES,
+    MARKERS,
+    PNG,
+    SIZES,
+    TIMES,
+    count_rounds,
+    count_values,
+    draw_figure,
+    pick_unit,
+    settle_ticks,
+    smooth,
+    write_formats,
+)
+from launch.runs import columns
+from launch.runs.column_titles import title_column
+from launch.runs.run_records import read_columns, read_config, read_rows
+from launch.runs.task_columns import TaskColumns, read_task_columns
+from launch.settings.run_titles import describe_run, describe_split
+from tff_algos.protocol import COMMON_METRICS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LOSSES = {columns.TEST_LOSS: "global test set", columns.TRAIN_LOSS: "training"}
+DRIFTS = {columns.TOTAL_DRIFT: "total", columns.WITHIN_CLUSTER_DRIFT: "within clusters"}
+MOST_MARKED_ROUNDS = 30
+MOST_PANELS, PANELS_A_ROW = 24, 3  # of columns that an algorithm, or a part of a user's, adds
+
+
+class _Axis(NamedTuple):
+    """A horizontal axis: file name, label, and one value a round."""
+
+    name: str
+    label: str
+    values: np.ndarray
+
+
+def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
+    """Draws a run's tables into its folder `plots/`; returns the files written.
+
+    Always the task's main metric and the loss by round, by virtual time and by bytes. With the columns `joules_total`
+    in `metrics.csv`, by joules, too; with `within_cluster_drift` and `total_drift`, the drift of the updates; with
+    `epsilon_spent`, the metric against epsilon; with `cluster`, `plane_x` and `plane_y` in `clients.csv`, the clusters;
+    with `label_counts` and `class_names` in `config.json`, the partition, without counts the sizes of the clients;
+    with `archetypes` there, accuracy by archetype and what became of FedCD's models; all further columns of
+    `metrics.csv`; and what `events.csv` and `fine_tuning.csv` hold. Formats and smoothing are those of the flags.
+
+    Raises:
+      RunRecordError: there is no run to draw.
+      FlagError: its algorithm is the user's own and cannot be used.
+      OSError: a file cannot be read or written.
+    """
+    run_dir = pathlib.Path(run_dir)
+    config = read_config(run_dir)
+    flags, data = config["flags"], config.get("data", {})
+    with write_formats(flags.get("plot_formats", PNG).split(",")):
+        return _draw_all(run_dir, flags, data)
+
+
+def _draw_all(run_dir: pathlib.Path, flags: Mapping[str, Any], data: Mapping[str, Any]) -> list[pathlib.Path]:
+    window = flags.get("plot_smoothing", 0)
+    task = read_task_columns(data)
+    title = describe_run(flags, data.get("dataset"))
+    metrics = read_columns(run_dir / columns.METRICS_FILE)
+    plots = run_dir / columns.PLOTS
+    # A student's training loss has a part that its test loss lacks.
+    is_distilled = flags.get("label_weight", 1) < 1
+    losses = LOSSES | ({columns.TRAIN_LOSS: "training (with distillation)"} if is_distilled else {})
+    written = [
+        _draw_progress(metrics, axis, task, losses, title, plots / f"by_{axis.name}.png", window)
+        for axis in _list_axes(metrics)
+    ]
+    if DRIFTS.keys() <= metrics.keys():
+        written.append(_draw_drift(metrics, title, plots / "drift.png"))
+    if columns.EPSILON_SPENT in metrics:
+        written.append(_draw_epsilon(metrics, task, title, plots / "epsilon.png"))
+    drawn = {columns.ROUND, *COMMON_METRICS, *task.evaluation, *task.spread}  # other plots show these, or are over them
+    drawn |= {columns.EPSILON_SPENT, columns.JOULES, columns.JOULES_TOTAL, *list_drawn_columns(metrics)}
+    drawn |= DRIFTS.keys() if DRIFTS.keys() <= metrics.keys() else set()
+    own = [name for name, values in metrics.items() if name not in drawn and np.isfinite(values).any()][:MOST_PANELS]
+    if own:
+        written.append(_draw_own_columns(metrics, own, title, plots / "own_columns.png", window))
+    if (run_dir / columns.CLIENTS_FILE).exists():
+        names, clients = _read_names(run_dir / columns.CLIENTS_FILE), read_columns(run_dir / columns.CLIENTS_FILE)
+        if {task.of_client, columns.RESOURCE, columns.CLIENT_STEPS} <= clients.keys():
+            written.append(draw_personal(clients, task, title, plots / "personal.png"))
+        if {columns.CLUSTER, columns.PLANE_X, columns.PLANE_Y} <= clients.keys():
+            written.append(_draw_clusters(clients, names, title, plots / "clusters.png"))
+        if {"label_counts", "class_names"} <= data.keys():
+            split = describe_split(flags, data.get("dataset"))
+            path, counts = plots / "partition.png", np.array(data["label_counts"])
+            if counts.size and task.kind.is_labelled_by_class:
+                draw_partition(counts, data["class_names"], names[: len(counts)], path, split)
+            else:  # how many examples each client has in all
+                num_members = int(data.get(columns.NUM_CLIENTS, len(names)))
+                draw_sizes(clients[columns.NUM_TRAIN][:num_members], names[:num_members], path, split)
+            written.append(path)
+    if (run_dir / columns.FINE_TUNING_FILE).exists():
+        written.append(
+            draw_fine_tuning(read_rows(run_dir / columns.FINE_TUNING_FILE), task, title, plots / "fine_tuning.png")
+        )
+    if data.get("archetypes") or "live_models" in metrics:
+        written += draw_archetype_run(run_dir, data.get("archetypes"), flags, metrics, title)
+    if (run_dir / columns.EVENTS_FILE).exists():
+        clients = _read_names(run_dir / columns.CLIENTS_FILE) if (run_dir / columns.CLIENTS_FILE).exists() else []
+        written += draw_events(run_dir / columns.EVENTS_FILE, title, plots, clients)
+    return written
+
+
+def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
+    seconds = metrics[columns.VIRTUAL_TIME_S]
+    sent_bytes = np.cumsum(metrics[columns.BYTES_DOWN] + metrics[columns.BYTES_UP])
+    time_unit, time_size = pick_unit(seconds, TIMES)
+    byte_unit, byte_size = pick_unit(sent_bytes, SIZES)
+    axes = [
+        _Axis("round", "round", metrics[columns.ROUND]),
+        _Axis("virtual_time", f"virtual time ({time_unit})", seconds / time_size),
+        _Axis("bytes", f"sent both ways, all clients ({byte_unit})", sent_bytes / byte_size),
+    ]
+    if columns.JOULES_TOTAL in metrics:
+        joules = metrics[columns.JOULES_TOTAL]
+        unit, size = pick_unit(joules, ENERGIES)
+        axes.append(_Axis("joules", f"energy, all clients ({unit})", joules / size))
+    return axes
+
+
+def _draw_progress(
+    metrics: Mapping[str, np.ndarray],
+    axis: _Axis,
+    task: TaskColumns,
+    losses: Mapping[str, str],
+    title: str,
+    path: pathlib.Path,
+    window: int,
+) -> pathlib.Path:
+    """The task's main metric and the loss beside each other over one axis."""
+    with draw_figure(path, 9, 3.9) as figure:
+        reached, loss = figure.subplots(1, 2)
+        _draw_series(reached, metrics, axis, _name_reached(task), window)
+        _draw_series(loss, metrics, axis, losses, window)
+        reached.set(ylabel=task.label, title=_head(task), xlabel=axis.label)
+        loss.set(ylabel="loss", title="Loss", xlabel=axis.label)
+        for ax in (reached, loss):
+            if axis.name == "round":
+                count_rounds(ax)
+            else:
+                ax.set_xlim(left=0)
+        figure.suptitle(title)
+        settle_ticks(figure)
+    return path
+
+
+def _name_reached(task: TaskColumns) -> dict[str, str]:
+    """The columns of the task's main metric, each with what it is measured on."""
+    return {task.test: "global test set", task.client_test: "clients' own test splits"}
+
+
+def _head(task: TaskColumns) -> str:
+    """The main metric as a heading, which says so where lower is better, since a reader expects the opposite."""
+    return task.heading if task.metric.larger_is_better else f"{task.heading} (lower is better)"
+
+
+def _draw_series(
+    ax: "Axes", metrics: Mapping[str, np.ndarray], axis: _Axis, series: Mapping[str, str], window: int = 0
+) -> None:
+    """Lines of the columns in `series`; where they are smoothed, each before the thin line of what was measured."""
+    for i, (column, label) in enumerate(series.items()):
+        values = metrics.get(column, np.array([]))
+        seen = np.isfinite(values)
+        if seen.any():
+            # Markers show where a sparse series was measured; in a dense one they would hide the line.
+            marker = MARKERS[i] if seen.sum() <= MOST_MARKED_ROUNDS else None
+            style = {"color": COLORS[i], "marker": None if window > 1 else marker, "markersize": 4}
+            if window > 1:
+                ax.plot(axis.values[seen], values[seen], color=COLORS[i], linewidth=0.8, alpha=0.4)
+            shown = smooth(values[seen], window) if window > 1 else values[seen]
+            ax.plot(axis.values[seen], shown, LINES[i], label=label, **style)
+    if ax.lines:
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)  # where it covers no curve
+
+
+def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
+    axis = _Axis("round", "round", metrics[columns.ROUND])
+    with draw_figure(path, 5.5, 3.6) as figure:
+        ax = figure.subplots()
+        _draw_series(ax, metrics, axis, DRIFTS)
+        # Drift within clusters is 0 if each client is a cluster of its own; a logarithmic axis could not show that.
+        if ax.lines and all(line.get_ydata().min() > 0 for line in ax.lines):
+            from matplotlib.ticker import LogFormatter  # plain numbers, even of less than a power of ten
+
+            ax.set_yscale("log")
+            ax.yaxis.set_major_formatter(LogFormatter())
+            ax.yaxis.set_minor_formatter(LogFormatter())
+            ax.grid(visible=True, which="both", axis="y")
+        ax.set(xlabel="round", ylabel="mean squared distance")
+        count_rounds(ax)
+        ax.set_title(f"Drift of the clients' updates\n{title}")
+    return path
+
+
+def _draw_epsilon(metrics: Mapping[str, np.ndarray], task: TaskColumns, title: str, path: pathlib.Path) -> pathlib.Path:
+    """The task's main metric against epsilon as it is spent; only the rounds that were evaluated show."""
+    axis = _Axis(columns.EPSILON_SPENT, "epsilon spent", metrics[columns.EPSILON_SPENT])
+    with draw_figure(path, 5.5, 3.6) as figure:
+        ax = figure.subplots()
+        _draw_series(ax, metrics, axis, _name_reached(task))
+        ax.set_xlim(left=0)
+        ax.set(xlabel=axis.label, ylabel=f"{task.label} (not private)")
+        ax.set_title(f"{task.heading} against privacy\n{title}")
+    return path
+
+
+def _draw_clusters(
+    clients: Mapping[str, np.ndarray], names: Sequence[str], title: str, path: pathlib.Path
+) -> pathlib.Path:
+    with draw_figure(path, 7.4, 5) as figure:
+        ax = figure.subplots()
+        for i, cluster in enumerate(np.unique(clients[columns.CLUSTER])):
+            members = clients[columns.CLUSTER] == cluster
+            ax.scatter(
+                clients[columns.PLANE_X][members],
+                clients[columns.PLANE_Y][members],
+                s=40 if len(names) <= MOST_SHOWN_CLIENTS else 6,
+                color=COLORS[i % len(COLORS)],
+                marker=MARKERS[i % len(MARKERS)],
+                edgecolor="white",
+                linewidth=0.6,
+                label=f"{cluster:g} ({members.sum()})",
+            )
+        ax.set(xlabel="first principal component of the statistics", ylabel="second principal component")
+        ax.set_title(f"Clients in the plane of their statistics\n{title}")
+        ax.legend(title="cluster (clients)", loc="center left", bbox_to_anchor=(1, 0.5))
+        if len(names) <= MOST_NAMED_CLIENTS:
+            figure.draw_without_rendering()  # settles where the points are
+            label_points(
+                ax, np.column_stack([clients[columns.PLANE_X], clients[columns.PLANE_Y]]), shorten_names(names)
+            )
+    return path
+
+
+def _read_names(path: pathlib.Path) -> list[str]:
+    return [row[columns.CLIENT] for row in read_rows(path)]
+
+
+def _draw_own_columns(
+    metrics: Mapping[str, np.ndarray], names: Sequence[str], title: str, path: pathlib.Path, window: int
+) -> pathlib.Path:
+    """Columns by round, each in a panel of its own, since their units differ."""
+    num_columns = min(PANELS_A_ROW, len(names))
+    num_rows = -(-len(names) // num_columns)
+    with draw_figure(path, 0.6 + 3.6 * num_columns, 0.8 + 2.4 * num_rows) as figure:
+        panels = figure.subplots(num_rows, num_columns, squeeze=False).ravel()
+        for ax, name in zip(panels, names, strict=False):
+            seen = np.isfinite(metrics[name])
+            rounds, values = metrics[columns.ROUND][seen], metrics[name][seen]
+            if window > 1:
+                ax.plot(rounds, values, color=COLORS[0], linewidth=0.8, alpha=0.4)
+                ax.plot(rounds, smooth(values, window), color=COLORS[0])
+            else:
+                marker = "o" if len(values) <= MOST_MARKED_ROUNDS else None
+                ax.plot(rounds, values, color=COLORS[0], marker=marker, markersize=4)
+            if (values == np.round(values)).all():
+                count_values(ax)
+            if values.min() >= 0:
+                ax.set_ylim(bottom=0)
+            count_rounds(ax)
+            ax.set(title=title_column(name), xlabel="round")
+        for ax in panels[len(names) :]:
+            ax.set_axis_off()
+        figure.suptitle(title)
+    return path

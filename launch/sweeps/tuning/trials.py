@@ -1,0 +1,185 @@
+"""Trials: the runs that each consists of, what came of it, the table of all, and which are the best."""
+
+import enum
+import types
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from datasets.partition_settings import ARCHETYPE_PARTITIONS
+from launch.pages.comparison.seed_statistics import compute_mean
+from launch.runs.columns import METRICS_FILE
+from launch.runs.run_records import RunPath, read_rounds
+from launch.runs.tables import write_table
+from launch.settings.flags import FlagError, parse_config
+from launch.settings.run_config import RunConfig
+from launch.sweeps.present_data import PresentData
+from launch.sweeps.recipes import Recipe
+from launch.sweeps.tasks import Task, is_finished
+from launch.sweeps.tuning.request import Request, name_scores
+from launch.sweeps.tuning.search_space import Settings, format_settings, list_names, refuse_search
+
+MEAN, CONFIRMED_MEAN = "mean", "confirmed_mean"
+STATE, PRUNED_ROUND, PRUNED_VALUE = "state", "pruned_after_round", "value_then"
+
+NONE_YET: Mapping = types.MappingProxyType({})
+
+Curve = Mapping[int, float]  # the objective by round
+Scores = Mapping[str, float]  # the objective after the last round, by seed
+
+
+class State(enum.StrEnum):
+    """How far a trial is."""
+
+    OPEN = ""
+    COMPLETE = "complete"
+    PRUNED = "pruned"
+    REFUSED = "refused"  # launch.train would refuse its settings
+
+
+class Outcome(NamedTuple):
+    """A trial and what is known of it.
+
+    Attributes:
+      number: from 1.
+      settings: its flags.
+      state: how far it is.
+      scores: of the seeds whose runs have all their rounds.
+      curves: by seed, where the sampler or the pruner asks for them; those of a pruned run up to that round.
+      pruned: the round after which it was stopped, and the objective then; None if it was not.
+    """
+
+    number: int
+    settings: Settings
+    state: State = State.OPEN
+    scores: Scores = NONE_YET
+    curves: Mapping[str, Curve] = NONE_YET
+    pruned: tuple[int, float] | None = None
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the scores over all seeds; None if the trial is not complete."""
+        return compute_mean(self.scores.values()) if self.state is State.COMPLETE else None
+
+
+def build_task(request: Request, number: int, settings: Settings, seed: str) -> Task:
+    """A trial's run with one seed.
+
+    Raises:
+      FlagError: settings that `launch.train` would refuse.
+    """
+    rounds = () if request.rounds is None else (f"--rounds={request.rounds}",)
+    run_dir = request.folder / f"trial_{number}" / f"seed_{seed}"
+    flags = format_settings(settings)
+    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *rounds, *flags)
+    config = _resolve(request.experiment, arguments, settings)
+    label = f"trial {number} ({' '.join(flags)})"
+    return Task(request.experiment, arguments, run_dir, config, label=label, present=request.present or PresentData())
+
+
+def _resolve(recipe: Recipe, arguments: Sequence[str], settings: Settings) -> RunConfig:
+    try:
+        config = parse_config([recipe.argument, *arguments])
+    except FlagError as error:
+        raise refuse_search(error, settings) from None
+    flag = "validation_per_client" if config.partition in ARCHETYPE_PARTITIONS else "validation_fraction"
+    if not getattr(config, flag):
+        raise FlagError(f"--{flag}=0: expected more, since trials are scored on the clients' validation examples")
+    return config
+
+
+def read_curve(run_dir: RunPath, objective: str) -> dict[int, float]:
+    """The objective by round, of the rounds that have one; empty if there is no table yet."""
+    try:
+        rounds = read_rounds(run_dir / METRICS_FILE)
+    except (OSError, ValueError, KeyError):
+        return {}
+    return {number: row[objective] for number, row in sorted(rounds.items()) if objective in row}
+
+
+def read_score(task: Task, objective: str) -> float | None:
+    """The objective after the last round of a finished run; None if it is not finished."""
+    if not is_finished(task):
+        return None
+    rounds = read_rounds(task.run_dir / METRICS_FILE)
+    return rounds[max(rounds)].get(objective)
+
+
+def write_trials(request: Request, outcomes: Collection[Outcome], confirmed: Mapping[int, Scores] = NONE_YET) -> None:
+    """Writes the table of trials. One that is there stays until a trial has a score.
+
+    So a search in which every run fails, as it does where the data are missing, takes away no trials that are kept.
+    """
+    if any(outcome.scores for outcome in outcomes) or not request.output.exists():
+        write_table(request.output, *tabulate(request, outcomes, confirmed))
+
+
+def tabulate(
+    request: Request, outcomes: Collection[Outcome], confirmed: Mapping[int, Scores]
+) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of the table of trials: settings, score of each seed, their mean if all are there.
+
+    What became of a trial, and the scores of the best on further seeds, have columns only where they are asked for.
+    """
+    names = list_names(outcome.settings for outcome in outcomes)
+    columns = ["trial", *names, *name_scores(request.objective, request.seeds), MEAN]
+    if request.is_adaptive:
+        columns += [STATE, PRUNED_ROUND, PRUNED_VALUE]
+    if request.confirm_seeds:
+        columns += [*name_scores(request.objective, request.confirm_seeds), CONFIRMED_MEAN]
+    rows = []
+    for outcome in outcomes:
+        row = [str(outcome.number), *(outcome.settings.get(name, "") for name in names)]
+        row += _format_scores(outcome.scores, request.seeds)
+        if request.is_adaptive:
+            round_num, value = outcome.pruned or ("", None)
+            row += [outcome.state, str(round_num), _format(value)]
+        if request.confirm_seeds:
+            row += _format_scores(confirmed.get(outcome.number, {}), request.confirm_seeds)
+        rows.append(row)
+    return columns, rows
+
+
+def _format_scores(scores: Scores, seeds: Sequence[str]) -> list[str]:
+    """The score of each seed, and their mean if all are there."""
+    found = [scores.get(seed) for seed in seeds]
+    return [*map(_format, found), _format(None if None in found else compute_mean(found))]
+
+
+def _format(score: float | None) -> str:
+    return "" if score is None else f"{score:.6g}"
+
+
+def name_seeds(seeds: Sequence[str]) -> str:
+    """The words "the seed 100", or "the seeds 100, 101"."""
+    return f"the seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
+
+
+def rank(outcomes: Iterable[Outcome], sign: int = 1) -> list[Outcome]:
+    """The complete trials, the best mean first, of equal ones the first; of equal settings one alone.
+
+    `sign` is 1 if a larger mean is better, -1 if a lower one is.
+    """
+    found: dict[tuple, Outcome] = {}
+    for each in sorted(
+        (each for each in outcomes if each.mean is not None), key=lambda each: (-sign * each.mean, each.number)
+    ):
+        found.setdefault(tuple(each.settings.items()), each)
+    return list(found.values())
+
+
+def find_best(
+    request: Request, outcomes: Iterable[Outcome], confirmed: Mapping[int, Scores]
+) -> tuple[Outcome, float] | None:
+    """The first trial with the best mean, and that: on the further seeds if there are any, else on those searched.
+
+    None if no trial has all its scores.
+    """
+    ranked = rank(outcomes, request.sign)
+    if not request.confirm_seeds:
+        return (ranked[0], ranked[0].mean) if ranked else None
+    means = [
+        (each, compute_mean(confirmed[each.number].values()))
+        for each in ranked
+        if len(confirmed.get(each.number, ())) == len(request.confirm_seeds)
+    ]
+    return max(means, key=lambda pair: request.sign * pair[1], default=None)

@@ -1,0 +1,166 @@
+"""The figure and the tables for papers say what the runs say, and stay text whatever a group is called."""
+
+import csv
+import pathlib
+
+import numpy as np
+import pytest
+
+from launch.pages.comparison import figure as figures_of_papers
+from launch.pages.comparison.compared_run import ComparedRun
+from launch.pages.comparison.figure import (
+    COLUMN,
+    PAGE,
+    Drawing,
+    draw_comparison,
+    is_our_figure,
+    keep_best,
+    write_figure,
+)
+from launch.pages.comparison.paper_table import (
+    FORMATS,
+    escape_latex,
+    format_csv,
+    format_latex,
+    format_markdown,
+    is_our_table,
+)
+from launch.pages.comparison.results import check_grouping, describe_metric, rank_groups
+from launch.settings.errors import FlagError
+
+GAIN = 0.05
+FORMS = ("pdf", "svg", "png")
+BEGINNINGS = {"pdf": b"%PDF", "svg": b"<?xml", "png": b"\x89PNG"}
+
+
+def make_run(algo, seed, accuracies):
+    rounds = np.arange(1.0, len(accuracies) + 1)
+    columns = {"round": rounds, "test_accuracy": np.array(accuracies), "test_loss": 1 - np.array(accuracies)}
+    columns["total_bytes"] = 3e6 * rounds
+    title = {"fedavg": "FedAvg", "scaffold": "SCAFFOLD"}.get(algo, algo)
+    return ComparedRun(f"{algo}/{seed}", pathlib.Path(algo), {"algo": algo, "seed": seed}, title, columns, {})
+
+
+def make_runs(names=("fedavg", "scaffold"), seeds=3, rounds=4):
+    """The n-th algorithm gains `GAIN` more, and seeds differ by 0.01; the algorithms are equally apart at each seed."""
+    return [
+        make_run(name, seed, [0.5 + 0.02 * i + GAIN * n + 0.01 * seed * (n + 1) for i in range(rounds)])
+        for n, name in enumerate(names)
+        for seed in range(seeds)
+    ]
+
+
+def rank(runs, column="", **keywords):
+    return rank_groups(runs, describe_metric(runs, column), check_grouping(runs, ()), **keywords)
+
+
+def test_groups_come_by_their_mean_the_best_first():
+    ranking = rank(make_runs())
+    assert [result.group.label for result in ranking.results] == ["SCAFFOLD", "FedAvg"]
+    assert ranking.baseline == "SCAFFOLD" and ranking.results[0].difference.count == 0
+    assert ranking.results[1].difference.mean == pytest.approx(-GAIN - 0.01)
+    assert ranking.metric.title == "Test accuracy" and ranking.metric.bounds == (0, 1)
+    losses = rank(make_runs(), "test_loss")
+    assert losses.metric.is_low_better and losses.results[0].group.label == "SCAFFOLD"
+
+
+def test_a_baseline_can_be_chosen():
+    ranking = rank(make_runs(), baseline="FedAvg")
+    assert ranking.baseline == "FedAvg" and ranking.results[0].difference.mean == pytest.approx(GAIN + 0.01)
+    with pytest.raises(FlagError, match="--baseline=x: no group is called so; expected one of SCAFFOLD; FedAvg"):
+        rank(make_runs(), baseline="x")
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        (lambda runs: describe_metric(runs, "acc"), "--metric=acc: no run has such a column; expected one of round"),
+        (lambda runs: check_grouping(runs, ["alg"]), "--group_by=alg: no run has such a flag; did you mean algo?"),
+        (lambda runs: rank(runs, at=0), "--metric=test_accuracy: was not measured in any run up to round 0"),
+    ],
+)
+def test_a_wrong_question_is_one_line(ask, expected):
+    with pytest.raises(FlagError) as caught:
+        ask(make_runs())
+    assert expected in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_latex_table_is_for_booktabs_with_names_escaped():
+    runs = make_runs(("fedavg", "my_algo:A&B 5%"))
+    text = format_latex([rank(runs)])
+    assert text.splitlines()[3:] == [
+        r"\begin{tabular}{lrrr}",
+        r"\toprule",
+        r" & Seeds & Test accuracy & minus my\_algo:A\&B 5\% \\",
+        r"\midrule",
+        r"my\_algo:A\&B 5\% & 3 & \textbf{0.6300 [0.5803, 0.6797]} & -- \\",
+        r"FedAvg & 3 & 0.5700 [0.5452, 0.5948] & $-$0.0600 [$-$0.0848, $-$0.0352] \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    assert is_our_table(text)
+    assert escape_latex('a\\b{c}~^<>|"\n') == (
+        r"a\textbackslash{}b\{c\}\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}"
+        r"''\textbackslash{}u000a"
+    )
+
+
+def test_a_table_has_a_pair_of_columns_for_each_metric():
+    runs = make_runs()
+    first = rank(runs)
+    lines = format_markdown([first, rank(runs, "test_loss", baseline=first.baseline)]).splitlines()
+    assert lines[1] == "|  | Seeds | Test accuracy | minus SCAFFOLD | Test loss | minus SCAFFOLD |"
+    assert lines[4] == (
+        "| FedAvg | 3 | 0.5700 [0.5452, 0.5948] | -0.0600 [-0.0848, -0.0352] "
+        "| 0.4300 [0.4052, 0.4548] | +0.0600 [+0.0352, +0.0848] |"
+    )
+
+
+def test_the_csv_has_all_digits_and_no_formula():
+    rows = list(csv.DictReader(format_csv([rank(make_runs(("fedavg", "=1+2")))]).splitlines()))
+    assert [row["group"] for row in rows] == ["'=1+2", "FedAvg"]
+    assert (rows[1]["seeds"], rows[1]["metric"], rows[1]["pairs"]) == ("3", "test_accuracy", "3")
+    assert float(rows[1]["difference"]) == pytest.approx(-0.06) and rows[0]["difference"] == ""
+    assert all(is_our_table(form([rank(make_runs())])) for form in FORMATS.values())
+    assert not is_our_table("x,y\n1,2\n")
+
+
+@pytest.mark.parametrize("width", [COLUMN, PAGE])
+def test_the_figure_shows_curves_bands_and_differences(width):
+    figure = draw_comparison(rank(make_runs()), Drawing(width))
+    curves, differences = figure.axes
+    assert [line.get_label() for line in curves.lines] == ["SCAFFOLD", "FedAvg"]
+    assert curves.lines[1].get_ydata().tolist() == pytest.approx([0.51, 0.53, 0.55, 0.57])
+    assert len(curves.collections) == 2, "a band each"
+    (interval, dot, zero) = differences.lines
+    assert interval.get_xdata() == pytest.approx([-0.0848, -0.0352], abs=1e-4)
+    assert dot.get_xdata()[0] == pytest.approx(-0.06) and list(zero.get_xdata()) == [0, 0]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SCAFFOLD", "FedAvg"]
+    assert [tick.get_text() for tick in differences.get_yticklabels()] == ["FedAvg"]
+
+
+def test_a_smoothed_curve_has_the_raw_one_behind_it():
+    raw, smoothed, *_ = draw_comparison(rank(make_runs(rounds=5)), Drawing(window=3, axis="total_bytes")).axes[0].lines
+    assert raw.get_linewidth() < smoothed.get_linewidth()
+    assert raw.get_xdata().tolist() == [3, 6, 9, 12, 15]
+
+
+def test_one_group_of_one_seed_has_a_curve_alone():
+    figure = draw_comparison(rank(make_runs(("fedavg",), seeds=1, rounds=1)), Drawing())
+    (ax,) = figure.axes
+    assert not ax.collections and not figure.legends and ax.get_xlim() == (0, 2)
+
+
+def test_of_many_groups_the_best_are_drawn_and_the_baseline():
+    ranking = rank(make_runs([f"algo_{i}" for i in range(12)], seeds=1), baseline="algo_0")
+    kept = [result.group.label for result in keep_best(ranking).results]
+    assert len(kept) == figures_of_papers.MOST_GROUPS and kept[0] == "algo_11" and kept[-1] == "algo_0"
+
+
+@pytest.mark.parametrize("form", ["pdf", "svg"])
+def test_the_same_runs_give_the_same_bytes(form, tmp_path):
+    paths = [tmp_path / f"{name}.{form}" for name in "ab"]
+    for path in paths:
+        write_figure(rank(make_runs()), Drawing(), path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert paths[0].read_bytes().startswith(BEGINNINGS[form]) and is_our_figure(paths[0])

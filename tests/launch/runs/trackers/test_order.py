@@ -1,0 +1,84 @@
+"""What a run is in a tracker's words, and how the program is started that speaks to one."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from launch.runs.tables import write_json
+from launch.runs.trackers import order
+from launch.runs.trackers.order import describe_run, find_python, start_sender
+from launch.settings.flags import FlagError
+
+
+def test_parameters_are_the_flags_that_do_something(start_run):
+    run = start_run(rounds=7, epochs=3, data_dir="/somewhere")
+    params = describe_run(run.run_dir)["params"]
+    assert params["rounds"] == 7 and params["epochs"] == 3
+    # Empty, of another data set or partition, places on this machine, requests.
+    idle = {"ray_address", "har_features", "labels_per_client", "data_dir", "run_dir", "resume", "track"}
+    assert not params.keys() & idle
+
+
+def test_the_flags_of_another_version_are_kept_as_they_are(start_run):
+    run = start_run()
+    flags = {"algo": "gone", "colour": "red", "seed": 3}
+    write_json(run.run_dir / "config.json", {"flags": flags})
+    assert describe_run(run.run_dir)["params"] == flags
+
+
+@pytest.mark.parametrize("config", [[], {}, {"flags": 3}, {"flags": {"seed": 0}}])
+def test_no_run_is_one_line(config, tmp_path):
+    write_json(tmp_path / "config.json", config)
+    with pytest.raises(FlagError, match=r"config\.json"):
+        describe_run(tmp_path)
+
+
+def test_names_and_tags(start_run):
+    run = start_run("fedavg_mnist_alpha0.1/trial_3/seed_4", seed=4, dataset="mnist")
+    described = describe_run(run.run_dir)
+    assert described["name"] == "fedavg_mnist_alpha0.1/trial_3/seed_4"
+    assert described["group"].startswith("fedavg_mnist_alpha0.1_")
+    tags = {"algo": "fedavg", "dataset": "mnist", "seed": "4", "data.num_train": "30", "run_dir": str(run.run_dir)}
+    assert described["tags"] == tags
+
+
+def test_runs_that_differ_in_the_seed_alone_are_a_group(start_run):
+    changes = [{"seed": 1}, {"seed": 2, "rounds": 9}, {"seed": 1, "batch_size": 7}]
+    groups = [describe_run(start_run(f"run_{i}", **flags).run_dir)["group"] for i, flags in enumerate(changes)]
+    assert groups[0] == groups[1] != groups[2]
+    assert groups[0].startswith("fedavg_digits_")
+
+
+def test_runs_on_a_corrected_file_are_another_group(start_run):
+    run = start_run(dataset="npz", npz="/x/mine.npz")
+    content = json.loads((run.run_dir / "config.json").read_text())
+    groups = []
+    for changes in ({}, {"source_digest": "a"}, {"source_digest": "b"}):
+        write_json(run.run_dir / "config.json", content | {"data": {**content.get("data", {}), **changes}})
+        groups.append(describe_run(run.run_dir)["group"])
+    write_json(run.run_dir / "config.json", content | {"own_modules": {"own_net": "a"}})
+    assert len({*groups, describe_run(run.run_dir)["group"]}) == 4
+
+
+def test_without_its_environment_it_says_how_to_make_it(monkeypatch, tmp_path):
+    monkeypatch.delenv("FL_TRACK_PYTHON", raising=False)
+    monkeypatch.setattr(order, "ENVIRONMENT", tmp_path / ".venv-track")
+    with pytest.raises(FlagError, match=r"--to=mlflow: \.venv-track is not set up; make it with: make setup-track"):
+        find_python("--to=mlflow")
+    monkeypatch.setenv("FL_TRACK_PYTHON", "/nowhere/python")
+    with pytest.raises(FlagError, match="FL_TRACK_PYTHON=/nowhere/python: no such program"):
+        find_python("--to=mlflow")
+
+
+def test_a_python_without_the_tracker_is_one_line(start_run):
+    run = start_run()
+    run.end()
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    sender = start_sender(sys.executable, "wandb", [describe_run(run.run_dir)], False, True, "do this", **options)
+    assert sender.communicate(timeout=60) == (
+        "", "error: wandb: ModuleNotFoundError: No module named 'wandb'; do this\n"
+    )  # fmt: skip
+    assert sender.returncode == 1
+    assert "Traceback" in (run.run_dir / "tracking" / "wandb.log").read_text()
