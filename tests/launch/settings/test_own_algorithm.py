@@ -138,9 +138,9 @@ def test_nothing_is_imported_that_nobody_typed(write_module, install):
 
 def test_a_package_may_be_called_as_its_entry_point(write_module, install):
     write_module(MODULE)
-    write_module("", "moon")
-    install("moon", "tiny_algorithm:ALGORITHM")
-    assert settle("moon") == "tiny_algorithm:ALGORITHM"
+    write_module("", "sunset")
+    install("sunset", "tiny_algorithm:ALGORITHM")
+    assert settle("sunset") == "tiny_algorithm:ALGORITHM"
 
 
 def test_a_file_that_python_does_not_find_has_its_folder_in_the_path(write_module, tmp_path, monkeypatch):

@@ -176,7 +176,7 @@ def test_personal_models_take_steps_by_resources(build):
 def test_the_rule_by_default_is_the_one_that_the_docs_name():
     """The paper's is `resources`; trials may choose `steps` (docs/algorithms.md)."""
     page = " ".join((pathlib.Path(__file__).parents[3] / "docs" / "algorithms.md").read_text(encoding="utf-8").split())
-    (named,) = re.findall(r"`--fine_tuning_rule=(\w+)`, the default", page)
+    (named,) = re.findall(r"`--fine_tuning_rule=(\w+)` \(the default\)", page)
     assert AMFLPConfig().fine_tuning.rule == named
 
 
