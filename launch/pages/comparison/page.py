@@ -115,7 +115,7 @@ def assemble_page(title: str, content: Mapping[str, Any], details: Mapping[int, 
     except importlib.metadata.PackageNotFoundError:
         licence = "MIT"
     return render(
-        "comparison/web/page.html.j2",
+        "pages/comparison/web/page.html.j2",
         title=escape_hidden(title),
         mark=MARK,
         policy=format_policy([plotly, script], STYLES),
