@@ -1,5 +1,6 @@
 """Which runs are compared: those that patterns and archives name. Imports no TensorFlow."""
 
+import collections
 import glob
 import itertools
 import os
@@ -58,16 +59,20 @@ def collect_runs(patterns: Sequence[str], archives: Sequence[str] = ()) -> Colle
 
 
 def tell_algorithms_apart(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
-    """The runs; where several algorithms have one title, users' own also bear the text by which they are asked for."""
-    spellings: dict[str, set[str]] = {}
-    for run in runs:
-        spellings.setdefault(run.title, set()).add(str(run.flags[ALGO]))
+    """The runs; users' own algorithms of one title also bear the text by which they are asked for, and those of one
+    text, as two files of one name have, their titles."""
+    pairs = {(str(run.flags[ALGO]), run.title) for run in runs}
+    spellings, titles = (collections.Counter(column) for column in zip(*pairs, strict=True))
     told = []
     for run in runs:
-        if len(spellings[run.title]) > 1 and (algo := run.flags[ALGO]) not in ALGORITHMS:
-            title = f"{run.title} ({algo})"
-            run = run._replace(title=title, heading=title + run.heading.removeprefix(run.title))
-        told.append(run)
+        algo, title, flags = str(run.flags[ALGO]), run.title, run.flags
+        if algo not in ALGORITHMS:
+            if spellings[algo] > 1:
+                flags = {**flags, ALGO: f"{algo} ({title})"}
+            if titles[title] > 1:
+                title = f"{title} ({algo})"
+        heading = title + run.heading.removeprefix(run.title)
+        told.append(run._replace(title=title, heading=heading, flags=flags))
     return told
 
 

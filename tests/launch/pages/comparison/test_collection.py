@@ -47,21 +47,26 @@ def test_an_archive_holds_the_same_runs(write_sweep, tmp_path):
 
 def test_own_algorithms_have_the_titles_and_colors_that_their_runs_hold_and_are_told_apart(write_sweep, change_flags):
     folder = write_sweep([1, 2, 3, 4], [0])
-    shown = [("moon", "Moon", "#123456"), ("moon", "Moon", "red"), ("sun", "Sun", "#654321"), ("", "", "")]
-    for number, row in enumerate(shown, 1):
+    shown = [
+        ("one", "moon", "Moon", "#123456"),
+        ("two", "moon", "Moon", "red"),
+        ("two", "sun", "Sun", "#654321"),
+        ("three", "", "", ""),
+    ]
+    for number, (module, *row) in enumerate(shown, 1):
         run_dir = folder / f"T{number}" / "fedsikd_mnist_alpha0.1" / "seed_0"
-        change_flags(run_dir, algo=f"their_{number}:ROW")
+        change_flags(run_dir, algo=f"{module}:ROW")
         config = json.loads((run_dir / "config.json").read_text())
         config["own_algorithm"] = dict(zip(("name", "title", "color"), row, strict=True))
         (run_dir / "config.json").write_text(json.dumps(config))
     runs = collect_runs([str(folder)]).runs
-    assert [(run.title, run.color) for run in runs] == [
-        ("Moon (their_1:ROW)", "#123456"),
-        ("Moon (their_2:ROW)", None),
-        ("Sun", "#654321"),
-        ("their_4:ROW", None),
+    assert [(run.title, run.flags["algo"], run.color) for run in runs] == [
+        ("Moon (one:ROW)", "one:ROW", "#123456"),
+        ("Moon (two:ROW)", "two:ROW (Moon)", None),
+        ("Sun", "two:ROW (Sun)", "#654321"),
+        ("three:ROW", "three:ROW", None),
     ]
-    assert runs[0].heading == "Moon (their_1:ROW) on MNIST, alpha 0.1, seed 0"
+    assert runs[0].heading == "Moon (one:ROW) on MNIST, alpha 0.1, seed 0"
 
 
 @pytest.mark.parametrize(
