@@ -15,8 +15,13 @@ import zipfile
 import numpy as np
 import pytest
 
+from datasets.catalog import DATASET_NAMES
+from launch.settings.algorithms import ALGORITHMS
+from models.model_names import MODEL_NAMES
+
 TABLE = pathlib.Path(__file__).parent / "data" / "wrong_requests.txt"
 NOTHING = "(nothing)"
+NAMES = {"<algorithms>": ALGORITHMS, "<datasets>": DATASET_NAMES, "<models>": MODEL_NAMES}
 
 X = np.arange(40.0).reshape(20, 2)
 Y = np.arange(20) % 2
@@ -264,6 +269,8 @@ def read_table():
         if line.startswith("["):
             command = line.strip("[]")
         elif not line.startswith("#"):
+            for kind, names in NAMES.items():
+                line = line.replace(kind, ", ".join(names))
             arguments, arrow, beginning = line.partition(" => ")
             assert arrow and beginning, line
             rows.append((command, "" if arguments == NOTHING else arguments, beginning))
