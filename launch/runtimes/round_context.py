@@ -22,7 +22,7 @@ from launch.runtimes.round_form import (
     list_placed,
     type_of_values,
 )
-from launch.runtimes.runtime import WorkerError
+from launch.runtimes.runtime import ComputationError, WorkerError
 from launch.runtimes.type_forms import describe_type, read_type
 
 MAX_COMPUTATIONS = 32  # kept at a time; an algorithm has a few
@@ -157,7 +157,8 @@ class RoundContext(tff.framework.SyncContext):
         except BaseException as error:  # Ctrl-C, too: what still runs is broken off
             self._calls.pop(key)[1].close()
             if isinstance(error, tf.errors.OpError):
-                raise WorkerError(explain_failure(error)) from error
+                is_refused = isinstance(error, tf.errors.InvalidArgumentError)
+                raise (ComputationError if is_refused else WorkerError)(explain_failure(error)) from error
             raise
 
     def close(self) -> None:

@@ -34,6 +34,10 @@ class WorkerError(RuntimeError):
         self.log_tail = log_tail
 
 
+class ComputationError(WorkerError):
+    """An operation refused the numbers that it got, as an assertion of a user's model does: to go on would not help."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Runtime:
     """What computes, as far as all runtimes have it.

@@ -11,7 +11,7 @@ import grpc
 import tensorflow_federated as tff
 
 from launch.runtimes import flat_values
-from launch.runtimes.runtime import WorkerError
+from launch.runtimes.runtime import ComputationError, WorkerError
 
 _NEVER_MS = 2**31 - 1
 _CHANNEL_OPTIONS = {
@@ -57,7 +57,8 @@ class WorkerStub:
             return self._find_death(2.0) or WorkerError("the TFF worker does not answer any more")
         details = (error.details() or "no details").strip()
         message = f"a computation failed in the TFF worker: {error.code().name}: {details.splitlines()[0][:300]}"
-        return WorkerError(message, details)
+        is_refused = error.code() == grpc.StatusCode.INVALID_ARGUMENT
+        return (ComputationError if is_refused else WorkerError)(message, details)
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from launch.runs.errors import RunStopped
 from launch.runs.run_description import check_same_data, check_same_modules, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
 from launch.runs.task_columns import find_task_columns
-from launch.runtimes.runtime import WorkerError, quiet_tensorflow
+from launch.runtimes.runtime import ComputationError, WorkerError, quiet_tensorflow
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
@@ -151,6 +151,7 @@ def _stop_in_one_line(folder: RunFolder, config: RunConfig) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         is_own = isinstance(error, FileNotFoundError) and find_own_line(error)
+        is_own = is_own or (isinstance(error, ComputationError) and name_own(config))
         if is_own or not isinstance(error, OSError | MemoryError | WorkerError):
             _raise_own_failure(error, folder, config)
         raise RunStopped(f"error: {_explain(error)}; {_say_how_to_go_on(folder, config)}", 1) from error
@@ -158,7 +159,7 @@ def _stop_in_one_line(folder: RunFolder, config: RunConfig) -> Iterator[None]:
 
 def _raise_own_failure(error: BaseException, folder: RunFolder, config: RunConfig) -> NoReturn:
     """Raises what ends a run of own code: where it failed, why and how to go on; of other runs the error itself."""
-    reason = describe_failure(error)
+    reason = str(error) if isinstance(error, ComputationError) else describe_failure(error)
     label = name_own(config, reason)
     if not label:
         raise error

@@ -13,7 +13,7 @@ from small_formats import make_spec
 from launch.pages.comparison import page
 from launch.runs.errors import RunStopped
 from launch.runs.run_folder import RunFolder
-from launch.runtimes.runtime import WorkerError
+from launch.runtimes.runtime import ComputationError, WorkerError
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
@@ -42,6 +42,25 @@ def test_a_dead_worker_is_one_line_with_its_last_words(tmp_path, tail, expected)
         raise WorkerError("it died", tail)
     folder.close()
     assert (str(caught.value), caught.value.exit_code) == (expected, 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected", "exit_code"),
+    [
+        ("auto", "error: a computation failed: too large; nothing was trained yet", 1),
+        ("own:build", "error: --model=own:build, round 1: a computation failed: too large", 2),
+    ],
+)
+def test_numbers_that_an_operation_refuses_are_a_mistake_of_own_code_where_there_is_some(
+    tmp_path, model, expected, exit_code
+):
+    folder, config = RunFolder(tmp_path, is_new=True), build_run_config({"algo": "fedavg", "model": model})
+    error = ComputationError("a computation failed: too large")
+    error.add_note("round 1")
+    with pytest.raises(RunStopped) as caught, _stop_in_one_line(folder, config):
+        raise error
+    folder.close()
+    assert (str(caught.value), caught.value.exit_code) == (expected, exit_code)
 
 
 @pytest.mark.parametrize(
