@@ -18,6 +18,8 @@ from datasets.own_objects import describe_failure, import_object
 from tff_algos.settings.config_fields import is_own
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from datasets.arrays import ArrayDataset
     from datasets.client_source import ClientSource
     from datasets.example_format import ExampleFormat
@@ -40,7 +42,7 @@ def load_own_row(dataset: str) -> Dataset:
 
         data = _call(label, row.load, options)
         if isinstance(data, ClientSource):
-            return dataclasses.replace(data, read=functools.partial(_call, label, data.read))
+            return dataclasses.replace(data, read=functools.partial(_call, label, _read_as_promised, data))
         if not isinstance(data, ArrayDataset):
             raise DatasetError(
                 f"{label}: expected its loader to return an ArrayDataset (see datasets.arrays.make_array_dataset) or a "
@@ -62,6 +64,25 @@ def load_own_row(dataset: str) -> Dataset:
         format=None if row.format is None else find_format,
         partition=functools.partial(_call, label, row.find_partition) if row.partition else "",
     )
+
+
+def _read_as_promised(data: "ClientSource", client: int, split: str) -> "tuple[np.ndarray, np.ndarray]":
+    """A client's examples, which the user's code reads. Raises DatasetError if they are not as their format says."""
+    import numpy as np
+
+    x, y = data.read(client, split)
+    count, labels = int(data.num_examples[split][client]), data.format.labels
+    for name, array, shape, dtype in (
+        ("x", x, data.format.input_shape, data.format.input_dtype),
+        ("y", y, labels.shape, labels.dtype),
+    ):
+        if array.shape != (count, *shape) or not np.can_cast(array.dtype, dtype, "same_kind"):
+            whose = f"{split} examples of client {data.client_names[client]!r}"
+            expected = f"{dtype} of shape {(count, *shape)}, as its format and num_examples say"
+            raise DatasetError(
+                f"{whose}: read gave {name} as {array.dtype} of shape {array.shape}, expected {expected}"
+            )
+    return x, y
 
 
 def _call(label: str, function: Callable, *arguments) -> typing.Any:

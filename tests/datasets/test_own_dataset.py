@@ -17,6 +17,7 @@ import numpy as np
 from datasets.arrays import DatasetError, make_array_dataset
 from datasets.example_format import ExampleFormat
 from datasets.catalog import Dataset
+from datasets.client_source import ClientSource
 from datasets.example_format import Preprocessing
 
 FORMAT = ExampleFormat((3,), "float32", ("low", "high"), Preprocessing(0.5))
@@ -41,6 +42,22 @@ UNREAD = Dataset("waves", loader=load)
 FAILS = Dataset("waves", loader=fail, format=fail)
 REFUSES = Dataset("waves", loader=refuse, format=refuse)
 LEAVES = Dataset("waves", loader=leave, format=leave)
+def load_source(change):
+    x, y = np.zeros((2, 3), np.float32), np.zeros(2, np.int32)
+    read = lambda client, split: change(x, y)
+    return ClientSource("waves", FORMAT, ("ann",), {"train": np.array([2])}, read, digest="1" * 64)
+
+GIVES = {
+    "right": lambda x, y: (x.astype(np.float64), y.astype(np.int64)),
+    "shape": lambda x, y: (x[:, :2], y),
+    "count": lambda x, y: (x, y[:1]),
+    "text": lambda x, y: (x.astype(str), y),
+    "labels": lambda x, y: (x, y + 0.5),
+    "nothing": lambda x, y: None,
+}
+for name, change in GIVES.items():
+    globals()[f"SOURCE_{name}"] = Dataset("waves", loader=lambda options, change=change: load_source(change))
+
 NO_ARRAYS = Dataset("waves", loader=lambda options: "arrays", format=lambda options: "format")
 NOWHERE = Dataset("waves", loader="own_data:nowhere", format="own_data:nowhere")
 MNIST = Dataset("mnist", loader=load)
@@ -123,6 +140,25 @@ def test_one_line_for_each_way_in_which_the_users_code_fails(act, name, message)
     row = find_dataset(f"own_data:{name}")
     error = assert_refused("", act, row)
     assert error.startswith(f"dataset=own_data:{name}: ") and message in error
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "shape",
+            "train examples of client 'ann': read gave x as float32 of shape (2, 2), expected float32 of shape (2",
+        ),
+        ("count", "read gave y as int32 of shape (1,), expected int32 of shape (2,), as its format and num_examples"),
+        ("text", "read gave x as <U32 of shape (2, 3), expected float32 of shape (2, 3)"),
+        ("labels", "read gave y as float64 of shape (2,), expected int32 of shape (2,)"),
+        ("nothing", "its loader failed with TypeError: cannot unpack non-iterable NoneType object"),
+    ],
+)
+def test_one_line_for_examples_that_are_not_as_their_format_says(name, message):
+    source = load_arrays(f"own_data:SOURCE_{name}")
+    assert message in assert_refused(f"dataset=own_data:SOURCE_{name}: ", source.read, 0, "train")
+    assert load_arrays("own_data:SOURCE_right").read(0, "train")[0].shape == (2, 3)
 
 
 def test_ctrl_c_is_no_mistake_of_the_users(tmp_path, monkeypatch):
