@@ -6,17 +6,21 @@ page, so that nothing is downloaded here. The images are made 84x84 pixels (`--i
 """
 
 import dataclasses
+import os
 
 from datasets.client_source import ClientSource
-from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import describe_missing, search_dirs
+from datasets.dataset import DatasetOptions
+from datasets.download import KnownFiles
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.formats.leaf import DEFAULT_SIZE, IMAGE_NAMES, find_leaf_files, open_leaf
 
 CLASS_NAMES = ("not smiling", "smiling")
-FOLDER = "celeba"
-_WANTED = "LEAF's data/celeba/data (train and test, or all_data, and raw/img_align_celeba)"
+FILES = KnownFiles(
+    "celeba",
+    lambda folder: folder if os.path.basename(folder) == "celeba" and find_leaf_files(folder) else None,
+    wanted="LEAF's data/celeba/data (train and test, or all_data, and raw/img_align_celeba)",
+)
 
 
 def choose_celeba_format(options: DatasetOptions) -> ExampleFormat:
@@ -28,24 +32,10 @@ def choose_celeba_format(options: DatasetOptions) -> ExampleFormat:
 
 def load_celeba(options: DatasetOptions) -> ClientSource:
     """The catalog's loader: a client is a celebrity. Raises DatasetError: missing, or not of LEAF's form."""
-    folder = find_celeba(options.data_dir)
-    if folder is None:
-        raise DatasetError(f"celeba: {describe_missing(FOLDER, _WANTED, options.data_dir)}")
-    source = open_leaf(folder, options, "celeba", IMAGE_NAMES)
+    source = open_leaf(FILES.find_or_fetch(options), options, "celeba", IMAGE_NAMES)
     found = source.format.class_names
     if not all(map(str.isdigit, found)):
         return source  # its labels are texts
     if len(found) > len(CLASS_NAMES):
         raise DatasetError(f"label {found[-1]} in the data, expected 0..{len(CLASS_NAMES) - 1}")
     return dataclasses.replace(source, format=dataclasses.replace(source.format, class_names=CLASS_NAMES))
-
-
-def locate_celeba(data_dir: str | None) -> DatasetLocation:
-    """Where the files lie, for the doctor."""
-    folder = find_celeba(data_dir)
-    return DatasetLocation(folder is not None, folder or describe_missing(FOLDER, _WANTED, data_dir))
-
-
-def find_celeba(data_dir: str | None) -> str | None:
-    """The first folder `celeba` that has LEAF's files; None if none has."""
-    return next(filter(find_leaf_files, search_dirs(data_dir, FOLDER)[::2]), None)

@@ -32,8 +32,8 @@ import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.client_source import TEST, VALIDATION, ClientSource
-from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_missing, locate_downloaded, search_dirs
+from datasets.dataset import DatasetOptions
+from datasets.download import KnownFiles, RemoteFile, look_for
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.formats.npz import read_npz_file
@@ -120,28 +120,14 @@ REMOTE_FILE = RemoteFile(
     ("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",),
     "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
 )
-_WANTED = f"{REMOTE_FILE.name} or {NPZ_FILES[0]}"
+CIFAR10_FILES = KnownFiles(
+    "cifar10",
+    look_for(FOLDER_NAME, REMOTE_FILE.name, *NPZ_FILES),
+    (REMOTE_FILE,),
+    f"{REMOTE_FILE.name} or {NPZ_FILES[0]}",
+)
 PARTS = ("train", "test")
 IMAGES_PER_CLASS = {"train": 5000, "test": 1000}
-
-
-def locate_cifar10(data_dir: str | None) -> DatasetLocation:
-    """Where the files lie, for the doctor."""
-    return locate_downloaded(find_cifar10_source(data_dir), "cifar10", _WANTED, data_dir)
-
-
-def find_cifar10_source(data_dir: str | None) -> str | None:
-    """Path of the official folder, the official archive or an npz file, from the first folder that has one, or None.
-
-    Looked for in `<data_dir>/cifar10`, `<data_dir>` and the cache folder, in this order in each.
-    """
-    for folder in search_dirs(data_dir, "cifar10"):
-        if os.path.isdir(os.path.join(folder, FOLDER_NAME)):
-            return os.path.join(folder, FOLDER_NAME)
-        for name in (REMOTE_FILE.name, *NPZ_FILES):
-            if os.path.isfile(os.path.join(folder, name)):
-                return os.path.join(folder, name)
-    return None
 
 
 def load_cifar10(options: DatasetOptions) -> ArrayDataset:
@@ -150,7 +136,7 @@ def load_cifar10(options: DatasetOptions) -> ArrayDataset:
     Raises:
       DatasetError: a source is missing and cannot be downloaded, or is damaged, truncated or not CIFAR-10.
     """
-    source = find_cifar10_source(options.data_dir) or fetch_missing(REMOTE_FILE, "cifar10", options, _WANTED)
+    source = CIFAR10_FILES.find_or_fetch(options)
     parts = _read_source(source)
     for part in PARTS:
         _check_part(source, part, *parts[part])
@@ -241,7 +227,12 @@ CIFAR100_REMOTE_FILE = RemoteFile(
 TFF_FILES = ("cifar100.sqlite", CIFAR100_REMOTE_FILE.name)
 # Nobody has to fetch it, since TFF's file has the same images; the digest tells whether it is whole.
 ARCHIVE_NAME = "cifar-100-python.tar.gz"
-_CIFAR100_WANTED = f"{CIFAR100_REMOTE_FILE.name} or {ARCHIVE_NAME}"
+CIFAR100_FILES = KnownFiles(
+    "cifar100",
+    look_for(*TFF_FILES, CIFAR100_FOLDER_NAME, ARCHIVE_NAME),
+    (CIFAR100_REMOTE_FILE,),
+    f"{CIFAR100_REMOTE_FILE.name} or {ARCHIVE_NAME}",
+)
 _SIDE, _CROPPED_SIDE = 32, 24
 _CIFAR100_IMAGES_PER_CLASS = {"train": 500, "test": 100}
 
@@ -264,9 +255,7 @@ def load_cifar100(options: DatasetOptions) -> "ArrayDataset | ClientSource":
       DatasetError: the files are missing and cannot be downloaded, or are damaged or not CIFAR-100.
     """
     example_format = choose_cifar100_format(options)  # before a download
-    path = find_cifar100(options.data_dir)
-    if path is None:
-        path = fetch_missing(CIFAR100_REMOTE_FILE, "cifar100", options, _CIFAR100_WANTED)
+    path = CIFAR100_FILES.find_or_fetch(options)
     if os.path.basename(path) in TFF_FILES:
         return open_tff(path, options, "cifar100", form="cifar100")
     contents = read_batch_files(path, CIFAR100_FOLDER_NAME, ("train", "test"))
@@ -284,23 +273,8 @@ def load_cifar100(options: DatasetOptions) -> "ArrayDataset | ClientSource":
 
 def choose_cifar100_partition(options: DatasetOptions) -> str:
     """Natural, unless the official batches are what is there."""
-    path = find_cifar100(options.data_dir)
+    path = CIFAR100_FILES.find(options.data_dir)
     return "natural" if path is None or os.path.basename(path) in TFF_FILES else ""
-
-
-def locate_cifar100(data_dir: str | None) -> DatasetLocation:
-    """Where the files lie, for the doctor."""
-    return locate_downloaded(find_cifar100(data_dir), "cifar100", _CIFAR100_WANTED, data_dir)
-
-
-def find_cifar100(data_dir: str | None) -> str | None:
-    """Path of TFF's file, of the official folder or of its archive, from the first folder that has one; or None."""
-    for folder in search_dirs(data_dir, "cifar100"):
-        for name in (*TFF_FILES, CIFAR100_FOLDER_NAME, ARCHIVE_NAME):
-            path = os.path.join(folder, name)
-            if os.path.isdir(path) if name == CIFAR100_FOLDER_NAME else os.path.isfile(path):
-                return path
-    return None
 
 
 def open_cifar100(database: TffDatabase, parts: Mapping[str, str], options: DatasetOptions, name: str) -> ClientSource:

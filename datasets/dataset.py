@@ -6,6 +6,7 @@ rows of the catalog do the latter; a row in a user's own module can do the forme
 
 import dataclasses
 import importlib
+import operator
 import os
 import re
 import typing
@@ -174,7 +175,7 @@ def resolve_reference(value: typing.Any) -> typing.Any:
     if not isinstance(value, str):
         return value
     module, _, name = value.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return operator.attrgetter(name)(importlib.import_module(module))
 
 
 # Of readers that take some of the options of a table.

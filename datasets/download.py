@@ -14,7 +14,8 @@ import ssl
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.errors import DatasetError
@@ -32,25 +33,6 @@ def search_dirs(data_dir: str | None, subfolder: str) -> list[str]:
     cache = default_cache_dir("data")
     roots = [os.path.abspath(os.path.expanduser(data_dir)), cache] if data_dir else [cache]
     return [path for root in roots for path in (os.path.join(root, subfolder), root)]
-
-
-def find_file(data_dir: str | None, subfolder: str, names: Iterable[str]) -> str | None:
-    """Path of the first of these files that lies where `search_dirs` looks; None if none does."""
-    paths = (os.path.join(folder, name) for folder in search_dirs(data_dir, subfolder) for name in names)
-    return next(filter(os.path.isfile, paths), None)
-
-
-def describe_missing(subfolder: str, wanted: str, data_dir: str | None, is_downloaded: bool = False) -> str:
-    """What to do about a data set that is nowhere, for the doctor and for errors.
-
-    Args:
-      subfolder: the data set's, as for `search_dirs`.
-      wanted: the names of its files.
-      data_dir: the data folder, or None.
-      is_downloaded: whether a run would fetch it.
-    """
-    fix = "downloaded by the first run, or put" if is_downloaded else "put"
-    return f"not found; {fix} {wanted} into {search_dirs(data_dir, subfolder)[0]}"
 
 
 _NUM_ATTEMPTS = 3
@@ -77,28 +59,57 @@ class RemoteFile:
     sha256: str = ""
 
 
-def fetch_missing(remote: RemoteFile, subfolder: str, options: DatasetOptions, wanted: str = "") -> str:
-    """Downloads the file of a data set that lies nowhere, if the options allow it. Returns its path.
+class KnownFiles(NamedTuple):
+    """Where the files of a data set of the catalog lie, or come from.
 
-    Args:
-      remote: the file.
-      subfolder: the data set's, where it goes.
-      options: where, and whether the network may be used.
-      wanted: what could be put there in its place, in words; "" is the file's name.
-
-    Raises:
-      DatasetError: the network may not be used.
-      DownloadError: see `fetch_file`.
+    Attributes:
+      name: of the data set, and of the folder that is its own.
+      look: from a folder to what of the data set lies in it, a path, or paths where it is several files; else nothing.
+      remotes: what is downloaded if they lie nowhere; () if they cannot be had so. The last is what `look` would find.
+      wanted: what could be put there by hand, in words; "" is the names of what is downloaded.
     """
-    if not options.download:
-        raise DatasetError(f"{subfolder}: {describe_missing(subfolder, wanted or remote.name, options.data_dir)}")
-    return fetch_file(remote, search_dirs(options.data_dir, subfolder)[0])
+
+    name: str
+    look: Callable[[str], str | list[str] | None]
+    remotes: tuple[RemoteFile, ...] = ()
+    wanted: str = ""
+
+    def find(self, data_dir: str | None) -> Any:
+        """What the first folder that has the data set gives; None if none has it."""
+        return next(filter(None, map(self.look, search_dirs(data_dir, self.name))), None)
+
+    def find_or_fetch(self, options: DatasetOptions) -> Any:
+        """Path of the data set, or the paths of its files; downloaded if they lie nowhere and the options allow it.
+
+        Raises:
+          DatasetError: they lie nowhere, and none can be downloaded, or the network may not be used.
+          DownloadError: see `fetch_file`.
+        """
+        found = self.find(options.data_dir)
+        if found is not None:
+            return found
+        if not (self.remotes and options.download):
+            raise DatasetError(f"{self.name}: {self._explain(options.data_dir, 'put')}")
+        fetched = [fetch_file(remote, search_dirs(options.data_dir, self.name)[0]) for remote in self.remotes]
+        # Of several files all are read; else the last one, beside which the others are looked for.
+        return fetched if isinstance(self.look(""), list) else fetched[-1]
+
+    def locate(self, data_dir: str | None) -> DatasetLocation:
+        """Where they lie, or what to do, for the doctor."""
+        found = self.find(data_dir)
+        if isinstance(found, list):
+            found = f"{os.path.dirname(found[0])} ({', '.join(map(os.path.basename, found))})"
+        fix = "downloaded by the first run, or put" if self.remotes else "put"
+        return DatasetLocation(found is not None, found or self._explain(data_dir, fix))
+
+    def _explain(self, data_dir: str | None, fix: str) -> str:
+        wanted = self.wanted or ", ".join(remote.name for remote in self.remotes)
+        return f"not found; {fix} {wanted} into {search_dirs(data_dir, self.name)[0]}"
 
 
-def locate_downloaded(path: str | None, subfolder: str, wanted: str, data_dir: str | None) -> DatasetLocation:
-    """Where a data set lies that is downloaded if need be, for the doctor; `path` is None if it lies nowhere yet."""
-    missing = describe_missing(subfolder, wanted, data_dir, is_downloaded=True)
-    return DatasetLocation(path is not None, path or missing)
+def look_for(*names: str) -> Callable[[str], str | None]:
+    """Finds the first of these files, or folders, in a folder; for `KnownFiles.look`."""
+    return lambda folder: next(filter(os.path.exists, (os.path.join(folder, name) for name in names)), None)
 
 
 def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:

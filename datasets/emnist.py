@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from datasets.client_source import ClientSource
-from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_missing, find_file, locate_downloaded
+from datasets.dataset import DatasetOptions
+from datasets.download import KnownFiles, RemoteFile, look_for
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.formats.tff import Decoder, get_class, open_records, open_tff
@@ -23,7 +23,7 @@ from datasets.tff_database import Features, TffDatabase
 REMOTE_FILE = RemoteFile(
     "emnist_all.sqlite.lzma", ("https://storage.googleapis.com/tff-datasets-public/emnist_all.sqlite.lzma",)
 )
-FILES = ("emnist_all.sqlite", REMOTE_FILE.name)
+FILES = KnownFiles("emnist", look_for("emnist_all.sqlite", REMOTE_FILE.name), (REMOTE_FILE,))
 ALL_NAMES = tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)
 CLASS_NAMES = {"digits": ALL_NAMES[:10], "all": ALL_NAMES}
 _SIDE = 28
@@ -43,20 +43,7 @@ def load_emnist(options: DatasetOptions) -> ClientSource:
     Raises:
       DatasetError: the file is missing and cannot be downloaded, or is damaged or of another form.
     """
-    path = find_emnist(options.data_dir)
-    if path is None:
-        path = fetch_missing(REMOTE_FILE, "emnist", options)
-    return open_tff(path, options, "emnist", form="emnist")
-
-
-def locate_emnist(data_dir: str | None) -> DatasetLocation:
-    """Where the file lies, for the doctor."""
-    return locate_downloaded(find_emnist(data_dir), "emnist", REMOTE_FILE.name, data_dir)
-
-
-def find_emnist(data_dir: str | None) -> str | None:
-    """Path of the file, from the first folder that has it; None if none has."""
-    return find_file(data_dir, "emnist", FILES)
+    return open_tff(FILES.find_or_fetch(options), options, "emnist", form="emnist")
 
 
 def open_emnist(database: TffDatabase, parts: Mapping[str, str], options: DatasetOptions, name: str) -> ClientSource:

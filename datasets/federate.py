@@ -30,7 +30,7 @@ from datasets.client_files import (
     write_client,
 )
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
-from datasets.device_profiles import draw_device_profiles
+from datasets.device_table import draw_device_profiles
 from datasets.errors import DatasetError
 from datasets.example_weights import measure_weights
 from datasets.federated_data import SPLITS, Archetypes, ClientFiles, FederatedData

@@ -12,6 +12,7 @@ columns, class counts and subjects are compared with the official ones, whatever
 
 import contextlib
 import dataclasses
+import functools
 import io
 import os
 import zipfile
@@ -23,11 +24,10 @@ import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_missing, locate_downloaded, search_dirs
+from datasets.download import KnownFiles, RemoteFile, look_for
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.formats.npz import read_npz_file
-from datasets.options import HAR_FEATURES
 
 ACTIVITY_NAMES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
 TRAIN_SUBJECTS = (1, 3, 5, 6, 7, 8, 11, 14, 15, 16, 17, 19, 21, 22, 23, 25, 26, 27, 28, 29, 30)
@@ -73,32 +73,28 @@ def choose_har_format(options: DatasetOptions) -> ExampleFormat:
     return HAR_FORMATS[options.har_features]
 
 
+def _look(folder: str, features: str) -> str | None:
+    """The npz file, folder or zip of a folder that has these features."""
+    # The raw windows are stored without labels: row k is row k of har.npz.
+    is_labelled = os.path.isfile(os.path.join(folder, NPZ_FILES["statistics"]))
+    return look_for(*((NPZ_FILES[features],) if is_labelled else ()), FOLDER_NAME, *ZIP_FILES)(folder)
+
+
+HAR_FILES = {
+    features: KnownFiles(
+        "har", functools.partial(_look, features=features), (REMOTE_FILE,), f"{npz_file} or '{ZIP_FILES[0]}'"
+    )
+    for features, npz_file in NPZ_FILES.items()
+}
+
+
 def locate_har(data_dir: str | None) -> DatasetLocation:
     """Where the files lie, for the doctor. The statistics are what a run without further flags needs."""
-    sources = {features: find_har_source(data_dir, features) for features in HAR_FEATURES}
+    sources = {features: files.find(data_dir) for features, files in HAR_FILES.items()}
     found = ", ".join(dict.fromkeys(filter(None, sources.values())))
     if found and not sources["inertial"]:
         found += f"; for the raw windows put {NPZ_FILES['inertial']} beside it"
-    return locate_downloaded(found or None, "har", f"{NPZ_FILES['statistics']} or '{ZIP_FILES[0]}'", data_dir)
-
-
-def find_har_source(data_dir: str | None, features: str = "statistics") -> str | None:
-    """Path of the npz file, folder or zip that has these features, or None.
-
-    Looked for in `<data_dir>/har`, `<data_dir>` and the cache folder.
-    """
-    for folder in search_dirs(data_dir, "har"):
-        npz_path = os.path.join(folder, NPZ_FILES[features])
-        # The raw windows are stored without labels: row k is row k of har.npz.
-        if os.path.isfile(npz_path) and os.path.isfile(os.path.join(folder, NPZ_FILES["statistics"])):
-            return npz_path
-        text_folder = os.path.join(folder, FOLDER_NAME)
-        if os.path.isdir(text_folder):
-            return text_folder
-        for name in ZIP_FILES:
-            if os.path.isfile(os.path.join(folder, name)):
-                return os.path.join(folder, name)
-    return None
+    return HAR_FILES["statistics"]._replace(look=lambda folder: found).locate(data_dir)
 
 
 def load_har(options: DatasetOptions) -> ArrayDataset:
@@ -112,10 +108,7 @@ def load_har(options: DatasetOptions) -> ArrayDataset:
       DatasetError: a source is missing and cannot be downloaded, or is damaged, truncated or not UCI HAR.
     """
     example_format, features = choose_har_format(options), options.har_features
-    source = find_har_source(options.data_dir, features)
-    if source is None:
-        wanted = f"{NPZ_FILES[features]} or '{ZIP_FILES[0]}'"
-        source = fetch_missing(REMOTE_FILE, "har", options, wanted)
+    source = HAR_FILES[features].find_or_fetch(options)
     arrays, text = _read_source(source, features)
     names, notes = _name_features(source, text) if features == "statistics" else (example_format.feature_names, ())
     for part in PARTS:

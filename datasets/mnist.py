@@ -15,12 +15,13 @@ import math
 import os
 import struct
 import zlib
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
-from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_missing, locate_downloaded, search_dirs
+from datasets.dataset import DatasetOptions
+from datasets.download import KnownFiles, RemoteFile
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.formats.npz import read_npz_file
@@ -42,43 +43,6 @@ CONTENT_SHA256 = {
     "x_test": "6d87418db22cc8025d05968bec9bd5c3932904b23485740db143a061a2c9d161",
     "y_test": "ddeff807876a9661a1110d45c266c86239a3a1b7d37da0c3716a7a683c852ff5",
 }
-_GZIP_SHA256 = {
-    "x_train": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-    "y_train": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-    "x_test": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-    "y_test": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-}
-# The original host no longer serves the files; these two public copies are byte for byte the same.
-_ADDRESSES = ("https://storage.googleapis.com/cvdf-datasets/mnist/", "https://ossci-datasets.s3.amazonaws.com/mnist/")
-REMOTE_FILES = tuple(
-    RemoteFile(f"{name}.gz", tuple(f"{address}{name}.gz" for address in _ADDRESSES), _GZIP_SHA256[key])
-    for key, name in IDX_FILES.items()
-)
-_WANTED = ", ".join(remote.name for remote in REMOTE_FILES)
-
-
-def locate_mnist(data_dir: str | None) -> DatasetLocation:
-    """Where the files lie, for the doctor."""
-    return locate_files(find_mnist_files(data_dir), "mnist", _WANTED, data_dir)
-
-
-def locate_files(paths: list[str], subfolder: str, wanted: str, data_dir: str | None) -> DatasetLocation:
-    """Where files of one folder lie, for the doctor; `paths` is empty if they lie nowhere yet."""
-    found = f"{os.path.dirname(paths[0])} ({', '.join(map(os.path.basename, paths))})" if paths else None
-    return locate_downloaded(found, subfolder, wanted, data_dir)
-
-
-def find_mnist_files(data_dir: str | None) -> list[str]:
-    """Paths of the four idx files, or of mnist.npz alone, from the first folder that has them; [] if none has.
-
-    Looked for in `<data_dir>/mnist`, `<data_dir>` and the cache folder.
-    """
-    for folder in search_dirs(data_dir, "mnist"):
-        if idx_paths := find_idx_files(folder):
-            return idx_paths
-        if os.path.isfile(os.path.join(folder, KERAS_FILE)):
-            return [os.path.join(folder, KERAS_FILE)]
-    return []
 
 
 def find_idx_files(folder: str) -> list[str]:
@@ -88,14 +52,42 @@ def find_idx_files(folder: str) -> list[str]:
     return paths if all(paths) else []
 
 
+def _name_files(
+    name: str, look: Callable[[str], list[str]], addresses: tuple[str, ...], sums: Mapping[str, str]
+) -> KnownFiles:
+    """The four idx files as they are downloaded, by key of `IDX_FILES` with these sums, from one of the addresses."""
+    files = ((f"{IDX_FILES[key]}.gz", sum_of_file) for key, sum_of_file in sums.items())
+    remotes = (RemoteFile(file, tuple(address + file for address in addresses), each) for file, each in files)
+    return KnownFiles(name, look, tuple(remotes))
+
+
+def _look(folder: str) -> list[str]:
+    """The four idx files, or mnist.npz alone."""
+    keras_file = os.path.join(folder, KERAS_FILE)
+    return find_idx_files(folder) or [keras_file] * os.path.isfile(keras_file)
+
+
+MNIST_FILES = _name_files(
+    "mnist",
+    _look,
+    # The original host no longer serves the files; these two public copies are byte for byte the same.
+    ("https://storage.googleapis.com/cvdf-datasets/mnist/", "https://ossci-datasets.s3.amazonaws.com/mnist/"),
+    {
+        "x_train": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        "y_train": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        "x_test": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        "y_test": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    },
+)
+
+
 def load_mnist(options: DatasetOptions) -> ArrayDataset:
     """The catalog's loader: 60,000 train and 10,000 test images, uint8, shape (28, 28, 1).
 
     Raises:
       DatasetError: a file is missing and cannot be downloaded, or is damaged, truncated or not MNIST.
     """
-    paths = find_mnist_files(options.data_dir)
-    paths = paths or [fetch_missing(remote, "mnist", options, _WANTED) for remote in REMOTE_FILES]
+    paths = MNIST_FILES.find_or_fetch(options)
     sources = dict(zip(IDX_FILES, paths if len(paths) > 1 else paths * len(IDX_FILES), strict=True))
     arrays = (
         read_npz_file(paths[0], tuple(IDX_FILES))
@@ -152,23 +144,22 @@ FASHION_MNIST_FORMAT = ExampleFormat(
     ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
     Preprocessing(1 / 255, feature_range=(0.0, 1.0)),
 )
-_FASHION_GZIP_SHA256 = {
-    "x_train": "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-    "y_train": "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-    "x_test": "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-    "y_test": "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-}
-_FASHION_ADDRESSES = (
-    "https://storage.googleapis.com/tensorflow/tf-keras-datasets/",
-    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-)
-FASHION_REMOTE_FILES = tuple(
-    RemoteFile(f"{name}.gz", tuple(f"{address}{name}.gz" for address in _FASHION_ADDRESSES), _FASHION_GZIP_SHA256[key])
-    for key, name in IDX_FILES.items()
+FASHION_MNIST_FILES = _name_files(
+    "fashion_mnist",
+    # MNIST's files have the same names, so that a folder of another name does not count.
+    lambda folder: find_idx_files(folder) if os.path.basename(folder) == "fashion_mnist" else [],
+    (
+        "https://storage.googleapis.com/tensorflow/tf-keras-datasets/",
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    ),
+    {
+        "x_train": "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+        "y_train": "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+        "x_test": "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+        "y_test": "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+    },
 )
 IMAGES_PER_CLASS = {"train": 6000, "test": 1000}
-FASHION_FOLDER = "fashion_mnist"
-_FASHION_WANTED = ", ".join(remote.name for remote in FASHION_REMOTE_FILES)
 
 
 def load_fashion_mnist(options: DatasetOptions) -> ArrayDataset:
@@ -177,10 +168,7 @@ def load_fashion_mnist(options: DatasetOptions) -> ArrayDataset:
     Raises:
       DatasetError: a file is missing and cannot be downloaded, or is damaged, truncated or not Fashion-MNIST.
     """
-    paths = find_fashion_mnist(options.data_dir)
-    paths = paths or [
-        fetch_missing(remote, FASHION_FOLDER, options, _FASHION_WANTED) for remote in FASHION_REMOTE_FILES
-    ]
+    paths = FASHION_MNIST_FILES.find_or_fetch(options)
     arrays = {key: read_idx_file(path) for key, path in zip(IDX_FILES, paths, strict=True)}
     num_classes = FASHION_MNIST_FORMAT.num_classes
     for part, each in IMAGES_PER_CLASS.items():
@@ -197,14 +185,3 @@ def load_fashion_mnist(options: DatasetOptions) -> ArrayDataset:
         (arrays["x_test"][..., np.newaxis], arrays["y_test"]),
         FASHION_MNIST_FORMAT,
     )
-
-
-def locate_fashion_mnist(data_dir: str | None) -> DatasetLocation:
-    """Where the files lie, for the doctor."""
-    return locate_files(find_fashion_mnist(data_dir), FASHION_FOLDER, _FASHION_WANTED, data_dir)
-
-
-def find_fashion_mnist(data_dir: str | None) -> list[str]:
-    """Paths of the four files, from the first folder `fashion_mnist` that has them; [] if none has."""
-    folders = [folder for folder in search_dirs(data_dir, FASHION_FOLDER) if os.path.basename(folder) == FASHION_FOLDER]
-    return next(filter(None, map(find_idx_files, folders)), [])

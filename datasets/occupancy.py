@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets.arrays import ArrayDataset, make_array_dataset
-from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import describe_missing, search_dirs
+from datasets.dataset import DatasetOptions
+from datasets.download import KnownFiles
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 
@@ -47,7 +47,6 @@ OCCUPANCY_FORMATS = {
     )
     for features, number in (("temperature_humidity", 2), ("all", 5))
 }  # fmt: skip
-_WANTED = ", ".join((TRAIN_FILE, *TEST_FILES))
 MISSING = frozenset({"", "na", "nan"})
 
 
@@ -67,18 +66,11 @@ def choose_occupancy_format(options: DatasetOptions) -> ExampleFormat:
     return OCCUPANCY_FORMATS[features]
 
 
-def locate_occupancy(data_dir: str | None) -> DatasetLocation:
-    """Where the files lie, for the doctor."""
-    folder = find_occupancy_folder(data_dir)
-    return DatasetLocation(folder is not None, folder or describe_missing("occupancy", _WANTED, data_dir))
+def _look(folder: str) -> str | None:
+    return folder if all(os.path.isfile(os.path.join(folder, name)) for name in (TRAIN_FILE, *TEST_FILES)) else None
 
 
-def find_occupancy_folder(data_dir: str | None) -> str | None:
-    """The folder that holds all three files, or None. Looked for in `<data_dir>/occupancy`, `<data_dir>`, the cache."""
-    for folder in search_dirs(data_dir, "occupancy"):
-        if all(os.path.isfile(os.path.join(folder, name)) for name in (TRAIN_FILE, *TEST_FILES)):
-            return folder
-    return None
+FILES = KnownFiles("occupancy", _look, wanted=", ".join((TRAIN_FILE, *TEST_FILES)))
 
 
 def load_occupancy(options: DatasetOptions) -> ArrayDataset:
@@ -93,9 +85,7 @@ def load_occupancy(options: DatasetOptions) -> ArrayDataset:
     client_hours = options.occupancy_client_hours
     if client_hours < 1:
         raise DatasetError(f"occupancy_client_hours={client_hours}: expected at least 1")
-    folder = find_occupancy_folder(options.data_dir)
-    if folder is None:
-        raise DatasetError(f"occupancy: {describe_missing('occupancy', _WANTED, options.data_dir)}")
+    folder = FILES.find_or_fetch(options)
     train, *tests = (_read_rows(os.path.join(folder, name)) for name in (TRAIN_FILE, *TEST_FILES))
     return make_array_dataset(
         "occupancy",

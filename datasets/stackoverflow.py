@@ -26,8 +26,8 @@ import numpy as np
 
 from datasets.character_text import BOS_NAME, EOS_NAME, OOV_NAME, PAD_NAME
 from datasets.client_source import TRAIN, ClientSource
-from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_missing, find_file, locate_downloaded, search_dirs
+from datasets.dataset import DatasetOptions
+from datasets.download import KnownFiles, RemoteFile, look_for, search_dirs
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.formats.tff import Decoder, get_text, open_records, open_tff
@@ -37,7 +37,6 @@ from datasets.tff_database import Features, TffDatabase, decode_example
 
 _ADDRESS = "https://storage.googleapis.com/tff-datasets-public/"
 REMOTE_FILE = RemoteFile("stackoverflow.sqlite.lzma", (f"{_ADDRESS}stackoverflow.sqlite.lzma",))
-FILES = ("stackoverflow.sqlite", REMOTE_FILE.name)
 VOCABULARY_FILES = {
     "words": RemoteFile(
         "stackoverflow.word_count.tar.bz2",
@@ -50,6 +49,12 @@ VOCABULARY_FILES = {
         "6fe281cec490d9384a290d560072438e7e2b377bbb823876ce7bd6f82696772d",
     ),
 }
+FILES = KnownFiles(
+    "stackoverflow",
+    look_for("stackoverflow.sqlite", REMOTE_FILE.name),
+    (*VOCABULARY_FILES.values(), REMOTE_FILE),
+    REMOTE_FILE.name,
+)
 DEFAULT_LENGTH, DEFAULT_NUM_WORDS, NUM_TAGS = 20, 10_000, 500
 COUNTED_EXAMPLES = 200_000  # of a file without vocabularies
 _SPLIT_BY = {"words": None, "tags": b"|"}
@@ -63,21 +68,7 @@ def load_stackoverflow(options: DatasetOptions) -> ClientSource:
       DatasetError: a file is missing and cannot be downloaded, or is damaged or of another form.
     """
     _check_task(options)
-    path = find_stackoverflow(options.data_dir)
-    if path is None:
-        for remote in (*VOCABULARY_FILES.values(), REMOTE_FILE):
-            path = fetch_missing(remote, "stackoverflow", options, REMOTE_FILE.name)
-    return open_tff(path, options, "stackoverflow", form="stackoverflow")
-
-
-def locate_stackoverflow(data_dir: str | None) -> DatasetLocation:
-    """Where the file lies, for the doctor."""
-    return locate_downloaded(find_stackoverflow(data_dir), "stackoverflow", REMOTE_FILE.name, data_dir)
-
-
-def find_stackoverflow(data_dir: str | None) -> str | None:
-    """Path of the file, from the first folder that has it; None if none has."""
-    return find_file(data_dir, "stackoverflow", FILES)
+    return open_tff(FILES.find_or_fetch(options), options, "stackoverflow", form="stackoverflow")
 
 
 def choose_stackoverflow_format(options: DatasetOptions) -> ExampleFormat:

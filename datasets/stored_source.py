@@ -2,22 +2,299 @@
 
 A format says what it will open and how it reads it (`Reading`). The examples go into a store that is named by the
 digest of both, so that a second run reads none of the files, unless one has changed.
+
+Examples of a file that cannot be read client by client, in a form that can: written once, into a cache folder.
+
+A table or a JSON file has its clients in any order. It is read through once, in pieces, and its examples go into two
+raw files, rows of `x` and of `y` in the order of the file, with the client and the split of each row beside them, and
+where the data weigh their examples the weight of each. A
+client's rows are then looked up, whatever lies between them. Nothing but the piece at hand is ever in memory.
 """
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
+import numpy as np
 from tqdm import tqdm
 
-from datasets.client_source import ClientSource
+from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, read_example_format
-from datasets.example_store import ExampleStore, StoreWriter, open_or_write_store
 from datasets.layouts import choose_preprocessing, describe_examples
+from datasets.names import sort_key
+from files.cache import Cache
+from files.cache_folder import default_cache_dir
 from files.digests import compute_source_digest
-from files.reading import explain_errors
+from files.reading import describe, explain_errors
+
+FORMAT_NAME, FORMAT_VERSION = "federated-suite example store", 2
+INDEX_FILE = "store.json"
+LEFT_OUT = "left_out"  # rows that are nobody's example, but keep their place between others
+SPLIT_ORDER = (TRAIN, VALIDATION, TEST, LEFT_OUT)
+_CODES = {name: code for code, name in enumerate(SPLIT_ORDER)}
+ROWS_AT_A_TIME = 2**16  # that are changed after they were written
+
+
+def default_store_dir() -> str:
+    """Where stores are kept: in the user's cache folder."""
+    return default_cache_dir("stores")
+
+
+class Named(NamedTuple):
+    """Names of examples: index of each into the different ones, int64 (examples,)."""
+
+    codes: np.ndarray
+    names: list[str]
+
+
+class StoreWriter:
+    """Takes the examples of a file piece by piece.
+
+    Attributes:
+      num_rows: written so far.
+    """
+
+    def __init__(self, folder: str):
+        self._files: dict[str, BinaryIO] = {}
+        for kind in ("x", "y", "client", "split", "time", "weight"):
+            self._files[kind] = open(os.path.join(folder, f"{kind}.raw"), "wb")  # noqa: SIM115 - closed by `close`
+        self._clients: dict[str, int] = {}
+        self._forms: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._given: dict[str, bool] = {}  # of what need not be there, whether it is
+        self.num_rows = 0
+
+    def append(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        clients: Iterable[str] | str | Named,
+        split: Iterable[str] | str | np.ndarray = TRAIN,
+        times: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        """Adds examples.
+
+        Args:
+          x: of one shape and dtype at every call, shape (examples, ...).
+          y: likewise.
+          clients: whose each example is, a name for each, or one name for all.
+          split: one of `SPLIT_ORDER` for all of them, or one for each, or the index of each, uint8 (examples,).
+          times: of each, by which a client's examples are in order; None for the order of the calls. Float64, shape
+            (examples,); given at every call or at none.
+          weights: of each in training, likewise; float32, shape (examples,).
+        """
+        if isinstance(clients, str):
+            clients = Named(np.zeros(len(x), np.int64), [clients])
+        elif not isinstance(clients, Named):
+            names = list(map(str, clients))
+            clients = Named(np.arange(len(names)), names)
+        numbers = [self._clients.setdefault(name, len(self._clients)) for name in clients.names]
+        indices = np.array(numbers, np.int32)[clients.codes]
+        if not len(x) == len(y) == len(indices):
+            raise ValueError(f"{len(x)} examples, {len(y)} labels and {len(indices)} clients")
+        for kind, values in (("x", x), ("y", y)):
+            form = (values.dtype.name, values.shape[1:])
+            if self._forms.setdefault(kind, form) != form:
+                raise ValueError(f"{kind} is {form}, before it was {self._forms[kind]}")
+        if isinstance(split, str):
+            codes = np.full(len(x), _CODES[split], np.uint8)
+        else:
+            codes = np.array(split if isinstance(split, np.ndarray) else [_CODES[each] for each in split], np.uint8)
+        for kind, given in (("time", times), ("weight", weights)):
+            is_there = given is not None
+            if self._given.setdefault(kind, is_there) != is_there or (given is not None and len(given) != len(x)):
+                raise ValueError(f"{kind}s at every call, one for each of {len(x)} examples, or at none")
+        if len(codes) != len(x):
+            raise ValueError(f"{len(x)} examples, {len(codes)} splits")
+        columns = {"x": x, "y": y, "client": indices, "split": codes}
+        columns |= {} if times is None else {"time": times.astype(np.float64)}
+        columns |= {} if weights is None else {"weight": weights.astype(np.float32)}
+        for kind, values in columns.items():
+            self._files[kind].write(np.ascontiguousarray(values).data if values.size else b"")
+        self.num_rows += len(x)
+
+    def fill_missing(self, values: np.ndarray) -> None:
+        """Puts values in the place of NaN in all examples so far.
+
+        Args:
+          values: float32, of the shape of an example; NaN where NaN stays.
+        """
+        self._files["x"].flush()
+        dtype, shape = self._forms["x"]
+        x = np.memmap(self._files["x"].name, dtype, "r+", shape=(self.num_rows, *shape))
+        for start in range(0, self.num_rows, ROWS_AT_A_TIME):
+            rows = x[start : start + ROWS_AT_A_TIME]
+            np.copyto(rows, values, where=np.isnan(rows))
+        x.flush()
+
+    def relabel(self, ranks: np.ndarray) -> None:
+        """Renumbers what was appended so far: a label y becomes ranks[y].
+
+        Args:
+          ranks: of each label that there is, for labels whose order only the last of them tells.
+        """
+        self._files["y"].flush()
+        if self.num_rows:
+            labels = np.memmap(self._files["y"].name, self._forms["y"][0], "r+")
+            labels[:] = ranks[labels]
+            labels.flush()
+
+    def close(self) -> dict[str, Any]:
+        """Ends the files and says what they hold."""
+        for file in self._files.values():
+            file.close()
+        forms = {kind: [dtype, list(shape)] for kind, (dtype, shape) in self._forms.items()}
+        content = {"clients": list(self._clients), "num_rows": self.num_rows}
+        content |= {"has_times": self._given.get("time", False)}
+        content |= {"has_weights": True} if self._given.get("weight") else {}
+        return {**content, **forms}
+
+
+class Groups:
+    """Examples by client and part.
+
+    Attributes:
+      num_examples: see `ClientSource`; parts that nobody has are not in it, but train always is.
+    """
+
+    def __init__(self, clients: np.ndarray, splits: np.ndarray, num_clients: int, times: np.ndarray | None = None):
+        """Takes for each example its client, its part as index into `SPLIT_ORDER`, and the time that orders them."""
+        groups = clients * len(SPLIT_ORDER) + splits
+        self._order = np.argsort(groups, kind="stable") if times is None else np.lexsort((times, groups))
+        counts = np.bincount(groups, minlength=num_clients * len(SPLIT_ORDER))
+        self._ends = np.cumsum(counts)
+        by_split = dict(zip(SPLIT_ORDER, counts.reshape(num_clients, -1).T.astype(np.int64), strict=True))
+        self.num_examples = {
+            name: each for name, each in by_split.items() if name == TRAIN or (name != LEFT_OUT and each.any())
+        }
+
+    def find(self, client: int, split: str) -> np.ndarray:
+        """Where a client's examples of a part are, int64 (examples,): in the order of time, or else as they came."""
+        group = client * len(SPLIT_ORDER) + SPLIT_ORDER.index(split)
+        return self._order[self._ends[group - 1] if group else 0 : self._ends[group]]
+
+
+class ExampleStore:
+    """A store that was written. Its clients are in the order of their names.
+
+    Attributes:
+      facts: what the writer said of the data, from JSON.
+      client_names: see `ClientSource`.
+      num_examples: see `Groups`.
+      x: of all rows in the order of the file, from disk, shape (rows, ...).
+      y: likewise.
+      clients: whose each row is, index into `client_names`, int64 (rows,).
+      splits: index into `SPLIT_ORDER` of each, uint8 (rows,).
+      times: of each, float64 (rows,), or None.
+      weights: of each in training, float32 (rows,), or None.
+    """
+
+    def __init__(self, folder: str, index: Mapping[str, Any]):
+        self.facts: dict[str, Any] = index["facts"]
+        num_rows = index["num_rows"]
+
+        def open_rows(kind: str) -> np.ndarray:
+            dtype, shape = index[kind]
+            path = os.path.join(folder, f"{kind}.raw")
+            # No memory can be mapped of a file without bytes.
+            if not num_rows or not os.path.getsize(path):
+                return np.zeros((num_rows, *shape), dtype)
+            return np.memmap(path, dtype, "r", shape=(num_rows, *shape))
+
+        self.x, self.y = open_rows("x"), open_rows("y")
+        names = index["clients"]
+        # In the file clients stand as they came; by name, the same data in another order are the same clients.
+        order = sorted(range(len(names)), key=lambda place: sort_key(names[place]))
+        rank = np.empty(len(names), np.int64)
+        rank[order] = np.arange(len(names))
+        self.client_names = tuple(names[place] for place in order)
+        self.clients = rank[np.fromfile(os.path.join(folder, "client.raw"), np.int32)]
+        self.splits = np.fromfile(os.path.join(folder, "split.raw"), np.uint8)
+        has_times, has_weights = index.get("has_times", False), index.get("has_weights", False)
+        self.times = np.fromfile(os.path.join(folder, "time.raw"), np.float64) if has_times else None
+        self.weights = np.fromfile(os.path.join(folder, "weight.raw"), np.float32) if has_weights else None
+        self._groups = Groups(self.clients, self.splits, len(names), self.times)
+        self.num_examples = self._groups.num_examples
+
+    def read(self, client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
+        """One client's examples of a split, in the order of time, or else of the file."""
+        rows = self._groups.find(client, split)
+        return np.array(self.x[rows]), np.array(self.y[rows])
+
+    def read_weights(self, client: int, split: str) -> np.ndarray:
+        """The weights of what `read` gives, of data that have them: float32 (examples,)."""
+        assert self.weights is not None
+        return self.weights[self._groups.find(client, split)]
+
+    def count_labels(self, num_classes: int) -> np.ndarray:
+        """How many train examples of each class each client has, int64 (clients, classes); labels are 0.. ."""
+        is_train = self.splits == SPLIT_ORDER.index(TRAIN)
+        return count_by_client(self.clients[is_train], self.y[is_train], len(self.client_names), num_classes)
+
+
+def count_by_client(clients: np.ndarray, labels: np.ndarray, num_clients: int, num_classes: int) -> np.ndarray:
+    """Int64 (clients, classes): how often each client has each label.
+
+    Args:
+      clients: of each example, 0..num_clients-1.
+      labels: of each, 0..num_classes-1.
+    """
+    cells = np.bincount(clients * num_classes + labels, minlength=num_clients * num_classes)
+    return cells.reshape(num_clients, num_classes).astype(np.int64)
+
+
+def open_or_write_store(
+    digest: str, write: Callable[[StoreWriter], Mapping[str, Any]], store_dir: str | None = None
+) -> ExampleStore:
+    """Finds the store of this digest in the cache, or writes it.
+
+    Args:
+      digest: of the file's contents and of all that says how it is read, 64 hex digits.
+      write: hands the examples to the writer and returns what else is known, as JSON can hold it.
+      store_dir: the cache folder; None is the default.
+
+    Raises:
+      DatasetError: `write` fails, the file has no example, or the folder cannot be written.
+    """
+    cache = _get_cache(store_dir)
+
+    def fill(folder: str) -> dict[str, Any]:
+        writer = StoreWriter(folder)
+        try:
+            facts = dict(write(writer))
+        finally:
+            content = writer.close()
+        if not writer.num_rows:
+            raise DatasetError("no example was found")
+        return {**content, "facts": facts}
+
+    try:
+        index = cache.find_or_write(digest, fill)
+    except OSError as error:
+        raise DatasetError(f"cannot write the examples into {cache.folder}: {describe(error)}") from None
+    return ExampleStore(cache.name_entry(digest), index)
+
+
+def _get_cache(store_dir: str | None) -> Cache:
+    return Cache(store_dir or default_store_dir(), FORMAT_NAME, FORMAT_VERSION, INDEX_FILE)
+
+
+def clean_store_dir(store_dir: str | None = None) -> int:
+    """Deletes the stores, finished or abandoned, and nothing else. Returns the bytes freed.
+
+    Don't call it while a run uses them.
+
+    Raises:
+      DatasetError: one cannot be deleted.
+    """
+    try:
+        return _get_cache(store_dir).clean()
+    except OSError as error:
+        raise DatasetError(f"cannot delete {error.filename}: {describe(error)}") from None
+
 
 Item = TypeVar("Item")
 _SHOWN_AFTER_S = 5.0

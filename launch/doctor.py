@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 
 from datasets.catalog import DATASET_NAMES, locate
 from datasets.client_files import clean_client_dir, default_client_dir
-from datasets.example_store import clean_store_dir
+from datasets.stored_source import clean_store_dir
 from datasets.tff_database import clean_unpacked
 from files.digests import clean_digest_records
 from files.reading import describe

@@ -2,6 +2,8 @@
 
 The order is that of `keras_model.weights`. Only floating-point weights are trained, sent and averaged; integer weights
 (step counters of quantization-aware training) keep the server's value.
+
+Counts what travels between server and clients.
 """
 
 from collections.abc import Iterable, Sequence
@@ -88,3 +90,8 @@ def build_type(value: Any) -> tff.Type:
     names = getattr(value, "_fields", None)
     parts = [build_type(part) for part in value]
     return tff.StructWithPythonType(zip(names, parts, strict=True) if names else parts, type(value))
+
+
+def compute_model_bytes(weights: Weights, bits: int = 32) -> int:
+    """Bytes of one model on the wire: its floating-point weights at `bits` bits each; integer weights never travel."""
+    return sum((array.size * bits + 7) // 8 for array in weights if array.dtype.kind == "f")

@@ -22,7 +22,6 @@ from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.example_store import StoreWriter
 from datasets.file_formats import FileFormat, name_data
 from datasets.formats.csv import ENDINGS, has_csv_name, make_csv_table
 from datasets.formats.npz import (
@@ -37,7 +36,7 @@ from datasets.layouts import AUTO, FEATURES, TOKENS, resolve_layout
 from datasets.names import sort_key
 from datasets.npz_labels import NpzLabels, read_task_labels, standardise
 from datasets.options import ImageOptions, TableOptions, TextOptions
-from datasets.stored_source import Description, Reading, open_reading, scale_source, show_progress
+from datasets.stored_source import Description, Reading, StoreWriter, open_reading, scale_source, show_progress
 from datasets.tables.cells import read_missing_words
 from datasets.tables.source import choose_table_partition, open_table
 from datasets.tables.table import SPLIT_NAMES, ClientFile, Table, names_clients

@@ -17,14 +17,13 @@ from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.example_store import StoreWriter
 from datasets.file_formats import FileFormat, name_data
 from datasets.image_pixels import COLOUR, GREY, ImageLayout, read_image
 from datasets.label_format import BINARY, CLASSIFICATION, LabelFormat
 from datasets.layouts import IMAGE
 from datasets.names import sort_key
 from datasets.options import TableOptions, TextOptions
-from datasets.stored_source import Description, Reading, open_reading, scale_source, show_progress
+from datasets.stored_source import Description, Reading, StoreWriter, open_reading, scale_source, show_progress
 from datasets.tables.table import SPLIT_NAMES
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")

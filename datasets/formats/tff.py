@@ -25,10 +25,9 @@ from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.dataset import OF_TABLES_ALONE, DatasetOptions, refuse_options, resolve_reference
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
-from datasets.example_store import StoreWriter
 from datasets.file_formats import FileFormat, name_data
 from datasets.image_pixels import ImageLayout, read_image
-from datasets.stored_source import Description, Reading, open_reading, show_progress
+from datasets.stored_source import Description, Reading, StoreWriter, open_reading, show_progress
 from datasets.tff_database import Features, TffDatabase, arrange_counts, decode_example, starts_as_sqlite
 from files.digests import compute_source_digest
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets.category_groups import CategoryGroup
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.example_format import CategoryGroup
 from datasets.names import check_names, describe_joined, find_joined, note_alike
 from datasets.options import split_names
 from datasets.tables.cells import DATE, STRING, TEXT, Cells, read_number

@@ -9,9 +9,9 @@ import numpy as np
 
 from datasets.client_source import TEST, TRAIN
 from datasets.errors import DatasetError
-from datasets.example_store import SPLIT_ORDER
 from datasets.names import sort_key
 from datasets.options import AUTO
+from datasets.stored_source import SPLIT_ORDER
 from datasets.tables.cells import DATE, STRING, TEXT, Cells
 from datasets.tables.table import NO_COLUMN, SPLIT_NAMES, Piece, Place, Roles, Table
 from datasets.tables.times import TimeForm, TimeScan, are_whole_dates, read_times

@@ -17,13 +17,25 @@ from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.example_store import LEFT_OUT, SPLIT_ORDER, ExampleStore, Groups, Named, StoreWriter, count_by_client
 from datasets.file_formats import name_data
 from datasets.label_format import LABEL_KINDS
 from datasets.layouts import FEATURES, TOKENS, resolve_layout
 from datasets.names import check_names, describe_joined, find_joined
 from datasets.options import AUTO, DEFAULT_MISSING_WORDS, FALSE_TRUE, NUMBER, ImageOptions, TextOptions
-from datasets.stored_source import Description, Reading, open_store, scale_source, serve
+from datasets.stored_source import (
+    LEFT_OUT,
+    SPLIT_ORDER,
+    Description,
+    ExampleStore,
+    Groups,
+    Named,
+    Reading,
+    StoreWriter,
+    count_by_client,
+    open_store,
+    scale_source,
+    serve,
+)
 from datasets.tables.features import (
     DROP,
     INDEX,

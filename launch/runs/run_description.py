@@ -8,7 +8,7 @@ import platform
 import subprocess
 from typing import Any
 
-from datasets.category_groups import GROUPS
+from datasets.example_format import GROUPS
 from datasets.federated_data import FederatedData
 from launch.runs.columns import (
     ARRAYS_DIGEST,

@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from datasets.category_groups import GROUPS
 from datasets.errors import DatasetError
 from datasets.example_format import (
     CATEGORIES,
+    GROUPS,
     KIND,
     TASK,
     WEIGHTS,

@@ -18,7 +18,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from datasets.client_file_copies import is_client_path, measure_files, read_files
+from datasets.client_files import is_client_path, measure_files, read_files
 from launch.runtimes.ray_cluster import join_ray
 from launch.runtimes.ray_share import Failed, MissingFiles, Share, name_path, run_share
 from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime, WorkerError, quiet_tensorflow

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from datasets.client_file_copies import default_copies_dir, find_files, write_copy
+from datasets.client_files import default_copies_dir, find_files, write_copy
 from launch.runtimes.device import give_sessions_own_threads
 
 if TYPE_CHECKING:

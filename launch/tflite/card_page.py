@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from datasets.category_groups import GROUPS
 from datasets.class_weights import describe_class_weights
-from datasets.example_format import WEIGHTS
+from datasets.example_format import GROUPS, WEIGHTS
 from launch.console.shown_text import describe_filled, escape_hidden
 from launch.pages.templates import render
 from launch.runs.columns import ACCURACY, CLASS_WEIGHTS, FILLED

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.category_groups import describe_group
-from datasets.example_format import CATEGORIES, ExampleFormat, Preprocessing
+from datasets.example_format import CATEGORIES, ExampleFormat, Preprocessing, describe_group
 from datasets.federated_data import FederatedData
 from launch.console.shown_text import escape_hidden
 from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from datasets.catalog import find_dataset
-from datasets.category_groups import GROUPS
-from datasets.example_format import WEIGHTS
+from datasets.example_format import GROUPS, WEIGHTS
 from datasets.example_weights import describe_weights
 from datasets.federated_data import FederatedData
 from datasets.label_format import NEXT_TOKEN

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.category_groups import GROUPS
+from datasets.example_format import GROUPS
 from datasets.federated_data import FederatedData
 from datasets.label_format import NEXT_TOKEN, REGRESSION
 from files.writing import write_text

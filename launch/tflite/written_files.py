@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.category_groups import GROUPS
+from datasets.example_format import GROUPS
 from datasets.federated_data import FederatedData
 from launch.console.progress import say
 from launch.runs.columns import ROUND

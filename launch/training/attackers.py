@@ -1,11 +1,10 @@
 """Who attacks in a run, and the labels that they train on. Imports no TensorFlow."""
 
-from datasets.client_file_copies import flip_labels
+from datasets.client_files import flip_labels
 from datasets.federated_data import FederatedData
 from datasets.label_format import LABEL_KINDS
 from launch.settings.run_config import RunConfig
-from tff_algos.settings.aggregation import AggregationConfig
-from tff_algos.settings.attack import LABEL_FLIP, AttackConfig
+from tff_algos.settings.aggregation import LABEL_FLIP, AggregationConfig, AttackConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation.attackers import draw_attackers
 

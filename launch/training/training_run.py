@@ -282,7 +282,7 @@ def build_process(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> 
     process = _build_process_at_its_round(config, spec, data)
     if data.profiles.energy is None:
         return process
-    from tff_algos.rounds.energy_meter import MeteredProcess
+    from tff_algos.rounds.forwarding import MeteredProcess
 
     return MeteredProcess(process, data.profiles.energy)
 
@@ -299,7 +299,7 @@ def _build_process_at_its_round(config: RunConfig, spec: "ModelSpec", data: Fede
         return process
     if process.map_models is None:
         raise ConfigError("qat_start_round", config.qat_start_round, f"1 with --algo={config.algo}")
-    from tff_algos.rounds.quantization_start import QuantizationStart
+    from tff_algos.rounds.forwarding import QuantizationStart
     from tff_algos.weights import initialize_weights
 
     float_process = _build_process_of(config, spec.quantization.float_spec, data)

@@ -118,9 +118,9 @@ def test_all_images_are_no_subset(tmp_path, monkeypatch):
 
 def test_a_subset_file_is_found_after_the_whole(tmp_path):
     write_npz(tmp_path, "cifar10_subset.npz")
-    assert cifar.find_cifar10_source(str(tmp_path)).endswith("cifar10_subset.npz")
+    assert cifar.CIFAR10_FILES.find(str(tmp_path)).endswith("cifar10_subset.npz")
     write_npz(tmp_path)
-    assert cifar.find_cifar10_source(str(tmp_path)).endswith("cifar10.npz")
+    assert cifar.CIFAR10_FILES.find(str(tmp_path)).endswith("cifar10.npz")
     write_folder(tmp_path)
     assert locate("cifar10", str(tmp_path)).description.endswith("cifar-10-batches-py")
 

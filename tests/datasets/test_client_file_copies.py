@@ -6,8 +6,16 @@ import os
 import numpy as np
 import pytest
 
-from datasets.client_file_copies import find_files, flip_labels, is_client_path, measure_files, read_files, write_copy
-from datasets.client_files import clean_client_dir, open_or_write_entry
+from datasets.client_files import (
+    clean_client_dir,
+    find_files,
+    flip_labels,
+    is_client_path,
+    measure_files,
+    open_or_write_entry,
+    read_files,
+    write_copy,
+)
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.federated_data import SPLITS, ClientFiles, DeviceProfiles, FederatedData
@@ -137,6 +145,6 @@ def test_a_folder_that_cannot_be_written_is_one_line(data, monkeypatch):
     def fail(place, contents):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("datasets.client_file_copies.write_client", fail)
+    monkeypatch.setattr("datasets.client_files.write_client", fail)
     with pytest.raises(DatasetError, match=r"cannot write client files into .*No space left"):
         _ = flip_labels(data, [1]).clients[1].path

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from refusals import assert_refused
 
 from datasets.errors import DatasetError
-from datasets.example_store import (
+from datasets.stored_source import (
     LEFT_OUT,
     ExampleStore,
     StoreWriter,
@@ -20,9 +20,9 @@ from datasets.example_store import (
     count_by_client,
     default_store_dir,
     open_or_write_store,
+    show_progress,
     sort_key,
 )
-from datasets.stored_source import show_progress
 
 DIGEST = "ab" * 32
 

@@ -20,7 +20,7 @@ from datasets.arrays import make_array_dataset
 from datasets.catalog import DATASETS, DatasetOptions, load_arrays
 from datasets.client_files import clean_client_dir
 from datasets.client_source import ClientSource
-from datasets.device_profiles import draw_device_profiles
+from datasets.device_table import draw_device_profiles
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.federate import build_federated_data, default_client_dir, partition_clients, select_clients

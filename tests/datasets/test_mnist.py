@@ -131,7 +131,7 @@ def test_the_real_files():
     arrays = mnist.load_mnist(DatasetOptions(os.environ["FL_DATA_DIR"], download=False))
     assert np.bincount(arrays.train_y).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
     assert arrays.test_x.shape == (10000, 28, 28, 1)
-    for remote in mnist.REMOTE_FILES:
+    for remote in mnist.MNIST_FILES.remotes:
         with open(os.path.join(os.environ["FL_DATA_DIR"], "mnist", remote.name), "rb") as file:
             assert hashlib.file_digest(file, "sha256").hexdigest() == remote.sha256
 

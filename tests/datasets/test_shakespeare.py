@@ -80,10 +80,10 @@ def compare_with_tff(names, tff_characters):
     import tensorflow_federated as tff
 
     source = load_arrays("shakespeare", DatasetOptions(os.environ["FL_DATA_DIR"], download=False))
-    from datasets.shakespeare import find_shakespeare
+    from datasets.shakespeare import FILES
     from datasets.tff_database import TffDatabase, decode_example
 
-    database = TffDatabase(find_shakespeare(os.environ["FL_DATA_DIR"]))
+    database = TffDatabase(FILES.find(os.environ["FL_DATA_DIR"]))
     parse = lambda record: tf.io.parse_example(record, {"snippets": tf.io.FixedLenFeature((), tf.string)})
     for split in (TRAIN, TEST):
         theirs = tff.simulation.datasets.SqlClientData(database._path, split)

@@ -18,7 +18,7 @@ from tff_algos.amfl_p import maml
 from tff_algos.client.local_training import train_locally
 from tff_algos.client.training_steps import Batch
 from tff_algos.fed_proto.prototypes import Prototypes, build_loss
-from tff_algos.fed_sikd.distillation import compute_distillation_losses
+from tff_algos.fed_sikd.student_round import compute_distillation_losses
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 LN2 = math.log(2)

@@ -17,8 +17,7 @@ from launch.settings.algorithms import ALGORITHMS
 from models.quantization import build_quantized_spec
 from tff_algos.protocol import BYTES_DOWN, BYTES_UP, COMMON_METRICS, VIRTUAL_TIME_S, FederatedProcess
 from tff_algos.rounds.aggregation import sum_bytes
-from tff_algos.rounds.energy_meter import MeteredProcess
-from tff_algos.rounds.quantization_start import QuantizationStart
+from tff_algos.rounds.forwarding import MeteredProcess, QuantizationStart
 from tff_algos.rounds.synchronous import SynchronousProcess
 from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.simulation.virtual_clock import compute_phases_s

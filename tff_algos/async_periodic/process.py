@@ -36,6 +36,15 @@ Deviations from the paper:
   of "slower devices", which is `training_times.speed="persistent"`.
 - The server's step can be an optimizer's, or shorter than the whole way to the mean.
 - Mini-batches come from shuffled passes over a device's examples; those of Eq. (4) are drawn at random.
+
+Start indices, ages and aggregation weights (Hu et al. 2021, Eqs. 7, 9, 13, 14). NumPy only.
+
+Aggregation t = 1, 2, ... turns the global model theta(t) into theta(t + 1), which all ready devices then get. Device k
+starts from theta(s_k(t)), and its age is a_k(t) = t - s_k(t).
+
+Deviation: Eq. (7) is taken with t' < t. As printed, with t' <= t, a ready device would count its present readiness as
+the reception of a model that it has yet to get, and would have the age -1. A device that was never ready before has
+s_k = 1, the initial model. The freshest age is 0.
 """
 
 import dataclasses
@@ -46,13 +55,7 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.async_periodic.age_weighting import (
-    compute_ages,
-    compute_weights,
-    create_start_indices,
-    record_reception,
-)
-from tff_algos.async_periodic.config import AsyncPeriodicConfig
+from tff_algos.async_periodic.config import AVERAGED_DEVICES, WEIGHTINGS, AsyncPeriodicConfig
 from tff_algos.client.cohort import compute_padded_size
 from tff_algos.client.local_training import LocalResult
 from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
@@ -68,7 +71,7 @@ from tff_algos.rounds.versioned_round import (
     compute_update_norms,
 )
 from tff_algos.seeds import derive_generator
-from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation.device_work import list_logged_work
 from tff_algos.simulation.event_clock import (
     READY,
@@ -88,7 +91,80 @@ from tff_algos.simulation.event_clock import (
 )
 from tff_algos.simulation.scheduling import SchedulingContext, count_scheduled, get_policy, schedule
 from tff_algos.simulation.training_times import SimulatedDevices, compute_longest_training_s, plan_starts
-from tff_algos.weights import add_deltas, initialize_weights, is_float, stack_models, take_model
+from tff_algos.weights import add_deltas, compute_model_bytes, initialize_weights, is_float, stack_models, take_model
+
+FIRST_INDEX = 1
+
+
+def create_start_indices(num_clients: int) -> np.ndarray:
+    """s_k(1): all devices start from theta(1); int64, shape (clients,)."""
+    return np.full(num_clients, FIRST_INDEX, np.int64)
+
+
+def record_reception(start_indices: np.ndarray, clients: np.ndarray, index: int) -> np.ndarray:
+    """s_k, Eq. (7), after devices got theta(`index`); index = t + 1 for the ready ones of aggregation t."""
+    start_indices = start_indices.copy()
+    start_indices[clients] = index
+    return start_indices
+
+
+def compute_ages(start_indices: np.ndarray, index: int) -> np.ndarray:
+    """a_k(t) = t - s_k(t), Eq. (9), at aggregation t = `index`; int64, shape (clients,)."""
+    return index - start_indices
+
+
+def compute_weights(
+    weighting: str,
+    averaged_devices: str,
+    scheduled: np.ndarray,
+    num_examples: np.ndarray,
+    ages: np.ndarray,
+    gamma: float,
+) -> np.ndarray:
+    """w_k(t) of all devices, float64, shape (clients,), sums to 1.
+
+    With "all" devices, those that are not scheduled have weights as well, for their start models, Eq. (10).
+
+    Args:
+      weighting: "equal", Eq. (13), or "age_aware", Eq. (14).
+      averaged_devices: the set P: "scheduled" or "all".
+      scheduled: indices of the scheduled devices, at least one.
+      num_examples: |S_k|, at least 1, shape (clients,).
+      ages: a_k(t), shape (clients,).
+      gamma: above 1 favours old updates, below 1 fresh ones; 1 is "equal", to the bit.
+
+    Raises:
+      ConfigError: an unknown choice, or gamma is not finite and above 0.
+      ValueError: nobody is scheduled; a period in which nobody is ready has no weights.
+    """
+    _check_weighting(weighting, averaged_devices, gamma)
+    if not len(scheduled):
+        raise ValueError("weights of no devices: expected at least one scheduled device")
+    members = scheduled if averaged_devices == "scheduled" else np.arange(len(num_examples))
+    weights = np.zeros(len(num_examples))
+    counted_ages = ages[members] if weighting == "age_aware" else np.zeros(len(members))
+    weights[members] = compute_age_aware_weights(num_examples[members], counted_ages, gamma)
+    return weights
+
+
+def compute_age_aware_weights(num_examples: np.ndarray, ages: np.ndarray, gamma: float) -> np.ndarray:
+    """|S_k| gamma^a_k / sum_i |S_i| gamma^a_i, Eq. (14), over the given devices; with ages of 0 this is Eq. (13).
+
+    The powers are divided by the largest one, in logarithms, so that none overflows and at least one is 1.
+    """
+    logarithms = np.asarray(ages, np.float64) * np.log(gamma)
+    weights = num_examples * np.exp(logarithms - logarithms.max())
+    return weights / weights.sum()
+
+
+def _check_weighting(weighting: str, averaged_devices: str, gamma: float) -> None:
+    if weighting not in WEIGHTINGS:
+        raise ConfigError("weighting", weighting, "one of " + ", ".join(WEIGHTINGS))
+    if averaged_devices not in AVERAGED_DEVICES:
+        raise ConfigError("averaged_devices", averaged_devices, "one of " + ", ".join(AVERAGED_DEVICES))
+    if not 0 < gamma < np.inf:
+        raise ConfigError("gamma", gamma, "a number above 0")
+
 
 NORM_BYTES = 4  # what a ready device sends for a policy that looks at updates
 

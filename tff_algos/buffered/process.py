@@ -36,8 +36,13 @@ from tff_algos.rounds.asynchronous_server import (
 )
 from tff_algos.rounds.server_step import ServerStep, build_server_step
 from tff_algos.rounds.versioned_round import VersionedResult, build_versioned_inputs, build_versioned_round
-from tff_algos.simulation.arrivals import add_versions, collect_arrivals, find_used_versions
-from tff_algos.simulation.staleness import StalenessParameters, compute_mixing_weight
+from tff_algos.simulation.arrivals import (
+    StalenessParameters,
+    add_versions,
+    collect_arrivals,
+    compute_mixing_weight,
+    find_used_versions,
+)
 from tff_algos.weights import initialize_weights
 
 

@@ -32,8 +32,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tff_algos.cfl.bipartition import bipartition, compute_norms
-from tff_algos.cfl.parameter_tree import ParameterTree, plant
+from tff_algos.cfl.parameter_tree import ParameterTree, bipartition, compute_norms, plant
 from tff_algos.client.cohort import tell_clients
 from tff_algos.protocol import CLUSTER, Weights
 from tff_algos.rounds.aggregation import ClientUpdate

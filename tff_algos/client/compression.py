@@ -16,7 +16,7 @@ import tensorflow as tf
 from models.model_spec import ModelSpec
 from tff_algos.protocol import Weights
 from tff_algos.settings.compression import CompressionConfig
-from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.weights import compute_model_bytes
 
 RANGE_BYTES = 8  # the smallest and the largest value of a tensor
 

@@ -19,7 +19,7 @@ from tff_algos.protocol import CLIENT_STEPS, RESOURCE, ClientWork, Weights
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.simulation.energy import compute_joules
+from tff_algos.simulation.device_work import compute_joules
 from tff_algos.simulation.resources import FineTuningPlan
 from tff_algos.simulation.virtual_clock import compute_client_seconds
 from tff_algos.weights import add_deltas, build_stacked_type, stack_models

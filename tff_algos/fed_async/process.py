@@ -46,8 +46,14 @@ from tff_algos.rounds.asynchronous_server import (
     build_server_metrics,
 )
 from tff_algos.rounds.versioned_round import build_versioned_inputs, build_versioned_updates
-from tff_algos.simulation.arrivals import Arrival, add_versions, collect_arrivals, find_used_versions
-from tff_algos.simulation.staleness import StalenessParameters, compute_mixing_weight
+from tff_algos.simulation.arrivals import (
+    Arrival,
+    StalenessParameters,
+    add_versions,
+    collect_arrivals,
+    compute_mixing_weight,
+    find_used_versions,
+)
 from tff_algos.weights import add_deltas, initialize_weights, is_float
 
 

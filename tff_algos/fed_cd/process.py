@@ -96,8 +96,7 @@ from tff_algos.rounds.synchronous import Participant, SynchronousProcess, build_
 from tff_algos.rounds.training_phase import PhaseOutcome
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
-from tff_algos.simulation.byte_ledger import compute_model_bytes
-from tff_algos.weights import take_model
+from tff_algos.weights import compute_model_bytes, take_model
 
 SCORE_BYTES = 4
 MEMORY_COPIES = 30  # of all slots, in host and worker together at the peak of a round: 28 measured at 16 slots of 5 MB

@@ -1,16 +1,22 @@
-"""The state of FedCD's server, and what can be read from it or is done to it without training. NumPy only."""
+"""The state of FedCD's server, and what can be read from it or is done to it without training. NumPy only.
+
+What a milestone does: the clone of the model in slot m goes to slot M + m. NumPy only.
+
+Which models a device deletes: Eq. (4) or what the authors' code has in its place, then the rule for the last two.
+
+NumPy only.
+"""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tff_algos.fed_cd.cloning import begin_histories, clone_models, clone_scores
 from tff_algos.fed_cd.config import FedCDConfig
-from tff_algos.fed_cd.deletion import delete_on_devices
 from tff_algos.fed_cd.scores import (
     NOT_EVALUATED,
     compute_mean_accuracy,
     compute_score_deviations,
+    compute_score_means,
     find_best,
     forget,
     keep_latest,
@@ -18,6 +24,131 @@ from tff_algos.fed_cd.scores import (
     record_evaluation,
 )
 from tff_algos.protocol import Weights
+
+
+def clone_scores(
+    scores: np.ndarray, is_active: np.ndarray, num_slots: int, of_parents: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Every client clones its active models: a clone scores 1 - c of its parent, then the scores are normalized.
+
+    Args:
+      scores: float64, shape (clients, capacity), capacity at least 2 * `num_slots`.
+      is_active: shape (clients, capacity), False from slot `num_slots` on.
+      num_slots: M, the slots given out so far.
+      of_parents: what a clone's score is 1 minus of, in [0, 1], shape (clients, capacity); None: the parent's score.
+
+    Returns:
+      The scores and `is_active` afterwards.
+    """
+    clones = slice(num_slots, 2 * num_slots)
+    of_parents = scores if of_parents is None else of_parents
+    scores, is_active = scores.copy(), is_active.copy()
+    is_active[:, clones] = is_active[:, :num_slots]
+    scores[:, clones] = np.where(is_active[:, clones], 1.0 - of_parents[:, :num_slots], 0.0)
+    return normalize(scores, is_active), is_active
+
+
+def begin_histories(history: np.ndarray, is_active: np.ndarray, num_examples: np.ndarray, num_slots: int) -> np.ndarray:
+    """The histories after a milestone where a clone begins with the complement of its parent's latest accuracy.
+
+    Args:
+      history: see `scores.record_evaluation`.
+      is_active: before the milestone, shape (clients, capacity), False from slot `num_slots` on.
+      num_examples: validation examples of each client, shape (clients,).
+      num_slots: M, the slots given out so far.
+    """
+    latest = history[:, :num_slots, -1]
+    is_known = is_active[:, :num_slots] & (latest != NOT_EVALUATED)
+    history = history.copy()
+    history[:, num_slots : 2 * num_slots, -1] = np.where(is_known, num_examples[:, np.newaxis] - latest, NOT_EVALUATED)
+    return history
+
+
+def clone_models(models: tuple[np.ndarray, ...], sources: tuple[np.ndarray, ...], parents: np.ndarray) -> tuple:
+    """The stacked models, with a copy of the parent in the slot of each clone.
+
+    Args:
+      models: stacked along axis 0.
+      sources: what the clones are copies of: the parents as the clients hold them, stacked likewise.
+      parents: for each slot that a clone goes to now, the slot of its parent; -1 elsewhere; int32, shape (capacity,).
+    """
+    slots = np.flatnonzero(parents >= 0)
+    cloned = []
+    for array, source in zip(models, sources, strict=True):
+        array = array.copy()
+        array[slots] = source[parents[slots]]
+        cloned.append(array)
+    return tuple(cloned)
+
+
+ROUNDING = 1e-9  # relative error within which two numbers count as equal
+
+
+def rank_models(scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
+    """Rank of each client's models by score, 0 the best, ties to the lower slot; inactive models come last.
+
+    Returns:
+      int64, shape (clients, capacity).
+    """
+    # -1 is below every score. The second argsort turns the slot of each rank into the rank of each slot.
+    order = np.argsort(-np.where(is_active, scores, -1.0), axis=1, kind="stable")
+    return np.argsort(order, axis=1, kind="stable")
+
+
+def find_underperforming(
+    scores: np.ndarray, is_active: np.ndarray, num_protected: int, rule: str = "below_best"
+) -> np.ndarray:
+    """Models whose score lies far below: by Eq. (4) at least a standard deviation below the client's highest.
+
+    The `num_protected` best models of a client are never among them. If the deviation is 0, no model is.
+
+    Args:
+      scores: float64, shape (clients, capacity).
+      is_active: shape (clients, capacity).
+      num_protected: at least 1.
+
+      rule: "below_best", Eq. (4), or "below_mean": more than a deviation below the mean of the client's scores.
+
+    Returns:
+      bool, shape (clients, capacity), active models only.
+    """
+    deviations = compute_score_deviations(scores, is_active)[:, np.newaxis]
+    if rule == "below_mean":
+        means = compute_score_means(scores, is_active)[:, np.newaxis]
+        # Of two models, or of two pairs of equal ones, the lower lies just a deviation below: rounding must not decide.
+        is_far_below = means - scores > deviations * (1 + ROUNDING)
+    else:
+        highest = np.where(is_active, scores, -np.inf).max(axis=1, keepdims=True)
+        is_far_below = highest - scores >= deviations
+    return is_active & (deviations > 0) & is_far_below & (rank_models(scores, is_active) >= num_protected)
+
+
+def find_low_second(scores: np.ndarray, is_active: np.ndarray, low_score: float) -> np.ndarray:
+    """The rule from `late_round` on: the lower model of a client with exactly two, if its score is at most `low_score`.
+
+    Returns:
+      bool, shape (clients, capacity).
+    """
+    has_two = is_active.sum(axis=1, keepdims=True) == 2
+    return has_two & is_active & (rank_models(scores, is_active) == 1) & (scores <= low_score)
+
+
+def delete_on_devices(
+    scores: np.ndarray, is_active: np.ndarray, round_num: int, config: FedCDConfig
+) -> tuple[np.ndarray, np.ndarray]:
+    """The models that each client keeps after both rules: (scores, is_active)."""
+
+    def settle(scores, is_active):
+        return normalize(scores, is_active) if config.normalize_after_deletion else np.where(is_active, scores, 0.0)
+
+    # The late rule looks at what Eq. (4) has left, with its scores as they are then.
+    is_active = is_active & ~find_underperforming(scores, is_active, config.protected_models, config.deletion)
+    scores = settle(scores, is_active)
+    if round_num >= config.late_round:
+        is_active = is_active & ~find_low_second(scores, is_active, config.late_score)
+        scores = settle(scores, is_active)
+    return scores, is_active
+
 
 NEVER = -1
 

@@ -54,7 +54,7 @@ from tff_algos.fed_proto.prototypes import (
 from tff_algos.protocol import ARCHITECTURE, ClientWork
 from tff_algos.rounds.aggregation import ClientUpdate, RoundTotals
 from tff_algos.rounds.aggregators import Aggregate, SumAggregator
-from tff_algos.rounds.grouped_store import GroupedStore
+from tff_algos.rounds.client_store import GroupedStore
 from tff_algos.rounds.synchronous import ServerState, SynchronousProcess
 from tff_algos.rounds.training_phase import LocalWork, PhaseOutcome, PlacedInput, Sent, Told, TrainingPhase
 from tff_algos.rounds.transport import build_transport

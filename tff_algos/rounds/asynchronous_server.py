@@ -12,10 +12,10 @@ from tff_algos.rounds.aggregation import RoundTotals, build_common_metrics
 from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.arrivals import Collected, DeviceStarts, ModelVersions, choose_next, create_versions, start_at
-from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.simulation.device_work import list_logged_work
 from tff_algos.simulation.event_clock import LogRow, PackedLog, create_clock, log_clients, pack_log, unpack_log
 from tff_algos.simulation.training_times import SimulatedDevices
+from tff_algos.weights import compute_model_bytes
 
 
 class ServerState(NamedTuple):

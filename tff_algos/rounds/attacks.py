@@ -29,7 +29,7 @@ from datasets.federated_data import FederatedData
 from tff_algos.client.cohort import ClientInput
 from tff_algos.client.local_training import LocalResult
 from tff_algos.rounds.aggregation import ClientUpdate
-from tff_algos.settings.attack import ALIE, GAUSSIAN, SIGN_FLIP, AttackConfig
+from tff_algos.settings.aggregation import ALIE, GAUSSIAN, SIGN_FLIP, AttackConfig
 from tff_algos.simulation.attackers import draw_attackers
 
 MOST_NAMED = 10

@@ -25,8 +25,7 @@ from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
 from tff_algos.rounds.training_phase import Sent, Told
-from tff_algos.simulation.byte_ledger import compute_model_bytes
-from tff_algos.weights import is_float
+from tff_algos.weights import compute_model_bytes, is_float
 
 
 class ScaffoldProcess(SynchronousProcess):

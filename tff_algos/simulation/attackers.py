@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tff_algos.seeds import derive_generator
-from tff_algos.settings.attack import AttackConfig
+from tff_algos.settings.aggregation import AttackConfig
 
 
 def draw_attackers(config: AttackConfig, num_clients: int, seed: int) -> np.ndarray:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from datasets.arrays import ArrayDataset
-from datasets.category_groups import GROUPS
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.data_notes import STANDARDIZE
-from datasets.example_format import WEIGHTS, ExampleWeights
+from datasets.example_format import GROUPS, WEIGHTS, ExampleWeights
 from datasets.example_weights import measure_weights
 from datasets.inspection import Measures, Sample, draw_sample, find_suspicions, measure
 from datasets.layouts import AUTO, describe_examples

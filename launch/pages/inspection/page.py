@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from datasets.category_groups import describe_group
 from datasets.client_source import TEST, TRAIN, VALIDATION
+from datasets.example_format import describe_group
 from datasets.example_weights import describe_weights
 from datasets.inspection import FeatureRange
 from datasets.names import name_some

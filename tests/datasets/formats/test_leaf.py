@@ -353,10 +353,10 @@ def test_real_digits_as_leaf_writes_them(tmp_path):
     reason="no Shakespeare in FL_DATA_DIR: no real data here",
 )
 def test_real_text_as_leaf_writes_it(tmp_path):
-    from datasets.shakespeare import find_shakespeare
+    from datasets.shakespeare import FILES
     from datasets.tff_database import TffDatabase, decode_example
 
-    database = TffDatabase(find_shakespeare(os.environ["FL_DATA_DIR"]))
+    database = TffDatabase(FILES.find(os.environ["FL_DATA_DIR"]))
     users = {}
     for role in sorted(database.count_examples()["train"])[:3]:
         speeches = [decode_example(record)["snippets"][0].decode() for record in database.fetch(role, "train")]

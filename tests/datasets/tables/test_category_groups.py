@@ -7,9 +7,8 @@ import pytest
 from refusals import assert_refused
 from small_formats import make_format
 
-from datasets.category_groups import CategoryGroup
 from datasets.dataset import DatasetOptions
-from datasets.example_format import read_example_format
+from datasets.example_format import CategoryGroup, read_example_format
 from datasets.formats.csv import open_csv
 from datasets.standardized_clients import standardize_clients
 

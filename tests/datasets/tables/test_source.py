@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import assert_refused
 
-from datasets.client_file_copies import flip_labels, measure_files, read_files, write_copy
-from datasets.client_files import is_client_whole
+from datasets.client_files import flip_labels, is_client_whole, measure_files, read_files, write_copy
 from datasets.dataset import DatasetOptions
 from datasets.example_format import ExampleWeights, read_example_format
 from datasets.example_weights import describe_weights

@@ -6,7 +6,7 @@ import json
 import pytest
 from small_formats import change_format
 
-from datasets.category_groups import CategoryGroup
+from datasets.example_format import CategoryGroup
 from datasets.federated_data import Archetypes
 from launch.runs.errors import RunFolderError
 from launch.runs.run_description import check_same_data, check_same_modules, describe_data, write_config

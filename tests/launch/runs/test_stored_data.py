@@ -5,8 +5,7 @@ import json
 
 import pytest
 
-from datasets.category_groups import CategoryGroup
-from datasets.example_format import ExampleFormat, ExampleWeights, Padding, Preprocessing
+from datasets.example_format import CategoryGroup, ExampleFormat, ExampleWeights, Padding, Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.errors import RunFolderError
 from launch.runs.run_description import describe_data

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from small_formats import AS_THEY_ARE, format_of
 
-from datasets.category_groups import CategoryGroup
-from datasets.example_format import Preprocessing
+from datasets.example_format import CategoryGroup, Preprocessing
 from launch.tflite.features import (
     NEITHER,
     SERIES,

@@ -13,8 +13,7 @@ from flatbuffers import number_types
 from small_formats import change_format
 from tensorflow.lite.python import schema_py_generated as schema
 
-from datasets.category_groups import CategoryGroup
-from datasets.example_format import Preprocessing
+from datasets.example_format import CategoryGroup, Preprocessing
 from datasets.label_format import LabelFormat
 from launch.settings.run_config import build_run_config
 from launch.tflite.exported_file import ExportedFile

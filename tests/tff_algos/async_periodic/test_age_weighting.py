@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tff_algos.async_periodic.age_weighting import (
+from tff_algos.async_periodic.process import (
     compute_ages,
     compute_weights,
     create_start_indices,

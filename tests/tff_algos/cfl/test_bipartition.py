@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tff_algos.cfl.bipartition import bipartition, compute_norms, normalize
-from tff_algos.cfl.parameter_tree import plant
+from tff_algos.cfl.parameter_tree import bipartition, compute_norms, normalize, plant
 
 
 def at_angles(*degrees):

@@ -9,7 +9,7 @@ from models.quantization import build_quantized_spec
 from tff_algos.client.cohort import tell_clients
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
-from tff_algos.rounds.quantization_start import QuantizationStart
+from tff_algos.rounds.forwarding import QuantizationStart
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import initialize_weights, stack_models, take_model
 

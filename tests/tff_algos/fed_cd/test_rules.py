@@ -6,9 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tff_algos.fed_cd.cloning import begin_histories, clone_models, clone_scores
 from tff_algos.fed_cd.config import FedCDConfig
-from tff_algos.fed_cd.deletion import delete_on_devices, find_low_second, find_underperforming, rank_models
 from tff_algos.fed_cd.scores import (
     NOT_EVALUATED,
     add_noise,
@@ -19,6 +17,15 @@ from tff_algos.fed_cd.scores import (
     forget,
     normalize,
     record_evaluation,
+)
+from tff_algos.fed_cd.state import (
+    begin_histories,
+    clone_models,
+    clone_scores,
+    delete_on_devices,
+    find_low_second,
+    find_underperforming,
+    rank_models,
 )
 from tff_algos.settings.config_fields import ConfigError
 

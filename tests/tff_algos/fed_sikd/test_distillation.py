@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from models.task import build_task
-from tff_algos.fed_sikd.distillation import compute_distillation_losses, compute_divergence
+from tff_algos.fed_sikd.student_round import compute_distillation_losses, compute_divergence
 
 LOG_2, LOG_3 = math.log(2), math.log(3)
 # KL of (3/4, 1/4) from the uniform (1/2, 1/2).

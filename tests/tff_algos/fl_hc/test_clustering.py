@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tff_algos.fl_hc.clustering import BLOCK_PARAMETERS, cluster_updates, pairwise_distances
+from tff_algos.fl_hc.process import BLOCK_PARAMETERS, cluster_updates, pairwise_distances
 
 
 def place_on_line(*positions):

@@ -10,7 +10,7 @@ from tff_algos.client.cohort import NOBODY
 from tff_algos.client.local_training import LocalResult
 from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.attacks import Attack, build_attack, compute_alie_z, forge_alie
-from tff_algos.settings.attack import AttackConfig
+from tff_algos.settings.aggregation import AttackConfig
 
 
 def make_update(values, group=0, is_finite=True):

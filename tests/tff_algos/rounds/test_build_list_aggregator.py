@@ -10,7 +10,7 @@ from tff_algos.settings.config_fields import ConfigError
 # Those of TFF take seconds, and are built in `test_factory_aggregation.py`.
 @pytest.mark.parametrize("name", [name for name in AGGREGATORS if name not in TFF_FACTORIES])
 def test_every_name_gives_an_aggregator(name, tff_runtime):
-    from tff_algos.rounds.build_list_aggregator import build_list_aggregator
+    from tff_algos.rounds.build_aggregator import build_list_aggregator
 
     if name == "mean":
         with pytest.raises(ValueError, match="mean is no aggregator of single updates"):
@@ -21,14 +21,14 @@ def test_every_name_gives_an_aggregator(name, tff_runtime):
 
 
 def test_krum_of_a_cohort_that_is_too_small_is_refused(tff_runtime):
-    from tff_algos.rounds.build_list_aggregator import build_list_aggregator
+    from tff_algos.rounds.build_aggregator import build_list_aggregator
 
     with pytest.raises(ConfigError, match="aggregator_num_byzantine=1: expected at most 0 with 4 clients"):
         build_list_aggregator(AggregationConfig("krum"), [(2,)], 4, 0)
 
 
 def test_memory_is_said_and_refused_if_it_is_not_there(tff_runtime, monkeypatch):
-    from tff_algos.rounds.build_list_aggregator import check_memory, describe_memory, estimate_memory
+    from tff_algos.rounds.build_aggregator import check_memory, describe_memory, estimate_memory
 
     median, zeroing = AggregationConfig("median"), AggregationConfig("zeroing")
     assert estimate_memory(AggregationConfig(), 100, 10**6) == 0
@@ -51,7 +51,7 @@ def test_memory_is_said_and_refused_if_it_is_not_there(tff_runtime, monkeypatch)
 )
 def test_a_trimmed_mean_that_leaves_nobody_out_is_said(tff_runtime, share, num_clients, least):
     """floor(0.1 * 5) is 0: an attacker among five clients counted whole under the default share."""
-    from tff_algos.rounds.build_list_aggregator import describe_trimming
+    from tff_algos.rounds.build_aggregator import describe_trimming
     from tff_algos.rounds.robust_aggregation import count_trimmed
 
     said = describe_trimming(AggregationConfig("trimmed_mean", aggregator_trimmed_share=share), num_clients)

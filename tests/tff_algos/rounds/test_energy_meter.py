@@ -8,8 +8,7 @@ from launch.runs.checkpoints import Checkpoints
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.protocol import FederatedProcess
-from tff_algos.rounds.energy_meter import MeteredProcess
-from tff_algos.rounds.forwarding import ForwardingProcess
+from tff_algos.rounds.forwarding import ForwardingProcess, MeteredProcess
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 

@@ -29,7 +29,7 @@ def context(request, tff_runtime, tmp_path):
 @pytest.fixture(scope="module")
 def build_anew(tff_runtime):
     """A function (name, further settings) -> the aggregator of that name, for cohorts of 4."""
-    from tff_algos.rounds.build_list_aggregator import build_list_aggregator
+    from tff_algos.rounds.build_aggregator import build_list_aggregator
 
     def build(name, seed=3, **settings):
         return build_list_aggregator(AggregationConfig(name, **settings), SHAPES, 4, seed)

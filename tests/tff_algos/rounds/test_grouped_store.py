@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tff_algos.rounds.grouped_store import GroupedStore
+from tff_algos.rounds.client_store import GroupedStore
 
 INITIAL = [(np.zeros(2, np.float32),), (np.ones((3,), np.float32), np.int32(7))]
 GROUP_OF = np.array([0, 1, 0, 1])

@@ -7,7 +7,7 @@ import pytest
 
 from tff_algos.client.local_training import LocalResult
 from tff_algos.rounds.aggregation import ClientUpdate, sum_on_host
-from tff_algos.rounds.groupwise_aggregator import GroupwiseAggregator
+from tff_algos.rounds.aggregators import GroupwiseAggregator
 from tff_algos.rounds.list_aggregator import ListAggregator
 from tff_algos.rounds.robust_aggregation import CentredClippingAggregator
 

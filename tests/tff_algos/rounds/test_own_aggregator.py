@@ -67,7 +67,7 @@ MODULE = """
 @pytest.fixture
 def load(tff_runtime, tmp_path, monkeypatch):
     """A function (name in the module) -> the aggregator and its states, for one group."""
-    from tff_algos.rounds.build_list_aggregator import build_list_aggregator
+    from tff_algos.rounds.build_aggregator import build_list_aggregator
 
     (tmp_path / "outside_aggregators.py").write_text(textwrap.dedent(MODULE))
     (tmp_path / "broken_aggregators.py").write_text("1 / 0")

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from tff_algos.protocol import FederatedProcess, RoundOutput
-from tff_algos.rounds.forwarding import ForwardingProcess
-from tff_algos.rounds.quantization_start import DelayedState, QuantizationStart
+from tff_algos.rounds.forwarding import DelayedState, ForwardingProcess, QuantizationStart
 
 PUBLIC = [name for name in dir(FederatedProcess) if not name.startswith("_")]
 FACTS = ("is_personal", "fine_tuning_start", "curve", "takes_new_clients")  # attributes, the same in every round

@@ -10,15 +10,14 @@ import tensorflow as tf
 from tff_algos.client.cohort import NOBODY
 from tff_algos.client.local_training import reject_if_not_finite
 from tff_algos.rounds.aggregation import ClientUpdate
-from tff_algos.rounds.aggregators import SumAggregator
+from tff_algos.rounds.aggregators import GroupwiseAggregator, SumAggregator
 from tff_algos.rounds.attacks import Attack
-from tff_algos.rounds.groupwise_aggregator import GroupwiseAggregator
 from tff_algos.rounds.list_aggregator import ListAggregator
 from tff_algos.rounds.privacy_accounting import Accounting
 from tff_algos.rounds.private_aggregation import PrivateAggregator, build_private_sum
 from tff_algos.rounds.training_phase import PlacedInput, Sent, TrainingPhase
 from tff_algos.rounds.transport import Transport
-from tff_algos.settings.attack import AttackConfig
+from tff_algos.settings.aggregation import AttackConfig
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 

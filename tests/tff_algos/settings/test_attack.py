@@ -8,8 +8,7 @@ from launch.settings.flag_fields import find_idle_flags, iterate_fields
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_cd.config import FedCDConfig
-from tff_algos.settings.aggregation import AggregationConfig
-from tff_algos.settings.attack import ATTACKS, AttackConfig
+from tff_algos.settings.aggregation import ATTACKS, AggregationConfig, AttackConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 

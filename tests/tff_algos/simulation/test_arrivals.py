@@ -8,16 +8,18 @@ from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation import arrivals as module
 from tff_algos.simulation.arrivals import (
+    STALENESS_FUNCTIONS,
     DeviceStarts,
+    StalenessParameters,
     add_versions,
     choose_next,
     collect_arrivals,
+    compute_mixing_weight,
     create_versions,
     find_used_versions,
     start_at,
 )
 from tff_algos.simulation.event_clock import BACK, count_training, create_clock
-from tff_algos.simulation.staleness import STALENESS_FUNCTIONS, StalenessParameters, compute_mixing_weight
 from tff_algos.simulation.training_times import SimulatedDevices, StartPlan
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tff_algos.settings.attack import AttackConfig
+from tff_algos.settings.aggregation import AttackConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation.attackers import draw_attackers
 from tff_algos.simulation.scheduling import POLICIES, SchedulingContext, count_scheduled, get_policy, schedule

@@ -10,12 +10,11 @@ from tff_algos.protocol import ClientWork
 from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation.arrivals import DeviceStarts, collect_arrivals, start_at
-from tff_algos.simulation.byte_ledger import compute_model_bytes
-from tff_algos.simulation.device_work import list_logged_work
-from tff_algos.simulation.energy import compute_joules
+from tff_algos.simulation.device_work import compute_joules, list_logged_work
 from tff_algos.simulation.event_clock import LogRow, create_clock
 from tff_algos.simulation.training_times import SimulatedDevices, draw_shares_done, plan_starts
 from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_phases_s, compute_synchronous_round_s
+from tff_algos.weights import compute_model_bytes
 
 
 def test_seconds_are_download_training_and_upload():
