@@ -95,7 +95,11 @@ class Cache(NamedTuple):
         with open_lock_file(os.path.join(self.folder, f".lock-{digest[:2]}")) as lock:  # not all others wait
             with contextlib.suppress(OSError):  # without locks it is done twice, and the first stays
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            self._remove_abandoned()
+            for item in os.scandir(self.folder):
+                # A draft may get its name between the listing and the look.
+                with contextlib.suppress(FileNotFoundError):
+                    if _DRAFT.fullmatch(item.name) and time.time() - item.stat().st_mtime > ABANDONED_AFTER_S:
+                        shutil.rmtree(item.path, ignore_errors=True)
             index = self.find(digest)  # another process may have written it meanwhile
             if index is not None:
                 return index
@@ -126,13 +130,6 @@ class Cache(NamedTuple):
         except (OSError, ValueError, RecursionError, MemoryError):
             return None
         return index if isinstance(index, dict) and index.get("format") == self.format_name else None
-
-    def _remove_abandoned(self) -> None:
-        for item in os.scandir(self.folder):
-            # A draft may get its name between the listing and the look.
-            with contextlib.suppress(FileNotFoundError):
-                if _DRAFT.fullmatch(item.name) and time.time() - item.stat().st_mtime > ABANDONED_AFTER_S:
-                    shutil.rmtree(item.path, ignore_errors=True)
 
     def clean(self) -> int:
         """Deletes the entries, finished or abandoned, and nothing else. Returns the bytes freed.

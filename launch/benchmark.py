@@ -21,11 +21,20 @@ from typing import Any, NamedTuple
 import psutil
 
 from files.reading import describe
-from launch.benchmarks.gpu_peers import install_libraries, make_gpu_peers
-from launch.benchmarks.gpu_samples import GpuSampler, find_gpu
+from launch.benchmarks.cost import GpuSampler, Times, compute_results, find_gpu, time_in_turns
 from launch.benchmarks.peer_process import PeerError, PeerProcess
-from launch.benchmarks.turns import Times, compute_results, time_in_turns
-from launch.benchmarks.workloads import BEFORE, PEERS, PFL, WORKLOADS, Peer, Workload, build_data, make_peer_before
+from launch.benchmarks.workloads import (
+    BEFORE,
+    PEERS,
+    PFL,
+    WORKLOADS,
+    Peer,
+    Workload,
+    build_data,
+    install_libraries,
+    make_gpu_peers,
+    make_peer_before,
+)
 from launch.command_line import parse_alone, run_command
 from launch.console.stop_signals import leave
 from launch.runs.errors import RunStopped

@@ -164,9 +164,8 @@ def check_output(flag: str, path: pathlib.Path, suffixes: Sequence[str]) -> None
 
 
 def _is_ours(path: pathlib.Path) -> bool:
-    from launch.pages.comparison.figure import is_our_figure
+    from launch.pages.comparison.figure import is_our_figure, is_our_table
     from launch.pages.comparison.page import is_our_page
-    from launch.pages.comparison.paper_table import is_our_table
 
     if path.suffix in PAGES:
         return is_our_page(path)
@@ -213,7 +212,7 @@ def _run(arguments: Sequence[str]) -> None:
             further = _draw(request, rankings[0])
             print(f"{runs} in {request.figure}{further}")
         if request.table:
-            from launch.pages.comparison.paper_table import write_paper_table
+            from launch.pages.comparison.figure import write_paper_table
 
             write_paper_table(rankings, request.table)
             print(f"{runs} in {request.table}")

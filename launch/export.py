@@ -22,9 +22,10 @@ from launch.settings.errors import FlagError
 from launch.settings.suggestions import suggest_value
 from launch.settings.trusted_modules import read_trusted
 from launch.tflite.converter_process import ConverterProcess, run_converter_process
-from launch.tflite.export_job import ExportJob, ExportRequest
 from launch.tflite.export_plan import (
     INTEGER_FORMATS,
+    ExportJob,
+    ExportRequest,
     ModelExport,
     get_export_folder,
     open_export_folder,

@@ -284,14 +284,6 @@ for _operation in _BY_VALUE:
     _gradient_of(_operation)(lambda op, gradient: _BY_VALUE[op.type](op.outputs[0], gradient))
 
 
-class _Part(NamedTuple):
-    """What a slice takes of one axis: `number` places from `start` on, `step` apart."""
-
-    start: int
-    step: int
-    number: int
-
-
 @_gradient_of("StridedSlice")
 def _differentiate_slice(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tensor | None, ...]:
     """y = x[...]: y's gradient at the places that were taken, zeros elsewhere."""
@@ -309,12 +301,12 @@ def _differentiate_slice(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tens
         )
         return given, None, None, None
     parts = _read_parts(op, shape, *bounds)
-    x = tf.reshape(gradient, [part.number for part in parts])
+    x = tf.reshape(gradient, list(map(len, parts)))
     backward = [axis for axis, part in enumerate(parts) if part.step < 0]
     x = tf.reverse(x, backward) if backward else x
     for axis, part in enumerate(parts):
         x = _put_apart(x, axis, abs(part.step))
-    first = [part.start + min(part.step * (part.number - 1), 0) for part in parts]
+    first = [min(part[0], part[-1]) if part else part.start for part in parts]
     after = [length - begin - number for length, begin, number in zip(shape, first, x.shape, strict=True)]
     return tf.pad(x, list(zip(first, after, strict=True))), None, None, None
 
@@ -322,7 +314,7 @@ def _differentiate_slice(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tens
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
-def _read_parts(op: tf.Operation, shape: tf.TensorShape, begin, end, strides) -> list[_Part]:
+def _read_parts(op: tf.Operation, shape: tf.TensorShape, begin, end, strides) -> list[range]:
     """What is taken of each axis of the input; an axis that the slice itself adds has none."""
     begins, ends, ellipses, added, shrunk = (op.get_attr(name) for name in _MASKS)
     is_in = lambda mask, i: bool(mask >> i & 1)
@@ -330,16 +322,16 @@ def _read_parts(op: tf.Operation, shape: tf.TensorShape, begin, end, strides) ->
     for i in range(number):
         if is_in(ellipses, i):
             rest = sum(not is_in(added, j) for j in range(i + 1, number))
-            parts += [_Part(0, 1, length) for length in shape[len(parts) : len(shape) - rest]]
+            parts += map(range, shape[len(parts) : len(shape) - rest])
         elif not is_in(added, i):
             length = shape[len(parts)]
             if is_in(shrunk, i):
-                parts.append(_Part(int(begin[i]) % length, 1, 1))
+                place = int(begin[i]) % length
+                parts.append(range(place, place + 1))
                 continue
             first = None if is_in(begins, i) else int(begin[i])
-            places = range(length)[first : None if is_in(ends, i) else int(end[i]) : int(strides[i])]
-            parts.append(_Part(places.start, places.step, len(places)))
-    return parts + [_Part(0, 1, length) for length in shape[len(parts) :]]
+            parts.append(range(length)[first : None if is_in(ends, i) else int(end[i]) : int(strides[i])])
+    return [*parts, *map(range, shape[len(parts) :])]
 
 
 def _put_apart(x: tf.Tensor, axis: int, step: int) -> tf.Tensor:
@@ -413,19 +405,11 @@ def _compute_erf(attributes, x: tf.Tensor) -> list[tf.Tensor]:
     def compute(x):
         near = tf.clip_by_value(x, -_ERF_IS_ONE, _ERF_IS_ONE)
         square = tf.square(near)
-        ratio = near * _evaluate(_ERF_NUMERATOR, square) / _evaluate(_ERF_DENOMINATOR, square)
+        ratio = near * tf.math.polyval([*_ERF_NUMERATOR], square) / tf.math.polyval([*_ERF_DENOMINATOR], square)
         y = tf.where(tf.abs(x) < _ERF_IS_ONE, ratio, tf.sign(x))
         return y, lambda gradient: gradient * tf.exp(-tf.square(x)) * (2 / math.sqrt(math.pi))
 
     return [compute(x)]
-
-
-def _evaluate(coefficients: Sequence[float], x: tf.Tensor) -> tf.Tensor:
-    """The polynomial, by Horner's rule."""
-    value = coefficients[0] * x + coefficients[1]
-    for coefficient in coefficients[2:]:
-        value = value * x + coefficient
-    return value
 
 
 def _normalize(attributes, x, scale, offset, mean, variance) -> list[tf.Tensor]:

@@ -8,18 +8,20 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from datasets.example_format import ExampleFormat
-from models.augmentation import crop_and_flip
-from models.emnist_cnn import (
+from models.image_cnn import (
     SMALLEST_EMNIST_SIDE,
     SMALLEST_LENET_SIDE,
     build_emnist_cnn,
     build_fedavg_cnn,
+    build_image_cnn10,
+    build_image_cnn10_gn,
+    build_image_student,
+    build_image_teacher,
     build_lenet,
+    build_sensor_student,
+    build_sensor_teacher,
 )
-from models.image_cnn import build_image_student, build_image_teacher
-from models.image_cnn10 import build_image_cnn10, build_image_cnn10_gn
 from models.input_dtypes import settle_input
-from models.logistic_regression import build_logistic_regression
 from models.mobilenet import build_mobilenet_v2
 from models.model_names import (
     ACTIVATIONS,
@@ -38,6 +40,7 @@ from models.model_names import (
 from models.model_spec import ModelSpec
 from models.own_model import load_own_model
 from models.perceptron import (
+    build_logistic_regression,
     build_perceptron,
     build_perceptron_1nn,
     build_perceptron_2nn,
@@ -45,10 +48,8 @@ from models.perceptron import (
 )
 from models.precision import build_in_precision
 from models.resnet import build_resnet18_gn
-from models.sensor_cnn import build_sensor_student, build_sensor_teacher
 from models.task import Task, build_format_task
-from models.text_recurrent import build_char_gru, build_char_lstm, build_word_lstm
-from models.text_transformer import build_char_transformer
+from models.text_recurrent import build_char_gru, build_char_lstm, build_char_transformer, build_word_lstm
 
 __all__ = ["MODEL_NAMES", "ModelError", "ModelOptions", "build_model_spec"]
 
@@ -155,7 +156,17 @@ def build_model_spec(
             form, input_dtype = settle_input(build(), example_format, shape)
         else:
             form, input_dtype = example_format, ""
-            build = _find_builder(name, input_shape, task.num_outputs, options, flag)
+            architecture = _ARCHITECTURES[name]
+            if architecture.rank not in (None, len(input_shape)):
+                raise ModelError(
+                    f"{flag}={name}: expected examples of shape {_SHAPES[architecture.rank]}, got {input_shape}"
+                )
+            side = architecture.smallest_side
+            if side > 1 and min(input_shape[:2]) < side:
+                raise ModelError(f"{flag}={name}: expected images of at least {side} pixels a side, got {input_shape}")
+            chosen = {"activation": options.activation} if architecture.has_activation else {}
+            chosen |= {"width": options.width} if name in WIDTH_MODELS else {}
+            build = functools.partial(architecture.build, input_shape, task.num_outputs, **chosen)
             build = build if precision == "float32" else functools.partial(build_in_precision, build, precision)
         return ModelSpec(
             name, build, form, precision=precision, augment=change, task=task, has_channel_axis=has_channel_axis,
@@ -257,15 +268,31 @@ def _resolve_teacher(teacher_model: str, student_name: str, data: _Data) -> str 
     return _ARCHITECTURES[student_name].teacher if student_name else None
 
 
-def _find_builder(
-    name: str, input_shape: tuple[int, ...], num_outputs: int, options: ModelOptions, flag: str
-) -> Callable[[], tf.keras.Model]:
-    architecture = _ARCHITECTURES[name]
-    if architecture.rank not in (None, len(input_shape)):
-        raise ModelError(f"{flag}={name}: expected examples of shape {_SHAPES[architecture.rank]}, got {input_shape}")
-    side = architecture.smallest_side
-    if side > 1 and min(input_shape[:2]) < side:
-        raise ModelError(f"{flag}={name}: expected images of at least {side} pixels a side, got {input_shape}")
-    chosen = {"activation": options.activation} if architecture.has_activation else {}
-    chosen |= {"width": options.width} if name in WIDTH_MODELS else {}
-    return functools.partial(architecture.build, input_shape, num_outputs, **chosen)
+MARGIN = 4  # pixels on each side
+
+
+def crop_and_flip(x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    """Each image shifted by up to `MARGIN` pixels in both directions, zeros coming in, and mirrored half of the time.
+
+    It is the usual crop of a padded image and flip (He et al., Deep Residual Learning, 2016, section 4.2). The shifts
+    -4..4 are equally likely; images of a batch are changed independently of each other.
+
+    Args:
+      x: images as stored, shape (batch, height, width, channels), any dtype.
+      seed: int32, shape (2,); the same seed gives the same images.
+
+    Returns:
+      The same shape and dtype.
+    """
+    num_images, height, width = tf.shape(x)[0], tf.shape(x)[1], tf.shape(x)[2]
+    top_seed, left_seed, flip_seed = tf.unstack(tf.random.experimental.stateless_split(seed, 3))
+
+    def draw(number, below):
+        return tf.random.stateless_uniform((num_images, 1), number, 0, below, tf.int32)
+
+    rows = draw(top_seed, 2 * MARGIN + 1) + tf.range(height)
+    columns = draw(left_seed, 2 * MARGIN + 1) + tf.range(width)
+    columns = tf.where(tf.equal(draw(flip_seed, 2), 1), tf.reverse(columns, [1]), columns)
+    padded = tf.pad(x, [[0, 0], [MARGIN, MARGIN], [MARGIN, MARGIN], [0, 0]])
+    changed = tf.gather(tf.gather(padded, rows, axis=1, batch_dims=1), columns, axis=2, batch_dims=1)
+    return tf.ensure_shape(changed, x.shape)

@@ -62,8 +62,11 @@ def settle_input(
         return example_format, ""
     if example_format.takes_tokens or dtype.name in _HALVES:
         return example_format, dtype.name
-    preprocessing = Preprocessing(feature_range=_find_stored_range(example_format.preprocessing))
-    return dataclasses.replace(example_format, preprocessing=preprocessing), dtype.name
+    scaled, stored = example_format.preprocessing, None  # the range of stored whole numbers, if that is known
+    if scaled.feature_range is not None and scaled.scale:
+        ends = ((value - scaled.offset) / scaled.scale for value in scaled.feature_range)
+        stored = tuple(sorted(float(round(end)) for end in ends))
+    return dataclasses.replace(example_format, preprocessing=Preprocessing(feature_range=stored)), dtype.name
 
 
 def takes_whole_numbers(dtype: str) -> bool:
@@ -138,15 +141,6 @@ def _find_inner_dtype(model: tf.keras.Model, input_shape: tuple[int, ...]) -> tf
     # Of 0.5, such an Input leaves 0; whatever else gets it takes it for 0.5.
     half, zero = (model(tf.fill((1, *input_shape), number), training=False) for number in (0.5, 0.0))
     return tf.as_dtype(found.dtype) if np.array_equal(half, zero) else None
-
-
-def _find_stored_range(preprocessing: Preprocessing) -> tuple[float, float] | None:
-    """The range of stored whole numbers, if that of the scaled ones is known."""
-    if preprocessing.feature_range is None or not preprocessing.scale:
-        return None
-    ends = ((value - preprocessing.offset) / preprocessing.scale for value in preprocessing.feature_range)
-    lowest, highest = sorted(float(round(end)) for end in ends)
-    return lowest, highest
 
 
 def _find_bounds(dtype: str, example_format: ExampleFormat) -> tuple[float, float]:

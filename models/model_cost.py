@@ -1,8 +1,5 @@
 """What a model costs a phone: its parameters, and the multiply-accumulates of one inference."""
 
-import contextlib
-from collections.abc import Iterator
-
 import tensorflow as tf
 
 from models.model_spec import ModelSpec
@@ -18,8 +15,13 @@ def count_multiply_accumulates(spec: ModelSpec) -> int:
     profiler = tf.compat.v1.profiler
     builder = profiler.ProfileOptionBuilder(profiler.ProfileOptionBuilder.float_operation())
     options = builder.with_accounted_types(_MULTIPLYING_OPERATIONS).with_empty_output().build()
-    with _log_errors_only():  # the profiler uses a function that TensorFlow calls deprecated
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel("ERROR")  # the profiler uses a function that TensorFlow calls deprecated
+    try:
         profile = profiler.profile(_trace_inference(_find_float_spec(spec)), cmd="op", options=options)
+    finally:
+        logger.setLevel(level)
     return profile.total_float_ops // 2  # a multiplication and an addition each
 
 
@@ -45,14 +47,3 @@ def _trace_inference(spec: ModelSpec) -> tf.Graph:
 
 def _find_float_spec(spec: ModelSpec) -> ModelSpec:
     return spec.quantization.float_spec if spec.quantization else spec
-
-
-@contextlib.contextmanager
-def _log_errors_only() -> Iterator[None]:
-    logger = tf.get_logger()
-    level = logger.level
-    logger.setLevel("ERROR")
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

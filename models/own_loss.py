@@ -117,7 +117,13 @@ def _check(label: str, compute: LossFunction, task: Task) -> None:
         tried = tf.constant(np.clip(outputs * scale, -_LARGEST_TRIED, _LARGEST_TRIED))
         losses, gradient = (each.numpy() for each in traced(tf.constant(labels), tried))
         _check_values(label, traced, labels, tried, losses)
-        _check_finite(label, losses, gradient, scale)
+        what = "its gradient" if np.isfinite(losses).all() else "it"
+        if not (np.isfinite(losses).all() and np.isfinite(gradient).all()):
+            size = 3 if scale == 1 else _LARGEST_TRIED
+            problem = f"{what} is not finite for outputs from {-size:g} to {size:g}"
+            raise ModelError(
+                f"{label}: {problem}; compute it from logits, as tf.nn.log_softmax does, not by a log or root"
+            )
     if task.kind.name == "next_token" and task.padding_label < 0:
         _check_padding(label, traced, labels, tf.constant(outputs))
     _, gradient = traced(tf.constant(labels), _make_wrong_outputs(task, labels, outputs))
@@ -176,14 +182,6 @@ def _check_padding(label: str, traced, labels: np.ndarray, outputs: tf.Tensor) -
         f"{label}: fails where a label is negative, as padding is in these data; leave such positions out, and give "
         f"cross-entropies tf.maximum(labels, 0) for them"
     )
-
-
-def _check_finite(label: str, losses: np.ndarray, gradient: np.ndarray, scale: float) -> None:
-    what = "its gradient" if np.isfinite(losses).all() else "it"
-    if not (np.isfinite(losses).all() and np.isfinite(gradient).all()):
-        size = 3 if scale == 1 else _LARGEST_TRIED
-        problem = f"{what} is not finite for outputs from {-size:g} to {size:g}"
-        raise ModelError(f"{label}: {problem}; compute it from logits, as tf.nn.log_softmax does, not by a log or root")
 
 
 def _make_batch(task: Task, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -1,19 +1,22 @@
 """A user's own Keras model, named as "module:function", checked before anything is trained with it."""
 
 import contextlib
+import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from datasets.own_objects import describe_failure, import_object
-from models.eager_model import adapts, find_build, list_variables
 from models.input_dtypes import check_input
 from models.model_names import ModelError, check_model_name
 from models.own_model_checks import check_own_model
 from models.precision import build_in_precision
 from models.task import Task, build_task
+from models.training_terms import list_own_losses
 
 
 def load_own_model(
@@ -69,7 +72,10 @@ def load_own_model(
         check_own_model, label, input_shape=input_shape, task=task, to_train=to_train, input_dtype=input_dtype
     )
     with _keep_common(first, second):
-        is_checked = not adapts(second)  # what a layer has adapted to is no weight of the model that is trained
+        # Whether a layer of the model may have adapted to data: it was not told its numbers or words as it was made
+        is_checked = not any(
+            _find_adapted(layer) for layer in second._flatten_layers(include_self=False)
+        )  # what a layer has adapted to is no weight of the model that is trained
         if is_checked:
             check(second)
         batch = tf.TensorSpec((None, *input_shape), input_dtype)
@@ -118,3 +124,252 @@ def _call(label: str, function: Callable, *arguments):
         return function(*arguments)
     except (Exception, SystemExit) as error:
         raise ModelError(f"{label}: failed with {describe_failure(error)}") from error
+
+
+# A user's model whose function needs values: made once eagerly, and made anew from its layers inside graphs.
+#
+# A round builds its model inside a graph. There `adapt` and `.numpy()` fail, and what is assigned to anything but a
+# weight is lost without a word, as are numbers that each call draws anew. So the function is tried in a graph first. If
+# the model from there does not answer as the one made eagerly does, graphs get a copy of the latter: its layers from
+# their configs, which hold what the layers adapted to. Weights are no part of that, since every round assigns its own.
+
+_LAYERS = tf.keras.layers
+_LOOKUPS, _LAMBDA = (_LAYERS.StringLookup, _LAYERS.IntegerLookup), _LAYERS.Lambda
+_ROWS = 3
+_SAME = 1e-2  # differences of outputs below this share of the largest one are rounding
+_WAY_OUT = "compute such numbers outside of the function, and give them to the layers"
+
+Build = Callable[[], tf.keras.Model]
+
+
+class _Pattern(NamedTuple):
+    """A model that graphs get copies of.
+
+    Attributes:
+      model: the model.
+      kept: the places of a copy's weights among those of the model.
+      configs: of its layers, by their ids; made eagerly, since they may ask for values, too.
+    """
+
+    model: tf.keras.Model
+    kept: tuple[int, ...]
+    configs: dict[int, dict[str, Any]]
+
+
+def list_variables(model: tf.keras.Model) -> list[tf.Variable]:
+    """The model's weights, without the vocabularies that Keras counts among them where a layer has adapted to one."""
+    return [weight for weight in model.weights if isinstance(weight, tf.Variable)]
+
+
+def find_build(label: str, build: Build, model: tf.keras.Model, batch: tf.TensorSpec, to_train: bool = True) -> Build:
+    """`build`, if a graph gets by it the model that is made eagerly; else what gives that model in graphs, too.
+
+    The latter seeds the global generators, so that a constant that the function draws is the same in every process.
+
+    Args:
+      label: names the model in errors.
+      build: the user's function without arguments.
+      model: what it has returned eagerly; its weights are changed.
+      batch: of the model's input, shape (None, *input_shape).
+      to_train: False for a run that is finished: what cannot be made in graphs is then left as it is.
+
+    Raises:
+      ModelError: a graph cannot have the model.
+    """
+    try:
+        values = _shift_weights(list_variables(model))
+        rng, shape = np.random.default_rng(0), (_ROWS, *batch.shape[1:])
+        drawn = [np.zeros(shape), rng.integers(0, 2, shape)]
+        if batch.dtype.is_floating:
+            drawn += [scale * rng.normal(size=shape) for scale in (1, 10)]
+        examples, expected = _compute_eagerly(
+            model, values, batch, [each.astype(batch.dtype.as_numpy_dtype) for each in drawn]
+        )
+    except (Exception, SystemExit) as error:  # the user's code may raise anything
+        raise ModelError(f"{label}: failed with {describe_failure(error)}") from error
+    try:
+        found = _compute_in_graph(build, values, batch, examples)
+        reason = "" if _agree(found, expected) else "a model that answers otherwise there with the same weights"
+    except (Exception, SystemExit) as error:
+        reason = describe_failure(error)
+    if not reason:
+        return build
+    reason = f"{label}: a round calls the function in a graph, which gives {reason}"
+    try:
+        return _find_copying_build(build, model, batch, examples)
+    except (Exception, SystemExit) as error:
+        if not to_train and len(list_variables(model)) == len(model.weights):
+            return build
+        why = str(error) if isinstance(error, _CopyError) else f"it fails with {describe_failure(error)}"
+        raise ModelError(f"{reason}; a copy of the eager model cannot take its place: {why}; {_WAY_OUT}") from error
+
+
+class _CopyError(Exception):
+    """Why a copy is none."""
+
+
+def _find_copying_build(
+    build: Build, first: tf.keras.Model, batch: tf.TensorSpec, examples: Sequence[np.ndarray]
+) -> Build:
+    """Checks that copies answer as the model does. Raises whatever a layer raises that cannot be copied."""
+    _check_class(first)
+    model = _build_seeded(build)
+    values = _shift_weights(list_variables(model))
+
+    def compute(each: tf.keras.Model) -> list[list[np.ndarray]]:
+        return _compute_eagerly(each, values, batch, examples)[1]
+
+    expected = compute(model)
+    if not _agree(compute(first), expected) and not _agree(compute(_build_seeded(build)), expected):
+        raise _CopyError("each call of the function makes other numbers that are no weights")
+    kept = _keep_adapted(model)
+    copying = functools.partial(_build_copy, build, _Pattern(model, kept, _list_configs(model)))
+    values = [model.weights[place].numpy() for place in kept]
+    if not _agree(_compute_in_graph(copying, values, batch, examples), expected):
+        raise _CopyError("a layer's get_config lacks some of its numbers")
+    return copying
+
+
+def _build_seeded(build: Build) -> tf.keras.Model:
+    tf.keras.utils.set_random_seed(0)
+    return build()
+
+
+def _build_copy(build: Build, pattern: _Pattern) -> tf.keras.Model:
+    """A copy of the pattern; outside of graphs with weights that the function has just made, pretrained or drawn."""
+    if not tf.executing_eagerly():
+        return _copy(pattern.model, pattern.configs)
+    weights = build().weights
+    model = _copy(pattern.model, pattern.configs)
+    model.set_weights([weights[place].numpy() for place in pattern.kept])
+    return model
+
+
+def _find_adapted(layer: tf.keras.layers.Layer) -> type | None:
+    """The kind of a layer that takes from data what it was not told."""
+    told = {_LAYERS.Normalization: "input_mean", _LAYERS.Discretization: "input_bin_boundaries"}
+    told |= dict.fromkeys(_LOOKUPS, "input_vocabulary")
+    kinds = [kind for kind, name in told.items() if isinstance(layer, kind) and getattr(layer, name) is None]
+    return kinds[0] if kinds and layer.built else None
+
+
+def _keep_adapted(model: tf.keras.Model) -> tuple[int, ...]:
+    """Puts what layers have adapted to into their configs; the places of the weights that a copy still has."""
+    gone = {id(weight) for weight in model.weights if not isinstance(weight, tf.Variable)}
+    for layer in model._flatten_layers(include_self=False):
+        kind = _find_adapted(layer)
+        if kind is _LAYERS.Normalization:
+            gone |= {id(weight) for weight in layer.weights}
+            numbers = [tf.cast(each, tf.float32).numpy() for each in (layer.mean, layer.variance)]  # of bfloat16, too
+            layer.input_mean, layer.input_variance = numbers
+        elif kind is _LAYERS.Discretization:
+            gone |= {id(weight) for weight in layer.weights}
+            layer.input_bin_boundaries, layer.num_bins = list(layer.bin_boundaries), None
+        elif kind is not None:
+            layer.input_vocabulary = layer.get_vocabulary(include_special_tokens=False)
+            layer._has_input_vocabulary = True
+        if isinstance(layer, _LOOKUPS) and layer.output_mode != "int" and not layer.pad_to_max_tokens:
+            # In a graph, Keras cannot count the tokens.
+            layer.max_tokens, layer.pad_to_max_tokens = layer.vocabulary_size(), True
+    return tuple(place for place, weight in enumerate(model.weights) if id(weight) not in gone)
+
+
+def _list_configs(model: tf.keras.Model) -> dict[int, dict[str, Any]]:
+    """Of its layers, also of nested models, by their ids."""
+    layers = list(model._flatten_layers(recursive=False, include_self=False))
+    inner = [_list_configs(layer) for layer in layers if isinstance(layer, tf.keras.Model)]
+    configs = {id(layer): layer.get_config() for layer in layers if not isinstance(layer, tf.keras.Model | _LAMBDA)}
+    return {**configs, **{key: config for each in inner for key, config in each.items()}}
+
+
+def _copy(model: tf.keras.Model, configs: dict[int, dict[str, Any]]) -> tf.keras.Model:
+    """The model with new layers and new weights, in any graph."""
+    _check_class(model)
+    copied_model = tf.keras.models.clone_model(model, clone_function=functools.partial(_copy_layer, configs))
+    parts = [list(each._flatten_layers()) for each in (model, copied_model)]
+    for part, copied in zip(*parts, strict=True):
+        copied._trainable = part._trainable  # which a class of the user's may leave out of its config
+    return copied_model
+
+
+def _check_class(model: tf.keras.Model) -> None:
+    if not isinstance(model, tf.keras.Sequential) and not model._is_graph_network:
+        raise _CopyError(f"{type(model).__name__} is a class of its own")
+
+
+def _copy_layer(configs: dict[int, dict[str, Any]], layer: tf.keras.layers.Layer) -> tf.keras.layers.Layer:
+    if isinstance(layer, tf.keras.Model):
+        return _copy(layer, configs)
+    if not isinstance(layer, _LAMBDA):
+        return type(layer).from_config(copy.deepcopy(configs[id(layer)]))
+    # From its config, the function would not find the names of its module.
+    options = {"name": layer.name, "dtype": layer._dtype_policy, "arguments": layer.arguments}
+    return _LAMBDA(layer.function, layer._output_shape, layer.mask, **options)
+
+
+def _shift_weights(variables: Sequence[tf.Variable]) -> list[np.ndarray]:
+    """Near the weights as they are, and not zero: a last layer of zeros would hide every difference."""
+    rng = np.random.default_rng(0)
+    for variable in variables:
+        if variable.trainable:
+            variable.assign(variable + rng.normal(0, 0.05, variable.shape).astype(variable.dtype.as_numpy_dtype))
+    return [variable.numpy() for variable in variables]
+
+
+def _compute_eagerly(
+    model: tf.keras.Model, values: Sequence[np.ndarray], batch: tf.TensorSpec, examples: Sequence[np.ndarray]
+) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
+    """The examples that the model takes, and its outputs and losses for each, with these weights."""
+    compute = tf.function(lambda x: _list_results(model, x), input_signature=[batch])
+    taken, results = [], []
+    for x in examples:
+        for variable, value in zip(list_variables(model), values, strict=True):  # a call may change one
+            variable.assign(value)
+        with contextlib.suppress(tf.errors.InvalidArgumentError):  # an Embedding has no such row
+            results.append([each.numpy() for each in compute(tf.constant(x))])
+            taken.append(x)
+    return taken, results
+
+
+def _compute_in_graph(
+    build: Build, values: Sequence[np.ndarray], batch: tf.TensorSpec, examples: Sequence[np.ndarray]
+) -> list[list[np.ndarray]]:
+    """The outputs and losses of the model that `build` makes in a graph, as a round has it."""
+    with tf.Graph().as_default() as graph:
+        model = build()
+        variables = list_variables(model)
+        fed = [tf.compat.v1.placeholder(value.dtype, value.shape) for value in values]
+        x = tf.compat.v1.placeholder(batch.dtype, batch.shape)
+
+        @tf.function
+        def compute(x, *weights):
+            for variable, weight in zip(variables, weights, strict=True):
+                variable.assign(weight)
+            return _list_results(model, x)
+
+        results = compute(x, *fed)
+        start = [tf.compat.v1.global_variables_initializer(), tf.compat.v1.tables_initializer()]
+    # Gives the classes of a graph's layers back to eager code: in a graph, Keras puts other classes below them. It does
+    # so wherever an object is made, so that layers which were made before would no longer work
+    for kind in {type(layer) for layer in model._flatten_layers()}:
+        kind.__new__(kind)
+    with tf.compat.v1.Session(graph=graph) as session:
+        session.run(start)
+        weights = dict(zip(fed, values, strict=True))
+        return [session.run(results, {x: example, **weights}) for example in examples]
+
+
+def _list_results(model: tf.keras.Model, x: tf.Tensor) -> list[tf.Tensor]:
+    outputs = model(x, training=False)
+    return [*tf.nest.flatten(outputs), *list_own_losses(model)]
+
+
+def _agree(found: Sequence[Sequence[np.ndarray]], expected: Sequence[Sequence[np.ndarray]]) -> bool:
+    """Whether outputs and losses are the same but for rounding."""
+    pairs = [pair for each in zip(found, expected, strict=True) for pair in zip(*each, strict=True)]
+    for one, other in pairs:
+        finite = np.abs(other[np.isfinite(other)])
+        largest = float(finite.max()) if finite.size else 0.0
+        if one.shape != other.shape or not np.allclose(one, other, rtol=0, atol=_SAME * largest, equal_nan=True):
+            return False
+    return True

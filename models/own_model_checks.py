@@ -60,7 +60,12 @@ def check_own_model(
         today; then only weights and the shape of the output are checked.
       input_dtype: "float32", or "int32" for tokens.
     """
-    _check_weights(label, model)
+    # Weights that the algorithms cannot train and average
+    others = sorted({weight.dtype.name for weight in model.weights if weight.dtype.is_floating} - {"float32"})
+    if others:
+        raise ModelError(f"{label}: expected float32 weights, got {', '.join(others)}")
+    if not model.trainable_weights:
+        raise ModelError(f"{label}: expected a model with weights to train, it has none")
     batch = tf.TensorSpec((None, *input_shape), input_dtype)
 
     # AutoGraph is on: a user's layer may branch on a tensor.
@@ -81,10 +86,24 @@ def check_own_model(
             return
         check_training_hooks(label, model)
         trained = train.get_concrete_function(batch)
-        _check_own_losses(label, trained.structured_outputs[1])
+        shapes = [tuple(loss.shape) for loss in trained.structured_outputs[1] if loss.shape.rank != 0]
+        if shapes:
+            raise ModelError(
+                f"{label}: expected numbers from add_loss, got shape {shapes[0]}; take tf.reduce_mean of it"
+            )
         for function in (trained, inferred):
-            _check_operations(label, model, function.graph.as_graph_def())
-        _check_repeatable(label, model, trained, input_shape)
+            # Refuses randomness that no seed repeats, and calls of Python, which a round's graphs do without
+            if found := find_refused_operation(function.graph.as_graph_def()):
+                raise ModelError(f"{label}: {_name_layer(model, found.path)} {found.problem}; {found.fix or _ADVICE}")
+        # Two calls with the same weights, examples and seed must agree, but for rounding
+        weights, calls = model.get_weights(), []
+        for _ in range(2):
+            model.set_weights(weights)
+            calls.append(np.concatenate([trained(examples)[0] for examples in _list_examples(trained, input_shape)]))
+        model.set_weights(weights)
+        if not np.allclose(*calls, rtol=1e-3, atol=1e-5, equal_nan=True):
+            problem = "two calls with the same weights, examples and seed differ"
+            raise ModelError(f"{label}: {problem}; keep no state but weights between calls")
         _check_logits(label, model, inferred, input_shape, task)
     except ModelError:
         raise
@@ -191,18 +210,9 @@ def _list_layers(model: tf.keras.Model) -> list[tf.keras.layers.Layer]:
     return list(model._flatten_layers(include_self=False))
 
 
-def _check_weights(label: str, model: tf.keras.Model) -> None:
-    """Refuses weights that the algorithms cannot train and average."""
-    others = sorted({weight.dtype.name for weight in model.weights if weight.dtype.is_floating} - {"float32"})
-    if others:
-        raise ModelError(f"{label}: expected float32 weights, got {', '.join(others)}")
-    if not model.trainable_weights:
-        raise ModelError(f"{label}: expected a model with weights to train, it has none")
-
-
 def _check_outputs(label: str, inferred: tf.types.experimental.ConcreteFunction, task: Task) -> None:
     """Refuses all but one tensor of outputs."""
-    outputs, noun = inferred.structured_outputs, _name_outputs(task)
+    outputs, noun = inferred.structured_outputs, ("outputs" if task.kind.activation == "identity" else "logits")
     expected = f"expected {noun} of shape (batch, {', '.join(map(str, task.output_shape))})"
     tensors = tf.nest.flatten(outputs)
     if not all(hasattr(tensor, "shape") and hasattr(tensor, "dtype") for tensor in tensors):
@@ -216,22 +226,6 @@ def _check_outputs(label: str, inferred: tf.types.experimental.ConcreteFunction,
     if outputs.dtype != tf.float32:
         found = outputs.dtype.name
         raise ModelError(f'{label}: expected {noun} of dtype float32, got {found}; give the last layer dtype="float32"')
-
-
-def _name_outputs(task: Task) -> str:
-    return "outputs" if task.kind.activation == "identity" else "logits"
-
-
-def _check_own_losses(label: str, losses: list) -> None:
-    shapes = [tuple(loss.shape) for loss in losses if loss.shape.rank != 0]
-    if shapes:
-        raise ModelError(f"{label}: expected numbers from add_loss, got shape {shapes[0]}; take tf.reduce_mean of it")
-
-
-def _check_operations(label: str, model: tf.keras.Model, graph_def: tf.compat.v1.GraphDef) -> None:
-    """Refuses randomness that no seed repeats, and calls of Python, which a round's graphs do without."""
-    if found := find_refused_operation(graph_def):
-        raise ModelError(f"{label}: {_name_layer(model, found.path)} {found.problem}; {found.fix or _ADVICE}")
 
 
 def find_refused_operation(graph_def: tf.compat.v1.GraphDef) -> RefusedOperation | None:
@@ -273,18 +267,6 @@ def _name_layer(model: tf.keras.Model, path: str) -> str:
     return f"operation {path}"
 
 
-def _check_repeatable(label: str, model: tf.keras.Model, trained, input_shape: tuple[int, ...]) -> None:
-    """Two calls with the same weights, examples and seed must agree, but for rounding."""
-    weights, calls = model.get_weights(), []
-    for _ in range(2):
-        model.set_weights(weights)
-        calls.append(np.concatenate([trained(examples)[0] for examples in _list_examples(trained, input_shape)]))
-    model.set_weights(weights)
-    if not np.allclose(*calls, rtol=1e-3, atol=1e-5, equal_nan=True):
-        problem = "two calls with the same weights, examples and seed differ"
-        raise ModelError(f"{label}: {problem}; keep no state but weights between calls")
-
-
 def _list_examples(function, input_shape: tuple[int, ...]) -> list[tf.Tensor]:
     """Batches that the function takes: zeros, which may be pixels or tokens, and others unless it has no such token."""
     rng = np.random.default_rng(0)
@@ -304,21 +286,8 @@ def _check_logits(label: str, model: tf.keras.Model, inferred, input_shape: tupl
     """Refuses probabilities: losses take logits, and such a model would train, but badly, and nobody would know why."""
     if task.kind.activation == "identity":
         return
-    rows = _sample_outputs(model, inferred, input_shape)
-    if not len(rows) or np.ptp(rows) == 0 or rows.min() < 0 or rows.max() > 1 + _PROBABILITY_SUM_TOLERANCE:
-        return
-    if rows.shape[1] > 1 and np.abs(rows.sum(axis=1) - 1).max() < _PROBABILITY_SUM_TOLERANCE:
-        found = "got probabilities (each row is in [0, 1] and sums to 1); leave the softmax out"
-    else:
-        found = "got values in [0, 1] whatever weights and examples are; leave the sigmoid out"
-    raise ModelError(f"{label}: expected logits, {found}")
-
-
-def _sample_outputs(model: tf.keras.Model, inferred, input_shape: tuple[int, ...]) -> np.ndarray:
-    """Finite outputs, float32 (rows, num_outputs), for small and large examples and for weights drawn at random.
-
-    Logits may happen to lie in [0, 1] for the first weights, which can even be zeros; they do not for any weights.
-    """
+    # Finite outputs, float32 (rows, num_outputs), for small and large examples and for weights drawn at random. Logits
+    # may happen to lie in [0, 1] for the first weights, which can even be zeros; they do not for any weights
     rng, rows, batches = np.random.default_rng(0), [], _list_examples(inferred, input_shape)
     for scale in (0.3, 3.0):
         for weight in model.trainable_weights:
@@ -326,4 +295,11 @@ def _sample_outputs(model: tf.keras.Model, inferred, input_shape: tuple[int, ...
         outputs = [inferred(examples).numpy() for examples in batches]
         rows += [each.reshape(-1, each.shape[-1]) for each in outputs]
     rows = np.concatenate(rows)
-    return rows[np.isfinite(rows).all(axis=1)]
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    if not len(rows) or np.ptp(rows) == 0 or rows.min() < 0 or rows.max() > 1 + _PROBABILITY_SUM_TOLERANCE:
+        return
+    if rows.shape[1] > 1 and np.abs(rows.sum(axis=1) - 1).max() < _PROBABILITY_SUM_TOLERANCE:
+        found = "got probabilities (each row is in [0, 1] and sums to 1); leave the softmax out"
+    else:
+        found = "got values in [0, 1] whatever weights and examples are; leave the sigmoid out"
+    raise ModelError(f"{label}: expected logits, {found}")

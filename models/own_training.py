@@ -46,7 +46,17 @@ def list_unused_parts(model: tf.keras.Model, task: Task) -> tuple[str, ...]:
 
     Nothing is said of a loss that is the task's anyway.
     """
-    return (*_describe_compilation(model, task), *_describe_hooks(model))
+    layers = [model, *model._flatten_layers(include_self=False)]  # the version is locked
+    models = [layer for layer in layers if isinstance(layer, tf.keras.Model)]
+    hooks = [[name for name in (*_TRAINING_HOOKS, *_TEST_HOOKS) if _is_own_hook(each, name)] for each in models]
+    return (
+        *_describe_compilation(model, task),
+        *(
+            f"{type(each).__name__} has {_join(names)} of its own, which the run does not call"
+            for each, names in zip(models, hooks, strict=True)
+            if names
+        ),
+    )
 
 
 def _describe_compilation(model: tf.keras.Model, task: Task) -> Iterator[str]:
@@ -81,21 +91,8 @@ def _choose_loss_flag(task: Task, loss: Any) -> str:
     return "--loss=module:function" + (" or --class_weights" if is_weighable else "")
 
 
-def _describe_hooks(model: tf.keras.Model) -> Iterator[str]:
-    for each in _list_models(model):
-        hooks = [name for name in (*_TRAINING_HOOKS, *_TEST_HOOKS) if _is_own_hook(each, name)]
-        if hooks:
-            yield f"{type(each).__name__} has {_join(hooks)} of its own, which the run does not call"
-
-
 def _join(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def _list_models(model: tf.keras.Model) -> list[tf.keras.Model]:
-    """The model and those inside it."""
-    layers = [model, *model._flatten_layers(include_self=False)]  # the version is locked
-    return [layer for layer in layers if isinstance(layer, tf.keras.Model)]
 
 
 def _is_own_hook(model: tf.keras.Model, name: str) -> bool:

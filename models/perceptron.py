@@ -30,3 +30,15 @@ build_perceptron = functools.partial(_build_perceptron, widths=(64, 64))  # the 
 build_perceptron_teacher = functools.partial(_build_perceptron, widths=(256, 256))
 build_perceptron_2nn = functools.partial(_build_perceptron, widths=(200, 200))  # the "2NN" of McMahan et al. 2017
 build_perceptron_1nn = functools.partial(_build_perceptron, widths=(200,))  # of Ghosh et al. 2020 for rotated MNIST
+
+
+# Logistic regression: one dense layer, logits out. On regression's numbers it is linear regression.
+#
+# TensorFlow Federated's model for the tags of Stack Overflow, whose sigmoid is left to the loss. Parameters for F
+# values an example and C outputs: F C + C; 10,000 words and 500 tags 5,000,500; MNIST 784 * 10 + 10 = 7,850.
+
+
+def build_logistic_regression(input_shape: tuple[int, ...], num_outputs: int):
+    """(batch, *input_shape) in float32, flattened, to logits (batch, num_outputs)."""
+    flatten = [tf.keras.layers.Flatten(name="flatten")] if len(input_shape) > 1 else []
+    return tf.keras.Sequential([tf.keras.Input(input_shape), *flatten, build_logits_layer(num_outputs)])

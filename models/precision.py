@@ -8,8 +8,7 @@ AVX-512) leaves part of the bfloat16 gradient of such a kernel unwritten: where 
 it holds whatever lay in memory, up to 1e37 or NaN. Heights do not matter, nor do widths of at least the stride.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -29,8 +28,12 @@ def build_in_precision(build: Callable[[], tf.keras.Model], precision: str) -> t
     Raises:
       ModelError: if a layer computes in bfloat16 that `choose_dtype` would have left in float32.
     """
-    with _use_policy(_POLICIES[precision]):
+    before = tf.keras.mixed_precision.global_policy()
+    tf.keras.mixed_precision.set_global_policy(_POLICIES[precision])
+    try:
         model = build()
+    finally:
+        tf.keras.mixed_precision.set_global_policy(before)
     for layer in getattr(model, "layers", ()):
         if isinstance(layer, _CONVOLUTIONS) and layer.compute_dtype == "bfloat16":
             width, stride = layer.input_shape[-2], layer.strides[-1]
@@ -53,13 +56,3 @@ def choose_dtype(width: int, stride: int) -> str | None:
 def build_logits_layer(num_classes: int) -> tf.keras.layers.Dense:
     """The last layer of every model. It stays in float32 under a mixed precision policy: losses need exact logits."""
     return tf.keras.layers.Dense(num_classes, dtype="float32", name="logits")
-
-
-@contextlib.contextmanager
-def _use_policy(name: str) -> Iterator[None]:
-    before = tf.keras.mixed_precision.global_policy()
-    tf.keras.mixed_precision.set_global_policy(name)
-    try:
-        yield
-    finally:
-        tf.keras.mixed_precision.set_global_policy(before)

@@ -104,7 +104,16 @@ def build_quantized_spec(spec: ModelSpec, flag: str = "model") -> ModelSpec:
             f"{label}: its Input has dtype {spec.input_dtype}, but TF-MOT rounds floats; start with "
             f"tf.keras.Input({spec.model_input_shape}), or train with --quantize=none and export int8"
         )
-    _check_frozen_weights(label, model)
+    # Single frozen weights of a layer that is trained would be trained by the copies that TF-MOT makes
+    for layer in model.layers:
+        moving = [getattr(layer, name, None) for name in ("moving_mean", "moving_variance")]  # of BatchNorm
+        frozen = [weight for weight in layer.non_trainable_weights if all(weight is not each for each in moving)]
+        if layer.trainable and frozen:
+            name = frozen[0].name.split(":")[0]
+            raise ModelError(
+                f"{label}: {name} alone is frozen, in layer {layer.name} ({type(layer).__name__}) that is trained; "
+                "freeze the whole layer (trainable=False), or train with --quantize=none"
+            )
     try:
         float_model, quantized = _wrap_layers(spec.build)
     except (ValueError, RuntimeError, NotImplementedError, TypeError) as error:
@@ -155,10 +164,13 @@ def _plan_layer(layer: tf.keras.layers.Layer) -> LayerPlan:
     own = _find_own_config(layer)
     if own is not None:
         return plan(BY_OUR_CONFIG, own[1])
-    host = _find_linear_host(layer) if isinstance(layer, _LAYERS.BatchNormalization) else None
-    if host is not None:
-        stays_float = isinstance(host, _LAYERS.Dense)
-        return plan(BY_DEFAULT, "in float, with the layer before" if stays_float else "folded into the layer before")
+    if isinstance(layer, _LAYERS.BatchNormalization) and layer.inbound_nodes:
+        host = layer.inbound_nodes[0].inbound_layers  # whose output it normalizes; TF-MOT knows it without activation
+        if isinstance(host, _BATCH_NORM_HOSTS) and host.activation is tf.keras.activations.linear:
+            stays_float = isinstance(host, _LAYERS.Dense)
+            return plan(
+                BY_DEFAULT, "in float, with the layer before" if stays_float else "folded into the layer before"
+            )
     rewrites = [rewrite for kind, rewrite in _REWRITES.items() if isinstance(layer, kind)]
     if not rewrites and _REGISTRY.supports(layer):
         return plan(BY_DEFAULT, "")
@@ -173,13 +185,6 @@ def _find_own_config(layer: tf.keras.layers.Layer):
         config = default_8bit_quantize_registry.Default8BitQuantizeConfig(["kernel"], ["activation"], False)
         return config, "its kernel with one scale; as a Conv2D over (1, steps) it has one a channel"
     return None
-
-
-def _find_linear_host(layer: tf.keras.layers.Layer) -> tf.keras.layers.Layer | None:
-    """The layer without activation whose output `layer` normalizes, if TF-MOT knows the pair."""
-    before = layer.inbound_nodes[0].inbound_layers if layer.inbound_nodes else None
-    is_host = isinstance(before, _BATCH_NORM_HOSTS) and before.activation is tf.keras.activations.linear
-    return before if is_host else None
 
 
 def _wrap_layers(build: Callable[[], tf.keras.Model]) -> tuple[tf.keras.Model, tf.keras.Model]:
@@ -197,37 +202,7 @@ def _wrap_layers(build: Callable[[], tf.keras.Model]) -> tuple[tf.keras.Model, t
         annotated.set_weights(float_model.get_weights())
     with keras_api.quantize_scope():
         quantized = keras_api.quantize_apply(annotated)
-    _follow_ranges_faster(quantized)
-    _keep_frozen(quantized)
-    return float_model, quantized
-
-
-def _keep_frozen(quantized: tf.keras.Model) -> None:
-    """Lets no weight of a frozen layer be trained: TF-MOT's wrapper lists those that it rounds as its own to train.
-
-    They go back to their layer, before its others: so the order of `quantized.weights` stays, in which runs keep them.
-    """
-    for wrapper in _list_wrappers(quantized):
-        if not wrapper.trainable:
-            wrapper.layer._trainable_weights = [*wrapper._trainable_weights, *wrapper.layer._trainable_weights]
-            wrapper._trainable_weights = []
-
-
-def _check_frozen_weights(label: str, model: tf.keras.Model) -> None:
-    """Refuses single frozen weights of a layer that is trained, which the copies that TF-MOT makes would train."""
-    for layer in model.layers:
-        moving = [getattr(layer, name, None) for name in ("moving_mean", "moving_variance")]  # of BatchNorm
-        frozen = [weight for weight in layer.non_trainable_weights if all(weight is not each for each in moving)]
-        if layer.trainable and frozen:
-            name = frozen[0].name.split(":")[0]
-            raise ModelError(
-                f"{label}: {name} alone is frozen, in layer {layer.name} ({type(layer).__name__}) that is trained; "
-                "freeze the whole layer (trainable=False), or train with --quantize=none"
-            )
-
-
-def _follow_ranges_faster(quantized: tf.keras.Model) -> None:
-    """Replaces TF-MOT's moving averages, whose decay is fixed, by `MovingRange`."""
+    # Replaces TF-MOT's moving averages, whose decay is fixed, by `MovingRange`
     ours = MovingRange(_BITS, per_axis=False, symmetric=False, narrow_range=False)
     slow = tfmot.quantization.keras.quantizers.MovingAverageQuantizer
     for layer in quantized.layers:
@@ -237,3 +212,10 @@ def _follow_ranges_faster(quantized: tf.keras.Model) -> None:
         outputs = getattr(layer, "_output_quantizers", ())
         if outputs and isinstance(outputs[0], slow):
             layer._output_quantizers = [ours]
+    # Lets no weight of a frozen layer be trained: TF-MOT's wrapper lists those that it rounds as its own to train. They
+    # go back to their layer, before its others: so the order of `quantized.weights` stays, in which runs keep them
+    for wrapper in _list_wrappers(quantized):
+        if not wrapper.trainable:
+            wrapper.layer._trainable_weights = [*wrapper._trainable_weights, *wrapper.layer._trainable_weights]
+            wrapper._trainable_weights = []
+    return float_model, quantized

@@ -51,7 +51,10 @@ def write_out_steps(model: tf.keras.Model, inputs: np.ndarray, max_steps: int = 
     halves[:, inputs.shape[1] // 2 :] = 0
     checked = np.concatenate([inputs, halves])
     for layer in _find_recurrent(model):
-        steps = _count_steps(layer, inputs)
+        # How long the layer's sequences are; as long as the examples where it was built for any length
+        built = (layer.get_build_config() or {}).get("input_shape") or ()
+        known = built[1] if len(built) > 1 and isinstance(built[1], int) else None
+        steps = known or inputs.shape[1]
         if total + steps > max_steps:
             left.append(f"{layer.name} has {steps:,} steps, {max_steps:,} in all can be written out")
             continue
@@ -83,10 +86,3 @@ def _find_recurrent(model: tf.keras.Model) -> Iterator[tf.keras.layers.RNN]:
     """At any depth, those inside Bidirectional and of subclassed models too."""
     parts = (part for part in model.submodules if isinstance(part, tf.keras.layers.RNN))
     return (part for part in parts if part.built)  # Bidirectional also keeps the layer that its two are made after
-
-
-def _count_steps(layer: tf.keras.layers.RNN, inputs: np.ndarray) -> int:
-    """How long the layer's sequences are; as long as the examples where it was built for any length."""
-    built = (layer.get_build_config() or {}).get("input_shape") or ()
-    known = built[1] if len(built) > 1 and isinstance(built[1], int) else None
-    return known or inputs.shape[1]

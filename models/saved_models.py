@@ -12,10 +12,11 @@ import errno
 import json
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import tensorflow as tf
 
@@ -24,7 +25,6 @@ from files.writing import replace_whole
 from models.model_names import ARRAYS_FILE, KERAS_FILE, ModelError
 from models.model_spec import ModelSpec
 from models.stateless_dropout import StatelessDropout
-from models.weights_file import ForeignDataError, check_weights, read_arrays, write_arrays
 
 _CONFIG = "config.json"  # in a Keras file, which is a zip archive
 _OUR_DROPOUT = tf.keras.utils.get_registered_name(StatelessDropout)
@@ -60,7 +60,7 @@ def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | o
         (Path(folder) / ARRAYS_FILE).unlink(missing_ok=True)
         return ""
     with replace_whole(Path(folder) / ARRAYS_FILE) as draft:
-        write_arrays(draft, weights)
+        np.savez(draft, **{f"weight_{place}": array for place, array in enumerate(weights)})
     (Path(folder) / KERAS_FILE).unlink(missing_ok=True)  # of a run that goes on
     return reason
 
@@ -72,7 +72,13 @@ def save_keras_file(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: st
     with replace_whole(Path(folder) / KERAS_FILE) as draft:  # Keras chooses the format by the suffix
         with _open_elsewhere(spec)(model):
             whole.save(draft)
-        _rewrite_config(draft)
+        with zipfile.ZipFile(draft) as archive:
+            contents = {name: archive.read(name) for name in archive.namelist()}
+        before = json.loads(contents.pop(_CONFIG))
+        if (after := _replace_parts(before)) != before:  # what others lack in the model's description
+            with zipfile.ZipFile(draft, "w") as archive:
+                for name, content in {**contents, _CONFIG: json.dumps(after).encode()}.items():
+                    archive.writestr(name, content)
 
 
 def load_weights(spec: ModelSpec, folder: str | os.PathLike) -> tuple[np.ndarray, ...]:
@@ -136,19 +142,6 @@ def _open_elsewhere(spec: ModelSpec) -> Callable[..., Any]:
     return list_weights_as_loaded
 
 
-def _rewrite_config(path: Path) -> None:
-    """Replaces what others lack in the description of a Keras file's model; writes the file anew if there is any."""
-    with zipfile.ZipFile(path) as archive:
-        before = json.loads(archive.read(_CONFIG))
-        after = _replace_parts(before)
-        if after == before:
-            return
-        contents = {name: archive.read(name) for name in archive.namelist() if name != _CONFIG}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in {**contents, _CONFIG: json.dumps(after).encode()}.items():
-            archive.writestr(name, content)
-
-
 def _replace_parts(config: Any) -> Any:
     """Our dropout becomes Keras's, and TF-MOT's layers are built once, by the first call.
 
@@ -166,3 +159,77 @@ def _replace_parts(config: Any) -> Any:
     if str(config.get("module")).startswith(_TF_MOT):
         replaced.pop("build_config", None)
     return replaced
+
+
+# Looks into files of weights before these are read.
+#
+# HDF5 can make other files of this machine part of a Keras file. A file of arrays alone, an npz file with `weight_<i>`
+# for number i of `model.get_weights()`, may declare any size.
+
+_WEIGHTS = "model.weights.h5"
+
+
+class ForeignDataError(ValueError):
+    """A weights file that points outside of itself; one line says where."""
+
+
+def check_weights(path: str | os.PathLike) -> None:
+    """Checks that all weights in the Keras file `path` lie in the file itself.
+
+    Raises:
+      ForeignDataError: a link that is not to the file's own data, an array stored in another file, one that is put
+        together from other arrays, or one that is declared larger than what is stored of it.
+      KeyError: the file holds no weights.
+      OSError: it cannot be read.
+      zipfile.BadZipFile: it is damaged.
+    """
+    with zipfile.ZipFile(path) as archive, archive.open(_WEIGHTS) as stored, h5py.File(stored, "r") as weights:
+        _check_group(weights, {_find_address(weights)})
+
+
+def _find_address(item: h5py.Group | h5py.Dataset) -> int:
+    return h5py.h5o.get_info(item.id).addr
+
+
+def _check_group(group: h5py.Group, seen: set[int]) -> None:
+    for name in group:
+        where = f"{group.name.rstrip('/')}/{name}"
+        # The link is looked at before what it points to is opened.
+        if type(group.get(name, getlink=True)) is not h5py.HardLink:
+            raise ForeignDataError(f"its {where} is a link to elsewhere, no weights of its own")
+        item = group[name]
+        if (address := _find_address(item)) in seen:
+            raise ForeignDataError(f"its {where} is there twice, under another name as well")
+        seen.add(address)
+        if isinstance(item, h5py.Group):
+            _check_group(item, seen)
+        elif isinstance(item, h5py.Dataset) and (item.external or item.is_virtual):
+            raise ForeignDataError(f"its {where} takes its numbers from other files or arrays")
+        elif isinstance(item, h5py.Dataset) and item.nbytes > item.id.get_storage_size():
+            raise ForeignDataError(f"its {where} is declared as {item.shape}, more than the file holds")
+
+
+def read_arrays(path: str | os.PathLike, variables: Sequence[tf.Variable]) -> tuple[np.ndarray, ...]:
+    """The arrays that `write_arrays` wrote, of the shapes and dtypes of these variables; nothing is unpickled.
+
+    Raises:
+      ValueError: there are others, as in the weights of another model.
+      OSError: it cannot be read.
+      zipfile.BadZipFile: it is damaged.
+    """
+    names = [f"weight_{place}" for place in range(len(variables))]
+    with zipfile.ZipFile(path) as archive:
+        if sorted(archive.namelist()) != sorted(f"{name}.npy" for name in names):
+            raise ValueError(f"{len(names)} arrays weight_0 and so on, found {len(archive.namelist())}")
+        return tuple(_read_array(archive, *pair) for pair in zip(names, variables, strict=True))
+
+
+def _read_array(archive: zipfile.ZipFile, name: str, variable: tf.Variable) -> np.ndarray:
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    with archive.open(f"{name}.npy") as file:  # what is declared comes first, since memory is taken for it
+        shape, _, dtype = read[np.lib.format.read_magic(file)](file)
+    expected_shape, expected = tuple(variable.shape), np.dtype(variable.dtype.as_numpy_dtype)
+    if (shape, dtype) != (expected_shape, expected):
+        raise ValueError(f"{name} as {expected} of shape {expected_shape}, found {dtype} of shape {shape}")
+    with archive.open(f"{name}.npy") as file:
+        return np.lib.format.read_array(file, allow_pickle=False)

@@ -55,10 +55,18 @@ def try_saving(spec: ModelSpec) -> SavingTrial:
 
     Layers that are made later get the names that they would have got without.
     """
-    with _leave_no_trace(), _make_folder() as folder:
-        if folder is None:
-            return SavingTrial()
-        weights = _draw_weights(spec)
+    try:
+        temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    except OSError:  # none can be made, which says nothing of the model
+        return SavingTrial()
+    with _leave_no_trace(), temporary as folder:
+        # Weights near those of a new model, that no other new one has; integers as they are
+        rng = np.random.default_rng(0)
+        weights = spec.build().get_weights()
+        weights = tuple(
+            (each + rng.normal(0, 0.01, each.shape)).astype(each.dtype) if each.dtype.kind == "f" else each
+            for each in weights
+        )
         try:
             save_keras_file(spec, weights, folder)
         except OSError as error:
@@ -81,18 +89,6 @@ def try_saving(spec: ModelSpec) -> SavingTrial:
 
 
 @contextlib.contextmanager
-def _make_folder() -> Iterator[str | None]:
-    """A temporary folder; None where none can be made."""
-    try:
-        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-    except OSError:
-        yield None
-        return
-    with folder as path:
-        yield path
-
-
-@contextlib.contextmanager
 def _leave_no_trace() -> Iterator[None]:
     """Keeps Keras's warnings to itself, and leaves the numbers of later layers as if none were built."""
     logger = tf.get_logger()
@@ -104,16 +100,6 @@ def _leave_no_trace() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
-
-
-def _draw_weights(spec: ModelSpec) -> tuple[np.ndarray, ...]:
-    """Weights near those of a new model, that no other new one has; integers as they are."""
-    rng = np.random.default_rng(0)
-    weights = spec.build().get_weights()
-    return tuple(
-        (each + rng.normal(0, 0.01, each.shape)).astype(each.dtype) if each.dtype.kind == "f" else each
-        for each in weights
-    )
 
 
 def _explain_unwritten(spec: ModelSpec, error: BaseException) -> str:

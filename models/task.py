@@ -149,7 +149,15 @@ class Task:
         multiply and what an own loss replaces; distillation, prototypes, proximal terms and regularizers stay as they
         are.
         """
-        return self._weigh_by_class(labels, self._compute_label_losses(labels, outputs))
+        if self.own_loss is None:
+            losses = self.compute_losses(labels, outputs)
+        else:
+            labelled = self._standardise(labels) if self.kind.name == "regression" else labels
+            losses = self.own_loss(labelled, outputs)
+        if set(self.class_weights) <= {1.0}:  # decided while the graph is made: without weights it is the same one
+            return losses
+        # As in Keras, the mean is over the examples, not over their weights.
+        return losses * tf.gather(tf.constant(self.class_weights, losses.dtype), labels)
 
     @_as_written
     def compute_weights(self, labels: tf.Tensor) -> tf.Tensor:
@@ -228,7 +236,10 @@ class Task:
                 parts = _count_in_bins(pairs, outputs, groups, num_groups)
             case "multi_label":
                 pairs = tf.cast(labels, tf.bool)
-                columns = [*_count_hits(pairs, outputs), _count_best_hits(pairs, outputs)]
+                # How many of the example's labels are among its highest outputs, int32, shape (batch,)
+                best = tf.math.top_k(outputs, k=min(NUM_BEST, outputs.shape[1])).indices
+                hits = tf.reduce_sum(tf.cast(tf.gather(pairs, best, batch_dims=1), tf.int32), axis=1)
+                columns = [*_count_hits(pairs, outputs), tf.where(_are_numbers(outputs), hits, 0)]
                 parts = _count_in_bins(pairs, outputs, groups, num_groups)
             case "regression":
                 columns, parts = self._sum_errors(labels, outputs), []
@@ -243,17 +254,6 @@ class Task:
             return outputs
         offset, scale = self._get_offset_and_scale()
         return outputs * scale + offset
-
-    def _compute_label_losses(self, labels: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
-        if self.own_loss is None:
-            return self.compute_losses(labels, outputs)
-        return self.own_loss(self._standardise(labels) if self.kind.name == "regression" else labels, outputs)
-
-    def _weigh_by_class(self, labels: tf.Tensor, losses: tf.Tensor) -> tf.Tensor:
-        """The losses, shape (batch,), times the weights of their classes; Keras's mean over examples stays the same."""
-        if set(self.class_weights) <= {1.0}:  # decided while the graph is made: without weights it is the same one
-            return losses
-        return losses * tf.gather(tf.constant(self.class_weights, losses.dtype), labels)
 
     @property
     def _position_axes(self) -> list[int]:
@@ -363,13 +363,6 @@ def _count_hits(is_positive: tf.Tensor, outputs: tf.Tensor) -> list[tf.Tensor]:
     is_predicted = outputs > 0
     counted = (is_positive & is_predicted, ~is_positive & is_predicted, is_positive & ~is_predicted)
     return [tf.reduce_sum(tf.cast(each, tf.int32), axis=1) for each in counted]
-
-
-def _count_best_hits(is_positive: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
-    """How many of the example's labels are among its highest outputs, int32, shape (batch,)."""
-    best = tf.math.top_k(outputs, k=min(NUM_BEST, outputs.shape[1])).indices
-    hits = tf.reduce_sum(tf.cast(tf.gather(is_positive, best, batch_dims=1), tf.int32), axis=1)
-    return tf.where(_are_numbers(outputs), hits, 0)
 
 
 def _count_in_bins(is_positive: tf.Tensor, outputs: tf.Tensor, groups: tf.Tensor, num_groups) -> list[tf.Tensor]:

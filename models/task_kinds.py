@@ -70,7 +70,7 @@ class TaskKind:
         a confusion matrix and a majority class make sense.
       weighs_examples: whether an example counts by its tokens, not as one.
       activation: what turns a model's outputs into predictions: "softmax" or "sigmoid" of logits, "identity".
-      count_sums: outputs -> length of the vector of sums.
+      num_sums: outputs (of one position) -> length of the vector of sums.
       compute_values: the vector of sums -> one value a metric, in their order.
     """
 
@@ -82,17 +82,13 @@ class TaskKind:
     is_labelled_by_class: bool
     weighs_examples: bool
     activation: str
-    count_sums: Callable[[int], int]
+    num_sums: Callable[[int], int]
     compute_values: Callable[["np.ndarray"], tuple[float, ...]]
 
     @property
     def main_metric(self) -> Metric:
         """The metric that stands for the task."""
         return self.metrics[0]
-
-    def num_sums(self, num_outputs: int) -> int:
-        """Length of the vector of sums of a model with so many outputs (of one position)."""
-        return self.count_sums(num_outputs)
 
     def finish(self, sums: "np.ndarray") -> dict[str, float]:
         """The value of each metric by name.
@@ -180,7 +176,7 @@ _KINDS = (
         is_labelled_by_class=True,
         weighs_examples=False,
         activation="softmax",
-        count_sums=lambda num_outputs: 2,
+        num_sums=lambda num_outputs: 2,
         compute_values=_finish_classification,
     ),
     # Accuracy comes first, since a client with one of the two labels alone has it, but no AUC.
@@ -193,7 +189,7 @@ _KINDS = (
         is_labelled_by_class=True,
         weighs_examples=False,
         activation="sigmoid",
-        count_sums=lambda num_outputs: 5 + 2 * NUM_BINS,
+        num_sums=lambda num_outputs: 5 + 2 * NUM_BINS,
         compute_values=_finish_binary,
     ),
     # All are over the pairs of example and label ("micro"): a client need not have each label to have a value, and the
@@ -211,7 +207,7 @@ _KINDS = (
         is_labelled_by_class=False,
         weighs_examples=False,
         activation="sigmoid",
-        count_sums=lambda num_outputs: 4 + 2 * NUM_BINS,
+        num_sums=lambda num_outputs: 4 + 2 * NUM_BINS,
         compute_values=_finish_multi_label,
     ),
     TaskKind(
@@ -227,7 +223,7 @@ _KINDS = (
         is_labelled_by_class=False,
         weighs_examples=False,
         activation="identity",
-        count_sums=lambda num_outputs: 2 + 3 * num_outputs,
+        num_sums=lambda num_outputs: 2 + 3 * num_outputs,
         compute_values=_finish_regression,
     ),
     TaskKind(
@@ -249,7 +245,7 @@ _KINDS = (
         is_labelled_by_class=False,
         weighs_examples=True,
         activation="softmax",
-        count_sums=lambda num_outputs: 5,
+        num_sums=lambda num_outputs: 5,
         compute_values=_finish_next_token,
     ),
 )

@@ -130,13 +130,9 @@ def describe_refusal(text: str) -> str:
     named = _PATH.search(found[2] or "") if found else None
     layers = "/".join(named[1].split("/")[1:-1]) if named else ""
     place = f" layer {layers}" if layers else ""
-    return f"the TFLite converter refuses{place}: {_LOCATION.sub('', first)}{_advise(first)}"
-
-
-def _advise(text: str) -> str:
-    lacking = _NO_OPERATION.search(text)
-    if not lacking:
-        return ""
-    if _BINCOUNT.fullmatch(lacking[1]):
-        return "; take tf.one_hot in place of CategoryEncoding or tf.math.bincount"
-    return "; write it with other operations, in float32, or do it before the model"
+    lacking, advice = _NO_OPERATION.search(first), ""
+    if lacking:
+        advice = "; write it with other operations, in float32, or do it before the model"
+        if _BINCOUNT.fullmatch(lacking[1]):
+            advice = "; take tf.one_hot in place of CategoryEncoding or tf.math.bincount"
+    return f"the TFLite converter refuses{place}: {_LOCATION.sub('', first)}{advice}"

@@ -84,9 +84,14 @@ def open_processes(
     with tempfile.TemporaryDirectory(prefix="pfl_") as folder, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(os.path.join(folder, "orders"))
         listener.listen(num_processes)
+        path = os.path.join(folder, "arrays.npz")
+        splits = [data.read_split(client, "train") for client in data.clients]
+        x, y = (np.concatenate(arrays) for arrays in zip(*splits, strict=True))
+        test = {"test_x": data.test_x, "test_y": data.test_y}
+        np.savez(path, x=x, y=y, sizes=[len(labels) for _, labels in splits], **test)
         settings = {
             "socket": listener.getsockname(),
-            "arrays": write_arrays(data, os.path.join(folder, "arrays.npz")),
+            "arrays": path,
             "scale": data.format.preprocessing.scale,
             "offset": data.format.preprocessing.offset,
             "batch_size": config.batch_size,
@@ -129,12 +134,3 @@ def accept(listener: socket.socket, started: subprocess.Popen) -> socket.socket:
             return connection
         if started.poll() is not None:
             raise RuntimeError("pfl-research did not start")
-
-
-def write_arrays(data: FederatedData, path: str) -> str:
-    """Writes the clients' training examples and the test set for `pfl_rank`; returns the path."""
-    splits = [data.read_split(client, "train") for client in data.clients]
-    x, y = (np.concatenate(arrays) for arrays in zip(*splits, strict=True))
-    test = {"test_x": data.test_x, "test_y": data.test_y}
-    np.savez(path, x=x, y=y, sizes=[len(labels) for _, labels in splits], **test)
-    return path

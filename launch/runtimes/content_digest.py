@@ -23,8 +23,8 @@ import tensorflow_federated as tff
 
 import launch
 from launch.runs.library_versions import find_version
+from launch.runtimes.flat_values import describe_type
 from launch.runtimes.processor import describe_processor
-from launch.runtimes.type_forms import describe_type
 
 ROOT = pathlib.Path(launch.__file__).resolve().parents[1]
 SOURCES = ("files", "datasets", "models", "tff_algos", "launch/runtimes")
@@ -94,13 +94,6 @@ class _Describer:
         if id(value) in self._inside:
             raise UnknownContent(f"a circle through {type(value).__qualname__}")
         self._inside.add(id(value))
-        self._describe(value)
-        self._inside.remove(id(value))
-
-    def _say(self, *parts: str | bytes) -> None:
-        _add(self._hasher, *parts)
-
-    def _describe(self, value: Any) -> None:
         if isinstance(value, type):
             self._say("class", _name_class(value))
         elif isinstance(value, enum.Enum):
@@ -127,11 +120,7 @@ class _Describer:
             for key, part in value.items():
                 self.describe(key)
                 self.describe(part)
-        else:
-            self._describe_code(value)
-
-    def _describe_code(self, value: Any) -> None:
-        if isinstance(value, functools.partial):
+        elif isinstance(value, functools.partial):
             self._say("partial")
             self.describe((value.func, value.args, value.keywords))
         elif isinstance(value, types.MethodType):
@@ -140,7 +129,21 @@ class _Describer:
         elif isinstance(value, types.FunctionType):
             self._describe_function(value)
         else:
-            self._describe_object(value)
+            kind = type(value)
+            self._say("object", _name_class(kind))
+            if not hasattr(value, "__dict__") or kind.__module__.startswith(FOREIGN):
+                raise UnknownContent(f"a {kind.__qualname__}")
+            fields = getattr(kind, "__dataclass_fields__", {})
+            for name in sorted(vars(value)):
+                is_outside = name in fields and fields[name].metadata.get("outside_graphs", False)
+                # A cached property follows from the others.
+                if not (is_outside or isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)):
+                    self._say(name)
+                    self.describe(vars(value)[name])
+        self._inside.remove(id(value))
+
+    def _say(self, *parts: str | bytes) -> None:
+        _add(self._hasher, *parts)
 
     def _describe_function(self, function: types.FunctionType) -> None:
         while wrapped := getattr(function, "__wrapped__", None):  # as AutoGraph's marks do
@@ -154,19 +157,6 @@ class _Describer:
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
         self._say("function", function.__module__, function.__qualname__, repr(list(code.co_positions())))
         self.describe((cells, function.__defaults__, function.__kwdefaults__))
-
-    def _describe_object(self, value: Any) -> None:
-        kind = type(value)
-        self._say("object", _name_class(kind))
-        if not hasattr(value, "__dict__") or kind.__module__.startswith(FOREIGN):
-            raise UnknownContent(f"a {kind.__qualname__}")
-        fields = getattr(kind, "__dataclass_fields__", {})
-        for name in sorted(vars(value)):
-            is_outside = name in fields and fields[name].metadata.get("outside_graphs", False)
-            # A cached property follows from the others.
-            if not (is_outside or isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)):
-                self._say(name)
-                self.describe(vars(value)[name])
 
 
 def _name_class(kind: type) -> str:

@@ -76,30 +76,6 @@ def explain_failure(error: tf.errors.OpError) -> str:
     return f"a computation failed: {type(error).__name__}: {reason}"
 
 
-def _make_session_config(device: str) -> tf.compat.v1.ConfigProto:
-    """One thread an operation, so that results repeat bit for bit, and all operations in the thread that calls."""
-    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
-    if device == "cpu":
-        config.device_count["GPU"] = 0
-    config.allow_soft_placement = True  # reading a file has no form for a GPU
-    config.gpu_options.allow_growth = True
-    # TFF has simplified the graphs once; every session doing so again makes the first round take twice as long.
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    return config
-
-
-def _find_needed(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
-    """The operations that these depend on, these among them."""
-    needed, waiting = set(), list(operations)
-    while waiting:
-        operation = waiting.pop()
-        if operation not in needed:
-            needed.add(operation)
-            waiting += [tensor.op for tensor in operation.inputs]
-            waiting += operation.control_inputs
-    return needed
-
-
 def _make_callable(
     session: tf.compat.v1.Session, feeds: Sequence[tf.Tensor], fetch: Sequence[str], target: Sequence[str]
 ) -> Callable[..., Tensors]:
@@ -117,15 +93,6 @@ def _make_callable(
     return lambda *values: call(*map(np.asarray, values, dtypes))
 
 
-def _name_apart(graph: tf.Graph, part: GraphPart) -> list[str]:
-    """The names of the outputs, each once and none an input's, as a handle wants them: copies where needed."""
-    taken, names = set(part.inputs), []
-    for name in part.outputs:
-        names.append(tf.identity(graph.get_tensor_by_name(name)).name if name in taken else name)
-        taken.add(name)
-    return names
-
-
 class GraphFunction:
     """A part as a function that several threads may call: as many calls at a time as it has sessions."""
 
@@ -134,13 +101,31 @@ class GraphFunction:
         graph = tf.Graph()
         with graph.as_default():
             tf.compat.v1.import_graph_def(graph_def, name="")
-            outputs = _name_apart(graph, part)
+            # A handle wants each name once, and none of an input's: copies where needed.
+            taken, outputs = set(part.inputs), []
+            for name in part.outputs:
+                outputs.append(tf.identity(graph.get_tensor_by_name(name)).name if name in taken else name)
+                taken.add(name)
         feeds = [graph.get_tensor_by_name(name) for name in part.inputs]
         start = [part.initialize] if part.initialize else []
-        needed = _find_needed(map(graph.get_operation_by_name, start))
+        # The operations that the start depends on.
+        needed, waiting = set(), list(map(graph.get_operation_by_name, start))
+        while waiting:
+            operation = waiting.pop()
+            if operation not in needed:
+                needed.add(operation)
+                waiting += [tensor.op for tensor in operation.inputs]
+                waiting += operation.control_inputs
         self._fed_to_start = [i for i, feed in enumerate(feeds) if feed.op in needed]
         start_feeds = [feeds[i] for i in self._fed_to_start]
-        config = _make_session_config(device)
+        # One thread an operation, so that results repeat bit for bit, and all operations in the thread that calls
+        config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
+        if device == "cpu":
+            config.device_count["GPU"] = 0
+        config.allow_soft_placement = True  # reading a file has no form for a GPU
+        config.gpu_options.allow_growth = True
+        # TFF has simplified the graphs once; every session doing so again makes the first round take twice as long.
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
         self._sessions = [tf.compat.v1.Session(graph=graph, config=config) for _ in range(num_sessions)]
         self._idle = queue.LifoQueue()
         for session in self._sessions:

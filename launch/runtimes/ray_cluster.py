@@ -104,7 +104,10 @@ def _prepare_own() -> Iterator[dict[str, Any]]:
 
     What is started while `_MARK` is set counts as Ray's; take it away when Ray has started.
     """
-    folder = _make_folder()
+    # A new folder that only this user can enter. Ray lets everybody into its own, which is to be made in this one
+    parent, prefix = tempfile.gettempdir(), "fed_ray_"
+    fits = len(os.path.join(parent, f"{prefix}12345678", "r")) <= _LONGEST_SOCKET_FOLDER
+    folder = tempfile.mkdtemp(prefix=prefix, dir=parent if fits else "/tmp")
     token = os.environ.get("RAY_AUTH_TOKEN")
     # In a session of its own: Ctrl-C in the terminal must not reach it.
     command = [sys.executable, "-I", "-S", _REAPER, _MARK, folder]
@@ -123,13 +126,6 @@ def _prepare_own() -> Iterator[dict[str, Any]]:
                 os.environ.pop(name, None)
             if token is not None:
                 os.environ["RAY_AUTH_TOKEN"] = token
-
-
-def _make_folder() -> str:
-    """A new folder that only this user can enter. Ray lets everybody into its own, which is to be made in this one."""
-    parent, prefix = tempfile.gettempdir(), "fed_ray_"
-    fits = len(os.path.join(parent, f"{prefix}12345678", "r")) <= _LONGEST_SOCKET_FOLDER
-    return tempfile.mkdtemp(prefix=prefix, dir=parent if fits else "/tmp")
 
 
 def _find_cluster(address: str) -> str:

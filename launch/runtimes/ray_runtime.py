@@ -3,7 +3,7 @@
 A share is a Ray task, not a call of an actor of ours. Ray gives a task to any free core, of a node that has just joined
 as well, and repeats it elsewhere if its process or its node dies. An actor would be bound to its place: after the loss
 of a node it would wait for a free core, or crowd on a core that is taken, and a new node would stay idle. Processes are
-used again from task to task, and keep their graphs (see `ray_share`).
+used again from task to task, and keep their graphs (see `run_share`).
 
 The partial sums are merged in the order of the shares. Their number is part of the run's settings, so a round gives the
 same bytes however many nodes there are, and whatever dies.
@@ -14,17 +14,129 @@ Imports neither TensorFlow, TFF nor Ray until `run_ray` is entered.
 import contextlib
 import hashlib
 import itertools
+import os
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from datasets.client_files import is_client_path, measure_files, read_files
+import numpy as np
+
+from datasets.client_files import (
+    default_copies_dir,
+    find_files,
+    is_client_path,
+    measure_files,
+    read_files,
+    write_copy,
+)
+from launch.runtimes.device import give_sessions_own_threads
 from launch.runtimes.ray_cluster import join_ray
-from launch.runtimes.ray_share import Failed, MissingFiles, Share, name_path, run_share
 from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime, WorkerError, quiet_tensorflow
 
+# What a process of a Ray cluster does: the clients' part of a round, for one share of the clients.
+#
+# It needs TensorFlow, but not TFF. Processes stay from round to round, and keep the graphs that they have loaded.
+
+MAX_RUNNERS = 8  # graphs kept at a time; an algorithm has a few
+
+_runners: dict[str, "ShareRunner"] = {}  # by the digest of the form; the one used last comes last
+_found: dict[str, str] = {}  # path of a client's files at the driver -> its path here
+
+
+class Share(NamedTuple):
+    """A share of a round's clients.
+
+    Attributes:
+      form_digest: stands for the form.
+      tensorflow: the version that the driver has.
+      clients: the values of each client.
+      files: the sizes of the files of each client, by the path that its values name (see `measure_files`).
+    """
+
+    form_digest: str
+    tensorflow: str
+    clients: Sequence[Sequence[Any]]
+    files: Mapping[str, Mapping[str, int]]
+
+
+class Done(NamedTuple):
+    """The totals of a share, or the values of its clients; see `ShareRunner.run_share`."""
+
+    values: Sequence[Any]
+
+
+class MissingFiles(NamedTuple):
+    """The share was not computed: this machine does not have these files."""
+
+    paths: tuple[str, ...]
+
+
+class Failed(NamedTuple):
+    """The share cannot be computed; the reason is one line."""
+
+    reason: str
+
+
+def run_share(
+    share: Share, prepared: Sequence[Any], form: Sequence[Any], shipped: Mapping[str, Any]
+) -> Done | MissingFiles | Failed:
+    """Computes a share.
+
+    Args:
+      share: what to compute.
+      prepared: what the form's `prepare` gave.
+      form: the form as one reference into Ray's object store, taken out only where it is needed.
+      shipped: the contents of clients' files, as references likewise, by path.
+    """
+    give_sessions_own_threads()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import ray
+    import tensorflow as tf
+
+    from launch.runtimes.graph_sessions import ShareRunner, explain_failure
+
+    if tf.__version__ != share.tensorflow:
+        return Failed(f"a node has TensorFlow {tf.__version__}, and this machine {share.tensorflow}")
+    try:
+        missing, copies_dir = [], default_copies_dir()
+        for path, sizes in share.files.items():
+            place = _found.get(path) or find_files(path, sizes, copies_dir)
+            if place is None and path in shipped:
+                place = write_copy(path, ray.get(shipped[path]), copies_dir)
+            if place is None:
+                missing.append(path)
+            else:
+                _found[path] = place
+    except OSError as error:
+        return Failed(f"a node cannot keep clients' files: {error}")
+    if missing:
+        return MissingFiles(tuple(missing))
+    clients = [
+        # For the path of a client's files the path that they have here.
+        [np.asarray(os.fsencode(here), object) if (here := _found.get(name_path(value))) else value for value in client]
+        for client in share.clients
+    ]
+    try:
+        # A share has one core, so one thread.
+        runner = _runners.pop(share.form_digest, None) or ShareRunner(ray.get(form[0]), num_threads=1)
+        _runners[share.form_digest] = runner
+        if len(_runners) > MAX_RUNNERS:
+            _runners.pop(next(iter(_runners))).close()
+        return Done(runner.run_share(clients, prepared))
+    except tf.errors.OpError as error:
+        _runners.pop(share.form_digest).close()
+        return Failed(explain_failure(error))
+
+
+def name_path(value: Any) -> str:
+    """The text that a scalar tensor holds; "" for other tensors."""
+    if getattr(value, "ndim", None) == 0 and value.dtype == object:
+        value = value.item()
+    return os.fsdecode(value) if isinstance(value, str | bytes) else ""
+
+
 if TYPE_CHECKING:
-    from launch.runtimes.graph_sessions import RoundForm, Tensors
+    from launch.runtimes.graph_sessions import RoundForm, ShareRunner, Tensors
     from launch.runtimes.round_context import RunClients
 
 MAX_RETRIES = 20  # of a share whose process or node died; one that kills its process every time must end, too
@@ -130,7 +242,24 @@ class ClientShares:
             for part in split_evenly(clients, self._num_shares)
         ]
         try:
-            results = self._compute(shares, prepared)
+            prepared_reference = self._ray.put(list(prepared))
+
+            def submit(share: Share) -> Any:
+                return self._task.remote(share, prepared_reference, self._form, self._shipment.find(share.files))
+
+            results: list[Any] = [None] * len(shares)
+            waiting = {submit(share): position for position, share in enumerate(shares)}
+            while waiting:
+                (finished, *_), _ = self._ray.wait(list(waiting))
+                position = waiting.pop(finished)
+                outcome = self._ray.get(finished)
+                if isinstance(outcome, Failed):
+                    raise WorkerError(outcome.reason)
+                if isinstance(outcome, MissingFiles):
+                    self._shipment.put(outcome.paths)
+                    waiting[submit(shares[position])] = position
+                else:
+                    results[position] = outcome.values
         except (self._ray.exceptions.RayError, ConnectionError) as error:
             reason = str(error).strip().splitlines()[0]
             raise WorkerError(f"Ray gave up on a share of the clients: {reason}") from error
@@ -141,28 +270,6 @@ class ClientShares:
         for others in results[1:]:
             totals = merge(*totals, *others)
         return totals
-
-    def _compute(self, shares: Sequence[Share], prepared: "Tensors") -> list[Any]:
-        """What the shares give, in their order. Those that lack files are sent again, with the files."""
-        prepared_reference = self._ray.put(list(prepared))
-
-        def submit(share: Share) -> Any:
-            return self._task.remote(share, prepared_reference, self._form, self._shipment.find(share.files))
-
-        results: list[Any] = [None] * len(shares)
-        waiting = {submit(share): position for position, share in enumerate(shares)}
-        while waiting:
-            (finished, *_), _ = self._ray.wait(list(waiting))
-            position = waiting.pop(finished)
-            outcome = self._ray.get(finished)
-            if isinstance(outcome, Failed):
-                raise WorkerError(outcome.reason)
-            if isinstance(outcome, MissingFiles):
-                self._shipment.put(outcome.paths)
-                waiting[submit(shares[position])] = position
-            else:
-                results[position] = outcome.values
-        return results
 
     def close(self) -> None:
         """Frees what this process has for the form."""

@@ -12,6 +12,7 @@ import tensorflow_federated as tff
 
 from launch.runtimes import flat_values
 from launch.runtimes.content_digest import UnknownContent, describe_surroundings, digest_content
+from launch.runtimes.flat_values import describe_type, read_type
 from launch.runtimes.graph_sessions import GraphFunction, RoundForm, Tensors, explain_failure
 from launch.runtimes.kept_graphs import GraphFolder, KeptRound
 from launch.runtimes.round_form import (
@@ -23,7 +24,6 @@ from launch.runtimes.round_form import (
     type_of_values,
 )
 from launch.runtimes.runtime import ComputationError, WorkerError
-from launch.runtimes.type_forms import describe_type, read_type
 
 MAX_COMPUTATIONS = 32  # kept at a time; an algorithm has a few
 
@@ -65,14 +65,7 @@ class _RoundCall:
         self._run_clients = self._stack.enter_context(open_clients(form))
 
     def __call__(self, arg: Any) -> Any:
-        server, clients = self._flatten(arg)
-        outcome = self._run_clients(clients, self._prepare(*server))
-        if self._returns_client_values:
-            return flat_values.unflatten_clients(outcome, self._type.result)
-        return flat_values.unflatten(iter(self._update(*server, *self._report(*outcome))), self._type.result)
-
-    def _flatten(self, arg: Any) -> tuple[Tensors, list[Tensors]]:
-        """The tensors of the server, and those of each client. Raises ValueError if clients are counted differently."""
+        # The tensors of the server, and those of each client
         values = [] if self._type.parameter is None else list(_list_values(arg, self._type.parameter))
         server = [value for value, placed in values if not is_at_clients(placed)]
         each = [value for value, placed in values if is_at_clients(placed)]
@@ -80,7 +73,11 @@ class _RoundCall:
             raise ValueError(f"values of {', '.join(str(len(value)) for value in each)} clients in one call")
         server_type, client_type = type_of_values(self._server_types), type_of_values(self._client_types)
         clients = [flat_values.flatten(list(client), client_type) for client in zip(*each, strict=True)]
-        return flat_values.flatten(server or [0], server_type), clients
+        server = flat_values.flatten(server or [0], server_type)
+        outcome = self._run_clients(clients, self._prepare(*server))
+        if self._returns_client_values:
+            return flat_values.unflatten_clients(outcome, self._type.result)
+        return flat_values.unflatten(iter(self._update(*server, *self._report(*outcome))), self._type.result)
 
     def close(self) -> None:
         self._stack.close()
@@ -96,14 +93,33 @@ def _list_values(value: Any, type_spec: tff.Type) -> Iterator[tuple[Any, tff.Fed
         yield from _list_values(part, spec)
 
 
-class _RoundMaker:
-    """Takes computations apart, or finds those that an earlier run has taken apart."""
+class RoundContext(tff.framework.SyncContext):
+    """Runs each computation as graphs. What it needs for one is made at its first call and kept for the others.
 
-    def __init__(self, graph_dir: str, device: str):
-        self._folder = GraphFolder(graph_dir)
+    Args:
+      open_clients: who runs the clients.
+      graph_dir: the folder where graphs are kept for later runs; "" for none.
+      device: what the clients compute on.
+    """
+
+    def __init__(self, open_clients: OpenClients, graph_dir: str = "", device: str = "cpu"):
+        self._open_clients, self._folder = open_clients, GraphFolder(graph_dir)
         self._surroundings = describe_surroundings(device) if graph_dir else None
+        self._calls: dict[int, tuple[Any, _GraphCall | _RoundCall]] = {}  # the one used last comes last
 
-    def find_or_make(self, late: Any) -> tuple[RoundForm, tff.FunctionType]:
+    def invoke(self, comp: Any, arg: Any) -> Any:
+        """The computation's result, in the containers that its type names.
+
+        Raises:
+          WorkerError: an operation of a graph failed.
+        """
+        return self._call(comp, arg, lambda: None if is_graph(comp) else (export_round(comp), comp.type_signature))
+
+    def call_late(self, late: Any, values: Sequence[Any]) -> Any:
+        """The same of a `LateComputation` of clients, called with these values."""
+        return self._call(late, values[0] if len(values) == 1 else values, lambda: self._find_or_make(late))
+
+    def _find_or_make(self, late: Any) -> tuple[RoundForm, tff.FunctionType]:
         """The parts of a late computation, which is traced only if it was not kept, and its type."""
         try:
             digest = self._surroundings and digest_content(self._surroundings, late.build, late.arguments)
@@ -117,32 +133,6 @@ class _RoundMaker:
             with contextlib.suppress(ValueError):  # a type that cannot be kept
                 self._folder.keep(digest, KeptRound(form, describe_type(type_spec)))
         return form, type_spec
-
-
-class RoundContext(tff.framework.SyncContext):
-    """Runs each computation as graphs. What it needs for one is made at its first call and kept for the others.
-
-    Args:
-      open_clients: who runs the clients.
-      graph_dir: the folder where graphs are kept for later runs; "" for none.
-      device: what the clients compute on.
-    """
-
-    def __init__(self, open_clients: OpenClients, graph_dir: str = "", device: str = "cpu"):
-        self._open_clients, self._maker = open_clients, _RoundMaker(graph_dir, device)
-        self._calls: dict[int, tuple[Any, _GraphCall | _RoundCall]] = {}  # the one used last comes last
-
-    def invoke(self, comp: Any, arg: Any) -> Any:
-        """The computation's result, in the containers that its type names.
-
-        Raises:
-          WorkerError: an operation of a graph failed.
-        """
-        return self._call(comp, arg, lambda: None if is_graph(comp) else (export_round(comp), comp.type_signature))
-
-    def call_late(self, late: Any, values: Sequence[Any]) -> Any:
-        """The same of a `LateComputation` of clients, called with these values."""
-        return self._call(late, values[0] if len(values) == 1 else values, lambda: self._maker.find_or_make(late))
 
     def _call(self, comp: Any, arg: Any, take_apart: Callable[[], tuple[RoundForm, tff.FunctionType] | None]) -> Any:
         key = id(comp)  # stands for the computation as long as the entry holds it

@@ -70,7 +70,16 @@ def shrink_wheel(wheel: str, folder: str) -> pathlib.Path:
             FACTORY: _replace(whole.read(FACTORY), START, CHECK + START),
             f"{info}/WHEEL": _replace(whole.read(f"{info}/WHEEL"), f"py3-none-{PLATFORM}".encode(), TAG.encode()),
         }
-        changed[f"{info}/RECORD"] = _record(whole.read(f"{info}/RECORD"), changed)
+        rows = list(csv.reader(io.StringIO(whole.read(f"{info}/RECORD").decode())))
+        for row in rows:
+            if row[0] == WORKER:
+                row[1:] = "", ""
+            elif row[0] in changed:
+                digest = base64.urlsafe_b64encode(hashlib.sha256(changed[row[0]]).digest()).rstrip(b"=").decode()
+                row[1:] = f"sha256={digest}", str(len(changed[row[0]]))
+        listed = io.StringIO()
+        csv.writer(listed, lineterminator="\n").writerows(rows)
+        changed[f"{info}/RECORD"] = listed.getvalue().encode()
         for path in whole.namelist():
             written.writestr(path, changed.pop(path) if path in changed else whole.read(path))
     if changed:
@@ -82,20 +91,6 @@ def _replace(content: bytes, old: bytes, new: bytes) -> bytes:
     if content.count(old) != 1:
         raise ValueError(f"expected once: {old!r}")
     return content.replace(old, new)
-
-
-def _record(content: bytes, changed: dict[str, bytes]) -> bytes:
-    """The list of files, with the hashes of those that are changed; none for the worker, which may come later."""
-    rows = list(csv.reader(io.StringIO(content.decode())))
-    for row in rows:
-        if row[0] == WORKER:
-            row[1:] = "", ""
-        elif row[0] in changed:
-            digest = base64.urlsafe_b64encode(hashlib.sha256(changed[row[0]]).digest()).rstrip(b"=").decode()
-            row[1:] = f"sha256={digest}", str(len(changed[row[0]]))
-    listed = io.StringIO()
-    csv.writer(listed, lineterminator="\n").writerows(rows)
-    return listed.getvalue().encode()
 
 
 def find_worker() -> pathlib.Path:

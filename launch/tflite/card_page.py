@@ -197,6 +197,13 @@ def format_card_page(card: Card) -> str:
     steps = {file["file"]: file[LOCAL_TRAINING] for file in files if LOCAL_TRAINING in file}
     by_class = measured if task.kind.is_labelled_by_class else []
     has_table = len(card["classes"]) <= MOST_CLASSES
+    classes = [("file", *card["classes"])] if by_class else []
+    classes += [
+        ("test examples", *(str(each["test_examples"]) for each in file["accuracy_by_class"])) for file in by_class[:1]
+    ]
+    classes += [
+        (file["file"], *(_percent(each["accuracy"]) for each in file["accuracy_by_class"])) for file in by_class
+    ]
     return render(
         "tflite/card.md.j2",
         card=card,
@@ -207,7 +214,7 @@ def format_card_page(card: Card) -> str:
         warnings=_group({name: f"{text}." for name, text in warnings.items() if text}),
         steps=_group({name: f"{describe_local_training(facts)}." for name, facts in steps.items()}),
         worst_clients=_group({file["file"]: _name_worst_clients(file, task) for file in measured}),
-        classes=list(_tabulate_classes(by_class, card["classes"])) if by_class and has_table else [],
+        classes=classes if has_table else [],
         worst_classes=[]
         if has_table
         else _group({file["file"]: _describe_classes(file, card["classes"]) for file in by_class}),
@@ -238,10 +245,3 @@ def _group(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     for name, text in texts.items():
         names.setdefault(text, []).append(name)
     return [(", ".join(group), text) for text, group in names.items()]
-
-
-def _tabulate_classes(files: Sequence[FileFacts], classes: Sequence[str]) -> Iterator[Sequence[str]]:
-    yield ("file", *classes)
-    yield ("test examples", *(str(each["test_examples"]) for each in files[0]["accuracy_by_class"]))
-    for file in files:
-        yield (file["file"], *(_percent(each["accuracy"]) for each in file["accuracy_by_class"]))

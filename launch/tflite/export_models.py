@@ -15,9 +15,8 @@ from launch.runs.file_names import encode_name
 from launch.runtimes.processor import count_cores
 from launch.settings.run_config import flag_values
 from launch.settings.run_titles import describe_run
-from launch.tflite.export_job import NO_TRAINING, ExportJob, LoadedModel
-from launch.tflite.export_measurement import compute_metric, measure_file, warn_of_no_numbers
-from launch.tflite.export_plan import ModelExport
+from launch.tflite.export_measurement import TIMED_RUNS, compute_metric, measure_file, warn_of_no_numbers
+from launch.tflite.export_plan import NO_TRAINING, ExportJob, LoadedModel, ModelExport
 from launch.tflite.export_report import (
     ExportReport,
     FailedFile,
@@ -25,18 +24,18 @@ from launch.tflite.export_report import (
     TrainingRow,
     write_report,
 )
-from launch.tflite.exported_file import TIMED_RUNS
-from launch.tflite.file_conversion import (
+from launch.tflite.model_card import count_confusions, format_names, write_cards
+from launch.tflite.web_page import write_web_page
+from launch.tflite.written_files import (
+    WrittenFile,
     compute_reference,
+    export_file,
     measure_layers,
     measure_model,
     read_weights,
     run_first,
+    write_training_file,
 )
-from launch.tflite.file_notes import format_names
-from launch.tflite.model_card import count_confusions, write_cards
-from launch.tflite.web_page import write_web_page
-from launch.tflite.written_files import WrittenFile, export_file, write_training_file
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
 
@@ -136,7 +135,13 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
     endings = [f"{name}.tflite" for name in export.formats] + ["training.tflite"] * has_training_file
     try:
         model = measure_model(job, spec, weights)
-        references = _compute_references(job, export, model)
+        # The outputs on the test set of the Keras models that files are converted from, by whether it is for qat_int8
+        kinds = {name == "qat_int8": name for name in export.formats}  # all but qat_int8 have the same reference
+        if job.request.on_device_training != NO_TRAINING:
+            kinds.setdefault(False, "float32")
+        references = {kind: compute_reference(job, model, name) for kind, name in kinds.items()}
+        if problem := next(filter(None, map(warn_of_no_numbers, references.values())), ""):
+            say(f"warning  {export.name} {problem}")
     except ModelError as error:
         for ending in endings:
             note(ending, error)
@@ -169,17 +174,6 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
         make = functools.partial(write_training_file, job, export, model, references.get(False))
         training_files += attempt("training.tflite", make)
     return WrittenModel(files, [] if export.is_teacher else sizes, training_files, failed)
-
-
-def _compute_references(job: ExportJob, export: ModelExport, model: LoadedModel) -> dict[bool, np.ndarray]:
-    """The outputs on the test set of the Keras models that files are converted from, by whether it is for qat_int8."""
-    kinds = {name == "qat_int8": name for name in export.formats}  # all but qat_int8 have the same reference
-    if job.request.on_device_training != NO_TRAINING:
-        kinds.setdefault(False, "float32")
-    references = {kind: compute_reference(job, model, name) for kind, name in kinds.items()}
-    if problem := next(filter(None, map(warn_of_no_numbers, references.values())), ""):
-        say(f"warning  {export.name} {problem}")
-    return references
 
 
 def _set_beside_teachers(job: ExportJob, spec: ModelSpec, students: Sequence[SizeRow]) -> list[SizeRow]:

@@ -4,14 +4,18 @@ Imports no TensorFlow, so that a wrong request is answered at once.
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
 import re
 import shutil
-from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from datasets.federated_data import FederatedData
 from files.locks import hold_folder
 from files.reading import explain_errors, read_regular
 from files.writing import remove_unfinished
@@ -34,11 +38,12 @@ from launch.runs.columns import (
 from launch.runs.errors import RunFolderError
 from launch.runs.file_names import encode_name
 from launch.settings.flags import FlagError
+from launch.tflite.converter_process import ConverterProcess
 from launch.tflite.embedded_card import CARD_NAME
-from launch.tflite.export_job import ALL_MODELS
 from launch.tflite.model_card import CARD_PAGE
-from launch.training.finished_run import FinishedRun, choose_models
-from models.model_names import EXPORT_FORMATS
+from launch.training.finished_run import FinishedRun, FinishedRunFlags, choose_models
+from models.model_names import EXPORT_FORMATS, EXPORT_IO, TRAINED_PARTS
+from tff_algos.settings.config_fields import setting, texts
 
 INTEGER_FORMATS = ("int8", "qat_int8")
 OF_ALL = frozenset(
@@ -94,7 +99,10 @@ def plan_exports(run: FinishedRun, model: str, formats: Sequence[str]) -> list[M
     else:
         names = split_names(model, {*saved, *run.client_models})
         if not names:
-            raise FlagError(f"--model={model}: expected {_list_models(run, saved, shared)}")
+            teachers = [name for name in saved if name in run.teachers]
+            kinds = {"a shared model": shared, "a teacher": teachers, "a client": list(run.client_models)}
+            listed = [f"{kind} ({abbreviate(known)})" for kind, known in kinds.items() if known]
+            raise FlagError(f"--model={model}: expected {', or '.join([ALL_MODELS, *listed])}")
     return [_plan_export(run, name, saved, formats) for name in names]
 
 
@@ -111,12 +119,6 @@ def split_names(text: str, known: Collection[str]) -> list[str]:
             if rest or not others:
                 return list(dict.fromkeys([name, *rest]))
     return []
-
-
-def _list_models(run: FinishedRun, saved: Sequence[str], shared: Sequence[str]) -> str:
-    teachers = [name for name in saved if name in run.teachers]
-    kinds = {"a shared model": shared, "a teacher": teachers, "a client": list(run.client_models)}
-    return ", or ".join([ALL_MODELS, *(f"{kind} ({abbreviate(names)})" for kind, names in kinds.items() if names)])
 
 
 def abbreviate(names: Sequence[str]) -> str:
@@ -178,26 +180,22 @@ def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
             temporary.mkdir()
         try:
             yield temporary
-            _take_place(temporary, target, {*run.find_model_folders(), *run.client_models})
+            names = sorted(path.name for path in temporary.iterdir())
+            if taken := [name for name in names if (target / name).is_dir() and not (target / name).is_symlink()]:
+                raise RunFolderError(f"{target / taken[0]}: is a folder, expected a file, or nothing; move it away")
+            models = {*run.find_model_folders(), *run.client_models}
+            former = [name for name in find_former_files(target, models) if name not in names]
+            target.mkdir(parents=True, exist_ok=True)
+            for name in names:
+                os.replace(temporary / name, target / name)
+            for name in former:
+                (target / name).unlink(missing_ok=True)  # of a link, the link
+            if former:
+                noun = "file" if len(former) == 1 else "files"
+                shown = escape_hidden(abbreviate(former))
+                say(f"removed  {len(former):,} {noun} of an earlier export, which this one does not have: {shown}")
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _take_place(new: pathlib.Path, target: pathlib.Path, models: Collection[str]) -> None:
-    """Moves all files of the new folder into the target, and removes what earlier exports have left beside them."""
-    names = sorted(path.name for path in new.iterdir())
-    if taken := [name for name in names if (target / name).is_dir() and not (target / name).is_symlink()]:
-        raise RunFolderError(f"{target / taken[0]}: is a folder, expected a file, or nothing; move it away")
-    former = [name for name in find_former_files(target, models) if name not in names]
-    target.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        os.replace(new / name, target / name)
-    for name in former:
-        (target / name).unlink(missing_ok=True)  # of a link, the link
-    if former:
-        noun = "file" if len(former) == 1 else "files"
-        shown = escape_hidden(abbreviate(former))
-        say(f"removed  {len(former):,} {noun} of an earlier export, which this one does not have: {shown}")
 
 
 def find_former_files(folder: pathlib.Path, models: Collection[str]) -> list[str]:
@@ -229,3 +227,92 @@ def find_former_files(folder: pathlib.Path, models: Collection[str]) -> list[str
         return sorted(
             entry.name for entry in entries if is_ours(entry.name) and not entry.is_dir(follow_symlinks=False)
         )
+
+
+# What an export is asked for, what its files share, and a model that is exported. Imports no TensorFlow.
+
+if TYPE_CHECKING:
+    from models.model_spec import ModelSpec
+    from tff_algos.protocol import Weights
+
+
+NO_TRAINING = "none"  # of `ExportRequest.on_device_training`, beside TRAINED_PARTS
+ALL_MODELS = "all"
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportRequest(FinishedRunFlags):
+    """What is asked for, flag by flag; see `launch.export`."""
+
+    model: str = setting(
+        ALL_MODELS, "Saved models, or clients, for the models that they ended up with; all: all but teachers."
+    )
+    npz: str = setting("", "Where the file of a run with --dataset=npz is now; empty: where the run found it.")
+    formats: tuple[str, ...] = texts((), f"Some of {', '.join(EXPORT_FORMATS)}; empty: all that apply.")
+    io: str = setting(EXPORT_IO[0], "Inputs and outputs of int8 and qat_int8.", choices=EXPORT_IO)
+    representative_client: str = setting(
+        "", "Client whose train split sets the ranges of int8; empty: all that use the model."
+    )
+    representative_examples: int = setting(
+        200, "How many examples set the ranges of int8 at most.", minimum=1, maximum=10**6
+    )
+    on_device_training: str = setting(
+        NO_TRAINING,
+        "Also write each model in a form that can be trained on the phone: head trains its last dense layers, full all "
+        "of it.",
+        choices=(NO_TRAINING, *TRAINED_PARTS),
+    )
+    save_test_set: bool = setting(False, "Also write the test set, with each file's predictions.")
+    debug_quantization: bool = setting(
+        False, "Also measure what int8 does to each layer; qat_int8 cannot be looked into."
+    )
+    web_page: bool = setting(
+        False, "Also write a page that runs the files in a phone's browser; needs `make web` once."
+    )
+
+
+class ExportJob(NamedTuple):
+    """What all files of one export share.
+
+    Attributes:
+      run: the run.
+      data: its clients and test set.
+      request: what is asked for.
+      folder: where the files go.
+      converter: what converts the models and first runs the files.
+      personal_weights: the weights of the personal models to be exported, by the client's name.
+    """
+
+    run: FinishedRun
+    data: FederatedData
+    request: ExportRequest
+    folder: pathlib.Path
+    converter: ConverterProcess
+    personal_weights: Mapping[str, "Weights"]
+
+    def suit(self, spec: "ModelSpec") -> "ExportJob":
+        """The same for a model's files: where the model gets the stored numbers as they are, the format says so."""
+        if not spec.input_dtype:
+            return self
+        example_format = dataclasses.replace(self.data.format, preprocessing=spec.format.preprocessing)
+        return self._replace(data=dataclasses.replace(self.data, format=example_format))
+
+
+class LoadedModel(NamedTuple):
+    """A saved model.
+
+    Attributes:
+      spec: its specification.
+      weights: in the order of `spec.build().weights`.
+      parameters: as in `FileRow`.
+      multiply_accumulates: as in `FileRow`.
+      float32: its float32 file, which may be exported or not; b"" if it cannot be made.
+      reason: why it cannot be made.
+    """
+
+    spec: "ModelSpec"
+    weights: tuple[np.ndarray, ...]
+    parameters: int
+    multiply_accumulates: int
+    float32: bytes
+    reason: str = ""

@@ -72,7 +72,16 @@ def choose_examples(labels: Sequence[np.ndarray], num_examples: int) -> list[tup
     """
     groups = [(place, label) for place, own in enumerate(labels) for label in np.unique(own).tolist()]
     sizes = np.array([int(np.sum(labels[place] == label)) for place, label in groups])
-    shares = _share_out(sizes, _draw_order(groups), num_examples)
+    # How many each group gives, int64 (groups,): one at a time in this order, until there are enough or none left
+    shares = np.zeros(len(sizes), np.int64)
+    left = min(num_examples, int(sizes.sum()))
+    while left:
+        giving = [group for group in _draw_order(groups) if shares[group] < sizes[group]][:left]
+        # As many whole turns at once as nobody is exhausted by.
+        turns = max(1, min(left // len(giving), int(np.min((sizes - shares)[giving]))))
+        shares[giving] += turns
+        left -= turns * len(giving)
+    shares = shares
     rows: dict[int, list[np.ndarray]] = {}
     for (place, label), share in zip(groups, shares, strict=True):
         if share:
@@ -88,19 +97,6 @@ def _draw_order(groups: Sequence[tuple[int, int]]) -> np.ndarray:
         own = np.flatnonzero(labels == label)
         turns[own[np.argsort(drawn[own])]] = np.arange(len(own))
     return np.lexsort((drawn, turns))
-
-
-def _share_out(sizes: np.ndarray, order: np.ndarray, total: int) -> np.ndarray:
-    """How many each group gives, int64 (groups,): one at a time in this order, until there are enough or none left."""
-    shares = np.zeros(len(sizes), np.int64)
-    left = min(total, int(sizes.sum()))
-    while left:
-        giving = [group for group in order if shares[group] < sizes[group]][:left]
-        # As many whole turns at once as nobody is exhausted by.
-        turns = max(1, min(left // len(giving), int(np.min((sizes - shares)[giving]))))
-        shares[giving] += turns
-        left -= turns * len(giving)
-    return shares
 
 
 def choose_evenly(x: np.ndarray, num_examples: int) -> np.ndarray:

@@ -24,15 +24,13 @@ from datasets.federated_data import FederatedData
 from datasets.label_format import NEXT_TOKEN, REGRESSION
 from files.writing import write_text
 from launch.console.shown_text import escape_hidden
-from launch.pages.one_file import compute_digest, embed_packed, format_policy, join_scripts, protect_script
-from launch.pages.templates import render
+from launch.pages.templates import compute_digest, embed_packed, format_policy, join_scripts, protect_script, render
 from launch.runs.columns import WEB_PAGE
 from launch.settings.flags import FlagError
 from launch.tflite.card_page import card_rows
 from launch.tflite.export_report import ExportReport
 from launch.tflite.features import choose_sample, describe_features, list_facts, list_groups, name_form
-from launch.tflite.file_notes import find_range
-from launch.tflite.model_card import join_cards
+from launch.tflite.model_card import find_range, join_cards
 
 SOURCES = pathlib.Path(__file__).with_name("web")
 RUNTIME = pathlib.Path(__file__).parents[2] / ".web" / "node_modules" / "@litertjs" / "core"
@@ -105,17 +103,6 @@ def read_version(folder: pathlib.Path) -> str:
         return ""
 
 
-def read_runtime() -> Runtime:
-    """LiteRT.js from its npm package."""
-    builds = {name: RUNTIME / "wasm" / stem for name, stem in BUILDS.items()}
-    return Runtime(
-        version=read_version(RUNTIME),
-        library=wrap_library((RUNTIME / LIBRARY).read_text(encoding="utf-8")),
-        scripts={name: path.with_suffix(".js").read_text(encoding="utf-8") for name, path in builds.items()},
-        binaries={name: path.with_suffix(".wasm").read_bytes() for name, path in builds.items()},
-    )
-
-
 def wrap_library(module: str) -> str:
     """An ES module as a plain script that defines `LiteRT` with the names that the page uses."""
     body = re.sub(r"^import .*$\n", "", module, flags=re.MULTILINE)
@@ -143,7 +130,14 @@ def write_web_page(
       formats: those that go into the page; empty for those of PAGE_FORMATS. All that were exported if none of them was.
       section: the data section of the run's `config.json`.
     """
-    runtime, sample, is_text = read_runtime(), choose_sample(data.test_y), has_text_page(data)
+    builds = {name: RUNTIME / "wasm" / stem for name, stem in BUILDS.items()}
+    runtime = Runtime(
+        version=read_version(RUNTIME),
+        library=wrap_library((RUNTIME / LIBRARY).read_text(encoding="utf-8")),
+        scripts={name: path.with_suffix(".js").read_text(encoding="utf-8") for name, path in builds.items()},
+        binaries={name: path.with_suffix(".wasm").read_bytes() for name, path in builds.items()},
+    )
+    sample, is_text = choose_sample(data.test_y), has_text_page(data)
     examples = data.test_x[sample].astype(np.int32) if is_text else data.test_x[sample]
     assets = {"examples": np.ascontiguousarray(examples).tobytes()}
     for name in BUILDS:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from datasets.example_format import GROUPS
-from datasets.federated_data import FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from launch.console.progress import say
 from launch.runs.columns import ROUND
 from launch.runs.file_names import encode_name
@@ -16,47 +16,63 @@ from launch.runs.task_columns import CLASSIFICATION, TASK
 from launch.settings.run_config import RunConfig, find_algorithm
 from launch.tflite.card_page import FEATURES, LOCAL_TRAINING, describe_local_training
 from launch.tflite.embedded_card import MODEL_SHA256, embed_card
-from launch.tflite.export_job import ExportJob, LoadedModel
 from launch.tflite.export_measurement import (
     compute_agreement,
     compute_alike,
+    compute_keras_outputs,
     compute_lost,
     compute_metric,
+    describe_signatures,
     measure_clients,
     measure_file,
     predict,
+    preprocess,
 )
-from launch.tflite.export_plan import ModelExport, has_qat
-from launch.tflite.export_report import (
-    ClientRow,
-    FileRow,
-    LayerError,
-    TrainingRow,
-)
-from launch.tflite.exported_file import describe_signatures
+from launch.tflite.export_plan import INTEGER_FORMATS, ExportJob, LoadedModel, ModelExport, has_qat
+from launch.tflite.export_report import ClientRow, FileRow, LayerError, TrainingRow, read_layers
 from launch.tflite.file_check import (
     ALIKE,
     CLASSES_ALIKE,
+    NUM_CHECKED,
     TAKE_QAT,
     TRAIN_QAT,
     Ranges,
+    check_alone,
+    check_answers,
     find_way_out,
     warn_of_difference,
     warn_of_loss,
 )
-from launch.tflite.file_conversion import (
-    convert_file,
-    convert_training_file,
+from launch.tflite.model_card import (
+    build_card,
+    count_confusions,
+    describe_file,
+    describe_model,
+    describe_training_model,
+    format_card,
+    list_associated,
 )
-from launch.tflite.file_notes import describe_model, describe_training_model, list_associated
-from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card
-from launch.tflite.phone_training import find_phone_training
+from launch.tflite.phone_training import PhoneTraining, find_phone_training
+from launch.tflite.representatives import choose_evenly, find_representative_clients, read_representative_examples
 from launch.tflite.standard_metadata import add_metadata
-from models.local_step import ADAM, BETA_1, BETA_2, EPSILON
+from models.layer_numbers import number_layers_anew
+from models.model_cost import count_multiply_accumulates, count_parameters
 from models.model_names import UNQUANTIZED, ModelError, is_own_model
 from models.model_spec import ModelSpec
+from models.on_device_training import ADAM, BETA_1, BETA_2, EPSILON, LocalStep
+from models.saved_models import load_weights
 from models.task import Task
-from models.tflite_operators import list_operators
+from models.tflite_export import (
+    Converter,
+    TrainingFile,
+    convert_model,
+    convert_training_module,
+    debug_quantization,
+    find_reference,
+    list_operators,
+    say_who_fails,
+)
+from tff_algos.protocol import Weights
 
 FORMULA = "float32(x) * scale + offset"
 
@@ -74,29 +90,34 @@ def export_file(
     job: ExportJob, export: ModelExport, model: LoadedModel, export_format: str, reference: np.ndarray
 ) -> WrittenFile:
     """Converts a model to one format, measures the file, and writes it with its JSON."""
-    converted = convert_file(job, export, model, export_format, reference)
+    converted, representative = convert_file(job, export, model, export_format, reference)
     name = f"{encode_name(export.name)}.{export_format}.tflite"
     note = describe_model(*_introduce(job, export), job.run.data, model.spec.has_channel_axis)
-    content = add_metadata(converted.content, note)  # before it is measured: as it is written
+    content = add_metadata(converted, note)  # before it is measured: as it is written
     measured = measure_file(content, model.spec, job.data)
-    results = measure_clients(content, model.spec, job.data, export.clients)
+    clients = measure_clients(name, content, model.spec, job.data, export.clients)
     task = job.run.task
+    # Of a regression in the labels' unit.
+    difference = model.spec.task.restore(measured.outputs) - np.asarray(model.spec.task.restore(reference))
     row = FileRow(
         file=name,
         model=export.name,
         format=export_format,
         input_dtype=measured.input.dtype,
-        representative_client=converted.representative["representative_client"] or "",
-        representative_clients=converted.representative["representative_clients"] or 0,
-        client_test=float(np.mean([result.test for result in results])) if results else None,
-        num_clients=len(results),
-        size_bytes=len(converted.content),
+        representative_client=representative["representative_client"] or "",
+        representative_clients=representative["representative_clients"] or 0,
+        client_test=float(np.mean([row.test for row in clients])) if clients else None,
+        num_clients=len(clients),
+        size_bytes=len(converted),
         card_bytes=0,
-        share_of_float32=len(converted.content) / len(model.float32) if model.float32 else None,
+        share_of_float32=len(converted) / len(model.float32) if model.float32 else None,
         parameters=model.parameters,
         multiply_accumulates=model.multiply_accumulates,
-        operators=_describe_operators(converted.content),
-        **_compare_outputs(model.spec.task, measured.outputs, reference, job.data.test_y),
+        operators=_describe_operators(converted),
+        test=compute_metric(model.spec.task, job.data.test_y, measured.outputs),
+        keras_test=compute_metric(model.spec.task, job.data.test_y, reference),
+        agreement=compute_agreement(model.spec.task, measured.outputs, reference),
+        largest_difference=float(np.abs(difference).max()),
         **{f"{name}_1_thread": value for name, value in measured.latency._asdict().items()},
         **{f"{name}_all_threads": value for name, value in measured.latency_all_threads._asdict().items()},
     )
@@ -104,22 +125,28 @@ def export_file(
     alike = compute_alike(model.spec.task, job.data.test_y, measured.outputs, reference)
     loss = (export_format, alike, lost, row.share_of_float32, task.title)
     kinds, way_out = ALIKE.get(task.kind.name, CLASSES_ALIKE), ""
-    if warn_of_loss(*loss):  # looked for only where it is told
-        used = converted.representative["representative_examples"]
-        way_out = _find_way_out(job, export, model.spec, export_format, used)
+    used = representative["representative_examples"]
+    if used is not None and warn_of_loss(*loss):  # looked for only where it is told
+        # By what this run and this export have done already.
+        if job.run.config.quantize == "qat":
+            training = TAKE_QAT if has_qat(job.run, export.is_teacher) else ""
+        else:
+            can_be_qat = not export.is_teacher and can_train_quantized(job.run.config, model.spec)
+            training = TRAIN_QAT if can_be_qat else ""
+        ranges = Ranges(used, job.request.representative_examples, bool(job.request.representative_client))
+        way_out = find_way_out(export_format, ranges, training)
     warnings = (
         warn_of_difference(export_format, measured.outputs, reference),
         warn_of_loss(*loss, way_out, kinds),
     )
     row = row._replace(warning="; it ".join(filter(None, warnings)))
     predictions = predict(model.spec.task, measured.outputs)
-    clients = [ClientRow(name, *result) for result in results]
-    worst_tenth = task.compute_worst_tenth(np.array([result.test for result in results]))
+    worst_tenth = task.compute_worst_tenth(np.array([row.test for row in clients]))
     confusions = None
     if task.kind.is_labelled_by_class:
         confusions = count_confusions(job.data.test_y, predictions, job.data.format.num_classes)
     forms = {"input": measured.input._asdict(), "output": measured.output._asdict()}
-    own = {"format": export_format, **forms, **converted.representative, **_describe_labels(model.spec.task)}
+    own = {"format": export_format, **forms, **representative, **_describe_labels(model.spec.task)}
     facts = describe_file(row, clients, worst_tenth, len(job.data.test_y), confusions, task)
     size_bytes = _write_file(job, export, name, content, row.size_bytes, own, facts)
     row = row._replace(size_bytes=size_bytes, card_bytes=size_bytes - row.size_bytes)
@@ -127,18 +154,6 @@ def export_file(
     if row.warning:
         say(f"warning  {name} {row.warning}")
     return WrittenFile(row, clients, predictions)
-
-
-def _find_way_out(job: ExportJob, export: ModelExport, spec: ModelSpec, export_format: str, used: int | None) -> str:
-    """What to try if a file has lost too much, by what this run and this export have done already."""
-    if used is None:
-        return ""
-    if job.run.config.quantize == "qat":
-        training = TAKE_QAT if has_qat(job.run, export.is_teacher) else ""
-    else:
-        training = TRAIN_QAT if not export.is_teacher and can_train_quantized(job.run.config, spec) else ""
-    asked = job.request.representative_examples
-    return find_way_out(export_format, Ranges(used, asked, bool(job.request.representative_client)), training)
 
 
 def can_train_quantized(config: RunConfig, spec: ModelSpec) -> bool:
@@ -165,18 +180,6 @@ def _introduce(job: ExportJob, export: ModelExport) -> tuple[dict[str, Any], str
 
 def _describe_operators(content: bytes) -> str:
     return ", ".join(f"{name} {number}" for name, number in list_operators(content).items())
-
-
-def _compare_outputs(
-    task: Task, outputs: np.ndarray, reference: np.ndarray, labels: np.ndarray
-) -> dict[str, float | None]:
-    difference = task.restore(outputs) - np.asarray(task.restore(reference))  # of a regression in the labels' unit
-    return {
-        "test": compute_metric(task, labels, outputs),
-        "keras_test": compute_metric(task, labels, reference),
-        "agreement": compute_agreement(task, outputs, reference),
-        "largest_difference": float(np.abs(difference).max()),
-    }
 
 
 def _describe_labels(task: Task) -> dict[str, Any]:
@@ -269,3 +272,141 @@ def _write_file(
     }
     write_json((job.folder / name).with_suffix(".json"), {"file": name, **own, **common})
     return len(content)
+
+
+# Makes the files of a model, each checked against Keras before it is measured or written.
+
+
+def read_weights(job: ExportJob, source: str, spec: ModelSpec) -> Weights:
+    """Those of a saved model of the run. Raises ModelError if it cannot be read."""
+    return load_weights(spec, job.run.find_model_folders()[source])
+
+
+def measure_model(job: ExportJob, spec: ModelSpec, weights: Weights) -> LoadedModel:
+    """A model with its cost, and its float32 file if that can be made. Raises ModelError if no file can be."""
+    parameters = say_who_fails(spec.name, lambda: count_parameters(spec))
+    with number_layers_anew():  # so that an error calls a layer as the user does
+        cost = parameters, say_who_fails(spec.name, lambda: count_multiply_accumulates(spec))
+    try:
+        return LoadedModel(
+            spec, weights, *cost, convert_model(spec, weights, "float32", converter=_find_converter(job))
+        )
+    except ModelError as error:
+        return LoadedModel(spec, weights, *cost, b"", str(error))
+
+
+def compute_reference(job: ExportJob, model: LoadedModel, export_format: str) -> np.ndarray:
+    """The outputs on the test set of the Keras model that such a file is made of, float32 (examples, *output_shape).
+
+    Raises:
+      ModelError: a layer of the user's fails, or answers otherwise for one example than for the same in a batch.
+    """
+    spec, weights = find_reference(model.spec, model.weights, export_format)
+
+    def compute() -> np.ndarray:
+        reference = compute_keras_outputs(spec, weights, job.data.test_x)
+        if is_own_model(spec.name):
+            x = choose_evenly(job.data.test_x, NUM_CHECKED)
+            alone = compute_keras_outputs(spec, weights, np.concatenate([x, x[::-1]]), batch_size=1)
+            check_alone(np.stack([alone[: len(x)], alone[len(x) :][::-1]]), choose_evenly(reference, NUM_CHECKED))
+        return reference
+
+    return say_who_fails(spec.name, compute)
+
+
+def run_first(job: ExportJob, spec: ModelSpec, content: bytes) -> np.ndarray:
+    """What a file answers to some examples of the test set, asked in the process of the converter in two orders.
+
+    Raises:
+      ModelError: TFLite's interpreter cannot run it, or crashes.
+    """
+    return job.converter.run_file(content, preprocess(spec, choose_evenly(job.data.test_x, NUM_CHECKED)))
+
+
+def _find_converter(job: ExportJob) -> Converter:
+    return Converter(job.converter.convert, str(job.converter.folder))
+
+
+def convert_file(
+    job: ExportJob, export: ModelExport, model: LoadedModel, export_format: str, reference: np.ndarray
+) -> tuple[bytes, dict[str, Any]]:
+    """A model in one format: the file's content, and whose examples set its ranges, as its JSON says it.
+
+    Args:
+      job: the export.
+      export: the model.
+      model: the same, read.
+      export_format: of EXPORT_FORMATS.
+      reference: outputs of its Keras model on the test set, float32 (examples, *output_shape).
+
+    Raises:
+      ModelError: the converter cannot make it, or it answers otherwise than Keras; one line.
+      FlagError: the representative client has no train examples.
+      OSError: what is needed meanwhile cannot be written.
+    """
+    used = dict.fromkeys(("representative_client", "representative_clients", "representative_examples"))
+    io = job.request.io if export_format in INTEGER_FORMATS else "float32"
+    if export_format == "float32":
+        if not model.float32:
+            raise ModelError(model.reason)
+        content = model.float32
+    elif export_format == "int8":
+        clients, examples = _read_representatives(job, export)
+        content = convert_model(model.spec, model.weights, export_format, io, examples, _find_converter(job))
+        used = {
+            "representative_client": clients[0].name if len(clients) == 1 else None,
+            "representative_clients": len(clients),
+            "representative_examples": len(examples),
+        }
+    else:
+        content = convert_model(model.spec, model.weights, export_format, io, None, _find_converter(job))
+    _check_file(job, model.spec, content, reference, export_format, f"{export_format} of {model.spec.name}")
+    return content, used
+
+
+def _read_representatives(job: ExportJob, export: ModelExport) -> tuple[list[ClientFiles], np.ndarray]:
+    clients = find_representative_clients(export, job.data, job.request.representative_client)
+    return clients, read_representative_examples(
+        job.data, clients, job.request.representative_examples, job.run.task.kind.is_labelled_by_class
+    )
+
+
+def measure_layers(job: ExportJob, export: ModelExport, model: LoadedModel) -> list[LayerError]:
+    """What int8 does to each layer of a model. Raises ModelError if it cannot be measured, and as `convert_file`."""
+    _, examples = _read_representatives(job, export)
+    compared = choose_evenly(job.data.test_x, job.request.representative_examples)
+    return read_layers(debug_quantization(model.spec, model.weights, examples, compared, _find_converter(job)))
+
+
+def convert_training_file(
+    job: ExportJob, model: LoadedModel, training: PhoneTraining, reference: np.ndarray
+) -> TrainingFile:
+    """The file of a model that trains on the phone.
+
+    Args:
+      job: the export, which says what of the model is trained.
+      model: the model.
+      training: how the run's clients trained it.
+      reference: outputs of its float model on the test set, float32 (examples, *output_shape).
+
+    Raises:
+      ModelError: as for `convert_file`, or the head of a model that does not end in dense layers.
+      OSError: as for `convert_file`.
+    """
+    examples = choose_evenly(job.data.test_x, NUM_CHECKED)
+    batch_size, part = job.run.config.batch_size, job.request.on_device_training
+    step = LocalStep(training.optimizer, training.momentum, training.weight_decay, training.proximal_weight)
+    converter = _find_converter(job)
+    file = convert_training_module(model.spec, model.weights, batch_size, part, examples, converter, step)
+    _check_file(job, model.spec, file.content, reference, "training", f"on-device training of {model.spec.name}")
+    return file
+
+
+def _check_file(
+    job: ExportJob, spec: ModelSpec, content: bytes, reference: np.ndarray, export_format: str, label: str
+) -> None:
+    """Runs a file for the first time, in the process of the converter, on some examples of the test set."""
+    try:
+        check_answers(run_first(job, spec, content), choose_evenly(reference, NUM_CHECKED), export_format)
+    except ModelError as error:
+        raise ModelError(f"{label}: {error}") from None

@@ -37,8 +37,7 @@ def no_plots():
 @pytest.fixture(scope="module")
 def convert_here():
     """Exports convert in this process, which has imported TensorFlow, and time a file for a moment alone."""
-    from launch.tflite.converter_main import answer_request
-    from launch.tflite.converter_process import ConverterProcess
+    from launch.tflite.converter_process import ConverterProcess, answer_request
 
     process = types.SimpleNamespace(measure_memory=lambda: 0, ask=lambda request, *bounds: answer_request(request))
     with pytest.MonkeyPatch.context() as patch:
@@ -46,7 +45,7 @@ def convert_here():
             "launch.export.run_converter_process",
             lambda folder, log_path: contextlib.nullcontext(ConverterProcess(process, folder)),
         )
-        patch.setattr("launch.tflite.exported_file.TIMED_RUNS", 5)
+        patch.setattr("launch.tflite.export_measurement.TIMED_RUNS", 5)
         yield
 
 

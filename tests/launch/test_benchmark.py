@@ -11,9 +11,8 @@ import pytest
 
 from launch import benchmark
 from launch.benchmarks import random_examples, workloads
-from launch.benchmarks.cost import Cost
+from launch.benchmarks.cost import Cost, Times, compute_results, time_in_turns
 from launch.benchmarks.peer_process import PeerError
-from launch.benchmarks.turns import Times, compute_results, time_in_turns
 from launch.benchmarks.workloads import PEERS, ROOT, WORKLOADS, build_data, make_fed_avg
 
 NAME = "fed_avg_mnist_student"

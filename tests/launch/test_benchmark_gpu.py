@@ -8,12 +8,9 @@ import pytest
 from stand_ins import write_program
 
 from launch import benchmark
-from launch.benchmarks import gpu_peers
-from launch.benchmarks.cost import Cost
-from launch.benchmarks.gpu_peers import install_libraries, make_gpu_peers
-from launch.benchmarks.gpu_samples import GpuSampler, Sample, Span, find_gpu, summarize
-from launch.benchmarks.turns import Times, compute_results
-from launch.benchmarks.workloads import WORKLOADS, Peer
+from launch.benchmarks import workloads
+from launch.benchmarks.cost import Cost, GpuSampler, Sample, Span, Times, compute_results, find_gpu, summarize
+from launch.benchmarks.workloads import WORKLOADS, Peer, install_libraries, make_gpu_peers
 from launch.runs.errors import RunStopped
 
 WITH_PFL, WITHOUT_PFL = "fed_avg_mnist_student", "fed_sikd_digits"
@@ -184,21 +181,21 @@ def test_table_shows_the_gpu_beside_the_rest():
 
 @pytest.mark.parametrize(("exit_code", "expected"), [(0, None), (1, "no such wheel")])
 def test_libraries_are_installed_from_the_lock_once(exit_code, expected, monkeypatch):
-    monkeypatch.setattr(gpu_peers, "GPU_LIBRARY", "no-such-package")
+    monkeypatch.setattr(workloads, "GPU_LIBRARY", "no-such-package")
     commands = []
 
     def run(command, **_):
         commands.append(command)
-        return gpu_peers.subprocess.CompletedProcess(command, exit_code, "", "pip says\nno such wheel\n")
+        return workloads.subprocess.CompletedProcess(command, exit_code, "", "pip says\nno such wheel\n")
 
-    monkeypatch.setattr(gpu_peers.subprocess, "run", run)
+    monkeypatch.setattr(workloads.subprocess, "run", run)
     if expected:
         with pytest.raises(RunStopped, match=f"requirements-gpu.lock could not be installed: {expected}"):
             install_libraries(print)
     else:
         install_libraries(print)
     assert commands[0][1:3] == ["-m", "pip"] and "--require-hashes" in commands[0]
-    monkeypatch.setattr(gpu_peers, "GPU_LIBRARY", "tensorflow")
+    monkeypatch.setattr(workloads, "GPU_LIBRARY", "tensorflow")
     commands.clear()
     install_libraries(print)
     assert not commands

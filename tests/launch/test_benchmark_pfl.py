@@ -14,8 +14,7 @@ from datasets.arrays import make_array_dataset
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.mnist import MNIST_FORMAT
 from launch.benchmarks import pfl_research
-from launch.benchmarks.gpu_peers import make_gpu_peers
-from launch.benchmarks.workloads import PEERS, PFL, build_data, make_fed_avg
+from launch.benchmarks.workloads import PEERS, PFL, build_data, make_fed_avg, make_gpu_peers
 
 ROOT = pathlib.Path(__file__).parents[2]
 NUM_ROUNDS = 6

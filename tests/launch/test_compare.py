@@ -55,7 +55,11 @@ def test_what_is_not_compared_is_named(runs_dir, capsys):
 
 def test_a_folder_with_an_experiments_name_runs_nothing_of_its_paper(runs_dir, monkeypatch):
     """Papers are code, which only a name that somebody types may run."""
-    for asks in ("_list_all", "find_experiment", "import_reproduction"):  # the first two, since rows that are read are kept
+    for asks in (
+        "_list_all",
+        "find_experiment",
+        "import_reproduction",
+    ):  # the first two, since rows that are read are kept
         monkeypatch.setattr(f"launch.settings.experiments.{asks}", lambda *given: pytest.fail(f"{given} is looked for"))
     assert main(["--runs=runs", "--table=a.csv"]) == 0
 

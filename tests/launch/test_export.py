@@ -11,10 +11,9 @@ import pytest
 
 from launch import export
 from launch.card import main
-from launch.tflite.bounded_process import run_bounded
-from launch.tflite.converter_process import MODULE, ConverterProcess
+from launch.tflite.converter_process import MODULE, ConverterProcess, run_bounded
 from launch.tflite.embedded_card import read_card, split_file
-from launch.tflite.exported_file import ExportedFile
+from launch.tflite.export_measurement import ExportedFile
 from launch.tflite.web_page import BUILDS
 from launch.training.finished_run import read_finished_run
 from models.model_names import EXPORT_FORMATS, ModelError
@@ -25,7 +24,7 @@ ENDS = ("js", "wasm")
 @pytest.fixture(scope="module", autouse=True)
 def short_timing():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("launch.tflite.exported_file.TIMED_RUNS", 5)
+        patch.setattr("launch.tflite.export_measurement.TIMED_RUNS", 5)
         yield
 
 
@@ -255,9 +254,9 @@ def test_a_page_is_written_beside_its_files(plain_run, no_pictures, monkeypatch,
 @pytest.fixture
 def fail_in(monkeypatch):
     """(format, error): has that format's conversion fail."""
-    from launch.tflite import file_conversion
+    from launch.tflite import written_files
 
-    convert_before = file_conversion.convert_model
+    convert_before = written_files.convert_model
 
     def fail(failing, error):
         def convert(spec, weights, export_format, *arguments, **options):
@@ -265,7 +264,7 @@ def fail_in(monkeypatch):
                 raise error
             return convert_before(spec, weights, export_format, *arguments, **options)
 
-        monkeypatch.setattr(file_conversion, "convert_model", convert)
+        monkeypatch.setattr(written_files, "convert_model", convert)
 
     return fail
 
@@ -309,14 +308,14 @@ def test_a_format_that_cannot_be_is_a_line_and_the_others_are_written(
 
 def test_a_float_file_that_answers_otherwise_is_refused(plain_run, monkeypatch, capfd):
     """A converter that made another model of it: here of weights that are all zero."""
-    from launch.tflite import file_conversion
+    from launch.tflite import written_files
 
-    convert_before = file_conversion.convert_model
+    convert_before = written_files.convert_model
 
     def convert(spec, weights, *arguments, **options):
         return convert_before(spec, tuple(0 * weight for weight in weights), *arguments, **options)
 
-    monkeypatch.setattr(file_conversion, "convert_model", convert)
+    monkeypatch.setattr(written_files, "convert_model", convert)
     assert export.main([str(plain_run), "--formats=float16"]) == 2
     error = capfd.readouterr().err
     assert "float16.tflite: float16 of perceptron: its outputs differ from Keras's" in error and error.count("\n") == 1

@@ -4,16 +4,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from models.emnist_cnn import build_lenet
-from models.image_cnn import build_image_student, build_image_teacher
-from models.image_cnn10 import build_image_cnn10, build_image_cnn10_gn
+from models.image_cnn import (
+    build_image_cnn10,
+    build_image_cnn10_gn,
+    build_image_student,
+    build_image_teacher,
+    build_lenet,
+    build_sensor_student,
+    build_sensor_teacher,
+)
 from models.perceptron import (
     build_perceptron,
     build_perceptron_1nn,
     build_perceptron_2nn,
     build_perceptron_teacher,
 )
-from models.sensor_cnn import build_sensor_student, build_sensor_teacher
 from models.stateless_dropout import StatelessDropout
 
 

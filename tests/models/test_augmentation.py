@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.augmentation import MARGIN, crop_and_flip
+from models.catalog import MARGIN, crop_and_flip
 
 SHIFTS = range(2 * MARGIN + 1)
 

@@ -7,8 +7,7 @@ import pytest
 import tensorflow as tf
 from small_formats import make_spec
 
-from models.augmentation import crop_and_flip
-from models.catalog import MODEL_NAMES, ModelError
+from models.catalog import MODEL_NAMES, ModelError, crop_and_flip
 from models.model_names import NUM_WEIGHTS, TOKEN_MODELS, UNQUANTIZED
 from models.task import build_task
 

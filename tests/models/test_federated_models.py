@@ -11,13 +11,12 @@ from tensorflow_federated.python.simulation.baselines.stackoverflow import (
 )
 from tensorflow_federated.python.simulation.models import mobilenet_v2, resnet_models
 
-from models.emnist_cnn import build_emnist_cnn, build_fedavg_cnn
-from models.logistic_regression import build_logistic_regression
+from models.image_cnn import build_emnist_cnn, build_fedavg_cnn
 from models.mobilenet import build_mobilenet_v2
+from models.perceptron import build_logistic_regression
 from models.resnet import build_resnet18_gn
 from models.stateless_dropout import StatelessDropout
-from models.text_recurrent import build_char_gru, build_char_lstm, build_word_lstm
-from models.text_transformer import build_char_transformer
+from models.text_recurrent import build_char_gru, build_char_lstm, build_char_transformer, build_word_lstm
 
 IMAGE, PICTURE = (28, 28, 1), (32, 32, 3)
 

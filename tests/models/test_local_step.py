@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from models.local_step import LocalStep, StepState
 from models.model_names import ModelError
+from models.on_device_training import LocalStep, StepState
 
 
 def take(state, gradients, rate=0.5):

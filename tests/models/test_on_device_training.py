@@ -6,10 +6,9 @@ import tensorflow as tf
 from model_answers import rebuild
 from small_formats import make_format, make_spec
 
-from models.local_step import LocalStep
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
-from models.on_device_training import SIGNATURES, build_training_module
+from models.on_device_training import SIGNATURES, LocalStep, build_training_module
 from models.quantization import build_quantized_spec
 from models.stateless_dropout import StatelessDropout
 from models.tflite_export import convert_training_module

@@ -9,7 +9,7 @@ from model_answers import compute_keras, rebuild
 from small_formats import make_spec
 
 from datasets.example_format import ASIDE, Padding
-from launch.tflite.exported_file import ExportedFile
+from launch.tflite.export_measurement import ExportedFile
 from models.model_names import ModelError
 from models.on_device_training import build_training_module
 from models.saved_models import load_weights, save_model

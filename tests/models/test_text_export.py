@@ -11,8 +11,7 @@ from small_formats import make_format, make_spec
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
 from models.task import build_task
-from models.tflite_export import convert_model
-from models.tflite_operators import find_select_operators, list_operators
+from models.tflite_export import convert_model, find_select_operators, list_operators
 
 POSITIONS, VOCABULARY = 6, 12
 LAYERS = tf.keras.layers

@@ -3,8 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from models.tflite_export import convert_model, convert_training_module
-from models.tflite_operators import find_select_operators, list_operators
+from models.tflite_export import convert_model, convert_training_module, find_select_operators, list_operators
 
 X = np.array([[0, 0, 0, 0], [1, 2, 3, 4]], np.float32)
 WEIGHTS = (np.ones((4, 3), np.float32), np.ones(3, np.float32))

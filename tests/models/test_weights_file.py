@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from models.weights_file import ForeignDataError, check_weights
+from models.saved_models import ForeignDataError, check_weights
 
 
 def write(path, change):

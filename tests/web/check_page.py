@@ -48,7 +48,7 @@ def check_training(
     """
     import tensorflow as tf  # here, since only pages with training files need it
 
-    from models.tflite_operators import list_operators
+    from models.tflite_export import list_operators
 
     name, losses = training["name"], training["losses"]
     description = json.loads((folder / name).with_suffix(".json").read_text(encoding="utf-8"))

@@ -125,7 +125,16 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         is_own = str(dataset) in OWN_FILES
         flags["dataset"] = escape_hidden(name_dataset(completed, str(dataset)) if is_own else str(dataset))
     try:
-        columns = _read_rounds(run_dir)
+        columns = read_columns(run_dir / METRICS_FILE)
+        if not len(columns[ROUND]):
+            raise ValueError(f"{METRICS_FILE} holds no round")
+        check_rounds(columns[ROUND])
+        if {BYTES_UP, BYTES_DOWN} <= columns.keys():
+            columns[TOTAL_BYTES] = np.nancumsum(columns[BYTES_UP] + columns[BYTES_DOWN])
+        timing = read_columns(run_dir / TIMING_FILE) if (run_dir / TIMING_FILE).exists() else {}
+        if ROUND_S in timing and np.array_equal(timing.get(ROUND), columns[ROUND]):
+            columns[SECONDS] = np.nancumsum(timing[ROUND_S]).round(3)
+        columns = {name: values for name, values in columns.items() if not np.isnan(values).all()}
         table, clients = run_dir / CLIENTS_FILE, {}
         if table.exists():
             numbers, rows = read_columns(table), read_rows(table)
@@ -136,7 +145,9 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         raise RunRecordError(f"{run_dir}: its tables cannot be read ({error})") from None
     experiment = name_experiment(run_dir)
     flags = {**({EXPERIMENT: experiment} if experiment else {}), **flags}
-    task = read_task_columns(data)
+    task, counted, undefined = read_task_columns(data), summary.get("clients"), ()
+    if isinstance(counted, Mapping) and isinstance(counted.get(NUM_EVALUATED), int):
+        undefined = task.say_undefined(counted.get(UNDEFINED), counted[NUM_EVALUATED])
     return ComparedRun(
         escape_hidden(name),
         run_dir,
@@ -144,7 +155,7 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         title,
         columns,
         clients,
-        (*describe_data_in_words(data), *_describe_undefined(summary, task)),
+        (*describe_data_in_words(data), *(f"{sentence}." for sentence in undefined)),
         task,
         _describe(title, completed, data),
         read_trivial_results(summary, task),
@@ -154,14 +165,6 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         settings.modules,
         settings.algorithm.color,
     )
-
-
-def _describe_undefined(summary: Mapping[str, Any], task: TaskColumns) -> tuple[str, ...]:
-    """For how many clients metrics are undefined; of a `summary.json` of any version."""
-    clients = summary.get("clients")
-    if not isinstance(clients, Mapping) or not isinstance(clients.get(NUM_EVALUATED), int):
-        return ()
-    return tuple(f"{sentence}." for sentence in task.say_undefined(clients.get(UNDEFINED), clients[NUM_EVALUATED]))
 
 
 def read_trivial_results(summary: Mapping[str, Any], task: TaskColumns) -> dict[str, dict[str, float]]:
@@ -217,19 +220,6 @@ def list_fields(algo: str) -> tuple[FlagField, ...]:
         return (*shared_fields(), *algorithm_fields(algo))
     except (ConfigError, FlagError):
         return shared_fields()
-
-
-def _read_rounds(run_dir: RunPath) -> dict[str, np.ndarray]:
-    columns = read_columns(run_dir / METRICS_FILE)
-    if not len(columns[ROUND]):
-        raise ValueError(f"{METRICS_FILE} holds no round")
-    check_rounds(columns[ROUND])
-    if {BYTES_UP, BYTES_DOWN} <= columns.keys():
-        columns[TOTAL_BYTES] = np.nancumsum(columns[BYTES_UP] + columns[BYTES_DOWN])
-    timing = read_columns(run_dir / TIMING_FILE) if (run_dir / TIMING_FILE).exists() else {}
-    if ROUND_S in timing and np.array_equal(timing.get(ROUND), columns[ROUND]):
-        columns[SECONDS] = np.nancumsum(timing[ROUND_S]).round(3)
-    return {name: values for name, values in columns.items() if not np.isnan(values).all()}
 
 
 def is_on_disk(run: ComparedRun) -> bool:

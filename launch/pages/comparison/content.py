@@ -1,29 +1,20 @@
 """What the page's scripts read: the runs with their numbers, and the constants that they compute with."""
 
+import fnmatch
+import itertools
+import math
 import os
 import pathlib
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from files.reading import describe, find_files
 from launch.console.shown_text import escape_hidden
 from launch.pages.comparison.collection import Collected
-from launch.pages.comparison.compared_run import (
-    EXPERIMENT,
-    SECONDS,
-    SEED,
-    TOTAL_BYTES,
-    ComparedRun,
-    is_on_disk,
-)
-from launch.pages.comparison.details import (
-    MOST_PICTURE_BYTES,
-    RULE,
-    Details,
-    choose_client_tables,
-    list_plots,
-)
+from launch.pages.comparison.compared_run import EXPERIMENT, SECONDS, SEED, TOTAL_BYTES, ComparedRun, is_on_disk
 from launch.pages.comparison.groups import (
     ALGO,
     choose_grouping,
@@ -34,7 +25,14 @@ from launch.pages.comparison.groups import (
     find_versions,
 )
 from launch.pages.comparison.references import REFERENCES, find_missing
-from launch.pages.comparison.results import bound_columns, list_main_columns, list_tasks, name_columns
+from launch.pages.comparison.results import (
+    LAST,
+    bound_columns,
+    list_main_columns,
+    list_tasks,
+    name_columns,
+    read_result,
+)
 from launch.pages.comparison.seed_statistics import LEVEL, compute_t_quantile
 from launch.pages.plots.style import COLORS
 from launch.runs.column_titles import title_column
@@ -44,6 +42,7 @@ from launch.runs.columns import (
     EVENTS_FILE,
     LOSS,
     METRICS_FILE,
+    PLOTS,
     ROUND,
     RUN_PAGE,
     TEST_LOSS,
@@ -51,8 +50,112 @@ from launch.runs.columns import (
     TRAIN_LOSS,
     VIRTUAL_TIME_S,
 )
+from launch.runs.tables import iterate_rows, open_text
 from launch.runs.task_columns import describe_columns, find_directions
 from launch.settings.algorithms import ALGORITHMS
+from launch.settings.errors import FlagError
+
+# What of the runs goes into the page as it is, besides their numbers: plots, events, clients; within bounds of bytes.
+#
+# A page of a comparison shows the plots and the events of at most `MOST_DETAILED_RUNS`, and links those of the others.
+
+FIRST_PLOT = "by_round.png"
+MOST_DETAILED_RUNS = 20
+MOST_PICTURE_BYTES = 8_000_000
+MOST_EVENTS = 1000  # of a run, the first ones
+MOST_CLIENT_CELLS = 1_000_000  # of all runs
+RULE = f"the {MOST_DETAILED_RUNS} runs with the best last result on the test set"
+
+
+class Details(NamedTuple):
+    """What is inlined of one run.
+
+    Attributes:
+      pictures: its plots by file name, as PNG.
+      events: {"columns", "rows", "total"} of its first events; None if it has none.
+    """
+
+    pictures: dict[str, bytes]
+    events: dict[str, Any] | None
+
+
+def choose_detailed_runs(runs: Sequence[ComparedRun], pattern: str = "") -> list[int]:
+    """The indices of the runs whose plots and events are inlined, in ascending order.
+
+    Args:
+      runs: all.
+      pattern: of their names, with * for anything; empty for those with the best last result on the test set.
+
+    Raises:
+      FlagError: the pattern matches no run.
+    """
+    if pattern:
+        chosen = [i for i, run in enumerate(runs) if fnmatch.fnmatchcase(run.name, pattern)]
+        if not chosen:
+            raise FlagError(
+                f"--details={pattern}: no run is called so; expected names as {runs[0].name}, with * for more"
+            )
+        return chosen[:MOST_DETAILED_RUNS]
+    best = sorted(range(len(runs)), key=lambda i: (-_rank_last(runs[i]), i))
+    return sorted(best[:MOST_DETAILED_RUNS])
+
+
+def _rank_last(run: ComparedRun) -> float:
+    """The last result of a run, turned so that larger is better; runs without one come last."""
+    results = [read_result(run, name, LAST, is_low_better=False) for name in (run.task.test, run.task.client_test)]
+    return next((run.task.sign * result for result in results if result is not None), -math.inf)
+
+
+def read_details(runs: Sequence[ComparedRun], chosen: Sequence[int]) -> dict[int, Details]:
+    """The plots and events of the chosen runs, by index; plots only as long as there is room for a run's.
+
+    Raises:
+      OSError: a file cannot be read.
+    """
+    room, details = MOST_PICTURE_BYTES, {}
+    for i in chosen:
+        paths = list_plots(runs[i])
+        size = sum(path.stat().st_size for path in paths)
+        pictures = {path.name: path.read_bytes() for path in paths} if size <= room else {}
+        room -= size if pictures else 0
+        details[i] = Details(pictures, _read_events(runs[i]))
+    return details
+
+
+def list_plots(run: ComparedRun) -> list[pathlib.Path]:
+    """The PNG files of a run by name, its progress by round first; archives hold none.
+
+    What a link brings in is left out: the picture may be the user's own, and the page go to others.
+    """
+    paths = find_files(run.path / PLOTS, "*.png") if is_on_disk(run) else []
+    paths = [path for path in paths if path.resolve().is_relative_to(run.path.resolve())]
+    return sorted(paths, key=lambda path: (path.name != FIRST_PLOT, path.name))
+
+
+def _read_events(run: ComparedRun) -> dict[str, Any] | None:
+    path = run.path / EVENTS_FILE
+    if not path.exists():
+        return None
+    try:
+        with open_text(path) as file:  # those of an asynchronous run take megabytes
+            rows = iterate_rows(file)
+            names, shown = next(rows, []), list(itertools.islice(rows, MOST_EVENTS))
+            return {"columns": names, "rows": shown, "total": len(shown) + sum(1 for _ in rows)} if shown else None
+    except (OSError, ValueError) as error:
+        line = f"note: {path}: cannot be read ({describe(error)}); the page is without its events"
+        print(escape_hidden(line), file=sys.stderr, flush=True)
+        return None
+
+
+def choose_client_tables(runs: Sequence[ComparedRun]) -> list[bool]:
+    """Whether the clients of each run go into the page: from the first run on, as long as there is room."""
+    cells, fits = 0, []
+    for run in runs:
+        size = sum(map(len, run.clients.values()))
+        fits.append(cells + size <= MOST_CLIENT_CELLS)
+        cells += size if fits[-1] else 0
+    return fits
+
 
 MOST_CELLS = 1_500_000  # of all rounds of all runs; beyond it, only some of the evaluated rounds are kept
 AXES = (ROUND, VIRTUAL_TIME_S, TOTAL_BYTES, SECONDS)

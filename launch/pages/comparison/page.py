@@ -17,10 +17,8 @@ from files.writing import write_text
 from launch.console.shown_text import escape_hidden
 from launch.pages.comparison.collection import Collected
 from launch.pages.comparison.compared_run import read_compared_run
-from launch.pages.comparison.content import build_content
-from launch.pages.comparison.details import Details, choose_detailed_runs, read_details
-from launch.pages.one_file import embed_packed, format_policy, join_scripts, protect_script
-from launch.pages.templates import render
+from launch.pages.comparison.content import Details, build_content, choose_detailed_runs, read_details
+from launch.pages.templates import embed_packed, format_policy, join_scripts, protect_script, render
 from launch.runs.columns import RUN_PAGE
 from launch.settings.errors import FlagError
 

@@ -46,7 +46,14 @@ def find_missing(runs: Sequence[ComparedRun]) -> list[Missing]:
     for number, (split, missing) in enumerate(found[:MOST_COMMANDS]):
         where = "" if len(splits) == 1 else f" ({split.label})"
         titles = ", ".join(ALGORITHMS[name].title for name in missing)
-        folder = _choose_folder(runs, "" if len(found) == 1 else f"_{number}")
+        # Where the references go: beside the runs, but no folder outside of the working directory is named
+        ending = "" if len(found) == 1 else f"_{number}"
+        if len(runs) == 1:
+            ending = f"_of_{pathlib.PurePath(runs[0].name).name}{ending}"
+        folders = [os.path.relpath(run.path.parent) for run in runs if is_on_disk(run)]
+        common = os.path.commonpath(folders) if folders else RUNS
+        is_inside = not common.startswith(os.pardir)
+        folder = pathlib.PurePath(common if is_inside else RUNS, f"{FOLDER}{ending}").as_posix()
         command = _spell_command(_list_fitted(split.runs), missing, folder)
         described.append(Missing(f"Missing to compare with, on the same data{where} and seeds: {titles}.", command))
     return described
@@ -71,16 +78,6 @@ def _name_missing(runs: Sequence[ComparedRun]) -> dict[str, list[int]]:
         if name in ALGORITHMS and possible[name] and seeds - there:
             missing[name] = sorted(seeds - there)
     return missing
-
-
-def _choose_folder(runs: Sequence[ComparedRun], ending: str) -> str:
-    """Where the references go: beside the runs, but no folder outside of the working directory is named."""
-    if len(runs) == 1:
-        ending = f"_of_{pathlib.PurePath(runs[0].name).name}{ending}"
-    folders = [os.path.relpath(run.path.parent) for run in runs if is_on_disk(run)]
-    common = os.path.commonpath(folders) if folders else RUNS
-    is_inside = not common.startswith(os.pardir)
-    return pathlib.PurePath(common if is_inside else RUNS, f"{FOLDER}{ending}").as_posix()
 
 
 def _spell_command(runs: Sequence[ComparedRun], missing: Mapping[str, Sequence[int]], folder: str) -> str:

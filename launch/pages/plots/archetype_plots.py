@@ -108,12 +108,10 @@ def draw_models(
 def list_drawn_columns(metrics: Mapping[str, np.ndarray]) -> set[str]:
     """The columns of `metrics.csv` that the plots of this module show."""
     models = [column for series in MODEL_SERIES.values() for column in series] if has_models(metrics) else []
-    of_archetypes = [name for name in metrics if name == name_accuracy(_read_number(name))]
+    of_archetypes = [
+        name for name in metrics if name == name_accuracy(name.removeprefix("archetype_").removesuffix("_accuracy"))
+    ]
     return {*models, CHANGE, MIXED, "max_active_models", *of_archetypes}
-
-
-def _read_number(name: str) -> str:
-    return name.removeprefix("archetype_").removesuffix("_accuracy")
 
 
 def has_models(metrics: Mapping[str, np.ndarray]) -> bool:
@@ -179,9 +177,10 @@ def paint_preferences(ax: "Axes", preferences: np.ndarray, archetypes: Mapping[s
         grid, aspect="auto", interpolation="nearest", cmap=shades, extent=extent, vmin=0, vmax=max(1, shades.N - 1)
     )
     for client, row in enumerate(grid):
-        for start, length, index in _list_runs(row):
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(row)) + 1])  # of the stretches of one model
+        for start, length in zip(starts, np.diff([*starts, num_rounds]), strict=True):
             if length >= SHORTEST_NAMED and num_clients <= MOST_NUMBERED:
-                ax.text(start + 0.7, client, str(models[index]), va="center", fontsize=6, color="white")
+                ax.text(start + 0.7, client, str(models[row[start]]), va="center", fontsize=6, color="white")
     # White lines divide the archetypes, wider ones the meta-archetypes.
     ends = np.flatnonzero(np.diff(kinds[order])) + 0.5
     groups = np.array(archetypes["meta_archetypes"])[kinds[order]]
@@ -195,13 +194,6 @@ def paint_preferences(ax: "Axes", preferences: np.ndarray, archetypes: Mapping[s
     handles = [matplotlib.patches.Patch(color=shades(i)) for i in range(len(models))]
     ax.legend(handles, [str(model) for model in models], title="model", loc="center left", bbox_to_anchor=(1, 0.5))
     count_rounds(ax)
-
-
-def _list_runs(values: np.ndarray) -> list[tuple[int, int, int]]:
-    """(first position, length, value) of the stretches of equal values."""
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1])
-    lengths = np.diff(np.concatenate([starts, [len(values)]]))
-    return [(int(start), int(length), int(values[start])) for start, length in zip(starts, lengths, strict=True)]
 
 
 def draw_archetype_run(

@@ -2,14 +2,10 @@
 
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from launch.pages.plots.style import draw_figure, label_names
-
-if TYPE_CHECKING:
-    pass
 
 MOST_NUMBERED = 20  # classes: in smaller cells no number could be read
 LONGEST_LEVEL_NAME = 3  # letters of a class name that stay level below the columns

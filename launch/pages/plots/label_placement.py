@@ -63,7 +63,10 @@ def place_labels(points: np.ndarray, gap: tuple[float, float]) -> list[tuple[flo
     Returns:
       (x, y) for each point; a label for which there is no room is put at the farthest radius all the same.
     """
-    candidates = list_candidates()
+    # The offsets in the order of preference, shape (offsets, 2); the first is up to the right
+    angles = np.pi / 4 + 2 * np.pi * np.arange(NUM_DIRECTIONS) / NUM_DIRECTIONS
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    candidates = np.concatenate([radius * circle for radius in RADII])
     # The points count as taken from the start: a label may cover no point, not even one that is labelled later.
     taken, offsets = np.array(points), []
     for point in points:
@@ -94,10 +97,3 @@ def spread_out(positions: Sequence[float], gap: float) -> np.ndarray:
     spread = np.empty(len(order))
     spread[order] = starts + gap * np.arange(len(order))
     return spread
-
-
-def list_candidates() -> np.ndarray:
-    """The offsets in the order of preference, shape (offsets, 2); the first is up to the right."""
-    angles = np.pi / 4 + 2 * np.pi * np.arange(NUM_DIRECTIONS) / NUM_DIRECTIONS
-    circle = np.column_stack([np.cos(angles), np.sin(angles)])
-    return np.concatenate([radius * circle for radius in RADII])

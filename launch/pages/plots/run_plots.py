@@ -3,7 +3,7 @@
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -77,57 +77,60 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     config = read_config(run_dir)
     flags, data = config["flags"], config.get("data", {})
     with write_formats(flags.get("plot_formats", PNG).split(",")):
-        return _draw_all(run_dir, flags, data)
-
-
-def _draw_all(run_dir: pathlib.Path, flags: Mapping[str, Any], data: Mapping[str, Any]) -> list[pathlib.Path]:
-    window = flags.get("plot_smoothing", 0)
-    task = read_task_columns(data)
-    title = describe_run(flags, data.get("dataset"))
-    metrics = read_columns(run_dir / columns.METRICS_FILE)
-    plots = run_dir / columns.PLOTS
-    # A student's training loss has a part that its test loss lacks.
-    is_distilled = flags.get("label_weight", 1) < 1
-    losses = LOSSES | ({columns.TRAIN_LOSS: "training (with distillation)"} if is_distilled else {})
-    written = [
-        _draw_progress(metrics, axis, task, losses, title, plots / f"by_{axis.name}.png", window)
-        for axis in _list_axes(metrics)
-    ]
-    if DRIFTS.keys() <= metrics.keys():
-        written.append(_draw_drift(metrics, title, plots / "drift.png"))
-    if columns.EPSILON_SPENT in metrics:
-        written.append(_draw_epsilon(metrics, task, title, plots / "epsilon.png"))
-    drawn = {columns.ROUND, *COMMON_METRICS, *task.evaluation, *task.spread}  # other plots show these, or are over them
-    drawn |= {columns.EPSILON_SPENT, columns.JOULES, columns.JOULES_TOTAL, *list_drawn_columns(metrics)}
-    drawn |= DRIFTS.keys() if DRIFTS.keys() <= metrics.keys() else set()
-    own = [name for name, values in metrics.items() if name not in drawn and np.isfinite(values).any()][:MOST_PANELS]
-    if own:
-        written.append(_draw_own_columns(metrics, own, title, plots / "own_columns.png", window))
-    if (run_dir / columns.CLIENTS_FILE).exists():
-        names, clients = _read_names(run_dir / columns.CLIENTS_FILE), read_columns(run_dir / columns.CLIENTS_FILE)
-        if {task.of_client, columns.RESOURCE, columns.CLIENT_STEPS} <= clients.keys():
-            written.append(draw_personal(clients, task, title, plots / "personal.png"))
-        if {columns.CLUSTER, columns.PLANE_X, columns.PLANE_Y} <= clients.keys():
-            written.append(_draw_clusters(clients, names, title, plots / "clusters.png"))
-        if {"label_counts", "class_names"} <= data.keys():
-            split = describe_split(flags, data.get("dataset"))
-            path, counts = plots / "partition.png", np.array(data["label_counts"])
-            if counts.size and task.kind.is_labelled_by_class:
-                draw_partition(counts, data["class_names"], names[: len(counts)], path, split)
-            else:  # how many examples each client has in all
-                num_members = int(data.get(columns.NUM_CLIENTS, len(names)))
-                draw_sizes(clients[columns.NUM_TRAIN][:num_members], names[:num_members], path, split)
-            written.append(path)
-    if (run_dir / columns.FINE_TUNING_FILE).exists():
-        written.append(
-            draw_fine_tuning(read_rows(run_dir / columns.FINE_TUNING_FILE), task, title, plots / "fine_tuning.png")
-        )
-    if data.get("archetypes") or "live_models" in metrics:
-        written += draw_archetype_run(run_dir, data.get("archetypes"), flags, metrics, title)
-    if (run_dir / columns.EVENTS_FILE).exists():
-        clients = _read_names(run_dir / columns.CLIENTS_FILE) if (run_dir / columns.CLIENTS_FILE).exists() else []
-        written += draw_events(run_dir / columns.EVENTS_FILE, title, plots, clients)
-    return written
+        window = flags.get("plot_smoothing", 0)
+        task = read_task_columns(data)
+        title = describe_run(flags, data.get("dataset"))
+        metrics = read_columns(run_dir / columns.METRICS_FILE)
+        plots = run_dir / columns.PLOTS
+        # A student's training loss has a part that its test loss lacks.
+        is_distilled = flags.get("label_weight", 1) < 1
+        losses = LOSSES | ({columns.TRAIN_LOSS: "training (with distillation)"} if is_distilled else {})
+        written = [
+            _draw_progress(metrics, axis, task, losses, title, plots / f"by_{axis.name}.png", window)
+            for axis in _list_axes(metrics)
+        ]
+        if DRIFTS.keys() <= metrics.keys():
+            written.append(_draw_drift(metrics, title, plots / "drift.png"))
+        if columns.EPSILON_SPENT in metrics:
+            written.append(_draw_epsilon(metrics, task, title, plots / "epsilon.png"))
+        drawn = {
+            columns.ROUND,
+            *COMMON_METRICS,
+            *task.evaluation,
+            *task.spread,
+        }  # other plots show these, or are over them
+        drawn |= {columns.EPSILON_SPENT, columns.JOULES, columns.JOULES_TOTAL, *list_drawn_columns(metrics)}
+        drawn |= DRIFTS.keys() if DRIFTS.keys() <= metrics.keys() else set()
+        own = [name for name, values in metrics.items() if name not in drawn and np.isfinite(values).any()][
+            :MOST_PANELS
+        ]
+        if own:
+            written.append(_draw_own_columns(metrics, own, title, plots / "own_columns.png", window))
+        if (run_dir / columns.CLIENTS_FILE).exists():
+            names, clients = _read_names(run_dir / columns.CLIENTS_FILE), read_columns(run_dir / columns.CLIENTS_FILE)
+            if {task.of_client, columns.RESOURCE, columns.CLIENT_STEPS} <= clients.keys():
+                written.append(draw_personal(clients, task, title, plots / "personal.png"))
+            if {columns.CLUSTER, columns.PLANE_X, columns.PLANE_Y} <= clients.keys():
+                written.append(_draw_clusters(clients, names, title, plots / "clusters.png"))
+            if {"label_counts", "class_names"} <= data.keys():
+                split = describe_split(flags, data.get("dataset"))
+                path, counts = plots / "partition.png", np.array(data["label_counts"])
+                if counts.size and task.kind.is_labelled_by_class:
+                    draw_partition(counts, data["class_names"], names[: len(counts)], path, split)
+                else:  # how many examples each client has in all
+                    num_members = int(data.get(columns.NUM_CLIENTS, len(names)))
+                    draw_sizes(clients[columns.NUM_TRAIN][:num_members], names[:num_members], path, split)
+                written.append(path)
+        if (run_dir / columns.FINE_TUNING_FILE).exists():
+            written.append(
+                draw_fine_tuning(read_rows(run_dir / columns.FINE_TUNING_FILE), task, title, plots / "fine_tuning.png")
+            )
+        if data.get("archetypes") or "live_models" in metrics:
+            written += draw_archetype_run(run_dir, data.get("archetypes"), flags, metrics, title)
+        if (run_dir / columns.EVENTS_FILE).exists():
+            clients = _read_names(run_dir / columns.CLIENTS_FILE) if (run_dir / columns.CLIENTS_FILE).exists() else []
+            written += draw_events(run_dir / columns.EVENTS_FILE, title, plots, clients)
+        return written
 
 
 def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
@@ -161,7 +164,12 @@ def _draw_progress(
         reached, loss = figure.subplots(1, 2)
         _draw_series(reached, metrics, axis, _name_reached(task), window)
         _draw_series(loss, metrics, axis, losses, window)
-        reached.set(ylabel=task.label, title=_head(task), xlabel=axis.label)
+        # The main metric as a heading, which says so where lower is better, since a reader expects the opposite
+        reached.set(
+            ylabel=task.label,
+            title=task.heading if task.metric.larger_is_better else f"{task.heading} (lower is better)",
+            xlabel=axis.label,
+        )
         loss.set(ylabel="loss", title="Loss", xlabel=axis.label)
         for ax in (reached, loss):
             if axis.name == "round":
@@ -176,11 +184,6 @@ def _draw_progress(
 def _name_reached(task: TaskColumns) -> dict[str, str]:
     """The columns of the task's main metric, each with what it is measured on."""
     return {task.test: "global test set", task.client_test: "clients' own test splits"}
-
-
-def _head(task: TaskColumns) -> str:
-    """The main metric as a heading, which says so where lower is better, since a reader expects the opposite."""
-    return task.heading if task.metric.larger_is_better else f"{task.heading} (lower is better)"
 
 
 def _draw_series(

@@ -3,7 +3,7 @@
 import base64
 import gzip
 
-from launch.pages.one_file import embed_packed, format_policy, join_scripts, protect_script
+from launch.pages.templates import embed_packed, format_policy, join_scripts, protect_script
 
 
 def test_scripts_are_joined_without_imports_and_exports(tmp_path):

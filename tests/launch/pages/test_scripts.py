@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from launch.pages.comparison import page
-from launch.pages.one_file import join_scripts
+from launch.pages.templates import join_scripts
 from launch.tflite import web_page
 
 PAGES = {

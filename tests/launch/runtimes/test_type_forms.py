@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
-from launch.runtimes.type_forms import describe_type, read_type
+from launch.runtimes.flat_values import describe_type, read_type
 from tff_algos.client.cohort import CLIENT_INPUT_TYPE
 from tff_algos.client.fine_tuning import FINE_TUNING_INPUT_TYPE
 

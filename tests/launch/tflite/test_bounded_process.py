@@ -9,12 +9,12 @@ import time
 import psutil
 import pytest
 
-from launch.tflite.bounded_process import ProcessLost, run_bounded
+from launch.tflite.converter_process import ProcessLost, run_bounded
 
 GIB = 2**30
 PROGRAM = """
 import os, signal, sys, time
-from launch.tflite.bounded_process import open_answers, serve_requests
+from launch.tflite.converter_process import open_answers, serve_requests
 
 def answer(request):
     print("noise")
@@ -32,7 +32,7 @@ serve_requests(answer, open_answers())
 """
 PARENT = """
 import os, signal
-from launch.tflite.bounded_process import run_bounded
+from launch.tflite.converter_process import run_bounded
 with run_bounded("answering_fixture", os.devnull) as process:
     print(process.ask("who", 60, 2**30)["pid"], flush=True)
     process.ask("wait", 600, 2**30)

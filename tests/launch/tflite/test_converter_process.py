@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
-from launch.tflite.bounded_process import ProcessLost
-from launch.tflite.converter_main import FILE, INPUTS, RUN, answer_request
-from launch.tflite.converter_process import MEMORY_BYTES, ConverterProcess, run_converter_process
+from launch.tflite.converter_process import (
+    FILE,
+    INPUTS,
+    MEMORY_BYTES,
+    RUN,
+    ConverterProcess,
+    ProcessLost,
+    answer_request,
+    run_converter_process,
+)
 from models.model_names import ModelError
 
 

@@ -6,8 +6,8 @@ import pytest
 from small_formats import change_format, make_format
 
 from datasets.example_format import Preprocessing
-from launch.tflite.export_job import ExportJob
 from launch.tflite.export_models import _find_page_data
+from launch.tflite.export_plan import ExportJob
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from launch.runtimes.processor import count_cores
-from launch.tflite.exported_file import (
+from launch.tflite.export_measurement import (
     ExportedFile,
     TensorForm,
     dequantize,

@@ -10,9 +10,8 @@ from launch.tflite.card_page import describe_local_training
 from launch.tflite.export_plan import ModelExport
 from launch.tflite.phone_training import PhoneTraining, find_phone_training
 from launch.training.finished_run import FinishedRun
-from models.local_step import LocalStep
 from models.model_spec import ModelSpec
-from models.on_device_training import build_training_module
+from models.on_device_training import LocalStep, build_training_module
 from models.tflite_export import convert_training_module
 from tff_algos.client.local_training import train_locally
 from tff_algos.settings.local_training import LocalTrainingConfig

@@ -16,9 +16,8 @@ from tensorflow.lite.python import schema_py_generated as schema
 from datasets.example_format import CategoryGroup, Preprocessing
 from datasets.label_format import LabelFormat
 from launch.settings.run_config import build_run_config
-from launch.tflite.exported_file import ExportedFile
-from launch.tflite.file_notes import describe_model, describe_training_model, list_associated
-from launch.tflite.model_card import build_card
+from launch.tflite.export_measurement import ExportedFile
+from launch.tflite.model_card import build_card, describe_model, describe_training_model, list_associated
 from launch.tflite.standard_metadata import ModelNote, add_metadata, write_metadata
 from launch.training.finished_run import FinishedRun
 from models.tflite_export import convert_model

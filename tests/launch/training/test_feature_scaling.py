@@ -10,7 +10,7 @@ from launch import evaluate, export, train
 from launch.runs.run_description import describe_data
 from launch.runs.stored_data import read_data_section
 from launch.settings.flags import FlagError, parse_config
-from launch.tflite.exported_file import ExportedFile
+from launch.tflite.export_measurement import ExportedFile
 from launch.training.federation import load_federated_data
 from launch.training.finished_run import read_finished_run
 from models.saved_models import load_weights

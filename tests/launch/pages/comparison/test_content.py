@@ -9,8 +9,7 @@ from scipy import stats
 from launch.pages.comparison import content as contents
 from launch.pages.comparison.collection import collect_runs
 from launch.pages.comparison.compared_run import ComparedRun
-from launch.pages.comparison.content import build_content, choose_rounds, to_plain
-from launch.pages.comparison.details import read_details
+from launch.pages.comparison.content import build_content, choose_rounds, read_details, to_plain
 from launch.pages.comparison.groups import find_differing_flags
 from launch.pages.comparison.seed_statistics import compute_t_quantile
 

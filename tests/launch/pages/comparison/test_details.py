@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from launch.pages.comparison import details
+from launch.pages.comparison import content
 from launch.pages.comparison.collection import collect_runs
-from launch.pages.comparison.details import choose_client_tables, choose_detailed_runs, read_details
+from launch.pages.comparison.content import choose_client_tables, choose_detailed_runs, read_details
 from launch.settings.errors import FlagError
 
 
@@ -16,7 +16,7 @@ def runs(write_sweep):
 
 def test_the_best_runs_are_chosen_or_those_that_are_named(runs, monkeypatch):
     assert choose_detailed_runs(runs) == [0, 1, 2, 3, 4, 5]
-    monkeypatch.setattr(details, "MOST_DETAILED_RUNS", 3)
+    monkeypatch.setattr(content, "MOST_DETAILED_RUNS", 3)
     assert choose_detailed_runs(runs) == [3, 4, 5], "0.521 and those of T 3"
     assert choose_detailed_runs(runs, "*seed_1") == [1, 3, 5]
     assert choose_detailed_runs(runs, "*") == [0, 1, 2]
@@ -26,13 +26,13 @@ def test_the_best_runs_are_chosen_or_those_that_are_named(runs, monkeypatch):
 
 def test_a_run_without_test_accuracy_comes_last(runs, monkeypatch):
     unknown = runs[5]._replace(columns={"round": np.array([1.0])})
-    monkeypatch.setattr(details, "MOST_DETAILED_RUNS", 5)
+    monkeypatch.setattr(content, "MOST_DETAILED_RUNS", 5)
     assert choose_detailed_runs([*runs[:5], unknown]) == [0, 1, 2, 3, 4]
 
 
 def test_plots_fill_the_room_run_by_run(runs, monkeypatch):
     size = (runs[0].path / "plots" / "by_round.png").stat().st_size
-    monkeypatch.setattr(details, "MOST_PICTURE_BYTES", 2 * size)
+    monkeypatch.setattr(content, "MOST_PICTURE_BYTES", 2 * size)
     found = read_details(runs, [0, 2, 4])
     assert [list(each.pictures) for each in found.values()] == [["by_round.png"], ["by_round.png"], []]
 
@@ -40,7 +40,7 @@ def test_plots_fill_the_room_run_by_run(runs, monkeypatch):
 def test_only_the_first_events_are_shown(runs, monkeypatch):
     path = runs[0].path / "events.csv"
     path.write_text(path.read_text() + "2,1,client_1,train,1\n")
-    monkeypatch.setattr(details, "MOST_EVENTS", 1)
+    monkeypatch.setattr(content, "MOST_EVENTS", 1)
     events = read_details(runs, [0])[0].events
     assert (len(events["rows"]), events["total"]) == (1, 2)
     (runs[1].path / "events.csv").unlink()
@@ -48,7 +48,7 @@ def test_only_the_first_events_are_shown(runs, monkeypatch):
 
 
 def test_clients_fill_the_room_run_by_run(runs, monkeypatch):
-    monkeypatch.setattr(details, "MOST_CLIENT_CELLS", 2 * 16 + 15)  # a run has 4 columns of 4 clients
+    monkeypatch.setattr(content, "MOST_CLIENT_CELLS", 2 * 16 + 15)  # a run has 4 columns of 4 clients
     assert choose_client_tables(runs) == [True, True, False, False, False, False]
 
 

@@ -21,7 +21,7 @@ from launch.pages.comparison.seed_statistics import (
     estimate_mean,
     subtract_by_seed,
 )
-from launch.pages.one_file import compute_digest
+from launch.pages.templates import compute_digest
 from launch.runs.tables import write_table
 from launch.settings.errors import FlagError
 

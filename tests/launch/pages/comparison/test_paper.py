@@ -10,20 +10,18 @@ from launch.pages.comparison import figure as figures_of_papers
 from launch.pages.comparison.compared_run import ComparedRun
 from launch.pages.comparison.figure import (
     COLUMN,
+    FORMATS,
     PAGE,
     Drawing,
     draw_comparison,
-    is_our_figure,
-    keep_best,
-    write_figure,
-)
-from launch.pages.comparison.paper_table import (
-    FORMATS,
     escape_latex,
     format_csv,
     format_latex,
     format_markdown,
+    is_our_figure,
     is_our_table,
+    keep_best,
+    write_figure,
 )
 from launch.pages.comparison.results import check_grouping, describe_metric, rank_groups
 from launch.settings.errors import FlagError

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from launch.pages.comparison.compared_run import ComparedRun, read_trivial_results
-from launch.pages.comparison.figure import Drawing, draw_comparison
+from launch.pages.comparison.figure import Drawing, draw_comparison, format_csv, format_latex, format_markdown
 from launch.pages.comparison.groups import find_differing_data, list_trivial_groups
-from launch.pages.comparison.paper_table import format_csv, format_latex, format_markdown
 from launch.pages.comparison.results import describe_metric, list_main_columns, rank_groups
 from launch.runs.task_columns import find_task_columns
 
