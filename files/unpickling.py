@@ -14,18 +14,22 @@ import numpy as np
 _MODULES = ("numpy", "numpy.core.multiarray", "numpy._core.multiarray", "numpy.core.numeric", "numpy._core.numeric")
 
 
-class _Type:
-    """Stands for numpy.dtype: what it was made of, as plain values."""
+class _StandIn:
+    """Notes what a pickle gives it, and does nothing."""
 
     def __init__(self, *arguments: Any):
-        self.code, self.state = (arguments[0] if arguments else None), None
+        self.arguments, self.state = arguments, None
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
 
+
+class _Type(_StandIn):
+    """Stands for numpy.dtype: what it was made of, as plain values."""
+
     def build(self) -> np.dtype:
         """The type, of numbers or text alone."""
-        code = _decode(self.code)
+        code = _decode(self.arguments[0]) if self.arguments else None
         if not isinstance(code, str) or len(code) > 8:
             raise ValueError("a type that is not of numbers")
         order = _decode(self.state[1]) if isinstance(self.state, tuple) and len(self.state) > 1 else "="
@@ -40,14 +44,8 @@ def _decode(text: Any) -> Any:
     return text.decode("latin1") if isinstance(text, bytes) else text
 
 
-class _Array:
+class _Array(_StandIn):
     """Stands for numpy.ndarray while it is put together."""
-
-    def __init__(self):
-        self.state = None
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
 
     def build(self) -> np.ndarray:
         """The array."""
@@ -70,17 +68,15 @@ class _Array:
         raise ValueError("an array of Python objects")
 
 
-class _Scalar:
-    """Stands for a single number of NumPy."""
-
-    def __init__(self, kind: Any, content: Any = b""):
-        self.kind, self.content = kind, content
+class _Scalar(_StandIn):
+    """Stands for a single number of NumPy, made of its type and its bytes."""
 
     def build(self) -> np.ndarray:
         """The number as an array without axes."""
-        if not isinstance(self.kind, _Type) or not isinstance(self.content, bytes):
+        kind, content = self.arguments if len(self.arguments) == 2 else (*self.arguments, b"")
+        if not isinstance(kind, _Type) or not isinstance(content, bytes):
             raise ValueError("a number that was not written by NumPy")
-        return np.frombuffer(self.content, self.kind.build()).reshape(())
+        return np.frombuffer(content, kind.build()).reshape(())
 
 
 def _from_buffer(content: Any, kind: Any, shape: Any, order: Any) -> _Array:

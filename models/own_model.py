@@ -57,7 +57,12 @@ def load_own_model(
     function = import_object(model, label, ModelError)
     if not callable(function):
         raise ModelError(f"{label}: expected a function, got {type(function).__name__}")
-    _check_arguments(label, function, input_shape, num_outputs)
+    try:
+        inspect.signature(function).bind(input_shape, num_outputs)
+    except TypeError as error:
+        raise ModelError(f"{label}: expected a function of (input_shape, num_classes): {error}") from error
+    except ValueError:  # what is written in C need not say what it takes
+        pass
     build = functools.partial(function, input_shape, num_outputs)
     if precision != "float32":
         build = functools.partial(build_in_precision, build, precision)
@@ -107,15 +112,6 @@ def _build(label: str, build: Callable, input_shape: tuple[int, ...]) -> tf.kera
     if not model.built:
         raise ModelError(f"{label}: expected a built model; start it with tf.keras.Input({input_shape})")
     return model
-
-
-def _check_arguments(label: str, function: Callable, *arguments) -> None:
-    try:
-        inspect.signature(function).bind(*arguments)
-    except ValueError:  # what is written in C need not say what it takes
-        return
-    except TypeError as error:
-        raise ModelError(f"{label}: expected a function of (input_shape, num_classes): {error}") from error
 
 
 def _call(label: str, function: Callable, *arguments):

@@ -227,9 +227,10 @@ class Task:
         Returns:
           float64, shape (num_groups, num_sums); zeros for a group without examples.
         """
+        parts = []
         match self.kind.name:
             case "classification":
-                columns, parts = self._count_correct(labels, outputs), []
+                columns = self._count_correct(labels, outputs)
             case "binary":
                 pairs = tf.cast(labels, tf.bool)[:, tf.newaxis]
                 columns = [*self._count_correct(labels, outputs), *_count_hits(pairs, outputs)]
@@ -242,9 +243,20 @@ class Task:
                 columns = [*_count_hits(pairs, outputs), tf.where(_are_numbers(outputs), hits, 0)]
                 parts = _count_in_bins(pairs, outputs, groups, num_groups)
             case "regression":
-                columns, parts = self._sum_errors(labels, outputs), []
+                offset, scale = (tf.constant(values, tf.float64) for values in self._get_offset_and_scale())
+                labels = tf.reshape(tf.cast(labels, tf.float64), (-1, self.num_outputs)) - offset
+                errors = _make_infinite(labels - tf.cast(outputs, tf.float64) * scale)
+                columns = [tf.ones_like(errors[:, 0]), tf.reduce_sum(tf.abs(errors), axis=1)]
+                for values in (labels, tf.square(labels), tf.square(errors)):
+                    columns += tf.unstack(values, num=self.num_outputs, axis=1)
             case "next_token":
-                columns, parts = self._count_tokens(labels, outputs), []
+                is_token = self._find_tokens(labels)
+                is_known = is_token if self.oov_label is None else is_token & tf.not_equal(labels, self.oov_label)
+                is_correct = tf.equal(tf.argmax(outputs, axis=-1, output_type=tf.int32), labels) & _are_numbers(outputs)
+                counted = (is_token, is_token & is_correct, is_known, is_known & is_correct)
+                counts = [tf.reduce_sum(tf.cast(each, tf.float64), self._position_axes) for each in counted]
+                losses = tf.cast(self.compute_losses(labels, outputs), tf.float64) * counts[0]
+                columns = [*counts, _make_infinite(losses)]
         rows = tf.stack([tf.cast(column, tf.float64) for column in columns], axis=1)
         return tf.concat([tf.math.unsorted_segment_sum(rows, groups, num_groups), *parts], axis=1)
 
@@ -292,25 +304,6 @@ class Task:
 
     def _count_correct(self, labels: tf.Tensor, outputs: tf.Tensor) -> list[tf.Tensor]:
         return [tf.ones_like(labels), self._find_correct(labels, outputs)]
-
-    def _sum_errors(self, labels: tf.Tensor, outputs: tf.Tensor) -> list[tf.Tensor]:
-        offset, scale = (tf.constant(values, tf.float64) for values in self._get_offset_and_scale())
-        labels = tf.reshape(tf.cast(labels, tf.float64), (-1, self.num_outputs)) - offset
-        errors = labels - tf.cast(outputs, tf.float64) * scale
-        errors = _make_infinite(errors)
-        columns = [tf.ones_like(errors[:, 0]), tf.reduce_sum(tf.abs(errors), axis=1)]
-        for values in (labels, tf.square(labels), tf.square(errors)):
-            columns += tf.unstack(values, num=self.num_outputs, axis=1)
-        return columns
-
-    def _count_tokens(self, labels: tf.Tensor, outputs: tf.Tensor) -> list[tf.Tensor]:
-        is_token = self._find_tokens(labels)
-        is_known = is_token if self.oov_label is None else is_token & tf.not_equal(labels, self.oov_label)
-        is_correct = tf.equal(tf.argmax(outputs, axis=-1, output_type=tf.int32), labels) & _are_numbers(outputs)
-        counted = (is_token, is_token & is_correct, is_known, is_known & is_correct)
-        counts = [tf.reduce_sum(tf.cast(each, tf.float64), self._position_axes) for each in counted]
-        losses = tf.cast(self.compute_losses(labels, outputs), tf.float64) * counts[0]
-        return [*counts, _make_infinite(losses)]
 
 
 def build_task(name: str, num_outputs: int, label_shape: tuple[int, ...] = (), **options) -> Task:

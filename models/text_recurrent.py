@@ -86,16 +86,12 @@ def build_char_transformer(input_shape: tuple[int], vocabulary: int):
         ]
     )
     for number in range(1, _LAYERS + 1):
-        x = _add_layer(x, f"layer_{number}")
+        name = f"layer_{number}"
+        inner = layers.LayerNormalization(epsilon=_EPSILON, name=f"{name}_normalization_1")(x)
+        attention = layers.MultiHeadAttention(_HEADS, _WIDTH // _HEADS, name=f"{name}_attention")
+        x = layers.Add(name=f"{name}_sum_1")([x, attention(inner, inner, use_causal_mask=True)])
+        inner = layers.LayerNormalization(epsilon=_EPSILON, name=f"{name}_normalization_2")(x)
+        inner = layers.Dense(_HIDDEN, activation="relu", name=f"{name}_hidden")(inner)
+        x = layers.Add(name=f"{name}_sum_2")([x, layers.Dense(_WIDTH, name=f"{name}_output")(inner)])
     x = layers.LayerNormalization(epsilon=_EPSILON, name="normalization")(x)
     return tf.keras.Model(tokens, build_logits_layer(vocabulary)(x))
-
-
-def _add_layer(x, name: str):
-    layers = tf.keras.layers
-    inner = layers.LayerNormalization(epsilon=_EPSILON, name=f"{name}_normalization_1")(x)
-    attention = layers.MultiHeadAttention(_HEADS, _WIDTH // _HEADS, name=f"{name}_attention")
-    x = layers.Add(name=f"{name}_sum_1")([x, attention(inner, inner, use_causal_mask=True)])
-    inner = layers.LayerNormalization(epsilon=_EPSILON, name=f"{name}_normalization_2")(x)
-    inner = layers.Dense(_HIDDEN, activation="relu", name=f"{name}_hidden")(inner)
-    return layers.Add(name=f"{name}_sum_2")([x, layers.Dense(_WIDTH, name=f"{name}_output")(inner)])

@@ -26,30 +26,24 @@ class Findings:
     """What `launch.inspect` found.
 
     Attributes:
-      name: of the data.
+      data: what the loader gave.
       kind: their format or data set, in words.
       reading: how examples were understood.
       sample: the examples that were looked at.
       measures: of these.
       num_examples: of all, by split.
-      num_dropped: examples left out since a reading was missing.
-      filled: values that were missing and are filled in, by column.
       weights: of the train examples; None if all count alike.
-      notes: what may have been meant otherwise, from the reader.
       suspicions: what looks odd.
       command: to train on them.
     """
 
-    name: str
+    data: ArrayDataset | ClientSource
     kind: str
     reading: str
     sample: Sample
     measures: Measures
     num_examples: Mapping[str, int]
-    num_dropped: int
-    filled: Mapping[str, int]
     weights: ExampleWeights | None
-    notes: tuple[str, ...]
     suspicions: tuple[str, ...]
     command: str
 
@@ -92,20 +86,7 @@ def inspect_data(
     if data.weights is not None:
         values = data.weights.values if isinstance(data, ArrayDataset) else data.read_all_weights(TRAIN)
         weights = measure_weights(data.name, data.format, data.weights.column, [values]).weights
-    return Findings(
-        data.name,
-        kind,
-        reading,
-        sample,
-        measures,
-        numbers,
-        data.num_dropped,
-        data.filled,
-        weights,
-        data.notes,
-        suspicions,
-        command,
-    )
+    return Findings(data, kind, reading, sample, measures, numbers, weights, suspicions, command)
 
 
 def describe(findings: Findings) -> dict[str, Any]:
@@ -118,14 +99,14 @@ def describe(findings: Findings) -> dict[str, Any]:
         pairs = zip(example_format.class_names, *measures.class_counts, strict=True)
         classes = {"classes": [{"class": name, TRAIN: int(own), TEST: int(test)} for name, own, test in pairs]}
     return {
-        "name": findings.name,
+        "name": findings.data.name,
         "kind": findings.kind,
         "reading": findings.reading,
         "task": example_format.labels.task,
         "input_shape": list(example_format.input_shape),
         "input_dtype": example_format.input_dtype,
         "examples": dict(findings.num_examples),
-        "dropped": findings.num_dropped,
+        "dropped": findings.data.num_dropped,
         "clients": len(sample.client_names) if sample.has_clients else None,
         "train_examples_a_client": {
             "lowest": int(sizes.min()), "median": float(np.median(sizes)), "highest": int(sizes.max()),
@@ -146,9 +127,9 @@ def describe(findings: Findings) -> dict[str, Any]:
             "with_other_labels": measures.repeats.with_other_labels,
             "in_train_and_test": measures.repeats.in_both,
         },
-        "filled": dict(findings.filled),
+        "filled": dict(findings.data.filled),
         **({WEIGHTS: findings.weights._asdict()} if findings.weights else {}),
-        "notes": list(findings.notes),
+        "notes": list(findings.data.notes),
         "suspicions": list(findings.suspicions),
         "command": findings.command,
     }  # fmt: skip
@@ -168,7 +149,7 @@ INDENT = f"{'':10}"
 def list_lines(findings: Findings, bar: str = PLAIN_BAR) -> Iterator[str]:
     """The lines, what was read first, the command to type last; bars are made of `bar`."""
     sample, measures = findings.sample, findings.measures
-    yield _line("data", f"{findings.name}, {findings.kind}")
+    yield _line("data", f"{findings.data.name}, {findings.kind}")
     yield _line("examples", findings.reading)
     yield _line("task", _describe_task(findings))
     yield from _list_clients(findings, bar)
@@ -181,16 +162,16 @@ def list_lines(findings: Findings, bar: str = PLAIN_BAR) -> Iterator[str]:
         yield _line("sampled", f"what follows is of {len(sample.y):,} examples{whose}, drawn by the seed")
     yield from _list_classes(findings)
     yield from _list_features(findings)
-    left_out = f"{findings.num_dropped:,}" if findings.num_dropped else "none"
+    left_out = f"{findings.data.num_dropped:,}" if findings.data.num_dropped else "none"
     yield _line("missing", f"examples left out, since a value was missing: {left_out}")
-    if findings.filled:
-        yield _line("filled", describe_filled(findings.filled))
+    if findings.data.filled:
+        yield _line("filled", describe_filled(findings.data.filled))
     if findings.weights is not None:
         yield _line("weights", describe_weights(findings.weights))
     repeats, tests = measures.repeats, int(sample.choose(TEST).sum())
     in_both = f"{repeats.in_both:,} of {tests:,} test examples are train examples"
     yield _line("twice", f"{repeats.in_train:,} of the train examples are like an earlier one; {in_both}")
-    for note in findings.notes:
+    for note in findings.data.notes:
         yield _line("note", note)
     for suspicion in findings.suspicions:
         yield _line("odd", suspicion)
