@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.label_format import CLASS_LABELS
+from datasets.example_format import CLASS_LABELS, ExampleFormat
 from datasets.layouts import TOKENS, arrange
 from datasets.names import check_names
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from datasets.example_format import LabelFormat
 from datasets.federated_data import ClientFiles, FederatedData
-from datasets.label_format import LabelFormat
 
 
 class MajorityAccuracies(NamedTuple):

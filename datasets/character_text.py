@@ -10,8 +10,7 @@ import numpy as np
 
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.label_format import NEXT_TOKEN, LabelFormat
+from datasets.example_format import NEXT_TOKEN, ExampleFormat, LabelFormat
 
 PAD_NAME, OOV_NAME, BOS_NAME, EOS_NAME = "<pad>", "<oov>", "<bos>", "<eos>"
 CHARACTERS = "dhlptx@DHLPTX $(,048cgkoswCGKOSW[_#'/37;?bfjnrvzBFJNRVZ\"&*.26:\naeimquyAEIMQUY]!%)-159\r"

@@ -5,11 +5,10 @@ their examples, a client has one more, of the weights of its train examples as t
 an entry of a `files.cache.Cache`: complete once it has its name, and made anew when a byte of it is wrong. Clients may
 also come one by one into an entry; each then has a file of sums of its own.
 
-Copies of single clients' files, on a machine that does not have the folder that a run wrote them to.
-
-A copy lies in a cache folder of that machine, under the digest of its data, so that later runs find it. It counts only
-if every file has the size that the machine with the original gives, and the right sum. Each file gets its name when it
-is complete: no lock is needed.
+A copy of a client's files, on a machine that does not have the folder that a run wrote them to, lies in a cache folder
+of that machine, under the digest of its data, so that later runs find it. It counts only if every file has the size
+that the machine with the original gives, and the right sum. Each file gets its name when it is complete: no lock is
+needed.
 
 Clients whose train labels are flipped, for attacks: their files beside the others, in an entry of the cache.
 """

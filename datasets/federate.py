@@ -16,6 +16,7 @@ import numpy as np
 
 from datasets.archetypes import describe_archetypes, draw_clients
 from datasets.arrays import ArrayDataset
+from datasets.class_weights import measure_weights
 from datasets.client_files import (
     FORMAT_VERSION,
     SUFFIXES,
@@ -32,14 +33,20 @@ from datasets.client_files import (
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.device_table import draw_device_profiles
 from datasets.errors import DatasetError
-from datasets.example_weights import measure_weights
+from datasets.example_format import REGRESSION
 from datasets.federated_data import SPLITS, Archetypes, ClientFiles, FederatedData
-from datasets.label_format import REGRESSION
 from datasets.layouts import describe_examples
 from datasets.npz_labels import standardise_labels
 from datasets.partition_settings import ARCHETYPE_PARTITIONS, PACHINKO, PartitionSettings
-from datasets.partitioners import PARTITIONS, Partition, check_partition, partition_natural
-from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT, count_drawn, split_client
+from datasets.partitioners import (
+    MINIMUM_EXAMPLES_TO_SPLIT,
+    PARTITIONS,
+    Partition,
+    check_partition,
+    count_drawn,
+    partition_natural,
+    split_client,
+)
 from datasets.variants import (
     assign_dealt,
     assign_natural,

@@ -17,7 +17,7 @@ from datasets.data_notes import note_labels, note_numbers
 from datasets.example_format import ExampleFormat
 from datasets.layouts import AUTO
 from datasets.names import name_some, note_alike
-from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
+from datasets.partitioners import MINIMUM_EXAMPLES_TO_SPLIT
 from datasets.unscaled import (
     StepCounts,
     Unscaled,

@@ -16,8 +16,7 @@ import re
 from typing import TYPE_CHECKING
 
 from datasets.errors import DatasetError
-from datasets.example_format import Preprocessing
-from datasets.label_format import TASK_NAMES
+from datasets.example_format import TASK_NAMES, Preprocessing
 from datasets.options import AUTO, FILES, NPZ, declare_options, is_users_own
 from tff_algos.settings.config_fields import Needs, setting
 

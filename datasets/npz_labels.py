@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.label_format import (
+from datasets.example_format import (
     BINARY,
     CLASS_LABELS,
     CLASSIFICATION,
@@ -24,6 +23,7 @@ from datasets.label_format import (
     NEXT_TOKEN,
     REGRESSION,
     TASK_NAMES,
+    ExampleFormat,
     LabelFormat,
 )
 

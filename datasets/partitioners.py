@@ -9,6 +9,8 @@ Allocation, 2006. A client draws its shares of the kinds from Dir(alpha) and, of
 classes from Dir(beta). For each of its examples it draws a kind, then a class, then an example of this class that
 nobody has yet. A class that has none left is taken out, and a kind without classes; the shares of the others are
 divided by their sum. The paper has alpha = 0.1, beta = 10 and 500 clients of 100 examples.
+
+A client's examples are then split for training, for validation and for its own test.
 """
 
 import heapq
@@ -18,8 +20,8 @@ import numpy as np
 
 from datasets.catalog import DATASETS
 from datasets.errors import DatasetError
-from datasets.label_format import LabelFormat
-from datasets.partition_settings import NATURAL, PACHINKO, WITHOUT_CLASSES, PachinkoSettings
+from datasets.example_format import LabelFormat
+from datasets.partition_settings import NATURAL, PACHINKO, WITHOUT_CLASSES, PachinkoSettings, PartitionSettings
 
 DrawShares = Callable[[int, float, np.random.Generator], np.ndarray]
 
@@ -251,3 +253,41 @@ PARTITIONS: dict[str, Callable[..., Partition]] = {
     ),
     NATURAL: _partition_natural_clients,
 }
+
+
+# A client with fewer examples keeps them all for training: a split of one example says nothing.
+MINIMUM_EXAMPLES_TO_SPLIT = 12
+
+
+def split_client(
+    indices: np.ndarray, client: int, settings: PartitionSettings, is_ordered: bool = False
+) -> dict[str, np.ndarray]:
+    """Divides one client's examples: split -> ascending indices; counts are rounded, halves up.
+
+    The division is random, unless the examples are ordered: then the test split comes last and validation before it.
+    With `most_train_examples` the rest of the train split is left out.
+    """
+    num_validation = num_test = 0
+    if len(indices) >= MINIMUM_EXAMPLES_TO_SPLIT:
+        num_validation = int(len(indices) * settings.validation_fraction + 0.5)
+        num_test = int(len(indices) * settings.test_fraction + 0.5)
+    most = settings.most_train_examples or len(indices)
+    if is_ordered:
+        train, validation, test = np.split(indices, [len(indices) - num_validation - num_test, len(indices) - num_test])
+        return {"train": train[:most], "validation": validation, "test": test}
+    shuffled = np.random.default_rng([settings.seed, 2, client]).permutation(indices)
+    validation, test, train = np.split(shuffled, [num_validation, num_validation + num_test])
+    return {"train": np.sort(train[:most]), "validation": np.sort(validation), "test": np.sort(test)}
+
+
+def count_drawn(num_examples: np.ndarray, settings: PartitionSettings) -> dict[str, np.ndarray]:
+    """How many examples `split_client` gives each split, of clients with so many: int64, shape (clients,)."""
+    is_split = num_examples >= MINIMUM_EXAMPLES_TO_SPLIT
+    validation, test = (
+        np.where(is_split, (num_examples * fraction + 0.5).astype(np.int64), 0)
+        for fraction in (settings.validation_fraction, settings.test_fraction)
+    )
+    train = num_examples - validation - test
+    if settings.most_train_examples:
+        train = np.minimum(train, settings.most_train_examples)
+    return {"train": train, "validation": validation, "test": test}

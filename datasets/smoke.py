@@ -5,8 +5,7 @@ import numpy as np
 from datasets.arrays import ArrayDataset, make_array_dataset
 from datasets.dataset import Dataset, DatasetOptions, resolve_reference
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
-from datasets.label_format import MULTI_LABEL, REGRESSION
+from datasets.example_format import MULTI_LABEL, REGRESSION, ExampleFormat
 
 NUM_TOKENS = 2  # where the labels do not say how many there are: any vocabulary has these
 NUM_CLIENTS = 3  # of a data set whose natural clients are not known before it is read

@@ -29,9 +29,8 @@ from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.download import KnownFiles, RemoteFile, look_for, search_dirs
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat, Preprocessing
+from datasets.example_format import MULTI_LABEL, NEXT_TOKEN, ExampleFormat, LabelFormat, Preprocessing
 from datasets.formats.tff import Decoder, get_text, open_records, open_tff
-from datasets.label_format import MULTI_LABEL, NEXT_TOKEN, LabelFormat
 from datasets.options import STACKOVERFLOW_TASKS
 from datasets.tff_database import Features, TffDatabase, decode_example
 

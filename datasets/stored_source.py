@@ -3,8 +3,6 @@
 A format says what it will open and how it reads it (`Reading`). The examples go into a store that is named by the
 digest of both, so that a second run reads none of the files, unless one has changed.
 
-Examples of a file that cannot be read client by client, in a form that can: written once, into a cache folder.
-
 A table or a JSON file has its clients in any order. It is read through once, in pieces, and its examples go into two
 raw files, rows of `x` and of `y` in the order of the file, with the client and the split of each row beside them, and
 where the data weigh their examples the weight of each. A

@@ -13,7 +13,7 @@ import pathlib
 import sys
 from collections.abc import Collection, Sequence
 
-from datasets.label_format import NEXT_TOKEN
+from datasets.example_format import NEXT_TOKEN
 from launch.command_line import parse_alone, run_command, take_run_dir
 from launch.console.stop_signals import leave
 from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from datasets.errors import DatasetError
-from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
+from datasets.partitioners import MINIMUM_EXAMPLES_TO_SPLIT
 from launch.command_line import run_command
 from launch.console.progress import say
 from launch.console.stop_signals import as_stop_after_signal, get_stop_code, leave

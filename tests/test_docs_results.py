@@ -7,10 +7,10 @@ import re
 import pytest
 
 from reproductions.engine.judge import VERDICTS
-from reproductions.engine.overview import compose_overview, summarize
 from reproductions.engine.page import compose_page, fill
 from reproductions.engine.tables import Table
 from reproductions.registry import PAPERS
+from reproductions.report import compose_overview, summarize
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
 RESULTS = DOCS / "results"

@@ -1,9 +1,7 @@
-"""Model weights as tuples of arrays: first values, TFF types, stacking, and the one way to add an update.
+"""Model weights as tuples of arrays: first values, TFF types, bytes, stacking, and the one way to add an update.
 
 The order is that of `keras_model.weights`. Only floating-point weights are trained, sent and averaged; integer weights
 (step counters of quantization-aware training) keep the server's value.
-
-Counts what travels between server and clients.
 """
 
 from collections.abc import Iterable, Sequence

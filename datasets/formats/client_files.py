@@ -21,7 +21,7 @@ from datasets.client_source import TEST, TRAIN, ClientSource
 from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
+from datasets.example_format import LABEL_KINDS, NEXT_TOKEN, REGRESSION, ExampleFormat
 from datasets.file_formats import FileFormat, name_data
 from datasets.formats.csv import ENDINGS, has_csv_name, make_csv_table
 from datasets.formats.npz import (
@@ -31,7 +31,6 @@ from datasets.formats.npz import (
     read_npz_file,
 )
 from datasets.formats.parquet import ARROW_ENDINGS, PARQUET_ENDINGS, make_arrow_table
-from datasets.label_format import LABEL_KINDS, NEXT_TOKEN, REGRESSION
 from datasets.layouts import AUTO, FEATURES, TOKENS, resolve_layout
 from datasets.names import sort_key
 from datasets.npz_labels import NpzLabels, read_task_labels, standardise

@@ -16,10 +16,9 @@ import numpy as np
 from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
+from datasets.example_format import BINARY, CLASSIFICATION, ExampleFormat, LabelFormat
 from datasets.file_formats import FileFormat, name_data
 from datasets.image_pixels import COLOUR, GREY, ImageLayout, read_image
-from datasets.label_format import BINARY, CLASSIFICATION, LabelFormat
 from datasets.layouts import IMAGE
 from datasets.names import sort_key
 from datasets.options import TableOptions, TextOptions

@@ -30,10 +30,9 @@ from datasets.client_source import TEST, TRAIN, ClientSource
 from datasets.dataset import OF_TABLES_ALONE, DatasetOptions, refuse_options
 from datasets.emnist import ALL_NAMES, CLASS_NAMES
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat, Preprocessing
+from datasets.example_format import NEXT_TOKEN, ExampleFormat, LabelFormat, Preprocessing
 from datasets.file_formats import FileFormat, name_data
 from datasets.image_pixels import CHANNELS, COLOUR, GREY, ImageLayout, count_at_once, read_image
-from datasets.label_format import NEXT_TOKEN, LabelFormat
 from datasets.stored_source import Description, Reading, StoreWriter, open_reading, show_progress
 from files.reading import explain_errors, find_files, open_regular
 

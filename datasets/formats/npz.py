@@ -35,9 +35,8 @@ from datasets.arrays import (
 from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
+from datasets.example_format import LABEL_KINDS, NEXT_TOKEN, ExampleFormat
 from datasets.file_formats import FileFormat
-from datasets.label_format import LABEL_KINDS, NEXT_TOKEN
 from datasets.layouts import AUTO, FEATURES, TOKENS, arrange, choose_preprocessing, describe_examples, resolve_layout
 from datasets.npz_labels import (
     convert_labels,

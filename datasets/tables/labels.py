@@ -8,7 +8,7 @@ import numpy as np
 
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.label_format import (
+from datasets.example_format import (
     CLASSIFICATION,
     LABEL_KINDS,
     MULTI_LABEL,

@@ -15,7 +15,7 @@ import numpy as np
 
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.label_format import REGRESSION
+from datasets.example_format import REGRESSION
 from datasets.npz_labels import MOST_FLOAT_CLASSES
 from datasets.options import AUTO
 from datasets.tables.cells import STRING, TEXT, Cells, read_missing_words

@@ -16,9 +16,8 @@ from datasets.client_source import TEST, TRAIN, ClientSource, SourceWeights
 from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
+from datasets.example_format import LABEL_KINDS, ExampleFormat
 from datasets.file_formats import name_data
-from datasets.label_format import LABEL_KINDS
 from datasets.layouts import FEATURES, TOKENS, resolve_layout
 from datasets.names import check_names, describe_joined, find_joined
 from datasets.options import AUTO, DEFAULT_MISSING_WORDS, FALSE_TRUE, NUMBER, ImageOptions, TextOptions

@@ -28,8 +28,8 @@ from tff_algos.oracle.config import OracleConfig
 from tff_algos.partial.config import PartialConfig
 from tff_algos.pfedme.config import PFedMeConfig
 from tff_algos.scaffold.config import ScaffoldConfig
+from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.config_fields import AlgorithmConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 OWN_FORM = "module:ALGORITHM"  # of a user's own, as --algo takes it
 

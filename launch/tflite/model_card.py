@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from datasets.catalog import find_dataset
-from datasets.example_format import GROUPS, WEIGHTS
-from datasets.example_weights import describe_weights
+from datasets.class_weights import describe_weights
+from datasets.example_format import GROUPS, NEXT_TOKEN, WEIGHTS
 from datasets.federated_data import FederatedData
-from datasets.label_format import NEXT_TOKEN
 from datasets.standardized_clients import READING as SCALED_BY_CLIENTS
 from datasets.terms import UNKNOWN, Terms
 from files.writing import write_text

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.example_format import GROUPS
+from datasets.example_format import GROUPS, NEXT_TOKEN, REGRESSION
 from datasets.federated_data import FederatedData
-from datasets.label_format import NEXT_TOKEN, REGRESSION
 from files.writing import write_text
 from launch.console.shown_text import escape_hidden
 from launch.pages.templates import compute_digest, embed_packed, format_policy, join_scripts, protect_script, render

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from datasets.class_weights import describe_class_weights
+from datasets.class_weights import describe_class_weights, describe_weights
 from datasets.example_format import count_features
-from datasets.example_weights import describe_weights
 from datasets.federated_data import FederatedData
 from datasets.names import name_some
 from launch.console.progress import format_duration, say

@@ -1,8 +1,8 @@
 """Who attacks in a run, and the labels that they train on. Imports no TensorFlow."""
 
 from datasets.client_files import flip_labels
+from datasets.example_format import LABEL_KINDS
 from datasets.federated_data import FederatedData
-from datasets.label_format import LABEL_KINDS
 from launch.settings.run_config import RunConfig
 from tff_algos.settings.aggregation import LABEL_FLIP, AggregationConfig, AttackConfig
 from tff_algos.settings.config_fields import ConfigError

@@ -6,8 +6,8 @@ Imports no TensorFlow.
 import dataclasses
 
 from datasets.class_weights import compute_balanced_weights, digest_class_weights, load_class_weights
+from datasets.example_format import LABEL_KINDS
 from datasets.federated_data import FederatedData
-from datasets.label_format import LABEL_KINDS
 from launch.runs.columns import CLASS_WEIGHTS_DIGEST
 from launch.settings.data_flags import BALANCED, NONE
 from launch.settings.run_config import RunConfig

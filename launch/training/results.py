@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from datasets.baselines import MajorityAccuracies, compute_majority_accuracies, compute_token_baselines
+from datasets.example_format import NEXT_TOKEN
 from datasets.federated_data import ClientFiles, FederatedData
-from datasets.label_format import NEXT_TOKEN
 from launch.runs import columns
 from launch.runs.checksums import write_checksums
 from launch.runs.round_table import RoundTable

@@ -18,8 +18,7 @@ import pandas as pd
 
 from launch.runs import columns
 from launch.runs.run_records import RunRecord, read_columns, read_rows, read_summary
-from reproductions.engine.collection import PRINTED, TUNED, Place, find_first_round
-from reproductions.engine.folder import read_toml
+from reproductions.engine.collection import PRINTED, TUNED, Place, find_first_round, read_toml
 from reproductions.engine.tables import SEED, make_frame
 from tff_algos.settings.fine_tuning import INITIAL
 

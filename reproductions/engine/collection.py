@@ -1,12 +1,17 @@
 """What results are called, and numbers of a run that several papers look at.
 
 A paper says where a run stands (`Place`) and what is measured in it; everything after that is the same for all.
+
+Its folder has the data that reports are made from.
 """
 
+import functools
 import itertools
 import math
+import pathlib
+import tomllib
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from launch.runs.columns import BYTES_DOWN, BYTES_UP, CLIENT_TEST_ACCURACY, TEST_ACCURACY
 from launch.runs.run_records import RunRecord
@@ -67,3 +72,15 @@ def list_bytes(run: RunRecord) -> list[float]:
     if not all({BYTES_DOWN, BYTES_UP} <= row.keys() for row in rows):
         return []
     return list(itertools.accumulate(row[BYTES_DOWN] + row[BYTES_UP] for row in rows))
+
+
+FOLDER = pathlib.Path(__file__).parents[1]  # a folder a paper
+
+
+@functools.cache
+def read_toml(paper: str, name: str) -> Mapping[str, Any]:
+    """A TOML file of a paper's folder."""
+    return tomllib.loads((FOLDER / paper / name).read_text(encoding="utf-8"))
+
+
+WORDS = read_toml("engine", "words.toml")  # what the pages of all papers say

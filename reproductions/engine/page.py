@@ -31,8 +31,7 @@ from typing import Any
 from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 from launch.runs.run_records import RunRecord
 from reproductions.engine.claim_rows import Claim, ask_printed_tables
-from reproductions.engine.collection import PrintedValue, SeedResults
-from reproductions.engine.folder import WORDS, read_toml
+from reproductions.engine.collection import WORDS, PrintedValue, SeedResults, read_toml
 from reproductions.engine.judge import (
     BY_CONSTRUCTION,
     COUNTED_WITH,
@@ -42,8 +41,7 @@ from reproductions.engine.judge import (
     decide_further,
     find_first_alike,
 )
-from reproductions.engine.paper import Paper
-from reproductions.engine.provenance import describe_revisions
+from reproductions.engine.paper import Paper, describe_revisions
 from reproductions.engine.tables import Report, Section, Table, format_table, tabulate_legend
 
 PAGE_FILE = "page.toml"

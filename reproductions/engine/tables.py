@@ -18,8 +18,7 @@ import pandas as pd
 from launch.pages.comparison.seed_statistics import compare_by_seed, compute_deviation, compute_mean
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
-from reproductions.engine.collection import PERCENT_METRICS, PRESETS, Place, SeedResults
-from reproductions.engine.folder import read_toml
+from reproductions.engine.collection import PERCENT_METRICS, PRESETS, Place, SeedResults, read_toml
 
 
 class Table(NamedTuple):

@@ -26,8 +26,7 @@ from launch.runs.columns import CLIENT_TEST_ACCURACY as ACCURACY
 from launch.runs.columns import EVALUATION_S, EVENTS_FILE, ROUND, ROUND_S, TIMING_FILE, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_columns
 from launch.settings.algorithms import ALGORITHMS
-from reproductions.engine.collection import Place, list_bytes
-from reproductions.engine.folder import FOLDER, read_toml
+from reproductions.engine.collection import FOLDER, Place, list_bytes, read_toml
 from reproductions.engine.tables import SEED, make_frame
 from tff_algos.client.cohort_draw import sample_cohort
 

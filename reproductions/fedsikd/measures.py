@@ -17,8 +17,7 @@ from launch.runs import columns
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_summary
 from launch.settings.algorithms import ALGORITHMS
-from reproductions.engine.collection import PRINTED, TUNED, Cell, Place, find_first_round, list_bytes
-from reproductions.engine.folder import read_toml
+from reproductions.engine.collection import PRINTED, TUNED, Cell, Place, find_first_round, list_bytes, read_toml
 from reproductions.engine.tables import SEED, make_frame
 
 NAMES = {algo: ALGORITHMS[algo].title for algo in ("fedsikd", "random_cluster", "fl_hc", "fedavg")}

@@ -16,7 +16,7 @@ from typing import Any
 
 from launch.runs.tables import iterate_records
 from launch.settings.experiments import Block, Experiment, make_experiment, ours
-from reproductions.engine.folder import FOLDER, read_toml
+from reproductions.engine.collection import FOLDER, read_toml
 
 WORDS = read_toml("league", "league.toml")
 PROBLEMS: Mapping[str, Mapping[str, Any]] = WORDS["problems"]

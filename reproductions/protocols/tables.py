@@ -11,8 +11,8 @@ from launch.pages.plots.style import COLORS
 from launch.runs.columns import ROUND
 from launch.runs.run_records import RunRecord
 from launch.settings.experiments import get_experiment
+from reproductions.engine.collection import read_toml
 from reproductions.engine.figures import Line, Panel, arrange, compute_curve, compute_curve_by_round, draw_panels
-from reproductions.engine.folder import read_toml
 from reproductions.engine.page import compose_report
 from reproductions.engine.paper import Paper
 from reproductions.engine.tables import Report, Table, describe, make_frame, show

@@ -15,7 +15,7 @@ from launch.pages.comparison.seed_statistics import compute_mean
 from launch.runs.columns import EXPORT_REPORT, MODEL, TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_rows
 from models.model_names import EXPORT_FORMATS
-from reproductions.engine.folder import read_toml
+from reproductions.engine.collection import read_toml
 from reproductions.engine.page import compose_report
 from reproductions.engine.paper import Paper
 from reproductions.engine.tables import Report, Table, describe, show, show_range

@@ -9,8 +9,8 @@ import pandas as pd
 from launch.pages.plots.style import COLORS
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
+from reproductions.engine.collection import read_toml
 from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
-from reproductions.engine.folder import read_toml
 from reproductions.engine.page import compose_report
 from reproductions.engine.paper import Paper
 from reproductions.engine.tables import Report, Table, describe, make_frame, show, show_range

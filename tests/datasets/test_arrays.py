@@ -9,8 +9,7 @@ from refusals import assert_refused
 from small_formats import format_of, make_format
 
 from datasets.arrays import hold_out_test_part, make_array_dataset
-from datasets.example_format import ExampleFormat
-from datasets.label_format import LabelFormat
+from datasets.example_format import ExampleFormat, LabelFormat
 
 
 def make(x=None, y=None, test_x=None, test_y=None, names=("a", "b"), clients=None):

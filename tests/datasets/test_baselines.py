@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from datasets import baselines
 from datasets.baselines import compute_majority_accuracies, compute_token_baselines
-from datasets.label_format import NEXT_TOKEN, LabelFormat
+from datasets.example_format import NEXT_TOKEN, LabelFormat
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from refusals import assert_refused
 
 from datasets import client_source
 from datasets.client_source import ClientSource
-from datasets.example_format import ExampleFormat
-from datasets.label_format import LabelFormat
+from datasets.example_format import ExampleFormat, LabelFormat
 
 COUNTS = {"train": [3, 0, 5], "validation": [1, 0, 0], "test": [0, 2, 1]}
 BASE = {"train": 0, "validation": 100, "test": 200}

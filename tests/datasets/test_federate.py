@@ -22,13 +22,12 @@ from datasets.client_files import clean_client_dir
 from datasets.client_source import ClientSource
 from datasets.device_table import draw_device_profiles
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
+from datasets.example_format import REGRESSION, ExampleFormat, LabelFormat
 from datasets.federate import build_federated_data, default_client_dir, partition_clients, select_clients
 from datasets.federated_data import SPLITS
-from datasets.label_format import REGRESSION, LabelFormat
 from datasets.partition_settings import ArchetypeSettings, PartitionSettings
+from datasets.partitioners import count_drawn, split_client
 from datasets.smoke import make_random_arrays
-from datasets.splits import count_drawn, split_client
 
 SETTINGS = PartitionSettings("dirichlet", num_clients=8)
 

@@ -14,11 +14,10 @@ from refusals import assert_refused
 from small_formats import make_format
 
 from datasets.dataset import DatasetOptions
-from datasets.example_format import ExampleFormat
+from datasets.example_format import ExampleFormat, LabelFormat
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import SPLITS
 from datasets.formats.npz import choose_partition, load_npz_arrays, read_examples
-from datasets.label_format import LabelFormat
 from datasets.npz_labels import guess_task
 from datasets.partition_settings import PARTITION_NAMES
 

@@ -9,9 +9,8 @@ from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.client_source import TEST, TRAIN, ClientSource
-from datasets.example_format import ExampleFormat, Preprocessing
+from datasets.example_format import ExampleFormat, LabelFormat, Preprocessing
 from datasets.federate import PartitionSettings, build_federated_data
-from datasets.label_format import LabelFormat
 from datasets.partition_settings import VariantSettings
 from datasets.variants import make_transforms
 

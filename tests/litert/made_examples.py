@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets.example_format import ExampleFormat, Preprocessing
-from datasets.label_format import LabelFormat
+from datasets.example_format import ExampleFormat, LabelFormat, Preprocessing
 
 NUM_CLASSES = 5
 NUM_TRAIN, NUM_TEST = 600, 200

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score
 
-from datasets.label_format import LABEL_KINDS
+from datasets.example_format import LABEL_KINDS
 from models.task_kinds import NUM_BINS, TASK_KINDS, compute_auc, compute_f1
 
 

@@ -17,7 +17,7 @@ from models.task import build_task
 from tff_algos.amfl_p import maml
 from tff_algos.client.local_training import train_locally
 from tff_algos.client.training_steps import Batch
-from tff_algos.fed_proto.prototypes import Prototypes, build_loss
+from tff_algos.fed_proto.process import Prototypes, build_loss
 from tff_algos.fed_sikd.student_round import compute_distillation_losses
 from tff_algos.settings.local_training import LocalTrainingConfig
 

@@ -27,13 +27,13 @@ def trace_once(request, known_traces):
         return
     import tensorflow_federated as tff
 
-    from tff_algos.amfl_p import meta_round
+    from tff_algos.amfl_p import process
 
     with pytest.MonkeyPatch.context() as patch:
         for place, name in ((tff.tensorflow, "computation"), (tff, "federated_computation")):
             patch.setattr(place, name, remember(getattr(place, name), known_traces))
-        build_predict = meta_round.build_predict  # encloses a model of its own, which is the same for the same spec
-        patch.setattr(meta_round, "build_predict", lambda spec: look_up(known_traces, build_predict, spec))
+        build_predict = process.build_predict  # encloses a model of its own, which is the same for the same spec
+        patch.setattr(process, "build_predict", lambda spec: look_up(known_traces, build_predict, spec))
         yield
 
 

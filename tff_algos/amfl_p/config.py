@@ -3,7 +3,17 @@
 import dataclasses
 
 from datasets.federated_data import DeviceProfiles
-from tff_algos.settings.aggregation import AggregationConfig, check_no_privacy
+from tff_algos.settings.aggregation import (
+    ADAGRAD,
+    ADAM,
+    RMSPROP,
+    SGD,
+    YOGI,
+    AggregationConfig,
+    ServerStepConfig,
+    check_no_privacy,
+    needs_optimizer,
+)
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     ConfigError,
@@ -13,15 +23,6 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.fine_tuning import MAX_RESOURCE, MIN_RESOURCE, RESOURCES, STEPS, FineTuningConfig
-from tff_algos.settings.server_step import (
-    ADAGRAD,
-    ADAM,
-    RMSPROP,
-    SGD,
-    YOGI,
-    ServerStepConfig,
-    needs_optimizer,
-)
 from tff_algos.settings.update_privacy import (
     PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
@@ -163,7 +164,7 @@ class AMFLPConfig(PrivateAlgorithmConfig):
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         check_reachable(self.privacy, profiles)
-        from tff_algos.simulation.availability import check_cohort_size  # here, since it needs NumPy
+        from tff_algos.simulation.virtual_clock import check_cohort_size  # here, since it needs NumPy
 
         check_cohort_size(self.cohort_size, profiles, num_clients)
         if profiles.resources is not None and (self.min_resource, self.max_resource) != (MIN_RESOURCE, MAX_RESOURCE):

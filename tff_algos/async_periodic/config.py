@@ -3,10 +3,10 @@
 import dataclasses
 
 from datasets.federated_data import DeviceProfiles
+from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.asynchronous import POLICY_NAMES, TrainingTimesConfig
 from tff_algos.settings.config_fields import AlgorithmConfig, group, needs_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 WEIGHTINGS = ("equal", "age_aware")
 AVERAGED_DEVICES = ("scheduled", "all")

@@ -12,7 +12,7 @@
 |---|---|
 | N, R, T | `len(clients.clients)`, `max_scheduled`, `period_fraction` * T_max |
 | T_k, T_max | `training_times` |
-| theta(t), s_k(t), a_k(t) | rows of `ServerState.models`, `start_indices`, `age_weighting.compute_ages` |
+| theta(t), s_k(t), a_k(t) | rows of `ServerState.models`, `start_indices`, `compute_ages` |
 | c_k(t) | `ServerState.counts` |
 | E, alpha_k, lambda | `training.steps`, `training.learning_rate`, `training.proximal_weight` |
 | gamma | `gamma` |
@@ -27,7 +27,7 @@ ready in each period is synchronous FedAvg with the scheduled devices as cohort;
 makes all policies alike.
 
 Deviations from the paper:
-- Eq. (7) with t' < t (see `age_weighting`).
+- Eq. (7) with t' < t (see below).
 - An update that is not finite is left out, and the weights of the others are scaled up to 1.
 - Devices can drop out, an extension; one that did gets the global model at the first aggregation after it is back.
 - A period in which nobody is ready changes nothing but the time. It still counts as an aggregation in the numbering t.
@@ -37,14 +37,9 @@ Deviations from the paper:
 - The server's step can be an optimizer's, or shorter than the whole way to the mean.
 - Mini-batches come from shuffled passes over a device's examples; those of Eq. (4) are drawn at random.
 
-Start indices, ages and aggregation weights (Hu et al. 2021, Eqs. 7, 9, 13, 14). NumPy only.
-
-Aggregation t = 1, 2, ... turns the global model theta(t) into theta(t + 1), which all ready devices then get. Device k
-starts from theta(s_k(t)), and its age is a_k(t) = t - s_k(t).
-
-Deviation: Eq. (7) is taken with t' < t. As printed, with t' <= t, a ready device would count its present readiness as
-the reception of a model that it has yet to get, and would have the age -1. A device that was never ready before has
-s_k = 1, the initial model. The freshest age is 0.
+Device k starts from theta(s_k(t)), and its age is a_k(t) = t - s_k(t). Eq. (7) is taken with t' < t. As printed, with
+t' <= t, a ready device would count its present readiness as the reception of a model that it has yet to get, and would
+have the age -1. A device that was never ready before has s_k = 1, the initial model. The freshest age is 0.
 """
 
 import dataclasses

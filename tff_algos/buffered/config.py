@@ -3,6 +3,7 @@
 import dataclasses
 
 from datasets.federated_data import DeviceProfiles
+from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.asynchronous import (
     CONCURRENCY_HELP,
     DECAY_NEEDS,
@@ -12,7 +13,6 @@ from tff_algos.settings.asynchronous import (
 )
 from tff_algos.settings.config_fields import AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 
 def build_default_training() -> LocalTrainingConfig:

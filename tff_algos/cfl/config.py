@@ -2,11 +2,9 @@
 
 import dataclasses
 
-from tff_algos.settings.aggregation import AggregationConfig
-from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.aggregation import AggregationConfig, CompressionConfig, ServerStepConfig
 from tff_algos.settings.config_fields import AlgorithmConfig, Needs, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 
 def _needs_no(multiple: str) -> Needs:

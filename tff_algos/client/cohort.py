@@ -12,7 +12,7 @@ from tff_algos.client.cohort_draw import sample_cohort
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.config_fields import STRATIFIED
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.simulation.availability import find_available
+from tff_algos.simulation.virtual_clock import find_available
 
 
 class ClientInput(NamedTuple):

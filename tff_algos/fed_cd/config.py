@@ -4,8 +4,7 @@ import dataclasses
 from typing import Self
 
 from datasets.federated_data import DeviceProfiles
-from tff_algos.settings.aggregation import AggregationConfig, check_no_privacy
-from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.aggregation import AggregationConfig, CompressionConfig, ServerStepConfig, check_no_privacy
 from tff_algos.settings.config_fields import (
     ASCENDING,
     SMOKE_CLIENTS,
@@ -18,7 +17,6 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.settings.update_privacy import (
     PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
@@ -134,7 +132,7 @@ class FedCDConfig(PrivateAlgorithmConfig):
         return dataclasses.replace(super().shrink_to_smoke(), milestones=(1,) if self.milestones else ())
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
-        from tff_algos.simulation.availability import check_cohort_size  # here, since it needs NumPy
+        from tff_algos.simulation.virtual_clock import check_cohort_size  # here, since it needs NumPy
 
         check_reachable(self.privacy, profiles)
         check_cohort_size(self.cohort_size, profiles, num_clients)

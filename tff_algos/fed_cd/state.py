@@ -1,10 +1,7 @@
 """The state of FedCD's server, and what can be read from it or is done to it without training. NumPy only.
 
-What a milestone does: the clone of the model in slot m goes to slot M + m. NumPy only.
-
-Which models a device deletes: Eq. (4) or what the authors' code has in its place, then the rule for the last two.
-
-NumPy only.
+At a milestone the clone of the model in slot m goes to slot M + m. Which models a device deletes is by Eq. (4) or what
+the authors' code has in its place, then by the rule for the last two.
 """
 
 from typing import Any, NamedTuple

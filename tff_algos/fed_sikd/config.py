@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tff_algos.settings.aggregation import AggregationConfig, check_no_privacy
+from tff_algos.settings.aggregation import AggregationConfig, ServerStepConfig, check_no_privacy
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     ConfigError,
@@ -13,7 +13,6 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.settings.update_privacy import PrivateAlgorithmConfig, UpdatePrivacyConfig, check_equal_weights
 
 

@@ -19,8 +19,7 @@ from tff_algos.fed_sikd import privacy
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregators import Aggregate
-from tff_algos.rounds.privacy_accounting import Accounting
-from tff_algos.rounds.private_aggregation import PrivateAggregator, build_private_sum, check_private_model
+from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator, build_private_sum, check_private_model
 from tff_algos.settings.update_privacy import check_delta
 
 STUDENTS, TEACHERS = range(2)  # the releases of a round

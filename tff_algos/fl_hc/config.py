@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tff_algos.settings.aggregation import AggregationConfig
+from tff_algos.settings.aggregation import AggregationConfig, ServerStepConfig
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     AlgorithmConfig,
@@ -12,7 +12,6 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 NO_MULTIPLE = Needs("distance_multiple", lambda multiple: multiple == 0, "--{flag}=0")
 

@@ -21,8 +21,6 @@ Deviations from the paper:
 - Every client takes part in every round (the paper samples a fraction inside each cluster).
 - The scale of the distances depends on the model, so by default the threshold is a multiple of their median; a
   distance or a number of clusters can be given in its place.
-
-FL+HC's clustering of the clients (Briggs et al. 2020, Algorithm 1): agglomerative, on their weight updates.
 """
 
 import numpy as np

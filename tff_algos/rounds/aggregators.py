@@ -1,9 +1,8 @@
 """Aggregators: how the updates of a group's clients become one.
 
 There are two kinds. A *sum* is made while the updates come in and never holds more than one model a group; the weighted
-mean, which is the default, is one. A *list* sees single updates, see `listed_aggregator`.
-
-An aggregator that sees single updates, at work on every group apart from the others.
+mean, which is the default, is one. A *list* sees single updates (`ListAggregator`), and works on every
+group apart from the others.
 """
 
 import abc

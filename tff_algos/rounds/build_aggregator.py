@@ -1,7 +1,4 @@
-"""The aggregator that an algorithm's settings ask for.
-
-The aggregator of single updates that the settings name, and the memory that the updates of a cohort need.
-"""
+"""The aggregator that an algorithm's settings ask for, and the memory that it needs if it sees single updates."""
 
 import math
 from collections.abc import Sequence
@@ -13,11 +10,9 @@ from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregators import Aggregator, GroupwiseAggregator, SumAggregator
-from tff_algos.rounds.factory_aggregation import FactoryAggregator, build_factory
+from tff_algos.rounds.factory_aggregation import FactoryAggregator, build_factory, load_own_aggregator
 from tff_algos.rounds.list_aggregator import ListAggregator
-from tff_algos.rounds.own_aggregator import load_own_aggregator
-from tff_algos.rounds.privacy_accounting import Accounting
-from tff_algos.rounds.private_aggregation import build_private_aggregator
+from tff_algos.rounds.private_aggregation import Accounting, build_private_aggregator
 from tff_algos.rounds.robust_aggregation import (
     CentredClippingAggregator,
     GeometricMedianAggregator,

@@ -31,7 +31,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_algos.protocol import Weights
-from tff_algos.settings.server_step import ADAGRAD, ADAM, RMSPROP, YOGI, ServerStepConfig
+from tff_algos.settings.aggregation import ADAGRAD, ADAM, RMSPROP, YOGI, ServerStepConfig
 from tff_algos.weights import add_deltas, is_float
 
 State = tuple[np.ndarray, ...]

@@ -3,11 +3,15 @@
 import dataclasses
 
 from datasets.federated_data import DeviceProfiles
-from tff_algos.settings.aggregation import AggregationConfig, check_cohort, check_no_privacy
-from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.aggregation import (
+    AggregationConfig,
+    CompressionConfig,
+    ServerStepConfig,
+    check_cohort,
+    check_no_privacy,
+)
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, group, participation_setting, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.settings.update_privacy import (
     PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
@@ -46,6 +50,6 @@ class SynchronousConfig(PrivateAlgorithmConfig):
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         check_reachable(self.privacy, profiles)
-        from tff_algos.simulation.availability import check_cohort_size  # here, since it needs NumPy
+        from tff_algos.simulation.virtual_clock import check_cohort_size  # here, since it needs NumPy
 
         check_cohort_size(self.cohort_size, profiles, num_clients)

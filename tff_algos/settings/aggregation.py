@@ -1,9 +1,10 @@
-"""Which aggregator makes one update of the clients' updates, and its parameters. Imports no TensorFlow.
+"""What becomes of updates: compression, attacks, aggregation and the server's step. Imports no TensorFlow.
 
-The group stands in an algorithm's config with an empty prefix, `group(AggregationConfig, flag_prefix="")`, since its
-fields have the word `aggregator` in their names already.
+`AggregationConfig` stands in an algorithm's config with an empty prefix, `group(AggregationConfig, flag_prefix="")`,
+since its fields have the word `aggregator` in their names already.
 
-Which share of the clients attacks, and how: what robust aggregators are there for. Imports no TensorFlow.
+Attacks are what robust aggregators are there for. What is done with the server's settings is in
+`tff_algos/rounds/server_step.py`.
 """
 
 import dataclasses
@@ -205,3 +206,100 @@ def check_cohort(aggregation: AggregationConfig, cohort_size: int) -> None:
                           "2 * aggregator_num_byzantine + 3")  # fmt: skip
     if aggregation.aggregator == MULTI_KRUM and num_chosen > cohort_size:
         raise ConfigError("aggregator_num_chosen", num_chosen, f"at most the {cohort_size} clients of a round")
+
+
+SGD, ADAM, YOGI, ADAGRAD, RMSPROP = OPTIMIZERS = ("sgd", "adam", "yogi", "adagrad", "rmsprop")
+
+
+def needs_optimizer(*names: str, field: str = "optimizer") -> Needs:
+    """The need that the field, which names an optimizer, has one of these names."""
+    return Needs(field, lambda given: given in names, f"--{{flag}}={' or '.join(names)}")
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerStepConfig:
+    """The server's step along the mean update; by default the update, times the learning rate, is added."""
+
+    optimizer: str = setting(
+        SGD,
+        "Optimizer of the server's step; all but plain sgd is an extension of other papers (Reddi et al. 2021).",
+        choices=OPTIMIZERS,
+        of_old_runs=SGD,
+    )
+    learning_rate: float = setting(
+        1.0,
+        "Factor on the averaged update; 1 is plain averaging, and adam, yogi and adagrad want about 0.03 (paper: eta).",
+        above=0,
+        of_old_runs=1.0,
+    )
+    momentum: float = setting(
+        0.0,
+        "Momentum of the server's step; 0.9 with sgd is FedAvgM.",
+        minimum=0,
+        below=1,
+        needs=needs_optimizer(SGD, RMSPROP),
+        of_old_runs=0.0,
+    )
+    nesterov: bool = setting(
+        False,
+        "Nesterov's momentum.",
+        needs=(needs_optimizer(SGD), Needs("momentum", lambda momentum: momentum > 0, "--{flag}=0.9")),
+    )
+    beta_1: float = setting(
+        0.9, "Decay of the mean of past updates.", minimum=0, below=1, needs=needs_optimizer(ADAM, YOGI)
+    )
+    beta_2: float = setting(
+        0.99, "Decay of the mean of past squared updates.", minimum=0, below=1, needs=needs_optimizer(ADAM, YOGI)
+    )
+    epsilon: float = setting(
+        1e-3,
+        "Added to the root by which the step is divided, under it for adagrad; smaller is more adaptive (paper: tau).",
+        above=0,
+        needs=needs_optimizer(ADAM, YOGI, ADAGRAD, RMSPROP),
+    )
+    initial_accumulator: float = setting(
+        1e-6, "Sum of squares before the first update (paper: tau^2).", minimum=0, needs=needs_optimizer(ADAGRAD)
+    )
+    decay: float = setting(
+        0.9, "Decay of the mean of past squared updates.", minimum=0, below=1, needs=needs_optimizer(RMSPROP)
+    )
+
+    def __post_init__(self):
+        check(self)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the step only adds the update times the learning rate, and so keeps nothing between rounds."""
+        return self.optimizer == SGD and not self.momentum
+
+
+UNCOMPRESSED_BITS = 32
+MIN_BITS, MAX_BITS = 2, 16
+ROUNDINGS = ("nearest", "stochastic")
+
+
+@dataclasses.dataclass(frozen=True)
+class CompressionConfig:
+    """Uniform quantization of every weight tensor (`tff_algos/rounds/transport.py`)."""
+
+    bits: int = setting(
+        UNCOMPRESSED_BITS,
+        f"Bits of a weight that travels, {MIN_BITS} to {MAX_BITS}; {UNCOMPRESSED_BITS}: no compression.",
+    )
+    rounding: str = setting(
+        "nearest",
+        "Rounding to the levels; stochastic is unbiased.",
+        choices=ROUNDINGS,
+        needs=Needs("bits", lambda bits: bits < UNCOMPRESSED_BITS, f"fewer than {UNCOMPRESSED_BITS} bits"),
+    )
+
+    def __post_init__(self):
+        check(self)
+        if self.is_active and not MIN_BITS <= self.bits <= MAX_BITS:
+            expected = f"{MIN_BITS} to {MAX_BITS}, or {UNCOMPRESSED_BITS} for no compression"
+            raise ConfigError("bits", self.bits, expected)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether anything is rounded."""
+        return self.bits != UNCOMPRESSED_BITS

@@ -1,6 +1,6 @@
 """How updates are kept private: clipping, noise and the budget; shared by all algorithms that can. No TensorFlow.
 
-What is done with these settings is in `tff_algos/rounds/privacy_accounting.py` and `private_aggregation.py`.
+What is done with these settings is in `tff_algos/rounds/private_aggregation.py`.
 """
 
 import dataclasses

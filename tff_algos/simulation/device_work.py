@@ -1,7 +1,4 @@
-"""What asynchronous devices did, read from the log of a round. NumPy only.
-
-What devices spend: joules an example that they train on, and joules a byte, both ways. NumPy only.
-"""
+"""What asynchronous devices did, read from the log of a round, and the joules that work costs. NumPy only."""
 
 from collections.abc import Iterable, Sequence
 

@@ -28,8 +28,7 @@ from datasets.federated_data import DeviceProfiles
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.asynchronous import SPEEDS, TrainingTimesConfig
 from tff_algos.settings.config_fields import ConfigError
-from tff_algos.simulation.availability import compute_window_wait_s
-from tff_algos.simulation.virtual_clock import compute_client_seconds
+from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_window_wait_s
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from datasets.arrays import ArrayDataset
+from datasets.class_weights import describe_weights, measure_weights
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.data_notes import STANDARDIZE
 from datasets.example_format import GROUPS, WEIGHTS, ExampleWeights, describe_group
-from datasets.example_weights import describe_weights, measure_weights
 from datasets.inspection import FeatureRange, Measures, Sample, draw_sample, find_suspicions, measure
 from datasets.layouts import AUTO, describe_examples
 from datasets.names import name_some
-from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
+from datasets.partitioners import MINIMUM_EXAMPLES_TO_SPLIT
 from launch.console.shown_text import align_columns, describe_filled, escape_hidden
 
 PROGRAM = "python -m launch.train --algo=fedavg"

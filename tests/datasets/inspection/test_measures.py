@@ -7,9 +7,8 @@ from small_formats import format_of
 from datasets import inspection as samples
 from datasets.arrays import make_array_dataset
 from datasets.client_source import ClientSource
-from datasets.example_format import ExampleFormat, Preprocessing
+from datasets.example_format import ExampleFormat, LabelFormat, Preprocessing
 from datasets.inspection import draw_sample, find_suspicions, measure
-from datasets.label_format import LabelFormat
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(size=(40, 2)).astype(np.float32)

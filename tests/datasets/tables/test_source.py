@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import assert_refused
 
+from datasets.class_weights import describe_weights
 from datasets.client_files import flip_labels, is_client_whole, measure_files, read_files, write_copy
 from datasets.dataset import DatasetOptions
 from datasets.example_format import ExampleWeights, read_example_format
-from datasets.example_weights import describe_weights
 from datasets.federate import build_federated_data
 from datasets.formats.csv import open_csv
 from datasets.formats.leaf import open_leaf

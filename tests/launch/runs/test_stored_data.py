@@ -5,8 +5,15 @@ import json
 
 import pytest
 
-from datasets.example_format import CategoryGroup, ExampleFormat, ExampleWeights, Padding, Preprocessing
-from datasets.label_format import CLASS_LABELS, LabelFormat
+from datasets.example_format import (
+    CLASS_LABELS,
+    CategoryGroup,
+    ExampleFormat,
+    ExampleWeights,
+    LabelFormat,
+    Padding,
+    Preprocessing,
+)
 from launch.runs.errors import RunFolderError
 from launch.runs.run_description import describe_data
 from launch.runs.stored_data import NEEDED, read_data_section, read_scaling

@@ -18,7 +18,7 @@ from tff_algos.fed_sikd.student_round import build_distillation
 from tff_algos.rounds.aggregators import SumAggregator
 from tff_algos.rounds.training_phase import TrainingPhase, _build_listed, _build_summed, build_group_training
 from tff_algos.rounds.transport import Transport
-from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.aggregation import CompressionConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 ROOT = pathlib.Path(launch.__file__).parents[1]

@@ -7,7 +7,7 @@ import pytest
 from launch.runs.run_records import list_other_settings
 from launch.settings.flags import read_stored_flags
 from launch.settings.run_config import build_run_config
-from tff_algos.settings.server_step import ServerStepConfig
+from tff_algos.settings.aggregation import ServerStepConfig
 
 NEW_FLAGS = ("optimizer", "momentum", "nesterov", "beta_1", "beta_2", "epsilon", "initial_accumulator", "decay")
 

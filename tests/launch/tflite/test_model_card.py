@@ -9,8 +9,7 @@ import pytest
 from small_formats import change_format
 
 from datasets.catalog import DATASETS
-from datasets.example_format import CategoryGroup, ExampleWeights
-from datasets.label_format import LabelFormat
+from datasets.example_format import CategoryGroup, ExampleWeights, LabelFormat
 from datasets.standardized_clients import READING
 from datasets.terms import COMMERCIAL_USE
 from launch.runs.task_columns import find_task_columns

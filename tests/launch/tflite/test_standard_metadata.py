@@ -13,8 +13,7 @@ from flatbuffers import number_types
 from small_formats import change_format
 from tensorflow.lite.python import schema_py_generated as schema
 
-from datasets.example_format import CategoryGroup, Preprocessing
-from datasets.label_format import LabelFormat
+from datasets.example_format import CategoryGroup, LabelFormat, Preprocessing
 from launch.settings.run_config import build_run_config
 from launch.tflite.export_measurement import ExportedFile
 from launch.tflite.model_card import build_card, describe_model, describe_training_model, list_associated

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from small_formats import AS_THEY_ARE, format_of, make_format
 
-from datasets.example_format import CategoryGroup, Preprocessing
-from datasets.label_format import CLASS_LABELS, LabelFormat
+from datasets.example_format import CLASS_LABELS, CategoryGroup, LabelFormat, Preprocessing
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
 from launch.tflite import web_page

@@ -8,7 +8,7 @@ import pytest
 from small_formats import change_format
 
 from datasets.errors import DatasetError
-from datasets.label_format import LabelFormat
+from datasets.example_format import LabelFormat
 from launch.runs.data_versions import find_data_versions
 from launch.runs.errors import RunFolderError
 from launch.runs.run_description import check_same_data, describe_data

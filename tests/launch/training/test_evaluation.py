@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 from small_formats import change_format, make_format, make_spec
 
+from datasets.example_format import LabelFormat
 from datasets.federated_data import Archetypes, ClientFiles, DeviceProfiles, FederatedData
-from datasets.label_format import LabelFormat
 from launch.runs.archetype_metrics import count_mixed, name_archetype_metrics
 from launch.runs.task_columns import find_task_columns
 from launch.training.evaluation import (

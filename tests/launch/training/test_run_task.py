@@ -3,7 +3,7 @@
 import pytest
 from small_formats import change_format
 
-from datasets.label_format import LabelFormat
+from datasets.example_format import LabelFormat
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import describe_outputs, find_largest_input
 from launch.training.federation import build_run_task

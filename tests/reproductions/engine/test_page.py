@@ -1,13 +1,23 @@
-"""Reports: their tables and verdicts; and pages, which are what `page.toml` says, with numbers from tables."""
+"""Reports: their tables and verdicts; and pages, which are what `page.toml` says, with numbers from tables.
+
+Where the settings of experiments come from, in a table: equal rows are merged, and names told by few patterns.
+
+Run folders are matched with their experiment by name and settings, and refused with a reason.
+"""
 
 import dataclasses
+import json
+import pathlib
 
 import pytest
 
+from launch.runs.run_records import RunRecord
+from launch.settings.experiments import Experiment, Origin, Provenance, make_experiment, ours
 from reproductions.engine import page
 from reproductions.engine.claim_rows import Claim
 from reproductions.engine.collection import Cell, PrintedValue
 from reproductions.engine.comparisons import Condition
+from reproductions.engine.counted_runs import choose_runs, collect_runs, find_experiment_of, read_runs
 from reproductions.engine.page import (
     ABSENT,
     PageError,
@@ -18,7 +28,7 @@ from reproductions.engine.page import (
     look_up,
     split_numbers,
 )
-from reproductions.engine.paper import Paper
+from reproductions.engine.paper import Paper, describe_revisions, tabulate_provenance
 from reproductions.engine.tables import Section, Table
 
 PAPER = Paper("mine", lambda *_: None, draw=lambda *_: None)
@@ -227,3 +237,158 @@ def test_our_further_comparisons_are_a_family_a_preset():
     ]
     assert build_further([], {}, LABELS) is None
     assert build_further([LEADS], {"printed": {}, "tuned": {}}, LABELS) is None
+
+
+def make_experiments(**flags):
+    """Experiments by name, each with the flags of two origins."""
+    return [
+        Experiment(
+            name,
+            "An experiment.",
+            (
+                *(Provenance(*pair.split("="), Origin.PRINTED, "section 3", "") for pair in printed.split()),
+                *(Provenance(*pair.split("="), Origin.OURS, "a guess", "With a note.") for pair in ours.split()),
+            ),
+        )
+        for name, (printed, ours) in flags.items()
+    ]
+
+
+def test_equal_settings_share_a_row_and_a_value_names_its_experiments():
+    experiments = make_experiments(
+        fedcd_small=("algo=fedcd rounds=45", "fedcd_epochs=2 seed=0"),
+        fedcd_large=("algo=fedcd rounds=45", "fedcd_epochs=3 seed=0"),
+        fedavg_small=("algo=fedavg rounds=45", "fedavg_epochs=2 seed=0"),
+        fedavg_large=("algo=fedavg rounds=45", "fedavg_epochs=2 seed=0 augment=none"),
+    )
+    columns, rows = tabulate_provenance(experiments)
+    assert columns == ("setting", "value", "origin", "source")
+    assert rows == [
+        ["algo", "fedcd (`fedcd*`), fedavg (`fedavg*`)", "printed", "section 3"],
+        ["rounds", "45", "printed", "section 3"],
+        # FedAvg has no such flag, so that its experiments need not be told apart.
+        ["fedcd_epochs", "2 (`fedcd_small`), 3 (`fedcd_large`)", "ours", "a guess"],
+        ["seed", "0", "ours", "a guess"],
+        ["fedavg_epochs", "2", "ours", "a guess"],
+        ["augment", "none (`fedavg_large`)", "ours", "a guess"],
+    ]
+
+
+def test_a_setting_of_two_origins_has_two_rows():
+    experiments = make_experiments(
+        run_one=("algo=fedavg rounds=45", "seed=0"),
+        run_two=("algo=fedavg rounds=45", "seed=0"),
+        run_three=("algo=fedavg rounds=45", "seed=0"),
+        run_long=("algo=fedavg", "rounds=300 seed=0"),
+    )
+    rows = [row for row in tabulate_provenance(experiments).rows if row[0] == "rounds"]
+    assert rows == [
+        ["rounds", "45 (all but `run_long`)", "printed", "section 3"],
+        ["rounds", "300 (`run_long`)", "ours", "a guess"],
+    ]
+
+
+def test_names_that_no_pattern_tells_apart_are_written_out():
+    names = {"a_low": 1, "a_low_long": 2, "b_low": 2, "b_low_long": 1}
+    experiments = make_experiments(**{name: ("algo=fedavg", f"rounds={rounds}") for name, rounds in names.items()})
+    [row] = [row for row in tabulate_provenance(experiments).rows if row[0] == "rounds"]
+    assert row[1] == "1 (`a_low`, `b_low_long`), 2 (`a_low_long`, `b_low`)"
+
+
+def test_runs_are_counted_by_the_revision_that_made_them():
+    runs = [
+        RunRecord(pathlib.Path("run"), {}, "", {}, revision=each)
+        for each in ("0123456789abcdef", "fedcba9876543210-dirty", "0123456789abcdef", "")
+    ]
+    assert describe_revisions(runs) == (
+        "Runs by revision of the code: 0123456 (2), fedcba9-dirty (1), unknown (1). *Dirty*: with changes that were "
+        "not committed."
+    )
+    assert describe_revisions(runs[::-1]) == describe_revisions(runs), "equal counts do not hang on the order of runs"
+    assert describe_revisions(runs[:1]) == "Runs by revision of the code: 0123456 (1)."
+    assert describe_revisions([]) == ""
+
+
+def test_no_experiments_give_no_rows():
+    assert list(tabulate_provenance([]).rows) == []
+
+
+CELL = "fedsikd_mnist_alpha0.1"
+
+
+def test_a_run_is_matched_by_its_folder_and_its_settings(tmp_path, write_run):
+    """The folder around it bears the experiment's name, or it does itself."""
+    run_dir = write_run(tmp_path, CELL, seed=2, rounds=3)
+    [record], left_out = read_runs(tmp_path)
+    assert (record.path, record.experiment, record.flags["seed"], left_out) == (run_dir, CELL, 2, [])
+    assert sorted(record.rounds) == [1, 2, 3]
+    run_dir.rename(tmp_path / "moved")
+    (tmp_path / CELL).rmdir()
+    (tmp_path / "moved").rename(tmp_path / CELL)
+    assert read_runs(tmp_path)[0][0].experiment == CELL
+
+
+@pytest.mark.parametrize("arguments", [["--temperature=1"], ["--smoke"], ["--activation=relu"]])
+def test_a_run_with_other_settings_is_refused(tmp_path, write_run, arguments):
+    write_run(tmp_path, CELL, seed=0, rounds=1, arguments=arguments)
+    records, [reason] = read_runs(tmp_path)
+    assert records == [] and "other settings than fedsikd/fedsikd_mnist_alpha0.1 " in reason and "\n" not in reason
+
+
+@pytest.mark.parametrize("arguments", [["--rounds=5", "--data_dir=elsewhere"], ["--runtime=in_process"]])
+def test_rounds_places_and_the_means_of_computing_are_no_other_settings(tmp_path, write_run, arguments):
+    write_run(tmp_path, CELL, seed=0, rounds=1, arguments=arguments)
+    assert len(read_runs(tmp_path)[0]) == 1
+
+
+def test_a_run_on_other_data_than_most_is_left_out_and_named(tmp_path, write_run):
+    rivals = ["fedavg_mnist_alpha0.1", "fl_hc_mnist_alpha0.1", CELL]
+    for experiment, digest in zip(rivals, ("new", "new", "old"), strict=True):
+        config = write_run(tmp_path, experiment, seed=0, rounds=1) / "config.json"
+        config.write_text(json.dumps({**json.loads(config.read_text()), "data": {"digest": digest}}))
+    write_run(tmp_path, CELL, seed=1, rounds=1)  # of an earlier version
+    runs, left_out = collect_runs(tmp_path)
+    assert sorted((run.experiment, run.flags["seed"]) for run in runs) == [(rivals[0], 0), (CELL, 1), (rivals[1], 0)]
+    [reason] = left_out
+    assert reason.startswith(f"{tmp_path / CELL / 'seed_0'}: other data than {tmp_path / rivals[0] / 'seed_0'}")
+
+
+def test_broken_and_foreign_folders_are_named_with_the_reason(tmp_path, write_run):
+    (write_run(tmp_path, CELL, seed=0, rounds=1) / "config.json").write_text("{")
+    (write_run(tmp_path, CELL, seed=1, rounds=1) / "metrics.csv").write_text("")
+    write_run(tmp_path, CELL, seed=2, rounds=1).rename(tmp_path / "my_run")
+    _, reasons = read_runs(tmp_path)
+    assert len(reasons) == 3
+    assert "seed_0" in reasons[0] and "config.json" in reasons[0]
+    assert "seed_1" in reasons[1] and "metrics.csv" in reasons[1]
+    assert "my_run" in reasons[2] and "not named after an experiment" in reasons[2]
+
+
+def test_a_run_is_of_the_experiment_after_which_the_folder_of_its_seeds_is_called(tmp_path, write_run, monkeypatch):
+    settings = ours("a guess", algo="fedavg", rounds=1)
+    mine = {"my_own_tuned": make_experiment("my_own_tuned", "Mine.", settings)}
+    monkeypatch.setattr("launch.settings.experiments._list_all", lambda kind, folder: mine)
+    write_run(tmp_path / "runs", "my_own_tuned", seed=0, rounds=1)
+    [record], _ = read_runs(tmp_path / "runs")
+    assert record.experiment == "my_own_tuned"
+    assert find_experiment_of(tmp_path / "runs" / "my_own_tuned").name == "my_own_tuned"
+    assert find_experiment_of(tmp_path / "runs" / "my_own") is None
+
+
+def test_a_seed_counts_once_with_its_longest_run(tmp_path, write_run):
+    short = write_run(tmp_path / "a", "fedsikd_mnist_alpha0.1", 0, rounds=2)
+    long = write_run(tmp_path / "b", "fedsikd_mnist_alpha0.1", 0, rounds=5)
+    chosen, left_out = choose_runs(read_runs(tmp_path)[0])
+    assert [run.path for run in chosen] == [long]
+    assert len(left_out) == 1
+    assert left_out[0].startswith(str(short)) and left_out[0].endswith("as many rounds or more")
+
+
+def test_a_shorter_run_with_other_results_is_told_from_a_repeated_one():
+    def run(name, *accuracies):
+        rounds = {number: {"test_accuracy": accuracy} for number, accuracy in enumerate(accuracies, 1)}
+        return RunRecord(pathlib.Path(name), {"seed": 0}, CELL, rounds)
+
+    chosen, left_out = choose_runs([run("short", 0.5, 0.7), run("long", 0.5, 0.6, 0.8)])
+    assert [each.path.name for each in chosen] == ["long"]
+    assert left_out[0].startswith("short") and left_out[0].endswith("and other accuracies in those that both have")

@@ -1,13 +1,40 @@
-"""What counts, on which data and in which rounds: made-up runs on the whole of CIFAR-10 and on a subset."""
+"""What counts, on which data and in which rounds: made-up runs on the whole of CIFAR-10 and on a subset.
 
+The devices of FedCD's experiments find their images in the whole of CIFAR-10; without it the test is skipped.
+
+What always saying a device's most frequent class gets: by hand, in kept runs that measured it, and in the tables.
+"""
+
+import dataclasses
 import math
+import os
+import pathlib
 
+import numpy as np
 import pytest
+from small_formats import format_of
 
+from datasets.archetypes import draw_clients
+from datasets.arrays import make_array_dataset
+from datasets.catalog import DatasetOptions, load_arrays
+from datasets.errors import DatasetError
+from datasets.partition_settings import ArchetypeSettings
 from launch.report import main
+from launch.runs.columns import MAJORITY_ACCURACY
+from launch.runs.run_archive import open_runs
+from launch.runs.run_records import read_summary, resolve_experiment
+from launch.settings.experiments import get_experiment, match_experiments
 from reproductions.engine.counted_runs import collect_runs
 from reproductions.fedcd.figure import draw_fedcd_figure
-from reproductions.fedcd.measures import make_runs, measure
+from reproductions.fedcd.measures import (
+    AUTHORS_SMALL,
+    WHOLE_DATA,
+    compute_majority,
+    find_place,
+    make_runs,
+    measure,
+    measure_majority,
+)
 
 SMALL = "cifar10_hierarchical_authors_small"
 WHOLE, SUBSET = "cifar10", "cifar10 subset (20,000 + 5,000 images)"
@@ -182,3 +209,136 @@ def test_figure_3_has_the_shares_of_the_runs(size, draws, tmp_path, write_archet
     ten = math.comb(105, 10) / math.comb(110, 10) if draws == 10 else 0
     nine = math.comb(105, 9) * math.comb(5, draws - 9) / math.comb(110, draws)
     assert panel.lines[5].get_ydata()[9] == pytest.approx(nine / (1 - ten))
+
+
+# Experiments of the same size, partition and bias draw the same devices, FedAvg's beside FedCD's among them.
+STEMS = sorted(
+    each.name
+    for each in match_experiments("fedcd/*_cifar10_*")
+    if (place := find_place(each.name)).preset in WHOLE_DATA or place.preset == AUTHORS_SMALL
+)
+
+
+@pytest.fixture(scope="module")
+def cifar10():
+    try:
+        arrays = load_arrays("cifar10", DatasetOptions(data_dir=os.environ.get("FL_DATA_DIR", "")))
+    except DatasetError as error:
+        pytest.skip(f"no CIFAR-10: {error}")
+    if len(arrays.train_y) < 50_000:
+        pytest.skip("CIFAR-10 is a subset here; the sizes are for all of its 60,000 images")
+    return arrays
+
+
+def get_settings(stem):
+    config = resolve_experiment(get_experiment(stem))
+    names = [field.name for field in dataclasses.fields(ArchetypeSettings)]
+    return config.partition, ArchetypeSettings(**{name: getattr(config, name) for name in names})
+
+
+def list_different(stems):
+    """One of the experiments for each kind of devices."""
+    return list({get_settings(stem): stem for stem in reversed(stems)}.values())
+
+
+@pytest.mark.parametrize("stem", list_different(STEMS))
+def test_the_devices_find_their_images(stem, cifar10):
+    partition, settings = get_settings(stem)
+    for seed in range(3):
+        clients = draw_clients(cifar10, partition, settings, seed)
+        assert {len(client["train"]) for client in clients} == {settings.train_per_client}
+        assert {len(client["validation"]) for client in clients} == {settings.validation_per_client}
+        assert {len(client["test"]) for client in clients} == {settings.test_per_client}
+
+
+def test_fedavg_and_variants_are_among_them():
+    assert {
+        "fedavg_cifar10_hierarchical_authors_full",
+        "fedcd_cifar10_hierarchical_authors_shared",
+        "fedcd_cifar10_hierarchical_paper_bias0.8",
+        "fedcd_cifar10_hierarchical_authors_small_bias0.2",
+    } <= set(STEMS)
+
+
+def test_what_the_papers_devices_need_of_a_label(cifar10):
+    """With a fifth for validation there are 4,000 of a label: enough for hierarchical devices, not for ten draws."""
+    most = {}
+    for stem in ("fedcd_cifar10_hierarchical_paper", "fedcd_cifar10_hypergeometric_paper"):
+        partition, settings = get_settings(stem)
+        clients = draw_clients(cifar10, partition, settings, 0)
+        most[partition] = max(np.bincount(cifar10.train_y[client["train"]]).max() for client in clients)
+    assert most["hypergeometric"] == 4162 and most["hierarchical"] <= 3500
+    partition, settings = get_settings("fedcd_cifar10_hypergeometric_paper")
+    with pytest.raises(DatasetError, match="needs 4,162 train examples of label 9"):
+        draw_clients(cifar10, partition, dataclasses.replace(settings, validation_pool=0.2), 0)
+
+
+ARCHIVE = pathlib.Path(__file__).parents[3] / "docs" / "results" / "fedcd.zip"
+BIASED = {
+    "partition": "hierarchical",
+    "clients_per_archetype": 2,
+    "train_per_client": 20,
+    "test_per_client": 10,
+    "validation_per_client": 5,
+    "bias_min": 0.6,
+    "bias_max": 0.6,
+    "seed": 1,
+}
+
+
+def test_a_device_has_its_bias_right():
+    accuracy = compute_majority(BIASED)
+    assert accuracy.tolist() == pytest.approx([60] * 20) and accuracy.index.tolist() == [i // 2 for i in range(20)]
+    assert measure_majority(BIASED) == pytest.approx({"majority": 60, **{f"majority_{i}": 60 for i in range(10)}})
+    even = measure_majority(BIASED | {"bias_min": 0.2, "bias_max": 0.2})
+    assert even["majority"] == pytest.approx(20), "each label of a meta-archetype is as frequent"
+
+
+def test_images_of_a_label_are_as_many_as_the_settings_say():
+    y = np.repeat(np.arange(10), 60).astype(np.int64)
+    x = np.zeros((600, 1), np.float32)
+    names = tuple(map(str, range(10)))
+    arrays = make_array_dataset("even", (x, y), (x, y), format_of(x, names))
+    flags = BIASED | {"bias_max": 0.7}
+    settings = ArchetypeSettings(**{name: value for name, value in flags.items() if name not in ("partition", "seed")})
+    drawn = draw_clients(arrays, "hierarchical", settings, 1)
+    usual = [np.bincount(y[client["train"]]).argmax() for client in drawn]
+    right = [100 * np.mean(y[client["test"]] == label) for client, label in zip(drawn, usual, strict=True)]
+    assert compute_majority(flags).tolist() == pytest.approx(right)
+
+
+def test_kept_runs_that_measured_it_say_the_same():
+    measured = {}
+    for run in collect_runs(open_runs(ARCHIVE))[0]:
+        if (share := read_summary(run).get("clients", {}).get(MAJORITY_ACCURACY)) is not None:
+            measured[run.experiment, run.flags["seed"]] = (measure_majority(run.flags)["majority"], 100 * share)
+    assert len(measured) > 50
+    assert [pair[0] for pair in measured.values()] == pytest.approx([pair[1] for pair in measured.values()])
+
+
+def test_tables_have_it_beside_the_accuracy(write_seeds, build_report):
+    """Bias 0.8: FedCD's 60 % are 20 points below it in every seed."""
+    report = build_report(
+        write_seeds("fedcd_cifar10_hierarchical_cpu_bias0.8", [0.6] * 45, live_models=6, preferred_models=2)
+    )
+    (row,) = report.tables["majority"].records
+    assert list(row.values())[1:] == [
+        "hierarchical",
+        "bias 0.8",
+        "FedCD",
+        "3",
+        "60.00 ± 0.00",
+        "80.00 ± 0.00",
+        "-20.00",
+        "loss",
+    ]
+    (row,) = [row for row in report.tables["cpu_results"].records if row["variant"] == "bias 0.8"]
+    assert (row["last"], row["majority class"]) == ("60.00 ± 0.00", "80.00 ± 0.00")
+    assert report.tables["authors_run"].records[0]["majority class (expected)"] == "65.00"
+
+
+def test_archetypes_have_it_below_the_algorithms(write_seeds, build_report):
+    report = build_report(write_seeds("fedavg_cifar10_hypergeometric_cpu", [0.4] * 80, seeds=[0]))
+    rows = [row for row in report.tables["cpu_archetypes"].records if row["algorithm"] == "majority class"]
+    assert [row["archetypes"] for row in rows] == ["hierarchical", "hypergeometric"]
+    assert rows[0]["archetype 0"] == "not run" and rows[1]["archetype 0"] == rows[1]["archetype 5"] != "not run"

@@ -16,7 +16,7 @@ from tff_algos.amfl_p.maml import (
     compute_meta_gradient,
     compute_reptile_gradient,
 )
-from tff_algos.amfl_p.meta_round import compute_quality, compute_unnormalized_weight
+from tff_algos.amfl_p.process import compute_quality, compute_unnormalized_weight
 from tff_algos.settings.config_fields import ConfigError
 
 RATE = tf.constant(0.5, tf.float64)

@@ -9,8 +9,8 @@ from small_runs import assert_close, assert_same
 from tff_algos.buffered.config import BufferedConfig
 from tff_algos.buffered.process import build_buffered_process
 from tff_algos.rounds.versioned_round import build_versioned_round
+from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.simulation.arrivals import collect_arrivals
 from tff_algos.simulation.training_times import SimulatedDevices
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_algos.client.compression import (
+from tff_algos.rounds.transport import (
     compress,
     compress_models,
     compute_sent_bytes,
@@ -16,7 +16,7 @@ from tff_algos.client.compression import (
     quantize_uniform,
 )
 from tff_algos.seeds import derive_seed
-from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.aggregation import CompressionConfig
 from tff_algos.settings.config_fields import ConfigError
 
 SEED = derive_seed(3, "test")

@@ -10,15 +10,14 @@ import pytest
 import tensorflow as tf
 from small_formats import make_format
 
-from datasets.example_format import ExampleWeights
-from datasets.label_format import LabelFormat
+from datasets.example_format import ExampleWeights, LabelFormat
 from models.compilation import compile_spec
 from models.model_spec import ModelSpec
 from tff_algos.amfl_p.maml import Batch, compute_loss, compute_meta_gradient
 from tff_algos.client.client_data import read_split, split_labels
 from tff_algos.client.client_evaluation import LOSSES, SCORES, sum_over_examples
 from tff_algos.client.local_training import train_locally
-from tff_algos.fed_proto.prototypes import Prototypes, build_loss
+from tff_algos.fed_proto.process import Prototypes, build_loss
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.student_round import build_distillation
 from tff_algos.rounds.training_phase import Told

@@ -7,8 +7,8 @@ from small_formats import format_of, make_format
 from small_runs import assert_close
 
 from datasets.arrays import make_array_dataset
+from datasets.example_format import LabelFormat
 from datasets.federate import PartitionSettings, build_federated_data
-from datasets.label_format import LabelFormat
 from models.model_spec import ModelSpec
 from models.task import build_format_task, build_task
 from tff_algos.client.client_data import read_split

@@ -8,9 +8,8 @@ from small_runs import assert_close, assert_same, run
 
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
-from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.aggregation import CompressionConfig, ServerStepConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 FULL_BATCH = dataclasses.replace(SGD, batch_size=20)  # no client here has more examples

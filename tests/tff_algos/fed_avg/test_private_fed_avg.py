@@ -8,7 +8,7 @@ from tff_algos.client.cohort import pad_cohort
 from tff_algos.fed_avg import process as fed_avg
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.rounds import training_phase
-from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.aggregation import CompressionConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig

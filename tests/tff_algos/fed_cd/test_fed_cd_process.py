@@ -13,7 +13,7 @@ from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_cd.process import build_fed_cd_process
 from tff_algos.fed_cd.state import ServerState, delete_models, find_live, find_preferred
-from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.aggregation import CompressionConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import stack_models

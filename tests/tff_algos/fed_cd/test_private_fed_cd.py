@@ -6,9 +6,9 @@ from small_runs import assert_close, silence
 
 from tff_algos.fed_cd import process as fed_cd
 from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
 pytestmark = pytest.mark.usefixtures("trace_once")

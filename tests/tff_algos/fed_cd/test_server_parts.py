@@ -9,8 +9,8 @@ from small_runs import assert_close, assert_same
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_cd.process import build_fed_cd_process
 from tff_algos.rounds.aggregators import SumAggregator
+from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 pytestmark = pytest.mark.usefixtures("trace_once")
 

@@ -7,9 +7,9 @@ import pytest
 from small_runs import run
 
 from tff_algos.fed_nova.config import FedNovaConfig
+from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 RATE = 0.5
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from models.embedding import expose_embedding
 from tff_algos.client.training_steps import Batch
-from tff_algos.fed_proto.prototypes import (
+from tff_algos.fed_proto.process import (
     Prototypes,
     aggregate_prototypes,
     build_loss,

@@ -14,10 +14,9 @@ from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.process import build_fed_sikd_process, list_round_phases
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
 from tff_algos.rounds.aggregation import sum_bytes
-from tff_algos.settings.aggregation import AggregationConfig
+from tff_algos.settings.aggregation import AggregationConfig, ServerStepConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.simulation.virtual_clock import compute_phases_s
 
 pytestmark = pytest.mark.usefixtures("trace_once")

@@ -13,9 +13,8 @@ from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.partial.config import PartialConfig
 from tff_algos.partial.process import build_partial_process, build_partial_training
 from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
-from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.aggregation import CompressionConfig, ServerStepConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 SEVERAL_BATCHES = LocalTrainingConfig(epochs=2, batch_size=4, learning_rate=0.01)
 ONE_STEP = LocalTrainingConfig(epochs=1, batch_size=100, optimizer="sgd", learning_rate=0.1)

@@ -9,9 +9,9 @@ from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.pfedme.config import PFedMeConfig
 from tff_algos.pfedme.process import build_pfedme_process, move_towards
+from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 TRAINING = LocalTrainingConfig(epochs=2, batch_size=100, optimizer="sgd", learning_rate=0.1)
 SEVERAL_BATCHES = dataclasses.replace(TRAINING, batch_size=4)

@@ -9,7 +9,7 @@ from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.protocol import FederatedProcess
 from tff_algos.rounds.forwarding import ForwardingProcess, MeteredProcess
-from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.aggregation import CompressionConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 MODEL_BYTES = 15 * 4  # of `linear_spec`

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from dp_accounting import rdp
 
-from tff_algos.rounds.privacy_accounting import CLIENT, EXAMPLE, REPLACED_CLIENT, Accounting, split_noise
+from tff_algos.rounds.private_aggregation import CLIENT, EXAMPLE, REPLACED_CLIENT, Accounting, split_noise
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 

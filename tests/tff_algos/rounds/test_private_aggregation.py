@@ -11,8 +11,8 @@ from small_formats import make_format
 
 from tff_algos.client.local_training import LocalResult
 from tff_algos.rounds.aggregation import ClientUpdate
-from tff_algos.rounds.privacy_accounting import Accounting, split_noise
 from tff_algos.rounds.private_aggregation import (
+    Accounting,
     ClipCounts,
     PrivateSum,
     build_private_sum,
@@ -20,6 +20,7 @@ from tff_algos.rounds.private_aggregation import (
     clip_client,
     clip_update,
     move_clip_norm,
+    split_noise,
 )
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig

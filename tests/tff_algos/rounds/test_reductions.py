@@ -18,9 +18,8 @@ from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.fl_hc.process import build_fl_hc_process
 from tff_algos.scaffold.config import ScaffoldConfig
 from tff_algos.scaffold.process import build_scaffold_process
-from tff_algos.settings.aggregation import AggregationConfig
+from tff_algos.settings.aggregation import AggregationConfig, ServerStepConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 SEED, ROUNDS = 2, 3
 TRAINING = LocalTrainingConfig(epochs=2, batch_size=8, optimizer="sgd", learning_rate=0.1)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tff_algos.rounds.server_step import build_server_step
-from tff_algos.settings.server_step import OPTIMIZERS, ServerStepConfig
+from tff_algos.settings.aggregation import OPTIMIZERS, ServerStepConfig
 from tff_algos.weights import add_deltas
 
 ETA, DECAY, TAU = 0.1, 0.75, 0.5  # of two steps from a weight of 1, along the updates 1 and 2

@@ -12,10 +12,9 @@ from tff_algos.fed_avg.config import FedAvgConfig, FineTunedConfig
 from tff_algos.fed_avg.process import build_fed_avg_process, build_fine_tuned_process
 from tff_algos.protocol import BYTES_UP
 from tff_algos.rounds.synchronous import SynchronousProcess
-from tff_algos.settings.aggregation import AggregationConfig
+from tff_algos.settings.aggregation import AggregationConfig, ServerStepConfig
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
 ONE_STEP = LocalTrainingConfig(epochs=1, batch_size=100, optimizer="sgd", learning_rate=0.1)

@@ -12,8 +12,8 @@ from small_runs import run
 
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
+from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 SIZES, RATE, EPOCHS, ROUNDS = [9, 4, 14], 0.2, 2, 3
 OPTIMIZERS = tff.learning.optimizers

@@ -13,12 +13,10 @@ from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.aggregators import GroupwiseAggregator, SumAggregator
 from tff_algos.rounds.attacks import Attack
 from tff_algos.rounds.list_aggregator import ListAggregator
-from tff_algos.rounds.privacy_accounting import Accounting
-from tff_algos.rounds.private_aggregation import PrivateAggregator, build_private_sum
+from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator, build_private_sum
 from tff_algos.rounds.training_phase import PlacedInput, Sent, TrainingPhase
 from tff_algos.rounds.transport import Transport
-from tff_algos.settings.aggregation import AttackConfig
-from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.aggregation import AttackConfig, CompressionConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
 SHAPES = ((2,), ())

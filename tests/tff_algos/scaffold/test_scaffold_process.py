@@ -5,9 +5,9 @@ import pytest
 
 from tff_algos.scaffold.config import ScaffoldConfig
 from tff_algos.scaffold.process import build_scaffold_process
+from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.server_step import ServerStepConfig
 
 RATE = 0.5
 TWO_STEPS = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=RATE, batch_size=8)

@@ -13,7 +13,7 @@ from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
-from tff_algos.simulation.availability import (
+from tff_algos.simulation.virtual_clock import (
     check_cohort_size,
     compute_window_wait_s,
     count_most_at_once,
