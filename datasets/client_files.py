@@ -142,11 +142,6 @@ def is_client_whole(place: str) -> bool:
     return True
 
 
-def has_sums(place: str) -> bool:
-    """Whether a client came by itself, so that `is_client_whole` can tell."""
-    return os.path.isfile(place + _SUMS)
-
-
 def clean_client_dir(client_dir: str) -> int:
     """Deletes the cache entries, finished or abandoned, and nothing else. Returns the bytes freed.
 
@@ -200,7 +195,8 @@ def find_files(path: str, sizes: Mapping[str, int], copies_dir: str) -> str | No
     copy = _name_copy(path, copies_dir)
     for place in (path, copy):
         with contextlib.suppress(OSError):
-            is_checked = place == copy or has_sums(place)  # else the run's machine has checked them all, when it began
+            # Without sums, the run's machine has checked them all, when it began.
+            is_checked = place == copy or os.path.isfile(place + _SUMS)
             if measure_files(place) == sizes and (not is_checked or is_client_whole(place)):
                 return place
     return None
