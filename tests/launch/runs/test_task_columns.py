@@ -39,7 +39,8 @@ def test_classification_has_the_columns_of_earlier_versions():
 
 def test_other_tasks_have_columns_of_their_own_metrics():
     own = ("client_test_rmse", "client_validation_rmse", "validation_rmse")
-    assert NUMBERS.evaluation == ("test_loss", "test_rmse", "test_mae", "test_r2", *own)
+    assert NUMBERS.evaluation[:4] == ("test_loss", "test_rmse", "test_mae", "test_r2")
+    assert NUMBERS.evaluation[-3:] == own
     assert NUMBERS.statistics == ("rmse_mean", "rmse_std", "rmse_p90", "rmse_worst_tenth")
     assert (NUMBERS.title, NUMBERS.heading, NUMBERS.of_client) == ("RMSE", "RMSE", "rmse")
 
