@@ -37,11 +37,18 @@ from launch.settings.data_flags import CLIENT
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.run_config import RunConfig, flag_values
-from launch.settings.session_objects import CHILD, SESSION, list_session_names
-from launch.settings.trusted_modules import AGGREGATOR, MODELS, list_modules, list_objects, read_trusted
+from launch.settings.trusted_modules import (
+    AGGREGATOR,
+    CHILD,
+    MODELS,
+    SESSION,
+    list_modules,
+    list_objects,
+    list_session_names,
+    read_trusted,
+)
 from launch.training.finished_run import LAST, FinishedRun, choose_models, read_finished_run
-from launch.training.given_data import COLUMN_FLAGS, check_values, place_data, quote_name
-from launch.training.given_examples import check_inputs, read_examples
+from launch.training.given_data import COLUMN_FLAGS, check_inputs, check_values, place_data, quote_name, read_examples
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -35,7 +35,7 @@ from launch.benchmarks.workloads import (
     make_gpu_peers,
     make_peer_before,
 )
-from launch.command_line import parse_alone, run_command
+from launch.command_line import parse_command, run_command
 from launch.console.stop_signals import leave
 from launch.runs.errors import RunStopped
 from launch.runs.library_versions import find_version
@@ -120,7 +120,7 @@ def parse_options(argv: Sequence[str]) -> Options:
       FlagError: an unknown flag, workload or peer, a value out of range, a peer that is not set up, a file
         that cannot be written, a folder that is no checkout.
     """
-    given = parse_alone(Flags, argv)
+    given = parse_command(Flags, argv)
     values = given.flags
     if values.smoke:
         values = dataclasses.replace(values, **{name: few for name, few in SMOKE.items() if name not in given.names})

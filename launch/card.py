@@ -10,10 +10,9 @@ import pathlib
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from files.reading import describe, read_regular
-from launch.command_line import parse_command, run_command
+from launch.command_line import parse_flags, run_command
 from launch.console.shown_text import escape_lines
 from launch.console.stop_signals import leave
 from launch.settings.errors import FlagError
@@ -26,28 +25,11 @@ USAGE = "python -m launch.card <file.tflite> [--json]"
 WIDTH = 120
 
 
-class Request(NamedTuple):
-    """Which file, and whether its card is wanted as JSON."""
-
-    path: pathlib.Path
-    json: bool
-
-
 @dataclasses.dataclass(frozen=True)
 class Flags:
     """The flags of this command."""
 
     json: bool = setting(False, "Print the card as it stands in the file.")
-
-
-def parse_request(argv: Sequence[str]) -> Request:
-    """Reads the command line, without the program's name. Raises FlagError."""
-    names = [argument for argument in argv if not argument.startswith("-")]
-    given = parse_command(Flags, [argument for argument in argv if argument not in names])
-    names += given.rest
-    if len(names) != 1:
-        raise FlagError(f"expected one file that launch.export has written, got {' '.join(names) or 'none'}: {USAGE}")
-    return Request(pathlib.Path(names[0]).expanduser(), given.flags.json)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,23 +38,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    request = parse_request(arguments)
+    names = [argument for argument in arguments if not argument.startswith("-")]
+    flags = parse_flags(Flags, [argument for argument in arguments if argument not in names])
+    if len(names) != 1:
+        raise FlagError(f"expected one file that launch.export has written, got {' '.join(names) or 'none'}: {USAGE}")
+    path = pathlib.Path(names[0]).expanduser()
     try:
-        content = read_regular(request.path)
+        content = read_regular(path)
     except OSError as error:
-        hint = (
-            "name a file in it" if request.path.is_dir() else f"expected a file that launch.export has written: {USAGE}"
-        )
-        raise FlagError(f"{request.path}: {describe(error).lower()}; {hint}") from None
+        hint = "name a file in it" if path.is_dir() else f"expected a file that launch.export has written: {USAGE}"
+        raise FlagError(f"{path}: {describe(error).lower()}; {hint}") from None
     try:
         card = read_card(content)
-        rows = [] if request.json else card_rows(card)
+        rows = [] if flags.json else card_rows(card)
     except ModelError as error:
-        raise ModelError(f"{request.path}: {error}") from None
+        raise ModelError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError):
         reason = "its card is of another version of launch.export; --json prints it as it is"
-        raise ModelError(f"{request.path}: {reason}") from None
-    if request.json:
+        raise ModelError(f"{path}: {reason}") from None
+    if flags.json:
         sys.stdout.flush()
         sys.stdout.buffer.write(_show_json(split_file(content).card))
         return

@@ -20,10 +20,9 @@ from files.cache_folder import default_cache_dir
 from files.reading import describe
 from files.writing import write_text
 from launch.console import stop_signals
-from launch.console.shown_text import escape_hidden
+from launch.console.shown_text import escape_hidden, show_text
 from launch.console.stop_signals import get_stop_code, stop_on_signals
 from launch.console.temporary_folder import own_temporary_folder
-from launch.console.terminal import show_text
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import DEBUG, FlagField, format_default, iterate_fields
@@ -101,13 +100,8 @@ def run_command(
       further: what else `run_main` takes.
     """
     usage = f"{usage}\n{COMMANDS[name]}"
-
-    def format_some() -> str:
-        return format_command_help(usage, list_fields(flags), common)
-
-    def format_all() -> str:
-        return format_command_help(usage, list_fields(flags))
-
+    format_some, format_all = (lambda shown=shown: format_command_help(usage, list_fields(flags), shown)
+                               for shown in (common, ()))  # fmt: skip
     return run_main(run, format_some, argv, format_all=format_all, **further)
 
 
@@ -222,44 +216,32 @@ class Given(NamedTuple):
     Attributes:
       flags: every flag with its value, the default where it was left out.
       names: the flags that were given.
-      rest: the arguments after a lone `--`.
     """
 
     flags: Any
     names: Collection[str]
-    rest: list[str]
 
 
-def parse_command(flags: type[Flags], argv: Sequence[str], of_a_run: str = "") -> Given:
+def parse_command(flags: type[Flags], argv: Sequence[str], instead: str = "") -> Given:
     """Reads the arguments, without the program's name.
 
-    An error on a flag that belongs to `launch.train` says what to do with one `of_a_run`.
+    An error on a flag that belongs to `launch.train`, or on what stands after a lone `--`, says what to do `instead`.
 
     Raises:
       FlagError: an unknown flag, a stray argument, a value of the wrong type or out of range.
     """
     split = list(argv).index("--") if "--" in argv else len(argv)
     values = define_flags(list_fields(flags))
-    read_flags(values, argv[:split], lambda name: describe_unknown(name, list(values), of_a_run))
-    given = read_given(values)
-    return Given(dataclasses.replace(flags(), **given), given.keys(), list(argv[split + 1 :]))
-
-
-def parse_alone(flags: type[Flags], argv: Sequence[str], instead: str = "") -> Given:
-    """The same for a command that hands no flags on.
-
-    Raises:
-      FlagError: as above, or something stands after `--`; the error says what to do `instead`.
-    """
-    given = parse_command(flags, argv, instead)
-    if given.rest:
+    read_flags(values, argv[:split], lambda name: describe_unknown(name, list(values), instead))
+    if argv[split + 1 :]:
         raise FlagError(f"nothing is expected after --{instead and f'; {instead}'}")
-    return given
+    given = read_given(values)
+    return Given(dataclasses.replace(flags(), **given), given.keys())
 
 
 def parse_flags(flags: type[Flags], argv: Sequence[str], instead: str = "") -> Flags:
-    """Every flag of such a command with its value. Raises FlagError, as above."""
-    return parse_alone(flags, argv, instead).flags
+    """Every flag of a command with its value. Raises FlagError, as `parse_command` does."""
+    return parse_command(flags, argv, instead).flags
 
 
 def take_run_dir(arguments: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from files.reading import explain_errors
-from launch.command_line import describe_os_error, parse_alone, run_command
+from launch.command_line import describe_os_error, parse_command, run_command
 from launch.console.stop_signals import leave
 from launch.runs.errors import RunStopped
 from launch.settings.errors import FlagError
@@ -118,7 +118,7 @@ def parse_request(argv: Sequence[str]) -> Request:
     Raises:
       FlagError: a wrong flag, or a place where a file cannot go.
     """
-    values, given, _ = parse_alone(Flags, argv)
+    values, given = parse_command(Flags, argv)
     figure, table = (pathlib.Path(text) if text else None for text in (values.figure, values.table))
     with_page = "output" in given or not (figure or table)
     output = pathlib.Path(values.output) if with_page else None

@@ -32,7 +32,7 @@ from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.data_flags import CLIENT
 from launch.settings.errors import FlagError
 from launch.settings.trusted_modules import read_trusted
-from launch.training.attackers import find_attackers
+from launch.training.federation import find_attackers
 from launch.training.finished_run import (
     FinishedRun,
     FinishedRunFlags,

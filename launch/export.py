@@ -11,13 +11,17 @@ Ctrl-C.
 import os
 import pathlib
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from datasets.example_format import NEXT_TOKEN
-from launch.command_line import parse_alone, run_command, take_run_dir
+from datasets.federated_data import FederatedData
+from launch.command_line import parse_command, run_command, take_run_dir
 from launch.console.stop_signals import leave
-from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
-from launch.runtimes.runtime import quiet_tensorflow
+from launch.runs.checkpoints import Checkpoints
+from launch.runs.columns import CHECKPOINTS, KEPT, REPORT_PAGE, WEB_PAGE, WORKER_LOG
+from launch.runs.errors import RunFolderError, RunStopped
+from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.settings.errors import FlagError
 from launch.settings.suggestions import suggest_value
 from launch.settings.trusted_modules import read_trusted
@@ -35,9 +39,12 @@ from launch.tflite.export_report import ExportReport, FailedFile, format_summary
 from launch.tflite.representatives import check_representative_client
 from launch.tflite.web_page import check_request as check_page_request
 from launch.training.finished_run import FinishedRun, read_finished_run, say_if_unchecked
-from launch.training.personal_models import compute_personal_weights
-from launch.training.run_runtime import settle_device_again
+from launch.training.run_runtime import ensure_installed, keep_to_this_machine, open_run_runtime, settle_device_again
 from models.model_names import EXPORT_FORMATS
+
+if TYPE_CHECKING:
+    from tff_algos.protocol import Weights
+
 
 Flags = ExportRequest
 USAGE = "python -m launch.export <run folder> [--model=<name>] [--formats=<format,...>] [--flag=value ...]"
@@ -55,7 +62,7 @@ COMMON = (
 
 def parse_request(argv: Sequence[str]) -> ExportRequest:
     """Reads the command line, without the program's name. Raises FlagError."""
-    request, given, _ = parse_alone(ExportRequest, take_run_dir(argv))
+    request, given = parse_command(ExportRequest, take_run_dir(argv))
     if not request.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     _check_formats(request, given)
@@ -145,6 +152,43 @@ def _run(arguments: Sequence[str]) -> int:
     if asked:
         print(f"error: {', '.join(asked)} cannot be made; the lines above say why", file=sys.stderr)
     return 1 if asked else 0
+
+
+def compute_personal_weights(
+    run: FinishedRun, data: FederatedData, client_names: Sequence[str]
+) -> Mapping[str, "Weights"]:
+    """The weights that each of these clients ends up with, by the client's name.
+
+    The run's own runtime trains them, a TFF worker of this machine for example, unless no client is asked for.
+
+    Raises:
+      RunFolderError: the run has no checkpoint of its last round, or no state of its best one if that is asked for.
+      RunStopped: the worker failed.
+      FlagError: the worker is not installed and cannot be got.
+    """
+    if not client_names:
+        return {}
+    ensure_installed(run.config)
+    try:
+        log_path = str(run.path / WORKER_LOG)
+        with quiet_tensorflow(log_path):
+            config = settle_device_again(run.config)
+        with open_run_runtime(keep_to_this_machine(config), log_path):
+            from launch.training.training_run import build_process
+
+            process = build_process(run.config, run.build_spec(to_train=True), data)
+            process.keep_in(run.path / KEPT)
+            checkpoints, done, start = Checkpoints(run.path / CHECKPOINTS), run.rounds, process.initialize()
+            if run.is_best:
+                state = checkpoints.load_best(done, start)
+            else:
+                done, state = checkpoints.restore(start)
+            if done != run.rounds:
+                raise RunFolderError(f"--run_dir={run.path}: its last checkpoint is of round {done}, not {run.rounds}")
+            clients = [client for client in data.everyone if client.name in client_names]
+            return {client.name: weights for client, weights in process.personalize(state, clients)}
+    except WorkerError as error:
+        raise RunStopped(f"error: {error}", 1) from error
 
 
 if __name__ == "__main__":

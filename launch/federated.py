@@ -1,14 +1,23 @@
-"""`federated <command> ...`, the console script: the same commands as `python -m launch.<command>`. No TensorFlow."""
+"""`federated <command> ...`, the console script: the same commands as `python -m launch.<command>`. No TensorFlow.
 
+A shell is offered commands, flags and their choices while a line is typed, by argcomplete.
+"""
+
+import argparse
+import contextlib
 import importlib
 import importlib.metadata
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from launch.command_line import COMMANDS, run_main
+from launch.command_line import COMMANDS, list_fields, run_main
 from launch.console.stop_signals import leave
+from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
+from launch.settings.flag_fields import DEBUG, FlagField
+from launch.settings.flag_parsing import FULL_HELP
+from launch.settings.flags import list_fields_of
 from launch.settings.suggestions import suggest_value
 
 PROGRAM = "federated"
@@ -61,10 +70,37 @@ def run_script() -> None:
     if not sys.flags.safe_path:
         sys.path.insert(0, os.getcwd())
     if COMPLETION in os.environ:
-        from launch.completion import complete
+        with contextlib.suppress(ModuleNotFoundError):  # then nobody is answered
+            import argcomplete
 
-        complete()
+            # Answers the shell and ends this process.
+            argcomplete.autocomplete(build_parser(os.environ.get("COMP_LINE", "")), always_complete_options="long")
     leave(main())
+
+
+def build_parser(line: str) -> argparse.ArgumentParser:
+    """A parser of what is typed: the flags are those of the command in the line, and of its algorithm."""
+    parser = argparse.ArgumentParser(prog="federated", add_help=False, allow_abbrev=False)
+    commands = parser.add_subparsers()
+    words = line.split()[1:]
+    for name, what in COMMANDS.items():
+        command = commands.add_parser(name, help=what, add_help=False, allow_abbrev=False)
+        if words[:1] == [name]:
+            for flag in ("--help", FULL_HELP, DEBUG):
+                command.add_argument(flag, action="store_true", help="")
+            for field in _list_flags(name, words):
+                choices = ["true", "false"] if field.value_type is bool else field.setting.choices
+                help_text = field.setting.help_text.replace("%", "%%")
+                command.add_argument(f"--{field.name}", choices=choices, help=help_text)
+    return parser
+
+
+def _list_flags(name: str, words: list[str]) -> Iterable[FlagField]:
+    if name != "train":
+        module = importlib.import_module(f"launch.{name}")
+        return list_fields(module.Flags)
+    asked = [word.removeprefix("--algo=") for word in words if word.startswith("--algo=")]
+    return list_fields_of([ALGORITHMS[algo] for algo in asked if algo in ALGORITHMS])
 
 
 if __name__ == "__main__":

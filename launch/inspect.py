@@ -68,11 +68,9 @@ Flags = dataclasses.make_dataclass(
 def parse_request(argv: Sequence[str]) -> Request:
     """Reads the command line, without the program's name. Raises FlagError."""
     paths = _find_paths(argv)
-    flags, names, rest = parse_command(
+    flags, names = parse_command(
         Flags, [argument for argument in argv if argument not in paths], "give it to launch.train"
     )
-    if rest:
-        raise FlagError(f"nothing is expected after --: {USAGE}")
     given = {name: getattr(flags, name) for name in names if name != "json"}
     if len(paths) > 1:
         raise FlagError(f"{' '.join(paths)}: expected one file or folder: {USAGE}")
@@ -106,7 +104,10 @@ def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
     config = request.config
     data = find_dataset(config.dataset).load(choose_options(vars(config)))
-    findings = inspect_data(data, _name_kind(config), find_scale(config), request.given, config.seed)
+    kind = f"the data set {get_title(config.dataset)}"
+    if config.dataset == FILES:
+        kind = find_format(str(pathlib.Path(config.data).expanduser()), config.data_format).title
+    findings = inspect_data(data, kind, find_scale(config), request.given, config.seed)
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     for line in list_lines(findings, BAR if is_utf8 else PLAIN_BAR):
         print(line)
@@ -114,13 +115,6 @@ def _run(arguments: Sequence[str]) -> None:
         path = pathlib.Path(request.json).expanduser()
         write_json(path, describe(findings))
         print(f"written   {path}")
-
-
-def _name_kind(config: RunConfig) -> str:
-    if config.dataset != FILES:
-        return f"the data set {get_title(config.dataset)}"
-    path = pathlib.Path(config.data).expanduser()
-    return find_format(str(path), config.data_format).title
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ Exit codes: 0 all runs are finished, 1 some failed, 2 the request was wrong, 130
 """
 
 import dataclasses
+import itertools
 import pathlib
 import shlex
 import sys
@@ -31,14 +32,13 @@ from launch.settings.errors import FlagError
 from launch.settings.flag_parsing import define_flags, read_given, read_known, refuse_stray
 from launch.settings.flags import describe_unknown_in_run, list_fields_of, list_names_of_runs
 from launch.settings.runtimes import RAY
-from launch.settings.seeds import read_seeds
 from launch.settings.setting_names import get_flag, join_values
 from launch.sweeps.jobs import JobsFlags, are_done, open_engine
 from launch.sweeps.pool import Engine, run_tasks
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.ray_runs import RayEngine, check_ray_flags
 from launch.sweeps.recipes import Recipe, find_recipes, share_arguments
-from launch.sweeps.tasks import OWN_FLAGS, Task
+from launch.sweeps.tasks import OWN_FLAGS, Task, read_seeds
 from tff_algos.settings.config_fields import setting, texts
 
 PROGRAM = "python -m launch.sweep"
@@ -95,7 +95,12 @@ def parse_request(argv: Sequence[str]) -> Request:
         raise refuse_stray(stray, list(own))
     values = dataclasses.replace(Flags(), **read_given(own))
     check_ray_flags(values.runtime, values.ray_address)
-    recipes, runs_dir = find_asked(values), pathlib.Path(values.runs_dir)
+    recipes = find_recipes(values.flagfiles, values.experiments, values.algos)
+    if not recipes:
+        raise FlagError(
+            "nothing to train: expected --algos=fedavg,fedsikd, --experiments='fedsikd/*_mnist_*' or --flagfiles=<file>"
+        )
+    runs_dir = pathlib.Path(values.runs_dir)
     _check_handed_on(list(own), recipes, handed_on)
     extra = [*handed_on, *extra]
     named = [name for name in OWN_FLAGS for argument in extra if get_flag(argument).removeprefix("no") == name]
@@ -114,10 +119,11 @@ def parse_request(argv: Sequence[str]) -> Request:
             f"--runs_dir={runs_dir}: runs go into a folder; --finished={runs_dir} skips those of an archive"
         )
     finished = tuple(open_runs(pathlib.Path(name)) for name in values.finished)
-    seeds = read_seeds(values.seeds, "seeds")
-    present = PresentData()
-    tasks = [_build_task(recipe, seed, runs_dir, shares.arguments[recipe.name]) for seed in seeds for recipe in recipes]
-    tasks = [dataclasses.replace(task, finished=finished, present=present) for task in tasks]
+    present, tasks = PresentData(), []
+    for seed, recipe in itertools.product(read_seeds(values.seeds, "seeds"), recipes):
+        run_dir = runs_dir / recipe.name / f"seed_{seed}"
+        arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *shares.arguments[recipe.name])
+        tasks.append(Task(recipe, arguments, run_dir, recipe.resolve(arguments), finished, present=present))
     return Request(tasks, values.jobs, values.ray_address if values.runtime else None, shares.lacking)
 
 
@@ -130,22 +136,6 @@ def _check_handed_on(own: Sequence[str], recipes: Sequence[Recipe], arguments: S
         if name not in names and name.removeprefix("no") not in names:
             known = dict.fromkeys(field.name for field in list_fields_of(rows) if field.name not in not_handed_on)
             raise FlagError(describe_unknown_in_run(name, rows, [*own, *known]))
-
-
-def _build_task(recipe: Recipe, seed: str, runs_dir: pathlib.Path, own: Sequence[str]) -> Task:
-    run_dir = runs_dir / recipe.name / f"seed_{seed}"
-    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *own)
-    return Task(recipe, arguments, run_dir, recipe.resolve(arguments))
-
-
-def find_asked(values: Flags) -> list[Recipe]:
-    """What is to be trained. Raises FlagError if nothing is asked for or a name finds nothing."""
-    recipes = find_recipes(values.flagfiles, values.experiments, values.algos)
-    if not recipes:
-        raise FlagError(
-            "nothing to train: expected --algos=fedavg,fedsikd, --experiments='fedsikd/*_mnist_*' or --flagfiles=<file>"
-        )
-    return recipes
 
 
 def suggest_report(tasks: Sequence[Task]) -> str:
@@ -166,12 +156,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(_run, "sweep", usage, Flags, argv, common=COMMON)
 
 
-def _open_engine(request: Request) -> Engine:
-    if request.ray_address is None or are_done(request.tasks):
-        return open_engine(request.tasks, request.jobs)
-    return RayEngine(request.tasks, request.jobs, request.ray_address)
-
-
 def _run(arguments: Sequence[str]) -> int:
     request = parse_request(arguments)
     tasks = request.tasks
@@ -179,7 +163,12 @@ def _run(arguments: Sequence[str]) -> int:
         say(f"note     --{name}: {', '.join(algorithms)} {'has' if len(algorithms) == 1 else 'have'} no such setting")
     try:
         with as_stop_after_signal():
-            failures = run_tasks(tasks, _open_engine(request))
+            engine: Engine = (
+                open_engine(tasks, request.jobs)
+                if request.ray_address is None or are_done(tasks)
+                else RayEngine(tasks, request.jobs, request.ray_address)
+            )
+            failures = run_tasks(tasks, engine)
     except WorkerError as error:
         raise RunStopped(f"error: {error}", 1) from error
     except KeyboardInterrupt as error:

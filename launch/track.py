@@ -72,21 +72,6 @@ def find_runs(names: Sequence[str]) -> list[pathlib.Path]:
     return list(found)
 
 
-def write_missing_event_files(run_dir: pathlib.Path) -> None:
-    """Makes the event files of a run that has none, as one that was copied without.
-
-    Raises:
-      RunFolderError: its table lacks a round.
-      OSError: the folder cannot be written.
-    """
-    table = run_dir / METRICS_FILE
-    if table.exists() and not any((run_dir / EVENTS).glob("events.out.*")):
-        from launch.runs.tensorboard_log import TensorBoardLog
-
-        TensorBoardLog(run_dir / EVENTS, *read_round_table(table))
-        say(f"written  {run_dir}: event files, from its metrics.csv")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     usage = f"{PROGRAM} --run_dir=<folder,...> --to=<{'|'.join(TRACKERS)}> [--flag=value ...]"
@@ -99,7 +84,12 @@ def _run(arguments: Sequence[str]) -> int:
     runs = [describe_run(run_dir) for run_dir in run_dirs]
     if values.to == TENSORBOARD:
         for run_dir in run_dirs:
-            write_missing_event_files(run_dir)
+            table = run_dir / METRICS_FILE
+            if table.exists() and not any((run_dir / EVENTS).glob("events.out.*")):  # as of a run copied without
+                from launch.runs.tensorboard_log import TensorBoardLog
+
+                TensorBoardLog(run_dir / EVENTS, *read_round_table(table))
+                say(f"written  {run_dir}: event files, from its metrics.csv")
         common = os.path.commonpath([run_dir.absolute() for run_dir in run_dirs])
         say(f"look     tensorboard --logdir={shlex.quote(os.path.relpath(common))}")
         return 0

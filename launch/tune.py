@@ -33,7 +33,6 @@ from launch.settings.flags import FlagError
 from launch.sweeps.jobs import open_engine
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.tuning.adaptive_search import open_study, run_adaptive_search
-from launch.sweeps.tuning.best_flagfile import write_best_flagfile
 from launch.sweeps.tuning.request import Flags, Request, parse_request
 from launch.sweeps.tuning.scored_runs import (
     OpenEngine,
@@ -46,7 +45,15 @@ from launch.sweeps.tuning.scored_runs import (
 from launch.sweeps.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
 from launch.sweeps.tuning.search_space import format_settings
 from launch.sweeps.tuning.study import check_installed, hold_folder
-from launch.sweeps.tuning.trials import Outcome, State, build_task, find_best, name_seeds, write_trials
+from launch.sweeps.tuning.trials import (
+    Outcome,
+    State,
+    build_task,
+    find_best,
+    name_seeds,
+    write_best_flagfile,
+    write_trials,
+)
 
 PROGRAM = "python -m launch.tune"
 # Of its flags, those that --help shows.

@@ -59,7 +59,7 @@ def run_rounds(given: dict[str, Any], orders: Iterable[str], answers: TextIO) ->
     # An earlier version's data have no format, and its model is built by their description.
     spec = build_spec(config, data.format if hasattr(data, "format") else describe_data(data))
     if hasattr(config, "compile"):
-        from launch.training.compilation import settle_compilation
+        from launch.training.run_runtime import settle_compilation
 
         _, spec = settle_compilation(dataclasses.replace(config, rounds=MANY_ROUNDS), spec, data)
     with open_runtime():

@@ -1,13 +1,19 @@
-"""Text of users where it is shown: on a terminal, in a CSV file, in Markdown. Imports no TensorFlow.
+"""Text where it is shown: on a terminal and on none, in a CSV file, in Markdown. Imports no TensorFlow.
 
 A name is shown as it is, apart from characters that are no letters and that do something instead: control characters,
 which steer a terminal or end a line, and marks that hide text or turn its direction, so that a reader sees something
-else than what is there. These are shown as in Python, such as \\u001b.
+else than what is there. These are shown as in Python, such as \\u001b. So is what a terminal cannot show; where nobody
+listens, what a command prints goes nowhere.
 """
 
+import contextlib
 import html
+import io
+import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 # Control characters, line separators, halves of surrogate pairs; then what is invisible: soft hyphens, spaces of no
 # width, marks of direction, tags. The joiners U+200C and U+200D stay: Persian and emojis are written with them.
@@ -97,3 +103,42 @@ def describe_filled(filled: Mapping[str, int]) -> str:
         f"{sum(filled.values()):,} missing values, by the median or the most frequent text of the train part, by "
         f"column: {counts}{more}"
     )
+
+
+class _ShownText:
+    """A text stream in which what steers a terminal is written out, see `escape_lines`."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(escape_lines(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def show_text() -> Iterator[None]:
+    """Inside, standard output takes any text, and both streams exist, whatever this program was started with."""
+    # Those of 0 to 2 that were closed are opened, or the next file, such as a table, would be taken for the output.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # gets the lowest number that is free
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    before = sys.stdout, sys.stderr
+    with contextlib.ExitStack() as stack:
+        out, err = (stream or stack.enter_context(open(os.devnull, "w", encoding="utf-8")) for stream in before)
+        if isinstance(out, io.TextIOWrapper):  # stderr writes out what its encoding lacks by itself
+            stack.callback(_put_back, out, out.errors)
+            out.reconfigure(errors="backslashreplace")
+        sys.stdout, sys.stderr = _ShownText(out), err
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+
+
+def _put_back(stream: io.TextIOWrapper, errors: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # what is left cannot be written, or the stream is closed
+        stream.reconfigure(errors=errors)

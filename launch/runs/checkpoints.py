@@ -3,7 +3,7 @@
 `checkpoints/round_<n>.npz` holds `leaf_0`, `leaf_1`, ..., the leaves of the state in the order of `flatten_state`;
 `version`, that of this format; and `digest`, the SHA-256 of all else. Their nesting comes from a template when they
 are loaded. So a leaf may have another shape than the template's, as the models of a list that grows have. `record` is
-what the run had written by then, JSON as bytes, see `launch.runs.checkpoint_record`.
+what the run had written by then, JSON as bytes, see `launch.training.round_loop`.
 """
 
 import contextlib
@@ -14,23 +14,56 @@ import re
 import signal
 import threading
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import tree
 
 from files.locks import take_folder
 from files.reading import find_files
 from files.writing import write_whole
 from launch.console.progress import say
 from launch.runs.errors import RunFolderError
-from launch.runs.nested_state import flatten_state, pack_state
 from tff_algos.protocol import State
+
+NUMBER_KINDS = "biufc"  # of `dtype.kind`: what an .npz file gives back as it was, without pickle
+
+
+def flatten_state(state: Any) -> list[np.ndarray]:
+    """The leaves of a state as arrays; a scalar, NumPy's or Python's, becomes an array of shape ().
+
+    Raises:
+      TypeError: a leaf is no number or array of numbers, for example None or a string.
+    """
+    leaves = []
+    for value in tree.flatten(state):
+        leaf = np.asarray(value)
+        if leaf.dtype.kind not in NUMBER_KINDS:
+            raise TypeError(f"a state holds {type(value).__name__} ({leaf.dtype}), expected arrays of numbers only")
+        leaves.append(leaf)
+    return leaves
+
+
+def pack_state(template: Any, leaves: Sequence[np.ndarray]) -> Any:
+    """The state nested as `template` with these leaves, whose shapes may differ from the template's.
+
+    A leaf of shape () becomes a NumPy scalar.
+
+    Raises:
+      ValueError: there are more or fewer leaves than the template has.
+    """
+    expected = len(tree.flatten(template))
+    if len(leaves) != expected:
+        raise ValueError(f"{len(leaves)} leaves, expected {expected}")
+    return tree.unflatten_as(template, [leaf[()] for leaf in leaves])
+
 
 KEPT = 2  # the newest, and one to fall back on if that is damaged
 VERSION = 2
 _LEAF = "leaf_"
 _UNFINISHED = ".[0-9]*.npz"  # what a save leaves that is killed
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_BEST = "best_{}.npz"  # the state after the best round, see `launch.training.best_round`
+_BEST = "best_{}.npz"  # the state after the best round, see `launch.training.kept_models`
 _BEST_NAME = re.compile(r"best_(\d+)\.npz")
 _NAME = re.compile(r"round_(\d+)\.npz")
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from files.writing import name_in_errors, write_whole
 from launch.console.shown_text import decode_cell, encode_cell
+from launch.runs.columns import EVENT_COLUMNS
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import format_cell, format_lines, iterate_rows, iterate_whole_lines
 
@@ -42,7 +43,9 @@ class GrowingTable:
           OSError: the file cannot be read or written.
         """
         content = format_lines([[encode_cell(name) for name in columns], *rows]).encode()
-        if not self._is_own_file() or self.path.read_bytes() != content:
+        # A write would change another file by a link, or where a folder was copied by hard links.
+        is_own = self.path.is_file() and not self.path.is_symlink() and self.path.stat().st_nlink == 1
+        if not is_own or self.path.read_bytes() != content:
             write_whole(self.path, content)
         self._size_bytes = len(content)
 
@@ -59,10 +62,6 @@ class GrowingTable:
             file.seek(self._size_bytes)
             file.write(content)
         self._size_bytes += len(content)
-
-    def _is_own_file(self) -> bool:
-        """Whether a write changes no other file, as it would by a link, or where a folder was copied by hard links."""
-        return self.path.is_file() and not self.path.is_symlink() and self.path.stat().st_nlink == 1
 
 
 def read_round_table(path: pathlib.Path, last_round: int | None = None) -> tuple[list[str], list[list[str]]]:
@@ -156,3 +155,46 @@ class RoundTable:
 
 def _read_number(cell: str) -> float | None:
     return float(cell) if cell else None
+
+
+class EventLog:
+    """The file, which grows by the events of a round. A run without events has no file.
+
+    Args:
+      path: the file.
+      last_round: keep the events up to this round; drop later ones, and a row that was half written. 0 starts anew.
+
+    Raises:
+      RunFolderError: the file cannot be read.
+    """
+
+    def __init__(self, path: pathlib.Path, last_round: int = 0):
+        self._file = GrowingTable(path)
+        self._digest = hashlib.sha256()
+        if not path.exists():
+            return
+        if last_round == 0:
+            path.unlink()
+            return
+        try:
+            with open(path, newline="", encoding="utf-8") as file:
+                whole = [row for row in csv.reader(iterate_whole_lines(file)) if len(row) == len(EVENT_COLUMNS)]
+        except (OSError, ValueError, csv.Error):
+            raise RunFolderError(f"{path}: damaged; start a new run") from None
+        rows = [row for row in whole if row[0].isdecimal() and int(row[0]) <= last_round]
+        self._file.keep(EVENT_COLUMNS, rows)
+        self._add_to_digest(rows)
+
+    def append(self, round_num: int, events: Sequence[tuple[float, int, str, int]]) -> None:
+        """Adds the events of a round, each (time_s, client, what, model)."""
+        if events:
+            rows = [[str(round_num), *(format_cell(value) for value in event)] for event in events]
+            self._file.append(EVENT_COLUMNS, rows)
+            self._add_to_digest(rows)
+
+    def digest(self) -> str:
+        """SHA-256 of all events, in hexadecimal."""
+        return self._digest.hexdigest()
+
+    def _add_to_digest(self, rows: Sequence[Sequence[str]]) -> None:
+        self._digest.update("".join(",".join(row) + "\n" for row in rows).encode())

@@ -116,7 +116,8 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
 
     Its places are recorded as the user's own: who evaluates the run later need not name them again.
     """
-    places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "client_dir", "npz", "data")}
+    given = {name: getattr(config, name) for name in ("data_dir", "client_dir", "npz", "data")}
+    places = {name: path and os.path.abspath(os.path.expanduser(path)) for name, path in given.items()}
     stored = dataclasses.replace(config, run_dir=str(folder.path), **ASKED_ONCE, **places)
     modules = sum_run_modules(config)
     content = {
@@ -133,11 +134,6 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
     write_json(folder.config, content)
     remember_places(vars(stored))
     folder.has_begun = True
-
-
-def _name_in_full(path: str) -> str:
-    """The path as it is from any current folder; "" stays."""
-    return path and os.path.abspath(os.path.expanduser(path))
 
 
 def find_git_revision() -> str | None:

@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import fnmatch
-import json
 import os
 import pathlib
 import shutil
@@ -12,7 +11,7 @@ from typing import BinaryIO
 
 from datasets.catalog import find_dataset
 from files.locks import open_lock_file
-from files.reading import describe, explain_errors, read_regular
+from files.reading import describe, explain_errors
 from files.writing import remove_unfinished, replace_whole, write_whole
 from launch.runs.columns import (
     BEST,
@@ -25,7 +24,6 @@ from launch.runs.columns import (
     EXPORT,
     FINE_TUNING_FILE,
     KEPT,
-    MAX_JSON,
     METRICS_FILE,
     MODELS,
     PLOTS,
@@ -39,6 +37,7 @@ from launch.runs.columns import (
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.file_names import encode_name
+from launch.settings.flags import read_flags_of_run
 from launch.settings.run_config import RunConfig, find_algorithm, is_algorithm_spelling
 
 RUNS = pathlib.Path("runs")
@@ -89,12 +88,9 @@ class RunFolder:
 
     def discard(self) -> None:
         """Removes the folder if it is a passing one, or if no run has begun in it. What holds a result stays."""
-        if self.is_passing or not (self.has_begun or self._holds_more_than_a_start()):
-            shutil.rmtree(self.path, ignore_errors=True)
-
-    def _holds_more_than_a_start(self) -> bool:
         names = [path.name for path in self.path.iterdir()] if self.path.is_dir() else []
-        return not all(_is_one_of(name, START_UP_FILES) for name in names)
+        if self.is_passing or not (self.has_begun or any(not _is_one_of(name, START_UP_FILES) for name in names)):
+            shutil.rmtree(self.path, ignore_errors=True)
 
     @property
     def can_be_resumed(self) -> bool:
@@ -201,7 +197,8 @@ def check_run_folder(config: RunConfig) -> None:
         return
     foreign = [name for name in names if not _is_one_of(name, RUN_FILES)]
     is_half_cleared = REPLACED_CONFIG in names and CONFIG_FILE not in names
-    if foreign or not (is_half_cleared or _holds_config(path)):
+    holds_config = is_algorithm_spelling((read_flags_of_run(path) or {}).get("algo"))
+    if foreign or not (is_half_cleared or holds_config):
         found = f"{foreign[0]} is no part of one" if foreign else f"no valid {CONFIG_FILE}"
         raise RunFolderError(f"--run_dir={path}: holds no run alone ({found}) and is left as it is; choose another")
     if not config.overwrite and not is_half_cleared:
@@ -210,15 +207,6 @@ def check_run_folder(config: RunConfig) -> None:
 
 def _is_one_of(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _holds_config(path: pathlib.Path) -> bool:
-    """Whether there is a `config.json` that a run has written."""
-    try:
-        flags = json.loads(read_regular(path / CONFIG_FILE, MAX_JSON))["flags"]
-        return is_algorithm_spelling(flags["algo"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return False
 
 
 def open_run_folder(config: RunConfig) -> RunFolder:

@@ -123,14 +123,10 @@ class TaskColumns:
         """1 if larger is better, else -1: what is larger after multiplication by it is better."""
         return 1 if self.metric.larger_is_better else -1
 
-    def reaches(self, value: float | None, target: float) -> bool:
-        """Whether a value is as good as the target or better; an unknown one is not."""
-        return value is not None and self.sign * value >= self.sign * target
-
     def has_reached_target(self, config: RunConfig, reached: float | None) -> bool:
         """Whether the value on the global test set is what `--target_metric` or `--target_accuracy` asks for."""
         target = config.target_metric or (config.target_accuracy if self.is_classification else 0)
-        return target > 0 and self.reaches(reached, target)
+        return target > 0 and reached is not None and self.sign * reached >= self.sign * target
 
     def find_best(self, values: Sequence[float | None]) -> int | None:
         """The place of the best value, the first of equals; None if all are None or NaN."""

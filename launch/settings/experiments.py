@@ -63,6 +63,14 @@ class Origin(enum.StrEnum):
         return "authors' code" if self is Origin.AUTHORS_CODE else self.value
 
 
+# Where a setting of a flagfile comes from.
+HEADINGS: dict[Origin | None, str] = {
+    Origin.PRINTED: "Printed ({}).",
+    Origin.AUTHORS_CODE: "From the authors' code ({}).",
+    Origin.OURS: "Ours: {}.",
+}
+
+
 class Provenance(NamedTuple):
     """A setting and where its value comes from.
 
@@ -186,11 +194,9 @@ def match_experiments(pattern: str) -> list[Experiment]:
     Raises:
       FlagError: there are none.
     """
-    return [each for each in list_experiments().values() if _is_like(each, pattern)] or [get_experiment(pattern)]
-
-
-def _is_like(experiment: Experiment, pattern: str) -> bool:
-    return fnmatch.fnmatchcase(experiment.full_name, pattern) or fnmatch.fnmatchcase(experiment.name, pattern)
+    everything = list_experiments().values()
+    found = [each for each in everything if any(fnmatch.fnmatchcase(n, pattern) for n in (each.full_name, each.name))]
+    return found or [get_experiment(pattern)]
 
 
 def format_list(text: str = "") -> str:
@@ -233,23 +239,14 @@ def list_trials(text: str) -> list[str]:
     return _TRIALS.findall(text)
 
 
-def format_heading(setting: Provenance) -> str:
-    """Where a setting comes from, as a sentence in a flagfile."""
-    heads: dict[Origin | None, str] = {
-        Origin.PRINTED: f"Printed ({setting.source}).",
-        Origin.AUTHORS_CODE: f"From the authors' code ({setting.source}).",
-        Origin.OURS: f"Ours: {setting.source}.",
-    }
-    return f"{heads[setting.origin]} {setting.note}".rstrip()
-
-
 def format_flagfile(experiment: Experiment) -> str:
     """The text of a flagfile with the same settings, each below a comment on where it comes from."""
     printed = [f"Printed: {experiment.printed}"] if experiment.printed else []
     blocks = [[line for text in (experiment.about, *printed) for line in wrap_comment(text)]]
     by_heading: dict[str, list[str]] = {}
     for setting in experiment.settings:
-        by_heading.setdefault(format_heading(setting), []).append(f"--{setting.flag}={setting.value}")
+        heading = f"{HEADINGS[setting.origin].format(setting.source)} {setting.note}".rstrip()
+        by_heading.setdefault(heading, []).append(f"--{setting.flag}={setting.value}")
     blocks += [[*wrap_comment(heading), *flags] for heading, flags in by_heading.items()]
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 

@@ -4,6 +4,7 @@ The flags are parsed into a `FlagValues` of our own: absl's runner answers a mis
 its global flags belong to whatever libraries are imported.
 """
 
+import importlib.metadata
 import os
 import pathlib
 import re
@@ -16,7 +17,7 @@ from files.reading import describe
 from launch.settings.algorithms import ALGORITHMS, OWN_FORM
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField
-from launch.settings.own_algorithm import list_installed, settle_spelling
+from launch.settings.own_algorithm import ENTRY_POINTS, settle_spelling
 from launch.settings.setting_names import get_flag
 from launch.settings.suggestions import suggest_integer, suggest_value
 from tff_algos.settings.config_fields import Setting
@@ -66,7 +67,8 @@ class _Parser(absl_flags.ArgumentParser):
             if isinstance(value, tuple) or setting.admits(value):
                 return value
             hint = ALGORITHMS_ELSEWHERE.get(argument.lower(), "") if is_algorithm else ""
-            choices = [*(setting.choices or ()), *(list_installed() if is_algorithm else ())]
+            installed = importlib.metadata.entry_points(group=ENTRY_POINTS).names if is_algorithm else ()
+            choices = [*(setting.choices or ()), *sorted(installed)]
             hint = hint or suggest_value(argument, choices, setting.or_own)
             hint = "; write it without spaces around =" if argument == "=" else hint
         raise ValueError(f"expected {describe_expected(setting, kind, value)}{hint}")

@@ -13,10 +13,10 @@ from launch.settings.flag_fields import FlagField, can_hold, complete_stored_fla
 from launch.settings.flag_parsing import define_flags, expand_flagfiles, read_flags, read_given, read_known
 from launch.settings.renamed_flags import REMOVED, find_new_name, rename_stored_flags
 from launch.settings.resuming import ASKED_ONCE, CHANGEABLE_ON_RESUME
-from launch.settings.run_checks import RUN_TO_RESUME
 from launch.settings.run_config import (
     CONFIG_FILE,
     MAX_JSON,
+    RUN_TO_RESUME,
     RunConfig,
     build_run_config,
     find_algorithm,
@@ -32,7 +32,7 @@ from launch.settings.setting_names import (
     read_name,
     rename_arguments,
 )
-from launch.settings.suggestions import is_known_elsewhere, suggest_flags
+from launch.settings.suggestions import OTHER_NAMES, suggest_flags
 from launch.settings.trusted_modules import LOSS, TRUST_FLAG, check_trusted, read_trusted
 from launch.settings.typed_places import check_places
 from tff_algos.settings.config_fields import ConfigError
@@ -55,7 +55,7 @@ def describe_unknown(name: str, known: Collection[str], of_a_run: str = "") -> s
     hint = suggest_flags(name, known)
     if not hint and name.removeprefix("no") in list_names_of_runs():
         return f"--{name}: is a flag of launch.train{of_a_run and f'; {of_a_run}'}"
-    if not hint and of_a_run and is_known_elsewhere(name):
+    if not hint and of_a_run and any(name in others for others in OTHER_NAMES.values()):
         return f"--{name}: unknown flag; {of_a_run}"
     return f"--{name}: unknown flag{hint or '; --helpfull lists them all'}"
 
@@ -127,7 +127,7 @@ def find_asked_algorithm(argv: Sequence[str]) -> str:
         return ""
     spelling = values["algo"].value
     if spelling is None and values["resume"].value and values["run_dir"].value:
-        spelling = (_read_flags_of_run(values["run_dir"].value) or {}).get("algo")
+        spelling = (read_flags_of_run(values["run_dir"].value) or {}).get("algo")
         check_trusted({"algo": spelling}, values["run_dir"].value, read_trusted(values[TRUST_FLAG].value or ""))
     return spelling if is_algorithm_spelling(spelling) else ""
 
@@ -190,7 +190,7 @@ def read_stored_flags(run_dir: str, trusted: Collection[str] = (), to_train: boo
       FlagError: there is no run in that folder, it was written by another version, or it needs a module that is not
         trusted.
     """
-    stored = _read_flags_of_run(run_dir)
+    stored = read_flags_of_run(run_dir)
     if stored is None:
         path = pathlib.Path(run_dir)
         runs = sorted(inner.parent for inner in path.glob(f"*/{CONFIG_FILE}")) if path.is_dir() else []
@@ -232,7 +232,7 @@ def read_stored_flags(run_dir: str, trusted: Collection[str] = (), to_train: boo
     return complete_stored_flags(kept, known.values())
 
 
-def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:
+def read_flags_of_run(run_dir: str | pathlib.Path) -> dict[str, Any] | None:
     """What `config.json` holds under "flags"; None if there is no such file or it holds something else."""
     try:
         stored = json.loads(read_regular(pathlib.Path(run_dir) / CONFIG_FILE, MAX_JSON))["flags"]

@@ -15,8 +15,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
-from launch.settings.session_objects import SESSION, list_session_names, sum_session
-from launch.settings.trusted_modules import PACKAGES, is_ours, list_library_folders, list_objects, resolve
+from launch.settings.trusted_modules import (
+    PACKAGES,
+    SESSION,
+    is_ours,
+    list_library_folders,
+    list_objects,
+    list_session_names,
+    resolve,
+    sum_session,
+)
 
 _EXAMPLES = "examples."  # of ours, but there to be changed
 _SPELLING = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")

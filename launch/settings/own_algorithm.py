@@ -67,11 +67,6 @@ def settle_spelling(typed: str) -> str:
     return rows[0] if rows else typed
 
 
-def list_installed() -> list[str]:
-    """The names that installed packages give rows of their own; none of them is imported."""
-    return sorted(importlib.metadata.entry_points(group=ENTRY_POINTS).names)
-
-
 def _list_rows(module: str, label: str) -> list[str]:
     """ "module:NAME" of each row that a module holds, by its first public name."""
     names: dict[int, str] = {}

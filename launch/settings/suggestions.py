@@ -88,11 +88,6 @@ def _find_by_meaning(name: str, known: Collection[str]) -> list[str]:
     return list(dict.fromkeys(sorted(of_parts, key=len)))
 
 
-def is_known_elsewhere(name: str) -> bool:
-    """Whether other tools have a flag of that name for something that there is here, too."""
-    return any(name in others for others in OTHER_NAMES.values())
-
-
 def suggest_value(value: str, choices: Iterable[str], own_form: str = "") -> str:
     """A half sentence with the choice that was probably meant, empty if none comes near.
 

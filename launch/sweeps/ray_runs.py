@@ -7,7 +7,7 @@ from typing import Any
 from launch.runtimes.ray_cluster import INSTALL, is_ray_installed, join_ray
 from launch.runtimes.runtime import READY_TIMEOUT_S
 from launch.settings.errors import FlagError
-from launch.settings.run_checks import check_ray_address
+from launch.settings.run_config import check_ray_address
 from launch.settings.runtimes import RAY
 from launch.settings.typed_places import remember_places
 from launch.sweeps.node_run import NodeRun, Outcome, Request, pack, unpack

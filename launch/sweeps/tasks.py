@@ -1,16 +1,19 @@
-"""Which runs are asked for, and which of them are finished: what `launch.sweep` and `launch.tune` share."""
+"""Which runs are asked for, with which seeds, and which are finished: what `launch.sweep` and `launch.tune` share."""
 
 import dataclasses
 import pathlib
+import re
+from collections.abc import Iterable
 
 from launch.runs.columns import BUDGET_SPENT, CONFIG_FILE, PATIENCE, REACHED_LIMITS, STOPPED_EARLY, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import RunPath, RunRecordError, list_other_settings, read_config, read_json
 from launch.runs.task_columns import read_task_columns
+from launch.settings.errors import FlagError
 from launch.settings.run_config import RunConfig
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.recipes import Recipe
-from launch.training.cost_limits import list_limits
+from launch.training.run_end import list_limits
 
 OWN_FLAGS = ("seed", "run_dir", "resume", "overwrite", "rounds")  # which the runs get from their task
 
@@ -113,3 +116,37 @@ def build_arguments(task: Task) -> list[str]:
     """What `launch.train` gets to train a task's run or, if its folder holds one, to go on with it."""
     resume = ["--resume"] if (task.run_dir / CONFIG_FILE).exists() else []
     return [task.recipe.argument, *task.arguments, *resume]
+
+
+MOST = 10**4  # runs of a range: more are a slip of the hand
+EXPECTED = "expected whole numbers with commas between them, or ranges, as 0,1,2 or 0-4"
+
+
+def read_seeds(texts: Iterable[str], flag: str, may_be_none: bool = False) -> tuple[str, ...]:
+    """The seeds, each once, in the order given; "0-4" means 0, 1, 2, 3 and 4.
+
+    Args:
+      texts: what stands between the commas.
+      flag: where it was given, without dashes.
+      may_be_none: whether there need not be any.
+
+    Raises:
+      FlagError: a text is neither a number nor a range, or a range ends before it begins or is far too long; or
+        there is none.
+    """
+    texts = [text.strip() for text in texts]
+    if not texts and not may_be_none:
+        raise FlagError(f"--{flag} is empty: {EXPECTED}")
+    seeds: list[int] = []
+    for text in texts:
+        match = re.fullmatch("([0-9]{1,12})(?:-([0-9]{1,12}))?", text)
+        if match is None:
+            raise FlagError(f"--{flag}={','.join(texts)}: {EXPECTED}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise FlagError(f"--{flag}={','.join(texts)}: {text} ends before it begins; did you mean {last}-{first}?")
+        if last - first >= MOST:
+            count = f"{last - first + 1:,} seeds"
+            raise FlagError(f"--{flag}={','.join(texts)}: {text} are {count}; expected at most {MOST:,}")
+        seeds += range(first, last + 1)
+    return tuple(map(str, dict.fromkeys(seeds)))

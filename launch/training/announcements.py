@@ -47,9 +47,17 @@ from launch.runs.run_folder import RunFolder
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.data_flags import BALANCED, NONE
 from launch.settings.run_config import RunConfig, algorithm_fields, find_algorithm, find_idle, flag_values
-from launch.settings.session_objects import MOVE, SESSION, list_session_names
-from launch.settings.trusted_modules import LOSS, list_foreign_modules, list_objects, spell_program, spell_trust
-from launch.training.attackers import find_attacks
+from launch.settings.trusted_modules import (
+    LOSS,
+    MOVE,
+    SESSION,
+    list_foreign_modules,
+    list_objects,
+    list_session_names,
+    spell_program,
+    spell_trust,
+)
+from launch.training.federation import find_attacks
 from launch.training.opened_data import is_random
 from models.model_names import is_own_model
 from tff_algos.settings.config_fields import is_own

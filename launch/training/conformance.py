@@ -25,7 +25,7 @@ from files.cache_folder import default_cache_dir
 from files.writing import write_text
 from launch.command_line import WRONG_REQUESTS
 from launch.runs import columns
-from launch.runs.nested_state import NUMBER_KINDS
+from launch.runs.checkpoints import NUMBER_KINDS
 from launch.runs.tables import format_json
 from launch.runs.task_columns import TaskColumns
 from launch.runtimes.in_process import run_in_process

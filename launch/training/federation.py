@@ -1,4 +1,7 @@
-"""Makes the data and the model that a config asks for: where data sets and models meet."""
+"""Makes the federation and the model that a config asks for: where data sets and models meet. No TensorFlow at its top.
+
+The data are opened, divided among clients and weighted by class; attackers among the clients may get other labels.
+"""
 
 import dataclasses
 import os
@@ -8,10 +11,12 @@ import numpy as np
 
 from datasets.arrays import ArrayDataset
 from datasets.catalog import DATASETS
+from datasets.class_weights import compute_balanced_weights, digest_class_weights, load_class_weights
+from datasets.client_files import flip_labels
 from datasets.client_source import TRAIN, ClientSource
 from datasets.data_notes import note_content, note_labels, note_numbers
 from datasets.device_table import load_device_profiles
-from datasets.example_format import ExampleFormat
+from datasets.example_format import LABEL_KINDS, ExampleFormat
 from datasets.federate import build_federated_data, default_client_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
@@ -20,18 +25,21 @@ from datasets.options import FILES, NPZ, is_users_own
 from datasets.standardized_clients import standardize_clients
 from files.digests import compute_sum
 from launch.console.progress import say_while_waiting
-from launch.runs.columns import ARRAYS_DIGEST, SOURCE_DIGEST
-from launch.settings.data_flags import CLIENT, NONE, choose_options
+from launch.runs.columns import ARRAYS_DIGEST, CLASS_WEIGHTS_DIGEST, SOURCE_DIGEST
+from launch.settings.data_flags import BALANCED, CLIENT, NONE, choose_options
 from launch.settings.run_config import RunConfig
 from launch.settings.runtimes import ON
 from launch.training.opened_data import is_random, open_data
-from tff_algos.settings.config_fields import is_own
-
-MOST_NOTED_CLIENTS = 20
+from tff_algos.settings.aggregation import LABEL_FLIP, AggregationConfig, AttackConfig
+from tff_algos.settings.config_fields import ConfigError, is_own
+from tff_algos.simulation.attackers import draw_attackers
 
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
     from models.task import Task
+
+
+MOST_NOTED_CLIENTS = 20
 
 
 def load_federated_data(config: RunConfig) -> FederatedData:
@@ -177,3 +185,50 @@ def build_run_task(
     from models.own_loss import load_own_loss
 
     return dataclasses.replace(task, own_loss=load_own_loss(config.loss, task))
+
+
+def weigh_classes(config: RunConfig, data: FederatedData) -> FederatedData:
+    """The federation with the weight of each class, if --class_weights asks for them.
+
+    Raises:
+      ConfigError: labels are no classes, or too many clients to be counted.
+      DatasetError: the file of weights cannot be used.
+    """
+    if config.class_weights == NONE:
+        return data
+    kind, names = LABEL_KINDS[data.format.labels.task], data.format.class_names
+    if not (kind.is_by_class and names):
+        expected = f"{NONE}, since the labels of the task {kind.title} are no classes; give --loss=module:function"
+        raise ConfigError("class_weights", config.class_weights, expected)
+    if config.class_weights != BALANCED:
+        weights = load_class_weights(config.class_weights, names)
+        digests = {**data.source_digests, CLASS_WEIGHTS_DIGEST: digest_class_weights(weights)}
+        return dataclasses.replace(data, class_weights=weights, source_digests=digests)
+    if not data.label_counts.size:
+        expected = f"a file of weights: the labels of {len(data.clients):,} clients are too many to be counted"
+        raise ConfigError("class_weights", BALANCED, expected)
+    return dataclasses.replace(data, class_weights=compute_balanced_weights(data.label_counts.sum(axis=0)))
+
+
+def find_attacks(config: RunConfig) -> AttackConfig:
+    """The attack of a run's settings; that of an algorithm which has none is inactive."""
+    aggregation = getattr(config.algorithm, "aggregation", None)
+    return aggregation.attacks if isinstance(aggregation, AggregationConfig) else AttackConfig()
+
+
+def find_attackers(config: RunConfig, data: FederatedData) -> tuple[int, ...]:
+    """Indices of the clients that attack, ascending."""
+    return tuple(draw_attackers(find_attacks(config), len(data.clients), config.seed).tolist())
+
+
+def check_attack(config: RunConfig, data: FederatedData) -> None:
+    """Raises ConfigError if labels are to be flipped that are no classes."""
+    attacks, kind = find_attacks(config), LABEL_KINDS[data.format.labels.task]
+    if attacks.is_active and attacks.attack == LABEL_FLIP and not (kind.is_by_class and data.format.num_classes):
+        raise ConfigError("attack", LABEL_FLIP, f"another one, since an example of {kind.title} has not one class")
+
+
+def flip_attackers_labels(config: RunConfig, data: FederatedData) -> FederatedData:
+    """The federation that the algorithm gets: with other labels of the attackers, if they flip theirs."""
+    flips = find_attacks(config).attack == LABEL_FLIP
+    return flip_labels(data, find_attackers(config, data)) if flips else data

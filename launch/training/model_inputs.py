@@ -1,17 +1,42 @@
-"""Whether the stored examples are numbers of the dtype that a user's model asks for. Imports no TensorFlow itself."""
+"""What a model gets: features scaled over the clients, and numbers of the dtype that a user's model asks for.
+
+Means and deviations are computed once, when a run begins, and kept. Imports no TensorFlow itself.
+"""
 
 import dataclasses
+import json
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from datasets.example_format import Preprocessing, count_features
+from datasets.example_format import Padding, Preprocessing, count_features
 from datasets.federated_data import FederatedData
+from datasets.layouts import AUTO
+from datasets.names import name_some
+from datasets.unscaled import (
+    OTHER_FILLS,
+    StepCounts,
+    choose_padding,
+    choose_places,
+    describe_other_fill,
+    describe_padding,
+    describe_places,
+    is_padding,
+)
+from datasets.unscaled_flag import CATEGORIES, NOTHING
 from launch.console.progress import say
+from launch.runs.run_folder import RunFolder
+from launch.runs.stored_data import Scaling, read_data_section, read_scaling
+from launch.settings.data_flags import CLIENT, FEDERATED, NONE
+from launch.settings.run_config import RunConfig
 from models.model_names import ModelError, is_own_model
+from tff_algos.settings.config_fields import ConfigError
 
 if TYPE_CHECKING:
+    import tensorflow as tf
+
     from models.model_spec import ModelSpec
 
 
@@ -79,3 +104,152 @@ def _check_not_cut_off(data: FederatedData, spec: "ModelSpec", flag: str) -> Non
                 )
             say(f"note     {spec.name} {what}")
             return
+
+
+def check_can_be_scaled(config: RunConfig, data: FederatedData) -> None:
+    """Raises ConfigError if tokens are to be scaled, which are numbers of words."""
+    if config.standardize != NONE and data.format.takes_tokens:
+        raise ConfigError("standardize", config.standardize, f"{NONE} for tokens, which a model looks up")
+
+
+def scale_features(
+    config: RunConfig, folder: RunFolder, data: FederatedData, spec: "ModelSpec"
+) -> tuple[FederatedData, "ModelSpec"]:
+    """(data, spec) with the means and deviations, if they are asked for; needs the run's runtime.
+
+    A run that goes on has those that it began with: sums of floats depend on the runtime that adds them up.
+
+    Raises:
+      ConfigError: a model of the user's masks or looks up what would be scaled.
+      RunFolderError: the run's `config.json` is damaged.
+    """
+    if config.standardize == CLIENT and folder.is_new:
+        _check_scaled_by_clients(config, data, spec)
+    if config.standardize != FEDERATED:
+        return data, spec
+    from models.standardization import Standardization  # TensorFlow is loaded by now
+
+    scaling = None
+    if not folder.is_new and folder.config.exists():
+        stored = json.loads(folder.config.read_text(encoding="utf-8"))["data"]
+        read_data_section(stored, folder.config)
+        scaling = read_scaling(stored)
+    scaling = scaling or _compute(config, data, spec)
+    data = dataclasses.replace(
+        data,
+        feature_means=scaling.means,
+        feature_deviations=scaling.deviations,
+        feature_padding=scaling.padding,
+    )
+    return data, spec.with_standardization(Standardization(*scaling))
+
+
+def _compute(config: RunConfig, data: FederatedData, spec: "ModelSpec") -> Scaling:
+    from tff_algos.rounds.feature_statistics import compute_feature_statistics
+
+    models, form = _build_own_models(config, spec), data.format
+    masked, looked_up = _find_masked(config, models), _find_looked_up(config, models, spec)
+    if looked_up and config.unscaled == NOTHING:
+        names = name_some([form.name_feature(place) for place in looked_up])
+        raise ConfigError("unscaled", NOTHING, f"{AUTO}, since the model looks up whole numbers ({names})")
+    padding = _find_padding(config, data, spec, masked)
+    found = compute_feature_statistics(spec, data, config.seed, padding)
+    places = choose_places(config.unscaled, form, found.no_switches, looked_up)
+    asked = f"{found.num_clients:,} of {len(data.clients):,}" if found.num_clients < len(data.clients) else "all"
+    number = len(found.means) - len(places)
+    say(f"scaling  {number:,} means and deviations, federated sums over {asked} clients, in the model")
+    if places:
+        way_out = "" if looked_up else f"; --unscaled={NOTHING} scales them, too"  # which is refused above
+        say(f"note     {len(places):,} of {len(found.means):,} features stay as they are, no measurements: "
+            f"{describe_places(form, places, looked_up)}{way_out}")  # fmt: skip
+    found.means[list(places)], found.deviations[list(places)] = 0, 1
+    means, deviations = (tuple(each.tolist()) for each in (found.means, found.deviations))
+    return Scaling(means, deviations, padding if number else None)
+
+
+def _find_padding(config: RunConfig, data: FederatedData, spec: "ModelSpec", masked: float | None) -> Padding | None:
+    """The steps that the scaling leaves as they are, with a line about them."""
+    from tff_algos.rounds.feature_statistics import count_padded_steps
+
+    padding = choose_padding(config.unscaled, data.format, masked)
+    if masked is not None and padding is None:
+        _note_lost_mask(config, data, masked)
+    if padding is None:
+        return None
+    values = tuple(dict.fromkeys((padding.value, *OTHER_FILLS)))
+    found = count_padded_steps(spec, data, config.seed, values)
+    counts, *others = (StepCounts(*map(int, each)) for each in found)
+    if config.unscaled == AUTO and not is_padding(padding, counts):
+        advice = "give --unscaled={:g}" if masked is None else f"let the model mask {{:g}}, not {masked:g}"
+        line = describe_other_fill(dict(zip(values[1:], others, strict=True)), advice)
+        if line:
+            say(f"note     {line}")
+    is_told = masked is not None or config.unscaled != AUTO
+    if not is_told and not is_padding(padding, counts):
+        if counts.at_ends and not padding.is_anywhere:
+            share = 100 * (counts.at_ends + counts.within) / counts.total
+            say(f"note     {share:.1f} % of the steps are 0, also between others: they are taken for measurements; if "
+                f"they are padding, give --unscaled=0")  # fmt: skip
+        return None
+    if counts.at_ends + counts.within:
+        say(f"note     {describe_padding(padding, counts, masked is not None)}")
+    return padding
+
+
+def _note_lost_mask(config: RunConfig, data: FederatedData, masked: float) -> None:
+    why = f"--unscaled={config.unscaled}" if data.format.is_series else "the examples are no sequences (see --layout)"
+    say(f"note     the model masks {masked:g}, but {why}: these values are scaled, so that it masks others")
+
+
+def _build_own_models(config: RunConfig, spec: "ModelSpec") -> "list[tf.keras.Model]":
+    """The models of the run whose layers are the user's; those of the project neither mask nor look up numbers."""
+    names = (config.model, config.teacher_model, *config.algorithm.model_names)
+    if not any(":" in name for name in names):
+        return []
+    first = spec if spec.quantization is None else spec.quantization.float_spec
+    return [each.build() for each in (first, *spec.peers, spec.teacher) if each is not None]
+
+
+def _find_masked(config: RunConfig, models: "list[tf.keras.Model]") -> float | None:
+    """The value that Masking layers look for; None if there is no such layer, or --unscaled=nothing."""
+    from models.own_model_checks import list_mask_values
+
+    values = sorted({value for model in models for value in list_mask_values(model)})
+    if not values or config.unscaled == NOTHING:
+        return None
+    shown = " and ".join(f"{value:g}" for value in values)
+    if len(values) > 1:
+        raise ConfigError("standardize", config.standardize, f"{NONE}: Masking layers look for {shown}, not for one")
+    if math.isnan(values[0]):
+        expected = f"{NONE}: a Masking layer looks for NaN, which is equal to nothing; fill sequences up with a number"
+        raise ConfigError("standardize", config.standardize, expected)
+    if config.unscaled not in (AUTO, CATEGORIES) and float(config.unscaled) != values[0]:
+        raise ConfigError("unscaled", config.unscaled, f"{shown}, which a Masking layer of the model looks for")
+    return values[0]
+
+
+def _find_looked_up(config: RunConfig, models: "list[tf.keras.Model]", spec: "ModelSpec") -> tuple[int, ...]:
+    """The features that a model makes whole numbers of."""
+    from models.input_dtypes import takes_whole_numbers
+    from models.own_model_checks import find_looked_up
+
+    if any(takes_whole_numbers(each.input_dtype) for each in (spec, *spec.peers, spec.teacher) if each is not None):
+        return tuple(range(count_features(spec.format.input_shape)))
+    try:
+        return tuple(sorted({place for each in models for place in find_looked_up(each, spec.model_input_shape)}))
+    except Exception as error:
+        raise ModelError(f"model={config.model}: cannot tell which features it looks up: {error!s:.200}") from error
+
+
+def _check_scaled_by_clients(config: RunConfig, data: FederatedData, spec: "ModelSpec") -> None:
+    """Raises ConfigError if the model masks or looks up what clients have scaled, since they do not know the model."""
+    models = _build_own_models(config, spec)
+    masked, looked_up = _find_masked(config, models), _find_looked_up(config, models, spec)
+    padding = choose_padding(config.unscaled, data.format)
+    if masked is not None and padding != Padding(masked, True):
+        if data.format.is_series and config.unscaled == AUTO:
+            raise ConfigError("unscaled", AUTO, f"{masked:g}, which a Masking layer of the model looks for")
+        _note_lost_mask(config, data, masked)
+    if scaled := [place for place in looked_up if place not in data.format.categories]:
+        names = name_some([data.format.name_feature(place) for place in scaled])
+        raise ConfigError("standardize", CLIENT, f"{FEDERATED}, which leaves alone what the model looks up ({names})")

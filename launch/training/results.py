@@ -1,6 +1,10 @@
-"""What a finished run leaves behind: the tables, `summary.json` and the saved models."""
+"""What a finished run leaves behind: the tables, `summary.json` and the saved models.
 
-from collections.abc import Collection, Sequence
+Of a process that fine-tunes also what its trained start is worth: how far training moved it, and what clients gain by
+it over random weights.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +14,17 @@ from datasets.example_format import NEXT_TOKEN
 from datasets.federated_data import ClientFiles, FederatedData
 from launch.runs import columns
 from launch.runs.checksums import write_checksums
+from launch.runs.columns import (
+    GAIN,
+    MEMBERS,
+    NEW,
+    RELATIVE_CHANGE,
+)
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import TASK, TaskColumns, count_reasons
 from launch.settings.run_config import RunConfig, find_algorithm
-from launch.training.attackers import find_attackers, find_attacks
-from launch.training.best_round import save_models
-from launch.training.cost_limits import list_limits
 from launch.training.evaluation import (
     ClientResults,
     Evaluate,
@@ -25,11 +32,14 @@ from launch.training.evaluation import (
     choose_evaluated_clients,
     choose_finally_evaluated,
     evaluate_clients,
+    evaluate_pairs,
 )
-from launch.training.fine_tuning_gain import measure_curve, measure_start
-from launch.training.validated_rounds import ValidatedRounds
+from launch.training.federation import find_attackers, find_attacks
+from launch.training.kept_models import save_models
+from launch.training.run_end import ValidatedRounds, list_limits
 from models.model_spec import ModelSpec
-from tff_algos.protocol import FederatedProcess, State
+from tff_algos.protocol import FederatedProcess, State, Weights
+from tff_algos.settings.fine_tuning import INITIAL, TRAINED
 
 MOST_READ_CLIENTS = 1000  # whose text the baselines are counted from
 
@@ -234,3 +244,97 @@ def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable, ta
         "train_seconds": train_seconds,
         "seconds_per_round": train_seconds / rounds,
     }
+
+
+def compute_relative_change(before: Mapping[str, Weights], after: Mapping[str, Weights]) -> float:
+    """|after - before| / |before|, Euclidean norms over all floating-point weights of all models of these names."""
+
+    def square(arrays: Sequence[np.ndarray]) -> float:
+        return sum(float(np.square(array, dtype=np.float64).sum()) for array in arrays)
+
+    pairs = [
+        (first, second)
+        for name in before
+        for first, second in zip(before[name], after[name], strict=True)
+        if np.issubdtype(first.dtype, np.floating)
+    ]
+    norm = square([first for first, _ in pairs]) ** 0.5
+    return square([second - first for first, second in pairs]) ** 0.5 / norm if norm else float("inf")
+
+
+def measure_start(
+    process: FederatedProcess,
+    state: State,
+    data: FederatedData,
+    members: Sequence[ClientFiles],
+    evaluate: Evaluate,
+    own: np.ndarray,
+    task: TaskColumns,
+) -> dict[str, Any]:
+    """What is in summary.json of a process that fine-tunes; empty for others.
+
+    The main metric is a mean over the clients' own test splits, after all their steps; None without any test split. The
+    gain is how much better it is from the trained start.
+
+    Args:
+      process: the algorithm.
+      state: its last.
+      data: the federation.
+      members: its clients that are evaluated, new ones not among them.
+      evaluate: of its models.
+      own: the main metric of every client as the process personalises them, NaN without a test split.
+      task: which metric that is.
+    """
+    if not process.fine_tuning_start:
+        return {}
+    tested = own[: len(data.clients)]
+    tested = tested[~np.isnan(tested)]
+    trained, random = (
+        tested if start == process.fine_tuning_start else _measure(process, state, data, evaluate, members, start)
+        for start in (TRAINED, INITIAL)
+    )
+    known = trained.size > 0
+    return {
+        RELATIVE_CHANGE: compute_relative_change(process.get_models(process.initialize()), process.get_models(state)),
+        task.starts[0]: trained.mean() if known else None,
+        task.starts[1]: random.mean() if known else None,
+        GAIN: task.sign * (trained.mean() - random.mean()) if known else None,
+    }
+
+
+def measure_curve(
+    process: FederatedProcess,
+    state: State,
+    data: FederatedData,
+    members: Sequence[ClientFiles],
+    evaluate: Evaluate,
+    task: TaskColumns,
+) -> list[list[Any]]:
+    """The rows of fine_tuning.csv, in the columns `task.fine_tuning_columns`; none unless the process has a curve.
+
+    After k steps each client has taken at most k of its own steps, in the order of its whole training.
+    """
+    rows = []
+    for group, clients in ((MEMBERS, members), (NEW, data.new_clients)):
+        for steps in process.curve if clients else ():
+            values = [_measure(process, state, data, evaluate, clients, start, steps) for start in (TRAINED, INITIAL)]
+            if values[0].size:
+                measured = [number for each in values for number in (each.mean(), task.compute_worst_tenth(each))]
+                rows.append([group, steps, *measured])
+    return rows
+
+
+def _measure(
+    process: FederatedProcess,
+    state: State,
+    data: FederatedData,
+    evaluate: Evaluate,
+    clients: Sequence[ClientFiles],
+    start: str,
+    most_steps: int | None = None,
+) -> np.ndarray:
+    """The main metric of those of the clients that have a test split."""
+    tested = [client for client in clients if client.num_test]
+    pairs = process.personalize_from(state, tested, start, most_steps)
+    values = evaluate_pairs(pairs, data, evaluate, ("test",))["test"].metric
+    return values[[client.index for client in tested]]

@@ -1,5 +1,6 @@
 """The rounds of a run: the algorithm's next state, its evaluation, its row in each table, its checkpoint."""
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,22 +9,20 @@ import psutil
 
 from launch.console.progress import Progress, say
 from launch.runs import columns
-from launch.runs.checkpoint_record import check_record, format_record
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.errors import RunFolderError
-from launch.runs.event_log import EventLog
-from launch.runs.round_table import RoundTable
+from launch.runs.round_table import EventLog, RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.task_columns import TaskColumns, format_value
-from launch.settings.run_config import RunConfig
-from launch.training.cost_limits import CostLimits
-from launch.training.kept_files import KeptFiles
-from launch.training.validated_rounds import ValidatedRounds
+from launch.settings.renamed_flags import rename_stored_flags
+from launch.settings.resuming import CHANGEABLE_ON_RESUME
+from launch.settings.run_config import RunConfig, find_algorithm, flag_values
+from launch.training.run_end import CostLimits, ValidatedRounds
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 
 if TYPE_CHECKING:
-    from launch.training.best_round import BestRound
     from launch.training.evaluation import EvaluateState
+    from launch.training.kept_models import BestRound
 
 
 class RoundLoop:
@@ -108,7 +107,9 @@ class RoundLoop:
         return self._state
 
     def _save(self) -> None:
-        self._checkpoints.save(self._state, self.round_num, format_record(self._config, self._digests))
+        # Of the run's other files, what a flip of a bit in them, or a file of another run, changes.
+        record = json.dumps({"flags": _list_flags(self._config), "digests": self._digests}, sort_keys=True)
+        self._checkpoints.save(self._state, self.round_num, record)
         if self._best is not None:
             self._best.prune(self._validated)
         self._kept_files.prune(self.round_num, self._state)
@@ -170,3 +171,64 @@ def build_metrics_row(
     measured = {name: evaluation.get(name) for name in evaluation_metrics}
     own = {name: value for name, value in metrics.items() if name not in COMMON_METRICS}
     return {columns.ROUND: round_num, **common, **measured, **own}
+
+
+class KeptFiles:
+    """Knows what each state needs that is kept.
+
+    Args:
+      process: the algorithm, told where its files lie.
+      checkpoints: those of the run.
+    """
+
+    def __init__(self, process: FederatedProcess, checkpoints: Checkpoints):
+        self._process, self._checkpoints = process, checkpoints
+        self._needed: dict[int, Any] = {}  # by round, None for a state that needs no file
+
+    def prune(self, round_num: int, state: State) -> None:
+        """Removes the files that no kept state needs, after the state of a round was saved as the newest."""
+        newest = self._process.find_kept(state)
+        if newest is None:
+            return
+        self._needed[round_num] = newest
+        self._needed = {kept: self._find(kept, state) for kept in self._checkpoints.list_rounds()}
+        self._process.forget([needed for needed in self._needed.values() if needed is not None])
+
+    def _find(self, round_num: int, template: State) -> Any:
+        """What the state after a round needs; it is read if it was saved before a resume, or between checkpoints."""
+        if round_num in self._needed:
+            return self._needed[round_num]
+        try:
+            return self._process.find_kept(self._checkpoints.load_any(round_num, template))
+        except Exception:  # of many types, see `Checkpoints.load`; a damaged state is of no use, whatever it needs
+            return None
+
+
+def check_record(record: str, folder: RunFolder, config: RunConfig, digests: Mapping[str, str]) -> None:
+    """Compares a run that is resumed with the record of its checkpoint.
+
+    Raises:
+      RunFolderError: the settings or a table have changed since.
+    """
+    kept: dict[str, Any] = json.loads(record)
+    flags = _list_flags(config)
+    # A flag that only one of them has was added or removed by another version.
+    kept_flags = rename_stored_flags(kept["flags"], find_algorithm(config.algo))
+    changed = [name for name, value in kept_flags.items() if name in flags and flags[name] != value]
+    if changed:
+        name = changed[0]
+        raise RunFolderError(
+            f"{folder.config}: says --{name}={flags[name]}, but its checkpoint was made with {kept_flags[name]}; "
+            "restore the file that is damaged or another run's, or start a new run"
+        )
+    for name, digest in digests.items():
+        if kept["digests"].get(name, digest) != digest:
+            raise RunFolderError(
+                f"{folder.path / name}: changed since its checkpoint was made: damaged, or another run's; "
+                "restore it, or start a new run"
+            )
+
+
+def _list_flags(config: RunConfig) -> dict[str, Any]:
+    values = json.loads(json.dumps(flag_values(config)))
+    return {name: value for name, value in values.items() if name not in CHANGEABLE_ON_RESUME}

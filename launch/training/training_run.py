@@ -34,16 +34,20 @@ from launch.training.announcements import (
     say_findings,
     was_all_rejected,
 )
-from launch.training.attackers import check_attack, find_attackers, flip_attackers_labels
-from launch.training.class_weights import weigh_classes
-from launch.training.compilation import settle_compilation
 from launch.training.conformance import build_own_process, check_changed, name_own
-from launch.training.feature_scaling import check_can_be_scaled, scale_features
-from launch.training.federation import build_run_task, build_spec, load_federated_data
-from launch.training.model_inputs import check_model_inputs
+from launch.training.federation import (
+    build_run_task,
+    build_spec,
+    check_attack,
+    find_attackers,
+    flip_attackers_labels,
+    load_federated_data,
+    weigh_classes,
+)
+from launch.training.model_inputs import check_can_be_scaled, check_model_inputs, scale_features
 from launch.training.opened_data import is_random
 from launch.training.round_loop import RoundLoop
-from launch.training.run_runtime import ensure_installed, open_run_runtime, settle_device
+from launch.training.run_runtime import ensure_installed, open_run_runtime, settle_compilation, settle_device
 from launch.training.tracking import Tracking, open_tracking
 from tff_algos.protocol import FederatedProcess, State
 from tff_algos.settings.config_fields import ConfigError, is_own
@@ -200,8 +204,7 @@ def _run(
     from launch.pages.plots import run_plots, style
     from launch.runs.tensorboard_log import TensorBoardLog
     from launch.training import evaluation, results
-    from launch.training.best_round import BestRound
-    from launch.training.saving_check import check_saving
+    from launch.training.kept_models import BestRound, check_saving
 
     process = build_process(config, spec, data)
     evaluate = evaluation.build_evaluator(spec)

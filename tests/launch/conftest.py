@@ -3,6 +3,7 @@ what is drawn of them.
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import types
@@ -12,6 +13,7 @@ import pytest
 
 from launch.runs.run_description import describe_data
 from launch.runs.tables import write_json, write_table
+from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import build_run_config, flag_values
 from launch.settings.typed_places import remember_places
 
@@ -22,6 +24,15 @@ LISTEN = "0A"  # the state's number in /proc/net/tcp
 def without_linux():
     """A folder for the PYTHONPATH of a program, which then finds nothing of Linux that macOS lacks."""
     return str(pathlib.Path(__file__).with_name("without_linux"))
+
+
+@pytest.fixture
+def train_here(tmp_path, monkeypatch, capsys):
+    """(arguments of `launch.train`) -> (exit code, stdout, stderr) of a run here, with a cache of its own."""
+    import launch.train
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return lambda *arguments: (launch.train.main(arguments), *capsys.readouterr())
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +160,30 @@ class StandInEngine:
 def engine_of():
     """(train) -> an engine that makes a run by calling `train(task)`, which returns its exit code."""
     return StandInEngine
+
+
+@pytest.fixture
+def refuse():
+    """(arguments, function that reads them) -> the one line that they are answered with."""
+
+    def read(arguments, function=parse_config):
+        with pytest.raises(FlagError) as caught:
+            function(arguments.split() if isinstance(arguments, str) else arguments)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    return read
+
+
+@pytest.fixture
+def store_run(tmp_path):
+    """(flags, those that its version did not know, further ones) -> the arguments that resume a run with them."""
+
+    def store(values, lacking=(), **further):
+        flags = flag_values(build_run_config({"algo": "fedavg", **values})) | further
+        stored = {name: value for name, value in flags.items() if name not in lacking}
+        (tmp_path / "run").mkdir(exist_ok=True)
+        (tmp_path / "run" / "config.json").write_text(json.dumps({"flags": stored, "data": {}}))
+        return ["--resume", f"--run_dir={tmp_path / 'run'}"]
+
+    return store

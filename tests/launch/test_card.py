@@ -111,22 +111,3 @@ def test_what_is_wrong_is_one_line(path, change, exit_code, message, capsys):
     assert card.main([str(path)]) == exit_code
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "expected one file"),
-        (["a", "b"], "expected one file that launch.export has written, got a b"),
-        (["a", "--jsno"], "--json"),
-    ],
-)
-def test_a_wrong_request_is_one_line(arguments, message, capsys):
-    assert card.main(arguments) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
-
-
-def test_help(capsys):
-    assert card.main(["--help"]) == 0
-    assert "launch.card <file.tflite>" in capsys.readouterr().out

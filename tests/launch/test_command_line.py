@@ -1,6 +1,7 @@
 """How commands end: one line and an exit code, whatever happens, and silence where nobody reads."""
 
 import errno
+import importlib
 import os
 import pathlib
 import signal
@@ -12,7 +13,9 @@ import pytest
 
 from datasets.errors import DatasetError
 from launch.command_line import (
+    COMMANDS,
     format_command_help,
+    list_fields,
     name_flag,
     run_main,
     take_run_dir,
@@ -59,6 +62,17 @@ def test_help_of_a_flag_that_may_be_repeated_is_one_line():
     field = FlagField("files", Setting("Files.", repeated=True), "a", tuple)
     lines = format_command_help("usage", [field]).splitlines()
     assert lines[:4] == ["usage", "", "  --files [a]", "      Files. May be given several times."]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_a_line_for_each_flag(name, capsys):
+    command = importlib.import_module(f"launch.{name}")
+    assert command.main(["--helpfull"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"python -m launch.{name} ")
+    assert all(
+        f"  --{field.name}" in shown for field in (list_fields(command.Flags) if hasattr(command, "Flags") else ())
+    )
 
 
 def test_a_bug_keeps_its_traceback():

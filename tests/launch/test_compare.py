@@ -112,9 +112,3 @@ def test_a_page_that_cannot_be_written_is_one_line(runs_dir, capsys, monkeypatch
     monkeypatch.setattr(page, "write_text", fail)
     assert main([]) == 1
     assert capsys.readouterr().err == "error: cannot write compare.html: No space left on device\n"
-
-
-def test_help_names_every_flag(capsys):
-    assert main(["--helpfull"]) == 0
-    out = capsys.readouterr().out
-    assert all(f"--{name}" in out for name in ("runs", "archive", "output", "details", "figure", "table", "at"))

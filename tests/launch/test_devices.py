@@ -1,12 +1,11 @@
 """Runs with devices from a file, as a person makes them."""
 
-import csv
 import json
 
 import pytest
 
-import launch.train
 from launch.pages.plots.run_plots import draw_run
+from launch.runs.run_records import read_rows
 from launch.runs.tables import write_table
 
 HEADER = "client,device,examples_per_s,downlink_bytes_per_s,uplink_bytes_per_s"
@@ -20,20 +19,9 @@ TWO_DEVICES = f"""# two devices
 
 
 @pytest.fixture
-def train(tmp_path, monkeypatch, capsys, no_plots):
-    """A function (flags) -> (exit code, stdout, stderr) of a run in this process."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def train(tmp_path, train_here, no_plots):
     (tmp_path / "two.csv").write_text(TWO_DEVICES)
-
-    def run(*flags):
-        return launch.train.main(["--runtime=in_process", "--seed=1", "--norun_page", *flags]), *capsys.readouterr()
-
-    return run
-
-
-def read(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+    return lambda *flags: train_here("--seed=1", "--norun_page", *flags)
 
 
 def ask_for_two_devices(tmp_path):
@@ -44,7 +32,7 @@ def ask_for_two_devices(tmp_path):
 def test_a_run_counts_joules_and_waits_for_windows(tmp_path, train):
     code, said, _ = train(*ask_for_two_devices(tmp_path), "--rounds=3", f"--run_dir={tmp_path / 'straight'}")
     assert code == 0
-    rounds, clients = read(tmp_path / "straight" / "metrics.csv"), read(tmp_path / "straight" / "clients.csv")
+    rounds, clients = read_rows(tmp_path / "straight" / "metrics.csv"), read_rows(tmp_path / "straight" / "clients.csv")
     sizes = [int(client["num_train"]) for client in clients]
     assert [client["device_name"] for client in clients] == ["slow", "quick"] and sizes[0] > 360
     # At hour 0 client 0 is alone; its training takes more than the hour after which client 1 is there, too.
@@ -65,20 +53,6 @@ def test_a_run_counts_joules_and_waits_for_windows(tmp_path, train):
     last = [float(rounds[2][f"client_test_accuracy_{name}"]) for name in ("std", "worst_tenth")]
     assert last == pytest.approx(spread, abs=1e-5) and summary["is_personal"] is False
     assert f"deviation {spread[0]:.4f}, worst tenth {spread[1]:.4f}" in said and " J of all clients" in said
-
-
-@pytest.mark.slow
-def test_a_resumed_run_goes_on_counting(tmp_path, train):
-    asked, resumed = ask_for_two_devices(tmp_path), f"--run_dir={tmp_path / 'resumed'}"
-    assert train(*asked, "--rounds=3", f"--run_dir={tmp_path / 'straight'}")[0] == 0
-    assert train(*asked, "--rounds=1", resumed)[0] == 0
-    assert train("--resume", resumed, "--rounds=3")[0] == 0
-    for name in ("metrics.csv", "clients.csv"):
-        assert (tmp_path / "resumed" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
-    # With other devices in the file, it is another run.
-    (tmp_path / "two.csv").write_text(TWO_DEVICES.replace("1000", "2000"))
-    code, _, error = train("--resume", resumed, "--rounds=4")
-    assert code == 2 and "the data changed since it began (device_profiles)" in error
 
 
 # Does not say what its clients do.
@@ -130,7 +104,7 @@ def test_a_mistake_is_one_line(tmp_path, train, flags, expected, monkeypatch):
 @pytest.mark.usefixtures("figures")
 def test_progress_by_joules(tmp_path, write_run, figures):
     run_dir = write_run(tmp_path, "fedavg_har_alpha1.0", seed=3, rounds=2)
-    rows = read(run_dir / "metrics.csv")
+    rows = read_rows(run_dir / "metrics.csv")
     columns = [*rows[0], "joules", "joules_total"]
     spent = [("1500", "1500"), ("2500", "4000")]
     write_table(

@@ -128,25 +128,3 @@ def test_clean_empties_the_cache_and_nothing_else(capsys, tmp_path, monkeypatch)
     assert capsys.readouterr().out == f"freed 3.6 MB in {tmp_path}\n"
     assert not os.path.exists(entry)
     assert (tmp_path / "mine.txt").exists()
-
-
-def test_clean_of_a_file_is_refused(capsys, tmp_path):
-    path = tmp_path / "mine.txt"
-    path.write_text("keep me")
-    assert doctor.main(["--clean", f"--client_dir={path}"]) == 2
-    assert "expected a folder, found a file" in capsys.readouterr().err
-    assert path.exists()
-
-
-@pytest.mark.parametrize("argument", ["--clear", "--clean=perhaps", "now", "--workers=host:1"])
-def test_a_wrong_request_is_one_line_and_exit_code_2(capsys, argument):
-    assert doctor.main([argument]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("error: ")
-    assert captured.err.count("\n") == 1
-
-
-def test_help_lists_the_flags(capsys):
-    assert doctor.main(["--help"]) == 0
-    assert "--clean" in capsys.readouterr().out

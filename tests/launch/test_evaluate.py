@@ -11,9 +11,8 @@ from datasets.example_format import ExampleFormat, Preprocessing
 from launch import evaluate
 from launch.runs.checksums import write_checksums
 from launch.runs.errors import RunFolderError
-from launch.runs.file_names import encode_name
 from launch.runs.run_folder import RunFolder
-from launch.runs.tables import format_cell, write_json, write_table
+from launch.runs.tables import write_json
 from launch.runs.task_columns import count_reasons, find_task_columns
 
 FORMAT = ExampleFormat((2, 2, 1), "uint8", ("cat", "dog"), Preprocessing(1 / 255))
@@ -43,17 +42,6 @@ def test_a_run_of_an_earlier_version_knows_yes_and_no(save):
         evaluate.read_npz_examples(save(**labels), dataclasses.replace(FORMAT, class_names=("No", "Yes")))
 
 
-def test_test_part_is_taken_where_there_is_one(save):
-    path = save(x=np.zeros((3, 2, 2)), y=np.zeros(3, int), x_test=np.ones((1, 2, 2)), y_test=np.ones(1, int))
-    x, y = evaluate.read_npz_examples(path, FORMAT)
-    assert (len(x), y.tolist()) == (1, [1])
-
-
-def test_a_test_part_alone_is_taken(save):
-    x, y = evaluate.read_npz_examples(save(x_test=np.ones((2, 2, 2)), y_test=np.array([1.0, 0.0])), FORMAT)
-    assert (len(x), y.tolist()) == (2, [1, 0])
-
-
 def test_the_runs_layout_counts(save):
     pixels = np.arange(12).reshape(1, 3, 2, 2)
     colour = dataclasses.replace(FORMAT, input_shape=(2, 2, 3))
@@ -81,21 +69,6 @@ def test_the_runs_layout_counts(save):
 def test_file_that_does_not_fit_is_named(save, arrays, message):
     with pytest.raises(DatasetError, match=message):
         evaluate.read_npz_examples(save(**arrays), FORMAT)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "--run_dir is missing"),
-        (["--run_dir=/nowhere"], "no run to read there"),
-        (["--rundir=x"], "did you mean --run_dir"),
-    ],
-)
-def test_mistakes_are_one_line(arguments, message, capsys):
-    assert evaluate.main(arguments) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert len(error.splitlines()) == 1
 
 
 @pytest.mark.filterwarnings("error")
@@ -148,23 +121,6 @@ def test_one_model_has_a_table_of_its_own(stored_run):
     assert len(longest) < 130 and {path.name for path in stored_run.glob("evaluation*.csv")} == {*names, longest}
 
 
-def test_models_are_found_by_the_names_that_they_have(stored_run):
-    names = ["../../outside", "Ward", "ward", "", "x" * 300, "a\u202eb", "=cmd()"]
-    write_table(stored_run / "clients.csv", ["client", "model"], [[format_cell(name)] * 2 for name in names])
-    folders = [*map(encode_name, names), "Of an earlier version"]
-    for folder in folders:
-        (stored_run / "models" / folder).mkdir(parents=True)
-        (stored_run / "models" / folder / "model.keras").write_text(folder)
-    run = evaluate.read_finished_run(str(stored_run))
-    assert run.client_models == {name: name for name in names}
-    found = run.find_model_folders()
-    assert found == dict(
-        zip([*names, folders[-1]], [stored_run / "models" / folder for folder in folders], strict=True)
-    )
-    assert evaluate.choose_models(run, "") == sorted([*names, folders[-1]])
-    assert evaluate.choose_models(run, "../../outside") == ["../../outside"]
-
-
 def test_sums_of_models_are_found_whatever_their_folders_are_called(stored_run):
     for name in ("~2e.~2fx", "of an earlier\u2028version"):
         (stored_run / "models" / name).mkdir(parents=True)
@@ -177,12 +133,6 @@ def test_sums_of_models_are_found_whatever_their_folders_are_called(stored_run):
     (stored_run / "models" / "~2e.~2fx" / "model.keras").write_text("another")
     with pytest.raises(RunFolderError, match="has changed"):
         evaluate.choose_models(run, "../x")
-
-
-def test_unfinished_run_is_refused(write_run, tmp_path, capsys):
-    run_dir = write_run(tmp_path, "fedavg_mnist_alpha0.1", 0, 2, is_finished=False)
-    assert evaluate.main([f"--run_dir={run_dir}"]) == 2
-    assert "not finished" in capsys.readouterr().err
 
 
 def test_table_is_aligned():
@@ -222,11 +172,6 @@ def test_metrics_that_are_undefined_say_why(stored_run):
         "global,b,2,1,0.5,nan,nan,auc: its test examples are all of one class",
     ]
     assert json.loads(path.with_suffix(".json").read_text())[1]["auc"] is None
-
-
-def test_help(capsys):
-    assert evaluate.main(["--help"]) == 0
-    assert "--model " in capsys.readouterr().out.replace("\n", " ")
 
 
 NAMED = dataclasses.replace(FORMAT, class_names=("cat", "dog", "eel"))

@@ -1,7 +1,6 @@
 """The export command: a run's files and report, and what stops it in the midst."""
 
 import contextlib
-import csv
 import hashlib
 import json
 import re
@@ -11,6 +10,7 @@ import pytest
 
 from launch import export
 from launch.card import main
+from launch.runs.run_records import read_rows
 from launch.tflite.converter_process import MODULE, ConverterProcess, run_bounded
 from launch.tflite.embedded_card import read_card, split_file
 from launch.tflite.export_measurement import ExportedFile
@@ -68,11 +68,6 @@ def plain_run(tmp_path_factory, write_finished_run):
 def no_pictures(monkeypatch):
     """They have been looked at."""
     monkeypatch.setattr("launch.tflite.export_models.draw_confusions", lambda *given: None)
-
-
-def read_rows(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def test_every_format_is_written_with_its_json(exported):

@@ -68,9 +68,3 @@ def test_a_run_that_cannot_be_exported_is_one_line(stored_run, capsys):
     assert "the run is not finished" in capsys.readouterr().err
     assert export.main([]) == 2
     assert "--run_dir is missing" in capsys.readouterr().err
-
-
-def test_help(capsys):
-    assert export.main(["--helpfull"]) == 0
-    said = capsys.readouterr().out
-    assert "--representative_client" in said and "--npz" in said

@@ -5,8 +5,7 @@ import pathlib
 import pytest
 
 from launch.command_line import COMMANDS
-from launch.completion import build_parser
-from launch.federated import format_commands, main
+from launch.federated import build_parser, format_commands, main
 
 LAUNCH = pathlib.Path(__file__).parents[2] / "launch"
 

@@ -1,6 +1,5 @@
 """A user's own aggregators, from a folder outside of the project, through the program: run, resumed, and wrong."""
 
-import csv
 import importlib
 import os
 import pathlib
@@ -11,7 +10,7 @@ import textwrap
 
 import pytest
 
-import launch.train
+from launch.runs.run_records import read_rows
 
 pytestmark = pytest.mark.usefixtures("no_plots")
 ROOT = pathlib.Path(__file__).parents[2]
@@ -53,23 +52,16 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def train_here(folder, tmp_path, monkeypatch, capsys):
-    """A function (arguments) -> (exit code, output, errors), in this process."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def train_there(train_here, folder, monkeypatch):
+    """`train_here`, where the module can be imported."""
     monkeypatch.syspath_prepend(str(folder))
     importlib.invalidate_caches()
-
-    def run(*arguments):
-        given = (*arguments, *(() if "--resume" in arguments else ("--runtime=in_process",)))
-        return launch.train.main(given), *capsys.readouterr()
-
-    yield run
+    yield train_here
     sys.modules.pop("outside_sums", None)
 
 
 def read_column(run_dir, name):
-    with open(run_dir / "metrics.csv", newline="") as file:
-        return [row[name] for row in csv.DictReader(file)]
+    return [row[name] for row in read_rows(run_dir / "metrics.csv")]
 
 
 def check_resumed(train, tmp_path, name):
@@ -86,12 +78,12 @@ def check_resumed(train, tmp_path, name):
     return straight
 
 
-def test_a_numpy_median_with_a_state_runs_resumes_and_shows_its_measurement(train_here, tmp_path):
-    straight = check_resumed(train_here, tmp_path, "SlowMedian")
+def test_a_numpy_median_with_a_state_runs_resumes_and_shows_its_measurement(train_there, tmp_path):
+    straight = check_resumed(train_there, tmp_path, "SlowMedian")
     assert read_column(straight, "aggregator_rounds") == ["1", "2"]
     # A stored aggregator is asked for before its code runs.
     sys.modules.pop("outside_sums")
-    code, out, err = train_here("--resume", f"--run_dir={straight}", "--rounds=3")
+    code, out, err = train_there("--resume", f"--run_dir={straight}", "--rounds=3")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert "--trust_module=outside_sums" in err and "outside_sums" not in sys.modules
 
@@ -105,9 +97,9 @@ def test_a_numpy_median_with_a_state_runs_resumes_and_shows_its_measurement(trai
         ("nowhere_at_all:F", "no module named nowhere_at_all"),
     ],
 )
-def test_a_wrong_object_is_one_line_and_leaves_no_run(train_here, tmp_path, name, expected):
+def test_a_wrong_object_is_one_line_and_leaves_no_run(train_there, tmp_path, name, expected):
     run_dir = tmp_path / "run"
-    code, _, err = train_here(*ARGUMENTS, f"--aggregator={name}", "--rounds=1", f"--run_dir={run_dir}")
+    code, _, err = train_there(*ARGUMENTS, f"--aggregator={name}", "--rounds=1", f"--run_dir={run_dir}")
     assert code == 2 and len(err.splitlines()) == 1 and expected in err
     assert err.startswith(f"error: --aggregator={name}: expected ")
     assert not (run_dir / "metrics.csv").exists()

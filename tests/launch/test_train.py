@@ -1,6 +1,5 @@
 """The program as a person runs it: a real run, its folder, and going on after Ctrl-C and SIGKILL."""
 
-import csv
 import json
 import os
 import pathlib
@@ -14,9 +13,9 @@ import numpy as np
 import psutil
 import pytest
 
-import launch.train
 from datasets.arrays import DatasetError
 from launch import evaluate
+from launch.runs.run_records import read_rows
 
 ROOT = pathlib.Path(__file__).parents[2]
 ARGUMENTS = ("--algo=fedavg", "--num_clients=3", "--seed=1")
@@ -42,18 +41,6 @@ def train(tmp_path, *arguments):
     """Runs the program to its end: (exit code, stdout, stderr)."""
     code = start_train(tmp_path, *arguments).wait(300)
     return code, (tmp_path / "out.txt").read_text(), (tmp_path / "err.txt").read_text()
-
-
-@pytest.fixture
-def train_here(tmp_path, monkeypatch, capsys):
-    """Like `train`, in this process, which has imported TensorFlow already: for what is no matter of processes."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-    def run(*arguments):
-        code = launch.train.main(arguments)
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def wait_for_round(tmp_path, process, round_num):
@@ -96,8 +83,7 @@ def test_run_says_what_it_does_and_leaves_its_folder(finished_run):
     assert {"checkpoints", "tensorboard", "plots", "models", "report.html"} <= names
     assert OLD_LOG not in (run_dir / "worker.log").read_text() and "events.csv" not in names
     assert (run_dir / "plots" / "partition.png").exists()
-    with open(run_dir / "metrics.csv", newline="") as file:
-        assert [row["round"] for row in csv.DictReader(file)] == ["1", "2"]
+    assert [row["round"] for row in read_rows(run_dir / "metrics.csv")] == ["1", "2"]
     assert list(json.loads((run_dir / "summary.json").read_text())) == [
         *("algo", "dataset", "seed", "rounds", "final", "best", "clients", "bytes_up", "bytes_down"),
         *("virtual_time_s", "train_seconds", "seconds_per_round"),
@@ -116,8 +102,7 @@ def test_fedcd_writes_its_models_events_and_columns(train_here, tmp_path):
     described = config["data"]["archetypes"]
     assert config["flags"]["augment"] == "crop_flip"
     assert described["meta_archetypes"] == [0] * 5 + [1] * 5 and described["of_clients"][-1] == 9
-    with open(run_dir / "metrics.csv", newline="") as file:
-        first, second = csv.DictReader(file)
+    first, second = read_rows(run_dir / "metrics.csv")
     assert f"clients' own {float(second['client_test_accuracy']):.4f}, " in out
     assert (first["live_models"], first["active_models"]) == ("2", "20"), "cloned after the first round"
     assert first["client_accuracy_change"] == "" and 0 <= float(second["client_accuracy_change"]) <= 1
@@ -133,13 +118,11 @@ def test_fedcd_writes_its_models_events_and_columns(train_here, tmp_path):
     of_clients = [row.reached for row in rows if row.test_set != "global"]
     accuracy = float((first, second)[kept["round"] - 1]["client_test_accuracy"])
     assert np.mean(of_clients) == pytest.approx(accuracy, abs=1e-5), "each client's model is that of the kept round"
-    with open(run_dir / "clients.csv", newline="") as file:
-        clients = list(csv.DictReader(file))
+    clients = read_rows(run_dir / "clients.csv")
     assert {row["model"] for row in clients} <= set(own["models"])
     assert [row["archetype_name"] for row in clients] == [str(number) for number in range(10)]
     assert [row["meta_archetype"] for row in clients] == ["0"] * 5 + ["1"] * 5
-    with open(run_dir / "events.csv", newline="") as file:
-        events = list(csv.DictReader(file))
+    events = read_rows(run_dir / "events.csv")
     assert sum(row["what"] == "prefers" for row in events) == 2 * 10
     assert sum(row["what"] == "cloned" for row in events) == 10
 
@@ -161,8 +144,7 @@ def test_finished_run_is_evaluated_on_a_users_file(finished_run, tmp_path, capsy
     x = np.random.default_rng(0).integers(0, 17, (20, *config["data"]["input_shape"])).astype("uint8")
     np.savez(tmp_path / "mine.npz", x=x, y=np.arange(20) % 10)
     assert evaluate.main([f"--run_dir={run_dir}", f"--npz={tmp_path / 'mine.npz'}"]) == 0
-    with open(run_dir / "evaluation_mine.csv", newline="") as file:
-        [row] = csv.DictReader(file)
+    [row] = read_rows(run_dir / "evaluation_mine.csv")
     assert (row["model"], row["test_set"], row["examples"]) == ("global", "mine.npz", "20")
     assert 0 <= float(row["accuracy"]) <= 1 and float(row["loss"]) > 0
     assert "evaluation_mine.csv" in capsys.readouterr().out
@@ -192,12 +174,6 @@ def test_a_refused_resume_leaves_the_config(finished_run, train_here):
     assert (code, len(err.splitlines())) == (2, 1)
     assert "the run has done 2" in err
     assert (run_dir / "config.json").read_bytes() == before
-
-
-def test_existing_folder_is_refused_in_one_line(finished_run, train_here):
-    run_dir, _ = finished_run
-    code, out, err = train_here("--algo=fedavg", f"--run_dir={run_dir}")
-    assert (code, out, len(err.splitlines())) == (2, "", 1)
 
 
 def find_worker(process):
@@ -241,17 +217,6 @@ def test_a_run_that_is_asked_to_end_keeps_a_checkpoint(tmp_path, number, exit_co
     [line] = (tmp_path / "err.txt").read_text().splitlines()
     assert line.startswith("stopped; go on with: python -m launch.train --resume --run_dir=")
     assert any((tmp_path / "run" / "checkpoints").iterdir())
-
-
-@pytest.mark.slow
-def test_a_smoke_run_that_is_asked_to_end_leaves_no_folder(tmp_path):
-    process = start_train(tmp_path, "--algo=fedavg", "--smoke")
-    wait_for_round(tmp_path, process, 1)
-    run_dir = pathlib.Path((tmp_path / "out.txt").read_text().splitlines()[0].rsplit(" in ", 1)[1])
-    assert run_dir.exists()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 143
-    assert not run_dir.exists()
 
 
 @pytest.mark.usefixtures("can_close")

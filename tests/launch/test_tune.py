@@ -1,12 +1,12 @@
 """Trials are drawn, run by the sweep's machinery (here with a stand-in for training) and scored on validation data."""
 
-import csv
 import json
 import pathlib
 
 import pytest
 
 from launch import tune
+from launch.runs.run_records import read_rows
 from launch.settings.experiments import list_searches
 from launch.settings.run_config import flag_values
 from launch.sweeps.tuning.request import parse_request
@@ -52,11 +52,6 @@ def train(task, bonus=0.0):
 def opener_of(engine_of):
     """(train) -> what opens an engine that trains by this function."""
     return lambda train: lambda tasks, jobs: engine_of(train)
-
-
-def read_rows(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def test_trials_are_different_points_of_the_grid_and_always_the_same():

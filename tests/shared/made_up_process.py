@@ -5,6 +5,10 @@ import numpy as np
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 
 
+class Killed(BaseException):
+    """Stands for SIGKILL, or whatever else ends a run: no clean-up catches it."""
+
+
 def count_round(state):
     """The state is the number of the round, and so is every number of it."""
     return RoundOutput(state + 1, dict.fromkeys(COMMON_METRICS, float(state[0])))

@@ -4,4 +4,4 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
-.venv/bin/python -m pytest tests/launch/runs/trackers tests/launch/test_track.py tests/launch/training/test_tracking.py "$@"
+.venv/bin/python -m pytest tests/launch/runs/trackers tests/launch/test_track.py "$@"

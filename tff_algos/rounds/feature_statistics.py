@@ -6,7 +6,7 @@ This happens twice. The first time the origin is 0,
 which gives the means. The second time it is the means, so that squares are of deviations alone: a feature at 1e6 with
 a deviation of 1 keeps all its digits, which E[x^2] - E[x]^2 would lose.
 
-The sums carry no noise. So a run with private updates does not use them (`launch.settings.run_checks`).
+The sums carry no noise. So a run with private updates does not use them (`launch.settings.run_config`).
 """
 
 from collections.abc import Callable, Sequence

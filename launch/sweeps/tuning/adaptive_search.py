@@ -113,7 +113,8 @@ def check_same_data(request: Request, outcome: Outcome) -> None:
 def run_adaptive_search(request: Request, open_engine: OpenEngine, study: Study) -> tuple[list[Outcome], list[str]]:
     """Makes the trials that are left. Returns all, and a line for each run that failed."""
     search = _Search(request, study)
-    num_left = (request.num_trials - search.num_over) * len(request.seeds)
+    num_over = sum(outcome.state is not State.OPEN for outcome in search.outcomes)
+    num_left = (request.num_trials - num_over) * len(request.seeds)
     # The runs are not known yet, only that they are much like the experiment's own.
     like_all = build_task(request, 0, {}, request.seeds[0])
     engine = open_engine([like_all] * max(num_left, 0), request.jobs)
@@ -140,11 +141,6 @@ class _Search:
         """As many as are asked for; an earlier command may have made more."""
         return [self._outcomes[number] for number in sorted(self._outcomes)[: self._request.num_trials]]
 
-    @property
-    def num_over(self) -> int:
-        """The trials to which nothing is left to do."""
-        return sum(outcome.state is not State.OPEN for outcome in self.outcomes)
-
     def write(self) -> None:
         """The table of trials as they are now."""
         write_trials(self._request, self.outcomes)
@@ -162,8 +158,9 @@ class _Search:
         """The runs of a trial by seed; none if there is nothing to train, which is then on record."""
         if outcome.state is not State.OPEN:
             return {}
-        twin = self._find_twin(outcome)
-        if twin is not None:
+        others = (each for each in self._outcomes.values() if each.state is not State.OPEN)
+        # The same runs would only give the same numbers.
+        if twin := next((each for each in others if each.settings == outcome.settings), None):
             say(f"trial {outcome.number}: the settings of trial {twin.number}, and so its result")
             self._finish(twin._replace(number=outcome.number))
             return {}
@@ -177,11 +174,6 @@ class _Search:
             return {}
         self._runs.update({task.run_dir: (outcome.number, seed) for seed, task in tasks.items()})
         return tasks
-
-    def _find_twin(self, outcome: Outcome) -> Outcome | None:
-        """An earlier trial with the same settings that is over: the same runs would only give the same numbers."""
-        others = (each for each in self._outcomes.values() if each.state is not State.OPEN)
-        return next((each for each in others if each.settings == outcome.settings), None)
 
     def _find_left(self, number: int, task: Task) -> Task | None:
         """The run, if anything is left of it to do; an earlier command may have done it, or got as far as its end."""

@@ -13,10 +13,10 @@ from launch.runs.columns import VALIDATION_ACCURACY
 from launch.runs.task_columns import list_objectives
 from launch.settings.errors import FlagError
 from launch.settings.experiments import get_search, list_searches
-from launch.settings.seeds import read_seeds
 from launch.sweeps.jobs import JobsFlags
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.recipes import Recipe, find_recipe
+from launch.sweeps.tasks import read_seeds
 from launch.sweeps.tuning.search_space import SearchSpace, has_ranges, parse_search
 from tff_algos.settings.config_fields import setting, texts
 
@@ -125,7 +125,11 @@ def parse_request(argv: Sequence[str]) -> Request:
     """
     instead = "fixed settings belong into the experiment's flagfile"
     values = parse_flags(Flags, expand_search(argv), instead)
-    experiment = _find_experiment(values.experiment)
+    if not values.experiment:
+        raise FlagError(
+            "--experiment is missing: expected a flagfile or an experiment such as fedsikd/fedavg_mnist_alpha0.1"
+        )
+    experiment = find_recipe(values.experiment)
     if values.objective not in OBJECTIVES:
         raise FlagError(
             f"--objective={values.objective}: expected one of {', '.join(OBJECTIVES)}; settings that "
@@ -151,7 +155,8 @@ def parse_request(argv: Sequence[str]) -> Request:
         read_seeds(values.confirm_seeds, "confirm_seeds", may_be_none=True),
         values.confirm_trials or CONFIRM_TRIALS,
     )
-    _check_seeds(request)
+    if searched := [seed for seed in request.confirm_seeds if seed in request.seeds]:
+        raise FlagError(f"--confirm_seeds={searched[0]}: is one of --seeds; expected seeds that are not searched")
     _check_output(request)
     for name, other in (("first_pruning_round", f"--pruner={MEDIAN}"), ("confirm_trials", "--confirm_seeds")):
         is_idle = request.pruner == NO_PRUNER if name == "first_pruning_round" else not request.confirm_seeds
@@ -169,7 +174,8 @@ def expand_search(argv: Sequence[str]) -> list[str]:
     expanded = []
     for argument in argv:
         flag, _, name = argument.lstrip("-").partition("=")
-        if not argument.startswith("-") or flag != "search" or not _is_search_name(name):
+        is_name = "=" not in name and ("/" in name or name in list_searches())
+        if not argument.startswith("-") or flag != "search" or not is_name:
             expanded.append(argument)
             continue
         try:
@@ -181,18 +187,6 @@ def expand_search(argv: Sequence[str]) -> list[str]:
     return expanded
 
 
-def _is_search_name(text: str) -> bool:
-    return "=" not in text and ("/" in text or text in list_searches())
-
-
-def _find_experiment(name: str) -> Recipe:
-    if not name:
-        raise FlagError(
-            "--experiment is missing: expected a flagfile or an experiment such as fedsikd/fedavg_mnist_alpha0.1"
-        )
-    return find_recipe(name)
-
-
 def _choose_sampler(values: Flags, space: SearchSpace) -> str:
     """The sampler that is asked for, or the plain one where that can do it."""
     is_pruned = values.pruner == MEDIAN
@@ -202,12 +196,6 @@ def _choose_sampler(values: Flags, space: SearchSpace) -> str:
         what = f"--pruner={MEDIAN}" if is_pruned else "a range in --search"
         raise FlagError(f"--sampler={GRID}: does not go with {what}; expected --sampler={TPE}")
     return values.sampler
-
-
-def _check_seeds(request: Request) -> None:
-    searched = [seed for seed in request.confirm_seeds if seed in request.seeds]
-    if searched:
-        raise FlagError(f"--confirm_seeds={searched[0]}: is one of --seeds; expected seeds that are not searched")
 
 
 def name_scores(objective: str, seeds: Iterable[str]) -> list[str]:

@@ -94,11 +94,10 @@ def draw_trials(grid: Mapping[str, Sequence[str]], number: int) -> tuple[Setting
     choices, number = {name: list(values) for name, values in grid.items()}, min(number, compute_grid_size(grid))
     draws = (tuple(ParameterSampler(choices, number, random_state=DRAW_SEED + each)) for each in range(DRAWS))
     first = next(draws)
-    return next((draw for draw in itertools.chain([first], draws) if _varies_every_flag(draw, grid)), first)
-
-
-def _varies_every_flag(trials: Sequence[Settings], grid: Mapping[str, Sequence[str]]) -> bool:
-    return all(len({trial[name] for trial in trials}) >= min(2, len(grid[name])) for name in grid)
+    for draw in itertools.chain([first], draws):
+        if all(len({trial[name] for trial in draw}) >= min(2, len(grid[name])) for name in grid):
+            return draw
+    return first
 
 
 def build_tasks(request: Request) -> dict[tuple[int, str], Task]:

@@ -100,8 +100,11 @@ class Study:
             raise RunFolderError(f"{path}: damaged; move it away, or choose another --runs_dir") from None
         if SEARCH not in stored:
             self.optuna_study.set_user_attr(SEARCH, {FLAGS: flag_values(config), **search})
-        else:
-            _check_same_search(path, stored[SEARCH], config, search)
+            return
+        of = stored[SEARCH]
+        other = [f"{name} {of.get(name)}, not {value}" for name, value in search.items() if of.get(name) != value]
+        if other := [*other, *list_other_settings(of[FLAGS], config)]:
+            raise RunFolderError(f"{path}: another search ({'; '.join(other)}); choose another --runs_dir")
 
     def read(self) -> list[Outcome]:
         """All trials so far, in the order of their numbers."""
@@ -199,15 +202,6 @@ def _describe(searched: tuple[str, ...] | Range) -> "BaseDistribution":
     if searched.kind == INT:
         return IntDistribution(int(searched.low), int(searched.high))
     return FloatDistribution(searched.low, searched.high, log=searched.kind == LOG)
-
-
-def _check_same_search(
-    path: pathlib.Path, stored: Mapping[str, Any], config: RunConfig, search: Mapping[str, str]
-) -> None:
-    other = [f"{name} {stored.get(name)}, not {value}" for name, value in search.items() if stored.get(name) != value]
-    other += list_other_settings(stored[FLAGS], config)
-    if other:
-        raise RunFolderError(f"{path}: another search ({'; '.join(other)}); choose another --runs_dir")
 
 
 def _drop_torn_line(path: pathlib.Path) -> None:

@@ -3,7 +3,10 @@
 import ast
 import pathlib
 
+import pytest
+
 from launch.runs import archetype_metrics, columns
+from launch.runs.column_titles import title_column
 from launch.settings.run_config import algorithm_fields, shared_fields
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -76,3 +79,19 @@ def test_names_are_found_where_they_mean_a_column_or_file():
     assert {"test_accuracy", "metrics.csv", "round_s", "client_accuracy_change"} <= NAMES
     assert find_names('x = "test_accuracy"') == {"test_accuracy"}
     assert find_names('"""round_s"""\ndef f():\n    """metrics.csv"""') == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("num_clients", "Clients that took part"),
+        ("live_models", "Models on the server"),
+        ("my_own_norm", "My own norm"),
+        ("num_hops", "Number of hops"),
+        ("wait_s", "Wait, s"),
+        ("client_test_rmse_std", "Client test RMSE deviation"),
+        ("_", "_"),
+    ],
+)
+def test_a_column_in_words(name, expected):
+    assert title_column(name) == expected

@@ -1,6 +1,11 @@
 """Digests are compared between runs that asked for the same data alone."""
 
+import importlib.metadata
+
+import pytest
+
 from launch.runs.data_versions import compare_like, find_code_versions, find_data_versions
+from launch.runs.library_versions import find_version, name_library
 
 OLD, NEW = "1a2b3c4d" + 56 * "0", "5e6f7a8b" + 56 * "0"
 
@@ -71,3 +76,31 @@ def test_code_that_has_changed():
     versions = find_code_versions(runs)
     assert versions[0] == versions[4] == "" and versions[2] == versions[3] != versions[1]
     assert versions[1].startswith("code ") and find_code_versions([runs[1], runs[1]]) == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("installed", "expected"),
+    [
+        ({"tensorflow-cpu": "2.14.1"}, "2.14.1"),
+        ({"tensorflow": "2.14.0"}, "2.14.0"),
+        ({"tensorflow-cpu": "2.14.1", "tensorflow": "2.14.0"}, "2.14.0"),  # laid over the other, for a GPU
+        ({}, None),
+    ],
+)
+def test_tensorflow_is_found_by_each_of_its_distributions(monkeypatch, installed, expected):
+    def find(distribution):
+        if distribution not in installed:
+            raise importlib.metadata.PackageNotFoundError(distribution)
+        return installed[distribution]
+
+    monkeypatch.setattr(importlib.metadata, "version", find)
+    assert find_version("tensorflow") == find_version("tensorflow-cpu") == expected
+    assert find_version("numpy") is None
+
+
+def test_it_is_named_alike_in_records():
+    assert [name_library(name) for name in ("tensorflow-cpu", "tensorflow", "numpy")] == [
+        "tensorflow",
+        "tensorflow",
+        "numpy",
+    ]

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from launch.runs.checksums import check_sums
+from launch.runs.errors import RunFolderError
 from launch.runs.file_names import LONGEST, decode_names, encode_name
 
 HOSTILE = (
@@ -55,3 +57,23 @@ def test_names_are_read_back_and_differ_where_case_is_ignored(names):
 @pytest.mark.parametrize("name", ["Ward", "ward 1", "a~2", "a~~b", "~ff", "+", "x" * 101, "..."])
 def test_the_name_of_a_file_of_an_earlier_version_is_its_string(name):
     assert decode_names([name]) == [name]
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "models/global/model.keras"])
+def test_what_a_link_brings_in_from_outside_is_refused(tmp_path, name):
+    run, other = tmp_path / "run", tmp_path / "other"
+    for folder in (run, other):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("x")
+    check_sums(run, [name])
+    (run / name).unlink()
+    (run / name).symlink_to(other / name)
+    with pytest.raises(RunFolderError, match=f"{name}: lies outside of the run folder"):
+        check_sums(run, [name])
+
+
+def test_the_folder_itself_may_be_reached_by_a_link(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "metrics.csv").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    check_sums(tmp_path / "link")

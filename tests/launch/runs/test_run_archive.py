@@ -11,7 +11,7 @@ from launch.pages.plots.archetype_plots import read_preferences
 from launch.runs import run_archive
 from launch.runs.columns import PREFERS
 from launch.runs.errors import RunFolderError
-from launch.runs.event_log import EventLog
+from launch.runs.round_table import EventLog
 from launch.runs.run_archive import CONTENTS, Kept, archive_runs, compute_digest, is_archive, open_runs, pack
 from launch.runs.run_records import find_run_dirs, read_columns
 from launch.runs.tables import write_json, write_table

@@ -10,6 +10,7 @@ import shutil
 
 import numpy as np
 import pytest
+from made_up_process import Killed
 
 from files.writing import write_text
 from launch.runs.errors import RunFolderError
@@ -17,11 +18,6 @@ from launch.runs.run_description import find_git_revision, write_config
 from launch.runs.run_folder import open_run_folder
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.settings.run_config import build_run_config, flag_values
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: no clean-up catches it."""
-
 
 OTHER_CONFIGS = ("{}", "[]", "no JSON", '{"flags": {"algo": "other program"}}', '{"flags": []}')
 

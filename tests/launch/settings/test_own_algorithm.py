@@ -10,7 +10,6 @@ import sys
 import pytest
 
 from launch.runs.run_folder import open_run_folder
-from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.flags import FlagError, parse_config, parse_given, read_stored_flags
 from launch.settings.help_pages import format_help
 from launch.settings.own_algorithm import ENTRY_POINTS
@@ -344,12 +343,6 @@ def test_run_folders_are_named_by_the_row(write_module, tmp_path, monkeypatch):
     folder = open_run_folder(build_run_config({"algo": "tiny_algorithm:ALGORITHM"}))
     folder.close()
     assert str(folder.path) == "runs/tiny_digits_001"
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_our_rows_are_found_by_their_names(name):
-    assert find_algorithm(name) is ALGORITHMS[name] and isinstance(find_algorithm(name), Algorithm)
-    assert find_algorithm(name).name == name
 
 
 def run_command(folder, *arguments):

@@ -4,7 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from launch.sweeps import pool, progress_lines
+from launch.console.progress import Progress
+from launch.sweeps import pool
+from launch.sweeps.pool import ProgressOfMany
 from launch.sweeps.recipes import Recipe
 from launch.sweeps.tasks import Task
 
@@ -71,9 +73,8 @@ class ScriptedEngine:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    for module in (pool, progress_lines):
-        times = SimpleNamespace(sleep=clock.sleep, monotonic=lambda: clock.now, perf_counter=lambda: clock.now)
-        monkeypatch.setattr(module, "time", times)
+    times = SimpleNamespace(sleep=clock.sleep, monotonic=lambda: clock.now, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(pool, "time", times)
     return clock
 
 
@@ -198,3 +199,24 @@ def test_a_run_that_need_not_go_on_keeps_a_checkpoint_and_is_no_failure(clock, m
     assert ended == [1, 0] or ended == [0, 1]
     assert clock.now == pytest.approx(5, abs=0.5)
     assert "[1/2] a, seed 0: far behind" in capsys.readouterr().out.splitlines()
+
+
+def test_the_lines_of_a_run_are_understood_its_result_and_an_error_at_its_end(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("launch.sweeps.pool.SECONDS_PER_LINE", 0)
+    progress = Progress(rounds=10, done=4)
+    progress.update(5, 0.5)
+    progress.update(6, 0.625, 0.75)
+    lines = capsys.readouterr().out.splitlines()
+    shown = ProgressOfMany([10], slots=2, keeps_logs=True)
+    config = SimpleNamespace(seed=0, rounds=10)
+    shown.start(1, Task(Recipe("a", "--flagfile=a.flags"), (), tmp_path / "seed_0", config), slot=1)
+    shown.read(1, ["run      fedavg, 10 rounds", *lines])
+    line, all_runs = capsys.readouterr().out.splitlines()[1:]
+    assert line.startswith("[1/1] a, seed 0: round 6/10, test accuracy 0.6250, clients' own 0.7500, ")
+    assert all_runs.startswith("0 of 1 runs have ended: ") and all_runs.endswith(" left")
+    assert shown.last_line(1) == lines[-1]
+    result = "10 rounds in 3 s: test accuracy 0.5000"
+    shown.read(1, [f"done     {result}", "error: no space is left", "", "Exception ignored in: ..."])
+    assert shown.last_line(1) == "error: no space is left"
+    shown.end(1, slot=1)
+    assert capsys.readouterr().out.splitlines()[-1] == f"[1/1] a, seed 0: done in 0 s; {result}"

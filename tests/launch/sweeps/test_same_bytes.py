@@ -9,8 +9,8 @@ import pytest
 
 import launch.train
 from launch.settings.flags import parse_config
-from launch.sweeps import local_runs
-from launch.sweeps.local_runs import LocalEngine
+from launch.sweeps import jobs
+from launch.sweeps.jobs import LocalEngine
 from launch.sweeps.pool import run_tasks
 from launch.sweeps.recipes import from_flagfile
 from launch.sweeps.tasks import Task
@@ -66,13 +66,14 @@ def read_bytes(run_dir):
     return {path.name: path.read_bytes() for path in files}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_plots")
 def test_a_run_after_another_is_as_one_of_this_process(fork_runs, tmp_path, monkeypatch, capfd):
     """The other fails, which says so and no more: TFF's destructors used to complain at the end of a process, and the
     sweep took that for the reason.
     """
     (tmp_path / "imports_without_plots.py").write_text(WITHOUT_PLOTS)
-    monkeypatch.setattr(local_runs, "IMPORTS", "imports_without_plots")
+    monkeypatch.setattr(jobs, "IMPORTS", "imports_without_plots")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setitem(RUNS, "fedavg", ("--algo=fedavg", "--smoke", "--model=perceptron", "--norun_page"))

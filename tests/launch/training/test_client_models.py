@@ -49,11 +49,3 @@ def test_a_clients_model_is_exported_as_good_as_the_run_says(run_dir):
     assert float(plain["client_test_accuracy"]) == pytest.approx(float(client["accuracy"]), abs=1e-6)
     assert float(plain["top1_agreement"]) == 1 and int(plain["parameters"]) == 17194
     assert float(quantized["top1_agreement"]) > 0.9
-
-
-def test_a_run_that_goes_on_has_the_bytes_of_a_straight_one(run_dir, folder):
-    for arguments in ([*FLAGS, "--rounds=1"], ["--resume", "--rounds=2"]):
-        resumed = folder / "resumed"
-        assert train.main([*arguments, f"--run_dir={resumed}", f"--client_dir={folder / 'clients'}"]) == 0
-    for name in ("metrics.csv", "clients.csv"):
-        assert (resumed / name).read_bytes() == (run_dir / name).read_bytes()

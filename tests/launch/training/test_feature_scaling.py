@@ -104,13 +104,12 @@ def test_every_file_answers_as_keras_on_unscaled_rows(scaled_run, table):
     assert "the file scales them" in json.loads((scaled_run / "export" / "card.json").read_text())["input"]
 
 
-def test_each_client_by_its_own_numbers(table, tmp_path, capsys):
-    flags = [*HERE, "--dataset=building", "--building_num_sensors=4", "--rounds=1"]
-    folder = [f"--run_dir={tmp_path / 'run'}", f"--client_dir={tmp_path / 'shards'}"]
-    assert train.main([*flags, *folder, "--standardize=client"]) == 0
-    assert "scaled by its own means and deviations" in capsys.readouterr().out
+def test_each_client_by_its_own_numbers(table, tmp_path, capsys, write_finished_run):
+    building = {"dataset": "building", "building_num_sensors": 4, "partition": "natural"}
+    write_finished_run(tmp_path / "run", algo="fedavg", standardize="client", **building)
     assert evaluate.main([f"--run_dir={tmp_path / 'run'}"]) == 0
     data = read_finished_run(str(tmp_path / "run")).load_data()
+    assert "scaled by its own means and deviations" in data.reading
     for client in data.clients:
         x, _ = data.read_split(client, "train")
         assert abs(x.mean()) < 0.2 and 0.7 < x.std() < 1.3  # of the train and the validation split together: 0 and 1

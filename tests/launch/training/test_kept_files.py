@@ -1,30 +1,23 @@
 """Runs whose clients keep rows in files: killed, resumed, with damaged checkpoints, and with the best round kept."""
 
-import types
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from made_up_process import Killed
 
 from launch.command_line import run_main
-from launch.runs.checkpoints import Checkpoints, find_checkpoints
-from launch.runs.nested_state import flatten_state
-from launch.runs.run_folder import RunFolder, check_run_folder
+from launch.runs.checkpoints import Checkpoints, find_checkpoints, flatten_state
+from launch.runs.run_folder import check_run_folder
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
-from launch.training import best_round
-from launch.training.best_round import BestRound
-from launch.training.round_loop import RoundLoop
+from launch.training import kept_models
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, KeptFileError, RoundOutput
 from tff_algos.rounds.client_store import ClientStore, KeptState
 
 ROUNDS, NUM_CLIENTS = 7, 5
 TASK = find_task_columns("classification")
 ACCURACIES = (0.3, 0.5, 0.5, 0.4, 0.3, 0.2, 0.1)  # of the rounds on validation examples: the second is the best
-
-
-class Killed(BaseException):
-    """Stands for whatever ends a run."""
 
 
 class State(NamedTuple):
@@ -74,23 +67,22 @@ def evaluate(state, previous, with_shared):
 
 
 @pytest.fixture
-def make_loop(tmp_path, monkeypatch):
-    monkeypatch.setattr(best_round, "save_models", lambda *arguments: None)
-    data = types.SimpleNamespace(everyone=[types.SimpleNamespace(name=str(i)) for i in range(NUM_CLIENTS)])
-    opened = []
+def make_loop(open_loop, monkeypatch):
+    monkeypatch.setattr(kept_models, "save_models", lambda *arguments: None)
 
-    def make(name="run", most_bytes=0, evaluate=evaluate, **values):
-        for folder in opened:
-            folder.close()
-        (tmp_path / name).mkdir(exist_ok=True)
-        opened.append(RunFolder(tmp_path / name, is_new=False))
-        config = build_run_config({"algo": "fedavg", "rounds": ROUNDS, "keep_best": True, **values})
-        checkpoints, process = Checkpoints(opened[-1].checkpoints), Process(most_bytes)
-        best = BestRound(opened[-1], data, None, process, checkpoints)
-        return RoundLoop(config, opened[-1], process, checkpoints, evaluate, lambda: 7, TASK, best=best)
+    def make(name="run", most_bytes=0, **values):
+        names = list(map(str, range(NUM_CLIENTS)))
+        return open_loop(
+            Process(most_bytes),
+            evaluate,
+            name,
+            names=names,
+            rounds=values.pop("rounds", ROUNDS),
+            keep_best=True,
+            **values,
+        )
 
-    yield make
-    opened[-1].close()
+    return make
 
 
 def read_all(state, run_dir):

@@ -1,7 +1,6 @@
 """--patience: when it ends a run, that a stopped and resumed run ends in the same round, and what is recorded."""
 
 import itertools
-import types
 
 import numpy as np
 import pytest
@@ -10,12 +9,9 @@ from made_up_process import MadeUpProcess, die_in
 from launch.runs.round_table import RoundTable
 from launch.runs.tables import write_json
 from launch.runs.task_columns import find_task_columns
-from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import build_run_config
 from launch.sweeps import tasks
-from launch.training.training_run import check_best_can_be_told
-from launch.training.validated_rounds import ValidatedRounds
-from tff_algos.settings.config_fields import ConfigError
+from launch.training.run_end import ValidatedRounds
 
 VALUES = (0.3, 0.5, 0.5, 0.4, 0.45, 0.9, 0.95)  # of the rounds 1 to 7 on validation examples
 TASK, REGRESSION = find_task_columns("classification"), find_task_columns("regression")
@@ -129,18 +125,6 @@ def test_rounds_counted_one_by_one_say_what_the_whole_column_says(tmp_path, make
             config = build_run_config({"algo": "fedavg", "rounds": 20, "patience": patience})
             lost = values[-1] is not None and later >= patience
             assert counted.has_lost_patience(config) == read.has_lost_patience(config) == lost
-
-
-def test_without_validation_examples_it_is_refused():
-    data = types.SimpleNamespace(clients=[types.SimpleNamespace(num_validation=0)])
-    with pytest.raises(ConfigError, match="patience=3: expected clients with validation examples; raise"):
-        check_best_can_be_told(build_run_config({"algo": "fedavg", "patience": 3}), data)
-
-
-def test_private_updates_let_no_accuracy_end_the_run():
-    private = ["--dp_epsilon=8", "--participation=bernoulli", "--client_weighting=equal"]
-    with pytest.raises(FlagError, match="--patience=2: expected 0 with private updates"):
-        parse_config(["--algo=fedavg", "--patience=2", "--cohort_size=5", *private])
 
 
 @pytest.mark.parametrize(("patience", "is_over"), [(2, True), (3, True), (4, False), (0, False)])

@@ -8,7 +8,7 @@ from launch import export, train
 from launch.runs.run_records import read_rows
 
 pytestmark = pytest.mark.usefixtures("no_plots", "convert_here")
-FLAGS = (
+PERSONAL_FLAGS = (
     *("--algo=fine_tuning", "--dataset=digits", "--partition=iid", "--num_clients=3", "--rounds=1"),
     *("--model=perceptron", "--runtime=in_process", "--local_epochs=1", "--steps=20"),
     "--norun_page",
@@ -19,7 +19,7 @@ FLAGS = (
 def personal_run(tmp_path_factory):
     """A round of Fine-Tuning on digits, after which every client has a personal model."""
     folder = tmp_path_factory.mktemp("personal")
-    assert train.main([*FLAGS, f"--run_dir={folder / 'run'}", f"--client_dir={folder / 'clients'}"]) == 0
+    assert train.main([*PERSONAL_FLAGS, f"--run_dir={folder / 'run'}", f"--client_dir={folder / 'clients'}"]) == 0
     return folder / "run"
 
 

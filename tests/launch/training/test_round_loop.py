@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from made_up_process import MadeUpProcess
+from made_up_process import Killed, MadeUpProcess
 
 from launch.runs.errors import RunFolderError
 from launch.runs.task_columns import find_task_columns
@@ -14,10 +14,6 @@ from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 TASK = find_task_columns("classification")
 START = (0.3, 0.6)
 COLUMNS = ("round", *COMMON_METRICS, *TASK.evaluation, "own")
-
-
-class Killed(BaseException):
-    """Stands for whatever ends a run."""
 
 
 class MemoryCheckpoints:
@@ -158,32 +154,6 @@ def test_resumed_run_has_the_bytes_of_a_straight_one(
     resumed = make_loop("run", checkpoints, rounds_per_checkpoint=rounds_per_checkpoint)
     resumed.run()
     assert read(resumed) == read(straight)
-
-
-@pytest.mark.parametrize("name", ["metrics", "timing", "events"])
-def test_a_table_cut_at_any_byte_after_its_checkpoint_is_gone_on_with(make_loop, monkeypatch, name):
-    """As by a kill in the middle of a write: the checkpoint is of round 4, the table ends somewhere in round 6."""
-    monkeypatch.setattr(FederatedProcess, "get_events", lambda self, state: EVENTS)
-    straight = make_loop("straight")
-    straight.run()
-    folder = straight.metrics.path.parent
-    contents = {path.name: path.read_bytes() for path in folder.glob("*.csv")}
-    checkpoints = MemoryCheckpoints()
-    broken = make_loop(checkpoints=checkpoints, rounds=4)
-    broken.run()
-    table, whole = broken.metrics.path.with_name(f"{name}.csv"), contents[f"{name}.csv"]
-    for size_bytes in range(whole.index(b"\n6,") + 1, len(whole) + 1):
-        for written, content in contents.items():
-            table.with_name(written).write_bytes(content)
-        table.write_bytes(whole[:size_bytes])
-        after_four = MemoryCheckpoints()
-        after_four.states, after_four.records = dict(checkpoints.states), dict(checkpoints.records)
-        make_loop(checkpoints=after_four).run()
-        for same in ("metrics.csv", "events.csv"):
-            assert table.with_name(same).read_bytes() == contents[same], size_bytes
-        assert [row.split(b",")[0] for row in table.with_name("timing.csv").read_bytes().splitlines()[1:]] == [
-            b"1", b"2", b"3", b"4", b"5", b"6"
-        ]  # fmt: skip
 
 
 def test_run_can_be_made_longer_but_not_shorter(make_loop):

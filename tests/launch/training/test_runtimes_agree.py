@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from launch.runs.nested_state import flatten_state, pack_state
+from launch.runs.checkpoints import flatten_state, pack_state
 from launch.settings.run_config import RunConfig, build_run_config
 from launch.training.federation import build_spec, load_federated_data
 from launch.training.run_runtime import open_run_runtime, settle_device
@@ -28,7 +28,8 @@ SENSITIVE = {
     # Adam divides by the size of a gradient, so that one that is rounding alone moves its weight a whole step.
     "fedsikd": "Adam trains the teachers for many steps",
     "random_cluster": "Adam trains the teachers for many steps",
-    # See test_quantization_ties.py.
+    # A kernel's range ends at its channel's largest weight. TensorFlow computes that end anew from a rounded step; if
+    # it is a float lower, the weight counts as clipped.
     "qat": "whether the largest weight of a channel is in its range, and so gets a gradient, is decided by a last bit",
     "8bits": "an update near the middle of two levels is rounded to either",
     "bfloat16": "a value near the middle of two numbers of 8 bits is rounded to either",

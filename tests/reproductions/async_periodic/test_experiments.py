@@ -10,9 +10,8 @@ import pytest
 from launch.runs.run_records import resolve_experiment
 from launch.settings.experiments import get_experiment, list_searches
 from launch.settings.run_config import flag_values, shared_fields
-from launch.sweeps.tuning.best_flagfile import write_best_flagfile
 from launch.sweeps.tuning.scored_runs import build_tasks, compute_grid_size
-from launch.sweeps.tuning.trials import Outcome, State
+from launch.sweeps.tuning.trials import Outcome, State, write_best_flagfile
 from reproductions.async_periodic.tables import PLACES, TIME_BUDGET
 from reproductions.engine.collection import read_toml
 from reproductions.engine.counted_runs import TUNED_SUFFIX

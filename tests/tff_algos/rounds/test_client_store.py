@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_runs import assert_same
 
-from launch.runs.nested_state import flatten_state, pack_state
+from launch.runs.checkpoints import flatten_state, pack_state
 from tff_algos.protocol import KeptFileError
 from tff_algos.rounds.client_store import MOST_BYTES, ClientStore, KeptState
 

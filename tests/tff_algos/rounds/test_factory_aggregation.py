@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from launch.runs.nested_state import flatten_state, pack_state
+from launch.runs.checkpoints import flatten_state, pack_state
 from launch.runtimes.in_process import run_in_process
 from tff_algos.settings.aggregation import TFF_FACTORIES, AggregationConfig
 from tff_algos.settings.config_fields import ConfigError

@@ -14,7 +14,7 @@ from launch.pages.plots.archetype_plots import (
     style_archetypes,
 )
 from launch.pages.plots.run_plots import draw_run
-from launch.runs.event_log import EventLog
+from launch.runs.round_table import EventLog
 from launch.runs.run_records import read_columns
 from reproductions.engine.counted_runs import collect_runs
 from reproductions.fedcd.figure import draw_fedcd_figure

@@ -13,7 +13,7 @@ from launch.pages.plots.event_plots import (
     draw_events,
     find_trainings,
 )
-from launch.runs.event_log import EventLog
+from launch.runs.round_table import EventLog
 from launch.runs.run_records import read_rows
 
 EVENTS = [

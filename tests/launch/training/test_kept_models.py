@@ -1,12 +1,14 @@
 """--keep_best: which round is best, and that its models are the same however often the run was stopped."""
 
+import dataclasses
 import json
 import types
 
+import numpy as np
 import pytest
-from made_up_process import MadeUpProcess, die_in
+from made_up_process import Killed, MadeUpProcess, die_in
+from small_formats import make_spec
 
-from launch.runs.checkpoints import Checkpoints
 from launch.runs.checksums import write_checksums
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
@@ -15,19 +17,17 @@ from launch.runs.task_columns import find_task_columns
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.run_config import build_run_config
-from launch.training import best_round, finished_run
-from launch.training.best_round import BestRound
-from launch.training.round_loop import RoundLoop
+from launch.training import finished_run, kept_models
+from launch.training.kept_models import check_saving
 from launch.training.training_run import check_best_can_be_told
+from models.model_spec import Quantization
+from models.saved_models import load_weights
+from models.saving_trial import SavingTrial
 from tff_algos.settings.config_fields import ConfigError
 
 ACCURACIES = (0.3, 0.5, 0.5, 0.4, 0.7, 0.6)  # of the rounds 1 to 6 on validation examples
 
 TASK = find_task_columns("classification")
-
-
-class Killed(BaseException):
-    """Stands for whatever ends a run."""
 
 
 class Process(MadeUpProcess):
@@ -55,27 +55,18 @@ def save_state(folder, spec, process, state):
 
 
 @pytest.fixture
-def make_loop(tmp_path, monkeypatch):
-    monkeypatch.setattr(best_round, "save_models", save_state)
-    data = types.SimpleNamespace(everyone=[types.SimpleNamespace(name="=client, 0")])
-    opened = []
+def make_loop(open_loop, monkeypatch):
+    monkeypatch.setattr(kept_models, "save_models", save_state)
 
     def make(evaluate=evaluate_state, **values):
-        for folder in opened:
-            folder.close()
-        opened.append(RunFolder(tmp_path, is_new=False))
-        config = build_run_config({"algo": "fedavg", "rounds": 6, "keep_best": True, **values})
-        checkpoints, process = Checkpoints(tmp_path / "checkpoints"), Process()
-        best = BestRound(opened[-1], data, None, process, checkpoints)
-        return RoundLoop(config, opened[-1], process, checkpoints, evaluate, lambda: 7, TASK, best=best)
+        return open_loop(Process(), evaluate, names=["=client, 0"], **{"rounds": 6, "keep_best": True, **values})
 
-    yield make
-    opened[-1].close()
+    return make
 
 
 def read_kept(tmp_path):
-    best = tmp_path / "models" / "best"
-    states = sorted(path.name for path in (tmp_path / "checkpoints").glob("best_*"))
+    best = tmp_path / "run" / "models" / "best"
+    states = sorted(path.name for path in (tmp_path / "run" / "checkpoints").glob("best_*"))
     return (best / "best" / "model.keras").read_text(), (best / "clients.csv").read_text(), states
 
 
@@ -118,23 +109,20 @@ def test_what_was_kept_after_the_last_checkpoint_does_not_count(make_loop, tmp_p
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"PK")])
 def test_a_lost_state_is_one_line(make_loop, tmp_path, damage):
     make_loop(rounds=3).run()
-    damage(tmp_path / "checkpoints" / "best_2.npz")
+    damage(tmp_path / "run" / "checkpoints" / "best_2.npz")
     with pytest.raises(RunFolderError, match=r"best_2\.npz: gone or damaged, but round 2 is the best so far"):
         make_loop()
 
 
-def test_without_validation_examples_it_is_refused():
+@pytest.mark.parametrize(("name", "value", "without"), [("keep_best", True, "false"), ("patience", 3, "0")])
+def test_no_accuracy_chooses_or_ends_where_none_is_known_or_private(name, value, without):
     data = types.SimpleNamespace(clients=[types.SimpleNamespace(num_validation=0)])
     check_best_can_be_told(build_run_config({"algo": "fedavg"}), data)
-    with pytest.raises(ConfigError, match="keep_best=True: expected clients with validation examples; raise"):
-        check_best_can_be_told(build_run_config({"algo": "fedavg", "keep_best": True}), data)
-
-
-def test_private_updates_let_no_accuracy_choose():
-    private = ["--dp_epsilon=8", "--participation=bernoulli", "--client_weighting=equal"]
-    flags = ["--algo=fedavg", "--keep_best", "--cohort_size=5", *private]
-    with pytest.raises(FlagError, match="--keep_best=True: expected false with private updates"):
-        parse_config(flags)
+    with pytest.raises(ConfigError, match=f"{name}={value}: expected clients with validation examples; raise"):
+        check_best_can_be_told(build_run_config({"algo": "fedavg", name: value}), data)
+    private = ["--dp_epsilon=8", "--participation=bernoulli", "--client_weighting=equal", "--cohort_size=5"]
+    with pytest.raises(FlagError, match=f"--{name}={value}: expected {without} with private updates"):
+        parse_config(["--algo=fedavg", f"--{name}={value}", *private])
 
 
 @pytest.fixture
@@ -184,3 +172,82 @@ def test_a_run_that_kept_none_says_how_to(stored_run):
     write_json(stored_run / "summary.json", {"rounds": 6, "fedavg": {}})
     with pytest.raises(FlagError, match=r"--round=best: .* has kept no best round; train with --keep_best"):
         finished_run.read_finished_run(str(stored_run), of_round="best")
+
+
+OURS = make_spec("perceptron", (4,), "float32", 3)
+
+
+def rename(spec_name, **changes):
+    return dataclasses.replace(OURS, name=spec_name, teacher=None, **changes)
+
+
+def make_config(trains_teacher=False, qat_start_round=1):
+    return types.SimpleNamespace(
+        algorithm=types.SimpleNamespace(trains_teacher=trains_teacher), qat_start_round=qat_start_round
+    )
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """The names of those that were tried; of which those that end in `bad` cannot be written."""
+    names = []
+
+    def try_one(spec):
+        names.append(spec.name)
+        if spec.name.endswith("bad"):
+            return SavingTrial("layer scale (Scale) has no get_config; write it")
+        return SavingTrial(unread="its get_config is wrong") if spec.name.endswith("odd") else SavingTrial()
+
+    monkeypatch.setattr(kept_models, "try_saving", try_one)
+    return names
+
+
+def test_our_own_models_need_no_trial(tried, capsys):
+    assert check_saving(make_config(trains_teacher=True), OURS) == OURS
+    assert not tried and not capsys.readouterr().out
+
+
+def test_each_model_of_a_run_is_tried_once_and_has_a_line(tried, capsys):
+    spec = rename("mine:bad", peers=(rename("mine:good"), rename("mine:bad"), OURS, rename("mine:odd")))
+    spec = dataclasses.replace(spec, teacher=rename("mine:teacher_bad"))
+    checked = check_saving(make_config(trains_teacher=True), spec)
+    assert sorted(tried) == ["mine:bad", "mine:good", "mine:odd", "mine:teacher_bad"]
+    assert not checked.has_keras_file and not checked.teacher.has_keras_file
+    assert [peer.has_keras_file for peer in checked.peers] == [True, False, True, True]
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 3 and all(line.startswith("note     mine:") for line in said)
+    assert (
+        "note     mine:bad: models/<name>/ will hold its weights alone, weights.npz in place of model.keras (evaluate, "
+        "export, predict and --resume read them all the same), since layer scale (Scale) has no get_config; write it"
+    ) in said
+    assert check_saving(make_config(), spec).teacher.has_keras_file and "mine:teacher_bad" not in tried[4:]
+
+
+@pytest.mark.parametrize(("start", "number"), [(1, 1), (3, 2)])
+def test_the_float_model_is_tried_if_a_run_may_end_with_it(tried, start, number):
+    spec = rename("mine:bad", quantization=Quantization(rename("mine:bad"), (0,)))
+    checked = check_saving(make_config(qat_start_round=start), spec)
+    assert len(tried) == number and not checked.has_keras_file
+    assert checked.quantization.float_spec.has_keras_file is (start == 1)
+
+
+class WeightsProcess(MadeUpProcess):
+    """Its state is a model's weights."""
+
+    def get_models(self, state):
+        return {"global": state}
+
+
+def test_a_failure_at_the_end_is_a_line_and_leaves_the_weights(monkeypatch, tmp_path, capsys):
+    def fail(spec, weights, folder):
+        raise RuntimeError("in get_config")
+
+    monkeypatch.setattr("models.saved_models.save_keras_file", fail)
+    weights = tuple(np.full(shape, 0.5, np.float32) for shape in OURS.weight_shapes)
+    kept_models.save_models(tmp_path, OURS, WeightsProcess(), weights)
+    assert capsys.readouterr().out.startswith(
+        f"note     {tmp_path}/global/weights.npz holds the weights of perceptron, and there is no model.keras, since "
+        "Keras failed to write it: RuntimeError: in get_config ("
+    )
+    for ours, expected in zip(load_weights(OURS, tmp_path / "global"), weights, strict=True):
+        np.testing.assert_array_equal(ours, expected)
