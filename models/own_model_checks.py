@@ -60,7 +60,7 @@ def check_own_model(
         today; then only weights and the shape of the output are checked.
       input_dtype: "float32", or "int32" for tokens.
     """
-    # Weights that the algorithms cannot train and average
+    # The algorithms cannot train and average other weights.
     others = sorted({weight.dtype.name for weight in model.weights if weight.dtype.is_floating} - {"float32"})
     if others:
         raise ModelError(f"{label}: expected float32 weights, got {', '.join(others)}")

@@ -59,7 +59,18 @@ def export_round(comp: Any) -> RoundForm:
       ValueError: it both aggregates and returns values of clients, aggregates what depends on another aggregate, or has
         a secure sum, or an argument that is placed neither at the server nor at the clients.
     """
-    form, parts = _export_parts(_shape_as_round(comp))
+    make, shaped = tff.backends.mapreduce.get_map_reduce_form_for_computation, _shape_as_round(comp)
+    form = make(shaped)
+    parts = {name: export_graph(getattr(form, name)) for name in PARTS}
+    if not all(map(_can_be_loaded, parts.values())):
+        # Simplified as TFF has it done by default, but without the remapper.
+        config = tf.compat.v1.ConfigProto()
+        options = config.graph_options.rewrite_options
+        for name in _SIMPLIFIED:
+            setattr(options, name, options.AGGRESSIVE)
+        options.remapping = options.OFF
+        form = make(shaped, config)
+        parts = {name: export_graph(getattr(form, name)) for name in PARTS}
     if form.securely_aggregates_tensors:
         raise ValueError("a computation with a secure sum cannot be run here")
     # The state, which is only passed through, is not asked for.
@@ -67,17 +78,6 @@ def export_round(comp: Any) -> RoundForm:
     num_passed = len(parts["prepare"].inputs)
     parts["update"] = GraphPart(update.graph_def, update.inputs, update.outputs[num_passed:], update.initialize)
     return RoundForm(**parts, returns_client_values=returns_client_values(comp.type_signature.result))
-
-
-def _export_parts(comp: Any) -> tuple[tff.backends.mapreduce.MapReduceForm, dict[str, GraphPart]]:
-    """The form of a computation that is shaped as a round, and its parts."""
-    make = tff.backends.mapreduce.get_map_reduce_form_for_computation
-    form = make(comp)
-    parts = {name: export_graph(getattr(form, name)) for name in PARTS}
-    if all(map(_can_be_loaded, parts.values())):
-        return form, parts
-    form = make(comp, _make_config_without_remapper())
-    return form, {name: export_graph(getattr(form, name)) for name in PARTS}
 
 
 def _can_be_loaded(part: GraphPart) -> bool:
@@ -94,16 +94,6 @@ def _can_be_loaded(part: GraphPart) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _make_config_without_remapper() -> tf.compat.v1.ConfigProto:
-    """How TFF has TensorFlow simplify graphs by default, but for the remapper."""
-    config = tf.compat.v1.ConfigProto()
-    options = config.graph_options.rewrite_options
-    for name in _SIMPLIFIED:
-        setattr(options, name, options.AGGRESSIVE)
-    options.remapping = options.OFF
-    return config
 
 
 def list_placed(type_spec: tff.Type | None) -> list[tff.FederatedType]:
