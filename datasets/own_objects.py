@@ -32,8 +32,9 @@ _ADVICE = {
     "(tf.reduce_mean for np.mean)",
     "as a Python `bool`": "; `if`, `and` and `while` cannot look into a graph's tensor: write tf.where or tf.cond",
     "Iterating over a symbolic": "; Python cannot loop over a graph's tensor: write tf.map_fn, tf.scan or tf.unstack",
-    "cannot assign to field": "; a process is frozen: put what changes into the state, as ServerState.own",
-    "'SymbolicTensor' object has no attribute 'numpy'": "; a graph's tensor has no numbers yet: go on with TensorFlow",
+    "cannot assign to field": "; processes and settings are frozen: what changes is the state, as ServerState.own",
+    "SymbolicTensor": "; a graph's tensor has neither numbers nor NumPy's methods: write it with TensorFlow (tf.cast "
+    "for float, tf.range for range, tf.reshape)",
 }
 
 
@@ -46,11 +47,8 @@ class ContractError(ValueError):
     """
 
     def __init__(self, message: str, function: Any = None):
-        code = getattr(inspect.unwrap(function) if function else None, "__code__", None)
-        place = (
-            f" ({_spell_place(code.co_filename, code.co_firstlineno)})" if code and _is_users(code.co_filename) else ""
-        )
-        super().__init__(message + place)
+        self.place = find_definition(function)
+        super().__init__(f"{message} ({self.place})" if self.place else message)
 
 
 class _SourceLoader(importlib.machinery.SourceFileLoader):
@@ -124,7 +122,7 @@ def import_module(name: str, label: str, error_type: Callable[[str], ValueError]
         if isinstance(error, ModuleNotFoundError) and error.name:  # raised by hand, it need not have a name
             fix = "run from the folder that holds it, or put that folder in PYTHONPATH"
             if not f"{name}.".startswith(f"{error.name}."):
-                fix = f"{name} needs it; install it"
+                fix = f"{name} needs it; correct the name, or install it ({find_own_line(error)})"
             raise error_type(f"{label}: no module named {error.name}; {fix}") from error
         raise error_type(f"{label}: importing {name} failed: {describe_failure(error)}") from error
 
@@ -144,32 +142,37 @@ def import_object(spelling: str, label: str, error_type: Callable[[str], ValueEr
     module = import_module(module_name, label, error_type)
     try:
         return getattr(module, name)
-    except AttributeError:
+    except AttributeError as error:
         fix = "; a command sees no script or notebook: put it into a module of its own"
-        raise error_type(
-            f"{label}: expected {name} in {module_name}, there is none{fix if module_name == '__main__' else ''}"
-        ) from None
+        fix = fix if module_name == "__main__" else _name_valid(error)
+        raise error_type(f"{label}: expected {name} in {module_name}, there is none{fix}") from None
     except (Exception, SystemExit) as error:  # of a `__getattr__` of the module's own
         raise error_type(f"{label}: importing {module_name} failed: {describe_failure(error)}") from error
 
 
-def describe_failure(error: BaseException) -> str:
+def describe_failure(error: BaseException, called: Any = None) -> str:
     """An exception of a user's code in one line: its type, what it says, what to do about it, and where it was raised.
 
-    TensorFlow and Keras put calls and places of theirs around what was raised; these are left out.
+    That is where what was `called` begins, if the user's code was left, or not reached. TensorFlow and Keras put calls
+    and places of theirs around what was raised; these are left out.
     """
+    broken = next((each for each in iterate_causes(error) if isinstance(each, ContractError)), None)
+    error = broken or error  # AutoGraph raises one as an error of its own
     if isinstance(error, SystemExit):
         text = "a call of sys.exit"
-    elif isinstance(error, ContractError):
+    elif broken:
         text = str(error)
+    elif isinstance(error, SyntaxError) and error.filename:
+        return f"{type(error).__name__}: {error.msg} ({_spell_place(error.filename, error.lineno or 1)})"
     else:
         message = _find_message(error)
         advice = next((advice for known, advice in _ADVICE.items() if known in str(error)), "")
         # TensorFlow goes on with what one might do where its own code, not the user's, is converted.
         message = message.partition(". ")[0].rstrip(".") if advice else message
         text = ": ".join(filter(None, (type(error).__name__, message))) + (advice or _name_valid(error))
-    # A syntax error names its place itself.
-    place = "" if isinstance(error, SyntaxError) else find_own_line(error)
+    if getattr(error, "place", ""):  # a broken contract may name it itself
+        return text
+    place = find_own_line(error) or find_definition(called)
     return f"{text} ({place})" if place else text
 
 
@@ -186,6 +189,16 @@ def find_own_line(error: BaseException) -> str:
             if _is_users(path):
                 return _spell_place(path, number)
     return ""
+
+
+def find_definition(function: Any) -> str:
+    """The line where a function or class of the user's begins, spelled the same way; "" for others and for None."""
+    try:
+        function = inspect.unwrap(function)
+        path = inspect.getsourcefile(function)
+        return _spell_place(path, inspect.getsourcelines(function)[1]) if path and _is_users(path) else ""
+    except (TypeError, OSError):  # it is neither, or there is no source
+        return ""
 
 
 def _spell_place(path: str, number: int) -> str:
@@ -229,11 +242,15 @@ def _find_message(error: BaseException) -> str:
 
 def _name_valid(error: BaseException) -> str:
     """What could have been meant by a name that is not there; "" for other errors, and if nothing is alike."""
-    if isinstance(error, AttributeError) and error.name:
-        valid = getattr(error.obj, "_fields", None) or getattr(error.obj, "__dataclass_fields__", None)
+    if isinstance(error, AttributeError):
+        # Python gives the copies that AutoGraph makes the name of what was asked for further up.
+        missing = next((each for each in iterate_causes(error) if f"'{getattr(each, 'name', '')}'" in str(each)), None)
+        if missing is None:
+            return ""
+        name, valid = missing.name, getattr(missing.obj, "_fields", getattr(missing.obj, "__dataclass_fields__", None))
         if valid:
             return f"; it has {', '.join(valid)}"
-        name, valid = error.name, dir(error.obj)
+        valid = dir(missing.obj)
     elif isinstance(error, ImportError) and (found := re.match(r"cannot import name '(\w+)'", str(error))):
         name, valid = found[1], dir(sys.modules.get(error.name or ""))
     else:

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.metadata
 import importlib.util
+import inspect
 import os
 import pathlib
 import re
@@ -114,12 +115,23 @@ def load_own_algorithm(spelling: str, shared_flags: Collection[FlagField]) -> Al
     if not isinstance(row, Algorithm):
         raise FlagError(f"{label}: expected an Algorithm (of launch.settings.algorithms), got {type(row).__name__}")
     for mistake in _find_mistakes(row, {field.name: field for field in shared_flags}, label):
-        raise FlagError(f"{label}: its {mistake}")
+        raise FlagError(f"{label}: its {mistake}{_find_line(spelling, mistake.partition(' ')[0])}")
     if ":" in row.builder:
         return row
     builder = f"{spelling.partition(':')[0]}:{row.builder}"
     import_object(builder, label, FlagError)
     return dataclasses.replace(row, builder=builder)
+
+
+def _find_line(spelling: str, attribute: str) -> str:
+    """Where the module gives the row this attribute, or else makes it: " (my_module.py, line 42: `...`)"."""
+    module, _, name = spelling.partition(":")
+    lines = inspect.getsource(sys.modules[module]).splitlines() if hasattr(sys.modules[module], "__file__") else []
+    begin = next((number for number, line in enumerate(lines) if re.match(rf"{name}\b", line)), 0)
+    found = (n for n, line in enumerate(lines) if n >= begin and re.match(rf"\s+{attribute}=", line))
+    number = next(found, begin)
+    file = f"{module.rpartition('.')[2]}.py"
+    return f" ({file}, line {number + 1}: `{lines[number].strip()}`)" if lines else ""
 
 
 def _find_mistakes(row: Algorithm, shared_flags: Mapping[str, FlagField], label: str) -> Iterator[str]:
@@ -145,7 +157,7 @@ def _find_mistakes(row: Algorithm, shared_flags: Mapping[str, FlagField], label:
         if not isinstance(getattr(row, attribute), kind):
             yield f"{attribute} is {getattr(row, attribute)!r}, expected {expected}"
     if not (isinstance(row.config_class, type) and issubclass(row.config_class, AlgorithmConfig)):
-        yield f"config_class is {row.config_class!r}, expected a subclass of AlgorithmConfig"
+        yield f"config_class is {row.config_class!r:.60}, expected a subclass of AlgorithmConfig"
     declared = [
         (kind, name)
         for kind in row.config_class.__mro__
@@ -161,7 +173,7 @@ def _find_mistakes(row: Algorithm, shared_flags: Mapping[str, FlagField], label:
         # A resumed run reads the defaults from `config.json`, so they must be read there as they were written.
         replace_fields(config, {field.name: field.default for field in row.fields})
     except (Exception, SystemExit) as error:  # the user's code may raise anything
-        raise FlagError(f"{label}: its config cannot be made: {describe_failure(error)}") from error
+        raise FlagError(f"{label}: its config cannot be made: {describe_failure(error, row.config_class)}") from error
     for field in row.fields:
         if type(field.default) not in (bool, int, float, str):
             kind = type(field.default).__name__

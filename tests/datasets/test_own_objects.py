@@ -127,8 +127,9 @@ def raise_and_describe(error):
         (ValueError("Graph execution error:\n\nat node 'a'\ntoo few\n\t [[{{a}}]]"), f"ValueError: too few{PLACE}"),
         (NotImplementedError("Cannot convert a symbolic tf.Tensor (a:0) to a numpy array. This error may"),
          r"NotImplementedError: Cannot convert .* array; NumPy needs .* \(tf.reduce_mean for np.mean\)" + PLACE),
-        (AttributeError("no", name="clint", obj=Told(1)), "AttributeError: no; it has client" + PLACE),
-        (AttributeError("no", name="uper", obj="text"), r"AttributeError: no; did you mean upper\?" + PLACE),
+        (AttributeError("no 'clint'", name="clint", obj=Told(1)), "AttributeError: no 'clint'; it has client" + PLACE),
+        (AttributeError("no 'mu'", name="made", obj=Told(1)), "AttributeError: no 'mu'" + PLACE),
+        (AttributeError("no 'uper'", name="uper", obj="text"), r"Attr.*: no 'uper'; did you mean upper\?" + PLACE),
         (ImportError("cannot import name 'dump' from", name="pickle"), r"ImportError: .*; did you mean dump\?" + PLACE),
     ],
 )  # fmt: skip
