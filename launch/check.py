@@ -1,4 +1,4 @@
-"""`python -m launch.check my_module:ALGORITHM` checks your algorithm, or a model, loss, aggregator or data set.
+"""`python -m launch.check my_module` checks your algorithm, or a model, loss, aggregator or data set.
 
 It is used for two small rounds, of which one is repeated from the first state, by default on a few handwritten digits.
 What breaks the contract is one line that says what to change. A model, a loss or an aggregator is used by FedAvg; a
@@ -21,9 +21,10 @@ from launch.console.stop_signals import leave
 from launch.settings.algorithms import Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
+from launch.settings.own_algorithm import settle_spelling
 from tff_algos.settings.config_fields import is_own, setting
 
-USAGE = "python -m launch.check <module:NAME> [--kind=<kind>] [--flag of launch.train ...]"
+USAGE = "python -m launch.check <module, file.py or module:NAME> [--kind=<kind>] [--flag of launch.train ...]"
 ALGO, MODEL, LOSS, AGGREGATOR, DATASET = KINDS = ("algo", "model", "loss", "aggregator", "dataset")
 # What the first argument of a function is called, as most people write it.
 _FIRST_ARGUMENTS = {AGGREGATOR: ("update", "delta"), LOSS: ("label", "y", "true", "target"), MODEL: ("shape",)}
@@ -43,13 +44,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> None:
     start_s = time.perf_counter()
-    names = [argument for argument in arguments if is_own(argument)]
+    # What stands alone, and cannot be the value of the flag before it.
+    free = [not place or arguments[place - 1].partition("=")[1] for place in range(len(arguments))]
+    names = [
+        each for each, is_free in zip(arguments, free, strict=True) if is_own(each) or (is_free and each[0] != "-")
+    ]
     kinds = [argument for argument in arguments if argument.lstrip("-").partition("=")[0] == "kind"]
     if len(names) != 1:
         raise FlagError(f"expected one object of a module, got {' '.join(names) or 'none'}: {USAGE}")
-    (name,) = names
+    name = settle_spelling(names[0])
+    if not is_own(name):
+        raise FlagError(f"{name}: no module or file of this name holds an Algorithm; expected {USAGE}")
     kind = parse_flags(Flags, kinds).kind or find_kind(name, import_object(name, name, FlagError))
-    further = [argument for argument in arguments if argument not in (*names, *kinds)]
+    further = [argument for argument in arguments if argument not in {*names, *kinds}]
     usual = ("--algo=fedavg", "--dataset=digits", "--model=perceptron", "--runtime=in_process")
     given = {argument.lstrip("-").partition("=")[0] for argument in further} | {kind}
     given |= {"model"} if {"dataset", "data"} & given else set()

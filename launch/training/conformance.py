@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import pathlib
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ import numpy as np
 import tree
 
 from datasets.federated_data import SPLITS, ClientFiles, DeviceProfiles, FederatedData
-from datasets.own_objects import describe_failure
+from datasets.own_objects import ContractError, describe_failure, find_definition
 from files.cache_folder import default_cache_dir
 from files.writing import write_text
 from launch.command_line import WRONG_REQUESTS
@@ -157,22 +158,24 @@ def build_own_process(
     try:
         inspect.signature(build).bind(*arguments)
     except TypeError as error:
-        raise FlagError(f"{label}: its builder must be a function of {_ARGUMENTS}: {error}") from error
-    with _in_one_line(label, "its builder"):
+        problem = ContractError(f"its builder must be a function of {_ARGUMENTS}: {error}", build)
+        raise FlagError(f"{label}: {problem}") from error
+    with _in_one_line(label, "its builder", build):
         process = build(*arguments)
     if not isinstance(process, FederatedProcess):
-        raise FlagError(f"{label}: its builder gave {_name(process)}, expected a FederatedProcess")
+        problem = ContractError(f"its builder gave {_name(process)}, expected a FederatedProcess", build)
+        raise FlagError(f"{label}: {problem}")
     return process
 
 
 @contextlib.contextmanager
-def _in_one_line(label: str, what: str) -> Iterator[None]:
+def _in_one_line(label: str, what: str, called: Any = None) -> Iterator[None]:
     try:
         yield
     except WRONG_REQUESTS:
         raise
     except (Exception, SystemExit) as error:
-        raise FlagError(f"{label}: {what}: {describe_failure(error)}") from error
+        raise FlagError(f"{label}: {what}: {describe_failure(error, called)}") from error
 
 
 class Conformance:
@@ -216,25 +219,34 @@ class Conformance:
         output = self._next(first)
         self._compare(before, _copy(first), "next changed the state that it was given, at {}; make new arrays")
         self._check_outcome(first, output)
-        attributes = {name: repr(value) for name, value in vars(self.process).items()}
+        before = _list_variables(self.process)
         self._next(output.state)
-        changed = [name for name, value in attributes.items() if repr(vars(self.process).get(name)) != value]
+        changed = [name for name, value in _list_variables(self.process).items() if before.get(name, value) != value]
         repeated, kept = self._next(first), f", as {' and '.join(changed)} may be" if changed else ""
         advice = f"keep nothing on the process{kept}, but in the state, and draw by (seed, round)"
         where = f"next gives another result when a round is repeated, at {{}}; {advice}"
         self._compare(_copy(output), _copy(repeated), where)
 
     def _ask(self, method: str, *arguments: Any) -> Any:
-        with _in_one_line(self.label, method):
+        with _in_one_line(self.label, method, self._find_author(method)):
             return getattr(self.process, method)(*arguments)
+
+    def _find_author(self, method: str) -> Any:
+        """The method that a name begins with, if it is the user's, else the class of the process."""
+        own = getattr(type(self.process), method.partition(",")[0], None)
+        return own if find_definition(own) else type(self.process)
 
     def _expect(self, is_right: Any, method: str, expected: str, found: str) -> None:
         if not is_right:
-            raise FlagError(f"{self.label}: {method}: expected {expected}, got {found}")
+            problem = ContractError(f"{method}: expected {expected}, got {found}", self._find_author(method))
+            raise FlagError(f"{self.label}: {problem}")
 
     def _compare(self, before: dict[str, Any], after: dict[str, Any], message: str) -> None:
         for path in (path for path, value in before.items() if after.get(path) != value):
-            raise FlagError(f"{self.label}: {message.format(path)}")
+            problem = ContractError(
+                message.format(path), self._find_author("describe" if path.startswith("metrics.") else "next")
+            )
+            raise FlagError(f"{self.label}: {problem}")
 
     def _next(self, state: State) -> RoundOutput:
         output = self._ask("next", state)
@@ -246,15 +258,21 @@ class Conformance:
         missing = [name for name in COMMON_METRICS if name not in metrics]
         self._expect(not missing, "next", f"the metrics {', '.join(COMMON_METRICS)}", f"none of {', '.join(missing)}")
         taken = sorted(_DRIVERS_METRICS & set(metrics))
-        self._expect(not taken, "next", "metrics under names of their own", ", ".join(taken))
+        by = "describe" if find_definition(getattr(type(self.process), "describe", None)) else "next"
+        self._expect(not taken, by, "metrics under names of their own", ", ".join(taken))
         for name, value in metrics.items():
-            self._expect(_is_number(value), "next", f"a number for the metric {name!r}, as of float()", _name(value))
+            self._expect(_is_number(value), by, f"a number for the metric {name!r}, as of float()", _name(value))
         loss, counted = metrics["train_loss"], metrics["num_clients"] - metrics["num_rejected"]
+        fix = "look at the loss, its gradient and divisions, or lower the learning rate"
+        is_finite = counted > 0 or not metrics["num_rejected"]
+        self._expect(
+            is_finite, "next", f"updates that are finite; {fix}", f"none of {metrics['num_clients']:g} clients"
+        )
         is_right = not np.isinf(loss) or counted <= 0
         self._expect(is_right, "next", "a finite train_loss of updates that are finite", f"{loss}")
         self._metrics = self._metrics or list(metrics)
         same = f"the same metrics every round ({', '.join(self._metrics)})"
-        self._expect(list(metrics) == self._metrics, "next", same, ", ".join(metrics))
+        self._expect(list(metrics) == self._metrics, by, same, ", ".join(metrics))
         return output
 
     def _check_state(self, state: State, method: str) -> None:
@@ -339,7 +357,7 @@ class Conformance:
 
     def _check_pairs(self, method: str, state: State, clients: Sequence[ClientFiles], *arguments: Any) -> None:
         """A pair of client and weights for each client, in the order given."""
-        with _in_one_line(self.label, method):
+        with _in_one_line(self.label, method, self._find_author(method)):
             pairs = list(getattr(self.process, method)(state, clients, *arguments) or ())
         for client, pair in itertools.zip_longest(clients, pairs):
             is_right = (
@@ -351,6 +369,13 @@ class Conformance:
             expected = "a pair (client, weights) for each client, in order"
             self._expect(is_right, method, expected, f"{_name(pair)} for {client and client.name}")
             self._check_weights(pair[1], self.spec, method)
+
+
+def _list_variables(process: FederatedProcess) -> dict[str, str]:
+    """What a user may keep beside the state: attributes of the process, of their classes and of their modules."""
+    own = [each for each in type(process).__mro__ if find_definition(each)]
+    held = [*(vars(sys.modules[each.__module__]) for each in own), *map(vars, own[::-1]), vars(process)]
+    return {name: repr(value) for each in held for name, value in each.items() if not name.startswith("__")}
 
 
 def _copy(value: Any) -> dict[str, Any]:

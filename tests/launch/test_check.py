@@ -12,6 +12,10 @@ import launch.train
 from launch.settings.errors import FlagError
 
 SOURCE = (pathlib.Path(__file__).parents[2] / "examples" / "fed_dyn.py").read_text(encoding="utf-8")
+TRAIN = "train_locally(model_spec, pulled, start, x, y, client.seed, rate, correction=correction)"
+RESULT = "LocalResult(gradient, np.float32(1), np.float32(1), np.float32(1), np.True_)"
+# The same, but for the training, whose graph takes most of the time.
+LIGHT = SOURCE.replace(TRAIN, RESULT).replace("import train_locally", "import LocalResult")
 READ = '        x, y = read_split(client.path, "train", model_spec)\n'
 SENT = "return Sent(ClientUpdate(result, client.group, client.weight), kept=kept)"
 FINISH = "        aggregate, alpha = outcome.aggregate, self.config.alpha\n"
@@ -20,16 +24,16 @@ INVITE = """    def invite(self, *arguments):
 
 """
 MISTAKES = {  # what is replaced by what, and what is then said
-    "numpy": (READ, f"{READ}        np.mean(x)\n", "NumPy needs numbers, .*line 45: `np.mean.x.`.; traceback: "),
-    "branch": (READ, f"{READ}        if y[0] > 3:\n            y = y\n", "write tf.where or tf.cond .*line 45: `if y"),
-    "split": ('"train"', '"training"', "no split 'training', expected one of train, validation, test .*line 44"),
-    "told": ("told.kept", "told.keept", "no attribute 'keept'; it has client, models, own, kept .*line 43"),
-    "kept_parts": (", kept=build_zeros)", ")", "reads told.kept, but build_parts was given no kept=, .*line 42: `def"),
+    "numpy": (READ, f"{READ}        np.mean(x)\n", "NumPy needs numbers, .*line .*`np.mean.x.`.; traceback: "),
+    "branch": (READ, f"{READ}        if y[0] > 3:\n            y = y\n", "write tf.where or tf.cond .*line .*`if y"),
+    "split": ('"train"', '"training"', "no split 'training', expected one of train, validation, test .*line "),
+    "told": ("told.kept", "told.keept", "no attribute 'keept'; it has client, models, own, kept .*line "),
+    "kept_parts": (", kept=build_zeros)", ")", "reads told.kept, but build_parts was given no kept=, .*line .*`def"),
     "kept_sent": (", kept=kept)", ")", "the work sends no kept=, but build_parts was given kept="),
     "order": ("correction=correction", "correction=correction[::-1]", r"correction.0. has shape \(10,\), expected .64"),
     "nothing": (SENT, "Sent", "the work gave NoneType, expected Sent.ClientUpdate"),
     "blank": ("    def finish(", f"{INVITE}    def finish(", "own_blank, for an empty place, has ..,"),
-    "setting": ("above=0)", "abov=0)", "setting takes no abov, expected of minimum, above, .*line 35"),
+    "setting": ("above=0)", "abov=0)", "setting takes no abov, expected of minimum, above, .*line "),
     "plain": ("@dataclasses.dataclass(frozen=True)", "", "FedDynConfig declares alpha but is no dataclass; write @"),
     "lost": ("return stepped._replace(models", "stepped._replace(models", "finish gave NoneType, expected stepped"),
 }  # fmt: skip
@@ -54,11 +58,11 @@ def write(tmp_path, monkeypatch):
 
 
 def test_an_algorithm_passes_and_each_mistake_is_a_line_with_the_authors_place(write, capsys):
-    write("dyn_right", SOURCE)
-    assert launch.check.main(["dyn_right:ALGORITHM", "--alpha=0.2"]) == 0
+    write("dyn_right", LIGHT)
+    assert launch.check.main(["dyn_right", "--alpha=0.2"]) == 0
     assert capsys.readouterr().out.startswith("dyn_right:ALGORITHM: two rounds")
     for name, (before, after, message) in MISTAKES.items():
-        write(f"dyn_{name}", SOURCE.replace(before, after))
+        write(f"dyn_{name}", (SOURCE if name == "order" else LIGHT).replace(before, after))
         assert launch.check.main([f"dyn_{name}:ALGORITHM"]) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1 and f"dyn_{name}:ALGORITHM: " in error
@@ -68,18 +72,18 @@ def test_an_algorithm_passes_and_each_mistake_is_a_line_with_the_authors_place(w
 def test_a_run_is_checked_once_and_an_error_of_a_later_round_keeps_its_folder(write, tmp_path, capsys, no_plots):
     late = f"        if state.round_num == 2:\n            raise KeyError('third')\n{FINISH}"
     run_dir, arguments = tmp_path / "run", ("--num_clients=3", "--epochs=1", "--model=perceptron", "--norun_page")
-    write("dyn_late", SOURCE.replace(FINISH, late))
+    write("dyn_late", LIGHT.replace(FINISH, late))
     given = ("--algo=dyn_late:ALGORITHM", f"--run_dir={run_dir}", "--rounds=3", *arguments)
     assert launch.train.main(given) == 2
     error = capsys.readouterr().err
-    assert error.startswith(
-        "error: --algo=dyn_late:ALGORITHM, round 3: KeyError: 'third' (dyn_late.py, line 69: `raise"
+    assert re.match(
+        r"error: --algo=dyn_late:ALGORITHM, round 3: KeyError: 'third' .dyn_late.py, line \d+: `raise", error
     )
     path = error.partition("; traceback: ")[2].partition("; go on with: ")[0]
     assert "KeyError: 'third'\nround 3\n" in pathlib.Path(path).read_text()
     assert len((run_dir / "metrics.csv").read_text().splitlines()) == 3
     assert len(list((tmp_path / "cache/federated_suite/checked").iterdir())) == 1
-    write("dyn_late", SOURCE.replace(FINISH, late.replace("== 2", "== 1")))
+    write("dyn_late", LIGHT.replace(FINISH, late.replace("== 2", "== 1")))
     assert launch.train.main((given[0], f"--run_dir={tmp_path / 'new'}", *arguments)) == 2
     assert "error: --algo=dyn_late:ALGORITHM: next: KeyError" in capsys.readouterr().err
     assert not (tmp_path / "new" / "metrics.csv").exists()

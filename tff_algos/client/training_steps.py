@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from datasets.own_objects import ContractError
 from models.model_spec import ModelSpec
 from models.stateless_dropout import dropout_seed
 from models.training_terms import add_own_losses
@@ -285,9 +286,14 @@ class TrainingSteps:
     ) -> tf.Tensor:
         """The mean of the examples' losses, each times its weight, over their number, as Keras has it."""
         task = self._spec.task
-        losses = (
-            task.compute_training_losses(seen.labels, seen.logits) if self._loss_fn is None else self._loss_fn(seen)
-        )
+        if self._loss_fn is None:
+            losses = task.compute_training_losses(seen.labels, seen.logits)
+        else:
+            losses = self._loss_fn(seen)
+            rank = getattr(getattr(losses, "shape", None), "rank", "no shape")
+            if rank not in (1, None):
+                found = f"shape {tuple(losses.shape)}" if isinstance(rank, int) else type(losses).__name__
+                raise ContractError(f"loss_fn gave {found}, expected each example's loss, (batch,)", self._loss_fn)
         if example_weights is not None:  # decided while the graph is made
             losses *= example_weights
         if is_there is None:

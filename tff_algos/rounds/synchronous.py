@@ -235,15 +235,13 @@ class SynchronousProcess(FederatedProcess):
 
     def next(self, state: State) -> RoundOutput:
         round_num = int(state.round_num) + 1
-        wait_s, cohort = self.choose_cohort(state)
-        prepared, num_rejected = self.prepare(state, cohort)
+        wait_s, cohort = _expect(self.choose_cohort, self.choose_cohort(state), 2, "(seconds waited, indices)")
+        prepared, num_rejected = _expect(self.prepare, self.prepare(state, cohort), 2, "(state, number rejected)")
         invited = self.invite(prepared, cohort)
         outcome = self.train(prepared, invited, round_num)
-        stepped = self.apply(prepared, outcome)
-        if not isinstance(stepped, type(state)):
-            raise ContractError(f"apply gave {type(stepped).__name__}, expected the state", self.apply)
+        stepped = _expect(self.apply, self.apply(prepared, outcome), type(state), "the state")
         start_s = state.virtual_time_s + wait_s
-        phases = self.list_phases(state, cohort)
+        phases = _expect(self.list_phases, self.list_phases(state, cohort), list, "a list of ClientWork")
         stepped = stepped._replace(
             round_num=np.int32(round_num),
             virtual_time_s=np.float64(start_s + compute_phases_s(self.clients.profiles, phases, float(start_s))),
@@ -252,14 +250,18 @@ class SynchronousProcess(FederatedProcess):
         if self.store:
             indices = np.array([each.index for each in invited], np.int64)
             stepped = stepped._replace(kept=self.store.write(state.kept, indices, outcome.kept, round_num))
-        new_state = self.finish(state, stepped, outcome, cohort)
-        if getattr(new_state, "round_num", None) != round_num:
-            found = type(new_state).__name__ if new_state is None else "the state of the round before"
-            raise ContractError(f"finish gave {found}, expected stepped._replace(...)", self.finish)
+        finished, expected = self.finish(state, stepped, outcome, cohort), "stepped._replace(...)"
+        new_state = _expect(self.finish, finished, type(state), expected)
+        if new_state.round_num != round_num:
+            raise ContractError(f"finish gave the state of the round before, expected {expected}", self.finish)
         sent = sum_bytes([*phases, *self.list_untimed(state, cohort)])
         metrics = build_common_metrics(outcome.totals, new_state.virtual_time_s, len(cohort), *sent)
         metrics[NUM_REJECTED] += num_rejected
-        own = self.describe(state, new_state, outcome, cohort)
+        own = _expect(self.describe, self.describe(state, new_state, outcome, cohort), dict, "a dict of columns")
+        if taken := (own.keys() & metrics.keys()) - {NUM_REJECTED}:
+            raise ContractError(
+                f"describe gave {min(taken)}, which every run has; expected another name", self.describe
+            )
         if self.phase.attack:
             own[NUM_ATTACKERS] = len(np.intersect1d([each.index for each in invited], self.phase.attack.clients))
         return RoundOutput(new_state, {**metrics, **own, **outcome.aggregate.metrics})
@@ -359,6 +361,10 @@ def build_parts(
     shapes = tuple(array.shape for array in weights if is_float(array))
     work = work or build_group_training(model_spec, config.training)
     attacks = getattr(config, "aggregation", AggregationConfig()).attacks
+    store = None
+    if kept:
+        initial = _expect(kept, kept(first), Sequence, "a tuple of arrays, what a client keeps at first")
+        store = ClientStore(initial, len(clients.clients))
     return {
         "clients": clients,
         "config": config,
@@ -366,5 +372,17 @@ def build_parts(
         "initial_weights": weights,
         "phase": TrainingPhase(work, transport, aggregator, shapes, build_attack(attacks, clients, seed)),
         "server_step": build_server_step(config.server, weights, always_by_optimizer),
-        "store": ClientStore(kept(first), len(clients.clients)) if kept else None,
+        "store": store,
     }
+
+
+def _expect(method: Callable, given: Any, kind: type | int, expected: str) -> Any:
+    """What a method gave, if it is of this class, or a plain tuple of so many.
+
+    Raises:
+      ContractError: it is something else.
+    """
+    if type(given) is not tuple or len(given) != kind if isinstance(kind, int) else not isinstance(given, kind):
+        name = getattr(method, "__name__", repr(method))
+        raise ContractError(f"{name} gave {type(given).__name__}, expected {expected}", method)
+    return given

@@ -228,12 +228,12 @@ class TrainingPhase:
         models, told = server
         try:
             sent = self.work(Told(given.client, models, given.own, given.kept))
+            self._check_sent(sent, given.kept)
         except Exception as error:
             if given.kept or "kept" not in getattr(getattr(self.work, "__code__", None), "co_names", ()):
                 raise
             problem = "the work reads told.kept, but build_parts was given no kept=, what clients keep at first"
             raise ContractError(problem, self.work) from error
-        self._check_sent(sent, given.kept)
         # The norm and the loss are those of the update before it was rounded.
         received = self.transport.receive(sent.update.result.weights_delta, given.client.seed)
         result = sent.update.result._replace(weights_delta=received)

@@ -21,7 +21,7 @@ TEACHER = types.SimpleNamespace(weight_shapes=((2,),), of_weights=lambda weights
 SPEC = types.SimpleNamespace(weight_shapes=((4, 3), (3,)), teacher=TEACHER, of_weights=lambda weights: SPEC)
 WEIGHTS = (np.ones((4, 3), np.float32), np.zeros(3, np.float32))
 QUICK = {"fedavg", "scaffold", "fed_async", "ditto"}  # a server, its own state, a clock, what clients keep
-METRICS = dict.fromkeys(COMMON_METRICS, 1.0)
+METRICS = {**dict.fromkeys(COMMON_METRICS, 1.0), "num_rejected": 0.0}
 
 
 class Right(FederatedProcess):
@@ -91,7 +91,7 @@ MISTAKES = {
     "leaves": (change(initialize=leave), "initialize: a call of sys.exit"),
     "state is an object": (
         change(initialize=lambda self: object()),
-        "initialize: expected a state of NumPy arrays of numbers.*, got object$",
+        "initialize: expected a state of NumPy arrays of numbers.*, got object .test_conformance.py",
     ),
     "state has text": (change(initialize=lambda self: {**STATE, "name": "x"}), "initialize: .*, got str of 1 at name"),
     "state has None": (change(initialize=lambda self: {**STATE, "last": None}), "initialize: .*, got None at last"),
@@ -204,7 +204,11 @@ MISTAKES = {
         change(next=next_in_place),
         r"next changed the state that it was given, at models\[0\]; make new ar",
     ),
-    "infinite": (change(next=give_metrics(train_loss=np.inf, num_rejected=0.0)), "next: expected a finite train_loss"),
+    "none counts": (
+        change(next=give_metrics(num_rejected=1.0)),
+        "next: expected updates that are finite; look at the l",
+    ),
+    "infinite": (change(next=give_metrics(train_loss=np.inf)), "next: expected a finite train_loss"),
     "no super": (
         type("Own", (type("SynchronousProcess", (Right,), {}),), {}),
         "initialize: expected a state as that of super.*, got dict of 2 without round_n",
@@ -225,7 +229,7 @@ BUILDERS = {
     "must be a function of .*: missing a required argument: 'e'": lambda a, b, c, d, e: Right(),
     ": ValueError: first": lambda *arguments: fail(),
     ": a call of sys.exit": lambda *arguments: leave(),
-    " gave None, expected a FederatedProcess": lambda *arguments: None,
+    " gave None, expected a FederatedProcess .test_conformance.py, line": lambda *arguments: None,
     " gave ABCMeta, expected a FederatedProcess": lambda *arguments: Right,
     ": TypeError: Can't instantiate": lambda *arguments: type("Half", (FederatedProcess,), {})(),
 }
