@@ -277,6 +277,17 @@ def figures(monkeypatch):
 
 
 @pytest.fixture
+def sketches(figures, monkeypatch):
+    """As `figures`, but nothing is laid out and painted, which takes nearly all of the time: the files are blank."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    monkeypatch.setattr(FigureCanvasAgg, "draw", lambda canvas: canvas.get_renderer())
+    monkeypatch.setattr(ConstrainedLayoutEngine, "execute", lambda engine, figure: None)
+    return figures
+
+
+@pytest.fixture
 def assert_is_picture():
     """(path) checks that there is a PNG file, and nothing unfinished beside it."""
 
@@ -290,11 +301,11 @@ def assert_is_picture():
 
 
 def build_dense_spec(name, hidden, teacher=None):
-    import tensorflow as tf
-
     from models.model_spec import ModelSpec
 
     def build():
+        import tensorflow as tf
+
         layers = [tf.keras.layers.Dense(units, activation="relu") for units in hidden]
         return tf.keras.Sequential([tf.keras.Input(INPUT_SHAPE), *layers, tf.keras.layers.Dense(NUM_CLASSES)])
 

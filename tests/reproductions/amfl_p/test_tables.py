@@ -226,14 +226,14 @@ def test_without_runs_there_is_the_papers_figure_alone(tmp_path, assert_is_pictu
     assert [path.name for path in tmp_path.iterdir()] == ["amfl_p.png"]
 
 
-def test_accuracy_against_steps_has_a_line_a_start_and_local_training_across(tmp_path, figures):
+def test_accuracy_against_steps_has_a_line_a_start_and_local_training_across(tmp_path, sketches):
     """0.49, 0.50, 0.51: deviation 0.01, error 0.005774, t(2) 4.3027: 0.50 give or take 0.02484."""
     found = pd.Series({("members", "16", "fedavg", steps): (0.49, 0.50, 0.51) for steps in (0, 5)})
     found.index.names = ["sensors", "setting", "start", "steps"]
     axes = ({"members": "members"}, {"16": "16 readings"}, {"fedavg": "FedAvg"})
     local = {("members", "16"): [0.4]}
     figure._draw_by_steps(tmp_path / "few_shot.png", "Few", *axes, found, lambda *place: local[place])
-    (ax,) = figures["few_shot.png"].axes
+    (ax,) = sketches["few_shot.png"].axes
     fedavg, local = ax.lines
     assert list(fedavg.get_xdata()) == [0, 1] and list(fedavg.get_ydata()) == pytest.approx([0.5, 0.5])
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", "5"] and set(local.get_ydata()) == {0.4}

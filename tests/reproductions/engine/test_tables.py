@@ -143,19 +143,19 @@ CELL = "fedsikd_mnist_alpha0.1"
 STYLE = {"color": "#000000"}
 
 
-def test_panels_show_lines_and_levels_and_say_what_was_not_run(tmp_path, figures, assert_is_picture):
+def test_panels_show_lines_and_levels_and_say_what_was_not_run(tmp_path, sketches, assert_is_picture):
     line = Line("ours", compute_curve([1, 2], [[0.5, 0.7], [0.8]]), STYLE)
     level = Line("level", compute_curve([0], [[0.4]]), STYLE)
     panels = [Panel([line, line._replace(label="none", curve=compute_curve([], []))], [level], {"title": "MNIST"}),
               Panel(axes={"title": "HAR", "xlabel": "round"}), None]  # fmt: skip
     assert_is_picture(draw_panels([panels], tmp_path / "figure.png", "Figure 3"))
-    mnist, har, empty = figures["figure.png"].axes
-    assert (mnist.get_title(), har.get_title(), figures["figure.png"].get_suptitle()) == ("MNIST", "HAR", "Figure 3")
+    mnist, har, empty = sketches["figure.png"].axes
+    assert (mnist.get_title(), har.get_title(), sketches["figure.png"].get_suptitle()) == ("MNIST", "HAR", "Figure 3")
     np.testing.assert_allclose(mnist.lines[0].get_xydata(), [[1, 0.6], [2, 0.8]])
     assert [drawn.get_label() for drawn in mnist.lines] == ["ours", "level"]
     assert [text.get_text() for text in har.texts] == ["not run"] and har.get_xlabel() == "round"
     assert not empty.axison
-    (legend,) = figures["figure.png"].legends
+    (legend,) = sketches["figure.png"].legends
     assert [text.get_text() for text in legend.get_texts()] == ["ours", "level"]
 
 

@@ -57,22 +57,22 @@ def test_fedcd_on_the_subset_is_not_held_against_fedavg_on_the_whole(write_seeds
     assert find_claim(report, words)["authors_small"] == "reproduced" and not report.left_out
 
 
-def test_a_row_of_the_figure_has_the_largest_size_with_both_algorithms(write_seeds, tmp_path, figures):
+def test_a_row_of_the_figure_has_the_largest_size_with_both_algorithms(write_seeds, tmp_path, sketches):
     """FedCD alone at the medium size, with FedAvg at a small one; hypergeometric ones at that for 2 cores."""
     write_seeds("fedcd_cifar10_hierarchical_authors", [0.6] * 60, dataset=WHOLE, **MODELS)
     write_seeds("fedcd_cifar10_hypergeometric_cpu", [0.6] * 80, **MODELS)
-    assert draw_titles(tmp_path, figures)[:1] == ["Figure 1a: FedCD, hierarchical"]
+    assert draw_titles(tmp_path, sketches)[:1] == ["Figure 1a: FedCD, hierarchical"]
     for algo, models in (("fedcd", MODELS), ("fedavg", {})):
         write_seeds(f"{algo}_{SMALL}", [0.5] * 45, dataset=WHOLE, **models)
-    titles = draw_titles(tmp_path, figures)
+    titles = draw_titles(tmp_path, sketches)
     assert titles[:2] == ["Figure 1a: FedCD, hierarchical", "Figure 1b: FedAvg, hierarchical"]
     assert titles[4] == "Figure 4a: FedCD, hypergeometric\n(small (2 cores))"
-    assert "small, authors' training" in figures["fedcd.png"].get_suptitle()
+    assert "small, authors' training" in sketches["fedcd.png"].get_suptitle()
 
 
-def draw_titles(folder, figures):
+def draw_titles(folder, sketches):
     draw_fedcd_figure(collect_runs(folder)[0], folder)
-    return [ax.get_title() for ax in figures["fedcd.png"].axes]
+    return [ax.get_title() for ax in sketches["fedcd.png"].axes]
 
 
 def test_bits_are_compared_on_one_data_set(write_seeds, build_report, find_claim):
@@ -86,7 +86,7 @@ def test_bits_are_compared_on_one_data_set(write_seeds, build_report, find_claim
     assert "8 bits 60.00, 32 bits 60.00: the same difference in all 3 seeds" in row["authors_small_numbers"]
 
 
-def test_curves_by_size_are_of_the_data_that_count_and_of_whole_runs(tmp_path, write_archetype_run, figures):
+def test_curves_by_size_are_of_the_data_that_count_and_of_whole_runs(tmp_path, write_archetype_run, sketches):
     """Medium: the whole's 0.6 and not the subset's 0.2; an interrupted seed does not cut it. Full: nine rounds."""
     medium = "fedcd_cifar10_hierarchical_authors"
     write_archetype_run(tmp_path, medium, [0.6] * 60, 0, dataset=WHOLE, **MODELS)
@@ -95,7 +95,7 @@ def test_curves_by_size_are_of_the_data_that_count_and_of_whole_runs(tmp_path, w
     write_archetype_run(tmp_path, f"{medium}_shared", [0.7] * 45, dataset=WHOLE, **MODELS)
     write_archetype_run(tmp_path, f"{medium}_full_9rounds", [0.5] * 9, dataset=WHOLE, **MODELS)
     draw_fedcd_figure(collect_runs(tmp_path)[0], tmp_path)
-    (panel,) = [ax for ax in figures["fedcd.png"].axes if ax.get_title() == "FedCD, hierarchical: accuracy"]
+    (panel,) = [ax for ax in sketches["fedcd.png"].axes if ax.get_title() == "FedCD, hierarchical: accuracy"]
     curves = {line.get_label(): (len(line.get_ydata()), max(line.get_ydata())) for line in panel.lines}
     assert {label: curve for label, curve in curves.items() if "printed" not in label} == {
         "medium, authors' training": (60, pytest.approx(0.6)),
@@ -196,13 +196,13 @@ def test_every_row_has_its_convergence_and_its_models_at_the_end(tmp_path, write
 
 
 @pytest.mark.parametrize(("size", "draws"), [("cpu", 9), ("authors", 10), (None, 10)])
-def test_figure_3_has_the_shares_of_the_runs(size, draws, tmp_path, write_archetype_run, figures):
+def test_figure_3_has_the_shares_of_the_runs(size, draws, tmp_path, write_archetype_run, sketches):
     """K = 5 of N = 110: no success in n draws has the chance C(105, n) / C(110, n); n = 10 is printed."""
     if size:
         experiment = f"fedcd_cifar10_hypergeometric_{size}"
         write_archetype_run(tmp_path, experiment, [0.5] * 80, dataset=WHOLE, **MODELS)
     draw_fedcd_figure(collect_runs(tmp_path)[0], tmp_path)
-    (panel,) = [ax for ax in figures["fedcd.png"].axes if ax.get_title().startswith("Figure 3")]
+    (panel,) = [ax for ax in sketches["fedcd.png"].axes if ax.get_title().startswith("Figure 3")]
     assert f"n = {draws}" in panel.get_title().splitlines()[0]
     assert panel.lines[0].get_ydata()[0] == pytest.approx(math.comb(105, draws) / math.comb(110, draws))
     # K = 105 with ten draws: what is left of ten successes is dropped, so nine have their share of the others alone.

@@ -173,7 +173,7 @@ def test_accuracy_by_epsilon(make_run, report):
     assert "privacy" not in report([]).tables
 
 
-def test_panels_and_curves_of_the_figure(tmp_path, make_run, figures, assert_is_picture):
+def test_panels_and_curves_of_the_figure(tmp_path, make_run, sketches, assert_is_picture):
     """Of two runs of three rounds and one of one, the two make the curve.
 
     Windows and tuned runs have panels where there are any.
@@ -183,7 +183,7 @@ def test_panels_and_curves_of_the_figure(tmp_path, make_run, figures, assert_is_
     runs += [make_run("fedavg_mnist_alpha0.1_tuned", 0, [0.5]), make_run("fedsikd_mnist_alpha0.1_authors", 0, [0.7])]
     runs += [make_run("fedavg_har_windows_alpha0.5", 0, [0.5])]
     assert_is_picture(PAPER.draw(runs, tmp_path))
-    axes = {ax.get_title(): ax for ax in figures["figure_3.png"].axes if ax.get_title()}
+    axes = {ax.get_title(): ax for ax in sketches["figure_3.png"].axes if ax.get_title()}
     assert [title for title in axes if "windows" in title] == ["HAR windows, alpha = 0.5, n = 1"]
     assert len(axes) == 10 and list(axes)[-1] == "MNIST, alpha = 0.1, tuned, n = 1"
 

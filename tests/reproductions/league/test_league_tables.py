@@ -190,11 +190,11 @@ def test_there_is_a_page_of_no_runs():
     assert "on any of 0 problems" in report.markdown and "FedAvg |" not in report.markdown
 
 
-def test_the_figure_has_a_panel_a_problem(runs, tmp_path, figures, assert_is_picture):
+def test_the_figure_has_a_panel_a_problem(runs, tmp_path, sketches, assert_is_picture):
     path = PAPER.draw(runs, tmp_path)
     assert path.name == PAPER.page["figure"]
     assert_is_picture(path)
-    shown = [ax for ax in figures[path.name].axes if ax.get_title()]
+    shown = [ax for ax in sketches[path.name].axes if ax.get_title()]
     best = [label.get_text() for label in shown[0].get_yticklabels()][-4:]
     assert best == ["FedAvg", "FedCD", "IFCA", METHODS["oracle"]]
 

@@ -51,11 +51,11 @@ def test_a_run_that_was_never_evaluated_does_not_count(tmp_path, write_run):
     assert "not run" in PAPERS["private"].build_report(runs).markdown
 
 
-def test_the_figure_shows_each_run_as_it_spends_and_where_it_ends(runs, tmp_path, figures, assert_is_picture):
+def test_the_figure_shows_each_run_as_it_spends_and_where_it_ends(runs, tmp_path, sketches, assert_is_picture):
     path = PAPERS["private"].draw(runs, tmp_path)
     assert path.name == PAPERS["private"].page["figure"]
     assert_is_picture(path)
-    (ax,) = figures[path.name].axes
+    (ax,) = sketches[path.name].axes
     ways = [line.get_ydata() for line in ax.lines if len(line.get_xdata()) == 2 and line.get_label().startswith("_")]
     assert [list(map(round, way)) for way in ways] == [[10, 50], [10, 52], [20, 70]]
 

@@ -54,11 +54,11 @@ def test_all_experiments_have_a_place():
     assert (read_printed(SCAFFOLD), count_rounds(SCAFFOLD)) == (99.0, 50)
 
 
-def test_the_figure_has_a_panel_a_protocol_with_the_printed_levels(runs, tmp_path, figures, assert_is_picture):
+def test_the_figure_has_a_panel_a_protocol_with_the_printed_levels(runs, tmp_path, sketches, assert_is_picture):
     path = PAPER.draw(runs, tmp_path)
     assert path.name == PAPER.page["figure"]
     assert_is_picture(path)
-    drawn = [ax for ax in figures[path.name].axes if ax.lines]
+    drawn = [ax for ax in sketches[path.name].axes if ax.lines]
     assert [ax.get_title() for ax in drawn] == ["niid_bench, MNIST", "IFCA, a tenth of 1,200 clients a round"]
     curve, level = drawn[0].lines
     assert curve.get_ydata()[-1] == pytest.approx(0.975) and level.get_ydata()[0] == pytest.approx(0.99)

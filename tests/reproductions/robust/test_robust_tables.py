@@ -36,11 +36,11 @@ def test_what_is_not_finished_does_not_count_and_what_is_missing_is_said(runs):
     assert "not run" in report.markdown and "10.00 % under the worst" in report.markdown
 
 
-def test_the_figure_has_a_panel_an_attack_and_a_row_an_aggregator(runs, tmp_path, figures, assert_is_picture):
+def test_the_figure_has_a_panel_an_attack_and_a_row_an_aggregator(runs, tmp_path, sketches, assert_is_picture):
     path = PAPER.draw(runs, tmp_path)
     assert path.name == PAPER.page["figure"]
     assert_is_picture(path)
-    axes = figures[path.name].axes
+    axes = sketches[path.name].axes
     assert [ax.get_title() for ax in axes] == list(ATTACKS.values())
     assert [label.get_text() for label in axes[0].get_yticklabels()] == list(AGGREGATORS.values())[::-1]
     height = len(AGGREGATORS) - 1  # the mean stands on top, the median below it; others were not run
