@@ -92,8 +92,8 @@ PARTS = [
     pytest.param("image_student", "head", marks=SLOW),
 ]
 DESCENDING = [
-    *("image_student", "batch_norm", "sequence", "regularized"),
-    *(pytest.param(name, marks=SLOW) for name in ("perceptron", "mobile", "image_cnn10")),
+    *("image_student", "batch_norm", "regularized"),
+    *(pytest.param(name, marks=SLOW) for name in ("perceptron", "sequence", "mobile", "image_cnn10")),
 ]
 
 
