@@ -2,8 +2,6 @@
 
 import dataclasses
 import functools
-import inspect
-import types
 
 import numpy as np
 import pytest
@@ -11,30 +9,49 @@ from small_formats import change_format, make_format
 
 
 @pytest.fixture(scope="session")
-def known_traces():
-    """What `trace_once` has traced so far."""
-    return {}
+def tff_runtime(tff_runtime):
+    """The runtime, in which the first computation made of some content serves all others: tracing takes longest."""
+    from launch.runtimes import content_digest
+    from launch.runtimes.round_context import _RoundMaker
+    from tff_algos.late_computation import LateComputation
+    from tff_algos.rounds.private_aggregation import PrivateAggregator
+    from tff_algos.settings.fine_tuning import FineTuningConfig
+    from tff_algos.settings.local_training import LocalTrainingConfig
+    from tff_algos.settings.server_step import ServerStepConfig
+
+    call, known = LateComputation.__call__, {}
+
+    @functools.wraps(call)
+    def call_first(late, *values):
+        if "first" not in vars(late):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(content_digest, "SOURCES", (*content_digest.SOURCES, "tests"))
+                try:
+                    content = content_digest.digest_content("", late.build, late.arguments)
+                except content_digest.UnknownContent:
+                    content = late
+            late.first = known.setdefault(content, late)
+        return call(late.first, *values)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LateComputation, "__call__", call_first)
+        patch.setattr(_RoundMaker, "find_or_make", functools.cache(_RoundMaker.find_or_make))
+        for kind in (LocalTrainingConfig, FineTuningConfig, ServerStepConfig, PrivateAggregator):
+            for field in dataclasses.fields(kind):
+                # Rates are inputs of a graph, and noise is the host's.
+                if field.name.startswith(("learning_rate", "private_sum", "release")):
+                    patch.setattr(field, "metadata", {**field.metadata, "outside_graphs": True})
+        yield tff_runtime
 
 
 @pytest.fixture
-def trace_once(request, known_traces):
-    """Tests share the computations that the same code makes of the same settings; tracing takes longer than rounds.
+def monkeypatch(request, monkeypatch):
+    """A test that patches anything traces its own, since the patch may reach into a graph."""
+    if "tff_runtime" in request.fixturenames:
+        from tff_algos.late_computation import LateComputation
 
-    A test that patches anything traces its own, since the patch may reach into a graph.
-    """
-    if "tff_runtime" not in request.fixturenames or "monkeypatch" in request.fixturenames:
-        yield
-        return
-    import tensorflow_federated as tff
-
-    from tff_algos.amfl_p import process
-
-    with pytest.MonkeyPatch.context() as patch:
-        for place, name in ((tff.tensorflow, "computation"), (tff, "federated_computation")):
-            patch.setattr(place, name, remember(getattr(place, name), known_traces))
-        build_predict = process.build_predict  # encloses a model of its own, which is the same for the same spec
-        patch.setattr(process, "build_predict", lambda spec: look_up(known_traces, build_predict, spec))
-        yield
+        monkeypatch.setattr(LateComputation, "__call__", LateComputation.__call__.__wrapped__)
+    return monkeypatch
 
 
 @pytest.fixture
@@ -63,100 +80,19 @@ def fix_cohort():
         )
 
 
-HOSTS_PARTS = ("seed", "private_sum", "release", "attack")
-
-
-class Same:
-    """The key of what has no value: equal to itself alone, and as long-lived as the key."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def __eq__(self, other):
-        return isinstance(other, Same) and self.value is other.value
-
-    def __hash__(self):
-        return id(self.value)
-
-
-def build_key(value):
-    """Equal for what makes the same graph: functions by their code and what they enclose, settings by their values."""
-    if isinstance(value, types.MethodType):
-        return types.MethodType, build_key(value.__func__), build_key(value.__self__)
-    if isinstance(value, types.FunctionType):
-        enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
-        return value.__code__, *map(build_key, (*enclosed, value.__defaults__, value.__kwdefaults__))
-    if isinstance(value, functools.partial):
-        return functools.partial, *map(build_key, (value.func, value.args, value.keywords))
-    if dataclasses.is_dataclass(value) and type(value).__dataclass_params__.frozen:
-        names = [field.name for field in dataclasses.fields(value)]
-        # Rates and seeds are inputs of a graph, so that those of the settings are the host's; noise is as well.
-        kept = [name for name in names if name not in HOSTS_PARTS and not name.startswith("learning_rate")]
-        return type(value), *(build_key(getattr(value, name)) for name in kept)
-    if isinstance(value, (tuple, list)):
-        return type(value), *map(build_key, value)
-    if isinstance(value, dict):
-        return dict, *map(build_key, value.items())
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.dtype.str, value.shape, value.tobytes()
-    if value is None or isinstance(value, (bool, int, float, str, bytes)):
-        return type(value), value
-    if getattr(value, "__dict__", None) == {}:
-        return type(value)  # of a class without settings
-    try:
-        hash(value)
-    except TypeError:
-        return Same(value)
-    return value  # types of TFF are equal by value, and all else by identity
-
-
-def look_up(known, make, *arguments):
-    key = make, *map(build_key, arguments)
-    if key not in known:
-        known[key] = make(*arguments)
-    return known[key]
-
-
-def remember(make, known):
-    """A decorator with or without types, as `make` is, that makes the same of the same function and types."""
-
-    def decorate(*arguments):
-        if arguments and inspect.isfunction(arguments[0]):
-            return look_up(known, make, *arguments)
-        return lambda function: look_up(known, make, function, *arguments)
-
-    return decorate
-
-
 @pytest.fixture(scope="session")
 def scalar_spec():
     """A spec of one weight w, 0 at first, with the logits (0, w x): an example's gradient is (sigmoid(w x) - y) x."""
-    import tensorflow as tf
-
     from models.model_spec import ModelSpec
 
     def build():
+        import tensorflow as tf
+
         x = tf.keras.Input((1,))
         logit = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")(x)
         return tf.keras.Model(x, tf.keras.layers.Concatenate()([tf.zeros_like(logit), logit]))
 
     return ModelSpec("scalar", build, make_format((1,), "float32", 2))
-
-
-@pytest.fixture(scope="module")
-def share_graphs():
-    """A function (process, *key) -> the process, whose clients work by the graphs of the first one with this key.
-
-    Tracing a client's work takes a second. Its graph depends on the model's spec and on the settings of what clients
-    do and send; so processes of one key may differ in data, seed, cohort, learning rate and the server's step.
-    """
-    graphs = {}
-
-    def share(process, *key):
-        vars(process.phase)["_computations"] = graphs.setdefault(key, {})
-        return process
-
-    return share
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ from tff_algos.amfl_p.process import build_amfl_p_process
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import FineTuningConfig
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 SIZES = [16, 12, 30, 8]
 CONFIG = AMFLPConfig(
     inner_steps=1,

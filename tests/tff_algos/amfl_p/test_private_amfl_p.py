@@ -9,8 +9,6 @@ from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.01, rounds=3)
 
 

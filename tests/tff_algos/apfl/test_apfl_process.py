@@ -24,14 +24,13 @@ CLIENTS = [(1.0, 1, 3), (2.0, 0, 1), (-1.0, 1, 2)]
 
 
 @pytest.fixture
-def build(tff_runtime, linear_spec, share_graphs, make_federation):
+def build(tff_runtime, linear_spec, make_federation):
     """A function (training, fields of the config) -> process of the linear model and three clients."""
     data = make_federation([9, 4, 14])
 
     def build(training, **fields):
         config = APFLConfig(training, **fields)
-        process = build_apfl_process(linear_spec, data, config, seed=2)
-        return share_graphs(process, training, config.adaptive)
+        return build_apfl_process(linear_spec, data, config, seed=2)
 
     return build
 
@@ -77,12 +76,12 @@ def test_three_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec, 
 
 
 def test_the_global_model_is_that_of_fed_avg_and_with_an_alpha_of_0_the_personal_ones_are(
-    build, linear_spec, share_graphs, run, get_personal, get_bytes
+    build, linear_spec, run, get_personal, get_bytes
 ):
     """Bit for bit; the round takes longer, since two models are trained."""
     process = build(SEVERAL_BATCHES, alpha=0.0, adaptive=False, cohort_size=2)
     config = FedAvgConfig(SEVERAL_BATCHES, cohort_size=2)
-    fed_avg = share_graphs(build_fed_avg_process(linear_spec, process.clients, config, seed=2), "fedavg")
+    fed_avg = build_fed_avg_process(linear_spec, process.clients, config, seed=2)
     (*_, expected), other_rows = run(fed_avg)
     (*_, state), rows = run(process)
     (*_, mixed), _ = run(build(SEVERAL_BATCHES, alpha=0.5, adaptive=False, cohort_size=2))
@@ -127,7 +126,7 @@ def build_normed():
 
 
 @pytest.mark.slow
-def test_statistics_of_w_and_of_the_mixture_are_apart(build, share_graphs, run, get_bytes):
+def test_statistics_of_w_and_of_the_mixture_are_apart(build, run, get_bytes):
     """w's are those of FedAvg, to the byte."""
     data, spec = build(TRAINING).clients, ModelSpec("normed", build_normed, make_format((4,)))
     process = build_apfl_process(spec, data, APFLConfig(SEVERAL_BATCHES, alpha=0.5), seed=2)

@@ -15,8 +15,6 @@ from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.training_times import StartPlan
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 RATE = 0.3
 STEP = LocalTrainingConfig(steps=1, batch_size=100, optimizer="sgd", learning_rate=RATE)  # one batch of all examples
 CONFIG = AsyncPeriodicConfig(training=STEP, period_fraction=1.0, max_scheduled=10)

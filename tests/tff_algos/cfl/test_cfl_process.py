@@ -12,8 +12,6 @@ from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.settings.aggregation import AggregationConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 ONE_STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=1.0, batch_size=8)
 SEVERAL_STEPS = LocalTrainingConfig(epochs=3, optimizer="sgd", learning_rate=0.3, batch_size=8)
 ABSOLUTE = {"eps_1_multiple": 0, "eps_2_multiple": 0}

@@ -71,18 +71,15 @@ def test_more_clients_than_fit_in_a_call(tune, monkeypatch):
         assert_same(first, second)
 
 
-def test_the_fine_tuning_baseline_is_fed_avg_with_personal_models(
-    tff_runtime, make_federation, linear_spec, share_graphs
-):
+def test_the_fine_tuning_baseline_is_fed_avg_with_personal_models(tff_runtime, make_federation, linear_spec):
     data = make_federation([12, 20])
     training = LocalTrainingConfig(epochs=1, batch_size=4)
     plain = build_fed_avg_process(linear_spec, data, FedAvgConfig(training=training), seed=1)
     tuning = FineTuningConfig(steps=5, learning_rate=0.3, batch_size=4)
     config = FineTunedConfig(training=training, fine_tuning=tuning)
     tuned = build_fine_tuned_process(linear_spec, data, config, seed=1)
-    share_graphs(plain, "fedavg"), share_graphs(tuned.process, "fedavg")
-    assert (plain.is_personal, tuned.is_personal) == (False, True)
     state, other = plain.next(plain.initialize()).state, tuned.next(tuned.initialize()).state
+    assert (plain.is_personal, tuned.is_personal) == (False, True)
     shared = plain.get_models(state)["global"]
     assert_same(shared, tuned.get_models(other)["global"])
     for (_, same), (_, personal) in zip(
@@ -93,7 +90,7 @@ def test_the_fine_tuning_baseline_is_fed_avg_with_personal_models(
 
 
 @pytest.fixture
-def build_both(tff_runtime, make_federation, linear_spec, share_graphs):
+def build_both(tff_runtime, make_federation, linear_spec):
     """A function (settings of fine-tuning) -> (three clients, Fine-Tuning and AMFL-P over these, with one seed)."""
 
     def build(**tuning):
@@ -101,7 +98,6 @@ def build_both(tff_runtime, make_federation, linear_spec, share_graphs):
         settings = FineTuningConfig(steps=8, learning_rate=0.3, batch_size=4, **tuning)
         tuned = FineTunedConfig(training=LocalTrainingConfig(epochs=1, batch_size=4), fine_tuning=settings)
         fed_avg = build_fine_tuned_process(linear_spec, data, tuned, seed=1)
-        share_graphs(fed_avg.process, "fedavg")
         meta = AMFLPConfig(support_size=4, query_size=4, fine_tuning=settings)
         return data, fed_avg, build_amfl_p_process(linear_spec, data, meta, seed=1)
 
@@ -153,21 +149,17 @@ def test_a_client_that_is_stopped_has_taken_the_first_of_its_own_steps(build_bot
     assert_equal(at_start, [fed_avg.initial_weights] * 3)
 
 
-def test_new_clients_are_personalised_without_having_taken_part(
-    tff_runtime, make_federation, linear_spec, share_graphs
-):
+def test_new_clients_are_personalised_without_having_taken_part(tff_runtime, make_federation, linear_spec):
     data = make_federation([12, 20, 16])
     fewer = dataclasses.replace(data, clients=data.clients[:2], new_clients=data.clients[2:])
     tuning = FineTuningConfig(steps=4, batch_size=4, rule="resources")
     config = AMFLPConfig(support_size=4, query_size=4, fine_tuning=tuning)
     process = build_amfl_p_process(linear_spec, fewer, config, seed=1)
-    share_graphs(process.process, "amfl_p")
     state, metrics = process.next(process.initialize())
     assert metrics["num_clients"] == 2
     assert [client.index for client, _ in process.personalize(state, fewer.new_clients)] == [2]
     assert len(process.client_columns(state)["resource"]) == 3
     others = build_amfl_p_process(linear_spec, dataclasses.replace(data, clients=data.clients[:2]), config, seed=1)
-    share_graphs(others.process, "amfl_p")
     assert_equal([state.model], [others.next(others.initialize()).state.model])
 
 

@@ -23,13 +23,12 @@ def data(tff_runtime, make_federation):
 
 
 @pytest.fixture
-def build(data, linear_spec, share_graphs):
+def build(data, linear_spec):
     """A function (training, fields of the config) -> process."""
 
     def build(training, **fields):
         config = DittoConfig(training, **fields)
-        process = build_ditto_process(linear_spec, data, config, seed=2)
-        return share_graphs(process, training, config.pull, config.privacy)
+        return build_ditto_process(linear_spec, data, config, seed=2)
 
     return build
 
@@ -46,13 +45,11 @@ def test_without_a_pull_the_personal_models_are_those_of_local_training(build, d
 
 
 @pytest.mark.parametrize("pull", [0.0, 3.0])
-def test_the_global_model_is_that_of_fed_avg_whatever_the_pull(
-    build, data, linear_spec, share_graphs, pull, run, get_bytes
-):
+def test_the_global_model_is_that_of_fed_avg_whatever_the_pull(build, data, linear_spec, pull, run, get_bytes):
     """Bit for bit, though its updates come to the server one by one, where FedAvg's are summed on the way."""
     fed_avg = build_fed_avg_process(linear_spec, data, FedAvgConfig(SEVERAL_BATCHES, cohort_size=2), seed=2)
     (*_, state), rows = run(build(SEVERAL_BATCHES, cohort_size=2, pull=pull))
-    (*_, expected), other_rows = run(share_graphs(fed_avg, "fedavg"))
+    (*_, expected), other_rows = run(fed_avg)
     assert get_bytes(state.models) == get_bytes(expected.models)
     # Twice the examples take longer, all else is FedAvg's.
     for row, other in zip(rows, other_rows, strict=True):

@@ -16,12 +16,11 @@ FULL_BATCH = dataclasses.replace(SGD, batch_size=20)  # no client here has more 
 
 
 @pytest.fixture
-def build(tff_runtime, linear_spec, share_graphs):
+def build(tff_runtime, linear_spec):
     """A function (data, training, fields of the config) -> process."""
 
     def build(data, training=SGD, seed=1, **fields):
-        process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training, **fields), seed)
-        return share_graphs(process, training.batch_size, process.config.compression)
+        return build_fed_avg_process(linear_spec, data, FedAvgConfig(training, **fields), seed)
 
     return build
 

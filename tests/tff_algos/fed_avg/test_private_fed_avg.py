@@ -18,21 +18,21 @@ SIZES = [8, 12, 5, 9, 7, 3]
 
 
 @pytest.fixture
-def build(tff_runtime, linear_spec, share_graphs):
+def build(tff_runtime, linear_spec):
     """A function (data, settings) -> process; the clip norm is told in each round, so it is in no graph."""
 
     def build(data, clip_norm=0.1, training=SGD, compression=CompressionConfig(), cohort_size=0, **settings):  # noqa: B008
         privacy = UpdatePrivacyConfig(epsilon=20.0, clip_norm=clip_norm, rounds=3, **settings)
         parts = training, compression, cohort_size, "bernoulli"
         config = FedAvgConfig(*parts, client_weighting="equal", privacy=privacy)
-        return share_graphs(fed_avg.build_fed_avg_process(linear_spec, data, config, seed=2), compression)
+        return fed_avg.build_fed_avg_process(linear_spec, data, config, seed=2)
 
     return build
 
 
-def sum_of(process, monkeypatch, cohort, state=None):
+def sum_of(process, fix_cohort, cohort, state=None):
     """What a round adds to the global model, times the expected cohort: the sum of the clipped updates, one vector."""
-    monkeypatch.setattr("tff_algos.client.cohort.sample_cohort", lambda *_, **__: np.array(cohort, int))
+    fix_cohort(cohort)
     state = silence(process.initialize()) if state is None else state
     moved, _ = process.next(state)
     deltas = [after - before for after, before in zip(moved.models, state.models, strict=True)]
@@ -40,37 +40,37 @@ def sum_of(process, monkeypatch, cohort, state=None):
 
 
 @pytest.mark.parametrize("bits", [32, 4])
-def test_one_client_changes_the_sum_by_at_most_the_clip_norm(build, make_federation, monkeypatch, bits):
+def test_one_client_changes_the_sum_by_at_most_the_clip_norm(build, make_federation, fix_cohort, bits):
     """Updates are several times the norm here, so each is clipped to it, whether they travel rounded or not."""
     process = build(make_federation(SIZES), compression=CompressionConfig(bits=bits))
-    everyone = sum_of(process, monkeypatch, range(6))
+    everyone = sum_of(process, fix_cohort, range(6))
     for client in range(6):
         others = [index for index in range(6) if index != client]
-        change = np.linalg.norm(everyone - sum_of(process, monkeypatch, others))
+        change = np.linalg.norm(everyone - sum_of(process, fix_cohort, others))
         assert change == pytest.approx(0.1, rel=1e-3)
         assert change <= 0.1 * (1 + 1e-5)  # the sums themselves are rounded
 
 
-def test_the_worst_client_changes_no_more_than_any_other(build, make_federation, monkeypatch):
+def test_the_worst_client_changes_no_more_than_any_other(build, make_federation, fix_cohort):
     """A rate of 1e5 makes updates of about 1e5, and still none weighs more than the norm."""
     huge = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=1e5, batch_size=4)
     process = build(make_federation(SIZES), training=huge)
-    change = sum_of(process, monkeypatch, [0, 1, 2]) - sum_of(process, monkeypatch, [0, 2])
+    change = sum_of(process, fix_cohort, [0, 1, 2]) - sum_of(process, fix_cohort, [0, 2])
     assert 0.0999 < np.linalg.norm(change) <= 0.1 * (1 + 1e-5)
 
 
-def test_a_broken_client_is_as_if_it_had_not_come(build, make_federation, monkeypatch, break_client):
+def test_a_broken_client_is_as_if_it_had_not_come(build, make_federation, fix_cohort, break_client):
     data = make_federation(SIZES)
     process = build(data)
-    without = sum_of(process, monkeypatch, [0, 2])
+    without = sum_of(process, fix_cohort, [0, 2])
     break_client(data, 1)
-    np.testing.assert_array_equal(sum_of(process, monkeypatch, [0, 1, 2]), without)
+    np.testing.assert_array_equal(sum_of(process, fix_cohort, [0, 1, 2]), without)
 
 
-def test_the_round_of_an_empty_cohort_is_noise_alone(build, make_federation, monkeypatch):
+def test_the_round_of_an_empty_cohort_is_noise_alone(build, make_federation, fix_cohort):
     process = build(make_federation(SIZES))
-    assert not sum_of(process, monkeypatch, []).any()
-    noise = sum_of(process, monkeypatch, [], process.initialize())
+    assert not sum_of(process, fix_cohort, []).any()
+    noise = sum_of(process, fix_cohort, [], process.initialize())
     expected = process.aggregator.private_sum.noise_multiplier * 0.1
     assert 0.5 * expected < noise.std() < 1.6 * expected  # of 15 entries
     state, metrics = process.next(process.initialize())

@@ -12,8 +12,6 @@ from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_cd.process import build_fed_cd_process
 from tff_algos.settings.local_training import LocalTrainingConfig
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=100)  # one full batch
 STILL = dataclasses.replace(STEP, learning_rate=1e-30)
 

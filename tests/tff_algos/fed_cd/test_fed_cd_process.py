@@ -18,8 +18,6 @@ from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import stack_models
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 SGD = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=0.1, batch_size=4)
 STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=100)  # one full batch
 PLAIN = FedCDConfig(training=SGD, cohort_size=3, milestones=(), score_noise=0.0)

@@ -12,8 +12,6 @@ from tff_algos.rounds.aggregators import SumAggregator
 from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=100)  # one full batch
 MOMENTUM = ServerStepConfig(momentum=0.5)
 

@@ -1,7 +1,5 @@
 """FedNova: the weights of steps, rounds by hand, and who does not count."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from small_runs import run
@@ -15,15 +13,14 @@ RATE = 0.5
 
 
 @pytest.fixture
-def build(tff_runtime, scalar_spec, share_graphs):
+def build(tff_runtime, scalar_spec):
     """A function (data, fields of the training, fields of the config) -> process."""
     from tff_algos.fed_nova.process import build_fed_nova_process
 
     def build(data, training=None, **fields):
         given = {"epochs": 1, "optimizer": "sgd", "learning_rate": RATE, "batch_size": 2, **(training or {})}
         config = FedNovaConfig(LocalTrainingConfig(**given), **fields)
-        key = dataclasses.replace(config.training, learning_rate=RATE)
-        return share_graphs(build_fed_nova_process(scalar_spec, data, config, seed=1), key)
+        return build_fed_nova_process(scalar_spec, data, config, seed=1)
 
     return build
 

@@ -19,8 +19,6 @@ from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.virtual_clock import compute_phases_s
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 FULL_BATCH = dataclasses.replace(SGD, batch_size=99)
 SIZES = [9, 12, 30, 3, 17]
@@ -184,7 +182,7 @@ def test_pure_distillation_follows_the_teacher_and_not_the_labels(build, make_fe
     """With w = 0 the labels reach the student through the teacher alone: if that never learns, the student cannot."""
     data, accuracies = make_federation([60, 60, 60]), []
     strong = dataclasses.replace(SGD, learning_rate=0.3, epochs=10)
-    for training in (strong, dataclasses.replace(SGD, learning_rate=1e-9)):
+    for training in (strong, dataclasses.replace(strong, learning_rate=1e-9)):
         fields = {"student": strong, "label_weight": 0.0, "temperature": 1.0, "teacher": "cluster"}
         state, _ = run(build(data, teacher_training=training, **fields), 2)
         model = linear_spec.build()

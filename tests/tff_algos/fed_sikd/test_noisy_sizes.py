@@ -8,8 +8,6 @@ from tff_algos.fed_sikd.process import ServerState, build_fed_sikd_process
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import stack_models
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 ONE_STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=99)
 SIZES = [9, 12, 30, 3, 17]
 ASSIGNMENTS = np.array([0, 0, 1, 1, 1], np.int32)

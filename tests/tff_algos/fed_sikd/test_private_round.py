@@ -16,8 +16,6 @@ from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=4)
 PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.1, rounds=3)
 SIZES = [8, 12, 5, 9, 7]

@@ -9,8 +9,6 @@ from datasets.example_format import Preprocessing
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.sharing import build_statistics_sharing, take_noisy_sizes, take_statistics
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 
 def compute_expected(data, axis, scale, offset):
     """Means, then deviations, then skewnesses of each client; `axis` None takes all values as one sample."""

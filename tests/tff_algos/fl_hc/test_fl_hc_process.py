@@ -11,8 +11,6 @@ from tff_algos.fl_hc.process import build_fl_hc_process
 from tff_algos.rounds import training_phase
 from tff_algos.settings.local_training import LocalTrainingConfig
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 SEVERAL_STEPS = LocalTrainingConfig(optimizer="sgd", learning_rate=0.3, batch_size=8, epochs=3)
 SIZES = [9, 12, 30, 3, 17]

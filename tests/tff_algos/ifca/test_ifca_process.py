@@ -13,8 +13,6 @@ from tff_algos.ifca.process import build_ifca_process
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 
-pytestmark = pytest.mark.usefixtures("trace_once")
-
 RATE = 0.5
 ONE_STEP = LocalTrainingConfig(epochs=1, steps=1, optimizer="sgd", learning_rate=RATE, batch_size=8)
 SEVERAL_STEPS = LocalTrainingConfig(epochs=3, optimizer="sgd", learning_rate=0.3, batch_size=8)

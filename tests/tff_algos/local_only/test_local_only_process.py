@@ -24,13 +24,13 @@ def process(data, linear_spec):
     return build_local_only_process(linear_spec, data, LocalOnlyConfig(TRAINING), seed=2)
 
 
-def test_each_client_is_fed_avg_with_itself(process, data, linear_spec, share_graphs):
+def test_each_client_is_fed_avg_with_itself(process, data, linear_spec):
     state, _ = run(process, 3)
     models, names = process.get_models(state), process.client_model(state)
     for index, client in enumerate(data.clients):
         alone = dataclasses.replace(data, clients=(client,))
         fed_avg = build_fed_avg_process(linear_spec, alone, FedAvgConfig(TRAINING), seed=2)
-        expected = fed_avg.get_models(run(share_graphs(fed_avg, "fedavg"), 3)[0])["global"]
+        expected = fed_avg.get_models(run(fed_avg, 3)[0])["global"]
         assert_close(models[names[index]], expected, atol=1e-6)
 
 

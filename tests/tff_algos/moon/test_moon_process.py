@@ -41,12 +41,12 @@ def data(tff_runtime, make_federation):
 
 
 @pytest.fixture
-def build(data, share_graphs):
+def build(data):
     """A function (training, fields of the config) -> process of the small model."""
 
     def build(training, clients=data, contrast_weight=5.0, **fields):
         config = MoonConfig(training, contrast_weight=contrast_weight, **fields)
-        return share_graphs(build_moon_process(SMALL, clients, config, seed=2), training, contrast_weight)
+        return build_moon_process(SMALL, clients, config, seed=2)
 
     return build
 
@@ -103,9 +103,9 @@ def test_a_representation_of_zeros_has_a_finite_gradient():
     assert loss == pytest.approx(math.log(2)) and np.isfinite(gradient).all()
 
 
-def test_without_the_contrast_it_is_fed_avg_to_the_byte(build, data, share_graphs, run, get_bytes):
+def test_without_the_contrast_it_is_fed_avg_to_the_byte(build, data, run, get_bytes):
     config = FedAvgConfig(SEVERAL_BATCHES, cohort_size=2)
-    fed_avg = share_graphs(build_fed_avg_process(SMALL, data, config, seed=2), "fedavg")
+    fed_avg = build_fed_avg_process(SMALL, data, config, seed=2)
     (*_, state), rows = run(build(SEVERAL_BATCHES, contrast_weight=0.0, cohort_size=2))
     (*_, expected), expected_rows = run(fed_avg)
     assert get_bytes(state.models) == get_bytes(expected.models)

@@ -25,12 +25,12 @@ KINDS = Archetypes(("a", "b", "c"), (0, 1, 1), (0, 1, 0, 2))
 
 
 @pytest.fixture
-def build(share_graphs):
+def build():
     """A function (spec, data, archetypes, training, fields of the config) -> process."""
 
     def build(spec, data, archetypes, training, **fields):
         known = dataclasses.replace(data, archetypes=archetypes)
-        return share_graphs(build_oracle_process(spec, known, OracleConfig(training, **fields), 2), spec.name, training)
+        return build_oracle_process(spec, known, OracleConfig(training, **fields), 2)
 
     return build
 
@@ -40,10 +40,10 @@ def data(tff_runtime, make_federation):
     return make_federation([9, 4, 14, 6])
 
 
-def test_one_group_is_fed_avg_to_the_byte(build, data, linear_spec, share_graphs, run, get_bytes):
+def test_one_group_is_fed_avg_to_the_byte(build, data, linear_spec, run, get_bytes):
     same = Archetypes(("all",), (0,), (0,) * 4)
     fed_avg = build_fed_avg_process(linear_spec, data, FedAvgConfig(BATCHES, cohort_size=3), 2)
-    (*_, expected), rows = run(share_graphs(fed_avg, linear_spec.name, BATCHES))
+    (*_, expected), rows = run(fed_avg)
     (*_, state), own = run(build(linear_spec, data, same, BATCHES, cohort_size=3))
     assert get_bytes(state.models) == get_bytes(expected.models)
     assert [{name: row[name] for name in COMMON_METRICS} for row in own] == [

@@ -29,13 +29,12 @@ def data(tff_runtime, make_federation):
 
 
 @pytest.fixture
-def build(data, linear_spec, share_graphs):
+def build(data, linear_spec):
     """A function (training, fields of the config) -> process of the linear model, of which the bias is personal."""
 
     def build(training, **fields):
         config = PartialConfig(training, **{"personal": BIAS, **fields})
-        process = build_partial_process(linear_spec, data, config, seed=2)
-        return share_graphs(process, training, config.personal, config.schedule, config.head_epochs)
+        return build_partial_process(linear_spec, data, config, seed=2)
 
     return build
 
@@ -80,7 +79,7 @@ def test_head_first_by_hand(build, data, linear_spec, descend, run, get_personal
     assert row["train_loss"] < run(build(ONE_STEP), 1)[1][0]["train_loss"]
 
 
-def test_without_personal_layers_it_is_fed_avg_to_the_byte(data, linear_spec, share_graphs, run, get_bytes):
+def test_without_personal_layers_it_is_fed_avg_to_the_byte(data, linear_spec, run, get_bytes):
     """A pattern cannot say so."""
     settings = {"training": SEVERAL_BATCHES, "cohort_size": 2}
     work = build_partial_training(linear_spec, PartialConfig(**settings), (False, False))
@@ -88,17 +87,17 @@ def test_without_personal_layers_it_is_fed_avg_to_the_byte(data, linear_spec, sh
     process = SynchronousProcess(**build_parts(linear_spec, data, config, 2, work, travels=(True, True)))
     fed_avg = build_fed_avg_process(linear_spec, data, config, seed=2)
     (*_, state), rows = run(process)
-    (*_, expected), expected_rows = run(share_graphs(fed_avg, "fedavg"))
+    (*_, expected), expected_rows = run(fed_avg)
     assert get_bytes(state.models) == get_bytes(expected.models) and rows == expected_rows
 
 
 @pytest.mark.slow
-def test_one_client_alone_has_the_model_of_fed_avg(build, data, linear_spec, share_graphs, run, get_personal):
+def test_one_client_alone_has_the_model_of_fed_avg(build, data, linear_spec, run, get_personal):
     """Its layers are joined again as they were when they came apart."""
     alone = dataclasses.replace(data, clients=data.clients[:1])
     process = dataclasses.replace(build(SEVERAL_BATCHES), clients=alone)
     (*_, state), _ = run(process, 2)
-    fed_avg = share_graphs(build_fed_avg_process(linear_spec, alone, FedAvgConfig(SEVERAL_BATCHES), seed=2), "fedavg")
+    fed_avg = build_fed_avg_process(linear_spec, alone, FedAvgConfig(SEVERAL_BATCHES), seed=2)
     (*_, expected), _ = run(fed_avg, 2)
     for own, shared in zip(get_personal(process, state)[0], fed_avg.get_models(expected)["global"], strict=True):
         np.testing.assert_allclose(own, shared, atol=1e-6)

@@ -20,14 +20,13 @@ CLIENTS = [(1.0, 1, 3), (2.0, 0, 1), (-1.0, 1, 2)]
 
 
 @pytest.fixture
-def build(tff_runtime, linear_spec, share_graphs, make_federation):
+def build(tff_runtime, linear_spec, make_federation):
     """A function (training, fields of the config) -> process of the linear model and three clients."""
     data = make_federation([9, 4, 14])
 
     def build(training, **fields):
         config = PFedMeConfig(training, **fields)
-        process = build_pfedme_process(linear_spec, data, config, seed=2)
-        return share_graphs(process, training, config.pull, config.inner_steps, config.outer_rate)
+        return build_pfedme_process(linear_spec, data, config, seed=2)
 
     return build
 
@@ -67,11 +66,11 @@ def test_two_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec, ru
     assert abs(thetas[0] - thetas[1]) > 0.05
 
 
-def test_one_step_a_batch_that_w_follows_at_once_is_fed_avg(build, linear_spec, share_graphs, run):
+def test_one_step_a_batch_that_w_follows_at_once_is_fed_avg(build, linear_spec, run):
     """K = 1 and eta lambda = 1: theta is pulled to where it is, and w_i is theta_i."""
     process = build(SEVERAL_BATCHES, inner_steps=1, pull=4.0, outer_rate=0.25, cohort_size=2)
     config = FedAvgConfig(SEVERAL_BATCHES, cohort_size=2)
-    fed_avg = share_graphs(build_fed_avg_process(linear_spec, process.clients, config, seed=2), "fedavg")
+    fed_avg = build_fed_avg_process(linear_spec, process.clients, config, seed=2)
     (first, *_, state), rows = run(process)
     (*_, expected), expected_rows = run(fed_avg)
     for array, wanted, start in zip(state.models, expected.models, first.models, strict=True):
@@ -82,14 +81,12 @@ def test_one_step_a_batch_that_w_follows_at_once_is_fed_avg(build, linear_spec, 
         assert row["virtual_time_s"] == other["virtual_time_s"] and row["bytes_up"] == other["bytes_up"]
 
 
-def test_without_a_pull_w_stays_and_theta_is_trained_by_itself(
-    build, linear_spec, share_graphs, run, get_personal, get_bytes
-):
+def test_without_a_pull_w_stays_and_theta_is_trained_by_itself(build, linear_spec, run, get_personal, get_bytes):
     """From w, K steps on each of one batch, which is FedAvg's training of K epochs."""
     process = build(dataclasses.replace(TRAINING, epochs=1), inner_steps=2, pull=0.0)
     (before, after), (row,) = run(process, 1)
     assert get_bytes(after.models) == get_bytes(before.models)
-    trained = share_graphs(build_fed_avg_process(linear_spec, process.clients, FedAvgConfig(TRAINING), seed=2), "full")
+    trained = build_fed_avg_process(linear_spec, process.clients, FedAvgConfig(TRAINING), seed=2)
     _, (other,) = run(trained, 1)
     assert row["train_loss"] == pytest.approx(other["train_loss"], rel=1e-5)
     mean = [

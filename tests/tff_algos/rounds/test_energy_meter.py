@@ -28,12 +28,12 @@ def test_everything_public_is_passed_on(name):
 
 
 @pytest.fixture
-def build(tff_runtime, linear_spec, share_graphs):
+def build(tff_runtime, linear_spec):
     """A function (data, fields of the config) -> FedAvg of two epochs."""
 
     def build(data, **fields):
         config = FedAvgConfig(LocalTrainingConfig(epochs=2), **fields)
-        return share_graphs(build_fed_avg_process(linear_spec, data, config, seed=3), config.compression)
+        return build_fed_avg_process(linear_spec, data, config, seed=3)
 
     return build
 

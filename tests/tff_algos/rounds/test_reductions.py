@@ -55,12 +55,12 @@ def fed_avg(data, train_fed_avg):
 
 
 @pytest.fixture(scope="module")
-def train_fed_avg(linear_spec, share_graphs):
+def train_fed_avg(linear_spec):
     """A function (data, training, fields of the config) -> the models of FedAvg after three rounds."""
 
     def train(data, training=TRAINING, **fields):
         process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training, **fields), SEED)
-        models = run(share_graphs(process, "fedavg", training), ROUNDS)[0].models
+        models = run(process, ROUNDS)[0].models
         for array, start in zip(models, process.initialize().models, strict=True):
             assert np.abs(array - start).max() > 0.05, "nothing was learned, so all would be alike"
         return models

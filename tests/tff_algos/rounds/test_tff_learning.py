@@ -49,14 +49,14 @@ def build_model(spec):
 
 
 @pytest.fixture(scope="module")
-def train_ours(linear_spec, data, share_graphs):
+def train_ours(linear_spec, data):
     """A function (server, fields of the training) -> (first weights, weights after three rounds)."""
 
     def train(server=None, **fields):
         batches = {"epochs": EPOCHS, "batch_size": max(SIZES)}
         training = LocalTrainingConfig(**batches, optimizer="sgd", learning_rate=RATE, **fields)
         config = FedAvgConfig(training, server=server or ServerStepConfig())
-        process = share_graphs(build_fed_avg_process(linear_spec, data, config, seed=4), training.proximal_weight)
+        process = build_fed_avg_process(linear_spec, data, config, seed=4)
         states = process.initialize(), run(process, ROUNDS)[0]
         return [process.get_models(state)["global"] for state in states]
 

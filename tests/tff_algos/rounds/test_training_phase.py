@@ -166,6 +166,7 @@ def test_places_beyond_the_cohort_change_nothing(tff_runtime, is_listed):
     assert get_bytes(few[1:3]) == get_bytes(many[1:3])
 
 
+@pytest.mark.usefixtures("monkeypatch")  # with which it traces its own
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_a_computation_serves_all_rounds_of_its_size(tff_runtime, is_listed):
     """A client's work is traced once for each size of what the server sends, whatever the round and the cohort."""

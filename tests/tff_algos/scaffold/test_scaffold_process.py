@@ -14,13 +14,12 @@ TWO_STEPS = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=RATE, b
 
 
 @pytest.fixture
-def build(tff_runtime, scalar_spec, linear_spec, share_graphs):
+def build(tff_runtime, scalar_spec, linear_spec):
     """A function (data, training, fields of the config) -> process; of one weight where the data have one feature."""
 
     def build(data, training=TWO_STEPS, **fields):
         spec = scalar_spec if data.format.input_shape == scalar_spec.format.input_shape else linear_spec
-        process = build_scaffold_process(spec, data, ScaffoldConfig(training, **fields), seed=1)
-        return share_graphs(process, spec.name, training)
+        return build_scaffold_process(spec, data, ScaffoldConfig(training, **fields), seed=1)
 
     return build
 
