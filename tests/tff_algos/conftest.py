@@ -12,12 +12,12 @@ from small_formats import change_format, make_format
 def tff_runtime(tff_runtime):
     """The runtime, in which the first computation made of some content serves all others: tracing takes longest."""
     from launch.runtimes import content_digest
-    from launch.runtimes.round_context import _RoundMaker
+    from launch.runtimes.round_context import RoundContext
     from tff_algos.late_computation import LateComputation
     from tff_algos.rounds.private_aggregation import PrivateAggregator
+    from tff_algos.settings.aggregation import ServerStepConfig
     from tff_algos.settings.fine_tuning import FineTuningConfig
     from tff_algos.settings.local_training import LocalTrainingConfig
-    from tff_algos.settings.server_step import ServerStepConfig
 
     call, known = LateComputation.__call__, {}
 
@@ -35,7 +35,7 @@ def tff_runtime(tff_runtime):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LateComputation, "__call__", call_first)
-        patch.setattr(_RoundMaker, "find_or_make", functools.cache(_RoundMaker.find_or_make))
+        patch.setattr(RoundContext, "_find_or_make", functools.cache(RoundContext._find_or_make))
         for kind in (LocalTrainingConfig, FineTuningConfig, ServerStepConfig, PrivateAggregator):
             for field in dataclasses.fields(kind):
                 # Rates are inputs of a graph, and noise is the host's.
