@@ -1,10 +1,8 @@
 """A user's own aggregators, from a folder outside of the project, through the program: run, resumed, and wrong."""
 
 import importlib
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import textwrap
 
@@ -103,22 +101,3 @@ def test_a_wrong_object_is_one_line_and_leaves_no_run(train_there, tmp_path, nam
     assert code == 2 and len(err.splitlines()) == 1 and expected in err
     assert err.startswith(f"error: --aggregator={name}: expected ")
     assert not (run_dir / "metrics.csv").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "column"), [("FACTORY", "aggregator_zeroing_norm"), ("SlowMedian", "aggregator_rounds")]
-)
-def test_as_a_user_would_from_the_folder_of_the_module(folder, tmp_path, name, column):
-    """The program in a process of its own, begun where the module lies."""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
-
-    def train(*arguments):
-        command = [sys.executable, "-m", "launch.train", *arguments]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-        return done.returncode, done.stdout, done.stderr
-
-    values = [float(value) for value in read_column(check_resumed(train, tmp_path, name), column)]
-    assert len(values) == 2 and values[0] > 0 and len(set(values)) > 1
-    code, _, err = train(*ARGUMENTS, "--aggregator=outside_sums:NUMBER", f"--run_dir={tmp_path / 'wrong'}")
-    assert code == 2 and len(err.splitlines()) == 1

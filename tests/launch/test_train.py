@@ -183,31 +183,6 @@ def find_worker(process):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algo", ["fedavg", "fedsikd", "async_periodic", "fed_async", "buffered", "fedcd"])
-def test_run_stopped_and_killed_and_resumed_has_the_bytes_of_a_straight_one(tmp_path, algo):
-    own = ["--num_clients=4"]
-    if algo == "fedcd":
-        own = ["--clients_per_archetype=1", "--cohort_size=5", "--milestones=2,5"]
-    arguments = (f"--algo={algo}", *own, "--seed=1", "--rounds=8")
-    straight, broken = tmp_path / "straight", tmp_path / "broken"
-    assert train(tmp_path, *arguments, f"--run_dir={straight}")[0] == 0
-    process = start_train(tmp_path, *arguments, f"--run_dir={broken}")
-    wait_for_round(tmp_path, process, 2)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
-    assert "--resume --run_dir=" in (tmp_path / "err.txt").read_text()
-    process = start_train(tmp_path, "--resume", f"--run_dir={broken}")
-    wait_for_round(tmp_path, process, 4)
-    process.kill()  # in the midst of round 5
-    process.wait(60)
-    assert train(tmp_path, "--resume", f"--run_dir={broken}")[0] == 0
-    written = [name for name in ("metrics.csv", "events.csv") if (straight / name).exists()]
-    assert len(written) == (1 if algo in ("fedavg", "fedsikd") else 2)
-    for name in written:
-        assert (broken / name).read_bytes() == (straight / name).read_bytes()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_run_that_is_asked_to_end_keeps_a_checkpoint(tmp_path, number, exit_code):
     process = start_train(tmp_path, *ARGUMENTS, "--rounds=1000", f"--run_dir={tmp_path / 'run'}")

@@ -110,7 +110,6 @@ ALGORITHM_NAMES = (
     "fedavg", "fedsikd", "random_cluster", "fl_hc", "fedcd", "async_periodic", "fed_async", "buffered", "amfl_p",
     "fine_tuning", "local_only",
 )  # fmt: skip
-QUICK = {"async_periodic": {**DIGITS, "num_clients": 3, "model": "perceptron", "steps": 2}}
 
 
 class Rounds(NamedTuple):
@@ -216,12 +215,6 @@ def check_case(case: str, own: dict[str, Any], folder) -> str:
     assert difference <= MOST_OF_ONE_BIT * of_one_bit, f"{difference:.1e}, of one bit {of_one_bit:.1e}"
     assert_same_decisions(given, expected, max(1e-4, of_one_bit))
     return f"{case}: {difference:.1e}, of one bit {of_one_bit:.1e}"
-
-
-@pytest.mark.usefixtures("can_close")
-@pytest.mark.parametrize("case", QUICK)
-def test_a_small_one_agrees(case, tmp_path):
-    check_case(case, QUICK[case], tmp_path)
 
 
 @pytest.mark.slow
