@@ -162,13 +162,14 @@ def _stop_in_one_line(folder: RunFolder, config: RunConfig) -> Iterator[None]:
 
 
 def _raise_own_failure(error: BaseException, folder: RunFolder, config: RunConfig) -> NoReturn:
-    """Raises what ends a run of own code: where it failed, why and how to go on; of other runs the error itself."""
+    """Raises what ends a run of own code: where it failed and why; of other runs the error itself."""
     reason = str(error) if isinstance(error, ComputationError) else describe_failure(error)
     label = name_own(config, reason)
     if not label:
         raise error
     label = ", ".join([label, *getattr(error, "__notes__", [])[:1]])
-    rest = f"; {_say_how_to_go_on(folder, config)}" if folder.metrics.exists() else ""
+    # No command goes on with it: the code that mends this is another than the one with which the run began.
+    rest = f"; what it has done is kept in {folder.path}" if folder.metrics.exists() else ""
     raise RunStopped(f"error: {label}: {reason}{keep_traceback(error)}{rest}", 2) from error
 
 

@@ -79,7 +79,7 @@ def test_a_run_is_checked_once_and_an_error_of_a_later_round_keeps_its_folder(wr
     assert re.match(
         r"error: --algo=dyn_late:ALGORITHM, round 3: KeyError: 'third' .dyn_late.py, line \d+: `raise", error
     )
-    path = error.partition("; traceback: ")[2].partition("; go on with: ")[0]
+    path = error.partition("; traceback: ")[2].partition("; what it has done is kept in ")[0]
     assert "KeyError: 'third'\nround 3\n" in pathlib.Path(path).read_text()
     assert len((run_dir / "metrics.csv").read_text().splitlines()) == 3
     assert len(list((tmp_path / "cache/federated_suite/checked").iterdir())) == 1

@@ -241,7 +241,7 @@ class SynchronousProcess(FederatedProcess):
         outcome = self.train(prepared, invited, round_num)
         stepped = _expect(self.apply, self.apply(prepared, outcome), type(state), "the state")
         start_s = state.virtual_time_s + wait_s
-        phases = _expect(self.list_phases, self.list_phases(state, cohort), list, "a list of ClientWork")
+        phases = _expect(self.list_phases, self.list_phases(state, cohort), (list, tuple), "a list of ClientWork")
         stepped = stepped._replace(
             round_num=np.int32(round_num),
             virtual_time_s=np.float64(start_s + compute_phases_s(self.clients.profiles, phases, float(start_s))),
@@ -376,7 +376,7 @@ def build_parts(
     }
 
 
-def _expect(method: Callable, given: Any, kind: type | int, expected: str) -> Any:
+def _expect(method: Callable, given: Any, kind: type | tuple[type, ...] | int, expected: str) -> Any:
     """What a method gave, if it is of this class, or a plain tuple of so many.
 
     Raises:
