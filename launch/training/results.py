@@ -310,7 +310,7 @@ def measure_curve(
     evaluate: Evaluate,
     task: TaskColumns,
 ) -> list[list[Any]]:
-    """The rows of the table of fine-tuning, in the columns `task.fine_tuning_columns`; none unless the process has a curve.
+    """The rows of the table of fine-tuning, in `task.fine_tuning_columns`; none unless the process has a curve.
 
     After k steps each client has taken at most k of its own steps, in the order of its whole training.
     """

@@ -11,8 +11,9 @@ from datasets.example_format import ExampleFormat, Preprocessing
 from launch import evaluate
 from launch.runs.checksums import write_checksums
 from launch.runs.errors import RunFolderError
+from launch.runs.file_names import encode_name
 from launch.runs.run_folder import RunFolder
-from launch.runs.tables import write_json
+from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import count_reasons, find_task_columns
 
 FORMAT = ExampleFormat((2, 2, 1), "uint8", ("cat", "dog"), Preprocessing(1 / 255))
@@ -294,3 +295,31 @@ def test_models_of_the_best_round_have_a_table_of_their_own(stored_run):
     row = evaluate.EvaluationRow("global", "global", 1, 0.5, 0.25)
     names = [evaluate.write_evaluation(run, [row], *options).name for options in (("",), ("a/best.npz", "global"))]
     assert names == ["evaluation-best.csv", "evaluation-best_best_of_global.csv"]
+
+
+def test_test_part_is_taken_where_there_is_one(save):
+    path = save(x=np.zeros((3, 2, 2)), y=np.zeros(3, int), x_test=np.ones((1, 2, 2)), y_test=np.ones(1, int))
+    x, y = evaluate.read_npz_examples(path, FORMAT)
+    assert (len(x), y.tolist()) == (1, [1])
+
+
+def test_a_test_part_alone_is_taken(save):
+    x, y = evaluate.read_npz_examples(save(x_test=np.ones((2, 2, 2)), y_test=np.array([1.0, 0.0])), FORMAT)
+    assert (len(x), y.tolist()) == (2, [1, 0])
+
+
+def test_models_are_found_by_the_names_that_they_have(stored_run):
+    names = ["../../outside", "Ward", "ward", "", "x" * 300, "a\u202eb", "=cmd()"]
+    write_table(stored_run / "clients.csv", ["client", "model"], [[format_cell(name)] * 2 for name in names])
+    folders = [*map(encode_name, names), "Of an earlier version"]
+    for folder in folders:
+        (stored_run / "models" / folder).mkdir(parents=True)
+        (stored_run / "models" / folder / "model.keras").write_text(folder)
+    run = evaluate.read_finished_run(str(stored_run))
+    assert run.client_models == {name: name for name in names}
+    found = run.find_model_folders()
+    assert found == dict(
+        zip([*names, folders[-1]], [stored_run / "models" / folder for folder in folders], strict=True)
+    )
+    assert evaluate.choose_models(run, "") == sorted([*names, folders[-1]])
+    assert evaluate.choose_models(run, "../../outside") == ["../../outside"]
