@@ -40,7 +40,6 @@ PARSERS = {
     "launch.report": "parse_request",
     "launch.compare": "parse_request",
     "launch.export": "parse_request",
-    "launch.card": "parse_request",
     "launch.inspect": "parse_request",
     "launch.benchmark": "parse_options",
     "launch.doctor": "parse_request",

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _ARGUMENTS = "(model_spec, clients, config, seed)"
 _MOST_EXAMPLES = 8  # of a client and split
-_SYNCHRONOUS = ("round_num", "virtual_time_s", "aggregator", "server", "kept")  # what its state has
+_SYNCHRONOUS = ("round_num", columns.VIRTUAL_TIME_S, "aggregator", "server", "kept")  # what its state has
 _TASKS = [TaskColumns(kind) for kind in TASK_KINDS.values()]
 _DRIVERS_METRICS = {columns.ROUND, *(name for task in _TASKS for name in (*task.evaluation, *task.spread))}
 _DRIVERS_METRICS |= {columns.JOULES, columns.JOULES_TOTAL}
@@ -200,7 +200,7 @@ class Conformance:
           FlagError: a fault, in one line.
         """
         for name, kind in {
-            "is_personal": bool,
+            columns.IS_PERSONAL: bool,
             "takes_new_clients": bool,
             "fine_tuning_start": str,
             "curve": tuple,
@@ -262,9 +262,9 @@ class Conformance:
         self._expect(not taken, by, "metrics under names of their own", ", ".join(taken))
         for name, value in metrics.items():
             self._expect(_is_number(value), by, f"a number for the metric {name!r}, as of float()", _name(value))
-        loss, counted = metrics["train_loss"], metrics["num_clients"] - metrics["num_rejected"]
+        loss, counted = metrics[columns.TRAIN_LOSS], metrics[columns.NUM_CLIENTS] - metrics[columns.NUM_REJECTED]
         fix = "look at the loss, its gradient and divisions, or lower the learning rate"
-        is_finite = counted > 0 or not metrics["num_rejected"]
+        is_finite = counted > 0 or not metrics[columns.NUM_REJECTED]
         self._expect(
             is_finite, "next", f"updates that are finite; {fix}", f"none of {metrics['num_clients']:g} clients"
         )

@@ -38,24 +38,24 @@ def list_cells(claim):
 
 
 @pytest.fixture(scope="module")
-def verdicts(printed):
+def of_tables(printed):
     """What the printed tables say to each claim."""
     values = pd.concat([printed, measure_printed(printed)]).set_index(list(Cell._fields)).value.to_dict()
     return {claim.text: ask_printed_tables(claim, values.get).verdict for claim in CLAIMS}
 
 
-def test_the_printed_tables_contradict_these_claims(verdicts):
+def test_the_printed_tables_contradict_these_claims(of_tables):
     expected = {text.replace("{input}", name) for text in CONTRADICTED for name in ("features", "windows")}
-    assert {text for text, verdict in verdicts.items() if verdict == CONTRADICT} == expected
+    assert {text for text, verdict in of_tables.items() if verdict == CONTRADICT} == expected
 
 
-def test_the_headline_claims_agree_with_the_printed_tables(verdicts):
-    assert verdicts['MNIST, alpha 0.1: FedSiKD rises "from 51% to almost 75%"'] == AGREE
+def test_the_headline_claims_agree_with_the_printed_tables(of_tables):
+    assert of_tables['MNIST, alpha 0.1: FedSiKD rises "from 51% to almost 75%"'] == AGREE
     rises = 'alpha 0.1: "increasing from 31% in the first round to 55% in the fifth round"'
-    assert verdicts[f"HAR features, {rises}"] == verdicts[f"HAR windows, {rises}"] == AGREE
-    assert verdicts['MNIST, alpha 0.1: "FedSiKD achieves better results with fewer communication rounds"'] == AGREE
+    assert of_tables[f"HAR features, {rises}"] == of_tables[f"HAR windows, {rises}"] == AGREE
+    assert of_tables['MNIST, alpha 0.1: "FedSiKD achieves better results with fewer communication rounds"'] == AGREE
     # Figure 3 has no printed numbers.
-    assert verdicts['MNIST, alpha 1: FedSiKD "outperforms all other algorithms"'] == NOT_PRINTED
+    assert of_tables['MNIST, alpha 1: FedSiKD "outperforms all other algorithms"'] == NOT_PRINTED
 
 
 def test_every_claim_is_about_cells_of_the_experiments():
