@@ -191,7 +191,9 @@ def refuse_options(path: str, kind: str, options: DatasetOptions, *unused: type 
       options: all that were given.
       unused: what does nothing there: classes of options, such as `TableOptions`, or the names of single ones.
     """
-    declared = {field.name: field.metadata.get("setting") for field in dataclasses.fields(DatasetOptions)}
+    declared: dict[str, typing.Any] = {
+        field.name: field.metadata.get("setting") for field in dataclasses.fields(DatasetOptions)
+    }
     for each in unused:
         for name in (each,) if isinstance(each, str) else (field.name for field in dataclasses.fields(each)):
             value, of_old_runs = getattr(options, name), declared[name] and declared[name].of_old_runs

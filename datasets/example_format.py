@@ -71,7 +71,8 @@ class LabelFormat:
         if self.task not in LABEL_KINDS:
             raise DatasetError(f"task={self.task}: expected one of {', '.join(TASK_NAMES)}")
         outputs = self.num_outputs
-        shapes = {MULTI_LABEL: [(outputs,)], REGRESSION: [(outputs,)], NEXT_TOKEN: [self.shape]}.get(self.task, [()])
+        usual: dict[str, list[tuple[int, ...]]] = {MULTI_LABEL: [(outputs,)], REGRESSION: [(outputs,)]}
+        shapes = {**usual, NEXT_TOKEN: [self.shape]}.get(self.task, [()])
         if self.task == REGRESSION and outputs == 1:
             shapes.append(())
         if self.shape not in shapes or (not self.is_by_class and outputs < 1):

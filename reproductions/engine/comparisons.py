@@ -75,8 +75,9 @@ class Condition:
 
     def compute_total(self, lookup: Lookup) -> float | None:
         """The sum; None if a result is missing, NaN for infinite ones that cancel each other."""
-        values = [lookup(cell) for cell in self.cells]
-        if any(value is None for value in values):
+        found = [lookup(cell) for cell in self.cells]
+        values = [value for value in found if value is not None]
+        if len(values) < len(found):
             return None
         return sum(weight * value for (weight, _), value in zip(self.terms, values, strict=True))
 
@@ -89,8 +90,9 @@ class Condition:
         """The sum of each seed that counts and has all the results."""
         by_cell = {cell: lookup(cell) for cell in self.cells}
         seeds = set.intersection(*(set(values) for values in by_cell.values()))
-        seeds = sorted(seeds & self.seeds if self.seeds else seeds)
-        return {seed: self.compute_total(lambda cell, seed=seed: by_cell[cell][seed]) for seed in seeds}
+        counted = sorted(seeds & self.seeds if self.seeds else seeds)
+        totals = {seed: self.compute_total({cell: by_cell[cell][seed] for cell in by_cell}.get) for seed in counted}
+        return {seed: total for seed, total in totals.items() if total is not None}
 
     def admits(self, total: float) -> bool:
         """Whether a sum lies between the bounds; an infinite one does where there is no bound, NaN never."""

@@ -279,6 +279,7 @@ class SynchronousProcess(FederatedProcess):
 
     def iterate_kept(self, state: State, clients: Sequence[ClientFiles]) -> Iterator[tuple[ClientFiles, Weights]]:
         """Each client with what it keeps; before its first round with what all kept at first."""
+        assert self.store is not None, "only of algorithms whose clients keep something"
         rows = self.store.iterate(state.kept, [client.index for client in clients])
         return zip(clients, rows, strict=True)
 

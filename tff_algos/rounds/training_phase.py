@@ -247,23 +247,23 @@ class TrainingPhase:
             expected = "Sent(ClientUpdate(result, client.group, client.weight), ...)"
             raise ContractError(f"the work gave {found}, expected {expected}", self.work)
         if bool(kept) != bool(sent.kept):
-            found = (
-                "sends kept=, but build_parts was given no"
+            problem = (
+                "sends kept=, but build_parts was given no kept=, what clients keep at first"
                 if sent.kept
-                else "sends no kept=, but build_parts was given"
+                else "sends no kept=, but build_parts was given kept="
             )
-            fix = "kept=, what clients keep at first" if sent.kept else "kept="
-            raise ContractError(f"the work {found} {fix}; give both, or neither", self.work)
+            raise ContractError(f"the work {problem}; give both, or neither", self.work)
         deltas = [(shape, tf.float32) for shape in self.shapes]
         before = [(each.shape, each.dtype) for each in tf.nest.flatten(kept)]
-        for name, values, expected in (
-            ("update", sent.update.result.weights_delta, deltas),
-            ("kept", sent.kept, before),
-        ):
-            found = [(each.shape, tf.as_dtype(each.dtype)) for each in tf.nest.flatten(values)]
-            if len(found) != len(expected):
-                raise ContractError(f"{name} has {len(found)} arrays, expected {len(expected)}", self.work)
-            for place, ((shape, dtype), (a, b)) in enumerate(zip(found, expected, strict=True)):
+        pairs: dict[str, tuple[Any, list]] = {
+            "update": (sent.update.result.weights_delta, deltas),
+            "kept": (sent.kept, before),
+        }
+        for name, (values, wanted) in pairs.items():
+            arrays = [(each.shape, tf.as_dtype(each.dtype)) for each in tf.nest.flatten(values)]
+            if len(arrays) != len(wanted):
+                raise ContractError(f"{name} has {len(arrays)} arrays, expected {len(wanted)}", self.work)
+            for place, ((shape, dtype), (a, b)) in enumerate(zip(arrays, wanted, strict=True)):
                 if dtype != b or not tf.TensorShape(a).is_compatible_with(shape):
                     what = f"{dtype.name} of shape {tuple(shape)}, expected {b.name} of shape {tuple(a)}"
                     raise ContractError(f"{name}[{place}] of the work is {what}", self.work)
