@@ -394,6 +394,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _name(value: Any) -> str:
-    """What a value is: its type, and how many it holds."""
+    """What a value is: its type, and how many or what kind it holds."""
     size = f" of {len(value)}" if isinstance(value, Sequence | Mapping) else ""
+    size = f" of {value.dtype}" if isinstance(value, np.ndarray) else size
     return "None" if value is None else f"{type(value).__name__}{size}"
