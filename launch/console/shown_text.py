@@ -121,7 +121,14 @@ class _ShownText:
 
 @contextlib.contextmanager
 def show_text() -> Iterator[None]:
-    """Inside, standard output takes any text, and both streams exist, whatever this program was started with."""
+    """Inside, standard output takes any text, and both streams exist, whatever this program was started with.
+
+    The streams are the whole program's: a block inside of another, or in another thread, takes those of the first,
+    which alone puts back what was there, so that no end out of turn leaves its own stream behind.
+    """
+    if isinstance(sys.stdout, _ShownText):
+        yield
+        return
     # Those of 0 to 2 that were closed are opened, or the next file, such as a table, would be taken for the output.
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # gets the lowest number that is free
         os.set_inheritable(descriptor, True)

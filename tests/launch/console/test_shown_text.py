@@ -99,6 +99,18 @@ def test_what_steers_and_what_a_stream_lacks_is_written_out(encoding, shown, mon
     assert sys.stdout is out and out.errors == "strict"
 
 
+def test_blocks_that_end_out_of_turn_leave_the_stream_that_was_there(monkeypatch):
+    """As those of two threads may."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdout", out)
+    first, second = show_text(), show_text()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    assert sys.stdout is out
+
+
 def fail(error):
     raise error
 
