@@ -32,8 +32,6 @@ FORMAT_NAME, FORMAT_VERSION = "federated-suite example store", 2
 INDEX_FILE = "store.json"
 LEFT_OUT = "left_out"  # rows that are nobody's example, but keep their place between others
 SPLIT_ORDER = (TRAIN, VALIDATION, TEST, LEFT_OUT)
-_CODES = {name: code for code, name in enumerate(SPLIT_ORDER)}
-ROWS_AT_A_TIME = 2**16  # that are changed after they were written
 
 
 def default_store_dir() -> str:
@@ -60,7 +58,7 @@ class StoreWriter:
         for kind in ("x", "y", "client", "split", "time", "weight"):
             self._files[kind] = open(os.path.join(folder, f"{kind}.raw"), "wb")  # noqa: SIM115 - closed by `close`
         self._clients: dict[str, int] = {}
-        self._forms: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._schemas: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._given: dict[str, bool] = {}  # of what need not be there, whether it is
         self.num_rows = 0
 
@@ -68,8 +66,8 @@ class StoreWriter:
         self,
         x: np.ndarray,
         y: np.ndarray,
-        clients: Iterable[str] | str | Named,
-        split: Iterable[str] | str | np.ndarray = TRAIN,
+        clients: str | Named,
+        split: str | np.ndarray = TRAIN,
         times: np.ndarray | None = None,
         weights: np.ndarray | None = None,
     ) -> None:
@@ -78,29 +76,23 @@ class StoreWriter:
         Args:
           x: of one shape and dtype at every call, shape (examples, ...).
           y: likewise.
-          clients: whose each example is, a name for each, or one name for all.
-          split: one of `SPLIT_ORDER` for all of them, or one for each, or the index of each, uint8 (examples,).
+          clients: whose each example is, or one name for all.
+          split: one of `SPLIT_ORDER` for all of them, or the index of each, uint8 (examples,).
           times: of each, by which a client's examples are in order; None for the order of the calls. Float64, shape
             (examples,); given at every call or at none.
           weights: of each in training, likewise; float32, shape (examples,).
         """
         if isinstance(clients, str):
             clients = Named(np.zeros(len(x), np.int64), [clients])
-        elif not isinstance(clients, Named):
-            names = list(map(str, clients))
-            clients = Named(np.arange(len(names)), names)
         numbers = [self._clients.setdefault(name, len(self._clients)) for name in clients.names]
         indices = np.array(numbers, np.int32)[clients.codes]
         if not len(x) == len(y) == len(indices):
             raise ValueError(f"{len(x)} examples, {len(y)} labels and {len(indices)} clients")
         for kind, values in (("x", x), ("y", y)):
-            form = (values.dtype.name, values.shape[1:])
-            if self._forms.setdefault(kind, form) != form:
-                raise ValueError(f"{kind} is {form}, before it was {self._forms[kind]}")
-        if isinstance(split, str):
-            codes = np.full(len(x), _CODES[split], np.uint8)
-        else:
-            codes = np.array(split if isinstance(split, np.ndarray) else [_CODES[each] for each in split], np.uint8)
+            schema = (values.dtype.name, values.shape[1:])
+            if self._schemas.setdefault(kind, schema) != schema:
+                raise ValueError(f"{kind} is {schema}, before it was {self._schemas[kind]}")
+        codes = np.full(len(x), SPLIT_ORDER.index(split), np.uint8) if isinstance(split, str) else split
         for kind, given in (("time", times), ("weight", weights)):
             is_there = given is not None
             if self._given.setdefault(kind, is_there) != is_there or (given is not None and len(given) != len(x)):
@@ -114,18 +106,24 @@ class StoreWriter:
             self._files[kind].write(np.ascontiguousarray(values).data if values.size else b"")
         self.num_rows += len(x)
 
-    def fill_missing(self, values: np.ndarray) -> None:
-        """Puts values in the place of NaN in all examples so far.
+    def fill_medians(self, features: Mapping[int, bool]) -> None:
+        """Puts the median of a feature over the train examples in the place of NaN, in all examples so far.
 
         Args:
-          values: float32, of the shape of an example; NaN where NaN stays.
+          features: index of each feature that is filled -> whether its median is rounded down.
         """
-        self._files["x"].flush()
-        dtype, shape = self._forms["x"]
+        # What is buffered is not in the files that are mapped and read here.
+        for file in self._files.values():
+            file.flush()
+        dtype, shape = self._schemas["x"]
         x = np.memmap(self._files["x"].name, dtype, "r+", shape=(self.num_rows, *shape))
-        for start in range(0, self.num_rows, ROWS_AT_A_TIME):
-            rows = x[start : start + ROWS_AT_A_TIME]
-            np.copyto(rows, values, where=np.isnan(rows))
+        is_train = np.fromfile(self._files["split"].name, np.uint8) == SPLIT_ORDER.index(TRAIN)
+        for at, is_whole in features.items():
+            column = x[:, at, 0]
+            # Of one feature at a time, since all of them need not fit into memory.
+            values = column[is_train & ~np.isnan(column)]
+            median = np.median(values) if len(values) else 0.0
+            column[np.isnan(column)] = np.floor(median) if is_whole else median
         x.flush()
 
     def relabel(self, ranks: np.ndarray) -> None:
@@ -136,7 +134,7 @@ class StoreWriter:
         """
         self._files["y"].flush()
         if self.num_rows:
-            labels = np.memmap(self._files["y"].name, self._forms["y"][0], "r+")
+            labels = np.memmap(self._files["y"].name, self._schemas["y"][0], "r+")
             labels[:] = ranks[labels]
             labels.flush()
 
@@ -144,22 +142,38 @@ class StoreWriter:
         """Ends the files and says what they hold."""
         for file in self._files.values():
             file.close()
-        forms = {kind: [dtype, list(shape)] for kind, (dtype, shape) in self._forms.items()}
+        schemas = {kind: [dtype, list(shape)] for kind, (dtype, shape) in self._schemas.items()}
         content = {"clients": list(self._clients), "num_rows": self.num_rows}
         content |= {"has_times": self._given.get("time", False)}
         content |= {"has_weights": True} if self._given.get("weight") else {}
-        return {**content, **forms}
+        return {**content, **schemas}
 
 
-class Groups:
-    """Examples by client and part.
+class GroupedExamples:
+    """Examples that are found by client and part.
 
     Attributes:
       num_examples: see `ClientSource`; parts that nobody has are not in it, but train always is.
+      y: the label of each example.
+      weights: of each in training, float32 (examples,), or None.
+      clients: whose each example is, index, int64 (examples,).
+      splits: index into `SPLIT_ORDER` of each, uint8 (examples,).
+      num_clients: that there are.
     """
 
-    def __init__(self, clients: np.ndarray, splits: np.ndarray, num_clients: int, times: np.ndarray | None = None):
-        """Takes for each example its client, its part as index into `SPLIT_ORDER`, and the time that orders them."""
+    def __init__(
+        self,
+        read_x: Callable[[np.ndarray], np.ndarray],
+        y: np.ndarray,
+        weights: np.ndarray | None,
+        clients: np.ndarray,
+        splits: np.ndarray,
+        num_clients: int,
+        times: np.ndarray | None = None,
+    ):
+        """Takes the attributes, a function (indices of examples) -> x, and the times that order a client's examples."""
+        self._read_x, self.y, self.weights = read_x, y, weights
+        self.clients, self.splits, self.num_clients = clients, splits, num_clients
         groups = clients * len(SPLIT_ORDER) + splits
         self._order = np.argsort(groups, kind="stable") if times is None else np.lexsort((times, groups))
         counts = np.bincount(groups, minlength=num_clients * len(SPLIT_ORDER))
@@ -169,25 +183,37 @@ class Groups:
             name: each for name, each in by_split.items() if name == TRAIN or (name != LEFT_OUT and each.any())
         }
 
-    def find(self, client: int, split: str) -> np.ndarray:
-        """Where a client's examples of a part are, int64 (examples,): in the order of time, or else as they came."""
+    def _find(self, client: int, split: str) -> np.ndarray:
+        """Indices of a client's examples of a part, int64: in the order of time, or else as they came."""
         group = client * len(SPLIT_ORDER) + SPLIT_ORDER.index(split)
         return self._order[self._ends[group - 1] if group else 0 : self._ends[group]]
 
+    def read(self, client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
+        """One client's examples of a split, see `ClientSource.read`."""
+        examples = self._find(client, split)
+        return np.array(self._read_x(examples)), np.array(self.y[examples])
 
-class ExampleStore:
-    """A store that was written. Its clients are in the order of their names.
+    def read_weights(self, client: int, split: str) -> np.ndarray:
+        """The weights of what `read` gives, of data that have them: float32 (examples,)."""
+        assert self.weights is not None
+        return self.weights[self._find(client, split)]
+
+    def count_labels(self, num_classes: int) -> np.ndarray:
+        """How many train examples of each class each client has, int64 (clients, classes); labels are 0.. ."""
+        is_train = self.splits == SPLIT_ORDER.index(TRAIN)
+        cells = self.clients[is_train] * num_classes + self.y[is_train]
+        counts = np.bincount(cells, minlength=self.num_clients * num_classes)
+        return counts.reshape(self.num_clients, num_classes).astype(np.int64)
+
+
+class ExampleStore(GroupedExamples):
+    """A store that was written. Its examples are rows in the order of the file, its clients in that of their names.
 
     Attributes:
       facts: what the writer said of the data, from JSON.
       client_names: see `ClientSource`.
-      num_examples: see `Groups`.
-      x: of all rows in the order of the file, from disk, shape (rows, ...).
-      y: likewise.
-      clients: whose each row is, index into `client_names`, int64 (rows,).
-      splits: index into `SPLIT_ORDER` of each, uint8 (rows,).
-      times: of each, float64 (rows,), or None.
-      weights: of each in training, float32 (rows,), or None.
+      x: of all rows, from disk, shape (rows, ...); so is `y`.
+      times: of each row, float64 (rows,), or None.
     """
 
     def __init__(self, folder: str, index: Mapping[str, Any]):
@@ -202,46 +228,26 @@ class ExampleStore:
                 return np.zeros((num_rows, *shape), dtype)
             return np.memmap(path, dtype, "r", shape=(num_rows, *shape))
 
-        self.x, self.y = open_rows("x"), open_rows("y")
+        def read_column(kind: str, dtype: type[np.generic]) -> np.ndarray:
+            return np.fromfile(os.path.join(folder, f"{kind}.raw"), dtype)
+
+        self.x = open_rows("x")
         names = index["clients"]
         # In the file clients stand as they came; by name, the same data in another order are the same clients.
-        order = sorted(range(len(names)), key=lambda place: sort_key(names[place]))
+        order = sorted(range(len(names)), key=lambda client: sort_key(names[client]))
         rank = np.empty(len(names), np.int64)
         rank[order] = np.arange(len(names))
-        self.client_names = tuple(names[place] for place in order)
-        self.clients = rank[np.fromfile(os.path.join(folder, "client.raw"), np.int32)]
-        self.splits = np.fromfile(os.path.join(folder, "split.raw"), np.uint8)
-        has_times, has_weights = index.get("has_times", False), index.get("has_weights", False)
-        self.times = np.fromfile(os.path.join(folder, "time.raw"), np.float64) if has_times else None
-        self.weights = np.fromfile(os.path.join(folder, "weight.raw"), np.float32) if has_weights else None
-        self._groups = Groups(self.clients, self.splits, len(names), self.times)
-        self.num_examples = self._groups.num_examples
-
-    def read(self, client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
-        """One client's examples of a split, in the order of time, or else of the file."""
-        rows = self._groups.find(client, split)
-        return np.array(self.x[rows]), np.array(self.y[rows])
-
-    def read_weights(self, client: int, split: str) -> np.ndarray:
-        """The weights of what `read` gives, of data that have them: float32 (examples,)."""
-        assert self.weights is not None
-        return self.weights[self._groups.find(client, split)]
-
-    def count_labels(self, num_classes: int) -> np.ndarray:
-        """How many train examples of each class each client has, int64 (clients, classes); labels are 0.. ."""
-        is_train = self.splits == SPLIT_ORDER.index(TRAIN)
-        return count_by_client(self.clients[is_train], self.y[is_train], len(self.client_names), num_classes)
-
-
-def count_by_client(clients: np.ndarray, labels: np.ndarray, num_clients: int, num_classes: int) -> np.ndarray:
-    """Int64 (clients, classes): how often each client has each label.
-
-    Args:
-      clients: of each example, 0..num_clients-1.
-      labels: of each, 0..num_classes-1.
-    """
-    cells = np.bincount(clients * num_classes + labels, minlength=num_clients * num_classes)
-    return cells.reshape(num_clients, num_classes).astype(np.int64)
+        self.client_names = tuple(names[client] for client in order)
+        self.times = read_column("time", np.float64) if index.get("has_times") else None
+        super().__init__(
+            self.x.__getitem__,
+            open_rows("y"),
+            read_column("weight", np.float32) if index.get("has_weights") else None,
+            rank[read_column("client", np.int32)],
+            read_column("split", np.uint8),
+            len(names),
+            self.times,
+        )
 
 
 def open_or_write_store(
@@ -309,8 +315,7 @@ def show_progress(items: Iterable[Item], what: str, total: int | None = None) ->
     return iter(tqdm(items, what, total, leave=False, file=sys.stderr, disable=None, delay=_SHOWN_AFTER_S))
 
 
-@dataclasses.dataclass(frozen=True)
-class Description:
+class Description(NamedTuple):
     """What is known of data once all of them were read; the store keeps it as JSON.
 
     Attributes:
@@ -330,13 +335,12 @@ class Description:
     num_dropped: int = 0
     reading: str = ""
     notes: tuple[str, ...] = ()
-    filled: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    filled: Mapping[str, int] = {}
     more: Any = None
 
     def to_json(self) -> dict[str, Any]:
         """As JSON can hold it; `open_store` reads it back."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {**values, "format": self.format.to_json(), "notes": list(self.notes)}
+        return {**self._asdict(), "format": self.format.to_json(), "notes": list(self.notes)}
 
 
 class Reading(NamedTuple):
@@ -370,22 +374,19 @@ def open_reading(reading: Reading) -> ClientSource:
 
 def serve(name: str, store: ExampleStore, description: Description, digest: str) -> ClientSource:
     """The clients of a store, from what `open_store` gave; `name` is that of the data."""
+    described = description._asdict()
+    del described["more"]
     example_format = description.format
-    labels = example_format.labels
     return ClientSource(
         name,
-        example_format,
-        store.client_names,
-        store.num_examples,
-        store.read,
-        digest,
-        description.has_clients,
-        description.is_ordered_by_time,
-        description.num_dropped,
-        description.reading,
-        description.notes,
-        (lambda: store.count_labels(example_format.num_classes)) if labels.is_by_class else None,
-        filled=description.filled,
+        client_names=store.client_names,
+        num_examples=store.num_examples,
+        read=store.read,
+        digest=digest,
+        count_labels=(lambda: store.count_labels(example_format.num_classes))
+        if example_format.labels.is_by_class
+        else None,
+        **described,
     )
 
 
@@ -396,8 +397,8 @@ def open_store(reading: Reading) -> tuple[ExampleStore, Description, str]:
     # The digest names the data in runs; only the store is another, where its content is.
     name = compute_source_digest((), [digest, reading.store_version]) if reading.store_version else digest
     store = open_or_write_store(name, lambda writer: reading.write(writer).to_json())
-    described = {**store.facts, "format": read_example_format(store.facts["format"])}
-    return store, Description(**{**described, "notes": tuple(described["notes"])}), digest
+    read = {"format": read_example_format(store.facts["format"]), "notes": tuple(store.facts["notes"])}
+    return store, Description(**{**store.facts, **read}), digest
 
 
 def scale_source(source: ClientSource, scale: str, layout: str) -> ClientSource:
@@ -413,11 +414,11 @@ def scale_source(source: ClientSource, scale: str, layout: str) -> ClientSource:
     Raises:
       DatasetError: a scale for tokens.
     """
-    form = source.format
-    is_uint8 = form.input_dtype == "uint8"
-    preprocessing = choose_preprocessing(scale, form.input_shape, is_uint8, form.takes_tokens)
+    stored = source.format
+    is_uint8 = stored.input_dtype == "uint8"
+    preprocessing = choose_preprocessing(scale, stored.input_shape, is_uint8, stored.takes_tokens)
     return dataclasses.replace(
         source,
-        format=dataclasses.replace(form, preprocessing=preprocessing),
-        reading=describe_examples(form.input_shape, preprocessing, layout) + source.reading,
+        format=dataclasses.replace(stored, preprocessing=preprocessing),
+        reading=describe_examples(stored.input_shape, preprocessing, layout) + source.reading,
     )

@@ -7,12 +7,13 @@ import dataclasses
 import itertools
 import os
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from datasets.arrays import convert_examples
-from datasets.client_source import TEST, TRAIN, ClientSource, SourceWeights
+from datasets.client_source import TEST, ClientSource, SourceWeights
 from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
@@ -26,11 +27,10 @@ from datasets.stored_source import (
     SPLIT_ORDER,
     Description,
     ExampleStore,
-    Groups,
+    GroupedExamples,
     Named,
     Reading,
     StoreWriter,
-    count_by_client,
     open_store,
     scale_source,
     serve,
@@ -52,7 +52,6 @@ from datasets.tables.labels import choose_labels, guess_table_task
 from datasets.tables.number_forms import note_numbers, scan_numbers
 from datasets.tables.scan import (
     MOST_DIFFERENT,
-    ColumnScan,
     TableScan,
     ignore_test_weights,
     read_row_times,
@@ -71,10 +70,10 @@ class Windows(NamedTuple):
 
     Attributes:
       order: rows by client and by time, int64 (rows,).
-      starts: of each window, its first place in `order`, int64 (windows,); by client and part, then by time.
+      starts: of each window, index into `order` of its first row, int64 (windows,); by client and part, then by time.
       clients: whose each is, int64 (windows,).
       splits: in which part it is, uint8 (windows,).
-      num_gaps: places where rows of a client follow one another after too long a time.
+      num_gaps: rows of a client that come too long after the one before.
     """
 
     order: np.ndarray
@@ -82,37 +81,6 @@ class Windows(NamedTuple):
     clients: np.ndarray
     splits: np.ndarray
     num_gaps: int
-
-
-class WindowedExamples:
-    """The windows of a store whose rows are the features of a time.
-
-    Attributes:
-      num_examples: see `ClientSource`.
-    """
-
-    def __init__(self, store: ExampleStore, windows: Windows, length: int):
-        self._store, self._windows, self._length = store, windows, length
-        self._groups = Groups(windows.clients, windows.splits, len(store.client_names))
-        self.num_examples = self._groups.num_examples
-
-    def read(self, client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
-        """See `ClientSource.read`; a window has the label of its last row."""
-        starts = self._windows.starts[self._groups.find(client, split)]
-        rows = self._windows.order[starts[:, np.newaxis] + np.arange(self._length)]
-        return self._store.x[rows][..., 0], np.array(self._store.y[rows[:, -1]])
-
-    def read_weights(self, client: int, split: str) -> np.ndarray:
-        """See `ExampleStore.read_weights`; a window has the weight of its last row, as it has that row's label."""
-        starts = self._windows.starts[self._groups.find(client, split)]
-        return self._store.weights[self._windows.order[starts + self._length - 1]]
-
-    def count_labels(self, num_classes: int) -> np.ndarray:
-        """See `ClientSource.count_labels`."""
-        is_train = self._windows.splits == SPLIT_ORDER.index(TRAIN)
-        last = self._windows.order[self._windows.starts[is_train] + self._length - 1]
-        num_clients = len(self._store.client_names)
-        return count_by_client(self._windows.clients[is_train], self._store.y[last], num_clients, num_classes)
 
 
 def cut_windows(
@@ -168,7 +136,6 @@ def _find_gaps(client: np.ndarray, times: np.ndarray) -> np.ndarray:
     return is_gap
 
 
-MOST_MEDIAN_VALUES = 2**22  # that a median is taken of; of more, evenly spaced ones
 NUMBERS = "numbers"  # the key of the forms of columns in `Description.more`
 
 
@@ -187,7 +154,6 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     features = () if roles.block else choose_features(table, roles, scan, options)
     joined = join_clients(table, roles) if options.join_spellings else {}
     layout = resolve_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ""
-    medians = _Medians(features if options.missing == MEDIAN else (), scan)
     num_dropped = 0
     for read in table.read((*roles.used, roles.block) if roles.block else roles.used):
         splits = read_splits(read, roles)
@@ -198,7 +164,6 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         for name in roles.used if options.missing == DROP else ():
             is_dropped |= piece.cells[name].is_missing
         num_dropped += int(is_dropped.sum())
-        medians.add(x[(splits == SPLIT_ORDER.index(TRAIN)) & ~is_dropped])
         splits[is_dropped] = SPLIT_ORDER.index(LEFT_OUT)
         # A window must not reach over a row that was dropped, so that this one keeps its place between the others.
         rows = np.arange(piece.num_rows) if options.window else np.flatnonzero(~is_dropped)
@@ -213,11 +178,13 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         else:
             clients = joined.get(piece.client, piece.client)
         writer.append(x[rows], y[rows], clients, splits[rows], times, weights)
-    medians.fill(writer)
+    gaps = {each.column: scan.columns[each.column].num_missing for each in features if options.missing == MEDIAN}
+    filled = {column: count for column, count in gaps.items() if count}
+    if filled:
+        writer.fill_medians(_find_fills(features, filled, scan))
     groups = list_groups(features)
     numbers = [f"{name}: {form.sample} read as {form.read_text(form.sample):.12g}" for name, form in forms.items()]
     readings = (labels.reading, describe_joined("clients", joined), describe_features(features), list_names(numbers))
-    gaps = {each.column: scan.columns[each.column].num_missing for each in features if options.missing == MEDIAN}
     return Description(
         ExampleFormat(
             x.shape[1:],
@@ -242,7 +209,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
             *note_features(roles, scan, features, options.missing_words),
             *scan.time_form.notes,
         ),
-        filled={column: count for column, count in gaps.items() if count},
+        filled=filled,
         more={"layout": layout, NUMBERS: {name: list(form) for name, form in forms.items()}},
     )
 
@@ -262,6 +229,17 @@ def _encode_examples(
     return convert_examples(str(piece.locate(0)), block, values, layout)
 
 
+def _find_fills(features: tuple[Feature, ...], filled: Mapping[str, int], scan: TableScan) -> dict[int, bool]:
+    """Index of each number among the features that is filled in, see `StoreWriter.fill_medians`."""
+    fills, start = {}, 0
+    for feature in features:
+        # A category that is missing became the most frequent one already, and between 0 and 1 is no truth value.
+        if feature.column in filled and not feature.categories:
+            fills[start] = scan.columns[feature.column].num_booleans > 0
+        start += len(feature.names)
+    return fills
+
+
 def join_clients(table: Table, roles: Roles) -> dict[str, str]:
     """Each client that is another one but for its spelling, and the one whose name is kept; reads the table once."""
     counts: Counter[str] = Counter()
@@ -273,43 +251,6 @@ def join_clients(table: Table, roles: Roles) -> dict[str, str]:
         found = np.bincount(codes, minlength=len(names))
         counts.update({names[code]: int(found[code]) for code in np.flatnonzero(found)})
     return find_joined(list(counts), counts)
-
-
-class _Medians:
-    """Medians of the columns that lack values, over rows of the train part; of very many, over evenly spaced ones."""
-
-    def __init__(self, features: tuple[Feature, ...], scan: TableScan):
-        self._columns: list[ColumnScan | None] = []
-        for feature in features:
-            column = scan.columns[feature.column]
-            is_filled = column.num_missing > 0 and not feature.categories
-            self._columns += [column if is_filled else None] * len(feature.names)
-        self._values: dict[int, list[np.ndarray]] = {at: [] for at, each in enumerate(self._columns) if each}
-        self._counts = dict.fromkeys(self._values, 0)
-        self._steps = dict.fromkeys(self._values, 1)
-
-    def add(self, x: np.ndarray) -> None:
-        """Takes rows of the train part, shape (rows, features, 1)."""
-        for at, values in self._values.items():
-            new = x[:, at, 0]
-            new = new[~np.isnan(new)][:: self._steps[at]]
-            values.append(new)
-            self._counts[at] += len(new)
-            # Every second value is as good a sample, and what comes later is thinned alike.
-            if self._counts[at] > MOST_MEDIAN_VALUES:
-                values[:] = [np.concatenate(values)[::2]]
-                self._counts[at], self._steps[at] = len(values[0]), 2 * self._steps[at]
-
-    def fill(self, writer: StoreWriter) -> None:
-        """Puts the medians in the place of what is missing."""
-        fills = np.full((len(self._columns), 1), np.nan, np.float32)
-        for at, values in self._values.items():
-            all_values = np.concatenate(values)
-            median = np.median(all_values) if len(all_values) else 0.0
-            # Between 0 and 1 there is no truth value.
-            fills[at] = np.floor(median) if self._columns[at].num_booleans else median
-        if self._values:
-            writer.fill_missing(fills)
 
 
 VERSION = 1  # of how a table is read; another makes new stores, and other data
@@ -410,7 +351,16 @@ def _cut(source: ClientSource, store: ExampleStore, options: DatasetOptions, pat
         "windows overlap, so that the first of a client's test part share rows with the last before it; "
         f"--window_step={length} makes them apart"
     )
-    examples, rows, num_features = WindowedExamples(store, windows, length), source.format, store.x.shape[1]
+    last = windows.order[windows.starts + length - 1]
+
+    def read_x(chosen: np.ndarray) -> np.ndarray:
+        rows = windows.order[windows.starts[chosen][:, np.newaxis] + np.arange(length)]
+        return store.x[rows][..., 0]
+
+    weights = None if store.weights is None else store.weights[last]
+    num_clients = len(store.client_names)
+    examples = GroupedExamples(read_x, store.y[last], weights, windows.clients, windows.splits, num_clients)
+    rows, num_features = source.format, store.x.shape[1]
     # Of one channel a name would be taken for that of one of so many features.
     names = rows.feature_names if num_features > 1 else ()
     example_format = dataclasses.replace(

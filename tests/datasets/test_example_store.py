@@ -14,10 +14,12 @@ from refusals import assert_refused
 from datasets.errors import DatasetError
 from datasets.stored_source import (
     LEFT_OUT,
+    SPLIT_ORDER,
     ExampleStore,
+    GroupedExamples,
+    Named,
     StoreWriter,
     clean_store_dir,
-    count_by_client,
     default_store_dir,
     open_or_write_store,
     show_progress,
@@ -30,7 +32,9 @@ DIGEST = "ab" * 32
 def write_rows(writer, clients, splits="train", times=None, first=0):
     x = np.arange(first, first + len(clients), dtype=np.float32)[:, np.newaxis]
     y = np.arange(first, first + len(clients), dtype=np.int32) % 3
-    writer.append(x, y, clients, splits, None if times is None else np.array(times))
+    if not isinstance(splits, str):
+        splits = np.array([SPLIT_ORDER.index(each) for each in splits], np.uint8)
+    writer.append(x, y, Named(np.arange(len(clients)), clients), splits, None if times is None else np.array(times))
     return {"told": [1, "zwei"]}
 
 
@@ -180,9 +184,8 @@ def test_names_that_are_numbers_come_first_in_their_order():
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), max_size=30))
 def test_labels_are_counted_by_client(pairs):
-    clients = np.array([client for client, _ in pairs], np.int64)
-    labels = np.array([label for _, label in pairs], np.int64)
-    counts = count_by_client(clients, labels, 5, 3)
+    clients, labels = (np.array([pair[at] for pair in pairs], np.int64) for at in range(2))
+    counts = GroupedExamples(None, labels, None, clients, np.zeros(len(pairs), np.uint8), 5).count_labels(3)
     assert counts.sum() == len(pairs)
     assert all(counts[client, label] == pairs.count((client, label)) for client in range(5) for label in range(3))
 
