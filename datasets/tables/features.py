@@ -85,21 +85,19 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, options: Datase
         column = scan.columns[name]
         if column.num_missing == column.num_rows:
             raise DatasetError(f"{table.path}: column {name!r} has no value in any row, expected some; {_LEAVE_OUT}")
-        text, where = column.first_text
         if column.form == DATE or column.num_dates > 0.5 * max(1, column.num_texts):
-            value, where = column.first_text if where else column.first_number
+            value, where = column.first_text or column.first_number
             raise DatasetError(
-                f"{where or table.path}: column {name!r} holds dates ({value!r}), which are no feature; give "
+                f"{where}: column {name!r} holds dates ({value!r}), which are no feature; give "
                 f"--time_column={name} to order a client's rows by it, or {_LEAVE_OUT}"
             )
-        if column.first_endless[1]:
-            raise DatasetError(
-                f"{column.first_endless[1]}: column {name!r} has {column.first_endless[0]}, expected a finite number, "
-                f"of at most 3.4e38"
-            )
+        if column.first_endless:
+            text, where = column.first_endless
+            raise DatasetError(f"{where}: column {name!r} has {text}, expected a finite number, of at most 3.4e38")
         if not column.num_texts and column.form != STRING:
             chosen.append(Feature(name))
             continue
+        text, where = column.first_text
         if not is_text_column(column) or (column.texts is None and column.num_numbers > column.num_texts):
             if text == name:
                 raise DatasetError(
@@ -185,7 +183,7 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...], 
             notes.append(f"column {feature.column} counts the rows, which tells nothing of new ones; {_LEAVE_OUT}")
         elif not feature.categories and column.are_dates and column.num_numbers > 1:
             notes.append(
-                f"the numbers of {feature.column} are dates, such as {column.first_number[0]}, whose differences are "
+                f"the numbers of {feature.column} are dates, such as {column.first_number.text}, whose differences are "
                 f"no days; write days or years as numbers, or {_LEAVE_OUT}"
             )
         notes += of_words

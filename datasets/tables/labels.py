@@ -86,11 +86,11 @@ def choose_labels(table: Table, roles: Roles, scan: TableScan, options: DatasetO
         column = scan.columns[name]
         if column.num_missing == column.num_rows:
             raise DatasetError(f"{table.path}: label column {name!r} has no value, expected one in each row")
-        text, where = column.first_text
-        if text and (needs_numbers or not is_text_column(column)):
+        if column.first_text and (needs_numbers or not is_text_column(column)):
+            text, where = column.first_text
             what = "the name of the column again; take that line out" if text == name else "a number as in other rows"
             raise DatasetError(f"{where}: label column {name!r} has {text!r}, expected {what}, {_RENAME}")
-        if column.first_endless[1]:
+        if column.first_endless:
             value, where = column.first_endless
             raise DatasetError(f"{where}: label column {name!r} has {value}, expected a finite number")
     reading = (

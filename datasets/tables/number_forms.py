@@ -223,7 +223,7 @@ def note_numbers(roles: Roles, scan: TableScan, forms: Mapping[str, NumberStyle]
         )
     label = columns.get(roles.labels[0])
     if label and label.has_written and not options.task:
-        amount = next(filter(read_written, label.texts or ()), label.first_text[0])
+        amount = next(filter(read_written, label.texts or ()), label.first_text.text)
         notes.append(
             f"the labels in {roles.labels[0]}, such as {amount!r}, are classes; if they are measurements, give "
             f"--task={REGRESSION}"

@@ -13,7 +13,7 @@ from datasets.names import sort_key
 from datasets.options import AUTO
 from datasets.stored_source import SPLIT_ORDER
 from datasets.tables.cells import DATE, STRING, TEXT, Cells
-from datasets.tables.table import NO_COLUMN, SPLIT_NAMES, Piece, Place, Roles, Table
+from datasets.tables.table import NO_COLUMN, SPLIT_NAMES, Piece, Place, Roles, Sighting, Table
 from datasets.tables.times import TimeForm, TimeScan, are_whole_dates, read_times
 from datasets.tables.written_numbers import is_odd, read_written
 
@@ -86,7 +86,6 @@ LARGEST = float(np.finfo(np.float32).max)
 # Numbers that people write for no value: below all others, or far above them.
 PLACEHOLDERS = (-9.0, -99.0, -999.0, -9999.0, -99999.0)
 HIGH_PLACEHOLDERS = (999.0, 9999.0, 99999.0, 999999.0)
-_MOST_SHOWN = 60  # characters of a value, in errors
 _TEST_WORDS = {"true": TEST, "1": TEST, "yes": TEST, "false": TRAIN, "0": TRAIN, "no": TRAIN, **SPLIT_NAMES}
 _MOST_LOOKED_AT = 4 * MOST_NUMBERS  # rows, to tell quickly that a column has more different numbers than are kept
 
@@ -141,9 +140,9 @@ class ColumnScan:
     num_numbers: int = 0
     num_booleans: int = 0
     num_dates: int = 0
-    first_text: tuple[str, Place | None] = ("", None)
-    first_number: tuple[str, Place | None] = ("", None)
-    first_endless: tuple[str, Place | None] = ("", None)
+    first_text: Sighting | None = None
+    first_number: Sighting | None = None
+    first_endless: Sighting | None = None
     is_whole: bool = True
     is_row_number: bool = True
     are_dates: bool = True
@@ -181,10 +180,11 @@ class ColumnScan:
         self.add_missing(cells, piece)
         is_number = cells.is_number
         is_text = ~(is_number | cells.is_missing | cells.is_boolean)
-        self._note_first("first_text", is_text, cells, piece)
-        self._note_first("first_number", is_number, cells, piece)
+        self.first_text = self.first_text or piece.find_first(cells, is_text)
+        self.first_number = self.first_number or piece.find_first(cells, is_number)
         with np.errstate(invalid="ignore"):
-            self._note_first("first_endless", is_number & (np.abs(cells.numbers) > LARGEST), cells, piece)
+            is_endless = is_number & (np.abs(cells.numbers) > LARGEST)
+        self.first_endless = self.first_endless or piece.find_first(cells, is_endless)
         numbers, num_rows = cells.numbers[is_number], len(is_number)
         if self.is_row_number:
             lowest = self.lowest if np.isfinite(self.lowest) else numbers[0] if len(numbers) else 0
@@ -227,18 +227,13 @@ class ColumnScan:
         self.lowest_other = min(self.lowest_other, others.min(initial=np.inf))
         self.highest_other = max(self.highest_other, others.max(initial=-np.inf))
 
-    def _note_first(self, field: str, is_it: np.ndarray, cells: Cells, piece: Piece) -> None:
-        if getattr(self, field)[1] is None and is_it.any():
-            row = int(np.argmax(is_it))
-            setattr(self, field, (cells.get_text(row)[:_MOST_SHOWN], piece.locate(row)))
-
     def _add_texts(self, cells: Cells, is_text: np.ndarray, is_test: np.ndarray) -> None:
         if self.form == DATE:
             self.num_dates += int(is_text.sum() + cells.is_number.sum())
             return
         # Numbers are no categories, and a table can have very many columns of them.
-        most = self.most_different if self.first_text[1] else min(self.most_different, MOST_NUMBERS)
-        if self.texts is not None and cells.form in (TEXT, STRING) and not self.first_text[1]:
+        most = self.most_different if self.first_text else min(self.most_different, MOST_NUMBERS)
+        if self.texts is not None and cells.form in (TEXT, STRING) and not self.first_text:
             few = cells.numbers[:_MOST_LOOKED_AT]
             self.texts = None if len(np.unique(few)) > most + 1 else self.texts
         if not is_text.any() and (self.texts is None or cells.form not in (TEXT, STRING)):
@@ -348,12 +343,11 @@ def read_splits(piece: Piece, roles: Roles) -> np.ndarray:
     cells = piece.cells[roles.test]
     codes, texts = cells.list_texts()
     splits = [_TEST_WORDS.get(text.lower()) for text in texts]
-    is_wrong = np.array([split is None for split in splits])[codes]
-    if is_wrong.any():
-        row = int(np.argmax(is_wrong))
-        said = f"{cells.get_text(row)[:_MOST_SHOWN]!r}" if cells.get_text(row) else "nothing"
+    wrong = piece.find_first(cells, np.array([split is None for split in splits])[codes])
+    if wrong:
+        said = repr(wrong.text) if wrong.text else "nothing"
         raise DatasetError(
-            f"{piece.locate(row)}: column {roles.test!r} says {said}, expected true, 1 or test for the rows of the "
+            f"{wrong.place}: column {roles.test!r} says {said}, expected true, 1 or test for the rows of the "
             f"test, false, 0 or train for others, or validation; --test_column names another column, or is {NO_COLUMN}"
         )
     return np.array([SPLIT_ORDER.index(split or TRAIN) for split in splits], np.uint8)[codes]
@@ -367,11 +361,10 @@ def read_row_times(piece: Piece, roles: Roles, form: TimeForm) -> np.ndarray:
     """
     cells = piece.cells[roles.time]
     times = read_times(cells, form)
-    is_wrong = ~cells.is_missing & ~np.isfinite(times)
-    if is_wrong.any():
-        row = int(np.argmax(is_wrong))
+    wrong = piece.find_first(cells, ~cells.is_missing & ~np.isfinite(times))
+    if wrong:
         raise DatasetError(
-            f"{piece.locate(row)}: column {roles.time!r} has {cells.get_text(row)[:_MOST_SHOWN]!r}, expected numbers, "
+            f"{wrong.place}: column {roles.time!r} has {wrong.text!r}, expected numbers, "
             f"dates as in 2024-12-31 23:59:59, or 31.12.2024; --time_column names another column, or is {NO_COLUMN}"
         )
     return times
@@ -395,11 +388,10 @@ def read_row_weights(piece: Piece, roles: Roles) -> np.ndarray:
     """
     cells = piece.cells[roles.weight]
     numbers = np.full(piece.num_rows, np.nan) if cells.form == DATE else cells.numbers
-    is_wrong = ~cells.is_missing & ~((numbers >= 0) & (numbers <= LARGEST))
-    if is_wrong.any():
-        row = int(np.argmax(is_wrong))
+    wrong = piece.find_first(cells, ~cells.is_missing & ~((numbers >= 0) & (numbers <= LARGEST)))
+    if wrong:
         raise DatasetError(
-            f"{piece.locate(row)}: weight column {roles.weight!r} has {cells.get_text(row)[:_MOST_SHOWN]!r}, expected "
+            f"{wrong.place}: weight column {roles.weight!r} has {wrong.text!r}, expected "
             f"a finite number of at least 0; correct it, or name another by --weight_column"
         )
     return np.where(cells.is_missing, 0.0, numbers).astype(np.float32)

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from datasets.client_source import TEST, TRAIN, VALIDATION
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
@@ -25,6 +27,7 @@ SPLIT_NAMES = {
 }
 MOST_CACHED_BYTES = 2**28  # of a table that is read twice
 MOST_LISTED = 12
+MOST_SHOWN = 60  # characters of a value, in errors
 
 
 class ClientFile(NamedTuple):
@@ -68,6 +71,13 @@ def name_places(places: Iterable[Place]) -> list[str]:
     return [names[place.name_rows][place.row] for place in places]
 
 
+class Sighting(NamedTuple):
+    """A value that an error or a note names: its first characters as they are written, and where it stands."""
+
+    text: str
+    place: Place
+
+
 class Piece(NamedTuple):
     """Rows of one file.
 
@@ -93,6 +103,13 @@ class Piece(NamedTuple):
     def locate(self, row: int) -> Place:
         """The place of a row of the piece, from 0."""
         return Place(self.name_rows, self.first_row + row)
+
+    def find_first(self, cells: Cells, is_it: np.ndarray) -> Sighting | None:
+        """The first of the values of a column that are it, bool, shape (rows,); None if none is."""
+        if not is_it.any():
+            return None
+        row = int(np.argmax(is_it))
+        return Sighting(cells.get_text(row)[:MOST_SHOWN], self.locate(row))
 
 
 @dataclasses.dataclass(frozen=True)

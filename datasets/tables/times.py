@@ -12,7 +12,7 @@ import numpy as np
 from datasets.errors import DatasetError
 from datasets.options import AUTO, DAY_FIRST, MONTH_FIRST, NUMBER, YEAR_FIRST
 from datasets.tables.cells import DATE, TEXT, Cells
-from datasets.tables.table import Piece, Place, simplify
+from datasets.tables.table import Piece, Sighting, simplify
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100  # of numbers that are taken as dates
 _PIVOT = 69  # of years of two digits: 69 is 1969, 68 is 2068, as in POSIX
@@ -246,7 +246,7 @@ class TimeScan:
         self._are_years_last = True  # 112024, of 1/1/2024, as 13112024 is of 13/11/2024
         self._orders: dict[str, set[str]] = {}  # by what parts a date, those that all values allow
         self._differs: set[str] = set()  # what parts dates, or a kind of numbers, of which day and month differ
-        self._first: dict[str, tuple[str, Place]] = {}
+        self._first: dict[str, Sighting] = {}
         self._zones = [0, 0]  # texts without and with a time zone
 
     def add(self, cells: Cells, piece: Piece) -> None:
@@ -264,8 +264,7 @@ class TimeScan:
 
     def _note_first(self, key: str, is_it: np.ndarray, cells: Cells, piece: Piece) -> None:
         if key not in self._first:
-            row = int(np.argmax(is_it))
-            self._first[key] = (cells.get_text(row)[:60], piece.locate(row))
+            self._first[key] = piece.find_first(cells, is_it)
 
     def _add_numbers(self, cells: Cells, is_number: np.ndarray, piece: Piece) -> None:
         numbers = np.unique(cells.numbers[is_number])
@@ -326,8 +325,7 @@ class TimeScan:
         used = np.unique(codes[is_text])
         dates = split_dates([texts[code] for code in used])
         for place in np.flatnonzero(dates.kinds == "")[:1]:
-            row = int(np.argmax(is_text & (codes == used[place])))
-            self._refuse_text(cells.get_text(row)[:60], piece.locate(row))
+            self._refuse_text(piece.find_first(cells, is_text & (codes == used[place])))
         self._zones[0] += int((dates.has_clock & ~dates.has_zone).sum())
         self._zones[1] += int(dates.has_zone.sum())
         for separator in np.unique(dates.kinds[np.isnan(dates.seconds)]).tolist():
@@ -335,15 +333,16 @@ class TimeScan:
             read = {order: dates.read(order, chosen) for order in _ORDERS}
             is_none = np.isnan(list(read.values())).all(axis=0)
             if is_none.any():
-                row = int(np.argmax(is_text & (codes == used[chosen][np.argmax(is_none)])))
-                self._refuse_text(cells.get_text(row)[:60], piece.locate(row))
+                first = used[chosen][np.argmax(is_none)]
+                self._refuse_text(piece.find_first(cells, is_text & (codes == first)))
             alive = {order for order, seconds in read.items() if not np.isnan(seconds).any()}
             self._note_first(separator, np.isin(codes, used[chosen]) & is_text, cells, piece)
             self._orders[separator] = self._orders.get(separator, set(_ORDERS)) & alive
             if not np.array_equal(read[DAY_FIRST], read[MONTH_FIRST], equal_nan=True):
                 self._differs.add(separator)
 
-    def _refuse_text(self, value: str, where: Place) -> None:
+    def _refuse_text(self, wrong: Sighting) -> None:
+        value, where = wrong
         names = "--time_column names another column, or is none"
         if _CLOCK.fullmatch(value):
             raise DatasetError(
