@@ -36,7 +36,6 @@ from datasets.names import sort_key
 from datasets.npz_labels import NpzLabels, read_task_labels, standardise
 from datasets.options import ImageOptions, TableOptions, TextOptions
 from datasets.stored_source import Description, Reading, StoreWriter, open_reading, scale_source, show_progress
-from datasets.tables.cells import read_missing_words
 from datasets.tables.source import choose_table_partition, open_table
 from datasets.tables.table import SPLIT_NAMES, ClientFile, Table, names_clients
 from files.reading import explain_errors
@@ -302,13 +301,11 @@ def _place(path: str, folder: str) -> ClientFile:
 
 
 def _make_table(path: str, kind: str, files: list[ClientFile], options: DatasetOptions) -> Table:
-    has_clients = all(file.client for file in files)
     if kind == ARROW:
         return make_arrow_table(path, options, files)
-    missing_words = read_missing_words(options.missing_words)
-    table = make_csv_table(path, files, has_clients, missing_words)
-    if has_clients and names_clients(table.columns, options):
-        return make_csv_table(path, [file._replace(client="") for file in files], missing_words=missing_words)
+    table = make_csv_table(path, options, files)
+    if table.has_clients and names_clients(table.columns, options):
+        return make_csv_table(path, options, [file._replace(client="") for file in files])
     return table
 
 

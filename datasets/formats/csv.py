@@ -21,13 +21,12 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from datasets.client_source import TRAIN, ClientSource
+from datasets.client_source import TRAIN
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.file_formats import FileFormat
-from datasets.tables.cells import MISSING_WORDS, parse_text, read_missing_words
-from datasets.tables.source import choose_table_partition, open_table
-from datasets.tables.table import LABEL_NAMES, ClientFile, Piece, Table, list_names, simplify
+from datasets.tables.cells import parse_text, read_missing_words
+from datasets.tables.source import make_table_format
+from datasets.tables.table import LABEL_NAMES, ClientFile, Piece, Table, check_same_columns, list_names, simplify
 from files.reading import explain_errors
 
 if TYPE_CHECKING:
@@ -224,48 +223,28 @@ def is_csv(path: str) -> bool:
     return len(lines) > 1 and any(len(each) == 1 and each != {0} for each in widths)
 
 
-def open_csv(path: str, options: DatasetOptions) -> ClientSource:
-    """The clients of a table. Raises DatasetError, see `make_csv_table` and `tables.source.open_table`."""
-    return open_table(_make_table(path, options), options)
-
-
-def choose_csv_partition(path: str, options: DatasetOptions) -> str:
-    """See `datasets.tables.source.choose_table_partition`."""
-    return choose_table_partition(_make_table(path, options), options)
-
-
-def _make_table(path: str, options: DatasetOptions) -> Table:
-    missing_words = read_missing_words(options.missing_words)
-    return make_csv_table(path, [ClientFile(path, "", TRAIN)], missing_words=missing_words)
-
-
-def make_csv_table(
-    path: str, files: list[ClientFile], has_clients: bool = False, missing_words: frozenset[str] = MISSING_WORDS
-) -> Table:
+def make_csv_table(path: str, options: DatasetOptions, files: list[ClientFile] | None = None) -> Table:
     """A table in one or several files of text.
 
     Args:
       path: of the file, or of the folder that holds them.
-      files: of it.
-      has_clients: whether the files name clients.
-      missing_words: see `parse_text`.
+      options: what stands for no value.
+      files: those of the folder.
 
     Raises:
       DatasetError: the first file is no table, or its header is missing or names a column twice.
     """
+    files = files or [ClientFile(path, "", TRAIN)]
     first = _CsvFile(files[0].path)
+    missing_words = read_missing_words(options.missing_words)
 
     def read(names: tuple[str, ...]) -> Iterator[Piece]:
         for path, client, split, _ in files:
             file = first if path == first.path else _CsvFile(path)
-            if missing := [name for name in names if name not in file.columns]:
-                raise DatasetError(
-                    f"{path}: column {missing[0]!r} is missing, which {first.path} has; it has "
-                    f"{list_names(file.columns)}"
-                )
+            check_same_columns(path, file.columns, names, first.path)
             yield from file.read(names, client, split, missing_words)
 
-    paths = tuple(file.path for file in files)
+    paths, has_clients = tuple(file.path for file in files), all(file.client for file in files)
     return Table(path, paths, tuple(first.columns), read, first.dialect.describe(), has_clients=has_clients)
 
 
@@ -479,4 +458,4 @@ def _explain(error: csv.Error) -> str:
     return next((words for part, words in _EXPLAINED.items() if part in str(error)), str(error))
 
 
-FORMAT = FileFormat("a table, CSV or TSV", is_csv, open_csv, choose_csv_partition, rank=60)
+FORMAT = make_table_format("a table, CSV or TSV", is_csv, make_csv_table, rank=60)

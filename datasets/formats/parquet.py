@@ -19,21 +19,21 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
-from datasets.client_source import TRAIN, ClientSource
+from datasets.client_source import TRAIN
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.file_formats import FileFormat
 from datasets.image_pixels import ImageLayout, count_at_once
 from datasets.names import sort_key
 from datasets.options import DEFAULT_MISSING_WORDS
 from datasets.tables.cells import mark_missing, read_missing_words
-from datasets.tables.source import choose_table_partition, open_table
-from datasets.tables.table import SPLIT_NAMES, ClientFile, Piece, Place, Table, list_names, names_clients
+from datasets.tables.source import make_table_format
+from datasets.tables.table import SPLIT_NAMES, ClientFile, Piece, Place, Table, check_same_columns, names_clients
 
 if TYPE_CHECKING:
     import pyarrow
 
 PARQUET_ENDINGS, ARROW_ENDINGS = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
+PARQUET, ARROW, _ARROW_MARK = "parquet", "Arrow", b"ARROW1"
 INFO_FILE, STATE_FILE, DICT_FILE = "dataset_info.json", "state.json", "dataset_dict.json"
 _PLAIN_FOLDERS = ("data", "default")  # that say nothing
 # part-0, part-00000-1b4e28ba-2fa1-11d2.c000, 0000, data-00000-of-00002, train-00000-of-00001
@@ -41,26 +41,16 @@ _SHARD = re.compile(r"part[-_.]\d.*|(?:(?P<name>.*?)[-_.])?\d{4,}(?:-of-\d+)?", 
 _MOST_FILES = 1_000_000
 
 
-def is_arrow_file(path: str) -> bool:
-    """Whether it is such a file, by its name or its first bytes."""
-    if not os.path.isfile(path):
-        return False
-    if path.lower().endswith((*PARQUET_ENDINGS, *ARROW_ENDINGS)):
-        return True
+def find_kind(path: str) -> str:
+    """`PARQUET` or `ARROW`, by a file's name or its first bytes; "" if neither tells. Arrow's streams have no mark."""
+    for endings, kind in ((PARQUET_ENDINGS, PARQUET), (ARROW_ENDINGS, ARROW)):
+        if path.lower().endswith(endings):
+            return kind
     with open(path, "rb") as file:
-        return file.read(6)[:4] == b"PAR1" or _starts_as_arrow(path)
-
-
-def _starts_as_arrow(path: str) -> bool:
-    with open(path, "rb") as file:
-        return file.read(6) == b"ARROW1"
-
-
-def is_parquet_file(path: str) -> bool:
-    """Whether a file is parquet and not Arrow."""
-    if path.lower().endswith(PARQUET_ENDINGS):
-        return True
-    return not path.lower().endswith(ARROW_ENDINGS) and not _starts_as_arrow(path)
+        start = file.read(6)
+    if start == _ARROW_MARK:
+        return ARROW
+    return PARQUET if start.startswith(b"PAR1") else ""
 
 
 def walk_files(path: str, most_entries: float = math.inf) -> Iterator[str]:
@@ -166,24 +156,10 @@ MOST_LOOKED_AT = 100_000  # entries of folders, to tell whether there is such a 
 def is_parquet(path: str) -> bool:
     """Whether it is a parquet or Arrow file, or a folder of such."""
     if not os.path.isdir(path):
-        return is_arrow_file(path)
+        return os.path.isfile(path) and find_kind(path) != ""
     if any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, DICT_FILE)):
         return True
     return next(walk_files(path, MOST_LOOKED_AT), None) is not None
-
-
-def open_parquet(path: str, options: DatasetOptions) -> ClientSource:
-    """The clients of a table.
-
-    Raises:
-      DatasetError: pyarrow is not installed; else see `make_arrow_table` and `tables.source.open_table`.
-    """
-    return open_table(make_arrow_table(path, options), options)
-
-
-def choose_parquet_partition(path: str, options: DatasetOptions) -> str:
-    """See `datasets.tables.source.choose_table_partition`."""
-    return choose_table_partition(make_arrow_table(path, options), options)
 
 
 def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile] | None = None) -> Table:
@@ -241,10 +217,10 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
 
     told = find_class_names((schema.metadata or {}).get(b"huggingface", b"{}"), "info")
     names = told or (read_class_names(path) if os.path.isdir(path) else {})
-    form = "parquet" if is_parquet_file(files[0].path) else "Arrow"
+    kind = find_kind(files[0].path) or PARQUET
     has_clients = all(file.client for file in files)
     ordered = tuple(field.name for field in schema if is_ordered_text(field.type))
-    return Table(path, tuple(file.path for file in files), columns, read, form, blocks, names, has_clients, ordered)
+    return Table(path, tuple(file.path for file in files), columns, read, kind, blocks, names, has_clients, ordered)
 
 
 def _name_rows(path: str, rows: Collection[int]) -> dict[int, str]:
@@ -257,13 +233,13 @@ def _open_file(path: str) -> Iterator[tuple["pyarrow.Schema", ReadBatches]]:
     import pyarrow.parquet
 
     try:
-        if is_parquet_file(path):
+        if find_kind(path) != ARROW:
             with pyarrow.parquet.ParquetFile(path) as file:
                 yield file.schema_arrow, lambda names, num_rows: file.iter_batches(num_rows, columns=list(names))
             return
         with pyarrow.memory_map(path) as source:
             # Arrow's file format or, as Hugging Face saves, its stream format.
-            is_file = source.read(6) == b"ARROW1"
+            is_file = source.read(6) == _ARROW_MARK
             source.seek(0)
             with (pyarrow.ipc.open_file if is_file else pyarrow.ipc.open_stream)(source) as reader:
 
@@ -287,10 +263,7 @@ def _read_batches(
 ) -> Iterator[tuple[int, "pyarrow.RecordBatch"]]:
     """(row of the file, batch of at most so many rows, and one at least, with these columns)."""
     with _open_file(path) as (schema, read):
-        if missing := [name for name in names if name not in schema.names]:
-            raise DatasetError(
-                f"{path}: column {missing[0]!r} is missing, which {first_path} has; it has {list_names(schema.names)}"
-            )
+        check_same_columns(path, schema.names, names, first_path)
         row = 0
         for batch in read(names, num_rows):
             if len(batch):
@@ -298,4 +271,4 @@ def _read_batches(
             row += len(batch)
 
 
-FORMAT = FileFormat("parquet or Arrow", is_parquet, open_parquet, choose_parquet_partition, rank=40)
+FORMAT = make_table_format("parquet or Arrow", is_parquet, make_arrow_table, rank=40)

@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions, refuse_options
 from datasets.errors import DatasetError
 from datasets.example_format import LABEL_KINDS, ExampleFormat
-from datasets.file_formats import name_data
+from datasets.file_formats import FileFormat, name_data
 from datasets.layouts import FEATURES, TOKENS, resolve_layout
 from datasets.names import check_names, describe_joined, find_joined
 from datasets.options import AUTO, DEFAULT_MISSING_WORDS, FALSE_TRUE, NUMBER, ImageOptions, TextOptions
@@ -335,6 +335,26 @@ def choose_table_partition(table: Table, options: DatasetOptions) -> str:
             _, scan, _ = scan_numbers(table, roles, options, MOST_DIFFERENT)
         task = guess_table_task(roles, scan)[0]
     return "" if LABEL_KINDS[task].is_by_class else "iid"
+
+
+def make_table_format(
+    title: str, recognise: Callable[[str], bool], make_table: Callable[[str, DatasetOptions], Table], rank: int
+) -> FileFormat:
+    """A format of tables; see `FileFormat`.
+
+    Args:
+      title: in words.
+      recognise: (path) -> whether it is in this format.
+      make_table: (path, options) -> what is there. It raises DatasetError.
+      rank: of the format.
+    """
+    return FileFormat(
+        title,
+        recognise,
+        lambda path, options: open_table(make_table(path, options), options),
+        lambda path, options: choose_table_partition(make_table(path, options), options),
+        rank,
+    )
 
 
 def _cut(source: ClientSource, store: ExampleStore, options: DatasetOptions, path: str) -> ClientSource:

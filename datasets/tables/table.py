@@ -7,7 +7,7 @@ leave open is guessed from names that mean one thing, and refused where two colu
 import dataclasses
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -158,6 +158,14 @@ class Table:
         return dataclasses.replace(self, read=read)
 
 
+def check_same_columns(path: str, columns: Sequence[str], names: Sequence[str], first_path: str) -> None:
+    """Raises DatasetError if a file lacks a column that is read, which the first file of its table has."""
+    if missing := [name for name in names if name not in columns]:
+        raise DatasetError(
+            f"{path}: column {missing[0]!r} is missing, which {first_path} has; it has {list_names(columns)}"
+        )
+
+
 def find_column(table: Table, name: str, flag: str) -> str:
     """The column of this name; spelled in other letters, it is found where only one is.
 
@@ -187,7 +195,7 @@ def count_rows(number: int) -> str:
     return "1 row" if number == 1 else f"{number:,} rows"
 
 
-def list_names(names: tuple[str, ...] | list[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """The first names of a list, and how many more there are."""
     return name_some(names, MOST_LISTED)
 

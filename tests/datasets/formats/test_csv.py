@@ -16,7 +16,8 @@ from refusals import assert_refused
 
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.formats.csv import choose_csv_partition, is_csv, make_csv_table, open_csv
+from datasets.formats.csv import FORMAT as CSV
+from datasets.formats.csv import is_csv, make_csv_table
 from datasets.tables.cells import MISSING_WORDS
 from datasets.tables.scan import scan_table
 from datasets.tables.table import ClientFile, choose_roles, name_places
@@ -42,7 +43,7 @@ def write(tmp_path, text, name="mine.csv", encoding="utf-8"):
 
 def read(path, split="train", **options):
     """{client: (x without the channel, y)} and the source."""
-    source = open_csv(path, dataclasses.replace(OPTIONS, **options))
+    source = CSV.open(path, dataclasses.replace(OPTIONS, **options))
     found = {name: source.read(client, split) for client, name in enumerate(source.client_names)}
     return {name: (x[..., 0] if source.format.are_features else x, y) for name, (x, y) in found.items()}, source
 
@@ -61,7 +62,7 @@ def test_a_table_of_pandas_becomes_clients(tmp_path):
     np.testing.assert_array_equal(source.count_labels(), [[1, 0, 1], [0, 2, 0], [1, 0, 1]])
     assert "client user (by its name)" in source.reading and "label label (by its name)" in source.reading
     assert "comma-separated, UTF-8" in source.reading and "colour (3)" in source.reading
-    assert choose_csv_partition(str(path), OPTIONS) == "natural"
+    assert CSV.choose_partition(str(path), OPTIONS) == "natural"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_flags_say_what_columns_are_for(tmp_path):
     assert labels.offset == pytest.approx((17 / 6,)) and labels.scale == pytest.approx(((14 / 9) ** 0.5,))
     assert "task regression, since target has numbers that are not whole" in source.reading
     assert (
-        choose_csv_partition(path, dataclasses.replace(OPTIONS, client_column="b", feature_columns="when")) == "natural"
+        CSV.choose_partition(path, dataclasses.replace(OPTIONS, client_column="b", feature_columns="when")) == "natural"
     )
 
 
@@ -151,7 +152,7 @@ def test_the_labels_tell_the_task_unless_it_is_given(tmp_path, labels, task, exp
     text = "a,y\n" + "".join(f"{n},{label}\n" for n, label in enumerate(labels))
     _, source = read(write(tmp_path, text), task=task)
     assert (source.format.labels.task, source.format.class_names) == expected
-    partition = choose_csv_partition(write(tmp_path, text), dataclasses.replace(OPTIONS, task=task))
+    partition = CSV.choose_partition(write(tmp_path, text), dataclasses.replace(OPTIONS, task=task))
     assert partition == ("iid" if expected[0] == "regression" else "")
 
 
@@ -249,13 +250,13 @@ def test_a_dropped_row_breaks_a_window(tmp_path):
 
 def test_a_second_opening_reads_the_store(tmp_path, monkeypatch):
     path = write(tmp_path, "user,a,y\nu,1,0\nv,2,1\n")
-    first = open_csv(path, OPTIONS)
+    first = CSV.open(path, OPTIONS)
     monkeypatch.setattr("datasets.tables.source.write_table", None)
-    second = open_csv(path, OPTIONS)
+    second = CSV.open(path, OPTIONS)
     assert second.digest == first.digest and second.reading == first.reading
     np.testing.assert_array_equal(second.read(1, "train")[0], first.read(1, "train")[0])
     with pytest.raises(TypeError):  # the file is read anew where it is read in another way
-        open_csv(path, dataclasses.replace(OPTIONS, categories="index", feature_columns="a"))
+        CSV.open(path, dataclasses.replace(OPTIONS, categories="index", feature_columns="a"))
 
 
 def test_a_large_file_is_read_in_pieces(tmp_path, monkeypatch):
@@ -287,7 +288,7 @@ def test_blocks_are_cut_between_rows_alone(tmp_path, monkeypatch, rows, end, blo
         written = ['"' + field.replace('"', '""') + '"' for field in (name, said)]
         lines.append(",".join([written[0], said if is_bare else written[1], "1"]))
     path = write(tmp_path, end.join(lines) + end)
-    pieces = list(make_csv_table(path, [ClientFile(path, "", "train")]).read(("name", "said")))
+    pieces = list(make_csv_table(path, OPTIONS).read(("name", "said")))
     found = [piece.cells["said"].get_text(row) for piece in pieces for row in range(piece.num_rows)]
     expected = [row[1].strip() for _, row in read_rows(path)[1:]]
     assert found == ["" if text.lower() in MISSING_WORDS else text for text in expected]
@@ -309,7 +310,7 @@ def test_a_quote_inside_of_a_field_is_a_letter(tmp_path, monkeypatch):
     text = "user,a,label\n" + "".join(f'u{n % 2},{n},{n}" disk\n' for n in range(9)) + 'u1,9,"a\nb"\n'
     for block_bytes in (30, 2**20):
         monkeypatch.setattr("datasets.formats.csv.BLOCK_BYTES", block_bytes)
-        table = make_csv_table("t", [ClientFile(write(tmp_path, text), "", "train")])
+        table = make_csv_table(write(tmp_path, text), OPTIONS)
         labels = [cells.get_text(row) for cells in read_column(table, "label") for row in range(len(cells.is_missing))]
         assert labels == [*(f'{n}" disk' for n in range(9)), "a\nb"]
 
@@ -363,7 +364,7 @@ def test_a_table_is_known_by_its_name_or_its_lines(tmp_path):
 
 def test_files_of_one_table_have_the_same_columns(tmp_path):
     first, second = write(tmp_path, "a,y\n1,0\n", "1.csv"), write(tmp_path, "a,z\n1,0\n", "2.csv")
-    table = make_csv_table(str(tmp_path), [ClientFile(first, "u", "train"), ClientFile(second, "v", "train")], True)
+    table = make_csv_table(str(tmp_path), OPTIONS, [ClientFile(first, "u", "train"), ClientFile(second, "v", "train")])
     assert_refused(r"2\.csv: column 'y' is missing", list, table.read(("a", "y")))
 
 
@@ -384,9 +385,7 @@ def test_a_pipe_is_not_waited_at(tmp_path):
 
 
 def test_a_wide_table_of_numbers_keeps_few_values(tmp_path):
-    table = make_csv_table(
-        "wide", [ClientFile(write(tmp_path, "a,y\n" + "".join(f"{n},0.5\n" for n in range(2000))), "", "train")]
-    )
+    table = make_csv_table(write(tmp_path, "a,y\n" + "".join(f"{n},0.5\n" for n in range(2000))), OPTIONS)
     scan = scan_table(table, choose_roles(table, OPTIONS))
     assert scan.columns["a"].texts is None and scan.columns["a"].numbers is None
     assert scan.columns["y"].numbers == {0.5}
@@ -513,7 +512,7 @@ def test_what_is_wrong_is_one_line_that_names_the_place(tmp_path, name):
     path = str(tmp_path / "mine.csv")
     pathlib.Path(path).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(DatasetError) as caught:
-        source = open_csv(path, DatasetOptions(**options))
+        source = CSV.open(path, DatasetOptions(**options))
         for client in range(len(source.client_names)):
             source.read(client, "train")
     assert expected in str(caught.value) and path in str(caught.value)

@@ -16,12 +16,11 @@ from refusals import assert_refused
 
 from datasets.dataset import DatasetOptions
 from datasets.formats.client_files import choose_client_files_partition, open_client_files
+from datasets.formats.parquet import FORMAT as PARQUET
 from datasets.formats.parquet import (
-    choose_parquet_partition,
     find_arrow_files,
     is_parquet,
     make_arrow_table,
-    open_parquet,
     read_class_names,
 )
 
@@ -38,7 +37,7 @@ TABLE = {
 
 def read(path, split="train", **options):
     """{client: (x without the channel of features, y)} and the source."""
-    source = open_parquet(str(path), dataclasses.replace(OPTIONS, **options))
+    source = PARQUET.open(str(path), dataclasses.replace(OPTIONS, **options))
     found = {name: source.read(client, split) for client, name in enumerate(source.client_names)}
     return {name: (x[..., 0] if source.format.are_features else x, y) for name, (x, y) in found.items()}, source
 
@@ -87,7 +86,7 @@ def test_a_table_becomes_clients(tmp_path):
     np.testing.assert_array_equal(clients["bob"][0], np.float32([[41, 1.75, 1, 0, 0, 0], [35, -2, 0, 1, 0, 1]]))
     assert clients["Zoë"][1].tolist() == [2, 0]
     assert "table, parquet: label label (by its name), client user (by its name)" in source.reading
-    assert choose_parquet_partition(str(path), OPTIONS) == "natural" and is_parquet(str(path))
+    assert PARQUET.choose_partition(str(path), OPTIONS) == "natural" and is_parquet(str(path))
 
 
 def test_what_pandas_writes_has_its_index_left_out(tmp_path):
@@ -127,7 +126,7 @@ def test_a_data_set_of_hugging_face_saved_to_disk(tmp_path):
     assert source.format.class_names == ("cat", "dog", "wolf") and y.tolist() == [0, 2, 1, 0, 2]
     assert x.shape == (5, 4, 5, 1) and x.dtype == np.uint8 and x[:, 0, 0, 0].tolist() == [1, 2, 3, 4, 5]
     assert source.format.preprocessing.scale == 1 / 255 and not source.has_clients
-    assert choose_parquet_partition(str(tmp_path / "saved"), OPTIONS) == "" and is_parquet(str(tmp_path / "saved"))
+    assert PARQUET.choose_partition(str(tmp_path / "saved"), OPTIONS) == "" and is_parquet(str(tmp_path / "saved"))
 
 
 def test_a_dictionary_of_data_sets_has_a_test_part(tmp_path):

@@ -9,7 +9,7 @@ from small_formats import make_format
 
 from datasets.dataset import DatasetOptions
 from datasets.example_format import CategoryGroup, read_example_format
-from datasets.formats.csv import open_csv
+from datasets.formats.csv import FORMAT as CSV
 from datasets.standardized_clients import standardize_clients
 
 RED = CategoryGroup("colour", (1, 2, 3), ("blue", "green", "red"))
@@ -23,7 +23,7 @@ def open_table(tmp_path, monkeypatch):
     def read(text, **options):
         path = tmp_path / "mine.csv"
         path.write_text(text)
-        return open_csv(str(path), DatasetOptions(**options)).format
+        return CSV.open(str(path), DatasetOptions(**options)).format
 
     return read
 
@@ -91,7 +91,7 @@ def test_what_each_client_scales_is_no_choice_of_0_and_1(tmp_path, monkeypatch):
     """With --unscaled=nothing a 1 becomes another number for each client."""
     rows = "".join(f"u{n % 2},{n},{'rg'[n % 3 == 0]},{n % 2},{int(n > 7)}\n" for n in range(12))
     (tmp_path / "mine.csv").write_text(f"user,age,c,label,is_test\n{rows}")
-    source = open_csv(str(tmp_path / "mine.csv"), DatasetOptions())
+    source = CSV.open(str(tmp_path / "mine.csv"), DatasetOptions())
     assert standardize_clients(source, "auto").format.groups == source.format.groups != ()
     scaled = standardize_clients(source, "nothing")
     assert scaled.format.groups == () and not np.isin(scaled.read(0, "train")[0][:, 1:], (0, 1)).all()

@@ -12,8 +12,8 @@ from refusals import assert_refused
 
 from datasets.dataset import DatasetOptions
 from datasets.formats.client_files import open_client_files
-from datasets.formats.csv import choose_csv_partition, open_csv
-from datasets.formats.parquet import open_parquet
+from datasets.formats.csv import FORMAT as CSV
+from datasets.formats.parquet import FORMAT as PARQUET
 from datasets.tables.written_numbers import is_odd, is_unit, read_written
 
 
@@ -29,7 +29,7 @@ def write(tmp_path, separator=",", name="mine.csv", **columns):
 
 def read(path, **options):
     """(features by row, labels, source)."""
-    opened = open_parquet if path.endswith(".parquet") else open_csv
+    opened = PARQUET.open if path.endswith(".parquet") else CSV.open
     source = opened(path, DatasetOptions(**options))
     x, y = source.read(0, "train")
     return x[..., 0].T.tolist(), y.tolist(), source
@@ -173,7 +173,7 @@ def test_plain_numbers_codes_and_names_stay_what_they_were(tmp_path):
     columns = {"a": ["1st", "2nd", "1st"], "b": ["2 door", "4 door", "2 door"], "c": ["<20", "20-30", ">30"]}
     names = read(write(tmp_path, **columns))[2].format.feature_names
     assert names == ("a=1st", "a=2nd", "b=2 door", "b=4 door", "c=20-30", "c=<20", "c=>30")
-    source = open_csv(write(tmp_path, user=["007", "7", "$7"], a=["$1", "$2", "$3"]), DatasetOptions())
+    source = CSV.open(write(tmp_path, user=["007", "7", "$7"], a=["$1", "$2", "$3"]), DatasetOptions())
     assert set(source.client_names) == {"007", "7", "$7"}
 
 
@@ -214,7 +214,7 @@ def test_a_regression_has_the_same_numbers_and_few_classes_keep_their_names(tmp_
     path = write(tmp_path, a=LONG[:60], y=[f"${number},{number:03}.50" for number in range(1, 61)])
     _, y, source = read(path)
     assert source.format.labels.task == "regression" and y[:2] == [1001.5, 2002.5]
-    assert choose_csv_partition(path, DatasetOptions()) == "iid"
+    assert CSV.choose_partition(path, DatasetOptions()) == "iid"
     _, _, source = read(write(tmp_path, a=["1", "2", "3"], y=["5%", "10%", "20%"]))
     assert source.format.class_names == ("10%", "20%", "5%")
     assert any("the labels in y, such as '5%', are classes" in note for note in source.notes)

@@ -16,9 +16,9 @@ from datasets.client_files import flip_labels, is_client_whole, measure_files, r
 from datasets.dataset import DatasetOptions
 from datasets.example_format import ExampleWeights, read_example_format
 from datasets.federate import build_federated_data
-from datasets.formats.csv import open_csv
+from datasets.formats.csv import FORMAT as CSV
 from datasets.formats.leaf import open_leaf
-from datasets.formats.parquet import open_parquet
+from datasets.formats.parquet import FORMAT as PARQUET
 from datasets.partition_settings import RELABELLED, PartitionSettings, VariantSettings
 from datasets.standardized_clients import standardize_clients
 from datasets.tables.cells import parse_text, read_missing_words
@@ -31,7 +31,7 @@ WEIGHTS = {"u": [2, 0.5], "v": [0, 7]}
 def open_text(folder, text, **options):
     path = folder / "mine.csv"
     path.write_text(text)
-    return open_csv(str(path), dataclasses.replace(DatasetOptions(), **{"weight_column": "w", **options}))
+    return CSV.open(str(path), dataclasses.replace(DatasetOptions(), **{"weight_column": "w", **options}))
 
 
 def list_weights(source):
@@ -88,7 +88,7 @@ def test_dates_and_lists_are_no_weights(tmp_path):
     frame.to_parquet(tmp_path / "mine.parquet")
     for name, message in (("day", "row 0 .*'day' has '2024-01-01"), ("l", "'l' holds arrays or images, expected a")):
         options = dataclasses.replace(DatasetOptions(), weight_column=name, feature_columns="a")
-        assert_refused(message, open_parquet, str(tmp_path / "mine.parquet"), options)
+        assert_refused(message, PARQUET.open, str(tmp_path / "mine.parquet"), options)
 
 
 def test_a_store_without_weights_is_not_read_as_one_with(tmp_path):
@@ -264,7 +264,7 @@ def open_column(tmp_path, name, values, **options):
     head = f"{name},b" if name == "label" else f"{name},b,label"
     rows = [f'"{value}",{n * 7 % 5}' + ("" if name == "label" else f",{n % 2}") for n, value in enumerate(values)]
     path.write_text("\n".join([head, *rows]) + "\n")
-    return open_csv(str(path), DatasetOptions(**options))
+    return CSV.open(str(path), DatasetOptions(**options))
 
 
 def read_labels(source):
@@ -303,7 +303,7 @@ def test_words_for_yes_that_are_joined_are_told(tmp_path):
 def test_truth_values_of_parquet_stay(tmp_path):
     path = str(tmp_path / "mine.parquet")
     pyarrow.parquet.write_table(pyarrow.table({"a": [1.0, 2.0], "label": [True, False]}), path)
-    assert open_parquet(path, DatasetOptions()).format.class_names == ("false", "true")
+    assert PARQUET.open(path, DatasetOptions()).format.class_names == ("false", "true")
 
 
 def test_a_class_that_is_a_missing_word_is_told(tmp_path):
@@ -332,7 +332,7 @@ def test_a_category_that_is_filled_in_is_counted_and_told(tmp_path):
 def test_a_word_that_is_a_value_here_and_missing_among_numbers(tmp_path):
     path = tmp_path / "houses.csv"
     path.write_text("front,alley,label\n60,NA,0\nNA,Pave,1\n80,Grvl,0\n70,NA,1\n")
-    (said,) = open_csv(str(path), DatasetOptions(missing="median")).notes
+    (said,) = CSV.open(str(path), DatasetOptions(missing="median")).notes
     # Without the word, --missing_words would end in an error: front would have a text among numbers.
     assert said == (
         "in column alley 'NA' (2 rows) is taken as missing; if it is a value, write it there in another way, since "
@@ -363,9 +363,9 @@ def test_words_of_parquet_are_values_unless_given(tmp_path):
     path = str(tmp_path / "mine.parquet")
     content = {"garage": ["NA", "x", "x"], "age": [-999.0, 3.0, 5.0], "label": [0, 1, 0]}
     pyarrow.parquet.write_table(pyarrow.table(content), path)
-    source = open_parquet(path, DatasetOptions())
+    source = PARQUET.open(path, DatasetOptions())
     assert source.format.feature_names == ("garage=NA", "garage=x", "age") and not source.filled
-    given = open_parquet(path, DatasetOptions(missing_words="NA,-999", missing="median"))
+    given = PARQUET.open(path, DatasetOptions(missing_words="NA,-999", missing="median"))
     assert given.format.feature_names == ("garage=x", "age") and given.filled == {"garage": 1, "age": 1}
     assert given.read(0, "train")[0][0, :, 0].tolist() == [1, 4]
 
@@ -391,10 +391,10 @@ def test_one_word_among_decimals_of_a_text_column_is_named(tmp_path):
     path = tmp_path / "mine.parquet"
     values = ["0.5", "1.5", "2.25", "n.a.", "3.5"]
     pyarrow.parquet.write_table(pyarrow.table({"a": values, "y": [0, 1, 0, 1, 1]}), path)
-    (note,) = open_parquet(str(path), DatasetOptions()).notes
+    (note,) = PARQUET.open(str(path), DatasetOptions()).notes
     assert "the numbers of a are categories, since 'n.a.' stands among them in 1 row" in note
     options = DatasetOptions(missing_words="n.a.", missing="median")  # what the note advises
-    x, _ = open_parquet(str(path), options).read(0, "train")
+    x, _ = PARQUET.open(str(path), options).read(0, "train")
     np.testing.assert_array_equal(x.ravel(), np.float32([0.5, 1.5, 2.25, 1.875, 3.5]))
 
 
@@ -465,8 +465,8 @@ def test_a_form_of_dates_needs_a_column_of_dates(tmp_path):
 def test_a_table_of_an_earlier_run_has_its_digest(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("date,b,label\n31122024,0,Yes\n01012025,2,No\n")
-    source = open_csv(str(path), DatasetOptions(truth_names="false_true", date_form="number"))
+    source = CSV.open(str(path), DatasetOptions(truth_names="false_true", date_form="number"))
     # Computed by the version before there were options for words and dates, whose clients' files are those of the run.
     assert source.digest == "b1dabebf280296ba1fea55d009663f596628f5a6a9e073d9e55d5a310f096197"
     assert source.format.class_names == ("false", "true") and source.read(0, "train")[0][:, 0, 0].tolist() == [2, 0]
-    assert open_csv(str(path), DatasetOptions()).format.class_names == ("No", "Yes")
+    assert CSV.open(str(path), DatasetOptions()).format.class_names == ("No", "Yes")

@@ -7,7 +7,7 @@ import pytest
 from refusals import assert_refused
 
 from datasets.dataset import DatasetOptions
-from datasets.formats.csv import open_csv
+from datasets.formats.csv import FORMAT as CSV
 from datasets.tables.cells import number_cells, parse_text, string_cells
 from datasets.tables.table import Piece
 from datasets.tables.times import TimeScan, read_times
@@ -196,10 +196,10 @@ def test_what_was_told_is_said(tmp_path, monkeypatch):
     path = tmp_path / "mine.csv"
     rows = ["15012025,1,x", "31122024,0,y", "01012025,5,x"]
     path.write_text("date,a,label\n" + "".join(f"{row}\n" for row in rows))
-    source = open_csv(str(path), DatasetOptions())
+    source = CSV.open(str(path), DatasetOptions())
     assert source.read(0, "train")[0][:, 0, 0].tolist() == [0, 5, 1]
     assert "date as day, month, year, as in 15012025" in source.reading
-    old = open_csv(str(path), dataclasses.replace(DatasetOptions(), date_form="number"))
+    old = CSV.open(str(path), dataclasses.replace(DatasetOptions(), date_form="number"))
     assert old.read(0, "train")[0][:, 0, 0].tolist() == [5, 1, 0] and old.digest != source.digest
     _, decided = read(["2024-01-01 10:00", "2024-01-01 10:00Z", "2024-01-02"])
     assert decided.notes == ("column date has a time zone in some values and none in others, which are taken as UTC",)

@@ -10,7 +10,7 @@ from small_formats import make_format
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
-from datasets.formats.parquet import open_parquet
+from datasets.formats.parquet import FORMAT as PARQUET
 from launch.settings.errors import FlagError
 from launch.training.given_data import check_inputs, check_values, place_data, quote_name, read_examples
 from models.model_spec import ModelSpec
@@ -177,7 +177,7 @@ def test_ordered_categories_keep_their_order(tmp_path, monkeypatch):
     )
     (tmp_path / "t.parquet").write_bytes(*place_data(frame, {})[1].values())
     options = DatasetOptions(data=str(tmp_path / "t.parquet"), categories="index")
-    source = open_parquet(options.data, options)
+    source = PARQUET.open(options.data, options)
     x, y = source.read(0, "train")
     assert source.format.class_names == ("control", "case")
     assert x[:4, 0, 0].tolist() == [0, 2, 1, 0] and y[:4].tolist() == [0, 1, 0, 1]
@@ -188,7 +188,7 @@ def test_labels_that_float64_cannot_tell_apart_are_one_line(tmp_path, monkeypatc
     frame = pd.DataFrame({"a": range(20), "label": [2**53, 2**53 + 1] * 10})
     (tmp_path / "t.parquet").write_bytes(*place_data(frame, {})[1].values())
     with pytest.raises(DatasetError, match="label column 'label' holds whole numbers from"):
-        open_parquet(str(tmp_path / "t.parquet"), DatasetOptions(task="classification"))
+        PARQUET.open(str(tmp_path / "t.parquet"), DatasetOptions(task="classification"))
 
 
 def test_a_text_among_numbers_is_named_and_what_makes_it_a_missing_number():
