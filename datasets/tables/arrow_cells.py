@@ -91,6 +91,7 @@ def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: I
 
 def _stack_lists(column: "pyarrow.Array", name: str, locate: Locate) -> np.ndarray:
     """The lists of each row, which may hold lists, as numbers of one shape (rows, ...)."""
+    import pyarrow.compute
     import pyarrow.types as types
 
     shape: list[int] = []
@@ -98,23 +99,18 @@ def _stack_lists(column: "pyarrow.Array", name: str, locate: Locate) -> np.ndarr
     while is_block_type(values.type):
         if values.null_count:
             raise DatasetError(f"{locate(0)}: column {name!r} lacks a list in some row, expected one in each")
-        lengths = np.asarray(values.value_lengths()) if not types.is_fixed_size_list(values.type) else None
-        if lengths is None:
-            length = values.type.list_size
-        else:
-            length = int(lengths[0]) if len(lengths) else 0
-            if (lengths != length).any():
-                row = int(np.argmax(lengths != length)) // max(1, int(np.prod(shape)))
-                raise DatasetError(
-                    f"{locate(row)}: column {name!r} has a list of another length than the rows before it ({length}), "
-                    f"expected lists of one length"
-                )
+        lengths = np.asarray(pyarrow.compute.list_value_length(values))
+        length = int(lengths[0]) if len(lengths) else 0
+        if (lengths != length).any():
+            # Of lists in lists, so many inner ones are of one row.
+            row = int(np.argmax(lengths != length)) // max(1, int(np.prod(shape)))
+            raise DatasetError(
+                f"{locate(row)}: column {name!r} has a list of another length than the rows before it ({length}), "
+                f"expected lists of one length"
+            )
         shape.append(length)
         values = values.flatten()
     if values.null_count or not (types.is_integer(values.type) or types.is_floating(values.type)):
-        raise DatasetError(
-            f"{locate(0)}: column {name!r} has lists of {values.type}, some of them missing, expected numbers"
-            if values.null_count
-            else f"{locate(0)}: column {name!r} has lists of {values.type}, expected numbers"
-        )
+        gaps = ", some of them missing" if values.null_count else ""
+        raise DatasetError(f"{locate(0)}: column {name!r} has lists of {values.type}{gaps}, expected numbers")
     return np.asarray(values).reshape(total, *shape)

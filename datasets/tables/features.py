@@ -143,15 +143,11 @@ def list_groups(features: tuple[Feature, ...]) -> tuple[CategoryGroup, ...]:
 
 def describe_features(features: tuple[Feature, ...]) -> str:
     """What columns of texts become, in words; "" if there are none."""
-    one_hot = [f"{each.column} ({len(each.categories)})" for each in features if each.is_one_hot]
-    indexed = [
-        f"{each.column} ({len(each.categories)})" for each in features if each.categories and not each.is_one_hot
-    ]
-    parts = []
-    if one_hot:
-        parts.append(f"text as a feature for each category: {', '.join(one_hot)}")
-    if indexed:
-        parts.append(f"text as the index of its category: {', '.join(indexed)}")
+    of_texts, parts = [each for each in features if each.categories], []
+    if of_texts:
+        # All of them become the same, as `--categories` has it.
+        what = "a feature for each category" if of_texts[0].is_one_hot else "the index of its category"
+        parts.append(f"text as {what}: " + ", ".join(f"{each.column} ({len(each.categories)})" for each in of_texts))
     parts += [describe_joined(each.column, each.joined) for each in features if each.joined]
     return "; ".join(parts)
 

@@ -19,7 +19,7 @@ from datasets.example_format import (
 from datasets.names import check_names, describe_joined, find_joined, sort_key
 from datasets.npz_labels import guess_task
 from datasets.options import WRITTEN
-from datasets.tables.cells import BOOLEAN_WORDS, TEXT, Cells
+from datasets.tables.cells import BOOLEAN_WORDS, TEXT, Cells, read_number
 from datasets.tables.scan import MOST_DIFFERENT, ColumnScan, TableScan, is_text_column
 from datasets.tables.table import Roles, Table, count_rows
 
@@ -204,7 +204,8 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, opti
 
 def _choose_truths(name: str, counts: Counter[str], task: str) -> TableLabels:
     """Two classes, false before true, whatever words are written for them; the most frequent words are their names."""
-    truths = {text: int(BOOLEAN_WORDS.get(text.lower(), _is_one(text))) for text in counts}
+    # A comma may be the decimal mark of the file.
+    truths = {text: BOOLEAN_WORDS.get(text.lower(), read_number(text.strip().replace(",", "."))) for text in counts}
     groups = [
         sorted(
             (text for text, truth in truths.items() if truth == each),
@@ -222,10 +223,3 @@ def _choose_truths(name: str, counts: Counter[str], task: str) -> TableLabels:
         if len(group) > 1
     )
     return TableLabels(LabelFormat(task), names, places=places, notes=notes)
-
-
-def _is_one(text: str) -> bool:
-    try:
-        return float(text.replace(",", ".")) == 1
-    except ValueError:
-        return False

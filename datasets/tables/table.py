@@ -212,6 +212,7 @@ TEST_NAMES = frozenset({"istest", "test", "split", "subset"})
 FIRST_INDEX_NAMES, INDEX_NAME = frozenset({"", "unnamed0"}), "__index_level_0__"
 
 
+_SINGLE = ("client", "time", "test", "weight")  # roles of one column each
 NO_COLUMN = "none"  # as the name of a column: there is none, whatever its name
 
 
@@ -255,53 +256,57 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
       DatasetError: a column that is named is not there, has two uses, or none can be told for the label.
     """
     check_names(table.path, "column", table.columns)
-    given_labels = tuple(find_column(table, name, "label_column") for name in split_names(options.label_column or ""))
-    told = {role: getattr(options, f"{role}_column") for role in ("client", "time", "test", "weight")}
-    refused = {role for role, name in told.items() if name == NO_COLUMN and name not in table.columns}
-    given = {
-        role: find_column(table, name, f"{role}_column") for role, name in told.items() if name and role not in refused
-    }
-    features = tuple(find_column(table, name, "feature_columns") for name in split_names(options.feature_columns or ""))
-    named = [(f"{role}_column", name) for role, name in given.items()]
-    named += [("label_column", name) for name in given_labels] + [("feature_columns", name) for name in features]
+    given: dict[str, tuple[str, ...]] = {}  # flag -> the columns that it names
+    refused = set()
     taken: dict[str, str] = {}  # name of a column -> the flag or the role that it is taken by
-    for flag, name in named:
-        if name in taken:
-            other = f"in --{taken[name]} and in --{flag}" if taken[name] != flag else f"twice in --{flag}"
-            raise DatasetError(f"{table.path}: column {name!r} stands {other}, expected one use of it")
-        taken[name] = flag
+    for flag in (*(f"{role}_column" for role in _SINGLE), "label_column", "feature_columns"):
+        value = getattr(options, flag) or ""
+        names = split_names(value)
+        if flag.removesuffix("_column") in _SINGLE:
+            # A table may have a column of that name, which is then meant.
+            is_refused = value == NO_COLUMN and value not in table.columns
+            refused |= {flag} if is_refused else set()
+            names = (value,) if value and not is_refused else ()
+        given[flag] = tuple(find_column(table, name, flag) for name in names)
+        for name in given[flag]:
+            if name in taken:
+                other = f"in --{taken[name]} and in --{flag}" if taken[name] != flag else f"twice in --{flag}"
+                raise DatasetError(f"{table.path}: column {name!r} stands {other}, expected one use of it")
+            taken[name] = flag
     guessed = {}
     for role, names in (("label", LABEL_NAMES), ("client", CLIENT_NAMES), ("time", TIME_NAMES), ("test", TEST_NAMES)):
-        is_open = not (role in given or role in refused or (role == "label" and given_labels))
-        if is_open and not (role == "client" and table.has_clients):
-            found = [name for name in table.columns if simplify(name) in names and name not in taken]
-            if len(found) > 1:
-                flag = f"--{role}_column"
-                raise DatasetError(
-                    f"{table.path}: columns {list_names(found)} could each be meant by {flag}, expected one; name it "
-                    f"by {flag}" + ("" if role == "label" else f", or give {flag}={NO_COLUMN}")
-                )
-            if found:
-                guessed[role] = found[0]
-                taken[found[0]] = role
-    labels = given_labels or ((guessed["label"],) if "label" in guessed else ())
-    if not labels:
-        if simplify(given.get("weight", "")) in LABEL_NAMES:
+        flag = f"{role}_column"
+        if given[flag] or flag in refused or (role == "client" and table.has_clients):
+            continue
+        found = [name for name in table.columns if simplify(name) in names and name not in taken]
+        if len(found) > 1:
             raise DatasetError(
-                f"{table.path}: column {given['weight']!r} stands in --weight_column and is the label by its name, "
+                f"{table.path}: columns {list_names(found)} could each be meant by --{flag}, expected one; name it "
+                f"by --{flag}" + ("" if role == "label" else f", or give --{flag}={NO_COLUMN}")
+            )
+        if found:
+            guessed[role] = found[0]
+            taken[found[0]] = role
+    chosen = {role: next(iter(given[f"{role}_column"]), guessed.get(role, "")) for role in _SINGLE}
+    labels = given["label_column"] or ((guessed["label"],) if "label" in guessed else ())
+    if not labels:
+        if simplify(chosen["weight"]) in LABEL_NAMES:
+            raise DatasetError(
+                f"{table.path}: column {chosen['weight']!r} stands in --weight_column and is the label by its name, "
                 f"expected one use of it; name the label by --label_column"
             )
         raise DatasetError(
             f"{table.path}: no column is called label, target, y or class; say by --label_column which of its columns "
             f"is to be predicted: {list_names(table.columns)}"
         )
-    chosen = {role: given.get(role) or guessed.get(role, "") for role in ("client", "time", "test", "weight")}
     if chosen["weight"] in table.blocks:
         raise DatasetError(
             f"{table.path}: weight column {chosen['weight']!r} holds arrays or images, expected a number in each row; "
             f"name another by --weight_column"
         )
-    features, block, left_out = _choose_features(table, features, {*labels, *filter(None, chosen.values())})
+    features, block, left_out = _choose_features(
+        table, given["feature_columns"], {*labels, *filter(None, chosen.values())}
+    )
     return Roles(labels=labels, features=features, block=block, guessed=frozenset(guessed), left_out=left_out, **chosen)
 
 
