@@ -8,7 +8,6 @@ file gets its name when it is complete, so no lock is needed.
 
 import dataclasses
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 
@@ -37,7 +36,7 @@ from datasets.example_format import REGRESSION
 from datasets.federated_data import SPLITS, Archetypes, ClientFiles, FederatedData
 from datasets.layouts import describe_examples
 from datasets.npz_labels import standardise_labels
-from datasets.partition_settings import ARCHETYPE_PARTITIONS, PACHINKO, PartitionSettings
+from datasets.partition_settings import ARCHETYPE_PARTITIONS, PACHINKO, ArchetypeSettings, PartitionSettings
 from datasets.partitioners import (
     MINIMUM_EXAMPLES_TO_SPLIT,
     PARTITIONS,
@@ -48,8 +47,7 @@ from datasets.partitioners import (
     split_client,
 )
 from datasets.variants import (
-    assign_dealt,
-    assign_natural,
+    assign_groups,
     deal_tests,
     describe_groups,
     make_transforms,
@@ -57,6 +55,7 @@ from datasets.variants import (
     transform_test,
     vary_source,
 )
+from files.digests import compute_source_digest
 
 
 def select_clients(data: ArrayDataset | ClientSource, settings: PartitionSettings) -> ArrayDataset | ClientSource:
@@ -328,12 +327,9 @@ def _count_source_labels(source: ClientSource, streamed: StreamedClients, member
 
 def identify_source(source: ClientSource, settings: PartitionSettings) -> str:
     """The digest of the federation that these make."""
-    values = {
-        name: getattr(settings, name)
-        for name in ("validation_fraction", "test_fraction", "most_train_examples", "seed")
-    }
+    values = {name: getattr(settings, name) for name in (*_SPLITTING, "most_train_examples")}
     identity = [FORMAT_VERSION, "natural", source.digest, values]
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    return compute_source_digest((), identity)
 
 
 __all__ = ["PartitionSettings", "build_federated_data", "clean_client_dir", "default_client_dir", "partition_clients"]
@@ -367,17 +363,17 @@ def build_federated_data(
       DatasetError: there are only new clients, the partition is impossible for this data set, or `client_dir` cannot be
         written.
     """
-    variant, is_natural = settings.variant, settings.partition == "natural"
+    is_natural = settings.partition == "natural"
     arrays = _narrow(arrays, settings)
     if isinstance(arrays, ClientSource):
         data = build_source_federation(arrays, settings, client_dir, num_new_clients, most_test_examples)
         return dataclasses.replace(data, archetypes=_describe_archetypes(arrays, settings, len(data.everyone)))
     test_x, test_y = arrays.test_x, arrays.test_y
-    if variant.is_active:  # the test set is as the groups see it
+    if settings.has_variant:  # the test set is as the groups see it
         owners = None
         if is_natural and arrays.test_clients is not None:
-            owners = assign_natural(len(arrays.client_names), variant)[arrays.test_clients]
-        test_x, test_y = transform_test(arrays, make_transforms(variant, arrays.format, settings.seed), owners)
+            owners = assign_groups(len(arrays.client_names), settings)[arrays.test_clients]
+        test_x, test_y = transform_test(arrays, make_transforms(settings, arrays.format), owners)
     digest = _compute_digest(arrays, settings)
     entry, index = open_or_write_entry(client_dir, digest, lambda: _split(arrays, settings))
     names = arrays.client_names if is_natural else None
@@ -433,7 +429,7 @@ def _narrow(arrays: ArrayDataset | ClientSource, settings: PartitionSettings) ->
         return arrays
     if settings.partition != "natural":
         return arrays.pool(settings.seed)
-    return vary_source(arrays, settings.variant, settings.seed) if settings.variant.is_active else arrays
+    return vary_source(arrays, settings) if settings.has_variant else arrays
 
 
 def partition_clients(arrays: ArrayDataset, settings: PartitionSettings, group: int | None = None) -> Partition:
@@ -448,27 +444,26 @@ def partition_clients(arrays: ArrayDataset, settings: PartitionSettings, group: 
 
 
 def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
-    variant = settings.variant
     if settings.partition in ARCHETYPE_PARTITIONS:
         train, test = (arrays.train_x, arrays.train_y), (arrays.test_x, arrays.test_y)
         sources = {"train": train, "validation": train, "test": test}
-        drawn = draw_clients(arrays, settings.partition, settings.archetypes, settings.seed)
+        drawn = draw_clients(arrays, settings.partition, settings, settings.seed)
         return [
             _weigh({split: (sources[split][0][i], sources[split][1][i]) for split, i in part.items()}, arrays, part)
             for part in drawn
         ]
-    if not variant.is_active:
+    if not settings.has_variant:
         return _split_plainly(arrays, settings)
-    transforms = make_transforms(variant, arrays.format, settings.seed)
+    transforms = make_transforms(settings, arrays.format)
     if settings.partition == "natural":
         clients = _split_plainly(arrays, settings)
-        groups = assign_natural(len(clients), variant)
+        groups = assign_groups(len(clients), settings)
         return [transform_client(client, transforms[group]) for client, group in zip(clients, groups, strict=True)]
-    groups = assign_dealt(settings.num_clients, variant)
+    groups = assign_groups(settings.num_clients, settings)
     # Each group divides all examples, as the paper has it; its clients' tests are shares of the test part.
-    of_group = dataclasses.replace(settings, num_clients=settings.num_clients // variant.groups, test_fraction=0.0)
-    parts = [part for group in range(variant.groups) for part in partition_clients(arrays, of_group, group)]
-    tests = deal_tests(arrays, settings.num_clients, variant, settings.seed)
+    of_group = dataclasses.replace(settings, num_clients=len(groups) // settings.variant_groups, test_fraction=0.0)
+    parts = [part for group in range(settings.variant_groups) for part in partition_clients(arrays, of_group, group)]
+    tests = deal_tests(arrays, settings)
     clients = []
     for client, (part, test, group) in enumerate(zip(parts, tests, groups, strict=True)):
         own = split_client(part, client, of_group)
@@ -505,29 +500,34 @@ def _describe_archetypes(
     data: ArrayDataset | ClientSource, settings: PartitionSettings, num_clients: int
 ) -> Archetypes | None:
     """The kinds of all clients, also of those that come when training is over."""
-    if settings.variant.is_active:
-        assign = assign_natural if settings.partition == "natural" else assign_dealt
-        return describe_groups(settings.variant, assign(num_clients, settings.variant))
+    if settings.has_variant:
+        return describe_groups(settings, num_clients)
     if settings.partition not in ARCHETYPE_PARTITIONS:
         return None
-    return describe_archetypes(settings.partition, data.format.class_names, settings.archetypes)
+    return describe_archetypes(settings.partition, data.format.class_names, settings)
+
+
+_SPLITTING = ("validation_fraction", "test_fraction", "seed")
+_IDENTIFYING = ("partition", "num_clients", "dirichlet_alpha", "labels_per_client", *_SPLITTING)
 
 
 def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:
-    values = dataclasses.asdict(settings)
-    # Settings without effect would make two entries of the cache for the same files.
-    values["archetypes"] = settings.archetypes.identify()
-    if settings.partition not in ARCHETYPE_PARTITIONS:
-        del values["archetypes"]
-    if settings.partition != PACHINKO:
-        del values["pachinko"]
-    if not settings.variant.is_active:
-        del values["variant"]
-    del values["fewest_examples"], values["most_clients"]  # the digest of the data tells
-    if not settings.most_train_examples:  # as before there was this setting
-        del values["most_train_examples"]
+    # Settings without effect would make two entries of the cache for the same files; what came later has no part in
+    # the digest while it has the value of versions that did not have it.
+    values = {name: getattr(settings, name) for name in _IDENTIFYING}
+    if settings.most_train_examples:
+        values["most_train_examples"] = settings.most_train_examples
+    if settings.partition in ARCHETYPE_PARTITIONS:
+        fields = dataclasses.fields(ArchetypeSettings)
+        later = ("hypergeometric_last_outcome", "validation_pool")
+        own = {field.name: (getattr(settings, field.name), field.default) for field in fields}
+        values["archetypes"] = {name: new for name, (new, old) in own.items() if name not in later or new != old}
+    if settings.partition == PACHINKO:
+        values["pachinko"] = {name: getattr(settings, name) for name in ("pachinko_alpha", "pachinko_beta")}
+    if settings.has_variant:
+        values["variant"] = {"kind": settings.variant, "groups": settings.variant_groups}
     identity = [FORMAT_VERSION, arrays.source_digest, values]
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    return compute_source_digest((), identity)
 
 
 def _count_labels(clients: tuple[ClientFiles, ...], arrays: ArrayDataset) -> np.ndarray:

@@ -8,13 +8,23 @@ import csv
 import dataclasses
 import functools
 import pathlib
+from typing import Any
 
+from datasets.errors import DatasetError
 from tff_algos.settings.config_fields import Needs, is_own, needs_value, setting
 
 FILES, NPZ = "files", "npz"  # the data sets of a user's file or folder
 OF_FILES = Needs("data", bool, "--data=<your file or folder>")
 # Of a class that is inherited from and never made: methods of its own would take `--help` a millisecond each.
 declare_options = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True, init=False, repr=False, eq=False)
+
+
+def check_options(options: Any, declared: type) -> None:
+    """Raises DatasetError for the first of the fields declared in a class whose value is out of its range."""
+    for field in dataclasses.fields(declared):
+        value, limits = getattr(options, field.name), field.metadata["setting"]
+        if not limits.admits(value):
+            raise DatasetError(f"{field.name}={value}: expected {limits.describe_range(value)}")
 
 
 def of_files_or(dataset: str) -> Needs:

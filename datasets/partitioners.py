@@ -21,7 +21,7 @@ import numpy as np
 from datasets.catalog import DATASETS
 from datasets.errors import DatasetError
 from datasets.example_format import LabelFormat
-from datasets.partition_settings import NATURAL, PACHINKO, WITHOUT_CLASSES, PachinkoSettings, PartitionSettings
+from datasets.partition_settings import NATURAL, PACHINKO, WITHOUT_CLASSES, PartitionSettings
 
 DrawShares = Callable[[int, float, np.random.Generator], np.ndarray]
 
@@ -45,7 +45,7 @@ def partition_pachinko(
     labels: np.ndarray,
     kinds: np.ndarray,
     num_clients: int,
-    settings: PachinkoSettings,
+    settings: PartitionSettings,
     draw_shares: DrawShares,
     rng: np.random.Generator,
 ) -> list[np.ndarray]:
@@ -55,7 +55,7 @@ def partition_pachinko(
       labels: integers, shape (examples,).
       kinds: of each class, shape (classes,).
       num_clients: at most the number of examples.
-      settings: the concentrations.
+      settings: with the two concentrations.
       draw_shares: (how many, concentration, rng) -> a draw of the symmetric Dirichlet distribution.
       rng: is advanced.
 
@@ -249,7 +249,7 @@ PARTITIONS: dict[str, Callable[..., Partition]] = {
         labels, settings.num_clients, settings.labels_per_client, rng
     ),
     PACHINKO: lambda labels, clients, settings, rng, class_names: partition_pachinko(
-        labels, find_kinds(class_names), settings.num_clients, settings.pachinko, draw_shares, rng
+        labels, find_kinds(class_names), settings.num_clients, settings, draw_shares, rng
     ),
     NATURAL: _partition_natural_clients,
 }

@@ -25,34 +25,33 @@ from datasets.client_source import TRAIN, ClientSource
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.federated_data import Archetypes
-from datasets.partition_settings import RELABELLED, ROTATED, TURNS, VariantSettings
+from datasets.partition_settings import NATURAL, RELABELLED, ROTATED, TURNS, PartitionSettings
 
 Examples = tuple[np.ndarray, np.ndarray]
 Transform = Callable[[np.ndarray, np.ndarray], Examples]
 
 
-def make_transforms(settings: VariantSettings, example_format: ExampleFormat, seed: int) -> list[Transform]:
+def make_transforms(settings: PartitionSettings, example_format: ExampleFormat) -> list[Transform]:
     """What each group does to examples (x, y); the first group does nothing.
 
     Args:
-      settings: of an active variant.
+      settings: with a variant; the seed draws the permutations; those of pixels move all channels of a pixel alike.
       example_format: of the examples.
-      seed: draws the permutations; those of pixels move all channels of a pixel alike.
 
     Raises:
       DatasetError: the examples are no images, or not as high as wide where they are turned by a quarter; or they have
         no classes to permute.
     """
-    where, input_shape = f"variant={settings.kind}", example_format.input_shape
-    if settings.kind == RELABELLED:
+    where, input_shape = f"variant={settings.variant}", example_format.input_shape
+    if settings.variant == RELABELLED:
         if not example_format.labels.is_by_class:
             raise DatasetError(f"{where}: expected examples of one class each; leave it out")
-        orders = _draw_orders(example_format.num_classes, settings.groups, seed)
+        orders = _draw_orders(example_format.num_classes, settings)
         return [lambda x, y, order=order: (x, order[y].astype(y.dtype)) for order in orders]
     if len(input_shape) != 3:
         raise DatasetError(f"{where}: expected images, the examples have shape {input_shape}; leave it out")
-    if settings.kind == ROTATED:
-        turns = TURNS[settings.groups]
+    if settings.variant == ROTATED:
+        turns = TURNS[settings.variant_groups]
         if 1 in turns and input_shape[0] != input_shape[1]:
             raise DatasetError(
                 f"{where}: expected images as high as wide, these are {input_shape[0]} x {input_shape[1]}; take "
@@ -64,46 +63,47 @@ def make_transforms(settings: VariantSettings, example_format: ExampleFormat, se
     def permute(x: np.ndarray, order: np.ndarray) -> np.ndarray:
         return x.reshape(len(x), num_pixels, -1)[:, order].reshape(x.shape)
 
-    orders = _draw_orders(num_pixels, settings.groups, seed)
+    orders = _draw_orders(num_pixels, settings)
     return [lambda x, y, order=order: (permute(x, order), y) for order in orders]
 
 
-def _draw_orders(length: int, groups: int, seed: int) -> list[np.ndarray]:
+def _draw_orders(length: int, settings: PartitionSettings) -> list[np.ndarray]:
     """A permutation of so many numbers for each group; the first leaves all where it is."""
-    drawn = [np.random.default_rng([seed, 11, group]).permutation(length) for group in range(1, groups)]
+    groups = range(1, settings.variant_groups)
+    drawn = [np.random.default_rng([settings.seed, 11, group]).permutation(length) for group in groups]
     return [np.arange(length), *drawn]
 
 
-def describe_groups(settings: VariantSettings, groups: np.ndarray) -> Archetypes:
-    """The groups as archetypes; `groups` is that of each client."""
-    return Archetypes(settings.name_groups(), tuple(range(settings.groups)), tuple(int(group) for group in groups))
+def describe_groups(settings: PartitionSettings, num_clients: int) -> Archetypes:
+    """The groups as archetypes of so many clients, named such as "90 degrees"."""
+    kind = {RELABELLED: "labels"}.get(settings.variant, "permutation")
+    names = [f"{kind} {group}" for group in range(settings.variant_groups)]
+    if settings.variant == ROTATED:
+        names = [f"{90 * quarters} degrees" for quarters in TURNS[settings.variant_groups]]
+    return Archetypes(tuple(names), tuple(range(len(names))), tuple(assign_groups(num_clients, settings).tolist()))
 
 
-def assign_natural(num_clients: int, settings: VariantSettings) -> np.ndarray:
-    """The group of each natural client, shape (clients,)."""
-    return np.arange(num_clients) % settings.groups
-
-
-def assign_dealt(num_clients: int, settings: VariantSettings) -> np.ndarray:
-    """The group of each client of another partition, shape (clients,).
+def assign_groups(num_clients: int, settings: PartitionSettings) -> np.ndarray:
+    """The group of each client, shape (clients,): in turns of natural clients, of others side by side.
 
     Raises:
-      DatasetError: the groups would not be alike.
+      DatasetError: the groups of others would not be alike.
     """
-    if num_clients % settings.groups:
+    if settings.partition == NATURAL:
+        return np.arange(num_clients) % settings.variant_groups
+    if num_clients % settings.variant_groups:
         raise DatasetError(
-            f"num_clients={num_clients}: expected a multiple of the {settings.groups} groups of --variant"
+            f"num_clients={num_clients}: expected a multiple of the {settings.variant_groups} groups of --variant"
         )
-    return np.repeat(np.arange(settings.groups), num_clients // settings.groups)
+    return np.repeat(np.arange(settings.variant_groups), num_clients // settings.variant_groups)
 
 
-def deal_tests(arrays: ArrayDataset, num_clients: int, settings: VariantSettings, seed: int) -> list[np.ndarray]:
+def deal_tests(arrays: ArrayDataset, settings: PartitionSettings) -> list[np.ndarray]:
     """Indices of each client's own test examples: each group divides the whole test part at random."""
-    per_group = num_clients // settings.groups
     parts = []
-    for group in range(settings.groups):
-        order = np.random.default_rng([seed, 12, group]).permutation(len(arrays.test_y))
-        parts += [np.sort(part) for part in np.array_split(order, per_group)]
+    for group in range(settings.variant_groups):
+        order = np.random.default_rng([settings.seed, 12, group]).permutation(len(arrays.test_y))
+        parts += [np.sort(part) for part in np.array_split(order, settings.num_clients // settings.variant_groups)]
     return parts
 
 
@@ -134,19 +134,19 @@ def transform_test(arrays: ArrayDataset, transforms: list[Transform], owners: np
     return x, y
 
 
-def vary_source(source: ClientSource, settings: VariantSettings, seed: int) -> ClientSource:
+def vary_source(source: ClientSource, settings: PartitionSettings) -> ClientSource:
     """A source whose clients see their examples as their groups do.
 
-    The groups of those who have something to train on are as `assign_natural` says, in their order.
+    The groups of those who have something to train on are as `assign_groups` says, in their order.
     """
-    transforms = make_transforms(settings, source.format, seed)
+    transforms = make_transforms(settings, source.format)
     trains = source.num_examples[TRAIN] > 0
-    groups = np.arange(len(trains)) % settings.groups
-    groups[trains] = assign_natural(int(trains.sum()), settings)
+    groups = assign_groups(len(trains), settings)
+    groups[trains] = assign_groups(int(trains.sum()), settings)
 
     def read(client: int, split: str) -> Examples:
         x, y = transforms[groups[client]](*source.read(client, split))
         return np.ascontiguousarray(x), y
 
-    identity = f"{source.digest} {settings.kind} {settings.groups} {seed}"
+    identity = f"{source.digest} {settings.variant} {settings.variant_groups} {settings.seed}"
     return dataclasses.replace(source, read=read, digest=hashlib.sha256(identity.encode()).hexdigest())

@@ -14,7 +14,7 @@ from datasets.catalog import DATASET_NAMES, check_dataset_name, find_dataset
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO, BYTES, NO_SCALE, SCALE_FORM, parse_factor
 from datasets.options import FILES, NPZ
-from datasets.partition_settings import NO_VARIANT, VALIDATION_POOL
+from datasets.partition_settings import NO_VARIANT, ArchetypeSettings
 from datasets.unscaled_flag import FORM, is_unscaled
 from launch.settings.algorithms import ALGORITHMS, OWN_FORM, Algorithm
 from launch.settings.data_flags import BALANCED, CLIENT, FEDERATED, DataFlags, LossFlags, OwnDataFlags, choose_options
@@ -301,7 +301,8 @@ def find_idle(config: RunConfig) -> dict[str, IdleFlag]:
 
 def shrink_to_smoke(config: Any) -> Any:
     """The same `RunConfig` on few random clients, with as little local work as it can do."""
-    shrunk = shrink(dataclasses.replace(config, validation_pool=VALIDATION_POOL))  # a small pool needs more examples
+    # A small pool needs more examples.
+    shrunk = shrink(dataclasses.replace(config, validation_pool=ArchetypeSettings.validation_pool))
     labels_per_client = config.labels_per_client
     if config.partition == "shards":  # as many shards among fewer clients, so that no label is without one
         labels_per_client = -(-config.num_clients * labels_per_client // shrunk.num_clients)

@@ -8,7 +8,6 @@ from datasets.class_weights import digest_class_weights, load_class_weights
 from datasets.client_source import ClientSource
 from datasets.device_table import load_device_profiles
 from datasets.federate import PartitionSettings, identify_federated_data
-from datasets.partition_settings import ArchetypeSettings, PachinkoSettings, VariantSettings
 from datasets.smoke import make_random_arrays
 from datasets.standardized_clients import standardize_clients
 from launch.runs.columns import CLASS_WEIGHTS_DIGEST, DEVICES, DIGEST
@@ -25,20 +24,10 @@ def open_data(config: RunConfig) -> tuple[ArrayDataset | ClientSource, Partition
     """The data, and how they are divided. Raises DatasetError as `identify_data` does."""
     row, options = find_dataset(config.dataset), choose_options(vars(config))
     arrays = make_random_arrays(row, options) if is_random(config) else row.load(options)
-    labels_per_client = config.labels_per_client
+    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(PartitionSettings)}
     if config.smoke:  # Fewer clients share as many shards, so each would hold more labels than there are.
-        labels_per_client = max(1, min(labels_per_client, arrays.format.num_classes))
-    own = {field.name for field in dataclasses.fields(PartitionSettings)} & vars(config).keys()
-    settings = PartitionSettings(
-        **{name: getattr(config, name) for name in own - {"labels_per_client", "variant"}},
-        labels_per_client=labels_per_client,
-        archetypes=ArchetypeSettings(
-            **{field.name: getattr(config, field.name) for field in dataclasses.fields(ArchetypeSettings)}
-        ),
-        pachinko=PachinkoSettings(config.pachinko_alpha, config.pachinko_beta),
-        variant=VariantSettings(config.variant, config.variant_groups),
-    )
-    return arrays, settings
+        values["labels_per_client"] = max(1, min(config.labels_per_client, arrays.format.num_classes))
+    return arrays, PartitionSettings(**values)
 
 
 def identify_data(config: RunConfig) -> dict[str, str]:

@@ -507,7 +507,7 @@ def sort_pairs(x, y):
 )
 def test_client_files_hold_labels_in_their_dtype_and_shape(tmp_path, arrays):
     whole = load(tmp_path, **arrays, client=np.arange(40) % 4)
-    settings = PartitionSettings("natural", validation_fraction=0.2)
+    settings = PartitionSettings(partition="natural", validation_fraction=0.2)
     for _ in range(2):  # written, and found again
         data = build_federated_data(whole, settings, str(tmp_path / "shards"))
     parts = [data.read_pooled(data.clients, split) for split in SPLITS]
@@ -521,7 +521,7 @@ def test_client_files_hold_labels_in_their_dtype_and_shape(tmp_path, arrays):
 @pytest.mark.parametrize("partition", PARTITION_NAMES)
 def test_partitions_by_class_need_classes(tmp_path, partition):
     whole = load(tmp_path, y=NUMBERS, client=np.arange(40) % 4)
-    settings = PartitionSettings(partition, num_clients=4)
+    settings = PartitionSettings(partition=partition, num_clients=4)
     if partition in ("iid", "natural"):
         assert len(build_federated_data(whole, settings, str(tmp_path / "shards")).clients) == 4
         return

@@ -1,7 +1,5 @@
 """Groups of clients that see the same images turned or permuted, or the same labels with other meanings."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from refusals import assert_refused
@@ -11,10 +9,10 @@ from datasets.arrays import make_array_dataset
 from datasets.client_source import TEST, TRAIN, ClientSource
 from datasets.example_format import ExampleFormat, LabelFormat, Preprocessing
 from datasets.federate import PartitionSettings, build_federated_data
-from datasets.partition_settings import VariantSettings
 from datasets.variants import make_transforms
 
 NUM_TRAIN, NUM_TEST = 48, 16
+SPLITS_OF_PARTS = ("train", "validation"), ("test",)
 
 
 def make_images(clients=None, test_clients=None, shape=(3, 3, 2)):
@@ -33,45 +31,36 @@ def make_images(clients=None, test_clients=None, shape=(3, 3, 2)):
     )
 
 
-def build(arrays, folder, kind="rotated", groups=4, partition="iid", num_clients=8, **options):
-    settings = PartitionSettings(partition, num_clients, variant=VariantSettings(kind, groups), **options)
-    return build_federated_data(arrays, settings, str(folder))
+def build(arrays, folder, kind="rotated", groups=4, partition="iid", num_clients=8, num_new_clients=0, **options):
+    settings = PartitionSettings(
+        partition=partition, num_clients=num_clients, variant=kind, variant_groups=groups, **options
+    )
+    return build_federated_data(arrays, settings, str(folder), num_new_clients)
 
 
 def read_all(data, split):
     return [data.read_split(client, split) for client in data.clients]
 
 
-def count_rows(x):
-    return {row.tobytes() for row in x}
+def pair(x, y, quarters=0):
+    """The different examples, each turned by so many quarters, with their labels."""
+    return {(row.tobytes(), int(label)) for row, label in zip(np.rot90(x, quarters, (1, 2)), y, strict=True)}
 
 
 def test_each_group_has_the_whole_train_and_test_part_in_its_own_way(tmp_path):
     arrays = make_images()
     data = build(arrays, tmp_path)
     assert data.archetypes.names == ("0 degrees", "90 degrees", "180 degrees", "270 degrees")
-    assert data.archetypes.of_clients == (0, 0, 1, 1, 2, 2, 3, 3)
-    train, validation, test = (read_all(data, split) for split in ("train", "validation", "test"))
+    assert data.archetypes.of_clients == data.archetypes.meta_of_clients == (0, 0, 1, 1, 2, 2, 3, 3)
+    whole = (NUM_TRAIN, pair(arrays.train_x, arrays.train_y)), (NUM_TEST, pair(arrays.test_x, arrays.test_y))
     for group in range(4):
-        own = [client for client, each in enumerate(data.archetypes.of_clients) if each == group]
-        seen = np.concatenate([part[client][0] for part in (train, validation) for client in own])
-        assert count_rows(seen) == count_rows(np.rot90(arrays.train_x, group, (1, 2)))
-        assert len(seen) == NUM_TRAIN
-        tested = np.concatenate([test[client][0] for client in own])
-        assert count_rows(tested) == count_rows(np.rot90(arrays.test_x, group, (1, 2)))
-        assert len(tested) == NUM_TEST
+        own = data.clients[2 * group : 2 * group + 2]
+        parts = [[data.read_split(client, split) for client in own for split in splits] for splits in SPLITS_OF_PARTS]
+        pooled = [list(map(np.concatenate, zip(*part, strict=True))) for part in parts]
+        assert tuple((len(x), pair(x, y, -group)) for x, y in pooled) == whole
         rows = slice(group * NUM_TEST, (group + 1) * NUM_TEST)
         np.testing.assert_array_equal(data.test_x[rows], np.rot90(arrays.test_x, group, (1, 2)))
         np.testing.assert_array_equal(data.test_y[rows], arrays.test_y)
-
-
-def test_labels_stay_with_their_images(tmp_path):
-    arrays = make_images()
-    labels = {row.tobytes(): label for row, label in zip(arrays.train_x, arrays.train_y, strict=True)}
-    data = build(arrays, tmp_path)
-    for client, (x, y) in enumerate(read_all(data, "train")):
-        turned_back = np.rot90(x, -data.archetypes.of_clients[client], (1, 2))
-        assert [labels[row.tobytes()] for row in turned_back] == y.tolist()
 
 
 def test_two_groups_are_upright_and_upside_down_and_need_no_square(tmp_path):
@@ -91,7 +80,7 @@ def test_permutations_move_pixels_with_their_channels(tmp_path):
     assert sorted(order) == list(range(9))
     assert order != list(range(9))
     np.testing.assert_array_equal(after, before[:, order])
-    assert np.array_equal(build(arrays, tmp_path, "permuted", 2, seed=1).test_x, data.test_x) is False
+    assert not np.array_equal(build(arrays, tmp_path, "permuted", 2, seed=1).test_x, data.test_x)
 
 
 def test_labels_of_a_group_have_meanings_of_their_own(tmp_path):
@@ -107,14 +96,6 @@ def test_labels_of_a_group_have_meanings_of_their_own(tmp_path):
     for client, (own_x, own_y) in enumerate(read_all(data, "train")):
         order = orders[data.archetypes.of_clients[client]]
         assert own_y.tolist() == [order[int(value) % 5] for value in own_x[:, 0]]
-    numbers = ExampleFormat((1,), "float32", (), labels=LabelFormat("regression", (), 1))
-    assert_refused(
-        "variant=relabelled: expected examples of one class each",
-        make_transforms,
-        VariantSettings("relabelled", 2),
-        numbers,
-        0,
-    )
 
 
 def test_natural_clients_keep_their_examples(tmp_path):
@@ -148,29 +129,19 @@ def test_a_source_of_natural_clients_is_turned_when_it_is_read(tmp_path):
     for place, client in enumerate((0, 2, 3)):
         x, _ = data.read_split(data.clients[place], "train")
         np.testing.assert_array_equal(x, np.rot90(images.train_x[owners == client], place, (1, 2)))
-    plain = build_federated_data(source, PartitionSettings("natural", validation_fraction=0.0), str(tmp_path))
+    plain = build(source, tmp_path, "none", partition="natural", validation_fraction=0.0)
     assert plain.digest != data.digest
 
 
 def test_without_a_variant_nothing_changes(tmp_path):
-    arrays = make_images()
-    settings = PartitionSettings("iid", 8)
-    data = build_federated_data(arrays, settings, str(tmp_path))
-    assert data.archetypes is None
-    assert (
-        data.digest
-        == build_federated_data(
-            arrays, dataclasses.replace(settings, variant=VariantSettings(groups=2)), str(tmp_path)
-        ).digest
-    )
-    assert data.digest != build(arrays, tmp_path).digest
+    plain, groups = (build(make_images(), tmp_path, "none", number) for number in (4, 2))
+    assert plain.archetypes is None
+    assert plain.digest == groups.digest != build(make_images(), tmp_path).digest
 
 
 def test_new_clients_have_archetypes_too(tmp_path):
-    settings = PartitionSettings("iid", 8, variant=VariantSettings("rotated", 4))
-    data = build_federated_data(make_images(), settings, str(tmp_path), num_new_clients=3)
-    assert len(data.clients) == 5
-    assert data.archetypes.of_clients == data.archetypes.meta_of_clients == (0, 0, 1, 1, 2, 2, 3, 3)
+    data = build(make_images(), tmp_path, num_new_clients=3)
+    assert len(data.clients) == 5 and data.archetypes.of_clients == (0, 0, 1, 1, 2, 2, 3, 3)
 
 
 @pytest.mark.parametrize(
@@ -180,18 +151,20 @@ def test_new_clients_have_archetypes_too(tmp_path):
         ({"partition": "hierarchical"}, "variant=rotated: expected none with partition=hierarchical"),
         ({"kind": "mirrored"}, "variant=mirrored: expected one of none, rotated, permuted"),
         ({"groups": 3}, "variant_groups=3: expected 1, 2 or 4"),
-        ({"kind": "permuted", "groups": 0}, "variant_groups=0: expected at least 1"),
+        ({"kind": "permuted", "groups": 0}, "variant_groups=0: expected a number at least 1"),
     ],
 )
 def test_what_cannot_be_is_one_line(tmp_path, change, message):
     assert_refused(message, build, make_images(), tmp_path, **change)
 
 
-def test_other_examples_than_images_are_refused():
-    assert_refused(
-        r"expected images, the examples have shape \(5,\)",
-        make_transforms,
-        VariantSettings("rotated", 2),
-        ExampleFormat((5,), "float32", ("a", "b")),
-        0,
-    )
+@pytest.mark.parametrize(
+    ("kind", "labels", "message"),
+    [
+        ("rotated", LabelFormat(), r"expected images, the examples have shape \(5,\)"),
+        ("relabelled", LabelFormat("regression", (), 1), "variant=relabelled: expected examples of one class each"),
+    ],
+)
+def test_other_examples_than_a_variant_takes_are_refused(kind, labels, message):
+    example_format = ExampleFormat((5,), "float32", ("a", "b") if labels.is_by_class else (), labels=labels)
+    assert_refused(message, make_transforms, PartitionSettings(variant=kind), example_format)

@@ -413,7 +413,7 @@ def noisy_images(tmp_path_factory):
         (x[1000:], y[1000:]),
         format_of(x[:1000], MNIST_FORMAT.class_names, MNIST_FORMAT.preprocessing),
     )
-    settings = PartitionSettings("iid", 4, validation_fraction=0.0, test_fraction=0.0, seed=0)
+    settings = PartitionSettings(partition="iid", num_clients=4, validation_fraction=0.0, test_fraction=0.0, seed=0)
     return build_federated_data(arrays, settings, str(tmp_path_factory.mktemp("noisy")))
 
 

@@ -19,7 +19,7 @@ from datasets.federate import build_federated_data
 from datasets.formats.csv import FORMAT as CSV
 from datasets.formats.leaf import open_leaf
 from datasets.formats.parquet import FORMAT as PARQUET
-from datasets.partition_settings import RELABELLED, PartitionSettings, VariantSettings
+from datasets.partition_settings import RELABELLED, PartitionSettings
 from datasets.standardized_clients import standardize_clients
 from datasets.tables.cells import parse_text, read_missing_words
 from datasets.tables.source import GAP, cut_windows
@@ -126,13 +126,13 @@ def list_files(data):
 @pytest.mark.parametrize(
     ("columns", "settings", "further"),
     [
-        (("user",), PartitionSettings("natural"), {"num_new_clients": 1}),
-        (("user",), PartitionSettings("natural", most_clients=2, most_train_examples=20), {}),
-        (("user",), PartitionSettings("natural", variant=VariantSettings(RELABELLED, 2)), {}),
-        (("user",), PartitionSettings("iid", num_clients=4, variant=VariantSettings(RELABELLED, 2)), {}),
-        (("user", "split"), PartitionSettings("natural"), {}),
-        (("user", "split"), PartitionSettings("iid", num_clients=4), {}),
-        ((), PartitionSettings("dirichlet", num_clients=4), {}),
+        (("user",), PartitionSettings(partition="natural"), {"num_new_clients": 1}),
+        (("user",), PartitionSettings(partition="natural", most_clients=2, most_train_examples=20), {}),
+        (("user",), PartitionSettings(partition="natural", variant=RELABELLED, variant_groups=2), {}),
+        (("user",), PartitionSettings(partition="iid", num_clients=4, variant=RELABELLED, variant_groups=2), {}),
+        (("user", "split"), PartitionSettings(partition="natural"), {}),
+        (("user", "split"), PartitionSettings(partition="iid", num_clients=4), {}),
+        ((), PartitionSettings(partition="dirichlet", num_clients=4), {}),
     ],
 )
 def test_weights_stay_with_their_examples(tmp_path, columns, settings, further):
@@ -150,7 +150,7 @@ def test_weights_stay_with_their_examples(tmp_path, columns, settings, further):
 def test_windows_and_scaled_features_keep_their_weights(tmp_path):
     rows = "user,a,w,label\n" + "".join(f"u{n % 3},{n},{n},{n // 3 % 2}\n" for n in range(240))
     source = open_text(tmp_path, rows, window=2)
-    data = build_federated_data(source, PartitionSettings("natural"), str(tmp_path / "clients"))
+    data = build_federated_data(source, PartitionSettings(partition="natural"), str(tmp_path / "clients"))
     for x, weights in list_files(data):
         assert x.reshape(-1, 2)[:, 1].tolist() == weights.tolist()
     own = open_text(tmp_path, make_rows("user", "split"))
@@ -164,17 +164,17 @@ def test_all_zero_is_one_line_and_all_alike_has_their_number_as_the_mean(tmp_pat
         "'w' is 0 for each of 32 train examples, expected numbers above 0 for some",
         build_federated_data,
         open_text(tmp_path, zeros),
-        PartitionSettings("natural"),
+        PartitionSettings(partition="natural"),
         str(tmp_path / "clients"),
     )
     sevens = open_text(tmp_path, zeros.replace(".5,0,", ".5,7.3,"))
-    data = build_federated_data(sevens, PartitionSettings("natural"), str(tmp_path / "clients"))
+    data = build_federated_data(sevens, PartitionSettings(partition="natural"), str(tmp_path / "clients"))
     assert data.format.weights.mean == float(np.float32(7.3))  # so that each is exactly 1
 
 
 def test_attackers_and_copies_keep_the_weights(tmp_path):
     data = build_federated_data(
-        open_text(tmp_path, make_rows("user")), PartitionSettings("natural"), str(tmp_path / "c")
+        open_text(tmp_path, make_rows("user")), PartitionSettings(partition="natural"), str(tmp_path / "c")
     )
     flipped = flip_labels(data, [1])
     path, own = flipped.clients[1].path, data.clients[1].path
@@ -190,7 +190,7 @@ def test_attackers_and_copies_keep_the_weights(tmp_path):
 
 def test_a_format_keeps_its_weights_as_json_and_says_them(tmp_path):
     data = build_federated_data(
-        open_text(tmp_path, make_rows("user")), PartitionSettings("natural"), str(tmp_path / "c")
+        open_text(tmp_path, make_rows("user")), PartitionSettings(partition="natural"), str(tmp_path / "c")
     )
     assert read_example_format(data.format.to_json()) == data.format
     plain = dataclasses.replace(data.format, weights=None)

@@ -13,7 +13,6 @@ from datasets.catalog import DatasetOptions, locate
 from datasets.download import search_dirs
 from datasets.errors import DatasetError
 from datasets.example_format import LabelFormat
-from datasets.partition_settings import ArchetypeSettings
 from launch import evaluate, export, train
 from launch.runs.columns import CONFIG_FILE
 from launch.runs.data_versions import find_data_versions
@@ -70,11 +69,6 @@ def test_smoke_gets_random_arrays_of_the_shape(tmp_path, values, shape):
     data = load(tmp_path, **values, smoke=True)
     assert data.format.input_shape == shape and len(data.clients) >= 3
     assert np.isfinite(data.read_split(data.clients[0], "train")[0]).all()
-
-
-def test_every_setting_of_archetypes_has_a_flag_with_the_same_default():
-    config = build_run_config({"algo": "fedavg"})
-    assert all(getattr(config, field.name) == field.default for field in dataclasses.fields(ArchetypeSettings))
 
 
 def test_settings_of_archetypes_arrive(tmp_path):

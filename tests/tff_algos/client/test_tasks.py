@@ -68,7 +68,7 @@ def make_data(tmp_path):
         x, y, labels, class_names = make_examples(name)
         example_format = format_of(x, class_names, labels=labels, takes_tokens=name == "next_token")
         arrays = make_array_dataset("toy", (x, y), (x, y), example_format)
-        settings = PartitionSettings("iid", 3, validation_fraction=0.25)
+        settings = PartitionSettings(partition="iid", num_clients=3, validation_fraction=0.25)
         data = build_federated_data(arrays, settings, str(tmp_path / "shards"))
         return make_spec(data.format), data
 
