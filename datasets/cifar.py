@@ -18,7 +18,7 @@ classes, of which five at a time are of one of 20 kinds. TFF's clients of 100 im
 Federated Optimization, 2021, by Pachinko Allocation (see `datasets.partitioners`). Its 100 test clients
 are others than the train clients that have the same numbers, so here they are called "test 0" and so on.
 
-Two forms (`--cifar100_form`): "whole" is the image as it is, uint8, which a phone scales by 1/255 as CIFAR-10's.
+Two variants (`--cifar100_form`): "whole" is the image as it is, uint8, which a phone scales by 1/255 as CIFAR-10's.
 "cropped" is that of TFF's baseline and of the paper without its random distortion: the middle 24x24 pixels, less their
 mean and divided by their deviation over the image, float32. Whoever uses such a model must do the same to an image.
 """
@@ -38,7 +38,6 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.formats.npz import read_npz_file
 from datasets.formats.tff import Decoder, get_class, open_records, open_tff
-from datasets.options import CIFAR100_FORMS
 from datasets.tff_database import Features, TffDatabase
 from files.reading import explain_errors, read_regular
 from files.unpickling import read_pickled_dictionary
@@ -78,32 +77,31 @@ def read_batch_files(source: str, folder_name: str, names: Iterable[str]) -> dic
 
 
 def read_batch(
-    where: str, content: bytes, title: str = "CIFAR-10", label_keys: tuple[str, ...] = ("labels",)
-) -> tuple[np.ndarray, ...]:
-    """The images, uint8 (n, 32, 32, 3), and labels, int64 (n,) for each key, of an official batch file.
+    where: str, content: bytes, title: str = "CIFAR-10", label_key: str = "labels"
+) -> tuple[np.ndarray, np.ndarray]:
+    """The images, uint8 (n, 32, 32, 3), and labels, int64 (n,), of an official batch file.
 
     Args:
       where: what errors call the file.
       content: its bytes.
       title: of the data set.
-      label_keys: of the labels in it.
+      label_key: of the labels in it.
 
     Raises:
       DatasetError: damaged, truncated or no such batch.
     """
     try:
         batch = read_pickled_dictionary(content, "bytes")
-        data, labels = batch[b"data"], [np.array(batch[key.encode()]) for key in label_keys]
+        data, labels = batch[b"data"], np.array(batch[label_key.encode()])
     except Exception as error:  # a damaged pickle can raise almost anything
         reason = f"no {error} in it" if isinstance(error, KeyError) else error
         raise DatasetError(f"{where}: damaged, truncated or not a batch of {title} ({reason})") from None
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape != (len(data), _VALUES_PER_IMAGE):
         found = f"{data.dtype} {data.shape}" if isinstance(data, np.ndarray) else type(data).__name__
         raise DatasetError(f"{where}: data is {found}, expected uint8 (images, {_VALUES_PER_IMAGE})")
-    for each in labels:
-        if each.shape != data.shape[:1] or each.dtype.kind not in "iu":
-            raise DatasetError(f"{where}: labels are {each.dtype} {each.shape}, expected {len(data)} integers")
-    return data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), *labels
+    if labels.shape != data.shape[:1] or labels.dtype.kind not in "iu":
+        raise DatasetError(f"{where}: labels are {labels.dtype} {labels.shape}, expected {len(data)} integers")
+    return data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels
 
 
 CIFAR10_FORMAT = ExampleFormat(
@@ -238,9 +236,7 @@ _CIFAR100_IMAGES_PER_CLASS = {"train": 500, "test": 100}
 
 
 def choose_cifar100_format(options: DatasetOptions) -> ExampleFormat:
-    """The format of the form asked for. Raises DatasetError: there is no such form."""
-    if options.cifar100_form not in CIFAR100_FORMS:
-        raise DatasetError(f"cifar100_form={options.cifar100_form}: expected one of {', '.join(CIFAR100_FORMS)}")
+    """The format of the variant asked for; see the module."""
     if options.cifar100_form == "cropped":
         return ExampleFormat((_CROPPED_SIDE, _CROPPED_SIDE, 3), "float32", CIFAR100_CLASS_NAMES)
     return ExampleFormat(
@@ -262,7 +258,7 @@ def load_cifar100(options: DatasetOptions) -> "ArrayDataset | ClientSource":
     parts = {}
     for part, per_class in _CIFAR100_IMAGES_PER_CLASS.items():
         where = f"{path}: {part}"
-        images, labels = read_batch(where, contents[part], "CIFAR-100", ("fine_labels",))
+        images, labels = read_batch(where, contents[part], "CIFAR-100", "fine_labels")
         # A negative label would make numpy.bincount raise.
         counts = np.bincount(labels, minlength=len(CIFAR100_CLASS_NAMES)) if labels.min(initial=0) >= 0 else np.zeros(0)
         if len(counts) != len(CIFAR100_CLASS_NAMES) or (counts != per_class).any():
@@ -301,9 +297,9 @@ def open_cifar100(database: TffDatabase, parts: Mapping[str, str], options: Data
     )
 
 
-def shape_images(images: np.ndarray, form: str) -> np.ndarray:
-    """Images, uint8 (n, 32, 32, 3), in the form that is named; see the module."""
-    if form == "whole":
+def shape_images(images: np.ndarray, variant: str) -> np.ndarray:
+    """Images, uint8 (n, 32, 32, 3), as the variant has them; see the module."""
+    if variant == "whole":
         return images
     rim = (_SIDE - _CROPPED_SIDE) // 2
     cropped = images[:, rim:-rim, rim:-rim].astype(np.float32)

@@ -26,6 +26,7 @@ from datasets.options import (
     StackOverflowOptions,
     TableOptions,
     TextOptions,
+    check_options,
     declare_options,
 )
 from datasets.terms import COMMERCIAL_USE, UNKNOWN, Terms
@@ -139,6 +140,7 @@ class Dataset:
           DatasetError: a file, or the folder that was named for it, is missing or damaged, or an option is out of its
             range.
         """
+        check_options(options, CatalogOptions)
         folder = options.data_dir
         if folder and self.locate is not None and not os.path.isdir(os.path.expanduser(folder)):
             raise DatasetError(
@@ -147,7 +149,8 @@ class Dataset:
         return resolve_reference(self.loader)(options)
 
     def find_format(self, options: DatasetOptions) -> "ExampleFormat":
-        """How an example looks, of the variant that the options ask for."""
+        """How an example looks, of the variant that the options ask for. Raises DatasetError: there is no such one."""
+        check_options(options, CatalogOptions)
         found = resolve_reference(self.format)
         return found(options) if callable(found) else found
 

@@ -38,33 +38,22 @@ from datasets.errors import DatasetError
 from datasets.federated_data import DAY_S, DeviceProfiles, EnergyRates, Windows
 from datasets.names import check_names
 from files.reading import describe
+from tff_algos.settings.config_fields import Setting
 
 PHONES = "phones"  # the sample that comes with the package
 PHONES_FILE = pathlib.Path(__file__).with_name("phones.csv")
 HOUR_S = 3600.0
 
 
-class _Limits(NamedTuple):
-    """The range of a column's numbers, and in words."""
-
-    lowest: float
-    is_open: bool
-    highest: float
-    expected: str
-
-    def admit(self, value: float) -> bool:
-        return self.lowest <= value <= self.highest and not (self.is_open and value == self.lowest)
-
-
-_POSITIVE = _Limits(0.0, True, np.finfo(np.float64).max, "a number above 0")
-_NOT_NEGATIVE = _Limits(0.0, False, np.finfo(np.float64).max, "a number of at least 0")
-_SHARE = _Limits(0.0, True, 1.0, "a number above 0 and at most 1")
+_POSITIVE = Setting("", above=0)
+_NOT_NEGATIVE = Setting("", minimum=0, expected="a number of at least 0")
+_SHARE = Setting("", above=0, maximum=1)
 _RATES = ("examples_per_s", "downlink_bytes_per_s", "uplink_bytes_per_s")
 _NUMBERS = {
     **dict.fromkeys((*_RATES, "share"), _POSITIVE),
     **dict.fromkeys(EnergyRates._fields, _NOT_NEGATIVE),
     **dict.fromkeys(("availability", "resource"), _SHARE),
-    "client": _NOT_NEGATIVE._replace(expected="a whole number from 0"),
+    "client": Setting("", minimum=0, expected="a whole number from 0"),
 }
 COLUMNS = (*_RATES, *EnergyRates._fields, "availability", "available_h", "resource", "device", "share", "client")
 
@@ -209,8 +198,8 @@ def _read_number(line: int, name: str, text: str) -> float:
         value = float(text) if re.fullmatch("[-+.0-9eE]+", text) else math.nan
     except ValueError:
         value = math.nan
-    if not limits.admit(value) or (name == "client" and not value.is_integer()):
-        raise DatasetError(f"line {line}, {name}={text}: expected {limits.expected}")
+    if not limits.admits(value) or (name == "client" and not value.is_integer()):
+        raise DatasetError(f"line {line}, {name}={text}: expected {limits.describe_range(value)}")
     return value
 
 
@@ -234,44 +223,26 @@ def _choose_rows(rows: list[_Row], num_clients: int, seed: int) -> np.ndarray:
     return np.minimum(np.searchsorted(ends, drawn, side="right"), len(rows) - 1)
 
 
-def draw_device_profiles(
-    num_clients: int,
-    seed: int,
-    *,
-    median_examples_per_s: float = 500.0,
-    speed_sigma: float = 0.6,
-    median_downlink_bytes_per_s: float = 4e6,
-    median_uplink_bytes_per_s: float = 1e6,
-    link_sigma: float = 0.8,
-    availability: float = 1.0,
-) -> DeviceProfiles:
-    """Draws a device for every client. Client i's device depends on the seed and i alone, not on `num_clients`.
+MEDIAN_EXAMPLES_PER_S, SPEED_SIGMA = 500.0, 0.6
+MEDIAN_DOWNLINK_BYTES_PER_S, MEDIAN_UPLINK_BYTES_PER_S, LINK_SIGMA = 4e6, 1e6, 0.8
+
+
+def draw_device_profiles(num_clients: int, seed: int) -> DeviceProfiles:
+    """Draws a device, always reachable, for every client, by the distributions of the module.
+
+    Client i's device depends on the seed and i alone, not on `num_clients`.
 
     Args:
       num_clients: at least 1.
       seed: a non-negative integer.
-      median_examples_per_s: median training speed, examples of the reference model a second.
-      speed_sigma: standard deviation of the log speed; 0 makes all devices equal.
-      median_downlink_bytes_per_s: median rate from server to client.
-      median_uplink_bytes_per_s: median rate from client to server.
-      link_sigma: standard deviation of the log link rate; 0 makes all links equal.
-      availability: chance in (0, 1] that a device is reachable when asked; the same for all.
-
-    Raises:
-      DatasetError: a value out of its range.
     """
-    medians = (median_examples_per_s, median_downlink_bytes_per_s, median_uplink_bytes_per_s)
-    if num_clients < 1 or min(medians) <= 0 or min(speed_sigma, link_sigma) < 0 or not 0 < availability <= 1:
-        raise DatasetError(
-            "device profiles: expected clients and medians above 0, sigmas of at least 0, availability in (0, 1]"
-        )
     speed_factor, link_factor = (
         np.exp(sigma * np.random.default_rng([seed, 4, quantity]).standard_normal(num_clients))
-        for quantity, sigma in enumerate((speed_sigma, link_sigma))
+        for quantity, sigma in enumerate((SPEED_SIGMA, LINK_SIGMA))
     )
     return DeviceProfiles(
-        examples_per_s=median_examples_per_s * speed_factor,
-        downlink_bytes_per_s=median_downlink_bytes_per_s * link_factor,
-        uplink_bytes_per_s=median_uplink_bytes_per_s * link_factor,
-        availability=np.full(num_clients, float(availability)),
+        examples_per_s=MEDIAN_EXAMPLES_PER_S * speed_factor,
+        downlink_bytes_per_s=MEDIAN_DOWNLINK_BYTES_PER_S * link_factor,
+        uplink_bytes_per_s=MEDIAN_UPLINK_BYTES_PER_S * link_factor,
+        availability=np.ones(num_clients),
     )

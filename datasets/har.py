@@ -15,10 +15,11 @@ import dataclasses
 import functools
 import io
 import os
+import pathlib
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -67,9 +68,7 @@ _Arrays = dict[str, np.ndarray]
 
 
 def choose_har_format(options: DatasetOptions) -> ExampleFormat:
-    """The format of the features asked for. Raises DatasetError: there are no such features."""
-    if options.har_features not in HAR_FORMATS:
-        raise DatasetError(f"har_features={options.har_features}: expected one of {', '.join(HAR_FORMATS)}")
+    """The format of the features asked for."""
     return HAR_FORMATS[options.har_features]
 
 
@@ -145,46 +144,42 @@ def _name_features(source: str, text: bytes | None) -> tuple[tuple[str, ...], tu
 
 def _read_source(source: str, features: str) -> tuple[_Arrays, bytes | None]:
     """The arrays, and what `features.txt` holds; None without it."""
+    root = pathlib.Path(source)
     if source.endswith(".npz"):
         label_keys = [f"{kind}_{part}" for kind in ("y", "subject") for part in PARTS]
-        x_keys = [f"x_{part}" for part in PARTS]
-        labels = read_npz_file(os.path.join(os.path.dirname(source), NPZ_FILES["statistics"]), label_keys)
-        arrays = {**labels, **read_npz_file(source, x_keys)}
-        folder = os.path.dirname(source)
-        read = [_read_names(_open_in(place)) for place in (folder, os.path.join(folder, FOLDER_NAME))]
-        return arrays, next((text for text in read if text is not None), None)
-    if os.path.isdir(source):
-        return _read_texts(source, _open_in(source), features)
+        labels = read_npz_file(str(root.with_name(NPZ_FILES["statistics"])), label_keys)
+        arrays = {**labels, **read_npz_file(source, [f"x_{part}" for part in PARTS])}
+        texts = map(_read_names, (root.parent, root.parent / FOLDER_NAME))
+        return arrays, next((text for text in texts if text is not None), None)
+    if root.is_dir():
+        return _read_texts(source, root, features), _read_names(root)
     try:
         with contextlib.ExitStack() as stack:
             archive = stack.enter_context(zipfile.ZipFile(source))
             if ZIP_FILES[0] in archive.namelist():
                 archive = stack.enter_context(zipfile.ZipFile(io.BytesIO(archive.read(ZIP_FILES[0]))))
-            return _read_texts(source, lambda name: archive.open(f"{FOLDER_NAME}/{name}"), features)
+            folder = zipfile.Path(archive, f"{FOLDER_NAME}/")
+            return _read_texts(source, folder, features), _read_names(folder)
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise DatasetError(f"{source}: damaged or truncated zip ({error}); delete it to have it downloaded") from None
 
 
-def _open_in(folder: str) -> Callable:
-    return lambda name: open(os.path.join(folder, name), "rb")
-
-
-def _read_names(open_member: Callable) -> bytes | None:
+def _read_names(folder: "pathlib.Path | zipfile.Path") -> bytes | None:
     try:
-        with open_member(NAMES_FILE) as file:
+        with (folder / NAMES_FILE).open("rb") as file:
             return file.read(MOST_NAME_BYTES)
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, KeyError):
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return None
 
 
-def _read_texts(source: str, open_member: Callable, features: str) -> tuple[_Arrays, bytes | None]:
-    """As `_read_source`, from the official text files; `open_member` opens one by its path in the official folder."""
+def _read_texts(source: str, folder: "pathlib.Path | zipfile.Path", features: str) -> _Arrays:
+    """The arrays of the official text files."""
 
     def read(name: str, dtype: type) -> np.ndarray:
         try:
-            with open_member(name) as file:
+            with (folder / name).open("rb") as file:
                 return np.loadtxt(file, dtype, ndmin=2)
-        except (FileNotFoundError, KeyError):
+        except FileNotFoundError:
             raise DatasetError(f"{source}: {name} is missing; unpack the official zip again") from None
         except ValueError as error:
             raise DatasetError(f"{source}: {name} is damaged or truncated ({error})") from None
@@ -198,9 +193,9 @@ def _read_texts(source: str, open_member: Callable, features: str) -> tuple[_Arr
             if len({signal.shape for signal in signals}) > 1:
                 raise DatasetError(f"{source}: the files of {part}/Inertial Signals differ in their numbers of rows")
             arrays[f"x_{part}"] = np.stack(signals, axis=-1)
-        arrays[f"y_{part}"] = read(f"{part}/y_{part}.txt", np.int32)[:, 0]
-        arrays[f"subject_{part}"] = read(f"{part}/subject_{part}.txt", np.int32)[:, 0]
-    return arrays, _read_names(open_member)
+        for kind in ("y", "subject"):
+            arrays[f"{kind}_{part}"] = read(f"{part}/{kind}_{part}.txt", np.int32)[:, 0]
+    return arrays
 
 
 def _check_part(source: str, arrays: _Arrays, part: str, features: str) -> None:

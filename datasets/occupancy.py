@@ -59,11 +59,8 @@ class _Rows(NamedTuple):
 
 
 def choose_occupancy_format(options: DatasetOptions) -> ExampleFormat:
-    """The format of the features asked for. Raises DatasetError: there are no such features."""
-    features = options.occupancy_features
-    if features not in OCCUPANCY_FORMATS:
-        raise DatasetError(f"occupancy_features={features}: expected one of {', '.join(OCCUPANCY_FORMATS)}")
-    return OCCUPANCY_FORMATS[features]
+    """The format of the features asked for."""
+    return OCCUPANCY_FORMATS[options.occupancy_features]
 
 
 def _look(folder: str) -> str | None:
@@ -82,9 +79,6 @@ def load_occupancy(options: DatasetOptions) -> ArrayDataset:
       DatasetError: a file is missing or cannot be read, a value is out of its range; an error in a file names its line.
     """
     example_format = choose_occupancy_format(options)
-    client_hours = options.occupancy_client_hours
-    if client_hours < 1:
-        raise DatasetError(f"occupancy_client_hours={client_hours}: expected at least 1")
     folder = FILES.find_or_fetch(options)
     train, *tests = (_read_rows(os.path.join(folder, name)) for name in (TRAIN_FILE, *TEST_FILES))
     return make_array_dataset(
@@ -92,7 +86,7 @@ def load_occupancy(options: DatasetOptions) -> ArrayDataset:
         _make_examples(train.numbers, example_format.input_shape[0]),
         _make_examples(np.concatenate([rows.numbers for rows in tests]), example_format.input_shape[0]),
         example_format,
-        name_blocks(train.hours, client_hours),
+        name_blocks(train.hours, options.occupancy_client_hours),
         num_dropped=sum(rows.num_dropped for rows in (train, *tests)),
         is_ordered_by_time=True,
     )

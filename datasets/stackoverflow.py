@@ -31,7 +31,6 @@ from datasets.download import KnownFiles, RemoteFile, look_for, search_dirs
 from datasets.errors import DatasetError
 from datasets.example_format import MULTI_LABEL, NEXT_TOKEN, ExampleFormat, LabelFormat, Preprocessing
 from datasets.formats.tff import Decoder, get_text, open_records, open_tff
-from datasets.options import STACKOVERFLOW_TASKS
 from datasets.tff_database import Features, TffDatabase, decode_example
 
 _ADDRESS = "https://storage.googleapis.com/tff-datasets-public/"
@@ -66,13 +65,11 @@ def load_stackoverflow(options: DatasetOptions) -> ClientSource:
     Raises:
       DatasetError: a file is missing and cannot be downloaded, or is damaged or of another form.
     """
-    _check_task(options)
     return open_tff(FILES.find_or_fetch(options), options, "stackoverflow", form="stackoverflow")
 
 
 def choose_stackoverflow_format(options: DatasetOptions) -> ExampleFormat:
     """The format for a smoke run, whose words and tags have no names: those are in files."""
-    _check_task(options)
     num_words = options.vocabulary_size or DEFAULT_NUM_WORDS
     if options.stackoverflow_task == "tags":
         return make_tag_format(num_words, tuple(f"tag_{number}" for number in range(NUM_TAGS)))
@@ -82,12 +79,6 @@ def choose_stackoverflow_format(options: DatasetOptions) -> ExampleFormat:
 def choose_stackoverflow_model(options: DatasetOptions) -> str:
     """The model of TFF's baseline for the task."""
     return "logistic_regression" if options.stackoverflow_task == "tags" else "word_lstm"
-
-
-def _check_task(options: DatasetOptions) -> None:
-    if options.stackoverflow_task not in STACKOVERFLOW_TASKS:
-        expected = ", ".join(STACKOVERFLOW_TASKS)
-        raise DatasetError(f"stackoverflow_task={options.stackoverflow_task}: expected one of {expected}")
 
 
 def make_word_format(words: tuple[str, ...], length: int = 0) -> ExampleFormat:
@@ -108,7 +99,6 @@ def open_stackoverflow(
     database: TffDatabase, parts: Mapping[str, str], options: DatasetOptions, name: str
 ) -> ClientSource:
     """A file of TFF's form with `tokens`, `title` and `tags`, each one text."""
-    _check_task(options)
     notes: list[str] = []
     split = next(split for split, part in parts.items() if part == TRAIN)
     num_words = options.vocabulary_size or DEFAULT_NUM_WORDS

@@ -43,9 +43,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Multiplies every difference between rooms and between sensors, by the name of the heterogeneity.
-SCALES = {"low": 0.25, "medium": 1.0, "high": 2.0}
-
 
 class Degree(NamedTuple):
     """Heterogeneity by its causes, each a scale of the module but the last.
@@ -66,7 +63,9 @@ class Degree(NamedTuple):
 
 
 DEGREES = {
-    **{name: Degree(scale, scale, scale, scale) for name, scale in SCALES.items()},
+    "low": Degree(0.25, 0.25, 0.25, 0.25),
+    "medium": Degree(1.0, 1.0, 1.0, 1.0),
+    "high": Degree(2.0, 2.0, 2.0, 2.0),
     "structured": Degree(kinds=1.0, rooms=0.25, calibration=3.0, steadiness=0.25, noise=0.5),
 }
 
@@ -168,20 +167,14 @@ class Sensors:
     dropout: np.ndarray
 
 
-def make_degree(scale: float | Degree) -> Degree:
-    """The degree with one scale for all causes; a degree stays."""
-    return scale if isinstance(scale, Degree) else Degree(scale, scale, scale, scale)
-
-
-def draw_rooms(num_rooms: int, degree: float | Degree, seed: int) -> Rooms:
+def draw_rooms(num_rooms: int, degree: Degree, seed: int) -> Rooms:
     """Draws rooms. Their types are dealt out by share, in random order.
 
     Args:
       num_rooms: at least 1.
-      degree: the heterogeneity, or one scale of at least 0 for all its causes; see the module.
+      degree: the heterogeneity; see the module.
       seed: a non-negative integer.
     """
-    degree = make_degree(degree)
     rng = np.random.default_rng([seed, 5, 0])
     shares = np.cumsum([room_type.share for room_type in ROOM_TYPES.values()])
     types = np.searchsorted(shares, (rng.permutation(num_rooms) + 0.5) / num_rooms)
@@ -215,9 +208,8 @@ def draw_rooms(num_rooms: int, degree: float | Degree, seed: int) -> Rooms:
     )
 
 
-def draw_sensors(num_rooms: int, degree: float | Degree, seed: int) -> Sensors:
+def draw_sensors(num_rooms: int, degree: Degree, seed: int) -> Sensors:
     """Draws the errors of a sensor for each room; arguments as for `draw_rooms`."""
-    degree = make_degree(degree)
     rng = np.random.default_rng([seed, 5, 1])
 
     def spread(scale: float, temperature_sigma: float, humidity_sigma: float) -> np.ndarray:
@@ -264,14 +256,6 @@ class Climate(NamedTuple):
     people: np.ndarray
 
 
-class _Weather(NamedTuple):
-    """Outdoor temperature (C) for each step, absolute humidity (g/m3) and clearness (0..1) for each day."""
-
-    temperature_c: np.ndarray
-    humidity_g_per_m3: np.ndarray
-    clearness: np.ndarray
-
-
 class _AirStep(NamedTuple):
     """For one state of the ventilation: the rooms' conductances, and how far a step goes towards balance (0..1)."""
 
@@ -298,7 +282,7 @@ def simulate_climate(rooms: Rooms, num_days: int, steps_per_interval: int, seed:
       seed: of the weather and of the people, a non-negative integer.
     """
     weather_rng, rng = (np.random.default_rng([seed, 5, purpose]) for purpose in (2, 3))
-    weather = _draw_weather(num_days, weather_rng)
+    outdoor_c, outdoor_g_per_m3, clearness = _draw_weather(num_days, weather_rng)
     hours = np.arange(STEPS_PER_DAY) * MINUTES_PER_STEP / 60
     attendance = compute_attendance(rooms, hours)
     solar_w = compute_solar_w(rooms, hours)
@@ -316,16 +300,16 @@ def simulate_climate(rooms: Rooms, num_days: int, steps_per_interval: int, seed:
             day_factor = np.exp(0.25 * rng.standard_normal(num_rooms))
         air = air_steps[bool(is_open[step_of_day])]
         people = _move_people(rooms, people, attendance[step_of_day] * day_factor, rng)
-        gain_w = PERSON_HEAT_W * people + weather.clearness[day] * solar_w[step_of_day]
+        gain_w = PERSON_HEAT_W * people + clearness[day] * solar_w[step_of_day]
         set_point_c = rooms.set_point_c - (0.0 if is_open[step_of_day] else NIGHT_SETBACK_K)
         supplied_w = (
-            ENVELOPE_W_PER_M2_K * rooms.floor_m2 * weather.temperature_c[step]
+            ENVELOPE_W_PER_M2_K * rooms.floor_m2 * outdoor_c[step]
             + AIR_HEAT_J_PER_M3_K * air.airflow_m3_per_h / 3600 * SUPPLY_C
             + CONTROL_W_PER_K * rooms.capacity * set_point_c
         )
         balance_c = (gain_w + supplied_w) / air.heat_w_per_k
         temperature_c = temperature_c + air.heat_approach * (balance_c - temperature_c)
-        outdoor = weather.humidity_g_per_m3[day]
+        outdoor = outdoor_g_per_m3[day]
         supply = SUPPLY_G_PER_M3 + SUPPLY_HUMIDITY_SHARE * (outdoor - SUPPLY_G_PER_M3)
         brought_in = air.airflow_m3_per_h * supply + INFILTRATION_PER_H * rooms.volume_m3 * outdoor
         balance = (PERSON_MOISTURE_G_PER_H * people + brought_in) / air.moisture_m3_per_h
@@ -336,18 +320,16 @@ def simulate_climate(rooms: Rooms, num_days: int, steps_per_interval: int, seed:
     return climate
 
 
-def _draw_weather(num_days: int, rng: np.random.Generator) -> _Weather:
+def _draw_weather(num_days: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Outdoor temperature (C) of each step, absolute humidity (g/m3) and clearness (0..1) of each day."""
     level = np.empty((num_days, 2))
     level[0] = rng.standard_normal(2)
     for day in range(1, num_days):
         level[day] = 0.7 * level[day - 1] + np.sqrt(1 - 0.7**2) * rng.standard_normal(2)
     hours = np.arange(num_days * STEPS_PER_DAY) * MINUTES_PER_STEP / 60
     daily_c = np.interp(hours, 24.0 * np.arange(num_days) + 12, 8 + 2.5 * level[:, 0])
-    return _Weather(
-        temperature_c=daily_c + 4 * np.cos(2 * np.pi * (hours - 15) / 24),
-        humidity_g_per_m3=np.maximum(6.5 + 0.8 * level[:, 1], 2.0),
-        clearness=rng.uniform(0, 1, num_days),
-    )
+    outdoor_c = daily_c + 4 * np.cos(2 * np.pi * (hours - 15) / 24)
+    return outdoor_c, np.maximum(6.5 + 0.8 * level[:, 1], 2.0), rng.uniform(0, 1, num_days)
 
 
 def compute_attendance(rooms: Rooms, hours: np.ndarray) -> np.ndarray:

@@ -12,7 +12,6 @@ Arrays of the file:
 """
 
 import contextlib
-import dataclasses
 import itertools
 import math
 import os
@@ -237,13 +236,15 @@ class NpzExamples(NamedTuple):
 
 
 def choose_partition(options: DatasetOptions) -> str:
+    """As `choose_npz_partition`, of the file of `--npz`."""
+    return choose_npz_partition(os.path.expanduser(options.npz), options) if options.npz else ""
+
+
+def choose_npz_partition(path: str, options: DatasetOptions) -> str:
     """ "natural" if the file says whose the examples are, "iid" if its labels are no classes.
 
     Else it is "", which leaves it to the algorithm.
     """
-    if not options.npz:
-        return ""
-    path = os.path.expanduser(options.npz)
     if has_array(path, "client"):
         return "natural"
     task = options.task
@@ -256,25 +257,25 @@ def choose_partition(options: DatasetOptions) -> str:
 
 
 def load_npz(options: DatasetOptions) -> ArrayDataset:
-    """The catalog's loader; see `load_npz_arrays`. Raises DatasetError also if no file is named."""
+    """The catalog's loader; see `open_npz`. Raises DatasetError also if no file is named."""
     if not options.npz:
         raise DatasetError("dataset npz: name your file with --npz (arrays x and y, see the README)")
-    path = os.path.expanduser(options.npz)
-    return load_npz_arrays(path, options.seed, options.layout, options.scale, options.task)
+    return open_npz(os.path.expanduser(options.npz), options)
 
 
-def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = AUTO, task: str = "") -> ArrayDataset:
+def open_npz(path: str, options: DatasetOptions) -> ArrayDataset:
     """A user's file (see the module) as checked arrays.
 
-    Examples in uint8 stay so, every other dtype becomes float32; both are scaled in the graph, by what `scale` says.
+    Examples in uint8 stay so, every other dtype becomes float32; both are scaled in the graph, by what `--scale` says.
     Tokens are uint8 or int32, and not scaled. A regression's labels are standardised in the graph, by mean and
-    deviation of the train part. Without `x_test` a stratified fifth, drawn from `seed`, is held out; a client keeps an
-    example to train on wherever another client can give one of that class to the test part. `task` is what `--task`
-    says, "" to guess it.
+    deviation of the train part. Without `x_test` a stratified fifth, drawn from the seed, is held out; a client keeps
+    an example to train on wherever another client can give one of that class to the test part.
 
     Raises:
       DatasetError: the file cannot be read or what it holds does not fit together.
     """
+    refuse_options(path, "an npz file", options, TableOptions, ImageOptions, TextOptions)
+    layout = options.layout
     arrays = read_npz_file(path, _REQUIRED_ARRAYS, _OPTIONAL_ARRAYS, ignore_unknown=False)
     if ("x_test" in arrays) != ("y_test" in arrays):
         raise DatasetError(f"{path}: x_test and y_test go together, only one is there")
@@ -282,7 +283,7 @@ def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = A
         if key in arrays:
             check_examples(path, key, arrays[key])
     client = read_names(f"{path}: client", arrays["client"]) if "client" in arrays else None
-    found = read_task_labels(path, arrays, task)
+    found = read_task_labels(path, arrays, options.task)
     y, y_test, labels = found.y, found.y_test, found.format
     for key, entries, examples in (("y", y, "x"), ("client", client, "x"), ("y_test", y_test, "x_test")):
         if entries is not None and len(entries) != len(arrays[examples]):
@@ -296,7 +297,7 @@ def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = A
     num_clients = 0 if client is None else len(np.unique(client))
     if y_test is None:
         classes = y if labels.is_by_class else np.zeros(len(y), np.int64)
-        kept, held_out = hold_out_test_part(classes, 0.2, seed, client)
+        kept, held_out = hold_out_test_part(classes, 0.2, options.seed, client)
         if not len(held_out):
             noun = "no class has" if labels.is_by_class else "it does not have"
             raise DatasetError(f"{path}: {noun} 3 examples, so no fifth can be held out; give x_test and y_test")
@@ -306,7 +307,7 @@ def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = A
         train, test = (x, y), (convert_examples(path, "x_test", arrays["x_test"], resolved), y_test)
     labels.check_names("npz", found.class_names)
     is_tokens = resolved == TOKENS
-    preprocessing = choose_preprocessing(scale, x.shape[1:], is_uint8, is_tokens)
+    preprocessing = choose_preprocessing(options.scale, x.shape[1:], is_uint8, is_tokens)
     reading = describe_examples(x.shape[1:], preprocessing, resolved)
     example_format = ExampleFormat(
         x.shape[1:], x.dtype.name, found.class_names, preprocessing, labels, is_tokens, resolved == FEATURES
@@ -366,17 +367,6 @@ def is_npz(path: str) -> bool:
         return True
     entries = list_entries(path)
     return bool(entries) and all(entry.endswith(".npy") for entry in entries)
-
-
-def open_npz(path: str, options: DatasetOptions) -> ArrayDataset:
-    """The file's arrays; see `datasets.formats.npz`."""
-    refuse_options(path, "an npz file", options, TableOptions, ImageOptions, TextOptions)
-    return load_npz_arrays(path, options.seed, options.layout, options.scale, options.task)
-
-
-def choose_npz_partition(path: str, options: DatasetOptions) -> str:
-    """See `datasets.formats.npz.choose_partition`."""
-    return choose_partition(dataclasses.replace(options, npz=path))
 
 
 FORMAT = FileFormat("an npz file of arrays", is_npz, open_npz, choose_npz_partition, rank=10)

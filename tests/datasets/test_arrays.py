@@ -16,9 +16,10 @@ from small_formats import format_of, make_format
 from datasets.arrays import hold_out_test_part, make_array_dataset
 from datasets.cifar import CIFAR10_FORMAT
 from datasets.data_notes import note_content, note_layout
+from datasets.dataset import DatasetOptions
 from datasets.digits import DIGITS_FORMAT
 from datasets.example_format import ExampleFormat, LabelFormat, Preprocessing
-from datasets.formats.npz import load_npz_arrays
+from datasets.formats.npz import open_npz
 from datasets.har import HAR_FORMATS
 from datasets.layouts import LAYOUTS, arrange, choose_preprocessing, describe_examples, parse_factor, resolve_layout
 from datasets.mnist import MNIST_FORMAT
@@ -333,7 +334,7 @@ def test_a_shape_that_may_be_another_layout_is_noted_with_the_flag(shape, is_uin
 def note(tmp_path, x, scale="auto", **others):
     path = tmp_path / "mine.npz"
     np.savez(path, x=x, y=Y, **others)
-    return note_content(load_npz_arrays(str(path), scale=scale), scale)
+    return note_content(open_npz(str(path), DatasetOptions(scale=scale)), scale)
 
 
 RNG = np.random.default_rng(0)
@@ -374,7 +375,7 @@ def test_numbers_of_a_size_that_training_does_not_take_are_noted(tmp_path, x, sc
 
 def test_no_size_is_noted_where_features_are_standardized(tmp_path):
     np.savez(tmp_path / "mine.npz", x=NORMAL * 3e5, y=Y)
-    assert not note_content(load_npz_arrays(str(tmp_path / "mine.npz")), "auto", is_standardized=True)
+    assert not note_content(open_npz(str(tmp_path / "mine.npz"), DatasetOptions()), "auto", is_standardized=True)
 
 
 def test_test_labels_that_training_never_saw_are_noted(tmp_path):
@@ -386,5 +387,5 @@ def test_test_labels_that_training_never_saw_are_noted(tmp_path):
 
 def test_a_loaders_numbers_are_scaled_in_the_loader(tmp_path):
     np.savez(tmp_path / "mine.npz", x=BYTES[..., None] * 1.0, y=Y)
-    (said,) = note_content(load_npz_arrays(str(tmp_path / "mine.npz")), None)
+    (said,) = note_content(open_npz(str(tmp_path / "mine.npz"), DatasetOptions()), None)
     assert said.endswith("a scale of 1/255 in its loader's Preprocessing brings them to 0..1")

@@ -14,6 +14,7 @@ from datasets.building.physics import (
     ROOM_TYPES,
     STEPS_PER_DAY,
     Climate,
+    Degree,
     Sensors,
     compute_attendance,
     compute_saturation_g_per_m3,
@@ -23,6 +24,7 @@ from datasets.building.physics import (
     simulate_climate,
 )
 
+ALIKE, USUAL = Degree(0.0, 0.0, 0.0, 0.0), DEGREES["medium"]
 NOON = STEPS_PER_DAY // 2
 
 
@@ -33,7 +35,7 @@ def simulate(rooms, num_days=2, steps_per_interval=1, seed=0):
 @pytest.fixture
 def empty_rooms():
     """Rooms of all types that nobody enters."""
-    rooms = draw_rooms(20, 1.0, seed=3)
+    rooms = draw_rooms(20, USUAL, seed=3)
     return dataclasses.replace(rooms, attendance=np.zeros(20), lunch_attendance=np.zeros(20))
 
 
@@ -69,14 +71,14 @@ def test_heat_of_people_balances_with_losses_and_control(empty_rooms, full_rooms
 
 
 def test_interval_holds_the_mean_of_the_people_and_the_last_air():
-    rooms = draw_rooms(5, 1.0, seed=1)
+    rooms = draw_rooms(5, USUAL, seed=1)
     fine, coarse = simulate(rooms), simulate(rooms, steps_per_interval=6)
     np.testing.assert_allclose(coarse.people, fine.people.reshape(-1, 6, 5).mean(axis=1))
     np.testing.assert_array_equal(coarse.temperature_c, fine.temperature_c[5::6])
 
 
 def test_schedule_follows_the_hours():
-    rooms = draw_rooms(10, 0.0, seed=0)
+    rooms = draw_rooms(10, ALIKE, seed=0)
     attendance = compute_attendance(rooms, np.array([3.0, 10.0, 22.0]))
     np.testing.assert_allclose(attendance[1], rooms.attendance, rtol=0.01)
     assert attendance[[0, 2]].max() < 1e-5
@@ -85,7 +87,7 @@ def test_schedule_follows_the_hours():
 
 
 def test_without_heterogeneity_all_are_alike():
-    rooms, sensors = draw_rooms(12, 0.0, seed=0), draw_sensors(12, 0.0, seed=0)
+    rooms, sensors = draw_rooms(12, ALIKE, seed=0), draw_sensors(12, ALIKE, seed=0)
     for field in dataclasses.fields(rooms):
         if field.name not in ("type_names", "leaves_together"):
             assert np.ptp(getattr(rooms, field.name)) < 1e-12, field.name
@@ -94,14 +96,14 @@ def test_without_heterogeneity_all_are_alike():
 
 
 def test_scale_multiplies_the_errors_of_the_sensors():
-    medium, high = (draw_sensors(200, scale, seed=0) for scale in (1.0, 2.0))
+    medium, high = (draw_sensors(200, DEGREES[name], seed=0) for name in ("medium", "high"))
     np.testing.assert_allclose(high.offset, 2 * medium.offset)
     np.testing.assert_allclose(medium.offset.std(axis=1), [0.5, 3.0], rtol=0.15)
     assert (medium.noise > 0).all() and (high.dropout > 0).all() and (high.dropout <= 0.3).all()
 
 
 def test_types_are_dealt_out_by_share_and_look_as_in_the_table():
-    rooms = draw_rooms(100, 1.0, seed=0)
+    rooms = draw_rooms(100, USUAL, seed=0)
     names, counts = np.unique(rooms.type_names, return_counts=True)
     assert dict(zip(names, counts / 100, strict=True)) == {name: kind.share for name, kind in ROOM_TYPES.items()}
     for name, kind in ROOM_TYPES.items():
@@ -112,10 +114,10 @@ def test_types_are_dealt_out_by_share_and_look_as_in_the_table():
 
 def test_structured_rooms_of_a_kind_are_alike_and_their_sensors_far_off_but_steady():
     degree = DEGREES["structured"]
-    rooms, plain = draw_rooms(200, degree, seed=0), draw_rooms(200, 1.0, seed=0)
+    rooms, plain = draw_rooms(200, degree, seed=0), draw_rooms(200, USUAL, seed=0)
     offices, others = rooms.type_names == "office", plain.type_names == "office"
     assert np.log(rooms.stay_h[offices]).std() < 0.3 * np.log(plain.stay_h[others]).std()
-    sensors, usual = draw_sensors(200, degree, seed=0), draw_sensors(200, 1.0, seed=0)
+    sensors, usual = draw_sensors(200, degree, seed=0), draw_sensors(200, USUAL, seed=0)
     np.testing.assert_allclose(sensors.offset, 3 * usual.offset)
     np.testing.assert_allclose(sensors.drift_per_day, 0.25 * usual.drift_per_day)
     assert np.median(sensors.noise[0]) == pytest.approx(0.03, rel=0.05)
@@ -179,7 +181,7 @@ def test_knowing_the_sensor_helps_at_medium_heterogeneity(arrays):
 
 
 def test_level_is_the_share_of_the_capacity():
-    rooms = draw_rooms(1, 0.0, seed=0)
+    rooms = draw_rooms(1, ALIKE, seed=0)
     shares = np.array([[0.0], [0.049], [0.05], [0.33], [0.34], [0.66], [0.67], [1.0]])
     assert building.compute_levels(shares * rooms.capacity, rooms)[:, 0].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 

@@ -188,13 +188,3 @@ def test_distributions_are_as_documented():
     np.testing.assert_allclose(profiles.downlink_bytes_per_s, 4 * profiles.uplink_bytes_per_s)
     assert abs(np.corrcoef(np.log(profiles.examples_per_s), np.log(profiles.uplink_bytes_per_s))[0, 1]) < 0.03
     assert set(profiles.availability) == {1.0}
-
-
-def test_zero_sigma_makes_equal_devices():
-    profiles = draw_device_profiles(3, 0, median_examples_per_s=10, speed_sigma=0, link_sigma=0, availability=0.5)
-    assert profiles.examples_per_s.tolist() == [10, 10, 10] and profiles.availability.tolist() == [0.5] * 3
-
-
-@pytest.mark.parametrize("wrong", [{"availability": 0}, {"availability": 1.5}, {"speed_sigma": -1}, {"num_clients": 0}])
-def test_values_out_of_range(wrong):
-    assert_refused("", draw_device_profiles, **{"num_clients": 2, "seed": 0, **wrong})

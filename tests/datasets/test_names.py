@@ -7,9 +7,10 @@ from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.data_notes import note_labels
+from datasets.dataset import DatasetOptions
 from datasets.device_table import load_device_profiles
 from datasets.example_format import ExampleFormat
-from datasets.formats.npz import load_npz_arrays
+from datasets.formats.npz import open_npz
 from datasets.names import describe_joined, find_alike, find_joined, fold_spelling, note_alike
 
 CONTROL = ["a\nb", "a\rb", "a\tb", "a\0b", "\x1b[31m", "\x7f", "\x9b", "a\u2028b", "\u2029", "\udcfc"]
@@ -55,7 +56,7 @@ def test_names_of_a_users_file_are_checked(tmp_path):
     y = np.array(["first\nline", "second"] * 10)
     np.savez(tmp_path / "d.npz", x=np.zeros((20, 3), np.float32), y=y)
     assert_refused(
-        r"the class 'first\\nline' holds the control character \\n", load_npz_arrays, str(tmp_path / "d.npz")
+        r"the class 'first\\nline' holds the control character \\n", open_npz, str(tmp_path / "d.npz"), DatasetOptions()
     )
 
 
