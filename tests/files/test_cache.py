@@ -22,8 +22,10 @@ DIGEST, OTHER = "ab" * 32, "cd" * 32
 
 
 @pytest.fixture(autouse=True)
-def own_cache(monkeypatch, tmp_path):
+def records(monkeypatch, tmp_path):
+    """The folder of records."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    return tmp_path / "xdg" / "federated_suite" / "digests"
 
 
 @pytest.fixture
@@ -60,84 +62,50 @@ def test_an_entry_is_written_once_and_found(cache):
     assert list_names(cache.folder) == [".lock-ab", DIGEST]
 
 
-def flip_a_byte(entry):
-    (entry / "a").write_bytes(b"aaab")
-    forget()
+def put(path, what):
+    """Puts bytes, or what is no file, in place of a file or folder; of two texts, the second for the first in it."""
+    content = path.read_text().replace(*what).encode() if isinstance(what, tuple) else what
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "folder":
+        (path / "b").mkdir(parents=True)
+    elif what == "endless device":
+        path.symlink_to("/dev/zero")
+    elif content is not None:
+        path.write_bytes(content)
 
 
-def cut_a_file(entry):
-    (entry / "a").write_bytes(b"aaa")
-
-
-def put_a_pipe(entry):
-    (entry / "empty").unlink()
-    os.mkfifo(entry / "empty")
-    forget()
-
-
-def remove_a_file(entry):
-    (entry / "a").unlink()
-
-
-def change_the_index(entry):
-    text = (entry / "index.json").read_text()
-    (entry / "index.json").write_text(text.replace("zwei", "drei"))
-
-
-def age(entry):
-    text = (entry / "index.json").read_text()
-    (entry / "index.json").write_text(text.replace('"version": 3', '"version": 2'))
-
-
-def nest(entry):
-    (entry / "index.json").write_text("[" * 100_000)
-
-
-def be_a_pipe(entry):
-    (entry / "index.json").unlink()
-    os.mkfifo(entry / "index.json")
-
-
-def be_full_of_holes(entry):
-    os.truncate(entry / "index.json", 10**12)
-
-
-def be_a_device(entry):
-    (entry / "index.json").unlink()
-    (entry / "index.json").symlink_to("/dev/zero")
-
-
-def hold_a_folder(entry):
-    (entry / "a").unlink()
-    (entry / "a").mkdir()
-    (entry / "a" / "b").write_text("in the way")
-    forget()
-
-
-def be_a_file(entry):
-    shutil.rmtree(entry)
-    entry.write_text("in the way")
-
-
-DAMAGES = [flip_a_byte, cut_a_file, put_a_pipe, remove_a_file, change_the_index, age, nest, be_a_pipe, be_a_file]
-DAMAGES += [be_full_of_holes, be_a_device, hold_a_folder]
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_entry_is_made_anew(cache, damage):
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        *(("a", what) for what in (b"aaab", b"aaa", None, "folder")),
+        ("empty", "pipe"),
+        *(("index.json", what) for what in (("zwei", "drei"), ('"version": 3', '"version": 2'))),
+        *(("index.json", what) for what in (b"[" * 100_000, b"{", "pipe", "endless device")),
+        (".", b"a file in the way"),
+    ],
+)
+def test_a_damaged_entry_is_made_anew(cache, name, what):
     cache.find_or_write(DIGEST, write_letters)
     entry = pathlib.Path(cache.folder, DIGEST)
-    damage(entry)
+    put(entry / name, what)
+    forget()
     assert cache.find(DIGEST) is None
     cache.find_or_write(DIGEST, write_letters)
     assert (entry / "a").read_bytes() == b"aaaa" and cache.find(DIGEST)
     assert list_names(cache.folder) == [".lock-ab", DIGEST]
 
 
+def test_an_index_full_of_holes_is_not_read(cache):
+    cache.find_or_write(DIGEST, write_letters)
+    os.truncate(pathlib.Path(cache.folder, DIGEST, "index.json"), 10**12)
+    assert cache.find(DIGEST) is None
+
+
 def test_a_change_while_a_process_lives_is_seen(cache):
     """Zeros of the same size, with the times set back."""
-    cache.find_or_write(DIGEST, write_letters)
-    assert cache.find(DIGEST)
+    assert cache.find_or_write(DIGEST, write_letters) == cache.find(DIGEST)
     path = pathlib.Path(cache.folder, DIGEST, "a")
     before = path.stat()
     path.write_bytes(bytes(4))
@@ -207,8 +175,11 @@ def test_old_drafts_go_with_the_next_write(cache):
         (folder / name).mkdir(parents=True)
     for name in (*drafts, ".1234.9a1b2c3d.mine"):
         os.utime(folder / name, (time.time() - 10**6,) * 2)
+    gone = folder / f".writing-{OTHER}-gone"  # as one that another process has put in place meanwhile
+    gone.symlink_to(folder / "elsewhere")
     cache.find_or_write(DIGEST, write_letters)
-    assert list_names(folder) == sorted([".lock-ab", DIGEST, f".1234.9a1b2c3d.{OTHER}", ".1234.9a1b2c3d.mine"])
+    young = [f".1234.9a1b2c3d.{OTHER}", ".1234.9a1b2c3d.mine", gone.name]
+    assert list_names(folder) == sorted([".lock-ab", DIGEST, *young])
 
 
 def test_cleaning_takes_entries_alone_and_counts_them(cache):
@@ -225,37 +196,41 @@ def test_cleaning_takes_entries_alone_and_counts_them(cache):
     assert list_names(folder) == sorted([OTHER, "ef" * 32, "copy", "notes"])
 
 
-WRITER = """
-import pathlib, sys, time
-from files.cache import Cache
+RACER = """
+import pathlib, sys
+from files import cache
 
 def write(folder):
-    pathlib.Path(sys.argv[1], "written").open("a").write("x")
+    with open(pathlib.Path(folder_of_all, "written"), "a") as file:
+        file.write("x")
     pathlib.Path(folder, "a").write_bytes(bytes(10**6))
-    time.sleep(0.2)
-    return {}
 
+folder_of_all, has_locks = sys.argv[1], sys.argv[2] == "True"
+if not has_locks:
+    cache.fcntl.flock = lambda *_: None
 print("ready", flush=True)
 sys.stdin.readline()
-assert Cache(sys.argv[1], "letters", 3).find_or_write("ab" * 32, write)["files"] == {"a": 10**6}
+for number in range(10):
+    index = cache.Cache(folder_of_all, "letters", 3).find_or_write(f"{number:064x}", write)
+    size = pathlib.Path(folder_of_all, f"{number:064x}", "a").stat().st_size
+    assert index["files"] == {"a": size} == {"a": 10**6}, (number, size)
 """
 
 
-def test_two_processes_write_one_entry_once(tmp_path):
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], cwd=ROOT, **pipes) for _ in range(2)]
-    assert [writer.stdout.readline() for writer in writers] == ["ready\n"] * 2
-    for writer in writers:
-        writer.communicate("go\n", timeout=60)
-    assert [writer.returncode for writer in writers] == [0, 0]
-    assert (tmp_path / "written").read_text() == "x"
-
-
-@pytest.fixture(autouse=True)
-def records(monkeypatch, tmp_path):
-    """The folder of records."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "federated_suite" / "digests"
+@pytest.mark.parametrize("has_locks", [True, False])
+def test_racing_processes_agree_and_with_locks_write_once(tmp_path, has_locks):
+    """Four programs start at once on the same entries, one after another."""
+    command = [sys.executable, "-c", RACER, str(tmp_path), str(has_locks)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    racers = [subprocess.Popen(command, cwd=ROOT, **pipes) for _ in range(4)]
+    assert [racer.stdout.readline() for racer in racers] == ["ready\n"] * 4
+    for racer in racers:
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    errors = [racer.communicate(timeout=60)[1] for racer in racers]
+    assert [racer.returncode for racer in racers] == [0] * 4, errors
+    assert list_names(tmp_path) == sorted([".lock-00", "written", *(f"{number:064x}" for number in range(10))])
+    assert len((tmp_path / "written").read_text()) == 10 or not has_locks
 
 
 @pytest.fixture
@@ -351,7 +326,7 @@ def test_a_damaged_record_is_a_miss(tmp_path, read, records, content):
     assert compute_source_digest(paths) == digest and len(read) == 2
 
 
-def test_records_that_cannot_be_kept_change_nothing(tmp_path, read, records):
+def test_records_that_cannot_be_written_change_nothing(tmp_path, read, records):
     records.parent.mkdir(parents=True)
     records.write_text("no folder")
     paths = write(tmp_path, a=b"aaa")
