@@ -55,15 +55,9 @@ def write_archive(folder, names=NAMES):
 
 
 def make_npz_arrays():
-    train = range(1, 6)
-    return {
-        "x_train": np.concatenate([make_images(number) for number in train]),
-        "y_train": np.concatenate([make_labels(number) for number in train])[
-            :, np.newaxis
-        ],  # a column, as Keras has it
-        "x_test": make_images(6),
-        "y_test": make_labels(6),
-    }
+    x, y = ([make(number) for number in range(1, 6)] for make in (make_images, make_labels))
+    labels = np.concatenate(y)[:, np.newaxis]  # a column, as Keras has it
+    return {"x_train": np.concatenate(x), "y_train": labels, "x_test": make_images(6), "y_test": make_labels(6)}
 
 
 def write_npz(folder, name="cifar10.npz", **changes):
@@ -74,23 +68,22 @@ def write_npz(folder, name="cifar10.npz", **changes):
 WRITERS = {"folder": write_folder, "archive": write_archive, "npz": write_npz}
 
 
-@pytest.mark.parametrize("subfolder", ["cifar10", "."])
-@pytest.mark.parametrize("container", WRITERS)
-def test_every_container_gives_the_same_images(tmp_path, container, subfolder):
-    WRITERS[container](tmp_path / subfolder)
-    loaded = cifar.load_cifar10(DatasetOptions(str(tmp_path), download=False))
-    np.testing.assert_array_equal(loaded.train_x, make_npz_arrays()["x_train"])
-    np.testing.assert_array_equal(loaded.test_x, make_images(6))
-    np.testing.assert_array_equal(loaded.train_y, make_npz_arrays()["y_train"][:, 0])
-    assert loaded.format.class_names[:3] == ("airplane", "automobile", "bird") and loaded.train_x.dtype == np.uint8
+def load(folder, name="cifar10", **options):
+    return load_arrays(name, DatasetOptions(str(folder), download=False, **options))
 
 
-def test_every_container_gives_one_digest(tmp_path):
-    digests = set()
+def test_every_container_gives_the_same_images_and_one_digest(tmp_path):
+    loaded = []
     for container, write in WRITERS.items():
-        write(tmp_path / container)
-        digests.add(cifar.load_cifar10(DatasetOptions(str(tmp_path / container), download=False)).source_digest)
-    assert len(digests) == 1
+        for subfolder in (".", "cifar10"):
+            write(tmp_path / container / subfolder)
+            loaded.append(load(tmp_path / container))
+    expected, first = make_npz_arrays(), loaded[0]
+    assert {each.source_digest for each in loaded} == {first.source_digest}
+    np.testing.assert_array_equal(first.train_x, expected["x_train"])
+    np.testing.assert_array_equal(first.test_x, expected["x_test"])
+    np.testing.assert_array_equal(first.train_y, expected["y_train"][:, 0])
+    assert first.format.class_names[:3] == ("airplane", "automobile", "bird") and first.train_x.dtype == np.uint8
 
 
 def test_a_batch_by_hand():
@@ -102,18 +95,11 @@ def test_a_batch_by_hand():
     assert image.astype(int).sum() == 10 and label == 9
 
 
-def test_a_subset_says_so_and_the_whole_does_not():
-    assert cifar.name_images(50_000, 10_000) == "cifar10"
-    assert cifar.name_images(20_000, 5_000) == "cifar10 subset (20,000 + 5,000 images)"
-    assert cifar.name_images(50_000, 5_000) == "cifar10 subset (50,000 + 5,000 images)"
-
-
-def test_all_images_are_no_subset(tmp_path, monkeypatch):
-    monkeypatch.setattr(cifar, "IMAGES_PER_CLASS", {"train": 10, "test": 2})
+def test_a_subset_says_so_and_the_whole_does_not(tmp_path, monkeypatch):
     write_folder(tmp_path)
-    assert load_arrays("cifar10", DatasetOptions(data_dir=str(tmp_path), download=False)).name == "cifar10"
-    monkeypatch.setattr(cifar, "IMAGES_PER_CLASS", {"train": 11, "test": 2})
-    assert cifar.load_cifar10(DatasetOptions(str(tmp_path), download=False)).name == "cifar10 subset (100 + 20 images)"
+    assert load(tmp_path).name == "cifar10 subset (100 + 20 images)"
+    monkeypatch.setattr(cifar, "IMAGES_PER_CLASS", {"train": 10, "test": 2})
+    assert load(tmp_path).name == "cifar10"
 
 
 def test_a_subset_file_is_found_after_the_whole(tmp_path):
@@ -126,8 +112,7 @@ def test_a_subset_file_is_found_after_the_whole(tmp_path):
 
 
 def check_refused(folder, message):
-    caught = assert_refused(message, cifar.load_cifar10, DatasetOptions(str(folder), download=False))
-    assert "\n" not in caught and str(folder) in caught
+    assert str(folder) in assert_refused(message, load, folder)
 
 
 @pytest.mark.parametrize(
@@ -176,12 +161,10 @@ def test_a_damaged_archive_is_named(tmp_path):
     write_archive(tmp_path)
     path = tmp_path / cifar.REMOTE_FILE.name
     content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    check_refused(tmp_path, "damaged or truncated archive")
-    path.write_bytes(content[:-8] + bytes([content[-8] ^ 1]) + content[-7:])  # what was packed had another sum
-    check_refused(tmp_path, "damaged or truncated archive .*CRC check failed")
-    path.write_bytes(b"<html>not found</html>")
-    check_refused(tmp_path, "damaged or truncated archive")
+    other_sum = content[:-8] + bytes([content[-8] ^ 1]) + content[-7:]  # what was packed had another one
+    for damaged, message in ((content[: len(content) // 2], ""), (other_sum, ".*CRC check failed"), (b"<html>", "")):
+        path.write_bytes(damaged)
+        check_refused(tmp_path, f"damaged or truncated archive {message}")
     write_archive(tmp_path, [name for name in NAMES if name != "test_batch"])
     check_refused(tmp_path, "test_batch is missing")
 
@@ -218,11 +201,7 @@ def test_more_than_there_are_is_another_data_set(tmp_path, monkeypatch):
 
 
 def test_nothing_found_names_the_folder_or_downloads(tmp_path, monkeypatch):
-    assert_refused(
-        rf"put cifar-10-python\.tar\.gz or cifar10\.npz into {tmp_path}/cifar10",
-        cifar.load_cifar10,
-        DatasetOptions(str(tmp_path), download=False),
-    )
+    assert_refused(rf"put cifar-10-python\.tar\.gz or cifar10\.npz into {tmp_path}/cifar10", load, tmp_path)
     assert not locate("cifar10", str(tmp_path)).found
     write_archive(tmp_path / "server")
     monkeypatch.setattr("datasets.download.fetch_file", lambda remote, folder: str(tmp_path / "server" / remote.name))
@@ -231,12 +210,12 @@ def test_nothing_found_names_the_folder_or_downloads(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")
 def test_the_real_images():
-    loaded = cifar.load_cifar10(DatasetOptions(os.environ["FL_DATA_DIR"], download=False))
-    counts = np.bincount(loaded.train_y)
-    assert len(set(counts.tolist())) == 1 and 1000 < counts[0] <= 5000
-    is_whole = (len(loaded.train_y), len(loaded.test_y)) == (50_000, 10_000)
-    assert ("subset" in loaded.name) != is_whole
-    assert 100 < loaded.train_x.mean() < 140
+    """All of them, or a subset that says so."""
+    loaded = load(os.environ["FL_DATA_DIR"])
+    (count,) = set(np.bincount(loaded.train_y).tolist())
+    assert 1000 < count <= 5000
+    assert ("subset" in loaded.name) != ((len(loaded.train_y), len(loaded.test_y)) == (50_000, 10_000))
+    assert 100 < loaded.train_x[::10].mean() < 140
 
 
 IMAGE = np.arange(3072) % 256
@@ -257,27 +236,22 @@ def folder(tmp_path, write_tff_file, synthetic):
     return str(tmp_path)
 
 
-def test_whole_images_are_those_of_the_file(folder, synthetic):
-    source = load_arrays("cifar100", DatasetOptions(folder, False))
-    for name, dataset in synthetic.items():
-        x, y = source.read(source.client_names.index(name), TRAIN)
-        rows = list(dataset.as_numpy_iterator())
-        np.testing.assert_array_equal(x, [row["image"] for row in rows])
-        np.testing.assert_array_equal(y, [row["label"] for row in rows])
-        assert (x.dtype, y.dtype) == (np.uint8, np.int32)
-
-
-def test_cropped_images_are_those_of_tffs_baseline(folder, synthetic):
+def test_whole_and_cropped_images_are_those_of_the_file_and_of_tffs_baseline(folder, synthetic):
     import tensorflow_federated as tff
     from tensorflow_federated.python.simulation.baselines.cifar100 import image_classification_preprocessing as theirs
 
     spec = tff.simulation.baselines.ClientSpec(num_epochs=1, batch_size=100, shuffle_buffer_size=1)
     preprocess = theirs.create_preprocess_fn(spec, (24, 24, 3))
-    source = load_arrays("cifar100", DatasetOptions(folder, False, cifar100_form="cropped"))
+    whole, cropped = (load(folder, "cifar100", cifar100_form=form) for form in ("whole", "cropped"))
+    assert cropped.format.input_shape == (24, 24, 3)
     for name, dataset in synthetic.items():
+        x, y = whole.read(whole.client_names.index(name), TRAIN)
+        rows = list(dataset.as_numpy_iterator())
+        np.testing.assert_array_equal(x, [row["image"] for row in rows])
+        np.testing.assert_array_equal(y, [row["label"] for row in rows])
+        assert (x.dtype, y.dtype) == (np.uint8, np.int32)
         (their_x, their_y) = next(preprocess(dataset).as_numpy_iterator())
-        x, y = source.read(source.client_names.index(name), TRAIN)
-        assert x.shape[1:] == source.format.input_shape == (24, 24, 3)
+        x, y = cropped.read(cropped.client_names.index(name), TRAIN)
         np.testing.assert_allclose(x, their_x, atol=1e-5)
         np.testing.assert_array_equal(y, their_y)
 
@@ -287,11 +261,13 @@ def test_an_even_image_is_not_divided_by_nothing():
 
 
 def test_test_clients_are_others_than_the_train_clients_of_their_names(folder, synthetic):
-    source = load_arrays("cifar100", DatasetOptions(folder, False))
+    source = load(folder, "cifar100")
     assert set(source.client_names) == set(synthetic) | {f"test {name}" for name in synthetic}
     index = source.client_names.index("test synthetic1")
     assert (source.num_examples[TRAIN][index], source.num_examples[TEST][index]) == (0, 5)
     assert len(source.read(index, TEST)[1]) == 5
+    assert DATASETS["cifar100"].find_partition(DatasetOptions(folder)) == "natural"
+    assert DATASETS["cifar100"].find(folder).found
 
 
 def test_classes_and_their_kinds():
@@ -300,13 +276,9 @@ def test_classes_and_their_kinds():
     assert list(names) == sorted(names)
     assert np.bincount(kinds).tolist() == [5] * 20
     assert list(cifar.KIND_NAMES) == sorted(cifar.KIND_NAMES)
-    # As the labels of official examples have it: apple, sea, tulip, worm.
-    assert [(names[label], kinds[label]) for label in (0, 71, 92, 99)] == [
-        ("apple", 4),
-        ("sea", 10),
-        ("tulip", 2),
-        ("worm", 13),
-    ]
+    # As the labels of official examples have it.
+    found = [(names[label], kinds[label]) for label in (0, 71, 92, 99)]
+    assert found == [("apple", 4), ("sea", 10), ("tulip", 2), ("worm", 13)]
 
 
 def write_batches(folder, monkeypatch, per_class=None):
@@ -322,25 +294,13 @@ def write_batches(folder, monkeypatch, per_class=None):
 
 def test_the_official_batches_have_no_clients(tmp_path, monkeypatch):
     data = write_batches(tmp_path / "cifar100" / "cifar-100-python", monkeypatch)
-    options = DatasetOptions(str(tmp_path), False)
-    arrays = load_arrays("cifar100", options)
-    assert arrays.client_names is None
-    assert arrays.train_x.shape == (200, 32, 32, 3)
+    arrays = load(tmp_path, "cifar100")
+    assert arrays.client_names is None and arrays.train_x.shape == (200, 32, 32, 3)
     np.testing.assert_array_equal(arrays.test_x[3, :, :, 1], data[3].reshape(3, 32, 32)[1])
     assert arrays.test_y.tolist() == list(range(100))
-    assert DATASETS["cifar100"].find_partition(options) == ""
-
-
-def test_tffs_file_has_natural_clients(folder):
-    assert DATASETS["cifar100"].find_partition(DatasetOptions(folder)) == "natural"
-    assert DATASETS["cifar100"].find(folder).found
-
-
-def test_batches_of_another_number_of_images_are_refused(tmp_path, monkeypatch):
-    write_batches(tmp_path / "cifar-100-python", monkeypatch, {"train": 2, "test": 2})
-    assert_refused(
-        "test: expected 1 images of each of 100 classes", load_arrays, "cifar100", DatasetOptions(str(tmp_path), False)
-    )
+    assert DATASETS["cifar100"].find_partition(DatasetOptions(str(tmp_path), False)) == ""
+    write_batches(tmp_path / "other" / "cifar-100-python", monkeypatch, {"train": 2, "test": 2})
+    assert_refused("test: expected 1 images of each of 100 classes", load, tmp_path / "other", "cifar100")
 
 
 @pytest.mark.parametrize(
@@ -354,6 +314,6 @@ def test_batches_of_another_number_of_images_are_refused(tmp_path, monkeypatch):
 def test_a_wrong_example_is_one_line_that_names_it(tmp_path, write_tff_file, change, message):
     good = {"image": IMAGE, "label": 1, "coarse_label": 1}
     write_tff_file(tmp_path / "cifar100.sqlite", {"train": {"7": [good, {**good, **change}]}})
-    source = load_arrays("cifar100", DatasetOptions(str(tmp_path), False))
+    source = load(tmp_path, "cifar100")
     error = assert_refused("", source.read, 0, TRAIN)
     assert error.endswith(f"example 1 (from 0) of client '7' in split train: {message}")
