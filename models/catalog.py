@@ -2,36 +2,22 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from datasets.example_format import ExampleFormat
-from models.image_cnn import (
-    SMALLEST_EMNIST_SIDE,
-    SMALLEST_LENET_SIDE,
-    build_emnist_cnn,
-    build_fedavg_cnn,
-    build_image_cnn10,
-    build_image_cnn10_gn,
-    build_image_student,
-    build_image_teacher,
-    build_lenet,
-    build_sensor_student,
-    build_sensor_teacher,
-)
+from datasets.own_objects import import_object
 from models.input_dtypes import settle_input
-from models.mobilenet import build_mobilenet_v2
 from models.model_names import (
     ACTIVATIONS,
+    ARCHITECTURES,
     AUGMENTATIONS,
     MODEL_NAMES,
     PRECISIONS,
     QUANTIZATIONS,
     STUDENT_OF_RANK,
     TOKEN_MODELS,
-    UNQUANTIZED,
     WIDTH_MODELS,
     ModelError,
     check_model_name,
@@ -39,17 +25,8 @@ from models.model_names import (
 )
 from models.model_spec import ModelSpec
 from models.own_model import load_own_model
-from models.perceptron import (
-    build_logistic_regression,
-    build_perceptron,
-    build_perceptron_1nn,
-    build_perceptron_2nn,
-    build_perceptron_teacher,
-)
 from models.precision import build_in_precision
-from models.resnet import build_resnet18_gn
 from models.task import Task, build_format_task
-from models.text_recurrent import build_char_gru, build_char_lstm, build_char_transformer, build_word_lstm
 
 __all__ = ["MODEL_NAMES", "ModelError", "ModelOptions", "build_model_spec"]
 
@@ -79,39 +56,6 @@ class ModelOptions:
     channel_axis: bool = True
 
 
-@dataclasses.dataclass(frozen=True)
-class _Architecture:
-    """A builder, the rank of the examples it takes (None: any), the name of its teacher, the least side of images."""
-
-    build: Callable[..., tf.keras.Model]
-    rank: int | None
-    teacher: str
-    has_activation: bool = False
-    smallest_side: int = 1
-
-
-_ARCHITECTURES = {
-    "image_student": _Architecture(build_image_student, 3, "image_teacher", has_activation=True),
-    "image_teacher": _Architecture(build_image_teacher, 3, "image_teacher", has_activation=True),
-    "image_cnn10": _Architecture(build_image_cnn10, 3, "image_cnn10"),
-    "image_cnn10_gn": _Architecture(build_image_cnn10_gn, 3, "image_cnn10_gn"),
-    "sensor_student": _Architecture(build_sensor_student, 2, "sensor_teacher"),
-    "sensor_teacher": _Architecture(build_sensor_teacher, 2, "sensor_teacher"),
-    "perceptron": _Architecture(build_perceptron, None, "perceptron_teacher"),
-    "perceptron_teacher": _Architecture(build_perceptron_teacher, None, "perceptron_teacher"),
-    "perceptron_1nn": _Architecture(build_perceptron_1nn, None, "perceptron_teacher"),
-    "perceptron_2nn": _Architecture(build_perceptron_2nn, None, "perceptron_teacher"),
-    "logistic_regression": _Architecture(build_logistic_regression, None, "perceptron_teacher"),
-    "emnist_cnn": _Architecture(build_emnist_cnn, 3, "emnist_cnn", smallest_side=SMALLEST_EMNIST_SIDE),
-    "fedavg_cnn": _Architecture(build_fedavg_cnn, 3, "fedavg_cnn"),
-    "lenet": _Architecture(build_lenet, 3, "lenet", smallest_side=SMALLEST_LENET_SIDE),
-    "resnet18_gn": _Architecture(build_resnet18_gn, 3, "resnet18_gn"),
-    "mobilenet_v2": _Architecture(build_mobilenet_v2, 3, "resnet18_gn"),
-    "char_lstm": _Architecture(build_char_lstm, 1, "char_lstm"),
-    "char_gru": _Architecture(build_char_gru, 1, "char_lstm"),
-    "char_transformer": _Architecture(build_char_transformer, 1, "char_lstm"),
-    "word_lstm": _Architecture(build_word_lstm, 1, "word_lstm"),
-}
 _SHAPES = {3: "(height, width, channels)", 2: "(steps, channels)", 1: "(positions,)"}
 
 
@@ -156,7 +100,7 @@ def build_model_spec(
             form, input_dtype = settle_input(build(), example_format, shape)
         else:
             form, input_dtype = example_format, ""
-            architecture = _ARCHITECTURES[name]
+            architecture = ARCHITECTURES[name]
             if architecture.rank not in (None, len(input_shape)):
                 raise ModelError(
                     f"{flag}={name}: expected examples of shape {_SHAPES[architecture.rank]}, got {input_shape}"
@@ -164,9 +108,9 @@ def build_model_spec(
             side = architecture.smallest_side
             if side > 1 and min(input_shape[:2]) < side:
                 raise ModelError(f"{flag}={name}: expected images of at least {side} pixels a side, got {input_shape}")
-            chosen = {"activation": options.activation} if architecture.has_activation else {}
-            chosen |= {"width": options.width} if name in WIDTH_MODELS else {}
-            build = functools.partial(architecture.build, input_shape, task.num_outputs, **chosen)
+            builder = import_object(architecture.builder, name, ModelError)
+            chosen = {option: getattr(options, option) for option in architecture.options}
+            build = functools.partial(builder, input_shape, task.num_outputs, **chosen)
             build = build if precision == "float32" else functools.partial(build_in_precision, build, precision)
         return ModelSpec(
             name, build, form, precision=precision, augment=change, task=task, has_channel_axis=has_channel_axis,
@@ -185,12 +129,12 @@ def build_model_spec(
 def _check_options(options: ModelOptions, names: tuple[str, str | None], input_shape: tuple[int, ...]) -> None:
     """Refuses what no model has, and what these, a student and its teacher, or such examples have not."""
     choices = {"activation": ACTIVATIONS, "quantize": QUANTIZATIONS, "precision": PRECISIONS, "augment": AUGMENTATIONS}
-    for flag, known in choices.items():
-        if getattr(options, flag) not in known:
-            raise ModelError(f"{flag}={getattr(options, flag)}: expected one of {', '.join(known)}")
+    for flag, allowed in choices.items():
+        if getattr(options, flag) not in allowed:
+            raise ModelError(f"{flag}={getattr(options, flag)}: expected one of {', '.join(allowed)}")
     activation, width, quantize, augment = options.activation, options.width, options.quantize, options.augment
-    has_choice = any(name in _ARCHITECTURES and _ARCHITECTURES[name].has_activation for name in names)
-    if activation != "linear" and not has_choice:
+    known = [ARCHITECTURES[name] for name in names if name in ARCHITECTURES]
+    if activation != "linear" and not any("activation" in each.options for each in known):
         reason = f"only the image models have this choice, not {names[0]}"
         raise ModelError(f"activation={activation}: {reason}; leave it out")
     if width <= 0:
@@ -201,8 +145,8 @@ def _check_options(options: ModelOptions, names: tuple[str, str | None], input_s
     if options.precision != "float32" and quantize != "none":
         reason = f"expected float32 with quantize={quantize}, whose rounding computes in it"
         raise ModelError(f"precision={options.precision}: {reason}")
-    if quantize == "qat" and names[0] in UNQUANTIZED:
-        reason = f"TF-MOT cannot quantize the {UNQUANTIZED[names[0]]} of {names[0]} while it is trained"
+    if quantize == "qat" and not is_own_model(names[0]) and (part := ARCHITECTURES[names[0]].unquantized):
+        reason = f"TF-MOT cannot quantize the {part} of {names[0]} while it is trained"
         raise ModelError(f"quantize=qat: {reason}; leave it out, and export int8, which is quantized after training")
     if augment != "none" and len(input_shape) != 3:
         raise ModelError(f"augment={augment}: expected images of shape {_SHAPES[3]}, got {input_shape}; leave it out")
@@ -265,7 +209,7 @@ def _resolve_teacher(teacher_model: str, student_name: str, data: _Data) -> str 
         if data.must_be_own or data.have_next_tokens:
             return None
         student_name = STUDENT_OF_RANK.get(len(data.format.input_shape))
-    return _ARCHITECTURES[student_name].teacher if student_name else None
+    return ARCHITECTURES[student_name].teacher if student_name else None
 
 
 MARGIN = 4  # pixels on each side

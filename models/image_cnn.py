@@ -120,9 +120,6 @@ build_image_cnn10_gn = functools.partial(_build, in_groups=True)
 #     fedavg_cnn   832 + 51,264       7 * 7 * 64 * 512 + 512 = 1,606,144     5,130 or 31,806    1,663,370 or 1,690,046
 #     lenet        156 + 2,416        4 * 4 * 16 * 120 + 120 = 30,840 and 10,164     850 or 5,270    44,426 or 48,846
 
-SMALLEST_EMNIST_SIDE = 6  # two convolutions take 4 pixels of each side, and the pooling needs 2
-SMALLEST_LENET_SIDE = 16  # each convolution takes 4, and each pooling half of what is left
-
 
 def build_emnist_cnn(input_shape: tuple[int, int, int], num_classes: int):
     """Images (batch, height, width, channels) in float32, sides of at least 6, to logits (batch, num_classes)."""

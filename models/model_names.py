@@ -1,61 +1,69 @@
 """The names of models and their options, checked without TensorFlow so that `--help` and flag errors answer at once."""
 
-MODEL_NAMES = (
-    "image_student",
-    "image_teacher",
-    "image_cnn10",
-    "image_cnn10_gn",
-    "sensor_student",
-    "sensor_teacher",
-    "perceptron",
-    "perceptron_teacher",
-    "perceptron_1nn",
-    "perceptron_2nn",
-    "logistic_regression",
-    "emnist_cnn",
-    "fedavg_cnn",
-    "lenet",
-    "resnet18_gn",
-    "mobilenet_v2",
-    "char_lstm",
-    "char_gru",
-    "char_transformer",
-    "word_lstm",
-)
-WIDTH_MODELS = ("image_cnn10", "image_cnn10_gn", "mobilenet_v2")  # models whose numbers of filters can be scaled
+from typing import NamedTuple
+
+MOST_WEIGHTS = 10_000_000  # of a model that is not known to have fewer, such as a user's own
+
+
+class Architecture(NamedTuple):
+    """A model of this package.
+
+    Attributes:
+      builder: "module:function" of (input_shape, num_outputs, **options), which returns a new, built Keras model.
+      rank: how many axes its examples have; None for any number. Those of one axis are sequences of tokens, and the
+        model says after each token what comes next.
+      teacher: the name of the larger model of the same kind that can teach it.
+      num_weights: of the model and its teacher at the largest data set that they are used on, rounded up: of these a
+        sweep tells, before TensorFlow is there, how many runs fit into the memory.
+      options: the fields of `ModelOptions` that the builder takes, "activation" of convolutions or "width", a factor
+        on the numbers of filters.
+      unquantized: why TF-MOT cannot quantize the model while it is trained; "" if it can.
+      smallest_side: of the images that it takes.
+    """
+
+    builder: str
+    rank: int | None
+    teacher: str
+    num_weights: int = MOST_WEIGHTS
+    options: tuple[str, ...] = ()
+    unquantized: str = ""
+    smallest_side: int = 1
+
+
+_IMAGE, _PERCEPTRON, _TEXT = "models.image_cnn:build_", "models.perceptron:build_", "models.text_recurrent:build_"
+_ACTIVATION, _WIDTH = ("activation",), ("width",)
+ARCHITECTURES = {
+    "image_student": Architecture(f"{_IMAGE}image_student", 3, "image_teacher", 120_000, _ACTIVATION),
+    "image_teacher": Architecture(f"{_IMAGE}image_teacher", 3, "image_teacher", 200_000, _ACTIVATION),
+    "image_cnn10": Architecture(f"{_IMAGE}image_cnn10", 3, "image_cnn10", 2_500_000, _WIDTH),
+    "image_cnn10_gn": Architecture(f"{_IMAGE}image_cnn10_gn", 3, "image_cnn10_gn", 2_500_000, _WIDTH, "GroupNorm"),
+    "sensor_student": Architecture(f"{_IMAGE}sensor_student", 2, "sensor_teacher"),
+    "sensor_teacher": Architecture(f"{_IMAGE}sensor_teacher", 2, "sensor_teacher"),
+    "perceptron": Architecture(f"{_PERCEPTRON}perceptron", None, "perceptron_teacher", 100_000),
+    "perceptron_teacher": Architecture(f"{_PERCEPTRON}perceptron_teacher", None, "perceptron_teacher", 200_000),
+    "perceptron_1nn": Architecture(f"{_PERCEPTRON}perceptron_1nn", None, "perceptron_teacher", 400_000),
+    "perceptron_2nn": Architecture(f"{_PERCEPTRON}perceptron_2nn", None, "perceptron_teacher", 500_000),
+    "logistic_regression": Architecture(f"{_PERCEPTRON}logistic_regression", None, "perceptron_teacher"),
+    # Two convolutions take 4 pixels of each side, and the pooling needs 2.
+    "emnist_cnn": Architecture(f"{_IMAGE}emnist_cnn", 3, "emnist_cnn", 3_000_000, smallest_side=6),
+    "fedavg_cnn": Architecture(f"{_IMAGE}fedavg_cnn", 3, "fedavg_cnn", 3_500_000),
+    # Each convolution takes 4 pixels of each side, and each pooling half of what is left.
+    "lenet": Architecture(f"{_IMAGE}lenet", 3, "lenet", 130_000, smallest_side=16),
+    "resnet18_gn": Architecture(
+        "models.resnet:build_resnet18_gn", 3, "resnet18_gn", 23_000_000, unquantized="GroupNorm"
+    ),
+    "mobilenet_v2": Architecture(
+        "models.mobilenet:build_mobilenet_v2", 3, "resnet18_gn", 14_000_000, _WIDTH, "GroupNorm"
+    ),
+    "char_lstm": Architecture(f"{_TEXT}char_lstm", 1, "char_lstm", 2_000_000, unquantized="LSTM"),
+    "char_gru": Architecture(f"{_TEXT}char_gru", 1, "char_lstm", 2_000_000, unquantized="GRU"),
+    "char_transformer": Architecture(f"{_TEXT}char_transformer", 1, "char_lstm", 2_000_000, unquantized="attention"),
+    "word_lstm": Architecture(f"{_TEXT}word_lstm", 1, "word_lstm", unquantized="LSTM"),
+}
+MODEL_NAMES = tuple(ARCHITECTURES)
+WIDTH_MODELS = tuple(name for name, each in ARCHITECTURES.items() if "width" in each.options)
+TOKEN_MODELS = tuple(name for name, each in ARCHITECTURES.items() if each.rank == 1)
 STUDENT_OF_RANK = {3: "image_student", 2: "sensor_student", 1: "perceptron"}  # what "auto" is, by an example's axes
-# Weights of a model and its teacher at the largest data set that they are used on, rounded up: of these a sweep tells,
-# before TensorFlow is there, how many runs fit into the memory.
-NUM_WEIGHTS = {
-    "image_student": 120_000,
-    "image_teacher": 200_000,
-    "image_cnn10": 2_500_000,
-    "image_cnn10_gn": 2_500_000,
-    "perceptron": 100_000,
-    "perceptron_teacher": 200_000,
-    "perceptron_1nn": 400_000,
-    "perceptron_2nn": 500_000,
-    "lenet": 130_000,
-    "fedavg_cnn": 3_500_000,
-    "emnist_cnn": 3_000_000,
-    "mobilenet_v2": 14_000_000,
-    "resnet18_gn": 23_000_000,
-    "char_lstm": 2_000_000,
-    "char_gru": 2_000_000,
-    "char_transformer": 2_000_000,
-}
-MOST_WEIGHTS = 10_000_000  # of one that is not among these, such as a user's own, or those of HAR
-TOKEN_MODELS = ("char_lstm", "char_gru", "char_transformer", "word_lstm")  # say after each token what comes next
-# Why TF-MOT cannot quantize a model while it is trained.
-UNQUANTIZED = {
-    "image_cnn10_gn": "GroupNorm",
-    "resnet18_gn": "GroupNorm",
-    "mobilenet_v2": "GroupNorm",
-    "char_lstm": "LSTM",
-    "char_gru": "GRU",
-    "char_transformer": "attention",
-    "word_lstm": "LSTM",
-}
 ACTIVATIONS = ("linear", "relu")
 QUANTIZATIONS = ("none", "qat")
 PRECISIONS = ("float32", "bfloat16")

@@ -23,7 +23,7 @@ from launch.runtimes.processor import list_cores
 from launch.settings.data_flags import choose_options
 from launch.settings.run_config import RunConfig
 from launch.sweeps.tasks import Task, build_arguments, is_finished
-from models.model_names import MOST_WEIGHTS, NUM_WEIGHTS, STUDENT_OF_RANK, WIDTH_MODELS
+from models.model_names import ARCHITECTURES, MOST_WEIGHTS, STUDENT_OF_RANK, WIDTH_MODELS
 from tff_algos.settings.config_fields import setting
 
 MAX_JOBS = 1000
@@ -252,7 +252,8 @@ def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
     own = row.find_model(options) or ("" if form is None else STUDENT_OF_RANK.get(len(form.input_shape), ""))
     models = [own if name == "auto" else name for name in config.algorithm.model_names or (config.model,)]
     width = config.width**2 if set(models) & set(WIDTH_MODELS) else 1
-    weights_bytes = 4 * width * max(NUM_WEIGHTS.get(model, MOST_WEIGHTS) for model in models)
+    counts = [ARCHITECTURES[model].num_weights if model in ARCHITECTURES else MOST_WEIGHTS for model in models]
+    weights_bytes = 4 * width * max(counts)
     num_models = getattr(config.algorithm, "capacity", 1)  # FedCD's slots
     copies = COPIES_TRAINING * 2 * num_cores + COPIES_SERVER * num_models + COPIES_CLIENT * config.num_clients
     is_known = form is not None and row.num_examples

@@ -57,7 +57,7 @@ from launch.tflite.representatives import choose_evenly, find_representative_cli
 from launch.tflite.standard_metadata import add_metadata
 from models.layer_numbers import number_layers_anew
 from models.model_cost import count_multiply_accumulates, count_parameters
-from models.model_names import UNQUANTIZED, ModelError, is_own_model
+from models.model_names import ARCHITECTURES, ModelError, is_own_model
 from models.model_spec import ModelSpec
 from models.on_device_training import ADAM, BETA_1, BETA_2, EPSILON, LocalStep
 from models.saved_models import load_weights
@@ -163,7 +163,7 @@ def can_train_quantized(config: RunConfig, spec: ModelSpec) -> bool:
     if find_algorithm(config.algo).takes_floats_alone or config.precision != "float32" or is_private:
         return False
     if not is_own_model(spec.name):
-        return spec.name not in UNQUANTIZED
+        return not ARCHITECTURES[spec.name].unquantized
     from models.quantization import build_quantized_spec  # TF-MOT takes seconds to import
 
     try:

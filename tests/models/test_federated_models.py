@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_spec
 from tensorflow_federated.python.simulation.baselines.emnist import emnist_models
 from tensorflow_federated.python.simulation.baselines.shakespeare import char_prediction_models
 from tensorflow_federated.python.simulation.baselines.stackoverflow import (
@@ -11,11 +12,9 @@ from tensorflow_federated.python.simulation.baselines.stackoverflow import (
 )
 from tensorflow_federated.python.simulation.models import mobilenet_v2, resnet_models
 
-from models.image_cnn import build_emnist_cnn, build_fedavg_cnn
-from models.mobilenet import build_mobilenet_v2
-from models.perceptron import build_logistic_regression
-from models.resnet import build_resnet18_gn
+from models.image_cnn import build_emnist_cnn
 from models.stateless_dropout import StatelessDropout
+from models.task import build_task
 from models.text_recurrent import build_char_gru, build_char_lstm, build_char_transformer, build_word_lstm
 
 IMAGE, PICTURE = (28, 28, 1), (32, 32, 3)
@@ -28,69 +27,73 @@ def draw(shape, dtype="float32"):
     return generator.normal(size=(2, *shape)).astype(dtype)
 
 
-WIDER = "mobilenet_v2, wider, odd sides"
-# (ours, theirs, shape of an example, parameters as worked out in the docstring, what turns our logits into theirs)
+def describe_text(positions, vocabulary):
+    task = build_task("next_token", vocabulary, (positions,))
+    return {"input_shape": (positions,), "input_dtype": "int32", "takes_tokens": True, "task": task}
+
+
+# (our name, what `make_spec` gets, theirs, parameters as in the docstring, what turns our logits into theirs)
 PAIRS = {
     "emnist_cnn": (
-        lambda: build_emnist_cnn(IMAGE, 10),
+        "emnist_cnn",
+        {"input_shape": IMAGE, "num_classes": 10},
         lambda: emnist_models.create_conv_dropout_model(True, 1),
-        IMAGE,
         1_199_882,
         tf.nn.softmax,
     ),
     "emnist_cnn of letters": (
-        lambda: build_emnist_cnn(IMAGE, 62),
+        "emnist_cnn",
+        {"input_shape": IMAGE, "num_classes": 62},
         lambda: emnist_models.create_conv_dropout_model(False, 1),
-        IMAGE,
         1_206_590,
         tf.nn.softmax,
     ),
     "fedavg_cnn": (
-        lambda: build_fedavg_cnn(IMAGE, 10),
+        "fedavg_cnn",
+        {"input_shape": IMAGE, "num_classes": 10},
         lambda: emnist_models.create_original_fedavg_cnn_model(True, 1),
-        IMAGE,
         1_663_370,
         tf.nn.softmax,
     ),
     "resnet18_gn": (
-        lambda: build_resnet18_gn(PICTURE, 100),
+        "resnet18_gn",
+        {"input_shape": PICTURE, "num_classes": 100},
         lambda: resnet_models.create_resnet18(PICTURE, 100),
-        PICTURE,
         11_227_812,
         tf.nn.softmax,
     ),
     "mobilenet_v2": (
-        lambda: build_mobilenet_v2(PICTURE, 100),
+        "mobilenet_v2",
+        {"input_shape": PICTURE, "num_classes": 100},
         lambda: mobilenet_v2.create_mobilenet_v2(PICTURE, num_groups=8, num_classes=100),
-        PICTURE,
         2_351_972,
         tf.nn.softmax,
     ),
-    WIDER: (
-        lambda: build_mobilenet_v2((37, 41, 1), 10, width=1.3),
+    "mobilenet_v2, wider, odd sides": (
+        "mobilenet_v2",
+        {"input_shape": (37, 41, 1), "num_classes": 10, "width": 1.3},
         lambda: mobilenet_v2.create_mobilenet_v2((37, 41, 1), 1.3, num_groups=8, num_classes=10),
-        (37, 41, 1),
         None,
         tf.nn.softmax,
     ),
     "char_lstm": (
-        lambda: build_char_lstm((7,), 90),
+        "char_lstm",
+        describe_text(7, 90),
         lambda: char_prediction_models.create_recurrent_model(90, 7),
-        (7,),
         820_522,
         tf.identity,
     ),
     "word_lstm": (
-        lambda: build_word_lstm((7,), 10_004),
+        "word_lstm",
+        describe_text(7, 10_004),
         lambda: word_prediction_models.create_recurrent_model(10_004),
-        (7,),
         4_050_748,
         tf.identity,
     ),
     "logistic_regression": (
-        lambda: build_logistic_regression((10_000,), 500),
+        "logistic_regression",
+        {"input_shape": (10_000,), "num_classes": 500},
         lambda: tag_prediction_tasks._build_logistic_regression_model(10_000, 500),
-        (10_000,),
         5_000_500,
         tf.sigmoid,
     ),
@@ -98,16 +101,15 @@ PAIRS = {
 
 
 @pytest.mark.parametrize(
-    "name", [*(name for name in PAIRS if name != WIDER), pytest.param(WIDER, marks=pytest.mark.slow)]
+    "case", [pytest.param(case, marks=pytest.mark.slow if "wider" in case else ()) for case in PAIRS]
 )
-def test_same_parameters_and_answers_as_in_tensorflow_federated(name):
-    build, build_theirs, shape, num_parameters, finish = PAIRS[name]
-    ours, theirs = build(), build_theirs()
-    assert ours.count_params() == theirs.count_params()
-    if num_parameters is not None:
-        assert ours.count_params() == num_parameters
+def test_same_parameters_and_answers_as_in_tensorflow_federated(case):
+    name, arguments, build_theirs, num_parameters, finish = PAIRS[case]
+    ours, theirs = make_spec(name, **arguments).build(), build_theirs()
+    expected = num_parameters or theirs.count_params()
+    assert ours.count_params() == theirs.count_params() == expected
     ours.set_weights(theirs.get_weights())
-    x = draw(shape, ours.input.dtype.name)
+    x = draw(arguments["input_shape"], ours.input.dtype.name)
     np.testing.assert_allclose(finish(ours(x, training=False)), theirs(x, training=False), rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(sum(ours.losses), sum(theirs.losses), rtol=1e-5)  # the penalty of `resnet18_gn`
 
