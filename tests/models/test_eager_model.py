@@ -103,16 +103,8 @@ def untold(shape, classes):
     layer.find().assign(3.0)
     return network
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_module(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("own")
-    (folder / "eager_networks.py").write_text(SOURCE)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        importlib.invalidate_caches()
-        yield
+OWN_MODULES = {"eager_networks": SOURCE}
+pytestmark = pytest.mark.usefixtures("own_modules")
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """Models whose Input is no float32: what they get, and which stored numbers they can take."""
 
-import importlib
+import dataclasses
 
 import numpy as np
 import pytest
@@ -24,6 +24,9 @@ def whole(input_shape, num_outputs):
     x = tf.keras.Input(input_shape, dtype="uint8")
     return tf.keras.Model(x, tf.keras.layers.Dense(num_outputs)(tf.keras.layers.Flatten()(tf.cast(x, tf.float32))))
 """
+
+
+OWN_MODULES = {"own_whole": SOURCE}
 
 
 class Casting(K.Model):
@@ -109,17 +112,26 @@ def test_tokens_are_never_scaled_and_narrower_inputs_are_known(dtype, found):
         assert find_misfit(found, form, np.array([[0, 255], [3000, 1]], np.int32)).startswith("3000, expected whole")
 
 
-def test_several_inputs_and_texts_are_one_line():
+def build_two_inputs():
     x, z = K.Input(SHAPE), K.Input((3,), dtype="uint8")
-    two = K.Model({"x": x, "z": z}, L.Dense(3)(L.Concatenate()([L.Flatten()(x), tf.cast(z, tf.float32)])))
-    with pytest.raises(ModelError, match=r"^model=a:b: expected one input, got 2 of shapes \(2, 2, 1\), \(3,\); start"):
-        check_input("model=a:b", two, SHAPE)
+    return K.Model({"x": x, "z": z}, L.Dense(3)(L.Concatenate()([L.Flatten()(x), tf.cast(z, tf.float32)])))
+
+
+def build_of_texts():
     texts = K.Input(SHAPE, dtype="string")
-    model = K.Model(texts, L.Dense(3)(L.Flatten()(tf.strings.to_number(texts))))
-    with pytest.raises(
-        ModelError, match=r"^model=a:b: its Input has dtype string, expected numbers; start with tf.kera"
-    ):
-        check_input("model=a:b", model, SHAPE)
+    return K.Model(texts, L.Dense(3)(L.Flatten()(tf.strings.to_number(texts))))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (build_two_inputs, r"expected one input, got 2 of shapes \(2, 2, 1\), \(3,\); start"),
+        (build_of_texts, "its Input has dtype string, expected numbers; start with tf.kera"),
+    ],
+)
+def test_several_inputs_and_texts_are_one_line(build, message):
+    with pytest.raises(ModelError, match=f"^model=a:b: {message}"):
+        check_input("model=a:b", build(), SHAPE)
 
 
 @pytest.mark.parametrize(
@@ -170,23 +182,23 @@ def test_what_is_scaled_back_first_is_no_loss_and_columns_are_told_apart():
     assert find_cut_off(model, (3,)) == CutOff((2,), "int32")
 
 
-def test_the_teacher_gets_its_own(tmp_path, monkeypatch):
-    (tmp_path / "own_whole.py").write_text(SOURCE)
-    monkeypatch.syspath_prepend(tmp_path)
-    importlib.invalidate_caches()
-    stored = tf.constant(np.full((1, 8, 8, 1), 8, np.uint8))
-    spec = make_spec("own_whole:whole", (8, 8, 1), "uint8", 10, scale=1 / 16, teacher_model="perceptron")
-    assert [float(tf.reduce_max(each.preprocess(stored))) for each in (spec, spec.teacher)] == [8, 0.5]
-    assert (spec.input_dtype, spec.teacher.input_dtype, spec.model_input_dtype) == ("uint8", "", "float32")
-    spec = make_spec("perceptron", (8, 8, 1), "uint8", 10, scale=1 / 16, teacher_model="own_whole:whole")
-    assert [float(tf.reduce_max(each.preprocess(stored))) for each in (spec, spec.teacher)] == [0.5, 8]
+@pytest.mark.usefixtures("own_modules")
+def test_the_teacher_gets_its_own():
+    stored, maxima = tf.constant(np.full((1, 8, 8, 1), 8, np.uint8)), {"own_whole:whole": 8, "perceptron": 0.5}
+    for model, teacher in (maxima, reversed(maxima)):
+        spec = make_spec(model, (8, 8, 1), "uint8", 10, scale=1 / 16, teacher_model=teacher)
+        for each in (spec, spec.teacher):
+            assert float(tf.reduce_max(each.preprocess(stored))) == maxima[each.name]
+            assert each.input_dtype == ("uint8" if each.name == "own_whole:whole" else "")
+
+
+WHOLE = ModelSpec("own:whole", lambda: build("uint8"), make_format(SHAPE, "uint8"), input_dtype="uint8")
 
 
 def test_files_take_floats_and_cast_them_inside():
-    spec = ModelSpec("own:whole", lambda: build("uint8"), make_format(SHAPE, "uint8"), input_dtype="uint8")
     kernel = np.zeros((4, 3), np.float32)
     kernel[0] = [1, 2, -1]
-    file = tf.lite.Interpreter(model_content=convert_model(spec, (kernel, np.zeros(3, np.float32)), "float32"))
+    file = tf.lite.Interpreter(model_content=convert_model(WHOLE, (kernel, np.zeros(3, np.float32)), "float32"))
     run = file.get_signature_runner()
     assert file.get_input_details()[0]["dtype"] == np.float32
     x = np.array([7, 0, 255, 1], np.float32).reshape(1, *SHAPE)
@@ -195,12 +207,13 @@ def test_files_take_floats_and_cast_them_inside():
     for highest, problem in ((255, "leads to whole numbers stays in floats"), (16, "whose whole numbers 8 bits")):
         examples = np.array([0, highest, 1, 2], np.uint8).reshape(1, *SHAPE)
         with pytest.raises(ModelError, match=problem):
-            convert_model(spec, (kernel, np.zeros(3, np.float32)), "int8", "int8", examples)
+            convert_model(WHOLE, (kernel, np.zeros(3, np.float32)), "int8", "int8", examples)
 
 
 def test_quantization_aware_training_takes_floats_only():
-    spec = ModelSpec("own:whole", lambda: build("uint8"), make_format(SHAPE, "uint8"), input_dtype="uint8")
-    with pytest.raises(ModelError, match=r"^quantize=qat with model=own:whole: .*"):
+    layers = L.InputLayer(SHAPE, dtype="uint8"), L.Flatten(), L.Dense(3)  # that can all be quantized
+    spec = dataclasses.replace(WHOLE, build=lambda: K.Sequential(layers))
+    with pytest.raises(ModelError, match=r"^quantize=qat with model=own:whole: its Input has dtype uint8, but TF-MOT"):
         build_quantized_spec(spec)
 
 

@@ -18,48 +18,39 @@ def begin(state, variable, values):
     state.begin_round({id(variable): tf.constant(values, tf.float32)})
 
 
-def test_momentum():
-    """v = 2, then 0.5 * 2 + 4 = 5; steps of half of that from 10. A round begins with v = 0, also after infinity."""
-    weight = tf.Variable([10.0])
-    state = StepState(LocalStep(momentum=0.5), [weight])
-    take(state, [[2]])
-    assert weight.numpy() == 9
-    take(state, [[4]])
-    assert weight.numpy() == 6.5
-    take(state, [[np.inf]])
-    begin(state, weight, [10.0])
-    take(state, [[2]])
-    assert weight.numpy() == 9
-
-
-def test_adam():
-    """The first step is the rate, whatever the gradient. Then a = 0.9 * 0.4 + 0.1 * -2 = 0.16 and
-    p = 0.999 * 0.016 + 0.001 * 4 = 0.019984, so 0.5 * sqrt(1 - 0.999^2) / (1 - 0.9^2) * a / sqrt(p) = 0.1331696.
-    """
-    weight = tf.Variable([1.0])
-    state = StepState(LocalStep("adam"), [weight])
-    take(state, [[4]])
-    np.testing.assert_allclose(weight, [0.5], rtol=1e-5)
-    take(state, [[-2]])
-    np.testing.assert_allclose(weight, [0.5 - 0.1331696], rtol=1e-4)
-    begin(state, weight, [1.0])
-    take(state, [[-2]])
-    np.testing.assert_allclose(weight, [1.5], rtol=1e-5)
+@pytest.mark.parametrize(
+    ("rule", "start", "gradients", "reached", "again"),
+    [
+        # v = 2, then 0.5 * 2 + 4 = 5; steps of half of that from 10. A round begins with v = 0, also after infinity.
+        (LocalStep(momentum=0.5), 10, [2, 4, np.inf], [9, 6.5, -np.inf], 9),
+        # The first step is the rate, whatever the gradient. Then a = 0.9 * 0.4 + 0.1 * -2 = 0.16 and
+        # p = 0.999 * 0.016 + 0.001 * 4 = 0.019984, so 0.5 * sqrt(1 - 0.999^2) / (1 - 0.9^2) * a / sqrt(p) = 0.1331696.
+        (LocalStep("adam"), 1, [4, -2], [0.5, 0.5 - 0.1331696], 0.5),
+    ],
+    ids=["momentum", "adam"],
+)
+def test_steps_by_hand(rule, start, gradients, reached, again):
+    """At a rate of 1/2; the first gradient gives `again` where a new round begins."""
+    weight = tf.Variable([float(start)])
+    state = StepState(rule, [weight])
+    for gradient, expected in zip(gradients, reached, strict=True):
+        take(state, [[gradient]])
+        np.testing.assert_allclose(weight, [expected], rtol=1e-4)
+    begin(state, weight, [float(start)])
+    take(state, [[gradients[0]]])
+    np.testing.assert_allclose(weight, [again], rtol=1e-5)
 
 
 def test_the_pull_goes_to_where_the_round_began():
     """Without a gradient a weight moves by rate * pull = 1/4 of the way back: from 8 + 4 to 11, then to 10.25."""
     weight = tf.Variable([8.0])
     state = StepState(LocalStep(proximal_weight=0.5), [weight])
-    weight.assign([12.0])
-    take(state, [[0]])
-    assert weight.numpy() == 11
-    take(state, [[0]])
-    assert weight.numpy() == 10.25
-    begin(state, weight, [4.0])
-    weight.assign([8.0])
-    take(state, [[0]])
-    assert weight.numpy() == 7
+    for first, reached in ((8.0, [11, 10.25]), (4.0, [7, 6.25])):
+        begin(state, weight, [first])
+        weight.assign([first + 4])
+        for expected in reached:
+            take(state, [[0]])
+            assert weight.numpy() == expected
 
 
 def test_kernels_decay_and_constraints_hold():
@@ -82,8 +73,13 @@ def test_there_is_no_more_state_than_the_step_needs():
     assert names == [[], [], [*averages, "step_0"], adam]
 
 
-def test_unknown_steps():
-    with pytest.raises(ModelError, match=r"^local optimizer yogi: expected one of sgd, adam$"):
-        StepState(LocalStep("yogi"), [])
-    with pytest.raises(ModelError, match=r"^momentum=0.9: expected 0 with adam, which has no such setting$"):
-        StepState(LocalStep("adam", 0.9), [])
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (("yogi",), "local optimizer yogi: expected one of sgd, adam"),
+        (("adam", 0.9), "momentum=0.9: expected 0 with adam, which has no such setting"),
+    ],
+)
+def test_unknown_steps(rule, message):
+    with pytest.raises(ModelError, match=f"^{message}$"):
+        StepState(LocalStep(*rule), [])

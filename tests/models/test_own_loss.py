@@ -1,7 +1,5 @@
 """A loss of the user's own: what is taken, and one line for each that would go wrong in silence."""
 
-import importlib
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -100,18 +98,8 @@ def tokens(labels, outputs):
 """
 CLASSES, SWITCH, NUMBER = build_task("classification", 3), build_task("binary", 1), build_task("regression", 1)
 TEXT = build_task("next_token", 11, (5,))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def module(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("own_loss")
-    (folder / "own_losses.py").write_text(SOURCE)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(folder))
-        importlib.invalidate_caches()
-        yield
-
-
+OWN_MODULES = {"own_losses": SOURCE}
+pytestmark = pytest.mark.usefixtures("own_modules")
 LABELS, OUTPUTS = np.int32([0, 2]), np.float32([[0, 0, 0], [0, 0, 0]])
 LN3 = np.log(3)
 

@@ -1,7 +1,5 @@
 """A user's own model: what is accepted, and one line for each thing that can be wrong with it."""
 
-import importlib
-
 import numpy as np
 import pytest
 
@@ -201,22 +199,14 @@ batch_norm = image(L.Conv2D(6, 1), L.BatchNormalization(), L.ReLU())
 one_in_a_list = lambda shape, classes: K.Model(x := K.Input(shape), [L.Dense(classes)(x)])
 losses = _of(L.ActivityRegularization(0.1), kernel_regularizer=K.regularizers.OrthogonalRegularizer())
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_modules(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("own")
-    (folder / "own_networks.py").write_text(SOURCE)
-    (folder / "own_layers.py").write_text(LAYERS)
-    (folder / "own_broken.py").write_text("def f(:\n")
-    (folder / "own_exits.py").write_text("import sys\nsys.exit(0)\n")
-    (folder / "own_missing_import.py").write_text("import a_package_that_is_not_there\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        importlib.invalidate_caches()
-        yield
-
-
+OWN_MODULES = {
+    "own_networks": SOURCE,
+    "own_layers": LAYERS,
+    "own_broken": "def f(:\n",
+    "own_exits": "import sys\nsys.exit(0)\n",
+    "own_missing_import": "import a_package_that_is_not_there\n",
+}
+pytestmark = pytest.mark.usefixtures("own_modules")
 ACCEPTED = (
     "log_softmax",
     "zeros",

@@ -1,5 +1,7 @@
 """Models that compute in bfloat16: what stays in float32, and that Keras's global policy does."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -47,28 +49,19 @@ def test_the_same_start_and_nearly_the_same_logits(name):
     x = np.random.default_rng(0).normal(size=(16, *models[0].input_shape[1:])).astype(np.float32)
     for is_training in (False, True) if name == "image_cnn10" else (False,):
         whole, mixed = (model(x, training=is_training).numpy() for model in models)
+        assert {layer.compute_dtype for layer in models[0].layers} == {"float32"}
         assert 0 < np.abs(whole - mixed).max() < 0.05 * np.ptp(whole)
 
 
-def test_float32_is_the_plain_model():
-    layers = build_spec("image_student", "float32").build().layers
-    assert {layer.compute_dtype for layer in layers} == {"float32"}
-
-
-def test_the_policy_is_put_back_when_the_builder_fails():
+def test_the_policy_is_put_back_when_the_builder_fails_also_one_of_the_users_own():
     def fail():
         assert get_policy() == "mixed_bfloat16"
         raise ValueError("no model")
 
-    with pytest.raises(ValueError, match="no model"):
-        build_in_precision(fail, "bfloat16")
-    assert get_policy() == "float32"
-
-
-def test_a_policy_of_the_users_own_is_put_back():
     tf.keras.mixed_precision.set_global_policy("float64")
     try:
-        build_spec("perceptron").build()
+        with pytest.raises(ValueError, match="no model"):
+            build_in_precision(fail, "bfloat16")
         assert get_policy() == "float64"
     finally:
         tf.keras.mixed_precision.set_global_policy("float32")
@@ -104,22 +97,25 @@ def build_narrow(input_shape, num_classes):
 """
 
 
-def test_an_own_model_must_give_its_logits_in_float32(tmp_path, monkeypatch):
-    (tmp_path / "own_precision.py").write_text(OWN_MODELS)
-    monkeypatch.syspath_prepend(tmp_path)
-    build = make_spec("own_precision:build_float32", (20,), "float32", 4, precision="bfloat16").build
-    assert build().layers[0].compute_dtype == "bfloat16"
-    with pytest.raises(ModelError, match=r'logits of dtype float32, got bfloat16; give the last layer dtype="float32"'):
-        make_spec("own_precision:build", (20,), "float32", 4, precision="bfloat16")
-    assert make_spec("own_precision:build", (20,), "float32", 4).precision == "float32"
+OWN_MODULES = {"own_precision": OWN_MODELS}
 
 
-def test_an_own_model_must_not_stride_over_its_input_in_bfloat16(tmp_path, monkeypatch):
-    (tmp_path / "own_stride.py").write_text(OWN_MODELS)
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ModelError, match=r"long has a stride of 12 on a width of 10, .* give this layer dtype="):
-        make_spec("own_stride:build_narrow", (20,), "float32", 4, precision="bfloat16")
-    assert make_spec("own_stride:build_narrow", (20,), "float32", 4).precision == "float32"
+@pytest.mark.usefixtures("own_modules")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("build", r'logits of dtype float32, got bfloat16; give the last layer dtype="float32"'),
+        ("build_narrow", "long has a stride of 12 on a width of 10, .* give this layer dtype="),
+        ("build_float32", ""),
+    ],
+)
+def test_an_own_model_must_suit_bfloat16(name, message):
+    """It gives its logits in float32 and does not stride over its input."""
+    arguments = (f"own_precision:{name}", (20,), "float32", 4)
+    with pytest.raises(ModelError, match=message) if message else contextlib.nullcontext():
+        spec = make_spec(*arguments, precision="bfloat16")
+        assert spec.build().layers[0].compute_dtype == "bfloat16"
+    assert make_spec(*arguments).precision == "float32"
 
 
 def test_only_what_is_narrower_than_the_stride_stays_in_float32():

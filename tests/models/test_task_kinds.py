@@ -37,10 +37,6 @@ def test_the_main_metric_is_the_first():
     assert TASK_KINDS["binary"].metrics[1].factor == 100
 
 
-def test_accuracy_is_the_share_of_correct_examples():
-    assert TASK_KINDS["classification"].finish(np.array([8.0, 6.0])) == {"accuracy": 0.75}
-
-
 def test_auc_counts_pairs_in_order_and_half_of_those_in_one_bin():
     """Positives in bins 2, 1; negatives in bins 1, 0: pairs (2,1), (2,0), (1,0) in order, (1,1) tied: 3.5 of 4."""
     assert compute_auc(np.array([0, 1, 1]), np.array([1, 1, 0])) == 3.5 / 4
@@ -53,17 +49,33 @@ def test_f1_by_hand():
     assert compute_f1(0, 1, 0) == 0 and math.isnan(compute_f1(0, 0, 0))
 
 
-def test_binary_by_hand():
-    histograms = np.zeros((2, NUM_BINS))
-    histograms[0, [5, 7]], histograms[1, [3, 6]] = 1, 1  # pairs (5,3), (7,3), (7,6) in order, (5,6) not
-    values = TASK_KINDS["binary"].finish(np.concatenate([[4, 3, 1, 0, 1], *histograms]))
-    assert values == {"binary_accuracy": 0.75, "auc": 0.75, "f1": pytest.approx(2 / 3)}
+HISTOGRAMS = np.zeros((2, NUM_BINS))
+HISTOGRAMS[0, [5, 7]], HISTOGRAMS[1, [3, 6]] = 1, 1  # pairs (5,3), (7,3), (7,6) in order, (5,6) not
 
 
-def test_regression_by_hand():
-    """Labels 1, 2, 3 less 2 and errors 1, 0, -2: squares 5, the spread of the labels 2."""
-    values = TASK_KINDS["regression"].finish(np.array([3, 3, 0, 2, 5.0]))
-    assert values == {"rmse": pytest.approx(math.sqrt(5 / 3)), "mae": 1.0, "r2": pytest.approx(1 - 5 / 2)}
+@pytest.mark.parametrize(
+    ("kind", "sums", "expected"),
+    [
+        ("classification", [8, 6], {"accuracy": 0.75}),
+        ("binary", [4, 3, 1, 0, 1, *HISTOGRAMS.ravel()], {"binary_accuracy": 0.75, "auc": 0.75, "f1": 2 / 3}),
+        # Labels 1, 2, 3 less 2 and errors 1, 0, -2: squares 5, the spread of the labels 2.
+        ("regression", [3, 3, 0, 2, 5], {"rmse": math.sqrt(5 / 3), "mae": 1, "r2": 1 - 5 / 2}),
+        # Labels that are all equal, to one whose square is rounded, have no spread.
+        ("regression", [3, 0, 3 * 0.1, 3 * 0.1**2, 0], {"rmse": 0, "mae": 0, "r2": math.nan}),
+        (
+            "next_token",
+            [8, 4, 5, 3, 8 * math.log(3)],
+            {"token_accuracy": 0.5, "token_accuracy_without_oov": 0.6, "perplexity": 3},
+        ),
+        (
+            "next_token",
+            [1, 0, 1, 0, 1e6],
+            {"token_accuracy": 0, "token_accuracy_without_oov": 0, "perplexity": math.inf},
+        ),
+    ],
+)
+def test_values_by_hand(kind, sums, expected):
+    assert TASK_KINDS[kind].finish(np.array(sums)) == pytest.approx(expected, nan_ok=True)
 
 
 def test_regression_of_several_numbers_agrees_with_scikit_learn():
@@ -73,15 +85,3 @@ def test_regression_of_several_numbers_agrees_with_scikit_learn():
     values = TASK_KINDS["regression"].finish(np.concatenate([[20, np.abs(errors).sum()], *columns]))
     assert values["r2"] == pytest.approx(r2_score(labels, labels - errors))
     assert values["mae"] == pytest.approx(np.abs(errors).mean())
-
-
-def test_labels_that_are_all_equal_have_no_r2():
-    label = 0.1  # whose square is rounded
-    values = TASK_KINDS["regression"].finish(np.array([3, 0, 3 * label, 3 * label**2, 0.0]))
-    assert math.isnan(values["r2"]) and values["rmse"] == 0
-
-
-def test_next_token_by_hand():
-    values = TASK_KINDS["next_token"].finish(np.array([8, 4, 5, 3, 8 * math.log(3)]))
-    assert values == {"token_accuracy": 0.5, "token_accuracy_without_oov": 0.6, "perplexity": pytest.approx(3)}
-    assert TASK_KINDS["next_token"].finish(np.array([1, 0, 1, 0, 1e6]))["perplexity"] == math.inf
