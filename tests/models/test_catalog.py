@@ -149,6 +149,7 @@ def test_builds_inside_graphs_again_and_again():
             {**TOKENS, "model": "char_lstm"},
             "^model=char_lstm: no model of this package is for tokens with task classification; give your own",
         ),
+        ({"quantize": "int8"}, "quantize=int8: expected one of none, qat"),
         ({"augment": "rotate"}, "augment=rotate: expected one of none, crop_flip"),
         ({"input_shape": (15, 3), "augment": "crop_flip"}, r"augment=crop_flip: expected images .*got \(15, 3\)"),
         ({"model": "image_cnn10", "width": 0.0}, "width=0.0: expected a number above 0"),

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_model_optimization as tfmot
 from model_answers import compute_keras, rebuild
 from small_formats import make_spec
 
@@ -37,24 +38,21 @@ def draw_weights(spec):
     return tuple(spec.build().get_weights())
 
 
-def test_by_hand():
-    spec = build_spec((2,), Standardization((10.0, -1.0), (2.0, 4.0)), scale=2.0, offset=2.0)
-    # 2 * 6 + 2 = 14, (14 - 10) / 2 = 2; 2 * -1.5 + 2 = -1, (-1 + 1) / 4 = 0
-    np.testing.assert_array_equal(spec.preprocess(np.array([[6.0, -1.5]], np.float32)), [[2.0, 0.0]])
-
-
-def test_channels_of_series_and_images_are_scaled_alike_at_each_place():
-    for shape in ((3, 2), (2, 3, 2)):
-        spec = build_spec(shape, Standardization((1.0, 2.0), (1.0, 0.5)))
-        x = np.full((1, *shape), 3.0, np.float32)
-        assert {tuple(pixel) for pixel in spec.preprocess(x).numpy().reshape(-1, 2)} == {(2.0, 2.0)}
-
-
-def test_a_large_mean_beside_a_small_deviation_keeps_its_digits():
-    spec = build_spec()
-    np.testing.assert_array_equal(
-        spec.preprocess(np.array([[0.5, 1_000_002, 3e-7, 7]], np.float32)), [[0.0, 2.0, 0.0, 0.0]]
-    )
+@pytest.mark.parametrize(
+    ("shape", "standardization", "raw", "expected"),
+    [
+        # After scale and offset: 2 * 6 + 2 = 14, (14 - 10) / 2 = 2; 2 * -1.5 + 2 = -1, (-1 + 1) / 4 = 0
+        ((2,), Standardization((10.0, -1.0), (2.0, 4.0)), [6.0, -1.5], [2.0, 0.0]),
+        # Channels of series and images are scaled alike everywhere: 2 * 0.5 + 2 = 3 is (3 - 1) / 1 and (3 - 2) / 0.5.
+        ((3, 2), Standardization((1.0, 2.0), (1.0, 0.5)), [[0.5] * 2] * 3, [[2.0, 2.0]] * 3),
+        ((2, 3, 2), Standardization((1.0, 2.0), (1.0, 0.5)), [[[0.5] * 2] * 3] * 2, [[[2.0, 2.0]] * 3] * 2),
+        # A large mean beside a small deviation keeps its digits.
+        ((2,), Standardization((2e6, 2.0), (0.3, 1.0)), [1e6, 0.0], [np.float32(2 / 0.3), 0.0]),
+    ],
+)
+def test_by_hand(shape, standardization, raw, expected):
+    spec = build_spec(shape, standardization, scale=2.0, offset=2.0)
+    np.testing.assert_array_equal(spec.preprocess(np.array([raw], np.float32))[0], expected)
 
 
 @pytest.mark.parametrize(
@@ -84,28 +82,34 @@ def test_a_teacher_and_the_float_model_inside_have_the_same():
     assert spec.weight_shapes == build_spec(quantize="qat", standardization=None).weight_shapes
 
 
-@pytest.mark.parametrize("shape", [(4,), (4, 1)])
-def test_a_saved_model_takes_unscaled_inputs_anywhere(shape, tmp_path):
-    spec, x = build_spec(shape), draw_examples(shape=shape)
+def build_padded_spec():
+    def build():
+        layers = [tf.keras.Input((5, 1)), tf.keras.layers.Flatten(), tf.keras.layers.Dense(3)]
+        return tf.keras.Sequential(layers)
+
+    standardization = Standardization((4.0,) * 5, (2.0,) * 5, Padding(0.0, False))
+    return dataclasses.replace(make_spec("auto", (5, 1)), build=build).with_standardization(standardization)
+
+
+@pytest.mark.parametrize(
+    ("build", "x"),
+    [
+        (build_spec, draw_examples()),
+        (lambda: build_spec((4, 1)), draw_examples(shape=(4, 1))),
+        (lambda: build_spec(quantize="qat"), draw_examples()),
+        (lambda: build_spec(precision="bfloat16"), draw_examples()),
+        (build_padded_spec, np.float32([[[0], [6], [0], [8], [0]]])),
+    ],
+    ids=["features", "columns", "quantized", "bfloat16", "padded"],
+)
+def test_a_saved_model_takes_unscaled_inputs_anywhere(build, x, tmp_path):
+    spec = build()
     weights = draw_weights(spec)
     save_model(spec, weights, tmp_path)
-    opened = tf.keras.models.load_model(tmp_path / "model.keras")
+    with tfmot.quantization.keras.quantize_scope():
+        opened = tf.keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(opened(x), compute_keras(spec, weights, x), atol=1e-6)
-    np.testing.assert_equal(weights, load_weights(spec, tmp_path))
-
-
-def test_a_saved_quantized_model_and_one_in_bfloat16(tmp_path):
-    import tensorflow_model_optimization as tfmot
-
-    x = draw_examples()
-    for options in ({"quantize": "qat"}, {"precision": "bfloat16"}):
-        spec, folder = build_spec(**options), tmp_path / next(iter(options))
-        weights = draw_weights(spec)
-        save_model(spec, weights, folder)
-        with tfmot.quantization.keras.quantize_scope():
-            opened = tf.keras.models.load_model(folder / "model.keras")
-        np.testing.assert_allclose(opened(x), compute_keras(spec, weights, x), atol=1e-6)
-        assert all(map(np.array_equal, weights, load_weights(spec, folder)))
+    np.testing.assert_equal(load_weights(spec, tmp_path), weights)
 
 
 @pytest.mark.parametrize(
@@ -200,17 +204,6 @@ def test_padding_stays_in_files(export_format, case):
     file = ExportedFile(convert_model(spec, tuple(spec.build().get_weights()), export_format, representative=x))
     number = 1 + (np.array(expected) != padding.value).any(axis=1).sum()
     np.testing.assert_allclose(file.compute_outputs(x), [[number] * 2], atol=0.1)
-
-
-def test_a_saved_model_with_padding_opens_anywhere(tmp_path):
-    spec = dataclasses.replace(make_spec("auto", (5, 1)), build=lambda: tf.keras.Sequential(
-        [tf.keras.Input((5, 1)), tf.keras.layers.Flatten(), tf.keras.layers.Dense(3)]
-    )).with_standardization(Standardization((4.0,) * 5, (2.0,) * 5, Padding(0.0, False)))  # fmt: skip
-    x, weights = np.array([PADDED[0][2]], np.float32), draw_weights(spec)
-    save_model(spec, weights, tmp_path)
-    opened = tf.keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(opened(x), compute_keras(spec, weights, x), atol=1e-6)
-    assert all(map(np.array_equal, weights, load_weights(spec, tmp_path)))
 
 
 def test_what_is_no_measurement_keeps_every_bit():

@@ -118,11 +118,8 @@ def test_next_token_of_one_position_is_classification():
         with tf.GradientTape() as tape:
             loss = task.mean_loss(tf.constant(y), logits)
         gradient = tape.gradient(loss, logits).numpy().ravel()
-        accuracy = finish(task, y, logits.numpy())[task.kind.main_metric.name]
-        results.append((loss.numpy(), gradient, accuracy))
-    np.testing.assert_allclose(results[1][0], results[0][0], rtol=1e-6)
-    np.testing.assert_allclose(results[1][1], results[0][1], atol=1e-7)
-    assert results[1][2] == results[0][2]
+        results.append([loss.numpy(), finish(task, y, logits.numpy())[task.kind.main_metric.name], *gradient])
+    np.testing.assert_allclose(*results, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
@@ -245,6 +242,11 @@ def test_labels_far_from_0_keep_their_r2():
         (("regression", 1), {"huber_delta": 0.0}, "huber_delta=0.0: expected a number above 0"),
         (("regression", 1), {"label_scale": (0.0,)}, "label_scale=.*: expected 1 numbers above 0"),
         (("regression", 1), {"label_offset": (1.0, 2.0)}, "label_offset=.*: expected 1 numbers"),
+        (("classification", 3), {"class_weights": (1.0, 1.0)}, r"class_weights=\(1.0, 1.0\): expected 3 numbers of at"),
+        (("binary", 1), {"class_weights": (1.0,)}, "class_weights=.*: expected 2 numbers"),
+        (("classification", 2), {"class_weights": (1.0, -1.0)}, "class_weights=.*: expected 2 numbers of at least 0"),
+        (("classification", 2), {"class_weights": (1.0, math.nan)}, "class_weights=.*: expected 2 numbers"),
+        (("regression", 2, (2,)), {"class_weights": (1.0, 1.0)}, "class_weights=.*: expected none"),
     ],
 )
 def test_each_mistake_is_one_line(arguments, options, message):
@@ -257,11 +259,12 @@ def test_each_mistake_is_one_line(arguments, options, message):
 def test_a_graph_as_tff_makes_it_computes_the_same(task):
     """There, operators such as `!=` compare tensors as objects, and nothing says so."""
     labels, outputs = draw(task, 12)
+
+    def compute_all(y, x):
+        functions = (task.compute_losses, task.compute_scores, task.compute_sums, task.mean_loss)
+        return [task.compute_weights(y), *(compute(y, x) for compute in functions)]
+
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        functions = (task.compute_losses, task.compute_weights, task.compute_scores, task.compute_sums, task.mean_loss)
-        constants = tf.constant(labels), tf.constant(outputs)
-        found = session.run([act(*constants[: 1 if act == task.compute_weights else 2]) for act in functions])
-    for act, values in zip(functions, found, strict=True):
-        np.testing.assert_allclose(
-            values, act(*(labels, outputs)[: 1 if act == task.compute_weights else 2]), rtol=1e-6
-        )
+        found = session.run(compute_all(tf.constant(labels), tf.constant(outputs)))
+    for values, expected in zip(found, compute_all(labels, outputs), strict=True):
+        np.testing.assert_allclose(values, expected, rtol=1e-6)

@@ -125,14 +125,17 @@ def list_folders(path):
 def check_agreement(name, export_format, io="float32"):
     spec, weights = find_reference(*train_ranges(name), export_format)
     x = draw_examples(name)
-    ours, keras = (
-        run_file(convert(name, export_format, io), spec.preprocess(x).numpy()),
-        compute_keras(spec, weights, x),
-    )
+    ours = run_file(convert(name, export_format, io), spec.preprocess(x).numpy())
+    keras = compute_keras(spec, weights, x)
     largest, agreement = TOLERANCES[export_format]
     assert np.abs(ours - keras).max() <= largest * np.ptp(keras)
     agreement -= CLOSE_LOGITS.get((name, export_format), 0)
     assert np.mean(ours.argmax(1) == keras.argmax(1)) >= agreement
+    run = tf.lite.Interpreter(model_content=convert(name, export_format, io)).get_signature_runner()
+    [(x, taken)], [(logits, given)] = run.get_input_details().items(), run.get_output_details().items()
+    assert (x, logits, taken["dtype"], given["dtype"]) == ("x", "logits", np.dtype(io), np.dtype(io))
+    shapes = (1, *spec.format.input_shape), (1, spec.task.num_outputs)
+    assert (tuple(taken["shape"]), tuple(given["shape"])) == shapes
 
 
 @pytest.mark.parametrize(
@@ -220,18 +223,7 @@ def test_a_softmax_without_a_mask_is_computed_in_integers():
 )
 def test_integers_in_and_out(name, export_format):
     check_agreement(name, export_format, io="int8")
-    interpreter = tf.lite.Interpreter(model_content=convert(name, export_format, "int8"))
-    (input_details,), (output_details,) = interpreter.get_input_details(), interpreter.get_output_details()
-    assert input_details["dtype"] == output_details["dtype"] == np.int8
     assert not {"QUANTIZE", "DEQUANTIZE"} & set(list_operations(convert(name, export_format, "int8")))
-
-
-@pytest.mark.parametrize("export_format", EXPORT_FORMATS)
-def test_interface(export_format):
-    run = tf.lite.Interpreter(model_content=convert("image_student", export_format)).get_signature_runner()
-    (x,), (logits,) = run.get_input_details().items(), run.get_output_details().items()
-    assert (x[0], x[1]["dtype"], tuple(x[1]["shape"])) == ("x", np.float32, (1, 8, 8, 1))
-    assert (logits[0], logits[1]["dtype"], tuple(logits[1]["shape"])) == ("logits", np.float32, (1, 10))
 
 
 @pytest.mark.parametrize("name", ["image_student", pytest.param("sensor_student", marks=pytest.mark.slow)])
@@ -278,31 +270,32 @@ def test_float_formats_start_from_the_float_model(export_format):
     assert np.abs(ours - keras).max() < 0.06 * np.ptp(keras)
 
 
-def test_reference():
-    spec, weights = train_ranges("image_student")
-    assert find_reference(spec, weights, "qat_int8") == (spec, weights)
-    float_spec, float_weights = find_reference(spec, weights, "int8")
-    assert find_reference(float_spec, float_weights, "int8") == (float_spec, float_weights)
-
-
 def check_error(message, *arguments, **options):
     with pytest.raises(ModelError, match=message) as error:
         convert_model(*arguments, **options)
     assert "\n" not in str(error.value)
 
 
-def test_bad_requests():
-    quantized, weights = train_ranges("image_student")
-    float_model = find_reference(quantized, weights, "float32")
-    check_error("qat_int8: image_student is a float model; train it with --quantize=qat", *float_model, "qat_int8")
-    for export_format in ("float32", "float16", "dynamic"):
-        check_error(f"io=int8 with {export_format}: only int8 and qat_int8", quantized, weights, export_format, "int8")
-    check_error("int8: expected representative examples, got none", quantized, weights, "int8")
-    check_error(
-        "expected representative examples", quantized, weights, "int8", representative=np.zeros((0, 8, 8, 1), np.uint8)
-    )
-    check_error("format int4: expected one of float32, float16", quantized, weights, "int4")
-    check_error("io=uint8: expected one of float32, int8", quantized, weights, "int8", "uint8")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("float32", "int8"), "io=int8 with float32: only int8 and qat_int8"),
+        (("int8",), "int8: expected representative examples, got none"),
+        (("int8", "float32", np.zeros((0, 8, 8, 1), np.uint8)), "expected representative examples"),
+        (("int4",), "format int4: expected one of float32, float16"),
+        (("int8", "uint8"), "io=uint8: expected one of float32, int8"),
+    ],
+)
+def test_bad_requests(arguments, message):
+    check_error(message, *train_ranges("image_student"), *arguments)
+
+
+def test_reference():
+    spec, weights = train_ranges("image_student")
+    assert find_reference(spec, weights, "qat_int8") == (spec, weights)
+    floats = find_reference(spec, weights, "int8")
+    assert find_reference(*floats, "int8") == floats
+    check_error("qat_int8: image_student is a float model; train it with --quantize=qat", *floats, "qat_int8")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
