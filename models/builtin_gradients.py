@@ -3,8 +3,9 @@
 TensorFlow writes most gradients with ordinary operations: that of a matrix product is two matrix products. But those of
 convolution, pooling, activations and a few more are operations of their own, such as Conv2DBackpropFilter, which TFLite
 runs only with the select operators of TensorFlow. While a graph is traced inside `use_builtin_gradients`, the
-operations in `_GRADIENTS` get a gradient from here in place of TensorFlow's, and `tf.gradients` then follows it. A few
-operations that TFLite lacks themselves are made of others there (`use_builtin_operations`).
+operations in `_GRADIENTS` get a gradient from here in place of TensorFlow's, and `tf.gradients` then follows it. Where
+no formula is shorter, such a gradient is that of the same values made of slices, products and sums (`_differentiate`).
+A few operations that TFLite lacks themselves are made of others there (`use_builtin_operations`).
 
     with use_builtin_gradients(model):
         logits = model(x, training=True)
@@ -59,11 +60,21 @@ def use_builtin_gradients(model: tf.keras.Model | None = None) -> Iterator[None]
             delattr(layer, _IN_FUNCTION)
 
 
+def _differentiate(
+    compute: Callable[..., tf.Tensor], inputs: Sequence[tf.Tensor], gradient: tf.Tensor
+) -> list[tf.Tensor]:
+    """The gradients of the inputs of `compute`, given that of its output."""
+    # Gradients are asked for outside of `use_builtin_gradients`, so what is made here needs the map again.
+    with tf.compat.v1.get_default_graph().gradient_override_map(_GRADIENTS):
+        y = compute(*inputs)
+    return tf.gradients(y, inputs, gradient)
+
+
 class Windows(NamedTuple):
     """How the windows of a convolution or pooling lie along one axis of the image.
 
     Attributes:
-      size: places of a window, from the first to the last, the gaps of a dilated kernel included.
+      size: of a window, from its first pixel to its last, the gaps of a dilated kernel included.
       stride: from one window to the next.
       before: padding before the image.
       after: padding after the image; what no window reaches is cut off, a negative padding.
@@ -96,11 +107,22 @@ def place_windows(length: int, size: int, stride: int, padding: bytes, given: Se
     return Windows(size, stride, before, (number - 1) * stride + size - length - before, number)
 
 
-def _read_paddings(op: tf.Operation) -> tuple[bytes, Sequence[int], Sequence[int]]:
-    """(the padding, what is given of rows, and of columns)."""
+def _place_kernel(op: tf.Operation, x: tf.Tensor, kernel: tf.Tensor) -> list[Windows]:
+    """The windows of a convolution on the rows and the columns of images (n, height, width, channels)."""
+    dilations = op.get_attr("dilations")[1:3]
+    sizes = [(size - 1) * dilation + 1 for size, dilation in zip(kernel.shape[:2], dilations, strict=True)]
+    return _place_on_images(op, x, sizes)
+
+
+def _place_pooling(op: tf.Operation) -> list[Windows]:
+    return _place_on_images(op, op.inputs[0], op.get_attr("ksize")[1:3])
+
+
+def _place_on_images(op: tf.Operation, x: tf.Tensor, sizes: Sequence[int]) -> list[Windows]:
     padding = op.get_attr("padding")
     given = op.get_attr("explicit_paddings") if padding == b"EXPLICIT" else [0] * 8
-    return padding, given[2:4], given[4:6]
+    axes = zip(x.shape[1:3], sizes, op.get_attr("strides")[1:3], (given[2:4], given[4:6]), strict=True)
+    return [place_windows(length, size, stride, padding, around) for length, size, stride, around in axes]
 
 
 def _pad(x: tf.Tensor, rows: Windows, columns: Windows, value: float = 0.0) -> tf.Tensor:
@@ -111,35 +133,24 @@ def _pad(x: tf.Tensor, rows: Windows, columns: Windows, value: float = 0.0) -> t
     return tf.pad(x, paddings, constant_values=value) if np.any(paddings) else x
 
 
-def _take_place(padded: tf.Tensor, rows: Windows, columns: Windows, row: int, column: int) -> tf.Tensor:
-    """What lies at one place of every window, (n, windows down, windows across, channels)."""
-    last_row, last_column = row + (rows.number - 1) * rows.stride, column + (columns.number - 1) * columns.stride
-    return padded[:, row : last_row + 1 : rows.stride, column : last_column + 1 : columns.stride]
-
-
-def _put_place(values: tf.Tensor, rows: Windows, columns: Windows, row: int, column: int) -> tf.Tensor:
-    """The inverse: images with padding that hold `values` at that place of every window, and 0 elsewhere."""
-    n, down, across, channels = values.shape
-    if rows.stride > 1 or columns.stride > 1:  # zeros between neighbours
-        apart = tf.reshape(values, (n, down, 1, across, channels))
-        apart = tf.pad(apart, [[0, 0], [0, 0], [0, rows.stride - 1], [0, 0], [0, 0]])
-        apart = tf.reshape(apart, (n, down * rows.stride, across, 1, channels))
-        apart = tf.pad(apart, [[0, 0], [0, 0], [0, 0], [0, columns.stride - 1], [0, 0]])
-        values = tf.reshape(apart, (n, down * rows.stride, across * columns.stride, channels))
-        values = values[:, : (down - 1) * rows.stride + 1, : (across - 1) * columns.stride + 1]
-    below, right = rows.size - 1 - row, columns.size - 1 - column
-    return tf.pad(values, [[0, 0], [row, below], [column, right], [0, 0]])
-
-
-def _unpad(x: tf.Tensor, shape: tf.TensorShape, rows: Windows, columns: Windows) -> tf.Tensor:
-    """The inverse of `_pad`: images of this shape, with zeros where no window reaches."""
-    x = x[:, rows.before : rows.before + shape[1], columns.before : columns.before + shape[2]]
-    below, right = shape[1] - x.shape[1], shape[2] - x.shape[2]
-    return tf.pad(x, [[0, 0], [0, below], [0, right], [0, 0]]) if below or right else x
+def _slice_windows(
+    x: tf.Tensor, rows: Windows, columns: Windows, dilations: Sequence[int] = (1, 1), value: float = 0.0
+) -> list[tf.Tensor]:
+    """The first pixels of all windows, (n, windows down, windows across, channels), then the second ones and so on."""
+    padded, (down, across) = _pad(x, rows, columns, value), dilations
+    return [
+        padded[
+            :,
+            row : row + (rows.number - 1) * rows.stride + 1 : rows.stride,
+            column : column + (columns.number - 1) * columns.stride + 1 : columns.stride,
+        ]
+        for row in range(0, rows.size, down)
+        for column in range(0, columns.size, across)
+    ]
 
 
 @_gradient_of("Conv2D")
-def _differentiate_convolution(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def _differentiate_convolution(op: tf.Operation, gradient: tf.Tensor) -> Sequence[tf.Tensor]:
     """y = convolution(x, w): the gradients of x, a transposed convolution, and of w, a convolution of x with that of y.
 
     With strides a, b: dw[i, j, c, f] = sum over n, r, s of padded[n, a r + i, b s + j, c] dy[n, r, s, f]. That is a
@@ -147,28 +158,21 @@ def _differentiate_convolution(op: tf.Operation, gradient: tf.Tensor) -> tuple[t
     dilated by the strides. A dilation of w itself becomes its stride.
     """
     x, kernel = op.inputs
-    groups = x.shape[3] // kernel.shape[2]  # TFLite transposes no convolution in groups
-    of_groups = [
-        _differentiate_group(op, *parts)
-        for parts in zip(
-            *(tf.split(values, groups, axis=3) if groups > 1 else [values] for values in (x, kernel, gradient)),
-            strict=True,
-        )
-    ]
-    of_x, of_kernel = zip(*of_groups, strict=True)
-    return (tf.concat(of_x, axis=3), tf.concat(of_kernel, axis=3)) if groups > 1 else of_groups[0]
-
-
-def _differentiate_group(op, x: tf.Tensor, kernel: tf.Tensor, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     strides, padding, dilations = (op.get_attr(name) for name in ("strides", "padding", "dilations"))
-    if padding == b"EXPLICIT":
-        windows = _place_kernel(op, x, kernel)
-        shape = _pad(x, *windows).shape
-        of_padded = tf.nn.conv2d_transpose(gradient, kernel, shape, strides, "VALID", dilations=dilations)
-        of_x = _unpad(of_padded, x.shape, *windows)
-    else:
+    groups = x.shape[3] // kernel.shape[2]
+    if groups == 1 and padding != b"EXPLICIT":
         of_x = tf.nn.conv2d_transpose(gradient, kernel, x.shape, strides, padding.decode(), dilations=dilations)
-    return of_x, _differentiate_kernel(op, x, kernel, gradient)
+        return of_x, _differentiate_kernel(op, x, kernel, gradient)
+
+    # TFLite transposes no convolution in groups or with a padding of one's own.
+    def convolve(x, kernel):
+        parts = zip(tf.split(x, groups, axis=3), tf.split(kernel, groups, axis=3), strict=True)
+        if padding == b"EXPLICIT":
+            parts = [(_pad(part, *_place_kernel(op, part, weights)), weights) for part, weights in parts]
+        spelled = "VALID" if padding == b"EXPLICIT" else padding.decode()
+        return tf.concat([tf.nn.conv2d(*part, strides, spelled, dilations=dilations) for part in parts], axis=3)
+
+    return _differentiate(convolve, (x, kernel), gradient)
 
 
 def _differentiate_kernel(op: tf.Operation, x: tf.Tensor, kernel: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
@@ -192,66 +196,46 @@ def _differentiate_transposed_convolution(op: tf.Operation, gradient: tf.Tensor)
 
 
 @_gradient_of("DepthwiseConv2dNative")
-def _differentiate_depthwise_convolution(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The same channel by channel, one place of the kernel at a time: products with the gradient and their sums."""
-    x, kernel = op.inputs
-    rows, columns = _place_kernel(op, x, kernel)
-    _, down, across, _ = op.get_attr("dilations")
-    multiplier = kernel.shape[3]
-    parts = [gradient] if multiplier == 1 else [gradient[..., i::multiplier] for i in range(multiplier)]
-    padded, of_places, of_kernel = _pad(x, rows, columns), [], []
-    for row, column in np.ndindex(*kernel.shape[:2]):
-        place = row * down, column * across
-        given = tf.add_n([part * kernel[row, column, :, i] for i, part in enumerate(parts)])
-        of_places.append(_put_place(given, rows, columns, *place))
-        taken = _take_place(padded, rows, columns, *place)
-        of_kernel.append(tf.stack([tf.reduce_sum(taken * part, axis=(0, 1, 2)) for part in parts], axis=1))
-    return _unpad(tf.add_n(of_places), x.shape, rows, columns), tf.reshape(tf.stack(of_kernel), kernel.shape)
+def _differentiate_depthwise_convolution(op: tf.Operation, gradient: tf.Tensor) -> Sequence[tf.Tensor]:
+    """Output channel c m + i, of m a channel: the sum over the kernel's cells of their pixels times w[cell, c, i]."""
 
+    def convolve(x, kernel):
+        *size, channels, multiplier = kernel.shape
+        parts = _slice_windows(x, *_place_kernel(op, x, kernel), op.get_attr("dilations")[1:3])
+        cells = tf.unstack(tf.reshape(kernel, (math.prod(size), channels, multiplier)))
+        weights = zip(*(tf.unstack(cell, axis=1) for cell in cells), strict=True)  # a row for each i
+        outputs = [tf.add_n([part * cell for part, cell in zip(parts, row, strict=True)]) for row in weights]
+        return outputs[0] if multiplier == 1 else tf.reshape(tf.stack(outputs, axis=-1), gradient.shape)
 
-def _place_kernel(op: tf.Operation, x: tf.Tensor, kernel: tf.Tensor) -> tuple[Windows, Windows]:
-    padding, *given = _read_paddings(op)
-    options = zip(op.get_attr("strides")[1:3], op.get_attr("dilations")[1:3], given, strict=True)
-    return tuple(
-        place_windows(length, (size - 1) * dilation + 1, stride, padding, around)
-        for length, size, (stride, dilation, around) in zip(x.shape[1:3], kernel.shape[:2], options, strict=True)
-    )
-
-
-def _place_pooling(op: tf.Operation) -> tuple[Windows, Windows]:
-    height, width = op.inputs[0].shape[1:3]
-    _, rows, columns, _ = zip(op.get_attr("ksize"), op.get_attr("strides"), strict=True)
-    padding, above, beside = _read_paddings(op)
-    return place_windows(height, *rows, padding, above), place_windows(width, *columns, padding, beside)
+    return _differentiate(convolve, op.inputs, gradient)
 
 
 @_gradient_of("MaxPool")
 def _differentiate_max_pooling(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
     """Each window's gradient goes to its largest value, and to the first of equal ones, as in TensorFlow."""
-    x, largest = op.inputs[0], op.outputs[0]
-    rows, columns = _place_pooling(op)
-    padded = _pad(x, rows, columns, value=float(np.finfo(np.float32).min))
-    left, of_places = gradient, []  # left: what no place of its window has got yet
-    for row, column in np.ndindex(rows.size, columns.size):
-        given = _keep(_take_place(padded, rows, columns, row, column) >= largest, left)
-        of_places.append(_put_place(given, rows, columns, row, column))
-        left -= given
-    return _unpad(tf.add_n(of_places), x.shape, rows, columns)
+
+    def choose(x):
+        chosen, left = [], 1.0  # left: 0 where a pixel of the window was chosen
+        for part in _slice_windows(x, *_place_pooling(op), value=float(np.finfo(np.float32).min)):
+            is_chosen = left * tf.cast(part >= op.outputs[0], part.dtype)
+            chosen.append(part * tf.stop_gradient(is_chosen))
+            left -= is_chosen
+        return tf.add_n(chosen)
+
+    return _differentiate(choose, op.inputs, gradient)[0]
 
 
 @_gradient_of("AvgPool")
 def _differentiate_average_pooling(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
-    """Each place of a window gets an equal share of its gradient; padding is no place."""
-    shape = op.inputs[0].shape
-    rows, columns = _place_pooling(op)
-    numbers = [_count_places(*axis) for axis in ((shape[1], rows), (shape[2], columns))]
-    share = gradient / np.outer(*numbers).astype(np.float32)[:, :, np.newaxis]
-    places = np.ndindex(rows.size, columns.size)
-    return _unpad(tf.add_n([_put_place(share, rows, columns, *place) for place in places]), shape, rows, columns)
+    """Each pixel of a window gets an equal share of its gradient; padding is none."""
+    shape, (rows, columns) = op.inputs[0].shape, _place_pooling(op)
+    numbers = np.outer(_count_pixels(shape[1], rows), _count_pixels(shape[2], columns))
+    share = gradient / numbers.astype(np.float32)[:, :, np.newaxis]
+    return _differentiate(lambda x: tf.add_n(_slice_windows(x, rows, columns)), op.inputs, share)[0]
 
 
-def _count_places(length: int, windows: Windows) -> np.ndarray:
-    """How many places of each window lie on the image, (windows,)."""
+def _count_pixels(length: int, windows: Windows) -> np.ndarray:
+    """How many pixels of each window lie on the image, (windows,)."""
     first = np.arange(windows.number) * windows.stride - windows.before
     return np.minimum(first + windows.size, length) - np.maximum(first, 0)
 
@@ -341,8 +325,8 @@ def _put_apart(x: tf.Tensor, axis: int, step: int) -> tf.Tensor:
         return x
     before, after = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     apart = tf.pad(tf.reshape(x, (before, number, 1, after)), [[0, 0], [0, 0], [0, step - 1], [0, 0]])
-    apart = tf.reshape(apart, (before, number * step, after))[:, : (number - 1) * step + 1]
-    return tf.reshape(apart, (*x.shape[:axis], apart.shape[1], *x.shape[axis + 1 :]))
+    apart = tf.reshape(apart, (*x.shape[:axis], number * step, *x.shape[axis + 1 :]))
+    return apart[(*[slice(None)] * axis, slice((number - 1) * step + 1))]
 
 
 @_gradient_of("ResizeBilinear")

@@ -15,7 +15,7 @@ from models.model_names import EXPORT_FORMATS, ModelError
 from models.model_spec import ModelSpec
 from models.quantization import build_quantized_spec
 from models.tflite_converter import describe_refusal
-from models.tflite_export import convert_model, convert_training_module, find_reference
+from models.tflite_export import convert_model, convert_training_module, find_reference, list_operators
 
 NUM_EXAMPLES = 200
 LAYERS = tf.keras.layers
@@ -111,12 +111,6 @@ def run_file(content, x):
     return logits
 
 
-def list_operations(content):
-    without_delegates = tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    interpreter = tf.lite.Interpreter(model_content=content, experimental_op_resolver_type=without_delegates)
-    return [operation["op_name"] for operation in interpreter._get_ops_details()]
-
-
 def list_folders(path):
     """TensorFlow's generated source files lie beside them until the process ends."""
     return [inner.name for inner in path.iterdir() if inner.is_dir()]
@@ -210,7 +204,7 @@ def test_a_softmax_without_a_mask_is_computed_in_integers():
     tf.keras.utils.set_random_seed(0)
     spec, x = build_attention_spec(attend_to_all), np.random.default_rng(0).normal(size=(8, 12, 4)).astype(np.float32)
     content = convert_model(spec, tuple(spec.build().get_weights()), "int8", "int8", x)
-    assert "SOFTMAX" in list_operations(content) and not {"QUANTIZE", "DEQUANTIZE"} & set(list_operations(content))
+    assert "SOFTMAX" in list_operators(content) and not {"QUANTIZE", "DEQUANTIZE"} & list_operators(content).keys()
 
 
 @pytest.mark.parametrize(
@@ -223,7 +217,7 @@ def test_a_softmax_without_a_mask_is_computed_in_integers():
 )
 def test_integers_in_and_out(name, export_format):
     check_agreement(name, export_format, io="int8")
-    assert not {"QUANTIZE", "DEQUANTIZE"} & set(list_operations(convert(name, export_format, "int8")))
+    assert not {"QUANTIZE", "DEQUANTIZE"} & list_operators(convert(name, export_format, "int8")).keys()
 
 
 @pytest.mark.parametrize("name", ["image_student", pytest.param("sensor_student", marks=pytest.mark.slow)])
@@ -243,15 +237,14 @@ def test_order_of_sizes(name):
 )
 def test_batch_norm_is_folded(name, num_convolutions, export_format):
     """Nothing of it is left, a MUL or an ADD; what is left computes on the integers of the rest."""
-    operations = list_operations(convert(name, export_format))
-    assert operations.count("CONV_2D") == num_convolutions
-    assert operations[-1 - (export_format != "float32")] == "FULLY_CONNECTED"
-    assert set(operations) - {"QUANTIZE", "DEQUANTIZE"} == {"CONV_2D", "MEAN", "FULLY_CONNECTED"}
+    operators = list_operators(convert(name, export_format))
+    around = {} if export_format == "float32" else {"QUANTIZE": 1, "DEQUANTIZE": 1}
+    assert operators == {"CONV_2D": num_convolutions, "MEAN": 1, "FULLY_CONNECTED": 1, **around}
 
 
 @pytest.mark.parametrize("name", SHALLOW)
 def test_no_operation_is_about_shapes(name):
-    assert not {"SHAPE", "PACK", "STRIDED_SLICE"} & set(list_operations(convert(name, "float32")))
+    assert not {"SHAPE", "PACK", "STRIDED_SLICE"} & list_operators(convert(name, "float32")).keys()
 
 
 @pytest.mark.parametrize("export_format", [pytest.param("float32", marks=pytest.mark.slow), "int8"])
@@ -378,10 +371,9 @@ def look_up(x):
 
 
 def test_a_branch_that_a_training_file_cannot_have():
-    message = r"layer on_a_value\w* \(OnAValue\) fails as a file calls it: .*; write it with tf.where, tf.cond or"
-    with pytest.raises(ModelError, match=message) as caught:
+    message = r"layer on_a_value\w* \(OnAValue\) fails as a file calls it: .*; write it with tf.where, [^\n]*$"
+    with pytest.raises(ModelError, match=message):
         convert_training_module(*make_own_spec(OnAValue), 2)
-    assert "\n" not in str(caught.value)
 
 
 def test_counts_have_a_way_out_of_their_own():
