@@ -17,7 +17,7 @@ from datasets.file_formats import find_format
 from datasets.options import FILES
 from launch.command_line import parse_command, run_command
 from launch.console.stop_signals import leave
-from launch.pages.inspection.findings import BAR, PLAIN_BAR, describe, inspect_data, list_lines
+from launch.pages.inspection.findings import BAR, PLAIN_BAR, describe, format_findings, inspect_data
 from launch.runs.tables import write_json
 from launch.settings.data_flags import choose_options
 from launch.settings.errors import FlagError
@@ -109,8 +109,7 @@ def _run(arguments: Sequence[str]) -> None:
         kind = find_format(str(pathlib.Path(config.data).expanduser()), config.data_format).title
     findings = inspect_data(data, kind, find_scale(config), request.given, config.seed)
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    for line in list_lines(findings, BAR if is_utf8 else PLAIN_BAR):
-        print(line)
+    print(format_findings(findings, BAR if is_utf8 else PLAIN_BAR), end="")
     if request.json:
         path = pathlib.Path(request.json).expanduser()
         write_json(path, describe(findings))

@@ -294,6 +294,7 @@ def test_the_table_has_two_hundred_rows_none_twice_and_every_command():
         "track",
         "compare",
         "card",
+        "inspect",
     }
     assert {row[0] for row in ROWS} == commands
 

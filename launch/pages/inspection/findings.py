@@ -1,6 +1,7 @@
 """Everything that is said of data, in one place: for the terminal and as JSON."""
 
 import dataclasses
+import functools
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from datasets.layouts import AUTO, describe_examples
 from datasets.names import name_some
 from datasets.partitioners import MINIMUM_EXAMPLES_TO_SPLIT
 from launch.console.shown_text import align_columns, describe_filled, escape_hidden
+from launch.pages.templates import render
 
 PROGRAM = "python -m launch.train --algo=fedavg"
 
@@ -135,53 +137,45 @@ def describe(findings: Findings) -> dict[str, Any]:
     }  # fmt: skip
 
 
-# The findings as lines for a terminal.
-
 BAR, PLAIN_BAR = "\N{FULL BLOCK}", "#"
 BAR_WIDTH = 40
 MOST_FEATURES, MOST_CLASSES, MOST_NAMES = 20, 20, 3
 LONGEST_NAME = 32
 MOST_BINS = 10  # of a histogram
 WIDE = 20  # times the least number, from which on bins grow
-INDENT = f"{'':10}"
 
 
-def list_lines(findings: Findings, bar: str = PLAIN_BAR) -> Iterator[str]:
-    """The lines, what was read first, the command to type last; bars are made of `bar`."""
+def format_findings(findings: Findings, bar: str = PLAIN_BAR) -> str:
+    """The findings as lines for a terminal, what was read first, the command last; bars are made of `bar`."""
     sample, measures = findings.sample, findings.measures
-    yield _line("data", f"{findings.data.name}, {findings.kind}")
-    yield _line("examples", findings.reading)
-    yield _line("task", _describe_task(findings))
-    yield from _list_clients(findings, bar)
-    numbers = findings.num_examples
-    parts = [f"{numbers[split]:,} {split}" for split in (TRAIN, VALIDATION, TEST)]
-    drawn = "" if numbers[TEST] else "; the test examples will be held out of the train ones"
-    yield _line("splits", ", ".join(parts) + drawn)
-    if not sample.is_whole:
-        whose = f" of {sample.num_clients_read:,} clients" if sample.has_clients else ""
-        yield _line("sampled", f"what follows is of {len(sample.y):,} examples{whose}, drawn by the seed")
-    yield from _list_classes(findings)
-    yield from _list_features(findings)
-    left_out = f"{findings.data.num_dropped:,}" if findings.data.num_dropped else "none"
-    yield _line("missing", f"examples left out, since a value was missing: {left_out}")
-    if findings.data.filled:
-        yield _line("filled", describe_filled(findings.data.filled))
-    if findings.weights is not None:
-        yield _line("weights", describe_weights(findings.weights))
-    repeats, tests = measures.repeats, int(sample.choose(TEST).sum())
-    in_both = f"{repeats.in_both:,} of {tests:,} test examples are train examples"
-    yield _line("twice", f"{repeats.in_train:,} of the train examples are like an earlier one; {in_both}")
-    for note in findings.data.notes:
-        yield _line("note", note)
-    for suspicion in findings.suspicions:
-        yield _line("odd", suspicion)
-    if not findings.suspicions:
-        yield _line("odd", "nothing")
-    yield _line("train", findings.command)
-
-
-def _line(topic: str, text: str) -> str:
-    return f"{topic:<10}{escape_hidden(text)}"
+    names, sizes = sample.client_names, sample.num_examples[TRAIN]
+    classes, further_classes = _list_classes(findings)
+    # What `--standardize` would scale, and what it would leave as it is
+    unscaled = [f"{_shorten(name)} ({reason})" for name, reason in measures.unscaled.items()]
+    scaled = [_shorten(each.name) for each in measures.features if each.name not in measures.unscaled]
+    return render(
+        "pages/inspection/findings.txt.j2",
+        findings=findings,
+        sample=sample,
+        measures=measures,
+        numbers=findings.num_examples,
+        task=_describe_task(findings),
+        first_clients=[*map(_shorten, names[:MOST_NAMES]), *["..."] * (len(names) > MOST_NAMES)],
+        median=np.median(sizes),
+        histogram=draw_histogram(sizes, BAR_WIDTH, bar) if sample.has_clients else [],
+        classes=classes,
+        further_classes=further_classes,
+        noun="features" if sample.is_flat else "channels",
+        most=MOST_FEATURES,
+        align_ranges=functools.partial(_align_ranges, units=sample.format.feature_units),
+        groups=[describe_group(group.to_json()) for group in sample.format.groups[:MOST_FEATURES]],
+        scaled=scaled,
+        scaled_names=name_some(scaled) if unscaled and scaled else ("all" if scaled else "none"),
+        unscaled_names=name_some(unscaled) if unscaled else "",
+        num_test=int(sample.choose(TEST).sum()),
+        describe_filled=describe_filled,
+        describe_weights=describe_weights,
+    )
 
 
 def _describe_task(findings: Findings) -> str:
@@ -192,81 +186,31 @@ def _describe_task(findings: Findings) -> str:
     return f"{labels.title}, {number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def _list_clients(findings: Findings, bar: str) -> Iterator[str]:
-    sample = findings.sample
-    if not sample.has_clients:
-        yield _line("clients", "none are named: examples are dealt out by --partition and --num_clients")
-        return
-    names, sizes = sample.client_names, sample.num_examples[TRAIN]
-    shown = ", ".join(_shorten(name) for name in names[:MOST_NAMES]) + (", ..." if len(names) > MOST_NAMES else "")
-    median = f"{np.median(sizes):,.0f}"
-    yield _line("clients", f"{len(names):,} ({shown}), train examples of each, the median is {median}:")
-    yield from (f"{INDENT}{line}" for line in draw_histogram(sizes, BAR_WIDTH, bar))
-
-
 def _shorten(name: str) -> str:
+    # Escaped here already, since what stands for a hidden character counts in the width of a column.
     name = escape_hidden(name)
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
 
 
-def _list_classes(findings: Findings) -> Iterator[str]:
-    measures, names = findings.measures, findings.sample.format.class_names
-    if measures.labels is not None:
-        yield from _list_table("labels", ("", "lowest", "highest", "mean", "deviation"), [_show_range(measures.labels)])
-    if measures.class_counts is None:
-        return
-    train, test = measures.class_counts
-    order = range(len(names)) if len(names) <= MOST_CLASSES else np.argsort(-train, kind="stable")[:MOST_CLASSES]
+def _list_classes(findings: Findings) -> tuple[list[str], np.ndarray]:
+    """The table of the classes, of many the most frequent; how many train examples each of the others has."""
+    if findings.measures.class_counts is None:
+        return [], np.zeros(0, np.int64)
+    (train, test), names = findings.measures.class_counts, findings.sample.format.class_names
+    order = np.arange(len(names)) if len(names) <= MOST_CLASSES else np.argsort(-train, kind="stable")
     shares = 100 * train / max(train.sum(), 1)
-    rows = [(_shorten(names[i]), f"{train[i]:,}", f"{shares[i]:.1f} %", f"{test[i]:,}") for i in order]
-    yield from _list_table("classes", ("class", "train", "share", "test"), rows)
-    if len(names) > MOST_CLASSES:
-        rest = np.sort(train)[::-1][MOST_CLASSES:]
-        yield f"{INDENT}and {len(rest):,} more, of {rest.min():,} to {rest.max():,} train examples each"
-    of_test, of_client = measures.majority
-    if of_test is not None:
-        yield _line(
-            "trivial", f"always the most frequent class is right for {100 * of_test:.1f} % of the test examples"
-        )
-    if of_client is not None:
-        yield _line(
-            "", f"of a client's train examples, {100 * of_client:.1f} % are of its own most frequent class (mean)"
-        )
+    shown = order[:MOST_CLASSES]
+    rows = [(_shorten(names[i]), f"{train[i]:,}", f"{shares[i]:.1f} %", f"{test[i]:,}") for i in shown]
+    return list(align_columns([("class", "train", "share", "test"), *rows])), train[order[MOST_CLASSES:]]
 
 
-def _list_features(findings: Findings) -> Iterator[str]:
-    measures = findings.measures
-    if measures.largest_token is not None:
-        yield _line("tokens", f"0 to {measures.largest_token:,}")
-        return
-    features, units = measures.features, findings.sample.format.feature_units
-    rows = [_show_range(each) for each in features[:MOST_FEATURES]]
-    rows = [(f"{row[0]} ({units[i]})" if units and units[i] else row[0], *row[1:]) for i, row in enumerate(rows)]
-    title = "features" if findings.sample.is_flat else "channels"
-    yield from _list_table(title, ("name", "lowest", "highest", "mean", "deviation"), rows)
-    if rest := features[MOST_FEATURES:]:
-        deviations = [each.deviation for each in rest]
-        yield f"{INDENT}and {len(rest):,} more, with deviations from {min(deviations):.3g} to {max(deviations):.3g}"
-    for place, group in enumerate(findings.sample.format.groups[:MOST_FEATURES]):
-        yield _line("" if place else "category", describe_group(group.to_json()))
-    # What `--standardize` would scale, and what it would leave as it is
-    kept = [f"{_shorten(name)} ({reason})" for name, reason in measures.unscaled.items()]
-    scaled = [_shorten(each.name) for each in measures.features if each.name not in measures.unscaled]
-    names = name_some(scaled) if kept and scaled else ("all" if scaled else "none")
-    rest = f"; not {name_some(kept)}" if kept else ""
-    yield _line("scaled", f"with --standardize, {len(scaled):,} of {len(measures.features):,} {title}: {names}{rest}")
-    if measures.padding:
-        yield _line("padding", measures.padding)
-
-
-def _show_range(feature: FeatureRange) -> tuple[str, ...]:
-    return (_shorten(feature.name), *(f"{number:.4g}" for number in feature[1:]))
-
-
-def _list_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines of aligned columns, the first to the left and numbers to the right, behind the title."""
-    for place, line in enumerate(align_columns([head, *rows])):
-        yield f"{title if place == 0 else '':<10}{line}".rstrip()
+def _align_ranges(head: str, ranges: Sequence[FeatureRange], units: Sequence[str]) -> Iterator[str]:
+    """The lines of a table of numbers, with the unit of each that has one."""
+    rows = [(head, "lowest", "highest", "mean", "deviation")]
+    for place, each in enumerate(ranges):
+        unit = f" ({units[place]})" if head and units and units[place] else ""
+        rows.append((_shorten(each.name) + unit, *(f"{number:.4g}" for number in each[1:])))
+    return align_columns(rows)
 
 
 def choose_edges(values: np.ndarray) -> list[int]:
