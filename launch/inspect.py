@@ -17,7 +17,7 @@ from datasets.file_formats import find_format
 from datasets.options import FILES
 from launch.command_line import parse_command, run_command
 from launch.console.stop_signals import leave
-from launch.pages.inspection.findings import BAR, PLAIN_BAR, describe, format_findings, inspect_data
+from launch.pages.inspection import BAR, PLAIN_BAR, describe, format_findings, inspect_data
 from launch.runs.tables import write_json
 from launch.settings.data_flags import choose_options
 from launch.settings.errors import FlagError

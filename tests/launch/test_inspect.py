@@ -14,7 +14,7 @@ import pytest
 from datasets.client_source import ClientSource
 from datasets.example_format import ExampleFormat
 from launch import inspect
-from launch.pages.inspection.findings import format_findings, inspect_data
+from launch.pages.inspection import format_findings, inspect_data
 from launch.settings.flags import parse_config
 from launch.training.federation import load_federated_data
 

@@ -1,4 +1,4 @@
-"""Everything that is said of data, in one place: for the terminal and as JSON."""
+"""What launch.inspect says of data, in one place: for the terminal, by a template, and as JSON."""
 
 import dataclasses
 import functools
@@ -154,7 +154,7 @@ def format_findings(findings: Findings, bar: str = PLAIN_BAR) -> str:
     unscaled = [f"{_shorten(name)} ({reason})" for name, reason in measures.unscaled.items()]
     scaled = [_shorten(each.name) for each in measures.features if each.name not in measures.unscaled]
     return render(
-        "pages/inspection/findings.txt.j2",
+        "pages/inspection.txt.j2",
         findings=findings,
         sample=sample,
         measures=measures,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from launch.pages.inspection.findings import choose_edges, draw_histogram
+from launch.pages.inspection import choose_edges, draw_histogram
 
 
 @pytest.mark.parametrize(

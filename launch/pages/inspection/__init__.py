@@ -1,1 +1,0 @@
-"""What launch.inspect says of data."""
