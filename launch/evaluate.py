@@ -27,7 +27,7 @@ from launch.console.stop_signals import leave
 from launch.runs.columns import BEST, EVALUATION, UNDEFINED, WORKER_LOG
 from launch.runs.file_names import encode_name
 from launch.runs.tables import format_cell, write_json, write_table
-from launch.runs.task_columns import TaskColumns, count_reasons, format_value
+from launch.runs.task_columns import count_reasons, format_value
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.data_flags import CLIENT
 from launch.settings.errors import FlagError
@@ -53,21 +53,12 @@ class EvaluationRow(NamedTuple):
     """One model on one test set.
 
     Attributes:
-      model: its name.
-      test_set: the name of a client or a file, or "global".
-      examples: of the test set.
-      reached: the task's main metric, whose name is the column in the table.
-      loss: the mean.
-      further: the task's other metrics.
+      cells: by the columns of the table: the model, its test set ("global", a client or a file), the number of its
+        examples, the task's main metric, the mean loss, the task's other metrics.
       undefined: the metrics that these examples leave undefined, and why, as `Evaluation.undefined` has it.
     """
 
-    model: str
-    test_set: str
-    examples: int
-    reached: float
-    loss: float
-    further: tuple[float, ...] = ()
+    cells: dict[str, Any]
     undefined: Mapping[str, str] = MappingProxyType({})
 
 
@@ -79,9 +70,9 @@ class Flags(FinishedRunFlags):
 
 
 def read_npz_examples(path: str, example_format: ExampleFormat, layout: str = AUTO) -> tuple[np.ndarray, np.ndarray]:
-    """A user's examples in the form that the run was trained on: (x, y), with y as the run's labels are stored.
+    """A user's examples as the run was trained on them: (x, y), with y as the run's labels are stored.
 
-    Labels of classes are strings, or integers: places in the file's own `class_names` or, if it has none, in the run's.
+    Labels of classes are strings, or integers: indices into the file's own `class_names` or, without them, the run's.
 
     Raises:
       DatasetError: the file cannot be read, its examples are not of the run's kind, or it has a class that the run does
@@ -94,7 +85,7 @@ def read_npz_examples(path: str, example_format: ExampleFormat, layout: str = AU
 
 
 def _convert_labels(path: str, y: np.ndarray, listed: Sequence[str] | None, names: list[str]) -> np.ndarray:
-    """The labels of a file as places in `names`, the classes of the run, int32; they are matched by their names.
+    """The labels of a file as indices into `names`, the classes of the run, int32; they are matched by their names.
 
     Args:
       path: the file.
@@ -106,13 +97,13 @@ def _convert_labels(path: str, y: np.ndarray, listed: Sequence[str] | None, name
       DatasetError: a label has no name, or the run does not know the class.
     """
     if y.dtype.kind == "U":
-        used, places = np.unique(y, return_inverse=True)
+        used, indices = np.unique(y, return_inverse=True)
         classes = used.tolist()
         unlisted = sorted(set(classes) - set(classes if listed is None else listed))
         if unlisted:
             raise DatasetError(f"{path}: label {unlisted[0]!r} is not among its class_names; add it there")
     else:
-        classes, places = names if listed is None else listed, y
+        classes, indices = names if listed is None else listed, y
         if y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= len(classes):
             whose = "the run's classes" if listed is None else "its class_names"
             found = f"{y.min()}..{y.max()}" if y.dtype.kind in "iu" else y.dtype
@@ -121,11 +112,11 @@ def _convert_labels(path: str, y: np.ndarray, listed: Sequence[str] | None, name
                 f"run's classes; found {found}"
             )
     classes = [_name_truth(name, names) for name in classes]
-    for name in (classes[place] for place in np.unique(places)):
+    for name in (classes[index] for index in np.unique(indices)):
         if name not in names:
             raise DatasetError(f"{path}: class {name!r} is unknown to the run{_suggest_class(name, names)}")
     to_run = np.array([names.index(name) if name in names else -1 for name in classes], np.int32)
-    return to_run[places.astype(np.int64)]
+    return to_run[indices.astype(np.int64)]
 
 
 def _name_truth(name: str, names: Sequence[str]) -> str:
@@ -185,27 +176,18 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     return rows
 
 
-def _make_row(name: str, test_set: str, evaluation: "Evaluation") -> EvaluationRow:
-    reached, *further = evaluation.metrics.values()
-    num_examples, loss = len(evaluation.loss), evaluation.mean_loss
-    return EvaluationRow(name, test_set, num_examples, reached, loss, tuple(further), evaluation.undefined)
+def _make_row(model: str, test_set: str, evaluation: "Evaluation") -> EvaluationRow:
+    known = {"model": model, "test_set": test_set, "examples": len(evaluation.loss)}
+    main = {evaluation.kind.main_metric.name: evaluation.metric}
+    return EvaluationRow(known | main | {"loss": evaluation.mean_loss} | evaluation.metrics, evaluation.undefined)
 
 
-def list_cells(rows: Sequence[EvaluationRow], task: TaskColumns) -> tuple[list[str], list[list[Any]]]:
-    """The columns of the table of a run with this task, and the values in each row; without the reasons."""
-    fixed = EvaluationRow._fields[: EvaluationRow._fields.index("further")]
-    names = [task.of_client if field == "reached" else field for field in fixed]
-    return [*names, *task.further_of_client], [[*row[: len(fixed)], *row.further] for row in rows]
-
-
-def format_table(rows: Sequence[EvaluationRow], task: TaskColumns) -> Iterator[str]:
+def format_table(rows: Sequence[EvaluationRow]) -> Iterator[str]:
     """The rows as lines of aligned columns, without reasons."""
-    names, cells = list_cells(rows, task)
-    texts = [
-        [escape_hidden(model), escape_hidden(test_set), f"{examples:,}", *map(format_value, values)]
-        for model, test_set, examples, *values in cells
-    ]
-    return align_columns([names, *texts], 2)
+    texts = []
+    for model, test_set, examples, *values in (row.cells.values() for row in rows):
+        texts.append([escape_hidden(model), escape_hidden(test_set), f"{examples:,}", *map(format_value, values)])
+    return align_columns([list(rows[0].cells), *texts], 2)
 
 
 def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, model_name: str = "") -> pathlib.Path:
@@ -218,13 +200,11 @@ def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, 
     stem += f"_{encode_name(pathlib.Path(npz).stem)}" if npz else ""
     stem += f"_of_{encode_name(model_name)}" if model_name else ""
     path = run.path / f"{stem}.csv"
-    names, cells = list_cells(rows, run.task)
+    cells = [row.cells for row in rows]
     if any(row.undefined for row in rows):
-        names = [*names, UNDEFINED]
-        reasons = (run.task.describe_undefined(row.undefined) for row in rows)
-        cells = [[*own, reason] for own, reason in zip(cells, reasons, strict=True)]
-    write_table(path, names, [[format_cell(value) for value in row] for row in cells])
-    write_json(run.path / f"{stem}.json", [dict(zip(names, row, strict=True)) for row in cells])
+        cells = [row.cells | {UNDEFINED: run.task.describe_undefined(row.undefined)} for row in rows]
+    write_table(path, list(cells[0]), [list(map(format_cell, row.values())) for row in cells])
+    write_json(run.path / f"{stem}.json", cells)
     return path
 
 
@@ -246,7 +226,7 @@ def _run(arguments: Sequence[str]) -> None:
         )
     rows = evaluate_run(run, choose_models(run, values.model), npz)
     say_if_unchecked(run)
-    print("\n".join(format_table(rows, run.task)))
+    print("\n".join(format_table(rows)))
     path = write_evaluation(run, rows, npz, values.model)
     counts = count_reasons(row.undefined for row in rows)
     for line in run.task.say_undefined(counts, len(rows), "test sets"):

@@ -84,35 +84,18 @@ EvaluateState = Callable[[State, State | None, bool], dict[str, float | None]]
 
 
 class Evaluate:
-    """Evaluates a model of a specification; it is built once, and the same arguments give the same bits.
+    """Evaluates weights of a specification or of one of its variants, such as a peer, always to the same bits.
 
     Attributes:
       kind: of its task.
     """
 
     def __init__(self, spec: ModelSpec, batch_size: int):
-        self._model, self._batch_size, self.kind = spec.build(), batch_size, spec.task.kind
-        task, model = spec.task, self._model
-
-        @tf.function(
-            input_signature=[
-                tf.TensorSpec((None, *spec.format.input_shape), spec.format.input_dtype),
-                tf.TensorSpec((None, *task.label_shape), task.label_dtype),
-                tf.TensorSpec((None,), tf.int32),
-                tf.TensorSpec((), tf.int32),
-            ]
-        )
-        def evaluate_batch(x, y, groups, num_groups):
-            outputs = tf.cast(model(spec.preprocess(x), training=False), tf.float32)
-            sums = task.compute_sums_by_group(y, outputs, groups, num_groups)
-            losses = task.compute_losses(y, outputs)
-            # NaN means that nothing is known; a model that has diverged is as wrong as can be.
-            return tf.where(tf.math.is_nan(losses), math.inf, losses), task.compute_weights(y), sums
-
-        self._label_dtype, self._num_sums = task.label_dtype, task.kind.num_sums(task.num_outputs)
+        self._spec, self._batch_size, self.kind = spec, batch_size, spec.task.kind
+        self._label_dtype, self._num_sums = spec.task.label_dtype, spec.task.kind.num_sums(spec.task.num_outputs)
         # Traced at once: Keras refuses to call a model for the first time after another one was built in the graph of a
         # TFF computation.
-        self._evaluate_batch = evaluate_batch.get_concrete_function()
+        self._graphs = [_trace_evaluation(variant) for variant in spec.variants]
 
     def __call__(self, weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
         """The result on these examples, pooled.
@@ -126,16 +109,22 @@ class Evaluate:
 
     def split(self, weights: Weights, x: np.ndarray, y: np.ndarray, sizes: Sequence[int]) -> list[Evaluation]:
         """The result on each part of the given sizes, in order; the sizes sum to n. One pass, whatever the parts."""
-        for variable, value in zip(self._model.weights, weights, strict=True):
+        chosen = self._spec.of_weights(weights)
+        model, evaluate_batch = next(
+            graph for variant, graph in zip(self._spec.variants, self._graphs, strict=True) if variant is chosen
+        )
+        for variable, value in zip(model.weights, weights, strict=True):
             variable.assign(value)
         labels, groups = np.asarray(y, self._label_dtype), np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        # An empty part first, since without examples there is no batch to concatenate.
         loss, counts = [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
         sums = np.zeros((len(sizes), self._num_sums))
         for start in range(0, len(labels), self._batch_size):
             rows = slice(start, start + self._batch_size)
+            # Only the parts that a batch has rows of, or each batch would cost as much as there are clients.
             first, last = int(groups[rows][0]), int(groups[rows][-1])
             batch = tf.constant(x[rows]), tf.constant(labels[rows]), tf.constant(groups[rows] - first)
-            batch_loss, batch_weights, batch_sums = self._evaluate_batch(*batch, tf.constant(last - first + 1))
+            batch_loss, batch_weights, batch_sums = evaluate_batch(*batch, tf.constant(last - first + 1))
             loss.append(batch_loss.numpy())
             counts.append(batch_weights.numpy())
             sums[first : last + 1] += batch_sums.numpy()
@@ -148,30 +137,32 @@ class Evaluate:
         ]
 
 
-class EvaluateVariants:
-    """The same for weights of any variant: a quantization-aware model and its float model, or a model and its peers."""
+def _trace_evaluation(spec: ModelSpec) -> tuple[tf.keras.Model, Callable]:
+    """A model, and a function (x, y, group of each, number of groups) to losses, weights and sums by group."""
+    model, task = spec.build(), spec.task
 
-    def __init__(self, spec: ModelSpec, batch_size: int):
-        self._spec = spec
-        self._evaluates = [(variant, Evaluate(variant, batch_size)) for variant in spec.variants]
-        self.kind = spec.task.kind
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec((None, *spec.format.input_shape), spec.format.input_dtype),
+            tf.TensorSpec((None, *task.label_shape), task.label_dtype),
+            tf.TensorSpec((None,), tf.int32),
+            tf.TensorSpec((), tf.int32),
+        ]
+    )
+    def evaluate_batch(x, y, groups, num_groups):
+        # Logits of a model in bfloat16 would lose digits in the loss.
+        outputs = tf.cast(model(spec.preprocess(x), training=False), tf.float32)
+        sums = task.compute_sums_by_group(y, outputs, groups, num_groups)
+        losses = task.compute_losses(y, outputs)
+        # NaN means that nothing is known; a model that has diverged is as wrong as can be.
+        return tf.where(tf.math.is_nan(losses), math.inf, losses), task.compute_weights(y), sums
 
-    def _choose(self, weights: Weights) -> Evaluate:
-        chosen = self._spec.of_weights(weights)
-        return next(evaluate for variant, evaluate in self._evaluates if variant is chosen)
-
-    def __call__(self, weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
-        """As `Evaluate.__call__`."""
-        return self._choose(weights)(weights, x, y)
-
-    def split(self, weights: Weights, x: np.ndarray, y: np.ndarray, sizes: Sequence[int]) -> list[Evaluation]:
-        """As `Evaluate.split`."""
-        return self._choose(weights).split(weights, x, y, sizes)
+    return model, evaluate_batch.get_concrete_function()
 
 
-def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate | EvaluateVariants:
+def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate:
     """What evaluates weights of this specification, or of another of its variants: `evaluate(weights, x, y)`."""
-    return (Evaluate if len(spec.variants) == 1 else EvaluateVariants)(spec, batch_size)
+    return Evaluate(spec, batch_size)
 
 
 def choose_evaluated_clients(
@@ -189,7 +180,7 @@ def choose_evaluated_clients(
     if not 0 < most < len(honest):
         return honest
     drawn = derive_generator(seed, "evaluated clients").choice(len(honest), most, replace=False)
-    return tuple(honest[place] for place in sorted(drawn.tolist()))
+    return tuple(honest[index] for index in sorted(drawn.tolist()))
 
 
 def choose_finally_evaluated(
@@ -321,14 +312,11 @@ def evaluate_pairs(
 
     A pass costs more than its examples while clients are small.
     """
-    shape = len(data.everyone)
     names = [metric.name for metric in evaluate.kind.metrics[1:]]
-    results = {
-        split: ClientResults(
-            np.full(shape, np.nan), np.full(shape, np.nan), {name: np.full(shape, np.nan) for name in names}, {}
-        )
-        for split in splits
-    }
+    results = {}
+    for split in splits:
+        main, loss, *further = np.full((2 + len(names), len(data.everyone)), np.nan)
+        results[split] = ClientResults(main, loss, dict(zip(names, further, strict=True)), {})
     for clients, weights in _pool_neighbours(pairs):
         for split in splits:
             sizes = [_count_examples(client, split) for client in clients]

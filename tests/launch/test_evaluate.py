@@ -29,7 +29,12 @@ def save(tmp_path):
     return save_arrays
 
 
-def test_file_is_brought_into_the_form_of_the_run(save):
+NAMED = dataclasses.replace(FORMAT, class_names=("cat", "dog", "eel"))
+PICTURES = np.zeros((4, 2, 2))
+ONE = PICTURES[:1]
+
+
+def test_examples_become_those_of_the_run(save):
     x, y = evaluate.read_npz_examples(save(x=np.full((3, 2, 2), 200.0), y=np.array(["dog", "cat", "dog"])), FORMAT)
     assert (x.shape, x.dtype, x.max()) == ((3, 2, 2, 1), np.uint8, 200)
     assert (y.tolist(), y.dtype) == ([1, 0, 1], np.int32)
@@ -53,23 +58,63 @@ def test_the_runs_layout_counts(save):
 
 
 @pytest.mark.parametrize(
-    ("arrays", "message"),
+    ("arrays", "expected"),
     [
-        ({"x": np.zeros((3, 2, 2))}, "'y' is missing"),
-        ({"x": np.zeros((3, 2, 2)), "y": np.array([0, 0.5, 1])}, r"y\[1\] is 0.5 .float64., expected whole numbers"),
-        ({"x": np.zeros((3, 2, 2)), "y": np.zeros(2, int)}, "one label for each example"),
-        ({"x": np.zeros((0, 2, 2)), "y": np.zeros(0, int)}, "0 examples"),
-        ({"x": np.zeros((3, 4)), "y": np.zeros(3, int)}, "expected numbers of shape"),
-        ({"x": np.full((3, 2, 2), 0.5), "y": np.zeros(3, int)}, "whole numbers 0..255"),
-        ({"x": np.full((3, 2, 2), np.nan), "y": np.zeros(3, int)}, "whole numbers 0..255"),
-        ({"x": np.full((3, 2, 2), -1), "y": np.zeros(3, int)}, "whole numbers 0..255"),
-        ({"x": np.zeros((3, 2, 2)), "y": np.array([0, 1, 2])}, "expected labels 0..1"),
-        ({"x": np.zeros((3, 2, 2)), "y": np.array(["cat", "dog", "cow"])}, "'cow' is unknown"),
+        # Integers are indices into the file's own class_names, whatever order the run has.
+        ({"y": [0, 1, 2, 0], "class_names": ["eel", "dog", "cat"]}, [2, 1, 0, 2]),
+        ({"y": [0, 1, 1, 0], "class_names": ["eel", "cat"]}, [2, 0, 0, 2]),  # some of the classes
+        ({"y": [0, 1, 1, 0], "class_names": ["eel", "cat", "dog", "cow"]}, [2, 0, 0, 2]),  # one that no example has
+        ({"y": np.array([2, 0, 0, 2], np.uint64), "class_names": ["eel", "cat", "dog"]}, [1, 2, 2, 1]),
+        # Without class_names they are the run's, some of which may be missing.
+        ({"y": [0.0, 2.0, 2.0, 0.0]}, [0, 2, 2, 0]),
+        # Strings are names, with or without class_names.
+        ({"y": ["eel", "cat", "cat", "dog"]}, [2, 0, 0, 1]),
+        ({"y": ["eel", "cat", "cat", "eel"], "class_names": ["eel", "cow", "cat"]}, [2, 0, 0, 2]),
+        # A test set counts alone, as the help says.
+        ({"x": None, "x_test": PICTURES[:2], "y_test": [1, 0]}, [1, 0]),
+        ({"y": [1, 0, 1, 1], "x_test": ONE, "y_test": [2]}, [2]),
+        ({"y": [1, 0, 1, 1], "extra": [3]}, [1, 0, 1, 1]),
     ],
 )
-def test_file_that_does_not_fit_is_named(save, arrays, message):
+def test_classes_go_by_their_names(save, arrays, expected):
+    arrays = {name: np.array(each) for name, each in ({"x": PICTURES} | arrays).items() if each is not None}
+    x, y = evaluate.read_npz_examples(save(**arrays), NAMED)
+    assert (y.tolist(), y.dtype, len(x)) == (expected, np.int32, len(expected))
+
+
+def clash(*labels, x=PICTURES, **arrays):
+    return {"x": x, "y": labels or [0, 1, 1, 0], **arrays}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": PICTURES}, "'y' is missing"),
+        ({"data": PICTURES}, "array 'x' is missing; it has nothing that could be used"),
+        ({"y_test": [1]}, "array 'x_test' is missing; it has y_test; expected x_test and y_test, or x and y"),
+        (clash(x_test=ONE), "array 'y_test' is missing; it has x, y, x_test; expected x_test and y_test, or x and y"),
+        (clash(0, 0), "one label for each example"),
+        ({"x": PICTURES[:0], "y": np.zeros(0, int)}, "0 examples"),
+        (clash(x=np.zeros((4, 5))), "expected numbers of shape"),
+        (clash(x=PICTURES + 0.5), "whole numbers 0..255"),
+        (clash(x=PICTURES * np.nan), "whole numbers 0..255"),
+        (clash(x=PICTURES - 1), "whole numbers 0..255"),
+        (clash(0, 0.5, 1, 1), r"y\[1\] is 0.5 .float64., expected whole numbers"),
+        (clash(0, 1, 3, 0), "expected labels 0..2 as integers, places in the run's classes.* found 0..3"),
+        (clash(0, 1, -1, 0), "found -1..1"),
+        (clash("cat", "dog", "cow", "cat"), "class 'cow' is unknown to the run; expected classes among"),
+        (clash("Cat", "dog", "dog", "dog"), "class 'Cat' is unknown to the run; it calls it 'cat': spell it so"),
+        (clash(class_names=["cow", "cat"]), "class 'cow' is unknown to the run; expected classes among"),
+        (clash(class_names=["cat", " DOG"]), "class ' DOG' is unknown to the run; it calls it 'dog'"),
+        (clash(0, 1, 2, 0, class_names=["eel", "cat"]), "expected labels 0..1 as integers, places in its class_names"),
+        (clash("eel", "cat", "cat", "dog", class_names=["eel", "cat"]), "label 'dog' is not among its class_names"),
+        (clash(class_names=["cat", "cat"]), "expected a list of different strings"),
+        (clash(class_names=[0, 1]), "class_names is int64 .*expected a list of different strings"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(save, arrays, message):
     with pytest.raises(DatasetError, match=message):
-        evaluate.read_npz_examples(save(**arrays), FORMAT)
+        evaluate.read_npz_examples(save(**{name: np.array(each) for name, each in arrays.items()}), NAMED)
 
 
 @pytest.mark.filterwarnings("error")
@@ -110,15 +155,19 @@ def test_a_damaged_run_is_one_line(stored_run, name, content, message, capsys):
     assert error.count("\n") == 1
 
 
-def test_one_model_has_a_table_of_its_own(stored_run):
-    run = evaluate.read_finished_run(str(stored_run))
-    row = evaluate.EvaluationRow("global", "global", 1, 0.5, 0.25)
-    asked = (("",), ("a/b.npz",), ("", "global"), ("a/B 1.npz", "../../outside"), ("", "x" * 300))
-    *names, longest = [evaluate.write_evaluation(run, [row], *options).name for options in asked]
-    assert names == [
-        *("evaluation.csv", "evaluation_b.csv", "evaluation_of_global.csv"),
-        "evaluation_+b~201_of_~2e.~2f..~2foutside.csv",
-    ]
+def make_row(model, test_set, examples, reached, loss=0.25, undefined=(), metric="accuracy", **further):
+    cells = {"model": model, "test_set": test_set, "examples": examples, metric: reached, "loss": loss}
+    return evaluate.EvaluationRow(cells | further, dict(undefined))
+
+
+def test_files_and_models_that_are_asked_for_have_tables_of_their_own(stored_run):
+    run, rows = evaluate.read_finished_run(str(stored_run)), [make_row("global", "global", 1, 0.5)]
+    asked = [("",), ("a/b.npz",), ("", "global"), ("a/B 1.npz", "../../outside"), ("", "x" * 300)]
+    *names, longest = [evaluate.write_evaluation(run, rows, *options).name for options in asked]
+    names += [evaluate.write_evaluation(run._replace(is_best=True), rows, *asked[place]).name for place in (0, 3)]
+    outside = "_+b~201_of_~2e.~2f..~2foutside.csv"
+    first = ["evaluation.csv", "evaluation_b.csv", "evaluation_of_global.csv", f"evaluation{outside}"]
+    assert names == [*first, "evaluation-best.csv", f"evaluation-best{outside}"]
     assert len(longest) < 130 and {path.name for path in stored_run.glob("evaluation*.csv")} == {*names, longest}
 
 
@@ -136,126 +185,27 @@ def test_sums_of_models_are_found_whatever_their_folders_are_called(stored_run):
         evaluate.choose_models(run, "../x")
 
 
-def test_table_is_aligned():
-    rows = [
-        evaluate.EvaluationRow("global", "client_10", 1234, 0.5, 0.25),
-        evaluate.EvaluationRow("a", "b", 1, 1.0, 2.0),
-    ]
-    assert list(evaluate.format_table(rows, find_task_columns("classification"))) == [
-        "model   test_set   examples  accuracy    loss",
-        "global  client_10     1,234    0.5000  0.2500",
-        "a       b                 1    1.0000  2.0000",
-    ]
-
-
-def test_metrics_that_are_undefined_say_why(stored_run):
+def test_a_table_is_aligned_and_metrics_that_are_undefined_say_why(stored_run):
     task = find_task_columns("binary")
     rows = [
-        evaluate.EvaluationRow("global", "global", 8, 0.5, 0.25, (0.75, 0.5)),
-        evaluate.EvaluationRow("global", "b", 2, 1.0, 0.5, (np.nan, np.nan), {"auc": "are all of one class"}),
+        make_row("global", "client_10", 1234, 0.5, 0.25, metric="binary_accuracy", auc=0.75, f1=0.5),
+        make_row("b", "b", 2, 1.0, 0.5, {"auc": "are all of one class"}, "binary_accuracy", auc=np.nan, f1=np.nan),
     ]
-    assert list(evaluate.format_table(rows, task)) == [
-        "model   test_set  examples  binary_accuracy    loss     auc      f1",
-        "global  global           8           0.5000  0.2500  0.7500  0.5000",
-        "global  b                2           1.0000  0.5000     nan     nan",
+    assert list(evaluate.format_table(rows)) == [
+        "model   test_set   examples  binary_accuracy    loss     auc      f1",
+        "global  client_10     1,234           0.5000  0.2500  0.7500  0.5000",
+        "b       b                 2           1.0000  0.5000     nan     nan",
     ]
     counts = count_reasons(row.undefined for row in rows)
     one = "AUC is undefined for 1 of 2 test sets, whose test examples are all of one class"
     assert task.say_undefined(counts, 2, "test sets") == [one] and count_reasons([rows[0].undefined]) == {}
-    run = evaluate.read_finished_run(str(stored_run))
-    config = json.loads((stored_run / "config.json").read_text())
-    config["data"]["task"]["kind"] = "binary"
-    run = run._replace(data=config["data"])
-    path = evaluate.write_evaluation(run, rows, "")
+    path = evaluate.write_evaluation(evaluate.read_finished_run(str(stored_run)), rows, "")
     assert path.read_text().splitlines() == [
         "model,test_set,examples,binary_accuracy,loss,auc,f1,undefined",
-        "global,global,8,0.5,0.25,0.75,0.5,",
-        "global,b,2,1,0.5,nan,nan,auc: its test examples are all of one class",
+        "global,client_10,1234,0.5,0.25,0.75,0.5,",
+        "b,b,2,1,0.5,nan,nan,auc: its test examples are all of one class",
     ]
     assert json.loads(path.with_suffix(".json").read_text())[1]["auc"] is None
-
-
-NAMED = dataclasses.replace(FORMAT, class_names=("cat", "dog", "eel"))
-PICTURES = np.zeros((4, 2, 2))
-
-
-@pytest.mark.parametrize(
-    ("arrays", "expected"),
-    [
-        # Integers are places in the file's own class_names, whatever order the run has.
-        ({"y": [0, 1, 2, 0], "class_names": ["eel", "dog", "cat"]}, [2, 1, 0, 2]),
-        ({"y": [0, 1, 1, 0], "class_names": ["eel", "cat"]}, [2, 0, 0, 2]),  # some of the classes
-        ({"y": [0, 1, 1, 0], "class_names": ["eel", "cat", "dog", "cow"]}, [2, 0, 0, 2]),  # one that no example has
-        ({"y": np.array([2, 0, 0, 2], np.uint64), "class_names": ["eel", "cat", "dog"]}, [1, 2, 2, 1]),
-        # Without class_names they are the run's, some of which may be missing.
-        ({"y": [0, 2, 2, 0]}, [0, 2, 2, 0]),
-        # Strings are names, with or without class_names.
-        ({"y": ["eel", "cat", "cat", "dog"]}, [2, 0, 0, 1]),
-        ({"y": ["eel", "cat", "cat", "eel"], "class_names": ["eel", "cow", "cat"]}, [2, 0, 0, 2]),
-    ],
-)
-def test_classes_go_by_their_names(save, arrays, expected):
-    _, y = evaluate.read_npz_examples(
-        save(x=PICTURES, **{name: np.array(each) for name, each in arrays.items()}), NAMED
-    )
-    assert (y.tolist(), y.dtype) == (expected, np.int32)
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        (
-            {"y": [0, 1, 1, 0], "class_names": ["cow", "cat"]},
-            "class 'cow' is unknown to the run; expected classes among",
-        ),
-        ({"y": ["Cat", "dog", "dog", "dog"]}, "class 'Cat' is unknown to the run; it calls it 'cat': spell it so"),
-        ({"y": [0, 1, 1, 0], "class_names": ["cat", " DOG"]}, "class ' DOG' is unknown to the run; it calls it 'dog'"),
-        (
-            {"y": [0, 1, 2, 0], "class_names": ["eel", "cat"]},
-            "expected labels 0..1 as integers, places in its class_names",
-        ),
-        ({"y": [0, 1, 3, 0]}, "expected labels 0..2 as integers, places in the run's classes.* found 0..3"),
-        ({"y": [0, 1, -1, 0]}, "found -1..1"),
-        ({"y": [0.5, 1.0, 1.0, 0.0]}, r"y\[0\] is 0.5 .float64., expected whole numbers"),
-        (
-            {"y": ["eel", "cat", "cat", "dog"], "class_names": ["eel", "cat"]},
-            "label 'dog' is not among its class_names",
-        ),
-        ({"y": [0, 1, 1, 0], "class_names": ["cat", "cat"]}, "expected a list of different strings"),
-        ({"y": [0, 1, 1, 0], "class_names": [0, 1]}, "class_names is int64 .*expected a list of different strings"),
-    ],
-)
-def test_classes_that_cannot_be_matched_are_refused(save, arrays, message):
-    with pytest.raises(DatasetError, match=message):
-        evaluate.read_npz_examples(save(x=PICTURES, **{name: np.array(each) for name, each in arrays.items()}), NAMED)
-
-
-@pytest.mark.parametrize(
-    ("arrays", "expected"),
-    [
-        ({"x_test": PICTURES[:2], "y_test": [1, 0]}, [1, 0]),  # as the help says, without x and y
-        ({"x": PICTURES, "y": [1, 0, 1, 1], "x_test": PICTURES[:1], "y_test": [2]}, [2]),
-        ({"x": PICTURES, "y": [1, 0, 1, 1], "extra": [3]}, [1, 0, 1, 1]),
-    ],
-)
-def test_the_test_part_is_enough(save, arrays, expected):
-    assert evaluate.read_npz_examples(save(**arrays), NAMED)[1].tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        (
-            {"x": PICTURES, "y": [1, 0, 1, 1], "x_test": PICTURES},
-            "array 'y_test' is missing; it has x, y, x_test; expected x_test and y_test, or x and y",
-        ),
-        ({"y_test": [1]}, "array 'x_test' is missing; it has y_test; expected x_test and y_test, or x and y"),
-        ({"data": PICTURES}, "array 'x' is missing; it has nothing that could be used"),
-    ],
-)
-def test_half_a_test_part_is_refused(save, arrays, message):
-    with pytest.raises(DatasetError, match=message):
-        evaluate.read_npz_examples(save(**arrays), NAMED)
 
 
 @pytest.fixture
@@ -288,24 +238,6 @@ def test_a_file_that_has_moved_or_changed_says_what_to_do(run_on_a_file, tmp_pat
     assert f"{npz}: has changed since {run_dir} was trained on it; put the former file back" in error
     assert f"on the new one: python -m launch.evaluate --run_dir={run_dir} --npz={npz}" in error
     assert error.count("\n") == 1
-
-
-def test_models_of_the_best_round_have_a_table_of_their_own(stored_run):
-    run = evaluate.read_finished_run(str(stored_run))._replace(is_best=True)
-    row = evaluate.EvaluationRow("global", "global", 1, 0.5, 0.25)
-    names = [evaluate.write_evaluation(run, [row], *options).name for options in (("",), ("a/best.npz", "global"))]
-    assert names == ["evaluation-best.csv", "evaluation-best_best_of_global.csv"]
-
-
-def test_test_part_is_taken_where_there_is_one(save):
-    path = save(x=np.zeros((3, 2, 2)), y=np.zeros(3, int), x_test=np.ones((1, 2, 2)), y_test=np.ones(1, int))
-    x, y = evaluate.read_npz_examples(path, FORMAT)
-    assert (len(x), y.tolist()) == (1, [1])
-
-
-def test_a_test_part_alone_is_taken(save):
-    x, y = evaluate.read_npz_examples(save(x_test=np.ones((2, 2, 2)), y_test=np.array([1.0, 0.0])), FORMAT)
-    assert (len(x), y.tolist()) == (2, [1, 0])
 
 
 def test_models_are_found_by_the_names_that_they_have(stored_run):

@@ -115,7 +115,7 @@ def test_fedcd_writes_its_models_events_and_columns(train_here, tmp_path):
     assert kept == {"round": 1 + column.index(max(column)), "client_validation_accuracy": max(column)}
     best = evaluate.read_finished_run(str(run_dir), of_round="best")
     rows = evaluate.evaluate_run(best, evaluate.choose_models(best, ""), "")
-    of_clients = [row.reached for row in rows if row.test_set != "global"]
+    of_clients = [row.cells["accuracy"] for row in rows if row.cells["test_set"] != "global"]
     accuracy = float((first, second)[kept["round"] - 1]["client_test_accuracy"])
     assert np.mean(of_clients) == pytest.approx(accuracy, abs=1e-5), "each client's model is that of the kept round"
     clients = read_rows(run_dir / "clients.csv")
@@ -132,9 +132,9 @@ def test_finished_run_is_evaluated_to_the_same_numbers(finished_run, capsys):
     run = evaluate.read_finished_run(str(run_dir))
     rows = evaluate.evaluate_run(run, evaluate.choose_models(run, ""), "")
     summary = json.loads((run_dir / "summary.json").read_text())
-    assert rows[0][:2] == ("global", "global")
-    assert rows[0].reached == pytest.approx(summary["final"]["test_accuracy"], abs=1e-5)
-    own = [row.reached for row in rows[1:]]
+    assert (rows[0].cells["model"], rows[0].cells["test_set"]) == ("global", "global")
+    assert rows[0].cells["accuracy"] == pytest.approx(summary["final"]["test_accuracy"], abs=1e-5)
+    own = [row.cells["accuracy"] for row in rows[1:]]
     assert sum(own) / len(own) == pytest.approx(summary["clients"]["accuracy_mean"], abs=1e-6)
 
 
