@@ -32,12 +32,10 @@ from launch.tflite.export_report import ClientRow, FileRow
 from launch.tflite.features import (
     SERIES,
     TABLE,
-    Feature,
     describe_features,
     describe_in_words,
-    list_facts,
     list_groups,
-    name_form,
+    name_layout,
 )
 from launch.tflite.standard_metadata import LABELS, AssociatedFile, ModelNote, TensorNote
 from launch.tflite.standard_metadata import VOCABULARY as VOCABULARY_FILE
@@ -71,7 +69,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
     has_tokens = example_format.labels.task == NEXT_TOKEN
     names = [] if has_tokens else list(example_format.class_names)
     unlike = NOT_FOR_OTHERS if columns.kind.is_labelled_by_class else NOT_FOR_UNLIKE
-    features, groups = list_facts(describe_features(data, run.data)), list_groups(example_format)
+    features, groups = describe_features(data, run.data), list_groups(example_format)
     licence = f" Licence: {terms.licence}." if terms.licence != UNKNOWN.licence else ""
     sold = f"{MAY_BE_SOLD[terms.commercial_use]}.{licence} {terms.conditions}".strip()
     return {
@@ -301,8 +299,8 @@ def _describe_as_whole(card: Mapping[str, Any], model: str) -> ModelNote:
     )
 
 
-def _describe_input(data: FederatedData, features: Sequence[Feature], has_channel_axis: bool) -> TensorNote:
-    example_format, form = data.format, name_form(data.format)
+def _describe_input(data: FederatedData, features: Sequence[Mapping[str, Any]], has_channel_axis: bool) -> TensorNote:
+    example_format, layout = data.format, name_layout(data.format)
     scale, offset = example_format.preprocessing.scale, example_format.preprocessing.offset
     if example_format.takes_tokens:
         axes = ("position", *(f"axis_{i}" for i in range(1, len(example_format.input_shape))))
@@ -325,18 +323,18 @@ def _describe_input(data: FederatedData, features: Sequence[Feature], has_channe
     names = ("feature",) if len(example_format.input_shape) == 1 or not has_channel_axis else ("feature", "channel")
     standardised = (
         " The model itself subtracts the mean of each and divides by its deviation; an app does not."
-        if any(feature.mean is not None for feature in features)
+        if any("mean" in feature for feature in features)
         else ""
     )
-    kind = "Features" if form == TABLE else "Channels of each step"
+    kind = "Features" if layout == TABLE else "Channels of each step"
     file = AssociatedFile(FEATURES_FILE, f"{kind}, a name a line.", type=LABELS)
     return TensorNote(
-        "window" if form == SERIES else "features",
-        f"{formula}{standardised} {kind}: {describe_in_words(list_facts(features), list_groups(example_format))}.",
-        ("batch", *(("step", "channel") if form == SERIES else names)),
+        "window" if layout == SERIES else "features",
+        f"{formula}{standardised} {kind}: {describe_in_words(features, list_groups(example_format))}.",
+        ("batch", *(("step", "channel") if layout == SERIES else names)),
         **normalization,
-        lowest=[feature.lowest * scale + offset for feature in features],
-        highest=[feature.highest * scale + offset for feature in features],
+        lowest=[feature["lowest"] * scale + offset for feature in features],
+        highest=[feature["highest"] * scale + offset for feature in features],
         files=(file,),
     )
 
@@ -354,7 +352,7 @@ def list_associated(data: FederatedData, section: Mapping[str, Any]) -> dict[str
     """The files that go beside the card into the archive of each file: names of classes and features, a line each."""
     names = {
         LABELS_FILE: data.format.class_names,
-        FEATURES_FILE: [each.name for each in describe_features(data, section)],
+        FEATURES_FILE: [each["name"] for each in describe_features(data, section)],
     }
     return {file: format_names(lines).encode() for file, lines in names.items() if lines}
 

@@ -28,7 +28,7 @@ from launch.runs.columns import WEB_PAGE
 from launch.settings.flags import FlagError
 from launch.tflite.card_page import card_rows
 from launch.tflite.export_report import ExportReport
-from launch.tflite.features import choose_sample, describe_features, list_facts, list_groups, name_form
+from launch.tflite.features import choose_sample, describe_features, list_groups, name_layout
 from launch.tflite.model_card import find_range, join_cards
 
 SOURCES = pathlib.Path(__file__).with_name("web")
@@ -208,7 +208,7 @@ def describe_data(data: FederatedData, sample: np.ndarray, section: Mapping[str,
     texts = ("name", "unit")
     features = [
         {key: escape_hidden(value) if key in texts else value for key, value in fact.items()}
-        for fact in list_facts(describe_features(data, section))
+        for fact in describe_features(data, section)
     ]
     groups = [
         {**group, "name": escape_hidden(group["name"]), "values": list(map(escape_hidden, group["values"]))}
@@ -221,7 +221,7 @@ def describe_data(data: FederatedData, sample: np.ndarray, section: Mapping[str,
         "offset": example_format.preprocessing.offset,
         "labels": list(map(escape_hidden, example_format.class_names)),
         "image": describe_image(data),
-        "form": name_form(example_format),
+        "form": name_layout(example_format),
         "features": features,
         GROUPS: groups,
         "sample": {"indices": sample.tolist(), "labels": data.test_y[sample].tolist()},

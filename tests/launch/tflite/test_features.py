@@ -1,6 +1,5 @@
 """Features of examples and channels of series, by hand."""
 
-import dataclasses
 import types
 
 import numpy as np
@@ -12,13 +11,11 @@ from launch.tflite.features import (
     NEITHER,
     SERIES,
     TABLE,
-    Feature,
     choose_sample,
     describe_features,
     describe_in_words,
-    list_facts,
     list_groups,
-    name_form,
+    name_layout,
 )
 
 
@@ -32,7 +29,7 @@ def make_data(test_x, names=(), units=(), preprocessing=AS_THEY_ARE, **fields):
 
 
 @pytest.mark.parametrize(
-    ("shape", "options", "form"),
+    ("shape", "options", "layout"),
     [
         ((2, 3), {}, TABLE),
         ((2, 3, 1), {"are_features": True}, TABLE),
@@ -43,45 +40,49 @@ def make_data(test_x, names=(), units=(), preprocessing=AS_THEY_ARE, **fields):
         ((2, 5), {"takes_tokens": True}, NEITHER),
     ],
 )
-def test_forms_of_examples(shape, options, form):
+def test_layouts_of_examples(shape, options, layout):
     data = make_data(np.zeros(shape), **options)
-    assert name_form(data.format) == form
-    assert bool(describe_features(data, {})) == (form != NEITHER)
+    assert name_layout(data.format) == layout
+    assert bool(describe_features(data, {})) == (layout != NEITHER)
+
+
+def make_feature(name, unit, lowest, highest, is_whole, **further):
+    return {"name": name, "unit": unit, "lowest": lowest, "highest": highest, "is_whole": is_whole, **further}
 
 
 def test_a_table_by_hand():
     data = make_data([[0.5, 3], [-2, 7], [1, 3]], ("a", "b"), ("K", ""))
-    assert describe_features(data, {}) == [Feature("a", "K", -2, 1, False), Feature("b", "", 3, 7, True)]
+    assert describe_features(data, {}) == [make_feature("a", "K", -2, 1, False), make_feature("b", "", 3, 7, True)]
 
 
 def test_channels_of_a_series_have_the_range_of_all_steps():
-    data = make_data([[[0, 5], [1, 6]], [[9, -5], [4, 0]]])
-    assert describe_features(data, {}) == [
-        Feature("channel 1", "", 0, 9, True),
-        Feature("channel 2", "", -5, 6, True),
-    ]
+    expected = [make_feature("channel 1", "", 0, 9, True), make_feature("channel 2", "", -5, 6, True)]
+    assert describe_features(make_data([[[0, 5], [1, 6]], [[9, -5], [4, 0]]]), {}) == expected
 
 
-def test_a_standardisation_is_told_and_one_that_does_not_fit_is_left_out():
+def test_a_standardisation_is_named_and_one_that_does_not_fit_is_left_out():
     data = make_data([[0, 1], [2, 3]])
     section = {"feature_means": [1.0, 2], "feature_deviations": [0.5, 1.0]}
-    facts = list_facts(describe_features(data, section))
-    assert [(fact["mean"], fact["deviation"]) for fact in facts] == [(1.0, 0.5), (2, 1.0)]
-    assert describe_in_words(facts) == "feature 1 0 to 2, mean 1, deviation 0.5; feature 2 1 to 3, mean 2, deviation 1"
-    for wrong in ([1.0], [1.0, None], [1.0, float("nan")], "ab", None, [True, 1]):
-        assert "mean" not in list_facts(describe_features(data, {**section, "feature_means": wrong}))[0]
-    assert "mean" not in list_facts(describe_features(data, {"feature_means": [1.0, 2.0]}))[0]
+    features = describe_features(data, section)
+    scaled = {"mean": 1.0, "deviation": 0.5}, {"mean": 2, "deviation": 1.0}
+    plain = [make_feature("feature 1", "", 0, 2, True), make_feature("feature 2", "", 1, 3, True)]
+    assert features == [fact | own for fact, own in zip(plain, scaled, strict=True)]
+    said = "feature 1 0 to 2, mean 1, deviation 0.5; feature 2 1 to 3, mean 2, deviation 1"
+    assert describe_in_words(features) == said
+    wrong = ([1.0], [1.0, None], [1.0, float("nan")], "ab", None, [True, 1])
+    for unfit in ({"feature_means": [1.0, 2.0]}, *(section | {"feature_means": means} for means in wrong)):
+        assert describe_features(data, unfit) == plain
 
 
-def test_a_standardisation_is_told_in_stored_numbers():
+def test_a_standardisation_is_in_stored_numbers():
     """The model gets x / 2 + 1, of which it takes the mean 4 and the deviation 3: (x / 2 + 1 - 4) / 3 = (x - 6) / 6."""
     data = make_data([[0.0], [2.0]], preprocessing=Preprocessing(0.5, 1.0))
-    [feature] = describe_features(data, {"feature_means": [4.0], "feature_deviations": [3.0]})
-    assert (feature.mean, feature.deviation) == (6.0, 6.0)
+    section = {"feature_means": [4.0], "feature_deviations": [3.0]}
+    assert describe_features(data, section) == [make_feature("feature 1", "", 0, 2, True, mean=6.0, deviation=6.0)]
 
 
 def test_words_have_the_unit_and_hide_nothing():
-    text = describe_in_words([{"name": "a\nb", "unit": "°C", "lowest": -3.5, "highest": 1234567.0}])
+    text = describe_in_words([make_feature("a\nb", "°C", -3.5, 1234567.0, False)])
     assert text == "a\\u000ab [°C] -3.5 to 1.23457e+06"
 
 
@@ -100,15 +101,14 @@ def test_sample_has_every_class_and_no_example_twice():
 
 
 def test_what_stays_as_it_is_has_no_mean():
-    data = make_data([[0, 1], [2, 3]])
-    data.format = dataclasses.replace(data.format, categories=(1,))
+    data = make_data([[0, 1], [2, 3]], categories=(1,))
     section = {"feature_means": [1.0, 0], "feature_deviations": [0.5, 1], "categories": [1]}
-    facts = list_facts(describe_features(data, section))
-    assert "mean" not in facts[1] and facts[1]["is_category"]
-    assert describe_in_words(facts) == "feature 1 0 to 2, mean 1, deviation 0.5; feature 2 (category) 1 to 3"
+    features = describe_features(data, section)
+    assert features[1] == make_feature("feature 2", "", 1, 3, True, is_category=True)
+    assert describe_in_words(features) == "feature 1 0 to 2, mean 1, deviation 0.5; feature 2 (category) 1 to 3"
     # Of a run of an earlier version, that is what a constant 0 has.
     del section["categories"]
-    assert [fact["deviation"] for fact in list_facts(describe_features(make_data([[0, 1]]), section))] == [0.5, 1]
+    assert [fact["deviation"] for fact in describe_features(make_data([[0, 1]]), section)] == [0.5, 1]
 
 
 GROUPED = {
@@ -126,7 +126,7 @@ def test_a_category_is_one_choice_in_words():
     assert groups[0] == {
         "name": "colour", "features": [1, 2], "values": ["red", "blue, dark"], "is_index": False, "has_none": False,
     }  # fmt: skip
-    facts = list_facts(describe_features(data, {}))
+    facts = describe_features(data, {})
     assert [fact["name"] for fact in facts] == list(GROUPED["names"])  # as they were
     assert describe_in_words(facts, groups) == (
         'age 30 to 40.5; colour: one of red, "blue, dark" (features 1 to 2); '
@@ -137,8 +137,8 @@ def test_a_category_is_one_choice_in_words():
 def test_of_hundreds_of_values_the_first_are_told_and_they_are_one_of_the_features():
     names = tuple(f"v{n}" for n in range(300))
     group = CategoryGroup("kind", tuple(range(300)), names, has_none=True)
-    facts = [{"name": f"kind={name}", "unit": "", "lowest": 0.0, "highest": 1.0} for name in names]
-    more = [{"name": "age", "unit": "", "lowest": 0.0, "highest": 1.0}]
+    facts = [make_feature(f"kind={name}", "", 0.0, 1.0, True) for name in names]
+    more = [make_feature("age", "", 0.0, 1.0, True)]
     text = describe_in_words([*facts, *more], [group.to_json()])
     shown = ", ".join(names[:12])
     assert text.startswith(f"kind: one of {shown} and 288 more, or none of them (features 0 to 299); age 0 to 1")
