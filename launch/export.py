@@ -9,7 +9,6 @@ Ctrl-C.
 """
 
 import os
-import pathlib
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.settings.errors import FlagError
 from launch.settings.suggestions import suggest_value
 from launch.settings.trusted_modules import read_trusted
-from launch.tflite.converter_process import ConverterProcess, run_converter_process
+from launch.tflite.converter_process import run_converter_process
 from launch.tflite.export_plan import (
     INTEGER_FORMATS,
     ExportJob,
@@ -35,7 +34,7 @@ from launch.tflite.export_plan import (
     open_export_folder,
     plan_exports,
 )
-from launch.tflite.export_report import ExportReport, FailedFile, format_summary
+from launch.tflite.export_report import ExportReport, format_summary
 from launch.tflite.representatives import check_representative_client
 from launch.tflite.web_page import check_request as check_page_request
 from launch.training.finished_run import FinishedRun, read_finished_run, say_if_unchecked
@@ -85,13 +84,8 @@ def _check_formats(request: ExportRequest, given: Collection[str]) -> None:
         raise FlagError("--debug_quantization: it looks into int8 only; add int8 to --formats")
 
 
-def export_run(
-    run: FinishedRun, exports: Sequence[ModelExport], request: ExportRequest
-) -> tuple[list[str], Sequence[FailedFile]]:
+def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: ExportRequest) -> ExportReport:
     """Writes the files of these models into the run's `export/`, when all are ready.
-
-    Returns:
-      A summary in lines, and the files that cannot be made.
 
     Raises:
       DatasetError: the data cannot be read, or are not those of the run.
@@ -99,29 +93,15 @@ def export_run(
       RunFolderError: the run's folder cannot be written.
     """
     log_path = str(run.path / WORKER_LOG)
+    # The process of the converter imports TensorFlow while the data are read here.
     with open_export_folder(run) as folder, run_converter_process(folder, log_path) as converter:
-        report = _write_files(run, exports, request, folder, converter)
-    lines = [
-        *format_summary(report.files, report.task),
-        *(f"{row.file}  {row.size_bytes:,}" for row in report.training_files),
-    ]
-    return lines, report.failed
+        data = run.load_data()
+        personal = compute_personal_weights(run, data, [export.name for export in exports if export.is_personal])
+        with quiet_tensorflow(log_path):
+            from launch.tflite.export_models import export_models
 
-
-def _write_files(
-    run: FinishedRun,
-    exports: Sequence[ModelExport],
-    request: ExportRequest,
-    folder: pathlib.Path,
-    converter: ConverterProcess,
-) -> ExportReport:
-    data = run.load_data()
-    personal_weights = compute_personal_weights(run, data, [export.name for export in exports if export.is_personal])
-    with quiet_tensorflow(str(run.path / WORKER_LOG)):
-        from launch.tflite.export_models import export_models
-
-        settle_device_again(run.config)
-        return export_models(ExportJob(run, data, request, folder, converter, personal_weights), exports)
+            settle_device_again(run.config)
+            return export_models(ExportJob(run, data, request, folder, converter, personal), exports)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -141,14 +121,14 @@ def _run(arguments: Sequence[str]) -> int:
         check_page_request(request.io, classifies_tokens=is_classified)
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
-    summary, failed = export_run(run, exports, request)
+    report = export_run(run, exports, request)
     say_if_unchecked(run)
-    print("\n".join(summary))
+    print("\n".join(format_summary(report)))
     if request.web_page:
         print(f"page     {get_export_folder(run) / WEB_PAGE}")
     print(f"report   {get_export_folder(run) / REPORT_PAGE}")
     # Without --formats a model has what it can have; a table of layers and a file that trains are always asked for.
-    asked = [row.file for row in failed if request.formats or row.format not in EXPORT_FORMATS]
+    asked = [row.file for row in report.failed if request.formats or row.format not in EXPORT_FORMATS]
     if asked:
         print(f"error: {', '.join(asked)} cannot be made; the lines above say why", file=sys.stderr)
     return 1 if asked else 0

@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from datasets.federated_data import FederatedData
 from launch.runs.task_columns import TaskColumns
-from launch.runtimes.processor import count_cores
 from launch.tflite.export_report import ClientRow
 from models.model_spec import ModelSpec
 from models.task import Task
@@ -24,8 +23,8 @@ TIMED_RUNS = 200
 MOST_TIMING_S, LEAST_RUNS = 5.0, 11  # a slow model is timed less often: long loops can take seconds on a busy machine
 
 
-class TensorForm(NamedTuple):
-    """The form of an input or output.
+class TensorType(NamedTuple):
+    """How an input or output is stored.
 
     Attributes:
       shape: with the batch axis, which is 1.
@@ -52,8 +51,8 @@ class ExportedFile:
     """A TFLite file with one input and one output, ready to run.
 
     Attributes:
-      input: the form of its input, a preprocessed example.
-      output: the form of its output, logits for example.
+      input: how its input is stored, a preprocessed example.
+      output: how its output is stored, logits for example.
     """
 
     def __init__(self, content: bytes, num_threads: int = 1):
@@ -89,29 +88,29 @@ def summarize_times(seconds: Sequence[float]) -> Latency:
     return Latency(1000 * median, 1000 * lower, 1000 * upper)
 
 
-def _describe_tensor(details: dict) -> TensorForm:
+def _describe_tensor(details: dict) -> TensorType:
     scale, zero_point = details["quantization"]
     is_quantized = scale != 0
     shape = tuple(int(size) for size in details["shape"])
     dtype = np.dtype(details["dtype"]).name
-    return TensorForm(shape, dtype, float(scale) if is_quantized else None, int(zero_point) if is_quantized else None)
+    return TensorType(shape, dtype, float(scale) if is_quantized else None, int(zero_point) if is_quantized else None)
 
 
-def quantize(values: np.ndarray, form: TensorForm) -> np.ndarray:
-    """Real values, float32, as a tensor of this form stores them: rounded, and clipped to the range of its dtype."""
-    if form.scale is None:
+def quantize(values: np.ndarray, tensor: TensorType) -> np.ndarray:
+    """Real values, float32, as such a tensor stores them: rounded, and clipped to the range of its dtype."""
+    if tensor.scale is None:
         return values
-    limits = np.iinfo(form.dtype)
-    return np.clip(np.rint(values / np.float32(form.scale)) + form.zero_point, limits.min, limits.max).astype(
-        form.dtype
+    limits = np.iinfo(tensor.dtype)
+    return np.clip(np.rint(values / np.float32(tensor.scale)) + tensor.zero_point, limits.min, limits.max).astype(
+        tensor.dtype
     )
 
 
-def dequantize(stored: np.ndarray, form: TensorForm) -> np.ndarray:
+def dequantize(stored: np.ndarray, tensor: TensorType) -> np.ndarray:
     """The inverse of `quantize`, as float32."""
-    if form.scale is None:
+    if tensor.scale is None:
         return stored
-    return (stored.astype(np.float32) - form.zero_point) * np.float32(form.scale)
+    return (stored.astype(np.float32) - tensor.zero_point) * np.float32(tensor.scale)
 
 
 def describe_signatures(content: bytes) -> dict[str, dict[str, dict[str, dict]]]:
@@ -122,10 +121,10 @@ def describe_signatures(content: bytes) -> dict[str, dict[str, dict[str, dict]]]
         texts = (np.bytes_, np.str_, object)
         return {
             name: {
-                "shape": form["shape"].tolist(),
-                "dtype": "string" if form["dtype"] in texts else np.dtype(form["dtype"]).name,
+                "shape": details["shape"].tolist(),
+                "dtype": "string" if details["dtype"] in texts else np.dtype(details["dtype"]).name,
             }
-            for name, form in sorted(tensors.items())
+            for name, details in sorted(tensors.items())
         }
 
     described = {}
@@ -162,24 +161,6 @@ GROUP_SIZE = 1000  # examples that are summed at a time
 MOST_CLIENTS = 1000  # whose test splits a file is run on, one example after the other
 
 
-class Measurement(NamedTuple):
-    """The result of a file on the global test set.
-
-    Attributes:
-      input: the form of its input.
-      output: the form of its output.
-      outputs: float32 (examples, *output_shape), logits for example.
-      latency: on 1 thread.
-      latency_all_threads: on all cores.
-    """
-
-    input: TensorForm
-    output: TensorForm
-    outputs: np.ndarray
-    latency: Latency
-    latency_all_threads: Latency
-
-
 def preprocess(spec: ModelSpec, x: np.ndarray) -> np.ndarray:
     """Stored examples to inputs of the model, computed as on a phone: tokens as int32, all else as float32."""
     shaped = x if spec.has_channel_axis else x[..., 0]
@@ -189,24 +170,14 @@ def preprocess(spec: ModelSpec, x: np.ndarray) -> np.ndarray:
     return shaped.astype(np.float32) * np.float32(preprocessing.scale) + np.float32(preprocessing.offset)
 
 
-def measure_file(content: bytes, spec: ModelSpec, data: FederatedData) -> Measurement:
-    """Runs a file on the global test set, example by example on 1 thread, and times it on 1 and on all threads."""
-    file, x = ExportedFile(content), preprocess(spec, data.test_x)
-    on_all_threads = ExportedFile(content, count_cores())
-    outputs = file.compute_outputs(x)
-    return Measurement(
-        file.input, file.output, outputs, file.measure_latency(x[0]), on_all_threads.measure_latency(x[0])
-    )
-
-
 def measure_clients(
-    name: str, content: bytes, spec: ModelSpec, data: FederatedData, names: tuple[str, ...]
+    name: str, file: ExportedFile, spec: ModelSpec, data: FederatedData, names: tuple[str, ...]
 ) -> list[ClientRow]:
     """Runs a file on the own test split of each of these clients that has one, and whose split tells the metric.
 
     Of more than `MOST_CLIENTS` evenly spaced ones are taken.
     """
-    file, results, wanted = ExportedFile(content), [], set(names)
+    results, wanted = [], set(names)
     tested = [client for client in data.clients if client.name in wanted and client.num_test]
     for client in tested[:: -(-len(tested) // MOST_CLIENTS) or 1]:
         x, y = data.read_split(client, "test")

@@ -15,7 +15,13 @@ from launch.runs.file_names import encode_name
 from launch.runtimes.processor import count_cores
 from launch.settings.run_config import flag_values
 from launch.settings.run_titles import describe_run
-from launch.tflite.export_measurement import TIMED_RUNS, compute_metric, measure_file, warn_of_no_numbers
+from launch.tflite.export_measurement import (
+    TIMED_RUNS,
+    ExportedFile,
+    compute_metric,
+    preprocess,
+    warn_of_no_numbers,
+)
 from launch.tflite.export_plan import NO_TRAINING, ExportJob, LoadedModel, ModelExport
 from launch.tflite.export_report import (
     ExportReport,
@@ -121,7 +127,7 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
 
     def note(ending: str, error: ModelError) -> None:
         name = f"{encode_name(export.name)}.{ending}"
-        failed.append(FailedFile(name, export.name, ending.partition(".")[0], str(error)))
+        failed.append(FailedFile(name, ending.partition(".")[0], str(error)))
         say(f"warning  {name} cannot be made: {error}")
 
     def attempt(ending: str, make: Callable) -> list:
@@ -200,7 +206,7 @@ def _measure_size(job: ExportJob, name: str, model: LoadedModel) -> list[SizeRow
     except ModelError as error:
         say(f"warning  {name} has no row of its float32 file: {error}")
         return []
-    measured = measure_file(model.float32, model.spec, job.data)
-    reached = compute_metric(model.spec.task, job.data.test_y, measured.outputs)
+    file, x = ExportedFile(model.float32), preprocess(model.spec, job.data.test_x)
+    reached = compute_metric(model.spec.task, job.data.test_y, file.compute_outputs(x))
     cost = (model.parameters, model.multiply_accumulates, len(model.float32))
-    return [SizeRow(name, "float32", *cost, reached, measured.latency.median_ms)]
+    return [SizeRow(name, "float32", *cost, reached, file.measure_latency(x[0]).median_ms)]

@@ -130,41 +130,10 @@ class TrainingRow(NamedTuple):
     step: str
 
 
-class LayerError(NamedTuple):
-    """What quantization does to the output of one layer; its fields are the columns of `<model>.int8.layers.csv`.
-
-    Attributes:
-      layer: its name, as far as the converter kept it.
-      operator: such as "CONV_2D".
-      error_in_steps: root of the mean squared error, divided by `scale`.
-      elements: numbers in the output.
-      mean_error: of the output in integers, as real numbers, minus that in floats; means over the examples.
-      standard_deviation: of that.
-      largest_error: of its absolute values, the mean over the examples.
-      mean_squared_error: of the same.
-      scale: the step of the output.
-      zero_point: of the output.
-      tensor: the converter's whole name of the output.
-    """
-
-    layer: str
-    operator: str
-    error_in_steps: float
-    elements: int
-    mean_error: float
-    standard_deviation: float
-    largest_error: float
-    mean_squared_error: float
-    scale: float
-    zero_point: int
-    tensor: str
-
-
 class FailedFile(NamedTuple):
-    """A file that cannot be made: its name, its model's, its format, and why, in one line."""
+    """A file that cannot be made: its name, its format, and why, in one line."""
 
     file: str
-    model: str
     format: str
     reason: str
 
@@ -182,7 +151,7 @@ class ExportReport(NamedTuple):
       clients: a row for each file and client.
       sizes: the teachers, then the files of the students; empty without teachers.
       training_files: a row for each file for on-device training.
-      layers: {name: layers} of the files whose layers were measured.
+      layers: {name: layers, as from `read_layers`} of the files whose layers were measured.
       failed: what cannot be made.
       task: what the results are called.
     """
@@ -196,20 +165,21 @@ class ExportReport(NamedTuple):
     clients: Sequence[ClientRow]
     sizes: Sequence[SizeRow]
     training_files: Sequence[TrainingRow]
-    layers: Mapping[str, Sequence[LayerError]] = {}
+    layers: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     failed: Sequence[FailedFile] = ()
     task: TaskColumns = find_task_columns(CLASSIFICATION)
 
 
-def format_summary(rows: Sequence[FileRow], task: TaskColumns) -> Iterator[str]:
-    """The most important columns, aligned for the terminal."""
-    has_classes = task.kind.is_labelled_by_class
+def format_summary(report: ExportReport) -> Iterator[str]:
+    """The most important columns, aligned for the terminal, then the files for on-device training."""
+    task, has_classes = report.task, report.task.kind.is_labelled_by_class
     cells = [("file", "bytes", task.title, "Keras", "agreement" if has_classes else "largest difference", "ms")]
-    for row in rows:
+    for row in report.files:
         compared = task.format(row.agreement) if has_classes else f"{row.largest_difference:.2g}"
         results = task.format(row.test), task.format(row.keras_test), compared
         cells.append((row.file, f"{row.size_bytes:,}", *results, f"{row.median_ms_1_thread:.3f}"))
-    return align_columns(cells)
+    yield from align_columns(cells)
+    yield from (f"{row.file}  {row.size_bytes:,}" for row in report.training_files)
 
 
 def write_report(report: ExportReport, folder: pathlib.Path) -> None:
@@ -234,8 +204,8 @@ def write_report(report: ExportReport, folder: pathlib.Path) -> None:
     if report.sizes:
         write_rows(REPORT_TEACHERS, SizeRow, report.sizes)
     for name, layers in report.layers.items():
-        rows = [[format_cell(value) for value in layer] for layer in layers]
-        write_table((folder / name).with_suffix(".layers.csv"), LayerError._fields, rows)
+        rows = [list(map(format_cell, layer.values())) for layer in layers]
+        write_table((folder / name).with_suffix(".layers.csv"), list(layers[0]), rows)
 
 
 def format_report(report: ExportReport) -> str:
@@ -259,34 +229,43 @@ def format_report(report: ExportReport) -> str:
     )
 
 
-def read_layers(rows: Iterable[Mapping[str, str]]) -> list[LayerError]:
-    """Reads rows as `models.tflite_export.debug_quantization` returns them, in the order of the layers."""
+def read_layers(rows: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """What quantization does to the output of each layer: the rows of `<model>.int8.layers.csv`.
+
+    Of a layer: "layer", its name as far as the converter kept it, "operator", such as "CONV_2D", and "tensor", the
+    converter's whole name of the output. Of its output: "elements", how many numbers it has, "scale", its step, and
+    "zero_point". Of its error, in integers as real numbers minus in floats: "mean_error", "standard_deviation",
+    "largest_error" (of the absolute values) and "mean_squared_error", means over the examples, and "error_in_steps",
+    the root of the last divided by the scale.
+
+    Args:
+      rows: as `models.tflite_export.debug_quantization` returns them, in the order of the layers.
+    """
     layers = []
     for row in rows:
         mean_squared_error, scale = float(row["mean_squared_error"]), float(row["scale"])
         # A tensor is called such as "sequential/convolution_1/BiasAdd;sequential/convolution_1/Conv2D".
         parts = row["tensor_name"].partition(";")[0].split("/")
-        # The converter calls the last tensor after the signature.
-        name = "output" if len(parts) == 1 else "/".join(parts[1:-1]) or parts[0]
         layers.append(
-            LayerError(
-                layer=name,
-                operator=row["op_name"],
-                error_in_steps=math.sqrt(mean_squared_error) / scale if scale else math.nan,
-                elements=round(float(row["num_elements"])),
-                mean_error=float(row["mean_error"]),
-                standard_deviation=float(row["stddev"]),
-                largest_error=float(row["max_abs_error"]),
-                mean_squared_error=mean_squared_error,
-                scale=scale,
-                zero_point=round(float(row["zero_point"])),
-                tensor=row["tensor_name"],
-            )
+            {
+                # The converter calls the last tensor after the signature.
+                "layer": "output" if len(parts) == 1 else "/".join(parts[1:-1]) or parts[0],
+                "operator": row["op_name"],
+                "error_in_steps": math.sqrt(mean_squared_error) / scale if scale else math.nan,
+                "elements": round(float(row["num_elements"])),
+                "mean_error": float(row["mean_error"]),
+                "standard_deviation": float(row["stddev"]),
+                "largest_error": float(row["max_abs_error"]),
+                "mean_squared_error": mean_squared_error,
+                "scale": scale,
+                "zero_point": round(float(row["zero_point"])),
+                "tensor": row["tensor_name"],
+            }
         )
     return layers
 
 
-def list_worst(layers: Sequence[LayerError]) -> list[LayerError]:
+def list_worst(layers: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The layers with the largest errors in steps, the worst first."""
-    known = [layer for layer in layers if math.isfinite(layer.error_in_steps)]
-    return sorted(known, key=lambda layer: -layer.error_in_steps)[:NUM_WORST]
+    known = [layer for layer in layers if math.isfinite(layer["error_in_steps"])]
+    return sorted(known, key=lambda layer: -layer["error_in_steps"])[:NUM_WORST]

@@ -15,7 +15,7 @@ import json
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -56,22 +56,6 @@ LIBRARY = "dist/index.js"
 # What the page uses of the library; `setGlobalLiteRt` is not exported by it, hence the name in the same scope.
 USED_NAMES = ("Environment", "LiteRt", "Tensor", "loadAndCompile", "setGlobalLiteRt", "supportsFeature")
 PAGE_FORMATS = ("float32", "int8", "qat_int8")
-
-
-class Runtime(NamedTuple):
-    """LiteRT.js, as it goes into a page.
-
-    Attributes:
-      version: such as "2.5.3".
-      library: a script that defines `LiteRT`.
-      scripts: by the name of a build, the script that loads its WebAssembly.
-      binaries: by the name of a build, its WebAssembly.
-    """
-
-    version: str
-    library: str
-    scripts: Mapping[str, str]
-    binaries: Mapping[str, bytes]
 
 
 def check_request(io: str, classifies_tokens: bool = False) -> None:
@@ -129,19 +113,13 @@ def write_web_page(
       formats: those that go into the page; empty for those of PAGE_FORMATS. All that were exported if none of them was.
       section: the data section of the run's `config.json`.
     """
-    builds = {name: RUNTIME / "wasm" / stem for name, stem in BUILDS.items()}
-    runtime = Runtime(
-        version=read_version(RUNTIME),
-        library=wrap_library((RUNTIME / LIBRARY).read_text(encoding="utf-8")),
-        scripts={name: path.with_suffix(".js").read_text(encoding="utf-8") for name, path in builds.items()},
-        binaries={name: path.with_suffix(".wasm").read_bytes() for name, path in builds.items()},
-    )
     sample, is_text = choose_sample(data.test_y), has_text_page(data)
+    # The scripts of a text page read 32-bit numbers, whatever the tokens are stored as.
     examples = data.test_x[sample].astype(np.int32) if is_text else data.test_x[sample]
     assets = {"examples": np.ascontiguousarray(examples).tobytes()}
-    for name in BUILDS:
-        assets[f"runtime-{name}-script"] = runtime.scripts[name].encode()
-        assets[f"runtime-{name}-wasm"] = runtime.binaries[name]
+    for name, stem in BUILDS.items():
+        assets[f"runtime-{name}-script"] = (RUNTIME / "wasm" / f"{stem}.js").read_bytes()
+        assets[f"runtime-{name}-wasm"] = (RUNTIME / "wasm" / f"{stem}.wasm").read_bytes()
     rows = [row for row in report.files if row.format in (formats or PAGE_FORMATS)] or list(report.files)
     models = []
     for name in dict.fromkeys(row.model for row in rows):
@@ -154,7 +132,7 @@ def write_web_page(
         models.append({"name": escape_hidden(name), "files": files, "about": about})
     described = describe_text(data, sample) if is_text else describe_data(data, sample, section)
     title = f"{report.title}, round {report.rounds}"
-    write_text(folder / WEB_PAGE, assemble_page(title, described | {"models": models}, assets, runtime, is_text))
+    write_text(folder / WEB_PAGE, assemble_page(title, described | {"models": models}, assets, is_text))
 
 
 def has_text_page(data: FederatedData) -> bool:
@@ -255,9 +233,7 @@ def describe_image(data: FederatedData) -> dict[str, Any] | None:
     }
 
 
-def assemble_page(
-    title: str, content: Mapping[str, Any], assets: Mapping[str, bytes], runtime: Runtime, is_text: bool
-) -> str:
+def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, bytes], is_text: bool) -> str:
     """The page's HTML.
 
     Its policy lets a browser run the scripts in it, known by their digests, and nothing else: neither a script that a
@@ -267,19 +243,19 @@ def assemble_page(
       title: heading of the page.
       content: what its scripts read; JSON.
       assets: by name, what they unpack.
-      runtime: LiteRT.js.
       is_text: whether it is the page of a text model.
     """
     style = f"\n{(SOURCES / 'page.css').read_text(encoding='utf-8')}"
     joined = join_scripts(SOURCES, TEXT_SCRIPTS if is_text else SCRIPTS)
-    library, script = (f"\n{protect_script(text)}\n" for text in (runtime.library, joined))
-    run = [library, script, *runtime.scripts.values()]
+    wrapped = wrap_library((RUNTIME / LIBRARY).read_text(encoding="utf-8"))
+    library, script = (f"\n{protect_script(text)}\n" for text in (wrapped, joined))
+    run = [library, script, *(assets[f"runtime-{name}-script"].decode() for name in BUILDS)]
     return render(
         f"tflite/web/{'text_' if is_text else ''}page.html.j2",
         title=escape_hidden(title),
         policy=format_policy(run, compute_digest(style), "'wasm-unsafe-eval'"),
         style=style,
-        version=runtime.version,
+        version=read_version(RUNTIME),
         licence=(SOURCES / "apache-2.0.txt").read_text(encoding="utf-8"),
         assets=[embed_packed(name, binary) for name, binary in assets.items()],
         content=content,

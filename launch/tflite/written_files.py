@@ -13,10 +13,12 @@ from launch.runs.columns import ROUND
 from launch.runs.file_names import encode_name
 from launch.runs.tables import write_json
 from launch.runs.task_columns import CLASSIFICATION, TASK
+from launch.runtimes.processor import count_cores
 from launch.settings.run_config import RunConfig, find_algorithm
 from launch.tflite.card_page import FEATURES, LOCAL_TRAINING, describe_local_training
 from launch.tflite.embedded_card import MODEL_SHA256, embed_card
 from launch.tflite.export_measurement import (
+    ExportedFile,
     compute_agreement,
     compute_alike,
     compute_keras_outputs,
@@ -24,12 +26,11 @@ from launch.tflite.export_measurement import (
     compute_metric,
     describe_signatures,
     measure_clients,
-    measure_file,
     predict,
     preprocess,
 )
 from launch.tflite.export_plan import INTEGER_FORMATS, ExportJob, LoadedModel, ModelExport, has_qat
-from launch.tflite.export_report import ClientRow, FileRow, LayerError, TrainingRow, read_layers
+from launch.tflite.export_report import ClientRow, FileRow, TrainingRow, read_layers
 from launch.tflite.file_check import (
     ALIKE,
     CLASSES_ALIKE,
@@ -83,7 +84,7 @@ class WrittenFile(NamedTuple):
     row: FileRow
     clients: list[ClientRow]
     predictions: np.ndarray
-    layers: Sequence[LayerError] = ()
+    layers: Sequence[Mapping[str, Any]] = ()
 
 
 def export_file(
@@ -94,16 +95,18 @@ def export_file(
     name = f"{encode_name(export.name)}.{export_format}.tflite"
     note = describe_model(*_introduce(job, export), job.run.data, model.spec.has_channel_axis)
     content = add_metadata(converted, note)  # before it is measured: as it is written
-    measured = measure_file(content, model.spec, job.data)
-    clients = measure_clients(name, content, model.spec, job.data, export.clients)
-    task = job.run.task
+    file, x = ExportedFile(content), preprocess(model.spec, job.data.test_x)
+    outputs, task, labels = file.compute_outputs(x), job.run.task, job.data.test_y
+    clients = measure_clients(name, file, model.spec, job.data, export.clients)
+    threads = {"1_thread": file, "all_threads": ExportedFile(content, count_cores())}
+    latencies = {ending: each.measure_latency(x[0])._asdict() for ending, each in threads.items()}
     # Of a regression in the labels' unit.
-    difference = model.spec.task.restore(measured.outputs) - np.asarray(model.spec.task.restore(reference))
+    difference = model.spec.task.restore(outputs) - np.asarray(model.spec.task.restore(reference))
     row = FileRow(
         file=name,
         model=export.name,
         format=export_format,
-        input_dtype=measured.input.dtype,
+        input_dtype=file.input.dtype,
         representative_client=representative["representative_client"] or "",
         representative_clients=representative["representative_clients"] or 0,
         client_test=float(np.mean([row.test for row in clients])) if clients else None,
@@ -114,15 +117,14 @@ def export_file(
         parameters=model.parameters,
         multiply_accumulates=model.multiply_accumulates,
         operators=_describe_operators(converted),
-        test=compute_metric(model.spec.task, job.data.test_y, measured.outputs),
-        keras_test=compute_metric(model.spec.task, job.data.test_y, reference),
-        agreement=compute_agreement(model.spec.task, measured.outputs, reference),
+        test=compute_metric(model.spec.task, labels, outputs),
+        keras_test=compute_metric(model.spec.task, labels, reference),
+        agreement=compute_agreement(model.spec.task, outputs, reference),
         largest_difference=float(np.abs(difference).max()),
-        **{f"{name}_1_thread": value for name, value in measured.latency._asdict().items()},
-        **{f"{name}_all_threads": value for name, value in measured.latency_all_threads._asdict().items()},
+        **{f"{field}_{ending}": value for ending, each in latencies.items() for field, value in each.items()},
     )
     lost = compute_lost(model.spec.task, row.test, row.keras_test)
-    alike = compute_alike(model.spec.task, job.data.test_y, measured.outputs, reference)
+    alike = compute_alike(model.spec.task, labels, outputs, reference)
     loss = (export_format, alike, lost, row.share_of_float32, task.title)
     kinds, way_out = ALIKE.get(task.kind.name, CLASSES_ALIKE), ""
     used = representative["representative_examples"]
@@ -136,18 +138,18 @@ def export_file(
         ranges = Ranges(used, job.request.representative_examples, bool(job.request.representative_client))
         way_out = find_way_out(export_format, ranges, training)
     warnings = (
-        warn_of_difference(export_format, measured.outputs, reference),
+        warn_of_difference(export_format, outputs, reference),
         warn_of_loss(*loss, way_out, kinds),
     )
     row = row._replace(warning="; it ".join(filter(None, warnings)))
-    predictions = predict(model.spec.task, measured.outputs)
+    predictions = predict(model.spec.task, outputs)
     worst_tenth = task.compute_worst_tenth(np.array([row.test for row in clients]))
     confusions = None
     if task.kind.is_labelled_by_class:
-        confusions = count_confusions(job.data.test_y, predictions, job.data.format.num_classes)
-    forms = {"input": measured.input._asdict(), "output": measured.output._asdict()}
-    own = {"format": export_format, **forms, **representative, **_describe_labels(model.spec.task)}
-    facts = describe_file(row, clients, worst_tenth, len(job.data.test_y), confusions, task)
+        confusions = count_confusions(labels, predictions, job.data.format.num_classes)
+    tensors = {"input": file.input._asdict(), "output": file.output._asdict()}
+    own = {"format": export_format, **tensors, **representative, **_describe_labels(model.spec.task)}
+    facts = describe_file(row, clients, worst_tenth, len(labels), confusions, task)
     size_bytes = _write_file(job, export, name, content, row.size_bytes, own, facts)
     row = row._replace(size_bytes=size_bytes, card_bytes=size_bytes - row.size_bytes)
     say(f"{name}  {row.size_bytes:,} bytes, test {task.title} {task.format(row.test)}")
@@ -371,7 +373,7 @@ def _read_representatives(job: ExportJob, export: ModelExport) -> tuple[list[Cli
     )
 
 
-def measure_layers(job: ExportJob, export: ModelExport, model: LoadedModel) -> list[LayerError]:
+def measure_layers(job: ExportJob, export: ModelExport, model: LoadedModel) -> list[dict[str, Any]]:
     """What int8 does to each layer of a model. Raises ModelError if it cannot be measured, and as `convert_file`."""
     _, examples = _read_representatives(job, export)
     compared = choose_evenly(job.data.test_x, job.request.representative_examples)

@@ -1,6 +1,7 @@
 """The export command: a run's files and report, and what stops it in the midst."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import re
@@ -9,7 +10,6 @@ import numpy as np
 import pytest
 
 from launch import export
-from launch.card import main
 from launch.runs.run_records import read_rows
 from launch.tflite.converter_process import MODULE, ConverterProcess, run_bounded
 from launch.tflite.embedded_card import read_card, split_file
@@ -93,35 +93,45 @@ def test_the_layers_of_int8_are_measured(exported):
 
 
 def test_json_says_what_a_phone_needs(exported):
-    description = json.loads((exported / "global.int8.json").read_text())
     content = (exported / "global.int8.tflite").read_bytes()
-    assert description["sha256"] == hashlib.sha256(content).hexdigest()
-    assert description["size_bytes"] == len(content)
-    assert description["card_bytes"] > len(content) - len(split_file(content).model)  # the metadata are in the model
-    assert description["input"] == {"shape": [1, 8, 8, 1], "dtype": "float32", "scale": None, "zero_point": None}
-    assert description["output"]["shape"] == [1, 10]
-    assert description["preprocessing"] == {
-        "formula": "float32(x) * scale + offset",
-        "scale": 1 / 16,
-        "offset": 0.0,
-        "stored_dtype": "uint8",
+    expected = {
+        "file": "global.int8.tflite",
+        "format": "int8",
+        "size_bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "input": {"shape": [1, 8, 8, 1], "dtype": "float32", "scale": None, "zero_point": None},
+        "preprocessing": {
+            "formula": "float32(x) * scale + offset",
+            "scale": 1 / 16,
+            "offset": 0.0,
+            "stored_dtype": "uint8",
+        },
+        "representative_client": "client_1",
+        "representative_clients": 1,
+        "representative_examples": 7,
+        "features": [],  # of pictures
+        "labels": list("0123456789"),
+        "dataset": "digits",
+        "algorithm": "fedsikd",
+        "round": 1,
+        "source_model": "global",
     }
-    assert (description["representative_client"], description["representative_examples"]) == ("client_1", 7)
-    assert description["features"] == []  # of pictures
-    told = [description[name] for name in ("dataset", "algorithm", "round", "source_model", "format")]
-    assert told == ["digits", "fedsikd", 1, "global", "int8"]
+    described = json.loads((exported / "global.int8.json").read_text())
+    assert {name: described[name] for name in expected} == expected and described["output"]["shape"] == [1, 10]
+    assert described["card_bytes"] > len(content) - len(split_file(content).model)  # the metadata are in the model
     assert json.loads((exported / "global.dynamic.json").read_text())["representative_client"] is None
+    trains = json.loads((exported / "global.training.json").read_text())
+    assert list(trains["signatures"]) == ["get_weights", "infer", "set_weights", "train"]
+    assert (trains["trained"], trains["select_operators"]) == ("full", [])
+    assert trains["weights"]["weight_0"] == "hidden_1/kernel"
+    assert trains["signatures"]["train"]["inputs"]["x"]["shape"] == [trains["batch_size"], 8, 8, 1]
 
 
-def test_every_file_carries_its_part_of_the_card(exported, capfdbinary):
+def test_every_file_carries_its_part_of_the_card(exported):
     card = json.loads((exported / "card.json").read_bytes())
     files = {file["file"]: file for file in card["files"]}
-    assert set(files) == {path.name for path in exported.glob("*.tflite")}
-    for name, file in files.items():
-        content = (exported / name).read_bytes()
-        assert read_card(content) == {**card, "files": [file]}
-        assert main([str(exported / name), "--json"]) == 0
-        assert capfdbinary.readouterr().out == split_file(content).card
+    read = {path.name: read_card(path.read_bytes()) for path in exported.glob("*.tflite")}
+    assert read == {name: {**card, "files": [file]} for name, file in files.items()}
     assert "accuracy" not in files["global.training.tflite"]
     assert card["data_set"]["licence"] == "CC BY 4.0, on its UCI page"
     assert "| global.int8.tflite | " in (exported / "card.md").read_text()
@@ -129,29 +139,24 @@ def test_every_file_carries_its_part_of_the_card(exported, capfdbinary):
 
 def test_the_card_has_the_reports_numbers(exported):
     card = json.loads((exported / "card.json").read_bytes())
-    rows = {row["file"]: row for row in read_rows(exported / "report.csv")}
-    clients = read_rows(exported / "report_clients.csv")
+    [row] = [row for row in read_rows(exported / "report.csv") if row["format"] == "int8"]
     with np.load(exported / "test_set.npz") as test_set:
         y, predictions = test_set["y"], test_set["global.int8.tflite"]
     [file] = [file for file in card["files"] if file["format"] == "int8"]
-    row = rows[file["file"]]
-    assert file["accuracy"]["global"] == pytest.approx(float(row["test_accuracy"]), abs=1e-6)
-    assert file["accuracy"]["test_examples"] == len(y)
-    own = sorted(float(each["test_accuracy"]) for each in clients if each["file"] == file["file"])
-    assert file["accuracy"]["worst_tenth_of_clients"] == pytest.approx(own[0], abs=1e-6)  # a tenth of 3 is one
-    assert [each["accuracy"] for each in file["accuracy"]["worst_clients"]] == pytest.approx(own, abs=1e-6)
+    clients = [each for each in read_rows(exported / "report_clients.csv") if each["file"] == file["file"]]
+    own = sorted(float(each["test_accuracy"]) for each in clients)
+    reached = file["accuracy"]
+    assert [each["accuracy"] for each in reached.pop("worst_clients")] == pytest.approx(own, abs=1e-6)
+    assert reached == {
+        "global": pytest.approx(float(row["test_accuracy"]), abs=1e-6),
+        "test_examples": len(y),
+        "mean_of_clients": pytest.approx(float(row["client_test_accuracy"]), abs=1e-6),
+        "worst_tenth_of_clients": pytest.approx(own[0], abs=1e-6),  # a tenth of 3 is one
+        "clients": 3,
+    }
     assert file["model_bytes"] == int(row["size_bytes"]) - int(row["card_bytes"])
     by_class = [np.mean(predictions[y == label] == label) for label in range(10)]
     assert [each["accuracy"] for each in file["accuracy_by_class"]] == pytest.approx(by_class)
-
-
-def test_json_of_the_training_file_has_its_signatures(exported):
-    description = json.loads((exported / "global.training.json").read_text())
-    assert list(description["signatures"]) == ["get_weights", "infer", "set_weights", "train"]
-    assert (description["trained"], description["select_operators"]) == ("full", [])
-    assert description["weights"]["weight_0"] == "hidden_1/kernel"
-    batch_size = description["batch_size"]
-    assert description["signatures"]["train"]["inputs"]["x"]["shape"] == [batch_size, 8, 8, 1]
 
 
 def test_report_agrees_with_the_files(exported):
@@ -159,9 +164,8 @@ def test_report_agrees_with_the_files(exported):
     assert list(rows) == list(EXPORT_FORMATS)
     with np.load(exported / "test_set.npz") as test_set:
         x, y, predictions = test_set["x"], test_set["y"], test_set["global.qat_int8.tflite"]
-    logits = ExportedFile((exported / "global.qat_int8.tflite").read_bytes()).compute_outputs(
-        x.astype(np.float32) / np.float32(16)
-    )
+    file = ExportedFile((exported / "global.qat_int8.tflite").read_bytes())
+    logits = file.compute_outputs(x.astype(np.float32) / np.float32(16))
     np.testing.assert_array_equal(logits.argmax(axis=1), predictions)
     assert float(rows["qat_int8"]["test_accuracy"]) == pytest.approx(np.mean(predictions == y), abs=1e-6)
     assert float(rows["float32"]["top1_agreement"]) == 1
@@ -170,34 +174,29 @@ def test_report_agrees_with_the_files(exported):
     assert all(float(row["top1_agreement"]) > 0.85 for row in rows.values())
     assert rows["int8"]["keras_test_accuracy"] == rows["float32"]["keras_test_accuracy"]
     assert float(rows["int8"]["share_of_float32"]) < 0.5
-
-
-def test_clients_are_measured_on_their_own_splits(exported, student_run):
-    rows = [row for row in read_rows(exported / "report_clients.csv") if row["file"] == "global.float32.tflite"]
-    assert [row["client"] for row in rows] == ["client_0", "client_1", "client_2"]
-    mean = np.mean([float(row["test_accuracy"]) for row in rows])
-    [row] = [row for row in read_rows(exported / "report.csv") if row["format"] == "float32"]
-    assert float(row["client_test_accuracy"]) == pytest.approx(mean, abs=1e-5)
-    assert row["num_clients"] == "3"
+    clients = [row for row in read_rows(exported / "report_clients.csv") if row["file"] == "global.float32.tflite"]
+    assert [row["client"] for row in clients] == ["client_0", "client_1", "client_2"]
+    mean = np.mean([float(row["test_accuracy"]) for row in clients])
+    assert float(rows["float32"]["client_test_accuracy"]) == pytest.approx(mean, abs=1e-5)
+    assert rows["float32"]["num_clients"] == "3"
 
 
 def test_student_stands_beside_its_teacher(exported):
     teacher, *students = read_rows(exported / "report_teachers.csv")
     assert (teacher["model"], teacher["format"]) == ("teacher_0", "float32")
     assert [row["format"] for row in students] == list(EXPORT_FORMATS)
-    for row in students:
-        assert int(teacher["parameters"]) > int(row["parameters"])
-        ratio = int(teacher["size_bytes"]) / int(row["size_bytes"])
-        assert float(row["times_smaller"]) == pytest.approx(ratio, rel=1e-5)
+    assert all(int(teacher["parameters"]) > int(row["parameters"]) for row in students)
+    ratios = [int(teacher["size_bytes"]) / int(row["size_bytes"]) for row in students]
+    assert [float(row["times_smaller"]) for row in students] == pytest.approx(ratios, rel=1e-5)
 
 
-def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported, capsys):
+def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported, no_pictures, capsys):
+    """Each export takes the place of the one before, and leaves what a person has put there."""
     (exported / "README.md").write_text("mine")
-    (exported / "kept.int8.tflite").write_bytes((exported / "global.int8.tflite").read_bytes())
+    (exported / "mine.int8.tflite").write_bytes((exported / "global.int8.tflite").read_bytes())
     assert export.main([f"--run_dir={student_run}", "--model=teacher_0", "--formats=float16"]) == 0
     assert "removed  20 files of an earlier export, which this one does not have: " in capsys.readouterr().out
     assert not read_rows(exported / "report_clients.csv")
-    capsys.readouterr()
     assert export.main([f"--run_dir={student_run}", "--model=client_2", "--formats=int8", "--io=int8"]) == 0
     [row] = read_rows(exported / "report.csv")
     assert (row["file"], row["input_dtype"], row["num_clients"]) == ("client_2.int8.tflite", "int8", "1")
@@ -205,21 +204,13 @@ def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported
     description = json.loads((exported / "client_2.int8.json").read_text())
     assert description["source_model"] == "global"
     assert description["input"]["scale"] == pytest.approx(1 / 255, rel=0.1)
-    written = {path.name for path in exported.iterdir()}
-    of_client = {f"client_2.int8.{ending}" for ending in ("tflite", "json", "confusions.png")}
-    of_all = {
-        "card.md",
-        "card.json",
-        "labels.txt",
-        "report.md",
-        "report.csv",
-        "report_clients.csv",
-        "report_teachers.csv",
+    reports = ["report.md", "report.csv", "report_clients.csv", "report_teachers.csv"]
+    assert {path.name for path in exported.iterdir()} == {
+        *("client_2.int8.tflite", "client_2.int8.json", "card.md", "card.json", "labels.txt", *reports),
+        *("README.md", "mine.int8.tflite"),
     }
-    assert written == {*of_client, *of_all, "README.md", "kept.int8.tflite"}
-    out = capsys.readouterr().out.splitlines()
-    assert out[-1] == f"report   {exported / 'report.md'}"
-    assert out[-2].startswith("client_2.int8.tflite")
+    *_, last_row, report = capsys.readouterr().out.splitlines()
+    assert last_row.startswith("client_2.int8.tflite") and report == f"report   {exported / 'report.md'}"
 
 
 def test_a_page_is_written_beside_its_files(plain_run, no_pictures, monkeypatch, tmp_path, capsys):
@@ -240,26 +231,35 @@ def test_a_page_is_written_beside_its_files(plain_run, no_pictures, monkeypatch,
     with np.load(exported / "test_set.npz") as test_set:
         reported, labels = test_set["global.float32.tflite"], test_set["y"]
     chosen = content["sample"]["indices"]
-    assert (len(chosen), len(set(chosen))) == (100, 100)
+    assert len(set(chosen)) == 100 and content["sample"]["labels"] == labels[chosen].tolist()
     assert model["files"][0]["predictions"] == reported[chosen].tolist()
-    assert content["sample"]["labels"] == labels[chosen].tolist()
-    assert content["image"]["framing"] == "digits"
 
 
 @pytest.fixture
-def fail_in(monkeypatch):
-    """(format, error): has that format's conversion fail."""
+def convert_otherwise(monkeypatch):
+    """(function) -> has each conversion done by it, of the conversion as it is and its arguments."""
     from launch.tflite import written_files
 
-    convert_before = written_files.convert_model
+    convert_model = written_files.convert_model
+
+    def replace(convert):
+        patched = functools.partial(convert, convert_model)
+        monkeypatch.setattr(written_files, "convert_model", patched)
+
+    return replace
+
+
+@pytest.fixture
+def fail_in(convert_otherwise):
+    """(formats, error): has these formats' conversion fail."""
 
     def fail(failing, error):
-        def convert(spec, weights, export_format, *arguments, **options):
+        def convert(convert_model, spec, weights, export_format, *arguments, **options):
             if export_format in failing:
                 raise error
-            return convert_before(spec, weights, export_format, *arguments, **options)
+            return convert_model(spec, weights, export_format, *arguments, **options)
 
-        monkeypatch.setattr(written_files, "convert_model", convert)
+        convert_otherwise(convert)
 
     return fail
 
@@ -285,14 +285,14 @@ def test_what_stops_in_the_midst_leaves_nothing(
     assert before and not list(plain_run.glob(".*export"))
 
 
-@pytest.mark.parametrize(("formats", "exit_code"), [("--formats=float32,int8", 1), ("", 0)])
+@pytest.mark.parametrize(("formats", "exit_code"), [(["--formats=float32,int8"], 1), ([], 0)])
 def test_a_format_that_cannot_be_is_a_line_and_the_others_are_written(
     plain_run, no_pictures, fail_in, capfd, formats, exit_code
 ):
     """Only who asked for it by name gets an exit code."""
     fail_in(["int8", "float16", "dynamic"], ModelError("int8 of perceptron: the converter crashed"))
     exported = plain_run / "export"
-    assert export.main(list(filter(None, [f"--run_dir={plain_run}", formats]))) == exit_code
+    assert export.main([f"--run_dir={plain_run}", *formats]) == exit_code
     said = capfd.readouterr()
     assert "warning  global.int8.tflite cannot be made: int8 of perceptron: the converter crashed\n" in said.out
     assert (said.err == "") == (exit_code == 0)
@@ -301,16 +301,13 @@ def test_a_format_that_cannot_be_is_a_line_and_the_others_are_written(
     assert "- global.int8.tflite cannot be made: int8 of perceptron" in (exported / "report.md").read_text()
 
 
-def test_a_float_file_that_answers_otherwise_is_refused(plain_run, monkeypatch, capfd):
+def test_a_float_file_that_answers_otherwise_is_refused(plain_run, convert_otherwise, capfd):
     """A converter that made another model of it: here of weights that are all zero."""
-    from launch.tflite import written_files
 
-    convert_before = written_files.convert_model
+    def convert(convert_model, spec, weights, *arguments, **options):
+        return convert_model(spec, tuple(0 * weight for weight in weights), *arguments, **options)
 
-    def convert(spec, weights, *arguments, **options):
-        return convert_before(spec, tuple(0 * weight for weight in weights), *arguments, **options)
-
-    monkeypatch.setattr(written_files, "convert_model", convert)
+    convert_otherwise(convert)
     assert export.main([str(plain_run), "--formats=float16"]) == 2
     error = capfd.readouterr().err
     assert "float16.tflite: float16 of perceptron: its outputs differ from Keras's" in error and error.count("\n") == 1
@@ -329,11 +326,11 @@ def build_lstm(shape, num_classes):
 
 class Keeping(L.Layer):
     def build(self, shape):
-        self.kept = self.add_weight("kept", (), initializer="zeros", trainable=False)
+        self.seen = self.add_weight("seen", (), initializer="zeros", trainable=False)
 
     def call(self, x):
-        self.kept.assign_add(tf.reduce_sum(x))
-        return x + self.kept
+        self.seen.assign_add(tf.reduce_sum(x))
+        return x + self.seen
 
 
 class Alone(L.Layer):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from launch.runtimes.processor import count_cores
 from launch.tflite.export_measurement import (
     ExportedFile,
-    TensorForm,
+    TensorType,
     dequantize,
     describe_signatures,
     quantize,
@@ -36,8 +36,8 @@ def convert(linear_spec, weights):
 
 def test_logits_of_a_float_file(convert, weights):
     file = ExportedFile(convert("float32"))
-    assert file.input == TensorForm((1, 4), "float32", None, None)
-    assert file.output == TensorForm((1, 3), "float32", None, None)
+    assert file.input == TensorType((1, 4), "float32", None, None)
+    assert file.output == TensorType((1, 3), "float32", None, None)
     np.testing.assert_allclose(file.compute_outputs(X), X @ weights[0] + weights[1], atol=1e-5)
     assert file.compute_outputs(X[:0]).shape == (0, 3)
 
@@ -51,11 +51,11 @@ def test_logits_of_an_integer_file_are_real_numbers(convert, weights):
 
 
 def test_values_are_rounded_and_cut_off():
-    form = TensorForm((1, 5), "int8", 0.5, 10)
+    tensor = TensorType((1, 5), "int8", 0.5, 10)
     values = np.array([[0, 0.26, -0.5, 1000, -1000]], np.float32)
-    stored = quantize(values, form)
+    stored = quantize(values, tensor)
     assert (stored.dtype, stored.tolist()) == (np.int8, [[10, 11, 9, 127, -128]])
-    np.testing.assert_array_equal(dequantize(stored, form), [[0, 0.5, -0.5, 58.5, -69]])
+    np.testing.assert_array_equal(dequantize(stored, tensor), [[0, 0.5, -0.5, 58.5, -69]])
 
 
 def test_latency_is_a_time(convert):
