@@ -84,6 +84,20 @@ def run(flags, **files):
     return write
 
 
+FINISHED = run(
+    {
+        "flags": {"algo": "fedavg"},
+        "data": {
+            "input_shape": [8, 8, 1],
+            "input_dtype": "uint8",
+            "scale": 1,
+            "offset": 0,
+            "class_names": ["a", "b"],
+        },
+    },
+    summary__json='{"rounds": 1, "fedavg": {}}',
+    clients__csv="client,model\nclient_0,global\n",
+)
 FILES = {
     "folder": folder,
     "empty": raw(b""),
@@ -155,20 +169,9 @@ FILES = {
     "run_list_summary": run(
         {"flags": {"algo": "fedavg"}, "data": {}}, summary__json="[]", clients__csv="client,model\n"
     ),
-    "run_no_models": run(
-        {
-            "flags": {"algo": "fedavg"},
-            "data": {
-                "input_shape": [8, 8, 1],
-                "input_dtype": "uint8",
-                "scale": 1,
-                "offset": 0,
-                "class_names": ["a", "b"],
-            },
-        },
-        summary__json='{"rounds": 1, "fedavg": {}}',
-        clients__csv="client,model\nclient_0,global\n",
-    ),
+    "run_no_models": FINISHED,
+    "run_saved": FINISHED,
+    "run_saved/models/global/model.keras": raw(b""),
     "run_no_data": run(
         {"flags": {"algo": "fedavg"}, "data": {}},
         summary__json='{"rounds": 1, "fedavg": {}}',
