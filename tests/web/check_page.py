@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from visits import AGREEING, check_export, compare_answers
 
-AGREEING = 0.99
 TRAINING_TOLERANCE = 1e-3  # of a loss, after ten steps on another processor
 
 
@@ -80,36 +80,8 @@ def check_visit(folder: pathlib.Path, visit: Mapping[str, Any], test_set: Mappin
     sample = np.array(visit["sample"]["indices"])
     for training in visit["trainings"]:
         yield from check_training(folder, training, sample, test_set)
-    if test_set["y"][sample].tolist() != visit["sample"]["labels"]:
-        yield "the labels of the examples are not those of the test set"
-    if not visit["answers"]:
-        yield "it answered nothing"
-    for model, files in visit["answers"].items():
-        for export_format, answer in files.items():
-            yield from compare_file(f"{model}.{export_format}.tflite", answer, sample, test_set)
-
-
-def main(arguments: list[str]) -> int:
-    """Checks the answers that the arguments name and returns the exit code."""
-    if len(arguments) != 2:
-        print("error: expected an export folder and a file of answers", file=sys.stderr)
-        return 2
-    folder, answers_path = map(pathlib.Path, arguments)
-    try:
-        answers = json.loads(answers_path.read_text(encoding="utf-8"))
-        with np.load(folder / "test_set.npz") as arrays:
-            test_set = dict(arrays)
-        print(f"{folder / 'page.html'}: {answers['size']:,} bytes")
-        problems = [
-            f"{visit['name']}: {line}" for visit in answers["visits"] for line in check_visit(folder, visit, test_set)
-        ]
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        print(f"error: {folder}: cannot be checked: {type(error).__name__}: {error}", file=sys.stderr)
-        return 2
-    for line in problems:
-        print(f"WRONG {line}", file=sys.stderr)
-    return 1 if problems else 0
+    yield from compare_answers(visit, test_set, compare_file)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(check_export(sys.argv[1:], check_visit))

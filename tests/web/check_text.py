@@ -5,15 +5,13 @@ each visit and format, at least 99 % of the tokens must be those that the report
 codes: 0 all is well, 1 a page differs or misbehaves, 2 the folder cannot be checked.
 """
 
-import json
 import pathlib
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-
-AGREEING = 0.99
+from visits import AGREEING, check_export, compare_answers
 
 
 def compare_file(
@@ -31,41 +29,14 @@ def compare_file(
         yield f"{name}: {number - agreeing} of {number} tokens are not the report's"
 
 
-def check_visit(visit: Mapping[str, Any], test_set: Mapping[str, np.ndarray]) -> Iterator[str]:
+def check_visit(folder: pathlib.Path, visit: Mapping[str, Any], test_set: Mapping[str, np.ndarray]) -> Iterator[str]:
     """A line for everything that is wrong with one visit."""
     yield from visit["problems"]
     print(f"{visit['name']} (build {visit['build'] or 'none'}): after {visit['typed']!r} comes {visit['next']}")
     for export_format, line in visit["lines"].items():
         print(f"  completed by {export_format}: {line!r}")
-    sample = np.array(visit["sample"]["indices"])
-    if test_set["y"][sample].tolist() != visit["sample"]["labels"]:
-        yield "the labels of the examples are not those of the test set"
-    if not visit["answers"]:
-        yield "it answered nothing"
-    for model, files in visit["answers"].items():
-        for export_format, answer in files.items():
-            yield from compare_file(f"{model}.{export_format}.tflite", answer, sample, test_set)
-
-
-def main(arguments: list[str]) -> int:
-    """Checks the answers that the arguments name and returns the exit code."""
-    if len(arguments) != 2:
-        print("error: expected an export folder and a file of answers", file=sys.stderr)
-        return 2
-    folder, answers_path = map(pathlib.Path, arguments)
-    try:
-        answers = json.loads(answers_path.read_text(encoding="utf-8"))
-        with np.load(folder / "test_set.npz") as arrays:
-            test_set = dict(arrays)
-        print(f"{folder / 'page.html'}: {answers['size']:,} bytes")
-        problems = [f"{visit['name']}: {line}" for visit in answers["visits"] for line in check_visit(visit, test_set)]
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        print(f"error: {folder}: cannot be checked: {type(error).__name__}: {error}", file=sys.stderr)
-        return 2
-    for line in problems:
-        print(f"WRONG {line}", file=sys.stderr)
-    return 1 if problems else 0
+    yield from compare_answers(visit, test_set, compare_file)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(check_export(sys.argv[1:], check_visit))
