@@ -12,47 +12,8 @@ from reproductions.fedcd.measures import COMPARED_ROUNDS, find_place, measure, m
 from reproductions.fedcd.tables import PER_ROUND, compare_with_base, is_decided, list_findings, tabulate_authors_run
 from tff_algos.client.cohort_draw import sample_cohort
 
+FEDCD_CPU, FEDAVG_CPU = "fedcd_cifar10_hierarchical_cpu", "fedavg_cifar10_hierarchical_cpu"
 MODELS = {"live_models": 6, "active_models": 40, "max_active_models": 2, "preferred_models": 2, "score_deviation": 0.02}
-
-
-def test_the_authors_printed_run_by_the_rules_of_the_report():
-    rounds = read_authors_run().rounds
-    assert len(rounds) == 53
-    accuracies = {5: 56.2, 10: 69.7, 30: 91.0, 45: 92.1, 53: 92.6}
-    assert {r: round(100 * rounds[r]["client_test_accuracy"], 1) for r in accuracies} == accuracies
-    changes = {5: 13.3, 10: 5.4, 30: 1.3, 45: 1.0}
-    assert {r: round(100 * rounds[r]["client_accuracy_change"], 1) for r in changes} == changes
-    (row,) = tabulate_authors_run().records
-    assert (row["rounds"], row["converges at round"], row["last change"]) == ("53", "29", "1.36")
-    assert float(row["swing of a meta-archetype"]) == pytest.approx(1.3, abs=0.05)
-
-
-def test_costs_by_hand(tmp_path, write_archetype_run):
-    """5 MB and 2 s a round, and 0.5 s of evaluation: a fifth of both.
-
-    Rounds 51 to 60 of 60 are the late ones: seven changes of 4 points, three of none. Of the last ten that are
-    compared, 36 to 45, eight have changes of 4 points; of rounds 10 to 45 33 of 36 have.
-    """
-    models = MODELS | {"live_models": [8] * 45 + [5] * 15, "preferred_models": [4] * 59 + [3]}
-    rates = {"learning_rate_mean": [0.1] * 53 + [0.01] * 7}  # of rounds 51 to 60 three at the first
-    experiment, settings = "fedcd_cifar10_hierarchical_authors", {"round_s": 2, "evaluation_s": 0.5, "swing": 0.02}
-    run_dir = write_archetype_run(tmp_path, experiment, [0.5] * 60, **settings, **models, **rates)
-    lines = (run_dir / "metrics.csv").read_text().splitlines()
-    place = lines[0].split(",").index("client_accuracy_change")
-    for r in (35, 36, 45, 52, 55, 60):
-        cells = lines[r].split(",")
-        lines[r] = ",".join([*cells[:place], "0", *cells[place + 1 :]])
-    (run_dir / "metrics.csv").write_text("\n".join(lines) + "\n")
-    (run,) = collect_runs(tmp_path)[0]
-    measured = measure(run)
-    assert (measured["mb_per_round"], measured["s_per_round"]) == (5, 2)
-    assert measured["evaluation_share"] == pytest.approx(20)
-    assert measured["late_rate"] == pytest.approx(37)
-    assert measured["late_change"] == pytest.approx(2.8)
-    assert measured["last_change"] == pytest.approx(3.2)
-    assert measured["change"] == pytest.approx(4 * 33 / 36)
-    assert (measured["live_models"], measured["end_live_models"]) == (8, 5)
-    assert (measured["preferred_models"], measured["end_preferred_models"]) == (4, 3)
 
 
 @pytest.fixture
@@ -67,6 +28,35 @@ def set_column(tmp_path):
         path.write_text("\n".join(map(",".join, lines)) + "\n")
 
     return change
+
+
+def test_the_authors_printed_run_by_the_rules_of_the_report():
+    rounds = pd.DataFrame.from_dict(read_authors_run().rounds, orient="index").mul(100).round(1)
+    accuracies, changes = {5: 56.2, 10: 69.7, 30: 91.0, 45: 92.1, 53: 92.6}, {5: 13.3, 10: 5.4, 30: 1.3, 45: 1.0}
+    assert rounds.client_test_accuracy[[*accuracies]].to_dict() == accuracies
+    assert rounds.client_accuracy_change[[*changes]].to_dict() == changes
+    (row,) = tabulate_authors_run().records
+    assert (row["rounds"], row["converges at round"], row["last change"]) == ("53", "29", "1.36")
+    assert float(row["swing of a meta-archetype"]) == pytest.approx(1.3, abs=0.05)
+
+
+def test_costs_by_hand(tmp_path, write_archetype_run, set_column):
+    """5 MB and 2 s a round, and 0.5 s of evaluation: a fifth of both.
+
+    Rounds 51 to 60 of 60 are the late ones: seven changes of 4 points, three of none. Of the last ten that are
+    compared, 36 to 45, eight have changes of 4 points; of rounds 10 to 45 33 of 36 have.
+    """
+    models = MODELS | {"live_models": [8] * 45 + [5] * 15, "preferred_models": [4] * 59 + [3]}
+    rates = {"learning_rate_mean": [0.1] * 53 + [0.01] * 7}  # of rounds 51 to 60 three at the first
+    experiment, settings = "fedcd_cifar10_hierarchical_authors", {"round_s": 2, "evaluation_s": 0.5}
+    write_archetype_run(tmp_path, experiment, [0.5] * 60, **settings, **models, **rates)
+    calm = (1, 35, 36, 45, 52, 55, 60)
+    set_column(experiment, 0, "client_accuracy_change", [0.04 * (r not in calm) for r in range(1, 61)])
+    measured = measure(collect_runs(tmp_path)[0][0])
+    expected = {"mb_per_round": 5, "s_per_round": 2, "evaluation_share": 20, "late_rate": 37, "late_change": 2.8}
+    expected |= {"last_change": 3.2, "change": 4 * 33 / 36, "live_models": 8, "end_live_models": 5}
+    expected |= {"preferred_models": 4, "end_preferred_models": 3}
+    assert {name: measured[name] for name in expected} == pytest.approx(expected)
 
 
 def test_when_archetypes_settle_by_hand(tmp_path, write_archetype_run, set_column):
@@ -97,63 +87,57 @@ def test_every_metric_of_a_claim_is_measured(tmp_path, write_archetype_run, writ
     assert [cell for cell in cells if cell.metric not in measured[cell.dataset, cell.algo]] == []
 
 
-def test_a_cause_counts_beyond_twice_the_deviation_of_the_runs_without_it():
-    def compare(values, base, usual=None):
-        return compare_with_base(*(pd.Series(each, dtype=float) for each in (values, base, usual or base)))
+BASE = {0: 10.0, 1: 12.0, 2: 14.0}  # deviation 2
 
-    base = {0: 10.0, 1: 12.0, 2: 14.0}  # deviation 2
-    assert compare({0: 15.0}, base) == "15.00 (+5.00*)"
-    assert compare({0: 14.0}, base) == "14.00 (+4.00)"
-    assert compare({0: 5.0, 1: 6.0}, base) == "5.50 (-5.50*)"
-    assert compare({0: 15.0}, {0: 10.0}) == "15.00 (+5.00)", "one run has no deviation"
-    assert compare({0: math.inf}, base) == "never"
-    assert compare({0: math.inf, 1: 33.0}, base) == "never in 1 of 2"
-    assert compare({0: 15.0}, {0: math.inf, 1: 12.0}) == "15.00"
-    assert compare({0: math.inf, 1: 33.0}, {0: math.inf, 1: 30.0}, base) == "never in 1 of 2", "not 3 of one seed"
-    assert compare({3: 15.0}, base) == "15.00", "no seed of both"
-    assert compare({}, base) == ""
+
+@pytest.mark.parametrize(
+    ("values", "base", "text"),
+    [
+        ({0: 15.0}, BASE, "15.00 (+5.00*)"),
+        ({0: 14.0}, BASE, "14.00 (+4.00)"),
+        ({0: 5.0, 1: 6.0}, BASE, "5.50 (-5.50*)"),
+        ({0: math.inf}, BASE, "never"),
+        ({0: math.inf, 1: 33.0}, BASE, "never in 1 of 2"),
+        ({0: 15.0}, {0: math.inf, 1: 12.0}, "15.00"),
+        ({0: math.inf, 1: 33.0}, {0: math.inf, 1: 30.0}, "never in 1 of 2"),  # not 3 of one seed
+        ({3: 15.0}, BASE, "15.00"),  # no seed of both
+        ({}, BASE, ""),
+    ],
+)
+def test_a_cause_counts_beyond_twice_the_deviation_of_the_runs_without_it(values, base, text):
+    assert compare_with_base(*(pd.Series(each, dtype=float) for each in (values, base, BASE))) == text
+
+
+def test_one_run_without_a_cause_has_no_deviation():
+    assert compare_with_base(*(pd.Series({0: each}) for each in (15.0, 10.0, 10.0))) == "15.00 (+5.00)"
 
 
 def test_anew_is_compared_with_the_same_steps_shared_too(write_seeds, tmp_path, write_archetype_run, build_report):
     """The runs as they are: 50, 51 and 52, deviation 1. Steps 60; anew 61.5, which is 1.5 more, or 63, which is 3."""
-    base = "fedcd_cifar10_hierarchical_cpu"
-    runs_dir = write_seeds(base, lambda seed: [0.5 + 0.01 * seed] * 45, **MODELS)
-    for anew, beside in ((0.615, "61.50 (+1.50)"), (0.63, "63.00 (+3.00*)")):
-        write_archetype_run(tmp_path, f"{base}_steps_anew", [anew] * 45, **MODELS)
-        _, rows = build_report(runs_dir).tables["causes"]
-        if "steps" not in {path.name.removeprefix(f"{base}_") for path in tmp_path.iterdir()}:
-            assert [row[0] for row in rows] == ["as it is", "the same, anew for each clone"]
-            write_archetype_run(tmp_path, f"{base}_steps", [0.6] * 45, **MODELS)
-            _, rows = build_report(runs_dir).tables["causes"]
-        assert [(row[0], row[2]) for row in rows][2:] == [
-            ("the same, anew for each clone", f"{100 * anew:.2f} (+{100 * anew - 50:.2f}*)"),
-            ("the same, anew for each clone, beside: rate 0.1, tenfold down after round 25", beside),
-        ]
+    runs_dir = write_seeds(FEDCD_CPU, lambda seed: [0.5 + 0.01 * seed] * 45, **MODELS)
 
+    def list_rows(**causes):
+        for cause, accuracy in causes.items():
+            write_archetype_run(tmp_path, f"{FEDCD_CPU}_{cause}", [accuracy] * 45, **MODELS)
+        return [row[:3] for row in build_report(runs_dir).tables["causes"].rows]
 
-def test_the_table_of_causes_has_those_that_were_run(write_seeds, tmp_path, write_archetype_run, build_report):
-    runs_dir = write_seeds("fedcd_cifar10_hierarchical_cpu", lambda seed: [0.5 + 0.01 * seed] * 45, **MODELS)
-    assert "causes" not in build_report(runs_dir).tables
-    write_archetype_run(tmp_path, "fedcd_cifar10_hierarchical_cpu_steps", [0.53] * 45, **MODELS)
-    report = build_report(runs_dir)
-    columns, rows = report.tables["causes"]
-    assert [row[:3] for row in rows] == [
-        ["as it is", "0, 1, 2", "51.00"],
-        ["rate 0.1, tenfold down after round 25", "0", "53.00 (+3.00*)"],
-    ]
-    (legend,) = [row for row in report.tables["legend"].rows if row[0] == "causes"]
-    assert columns[2] == "last" and legend[2].startswith("Exploratory")
+    base, steps = ["as it is", "0, 1, 2", "51.00"], ["rate 0.1, tenfold down after round 25", "0", "60.00 (+10.00*)"]
+    anew = "the same, anew for each clone"
+    assert list_rows(steps_anew=0.615) == [base, [anew, "0", "61.50 (+11.50*)"]]
+    shown = {0.615: ("61.50 (+11.50*)", "61.50 (+1.50)"), 0.63: ("63.00 (+13.00*)", "63.00 (+3.00*)")}
+    for accuracy, (own, beside) in shown.items():
+        expected = [base, steps, [anew, "0", own], [f"{anew}, beside: {steps[0]}", "0", beside]]
+        assert list_rows(steps=0.6, steps_anew=accuracy) == expected
 
 
 def test_the_table_of_cohorts_is_of_fedavg(write_seeds, tmp_path, write_archetype_run, build_report):
     """As it is, devices swing by 10 points a round; with as many of each archetype by 1, a difference of -9."""
-    base = "fedavg_cifar10_hierarchical_cpu"
-    runs_dir = write_seeds(base, lambda seed: [0.4 + 0.01 * seed] * 45, swing=0.1)
-    assert "cohorts" not in build_report(runs_dir).tables
-    write_archetype_run(tmp_path, f"{base}_stratified", [0.4] * 45, swing=0.01)
-    columns, rows = build_report(runs_dir).tables["cohorts"]
-    assert [row[0] for row in rows] == ["as it is", "as many devices of each archetype in a round, or one more"]
-    assert rows[1][columns.index("last")].startswith("40.00 (+0.00") and "models left" not in columns
+    runs_dir = write_seeds(FEDAVG_CPU, lambda seed: [0.4 + 0.01 * seed] * 45, swing=0.1)
+    assert not {"cohorts", "causes"} & build_report(runs_dir).tables.keys()
+    write_archetype_run(tmp_path, f"{FEDAVG_CPU}_stratified", [0.4] * 45, swing=0.01)
+    _, row = build_report(runs_dir).tables["cohorts"].records
+    assert row["what differs"] == "as many devices of each archetype in a round, or one more"
+    assert row["last"].startswith("40.00 (+0.00") and "models left" not in row
 
 
 @pytest.mark.parametrize(("sign", "draw"), [(1, "1.00"), (-1, "-1.00")])
@@ -161,20 +145,18 @@ def test_the_draw_and_the_accuracy_after_it(
     sign, draw, write_seeds, write_archetype_run, tmp_path, set_column, build_report
 ):
     """A point for each device of archetypes 0 to 4, the first 15 of 30, that is in the cohort; or a point less."""
-    base = "fedavg_cifar10_hierarchical_cpu"
-    write_seeds(base, lambda seed: [0.4] * 45, range(1))
-    write_archetype_run(tmp_path, f"{base}_even", [0.4] * 45)
+    write_seeds(FEDAVG_CPU, lambda seed: [0.4] * 45, range(1))
+    write_archetype_run(tmp_path, f"{FEDAVG_CPU}_even", [0.4] * 45)
     drawn = [np.sum(sample_cohort(30, 15, "fixed", 0, r) < 15) for r in range(1, 46)]
     assert min(drawn) < 6 and max(drawn) > 9
     for archetype in range(5):
         values = [0.4 + 0.01 * sign * number for number in drawn]
-        for experiment in (base, f"{base}_even"):
+        for experiment in (FEDAVG_CPU, f"{FEDAVG_CPU}_even"):
             set_column(experiment, 0, f"archetype_{archetype}_accuracy", values)
     columns, rows = build_report(tmp_path).tables["cohorts"]
     assert [row[columns.index("draw")] for row in rows] == [draw, ""], "ten of 20 are always of 0 to 4"
 
 
-FEDCD_CPU, FEDAVG_CPU = "fedcd_cifar10_hierarchical_cpu", "fedavg_cifar10_hierarchical_cpu"
 MEDIUM = "cifar10_hierarchical_authors"
 
 
@@ -246,9 +228,6 @@ def test_seeds_that_end_differently_stand_one_by_one(write_seeds, write_archetyp
     assert ratios[3:5] == ["14, 14, > 60", "24, > 150, 24"]
 
 
-FEDCD = "fedcd_cifar10_hierarchical_cpu"
-
-
 def lay_out(models):
     """The models of 30 devices, of which the first three are given."""
     return [*models, *[7] * 27]
@@ -268,7 +247,7 @@ def lay_out(models):
 def test_agreement_and_return(tmp_path, write_archetype_run, write_preferences, first_archetype, agreement, returning):
     """Rounds 1 to 5, before the first milestone, do not count; nor do those after the 45th."""
     write_preferences(
-        write_archetype_run(tmp_path, FEDCD, [0.5] * 47),
+        write_archetype_run(tmp_path, FEDCD_CPU, [0.5] * 47),
         [
             lay_out(each)
             for each in [[1, 2, 3], [0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1], *first_archetype, *[[2, 3, 4]] * 2]
@@ -279,7 +258,7 @@ def test_agreement_and_return(tmp_path, write_archetype_run, write_preferences, 
 
 
 def test_a_log_that_is_missing_or_ends_early_says_nothing(tmp_path, write_archetype_run, write_preferences):
-    run_dir = write_archetype_run(tmp_path, FEDCD, [0.5] * 45)
+    run_dir = write_archetype_run(tmp_path, FEDCD_CPU, [0.5] * 45)
     (run,) = collect_runs(tmp_path)[0]
     assert measure_preferences(run, 45) == {}
     write_preferences(run_dir, [lay_out([0, 0, 0])] * 44)

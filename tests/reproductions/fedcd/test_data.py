@@ -12,6 +12,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from experiment_flags import read_flags
 from small_formats import format_of
 
 from datasets.archetypes import draw_clients
@@ -19,13 +20,12 @@ from datasets.arrays import make_array_dataset
 from datasets.catalog import DatasetOptions, load_arrays
 from datasets.errors import DatasetError
 from datasets.partition_settings import ArchetypeSettings
-from launch.report import main
 from launch.runs.columns import MAJORITY_ACCURACY
 from launch.runs.run_archive import open_runs
-from launch.runs.run_records import read_summary, resolve_experiment
-from launch.settings.experiments import get_experiment, match_experiments
+from launch.runs.run_records import RunRecord, read_summary
+from launch.settings.experiments import match_experiments
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.fedcd.figure import draw_fedcd_figure
+from reproductions.fedcd.figure import _show_shares, draw_fedcd_figure
 from reproductions.fedcd.measures import (
     AUTHORS_SMALL,
     WHOLE_DATA,
@@ -75,17 +75,6 @@ def draw_titles(folder, sketches):
     return [ax.get_title() for ax in sketches["fedcd.png"].axes]
 
 
-def test_bits_are_compared_on_one_data_set(write_seeds, build_report, find_claim):
-    """32 bits on the subset and on the whole with other seeds; 8 and 4 bits on the whole, where they are equal."""
-    write_seeds(f"fedcd_{SMALL}", [0.5] * 45, seeds=(0, 1, 2), dataset=SUBSET, **MODELS)
-    write_seeds(f"fedcd_{SMALL}", [0.6] * 45, seeds=(3, 4, 5), dataset=WHOLE, **MODELS)
-    for bits in (8, 4):
-        runs_dir = write_seeds(f"fedcd_{SMALL}_{bits}bits", [0.6] * 45, seeds=range(6), dataset=WHOLE, **MODELS)
-    row = find_claim(build_report(runs_dir), "effect on model performance")
-    assert row["authors_small"] == "reproduced"
-    assert "8 bits 60.00, 32 bits 60.00: the same difference in all 3 seeds" in row["authors_small_numbers"]
-
-
 def test_curves_by_size_are_of_the_data_that_count_and_of_whole_runs(tmp_path, write_archetype_run, sketches):
     """Medium: the whole's 0.6 and not the subset's 0.2; an interrupted seed does not cut it. Full: nine rounds."""
     medium = "fedcd_cifar10_hierarchical_authors"
@@ -104,16 +93,6 @@ def test_curves_by_size_are_of_the_data_that_count_and_of_whole_runs(tmp_path, w
     }
 
 
-def test_nine_rounds_of_the_full_size_are_kept_though_no_table_has_them(tmp_path, write_archetype_run, build_report):
-    run_dir = write_archetype_run(
-        tmp_path, "fedcd_cifar10_hierarchical_authors_full_9rounds", [0.5] * 9, dataset=WHOLE, **MODELS
-    )
-    report = build_report(tmp_path)
-    assert [run.path for run in report.runs] == [run_dir], "an archive keeps what a report counts"
-    assert list(report.left_out) == [f"{run_dir}: 9 of 53 rounds; in no table, only in curves"]
-    assert "authors_full_results" not in report.tables
-
-
 def test_the_full_size_is_labelled_with_the_bits_of_its_runs(tmp_path, write_archetype_run, build_report):
     full = "cifar10_hierarchical_authors_full"
     write_archetype_run(tmp_path, f"fedcd_{full}", [0.5] * 53, dataset=WHOLE, **MODELS)
@@ -129,39 +108,34 @@ MEDIUM = "cifar10_hierarchical_authors"
 
 
 @pytest.mark.parametrize(
-    ("experiment", "size"),
-    [(f"fedcd_{MEDIUM}", "authors"), (f"fedcd_{MEDIUM}_full", "authors_full"),
-     ("fedcd_cifar10_hierarchical_paper", "paper")],
+    ("experiment", "counted"),
+    [(f"fedcd_{MEDIUM}", WHOLE), (f"fedcd_{MEDIUM}_full", WHOLE), ("fedcd_cifar10_hierarchical_paper", WHOLE),
+     ("fedcd_cifar10_hierarchical_cpu", SUBSET), (f"fedcd_{SMALL}", SUBSET)],
 )  # fmt: skip
-def test_sizes_that_mean_the_whole_of_cifar10_do_without_runs_of_the_subset(
-    experiment, size, tmp_path, write_archetype_run, build_report
-):
-    write_archetype_run(tmp_path, "fedcd_cifar10_hierarchical_cpu", [0.5] * 45, **MODELS)
-    run_dir = write_archetype_run(tmp_path, experiment, [0.5] * 60, **MODELS)
-    report = build_report(tmp_path)
-    assert [run.experiment for run in report.runs] == ["fedcd_cifar10_hierarchical_cpu"]
-    assert list(report.left_out) == [
-        f"{run_dir}: made on cifar10 subset (20,000 + 5,000 images); runs of its size count on cifar10 alone"
+def test_of_the_sizes_that_mean_the_whole_of_cifar10_the_subset_does_not_count(experiment, counted):
+    """Of the small ones that of most runs does."""
+    runs = [RunRecord(None, {"seed": seed}, experiment, {}, data) for seed, data in enumerate((SUBSET, SUBSET, WHOLE))]
+    assert set(make_runs(runs).counted) == {counted}
+
+
+def test_a_run_is_whole_with_the_rounds_that_its_experiment_has(tmp_path, write_archetype_run, build_report):
+    """What is shorter is in no table, but an archive keeps it, as nine rounds of the full size: curves show it."""
+    full = f"fedcd_{MEDIUM}_full_9rounds"
+    short = [
+        f"{write_archetype_run(tmp_path, name, [0.5] * rounds, dataset=WHOLE, **MODELS)}: {rounds} of {asked} rounds"
+        for name, rounds, asked in ((f"fedcd_{MEDIUM}", 59, 60), (full, 9, 53))
     ]
-    assert f"{size}_results" not in report.tables and "cpu_results" in report.tables
-    write_archetype_run(tmp_path, experiment, [0.5] * 60, dataset=WHOLE, **MODELS)
-    report = build_report(tmp_path)
-    assert (len(report.runs), report.left_out) == (2, [])
-    assert f"{size}_results" in report.tables
-
-
-def test_a_run_is_whole_with_the_rounds_that_its_experiment_has(tmp_path, write_archetype_run, capsys):
-    interrupted = write_archetype_run(tmp_path, f"fedcd_{MEDIUM}", [0.5] * 59, dataset=WHOLE, **MODELS)
     write_archetype_run(tmp_path, f"fedcd_{MEDIUM}_shared", [0.5] * 45, dataset=WHOLE, **MODELS)
     write_archetype_run(tmp_path, f"fedavg_{MEDIUM}_150rounds", [0.5] * 60, dataset=WHOLE)
-    assert make_runs(collect_runs(tmp_path)[0]).set_index("experiment").whole.to_dict() == {
+    report = build_report(tmp_path)
+    assert make_runs(report.runs).set_index("experiment").whole.to_dict() == {
         f"fedcd_{MEDIUM}": False,
+        full: False,
         f"fedcd_{MEDIUM}_shared": True,
         f"fedavg_{MEDIUM}_150rounds": True,
     }
-    assert main(["--tables=fedcd", f"--runs_dir={tmp_path}"]) == 0
-    told = capsys.readouterr().err.splitlines()
-    assert told == [f"not counted: {interrupted}: 59 of 60 rounds; in no table, only in curves"]
+    assert sorted(report.left_out) == [f"{each}; in no table, only in curves" for each in short]
+    assert "authors_full_results" not in report.tables
 
 
 @pytest.mark.parametrize(("size", "length", "expected"), [("cpu_300rounds", 300, 0), ("authors_150rounds", 150, 15)])
@@ -183,32 +157,22 @@ def test_convergence_or_the_round_after_the_last(tmp_path, write_archetype_run):
     assert [measure(fedavg)[name] for name in names] == [math.inf, 61, 46]
 
 
-def test_every_row_has_its_convergence_and_its_models_at_the_end(tmp_path, write_archetype_run, build_report):
-    models = MODELS | {"live_models": [9] * 59 + [7], "preferred_models": [8] * 59 + [3]}
-    write_archetype_run(tmp_path, f"fedcd_{MEDIUM}", [0.3] * 29 + [0.6] * 31, dataset=WHOLE, **models)
-    write_archetype_run(tmp_path, f"fedcd_{MEDIUM}_shared", [0.6] * 45, swing=0.1, dataset=WHOLE, **MODELS)
-    rows = {
-        row["variant"]: row for row in build_report(tmp_path).tables["authors_results"].records if row["seeds"] == "1"
-    }
-    columns = ("converges at round", "last change", "models left", "left at the end", "preferred at the end")
-    assert [rows["32 bits"][column] for column in columns] == ["34", "0.00", "9.00", "7.00", "3.00"]
-    assert [rows["one schedule"][column] for column in columns] == ["> 45", "20.00", "6.00", "6.00", "2.00"]
+@pytest.mark.parametrize(("flags", "draws"), [({"hypergeometric_draws": 9}, 9), (None, 10)])
+def test_figure_3_has_the_shares_of_the_runs(flags, draws):
+    """K = 5 of N = 110: no success in n draws has the chance C(105, n) / C(110, n); n = 10 is printed.
 
-
-@pytest.mark.parametrize(("size", "draws"), [("cpu", 9), ("authors", 10), (None, 10)])
-def test_figure_3_has_the_shares_of_the_runs(size, draws, tmp_path, write_archetype_run, sketches):
-    """K = 5 of N = 110: no success in n draws has the chance C(105, n) / C(110, n); n = 10 is printed."""
-    if size:
-        experiment = f"fedcd_cifar10_hypergeometric_{size}"
-        write_archetype_run(tmp_path, experiment, [0.5] * 80, dataset=WHOLE, **MODELS)
-    draw_fedcd_figure(collect_runs(tmp_path)[0], tmp_path)
-    (panel,) = [ax for ax in sketches["fedcd.png"].axes if ax.get_title().startswith("Figure 3")]
-    assert f"n = {draws}" in panel.get_title().splitlines()[0]
-    assert panel.lines[0].get_ydata()[0] == pytest.approx(math.comb(105, draws) / math.comb(110, draws))
-    # K = 105 with ten draws: what is left of ten successes is dropped, so nine have their share of the others alone.
+    K = 105 with ten draws: what is left of ten successes is dropped, so nine have their share of the others alone.
+    """
+    experiment = "fedcd_cifar10_hypergeometric_cpu"
+    panel = _show_shares(
+        make_runs([RunRecord(None, {"seed": 0} | flags, experiment, {}, SUBSET)] if flags else []), "cpu"
+    )
+    assert f"n = {draws}" in panel.axes["title"]
+    curves = [line.curve.mean for line in panel.lines]
+    assert curves[0][0] == pytest.approx(math.comb(105, draws) / math.comb(110, draws))
     ten = math.comb(105, 10) / math.comb(110, 10) if draws == 10 else 0
     nine = math.comb(105, 9) * math.comb(5, draws - 9) / math.comb(110, draws)
-    assert panel.lines[5].get_ydata()[9] == pytest.approx(nine / (1 - ten))
+    assert curves[5][9] == pytest.approx(nine / (1 - ten))
 
 
 # Experiments of the same size, partition and bias draw the same devices, FedAvg's beside FedCD's among them.
@@ -231,24 +195,22 @@ def cifar10():
 
 
 def get_settings(stem):
-    config = resolve_experiment(get_experiment(stem))
+    flags = read_flags(stem)
     names = [field.name for field in dataclasses.fields(ArchetypeSettings)]
-    return config.partition, ArchetypeSettings(**{name: getattr(config, name) for name in names})
+    return flags["partition"], ArchetypeSettings(**{name: flags[name] for name in names})
 
 
-def list_different(stems):
-    """One of the experiments for each kind of devices."""
-    return list({get_settings(stem): stem for stem in reversed(stems)}.values())
+# One of the experiments for each kind of devices.
+KINDS = {stem: kind for kind, stem in {get_settings(stem): stem for stem in reversed(STEMS)}.items()}
 
 
-@pytest.mark.parametrize("stem", list_different(STEMS))
+@pytest.mark.parametrize("stem", KINDS)
 def test_the_devices_find_their_images(stem, cifar10):
-    partition, settings = get_settings(stem)
+    partition, settings = KINDS[stem]
+    sizes = {name: getattr(settings, f"{name}_per_client") for name in ("train", "validation", "test")}
     for seed in range(3):
-        clients = draw_clients(cifar10, partition, settings, seed)
-        assert {len(client["train"]) for client in clients} == {settings.train_per_client}
-        assert {len(client["validation"]) for client in clients} == {settings.validation_per_client}
-        assert {len(client["test"]) for client in clients} == {settings.test_per_client}
+        for client in draw_clients(cifar10, partition, settings, seed):
+            assert {name: len(client[name]) for name in sizes} == sizes
 
 
 def test_fedavg_and_variants_are_among_them():
@@ -318,27 +280,11 @@ def test_kept_runs_that_measured_it_say_the_same():
 
 def test_tables_have_it_beside_the_accuracy(write_seeds, build_report):
     """Bias 0.8: FedCD's 60 % are 20 points below it in every seed."""
-    report = build_report(
-        write_seeds("fedcd_cifar10_hierarchical_cpu_bias0.8", [0.6] * 45, live_models=6, preferred_models=2)
-    )
-    (row,) = report.tables["majority"].records
-    assert list(row.values())[1:] == [
-        "hierarchical",
-        "bias 0.8",
-        "FedCD",
-        "3",
-        "60.00 ± 0.00",
-        "80.00 ± 0.00",
-        "-20.00",
-        "loss",
-    ]
-    (row,) = [row for row in report.tables["cpu_results"].records if row["variant"] == "bias 0.8"]
+    experiment = "fedcd_cifar10_hierarchical_cpu_bias0.8"
+    tables = build_report(write_seeds(experiment, [0.6] * 45, live_models=6, preferred_models=2)).tables
+    (row,) = tables["majority"].rows
+    assert row[1:5] == ["hierarchical", "bias 0.8", "FedCD", "3"]
+    assert row[5:] == ["60.00 ± 0.00", "80.00 ± 0.00", "-20.00", "loss"]
+    (row,) = [row for row in tables["cpu_results"].records if row["variant"] == "bias 0.8"]
     assert (row["last"], row["majority class"]) == ("60.00 ± 0.00", "80.00 ± 0.00")
-    assert report.tables["authors_run"].records[0]["majority class (expected)"] == "65.00"
-
-
-def test_archetypes_have_it_below_the_algorithms(write_seeds, build_report):
-    report = build_report(write_seeds("fedavg_cifar10_hypergeometric_cpu", [0.4] * 80, seeds=[0]))
-    rows = [row for row in report.tables["cpu_archetypes"].records if row["algorithm"] == "majority class"]
-    assert [row["archetypes"] for row in rows] == ["hierarchical", "hypergeometric"]
-    assert rows[0]["archetype 0"] == "not run" and rows[1]["archetype 0"] == rows[1]["archetype 5"] != "not run"
+    assert tables["authors_run"].records[0]["majority class (expected)"] == "65.00"

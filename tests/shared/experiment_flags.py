@@ -1,0 +1,15 @@
+"""The flags of papers' experiments, as their runs have them."""
+
+from launch.runs.run_records import resolve_experiment
+from launch.settings.experiments import get_experiment, list_experiments
+from launch.settings.run_config import flag_values
+
+
+def read_flags(name, *arguments):
+    """{flag: value} of the experiment of that name, with these arguments behind its own."""
+    return flag_values(resolve_experiment(get_experiment(name), arguments))
+
+
+def find_experiments(paper):
+    """The experiments of a paper's folder."""
+    return [each for each in list_experiments().values() if each.paper == paper]
