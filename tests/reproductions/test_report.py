@@ -177,6 +177,7 @@ def test_a_figure_keeps_its_colours_and_is_the_same_again(tmp_path):
 
 
 def test_help_imports_nothing_heavy():
-    code = "import sys, launch.report as r; r.main(['--help']); print(sys.modules.keys() & {'tensorflow', 'matplotlib'})"
+    heavy = "sys.modules.keys() & {'tensorflow', 'matplotlib'}"
+    code = f"import sys, launch.report as r; r.main(['--help']); print({heavy})"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert run.stdout.splitlines()[-1] == "set()" and "--runs_dir [runs]" in run.stdout

@@ -1,6 +1,7 @@
 """A run folder is read for the page: what it computed, its rounds, its clients; or refused in one line."""
 
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -16,6 +17,19 @@ def run_dir(write_sweep):
     return write_sweep([3], [7]) / "T3" / "fedsikd_mnist_alpha0.1" / "seed_7"
 
 
+@pytest.fixture
+def read(run_dir, change_flags):
+    """(name of the data, **flags) -> the run whose `config.json` has these in place of its own."""
+
+    def read_changed(name=None, /, **flags):
+        change_flags(run_dir, **flags)
+        config = json.loads((run_dir / "config.json").read_text())
+        (run_dir / "config.json").write_text(json.dumps(config | {"data": {"dataset": name} if name else {}}))
+        return read_compared_run(run_dir, "one")
+
+    return read_changed
+
+
 def test_rounds_get_the_bytes_and_seconds_up_to_their_end(run_dir):
     run = read_compared_run(run_dir, "one")
     assert (run.name, run.title, run.flags["seed"]) == ("one", "FedSiKD", 7)
@@ -27,38 +41,28 @@ def test_rounds_get_the_bytes_and_seconds_up_to_their_end(run_dir):
 def test_flags_say_what_was_computed_and_not_where(run_dir):
     flags = read_compared_run(run_dir, "one").flags
     assert flags["temperature"] == 3 and flags["experiment"] == "fedsikd_mnist_alpha0.1"
-    assert not {"run_dir", "data_dir", "overwrite", "resume", "ray_address", "run_page"} & flags.keys()
+    places = {"run_dir", "data_dir", "overwrite", "resume", "ray_address", "run_page"}
+    assert not {*places, "labels_per_client"} & flags.keys(), "the last does nothing beside the others"
 
 
-def test_an_old_run_has_the_flags_of_today_and_a_subset_its_own_name(run_dir, change_flags):
-    change_flags(run_dir, device=None)
-    config = json.loads((run_dir / "config.json").read_text())
-    config["data"]["dataset"] = "mnist subset"
-    (run_dir / "config.json").write_text(json.dumps(config))
-    flags = read_compared_run(run_dir, "one").flags
+def test_an_old_run_has_the_flags_of_today_and_a_subset_its_own_name(read):
+    flags = read("mnist subset", device=None).flags
     assert (flags["device"], flags["dataset"]) == ("cpu", "mnist subset")
     assert list(flags)[:2] == ["experiment", "algo"] and list(flags)[-1] == "device"
 
 
-def test_flags_that_do_nothing_beside_the_others_are_left_out(run_dir, change_flags):
-    assert "labels_per_client" not in read_compared_run(run_dir, "one").flags
-    change_flags(run_dir, partition="shards")
-    flags = read_compared_run(run_dir, "one").flags
+def test_flags_that_do_nothing_beside_the_others_are_left_out(read):
+    flags = read(partition="shards").flags
     assert flags["labels_per_client"] == 2 and "dirichlet_alpha" not in flags
 
 
-def test_ones_own_data_are_called_by_their_file_and_the_run_by_its_title(run_dir, change_flags):
-    change_flags(run_dir, dataset="npz", npz="/data/tumours.npz")
-    config = json.loads((run_dir / "config.json").read_text())
-    config["data"]["dataset"] = "npz"
-    (run_dir / "config.json").write_text(json.dumps(config))
-    run = read_compared_run(run_dir, "one")
+def test_ones_own_data_are_called_by_their_file_and_the_run_by_its_title(read):
+    run = read("npz", dataset="npz", npz="/data/tumours.npz")
     assert run.flags["dataset"] == "tumours" and run.heading == "FedSiKD on tumours, alpha 0.1, seed 7"
 
 
-def test_an_algorithm_that_is_not_there_any_more_is_called_as_the_flag(run_dir, change_flags):
-    change_flags(run_dir, algo="gone_module:ALGORITHM")
-    assert read_compared_run(run_dir, "one").title == "gone_module:ALGORITHM"
+def test_an_algorithm_that_is_not_there_any_more_is_called_as_the_flag(read):
+    assert read(algo="gone_module:ALGORITHM").title == "gone_module:ALGORITHM"
 
 
 def test_clients_have_text_and_numbers(run_dir):
@@ -76,16 +80,14 @@ def test_names_stay_names_where_they_look_like_numbers_or_hide(run_dir):
     assert read_compared_run(run_dir, "a\x1b\u202e\udcfc").name == "a\\u001b\\u202e\\udcfc"
 
 
-def test_without_clients_and_timing_the_rest_is_read(run_dir):
-    for name in ("clients.csv", "timing.csv"):
-        (run_dir / name).unlink()
+@pytest.mark.parametrize(
+    "change", [pathlib.Path.unlink, lambda path: path.write_text("round,round_s\n1,2\n")], ids=["none", "of others"]
+)
+def test_without_clients_and_timing_of_these_rounds_the_rest_is_read(run_dir, change):
+    (run_dir / "clients.csv").unlink()
+    change(run_dir / "timing.csv")
     run = read_compared_run(run_dir, "one")
     assert not run.clients and "seconds" not in run.columns
-
-
-def test_a_timing_of_other_rounds_is_passed_over(run_dir):
-    (run_dir / "timing.csv").write_text("round,round_s\n1,2\n")
-    assert "seconds" not in read_compared_run(run_dir, "one").columns
 
 
 @pytest.mark.parametrize(

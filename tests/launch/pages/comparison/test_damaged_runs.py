@@ -20,43 +20,43 @@ TABLES = {
     "metrics.csv": ("", "round\n", "round,test_accuracy\n1,inf\n2,1e999\n3,nan\n", "x,y\n1\n", "\x00"),
     "clients.csv": ("", "client\n", "client,accuracy\n=cmd(),inf\n", '"', "client,client\na,b\n"),
     "timing.csv": ("", "round,round_s\n1,inf\n", "round,round_s\nx,y\n"),
+    "events.csv": (),
 }
 
 
-def edit(folder, place, value):
-    file, *keys = place
-    content = json.loads((folder / file).read_text())
+def edit(path, keys, value):
+    content = json.loads(path.read_text())
     holder = content
     for key in keys[:-1]:
         holder = holder.setdefault(key, {})
     if keys:
         holder[keys[-1]] = copy.deepcopy(value)
-    else:
-        content = value
-    (folder / file).write_text(json.dumps(content))
+    path.write_text(json.dumps(content if keys else value))
+
+
+def put(path, make):
+    path.unlink()
+    make(path)
 
 
 @pytest.fixture
 def damage(write_sweep, tmp_path, capsys, monkeypatch):
-    """A function (file, change of it) that compares a good run with a damaged one, and puts the file back."""
+    """(file, change of its path) compares a good run with a damaged one, and puts the file back -> what was said."""
     monkeypatch.setattr(page, "read_plotly", lambda *_: "")  # 2 MB, which every page would have
     monkeypatch.setattr(page, "embed_packed", lambda name, content: content.decode())  # to be read, and quick
     runs = write_sweep([1], [0, 1])
-    folder = runs / "T1" / "fedsikd_mnist_alpha0.1" / "seed_1"
 
     def compare_damaged(file, change):
-        path = folder / file
-        before = path.read_bytes() if path.exists() else None
-        change(folder)
+        path = runs / "T1" / "fedsikd_mnist_alpha0.1" / "seed_1" / file
+        before = path.read_bytes()
+        change(path)
         exit_code = compare.main([f"--runs={runs}", f"--output={tmp_path / 'page.html'}"])
         written = capsys.readouterr()
         path.unlink()
-        if before is not None:
-            path.write_bytes(before)
+        path.write_bytes(before)
         assert exit_code == 0, written.err
-        made = (tmp_path / "page.html").read_text()
         assert written.out.startswith("2 runs") or "seed_1" in written.err, written
-        assert "\x1b" not in written.out + written.err + made
+        assert "\x1b" not in written.out + written.err + (tmp_path / "page.html").read_text()
         return written.err
 
     return compare_damaged
@@ -64,48 +64,42 @@ def damage(write_sweep, tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize("place", PLACES, ids="/".join)
 def test_values_of_other_kinds(damage, place):
+    file, *keys = place
     for value in VALUES:
-        damage(place[0], lambda folder, value=value: edit(folder, place, value))
+        damage(file, lambda path, value=value: edit(path, keys, value))
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_damaged_tables(damage, name):
+    """Pipes in their place are not waited at."""
     for text in TABLES[name]:
-        damage(name, lambda folder, text=text: (folder / name).write_text(text))
+        damage(name, lambda path, text=text: path.write_text(text))
+    assert "regular file" in damage(name, lambda path: put(path, os.mkfifo))
 
 
-def test_a_number_that_is_none_is_named(damage):
-    said = damage("config.json", lambda folder: edit(folder, ("config.json", "flags", "dirichlet_alpha"), float("nan")))
-    assert "it holds NaN, which is no number" in said
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda path: edit(path, ("flags", "dirichlet_alpha"), float("nan")), "it holds NaN, which is no number"),
+        (lambda path: edit(path, ("flags", "server_learning_rate"), int("9" * 400)), ""),
+        # A comparison of three runs showed two, without a word.
+        (lambda path: put(path, os.mkfifo), "not compared: "),
+        (lambda path: put(path, lambda path: path.symlink_to("/dev/zero")), "not compared: "),
+    ],
+    ids=["NaN", "400 digits", "pipe", "device"],
+)
+def test_settings_that_are_no_file_or_hold_no_number(damage, change, said):
+    assert said in damage("config.json", change)
 
 
-def test_a_whole_number_of_400_digits(damage):
-    place = ("config.json", "flags", "server_learning_rate")
-    damage("config.json", lambda folder: edit(folder, place, int("9" * 400)))
-
-
-@pytest.mark.parametrize("text", [b"round\n\xff\n", b"round\n" + b"0" * 200_000 + b"\n"], ids=["Latin", "long"])
-def test_events_that_cannot_be_read_are_left_out(damage, text):
-    said = damage("events.csv", lambda folder: (folder / "events.csv").write_bytes(text))
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_bytes(b"round\n\xff\n"),
+        lambda path: path.write_bytes(b"round\n" + b"0" * 200_000 + b"\n"),
+    ],
+    ids=["Latin", "long"],
+)
+def test_events_that_cannot_be_read_are_left_out(damage, change):
+    said = damage("events.csv", change)
     assert "seed_1/events.csv: cannot be read" in said and "without its events" in said
-
-
-def test_pipes_in_the_place_of_tables_are_not_waited_at(damage):
-    def put(folder, name):
-        (folder / name).unlink()
-        os.mkfifo(folder / name)
-
-    for name in ("metrics.csv", "timing.csv", "clients.csv", "events.csv"):
-        assert "regular file" in damage(name, lambda folder, name=name: put(folder, name))
-
-
-def test_runs_whose_settings_are_no_file_are_named(damage):
-    """A comparison of three runs showed two, without a word."""
-
-    def put(folder, make):
-        (folder / "config.json").unlink()
-        make(folder / "config.json")
-
-    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
-        said = damage("config.json", lambda folder, make=make: put(folder, make))
-        assert "not compared: " in said and "seed_1" in said

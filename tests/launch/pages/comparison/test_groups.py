@@ -23,24 +23,29 @@ def make_run(seed=0, **flags):
     return ComparedRun("run", pathlib.Path("run"), completed, find_algorithm(flags["algo"]).title, columns, {})
 
 
-def test_flags_that_an_algorithm_brings_along_are_not_in_the_names():
-    """FedCD comes with 45 rounds and a partition of its own."""
-    runs = [make_run(seed, algo=algo) for algo in ("fedavg", "fedcd") for seed in (0, 1)]
-    assert set(find_default_flags(runs)) == {"partition", "rounds"}
-    assert choose_grouping(runs) == ["algo"]
-    assert [group.label for group in group_runs(runs, ["algo"])] == ["FedAvg", "FedCD"]
-
-
-def test_a_flag_that_somebody_has_set_is_in_the_names():
-    runs = [make_run(algo="fedavg", rounds=5), make_run(algo="fedavg"), make_run(algo="fedcd")]
-    assert choose_grouping(runs) == ["algo", "rounds"]
-    labels = [group.label for group in group_runs(runs, ["algo", "rounds"])]
-    assert labels == ["FedAvg, rounds 5", "FedAvg, rounds 20", "FedCD, rounds 45"]
-
-
-def test_what_a_data_set_brings_along_counts_as_unset():
-    runs = [make_run(algo="fedavg", dataset=dataset) for dataset in ("digits", "building")]
-    assert "partition" in find_default_flags(runs) and choose_grouping(runs) == ["dataset"]
+@pytest.mark.parametrize(
+    ("asked", "grouping", "labels", "unset"),
+    [
+        # FedCD comes with 45 rounds and a partition of its own; what a data set brings along counts as unset, too.
+        ([{"algo": "fedavg"}, {"algo": "fedcd"}], ["algo"], ["FedAvg", "FedCD"], {"partition", "rounds"}),
+        (
+            [{"algo": "fedavg", "rounds": 5}, {"algo": "fedavg"}, {"algo": "fedcd"}],
+            ["algo", "rounds"],
+            ["FedAvg, rounds 5", "FedAvg, rounds 20", "FedCD, rounds 45"],
+            {"partition"},
+        ),
+        (
+            [{"algo": "fedavg", "dataset": dataset} for dataset in ("digits", "building")],
+            ["dataset"],
+            ["digits", "building"],
+            {"partition"},
+        ),
+    ],
+)
+def test_flags_that_nobody_has_set_are_not_in_the_names(asked, grouping, labels, unset):
+    runs = [make_run(seed, **flags) for flags in asked for seed in (0, 1)]
+    assert choose_grouping(runs) == grouping and unset <= set(find_default_flags(runs))
+    assert [group.label for group in group_runs(runs, grouping)] == labels
 
 
 @pytest.mark.parametrize(
@@ -59,8 +64,7 @@ def test_numbers_stand_behind_their_flag(flags, expected):
 
 def test_flags_that_vary_inside_groups_are_named():
     runs = [make_run(0, algo="fedavg"), make_run(1, algo="fedavg", rounds=3), make_run(algo="fedcd")]
-    assert find_mixed_flags(runs, ["algo"]) == ["rounds"]
-    assert find_mixed_flags(runs, ["algo", "rounds"]) == []
+    assert [find_mixed_flags(runs, flags) for flags in (["algo"], ["algo", "rounds"])] == [["rounds"], []]
 
 
 def test_folders_called_after_their_algorithm_are_no_further_flag():

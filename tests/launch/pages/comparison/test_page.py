@@ -118,11 +118,23 @@ def write_page(monkeypatch, plotly, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def node():
+def run_node(tmp_path_factory):
+    """(path or text of a script, what it reads) -> what Node.js, which runs the page's scripts here, prints as JSON."""
     found = shutil.which("node")
     if not found:
         pytest.skip("Node.js is not installed, which runs the page's scripts here")
-    return found
+
+    def run(script, given=""):
+        if isinstance(script, str):
+            path = tmp_path_factory.mktemp("scripts") / "script.mjs"
+            path.write_text(script)
+        else:
+            path = script
+        ended = subprocess.run([found, str(path)], input=given, capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 0, ended.stderr
+        return json.loads(ended.stdout)
+
+    return run
 
 
 def test_the_page_holds_its_runs_and_loads_nothing(write_page, write_sweep, plotly, tmp_path):
@@ -165,13 +177,11 @@ def test_a_run_has_a_page_of_its_own(monkeypatch, plotly, write_sweep):
     monkeypatch.setattr(page, "find_plotly", lambda: plotly)
     run_dir = write_sweep([1], [3]) / "T1" / "fedsikd_mnist_alpha0.1" / "seed_3"
     page.write_run_page(run_dir)
-    content = json.loads(Elements((run_dir / "report.html").read_text()).unpack("page-data"))
-    (run,) = content["runs"]
-    assert run["links"]["metrics.csv"] == "metrics.csv" and run["pictures"] == ["by_round.png"]
-    assert "report.html" not in run["links"]
-    assert run["heading"] == "FedSiKD on MNIST, alpha 0.1, seed 3"
     text = (run_dir / "report.html").read_text()
-    assert "<h1>FedSiKD on MNIST, alpha 0.1, seed 3</h1>" in text
+    (run,) = json.loads(Elements(text).unpack("page-data"))["runs"]
+    assert run["links"]["metrics.csv"] == "metrics.csv" and "report.html" not in run["links"]
+    assert run["pictures"] == ["by_round.png"] and f"<h1>{run['heading']}</h1>" in text
+    assert run["heading"] == "FedSiKD on MNIST, alpha 0.1, seed 3"
     assert "Plotly" in text[text.index("Text of the licence") :] and "MIT" in text
     page.write_run_page(run_dir)  # once more, over itself
 
@@ -182,50 +192,35 @@ def test_without_plotly_one_line_says_what_to_type(monkeypatch, write_sweep, tmp
         page.write_comparison(collect_runs([str(write_sweep([1], [0]))]), tmp_path / "compare.html")
 
 
-def test_plotly_is_in_the_environment():
-    pytest.importorskip("plotly", reason="an environment of before Plotly")
-    assert "plotly.js" in page.check_plotly().read_text(encoding="utf-8")[:100]
-
-
-def test_no_chart_is_sent_anywhere_and_no_name_is_html_in_it(node, tmp_path):
-    script = tmp_path / "draw.mjs"
+def test_no_chart_is_sent_anywhere_and_no_name_is_html_in_it(run_node):
     charts = json.dumps((page.SOURCES / "charts.js").as_uri())
-    script.write_text(DRAW_ALL.replace("CHARTS", charts).replace("NAME", json.dumps("<b onclick=1>x</b>")))
-    ended = subprocess.run([node, str(script)], capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 0, ended.stderr
-    drawn = json.loads(ended.stdout)
+    drawn = run_node(DRAW_ALL.replace("CHARTS", charts).replace("NAME", json.dumps("<b onclick=1>x</b>")))
     assert len(drawn) == 6
+    wanted = {"plotlyServerURL": ""}
+    wanted |= dict.fromkeys(("displaylogo", "showLink", "sendData", "showSendToCloud", "showEditInChartStudio"), False)
     for chart in drawn:
-        config = chart["config"]
-        assert config["plotlyServerURL"] == ""
-        wanted = ("displaylogo", "showLink", "sendData", "showSendToCloud", "showEditInChartStudio")
-        assert [config[name] for name in wanted] == [False] * 5
-        assert {"sendChartToCloud", "sendDataToCloud", "editInChartStudio"} <= set(config["modeBarButtonsToRemove"])
+        assert wanted.items() <= chart["config"].items()
+        removed = set(chart["config"]["modeBarButtonsToRemove"])
+        assert {"sendChartToCloud", "sendDataToCloud", "editInChartStudio"} <= removed
         assert "<b" not in json.dumps([chart["traces"], chart["layout"]])
 
 
-def test_the_legend_lies_beside_the_charts(node, tmp_path):
+def test_the_legend_lies_beside_the_charts(run_node):
     """Names wrap as text, whatever the width; a click hides the traces of a curve, and a second one shows them."""
-    script = tmp_path / "legend.mjs"
-    script.write_text(SHOW_LEGEND.replace("FOLDER", page.SOURCES.as_uri()))
-    ended = subprocess.run([node, str(script)], capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 0, ended.stderr
-    names, restyled, alone = json.loads(ended.stdout)
+    names, restyled, alone = run_node(SHOW_LEGEND.replace("FOLDER", page.SOURCES.as_uri()))
     assert names == ["<b>one", "two"] and alone == 0
     assert restyled == [[{"visible": False}, [1, 2]], [{"visible": True}, [1, 2]]]
 
 
 def test_plotly_knows_no_address_of_its_cloud(tmp_path):
     pytest.importorskip("plotly", reason="an environment of before Plotly")
-    before = page.check_plotly().read_text(encoding="utf-8")
-    after = page.read_plotly(page.check_plotly())
-    assert re.search(r'plotlyServerURL:\{valType:"string",dflt:""\}', after)
+    before, after = page.check_plotly().read_text(encoding="utf-8"), page.read_plotly(page.check_plotly())
+    assert "plotly.js" in before[:100] and re.search(r'plotlyServerURL:\{valType:"string",dflt:""\}', after)
     assert "cloud.plotly.com" not in after and len(before) - len(after) < 200
     script = tmp_path / "plotly.min.js"
-    script.write_text(
-        'a("https://chart-studio.plotly.com", \'https://api.plot.ly/v2/x\', "https://cloud.plotly.com/new")'
-    )
-    assert page.read_plotly(script) == 'a("", \'\', "")'
+    addresses = ("https://chart-studio.plotly.com", "https://api.plot.ly/v2/x", "https://cloud.plotly.com/new")
+    script.write_text("a('{}', '{}', \"{}\")".format(*addresses))
+    assert page.read_plotly(script) == "a('', '', \"\")"
 
 
 def test_a_page_of_many_runs_is_small(write_page, tmp_path):
@@ -258,14 +253,12 @@ def draw_tables(rng):
         yield pair, (0, 1)
 
 
-def test_statistics_are_those_of_python(node):
+def test_statistics_are_those_of_python(run_node):
     """The page's own arithmetic against SciPy's: means and intervals of groups, and their paired differences."""
     tables = list(draw_tables(np.random.default_rng(1)))
     given = json.dumps([tables, [compute_t_quantile(degrees) for degrees in range(1, 12)]])
-    script = WEB_TESTS / "estimate.mjs"
-    ended = subprocess.run([node, str(script)], input=given, capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 0, ended.stderr
-    for (groups, bounds), (of_groups, pairs, of_pairs) in zip(tables, json.loads(ended.stdout), strict=True):
+    computed = run_node(WEB_TESTS / "estimate.mjs", given)
+    for (groups, bounds), (of_groups, pairs, of_pairs) in zip(tables, computed, strict=True):
         first, second = map(average_repeats, groups)
         expected = [estimate_mean(group.values(), bounds=bounds) for group in (first, second)]
         assert of_groups == [pytest.approx(list(each), rel=1e-9) for each in expected]

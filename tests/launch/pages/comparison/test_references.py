@@ -54,18 +54,25 @@ def test_the_command_trains_what_is_missing_on_the_same_data_and_seeds(make_run)
     assert len(read_command(missing.command)) == 8
 
 
-def test_nothing_is_missing_of_plain_runs_and_of_complete_ones(make_run):
-    assert find_missing([make_run("fedavg", is_fitted=False)]) == []
-    assert find_missing([make_run(algo) for algo in ("ditto", "local_only", "fine_tuning")]) == []
-    assert find_missing([make_run("local_only")]) == []
-    assert find_missing([make_run("ditto", smoke=True)]) == []
+@pytest.mark.parametrize(
+    ("algos", "asked"),
+    [
+        (["fedavg"], {"is_fitted": False}),
+        (["ditto", "local_only", "fine_tuning"], {}),
+        (["local_only"], {}),
+        (["ditto"], {"smoke": True}),
+    ],
+)
+def test_nothing_is_missing_of_plain_runs_and_of_complete_ones(algos, asked, make_run):
+    assert find_missing([make_run(algo, **asked) for algo in algos]) == []
 
 
 def test_where_the_kinds_of_clients_are_known_so_is_an_oracle(make_run):
     (missing,) = find_missing([make_run("fedcd", has_kinds=True, dataset="cifar10", bias_min=0.2)])
     assert missing.text.endswith(": local training, Fine-Tuning, Oracle.")
-    assert "--runs_dir=runs/fedcd/references_of_seed_0 -- --dataset=cifar10" in missing.command
-    assert "--partition=hierarchical" in missing.command and "--bias_min=0.2" in missing.command
+    asked = missing.command.partition(" --runs_dir=")[2]
+    assert asked.startswith("runs/fedcd/references_of_seed_0 -- --dataset=cifar10")
+    assert "--partition=hierarchical" in asked and "--bias_min=0.2" in asked
     assert len(read_command(missing.command)) == 3
 
 
@@ -75,14 +82,13 @@ def test_new_clients_have_no_local_training(make_run):
 
 
 def test_each_data_has_a_command_of_its_own(make_run):
-    runs = [make_run("ditto", 0), make_run("local_only", 0), make_run("fine_tuning", 0)]
+    runs = [make_run(algo, 0) for algo in ("ditto", "local_only", "fine_tuning")]
     runs += [make_run("ditto", seed, dirichlet_alpha=0.1) for seed in (0, 2)]
     (missing,) = find_missing(runs)
     assert missing.text.startswith("Missing to compare with, on the same data (dirichlet alpha 0.1) and seeds: local")
     assert "--seeds=0,2 " in missing.command
-    first, second = find_missing([run for run in runs if run.flags["algo"] == "ditto"])
-    assert "--runs_dir=runs/ditto/references_0 " in first.command
-    assert "--runs_dir=runs/ditto/references_1 " in second.command
+    for number, each in enumerate(find_missing([run for run in runs if run.flags["algo"] == "ditto"])):
+        assert f"--runs_dir=runs/ditto/references_{number} " in each.command
 
 
 def test_no_folder_elsewhere_is_named(make_run, tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ import pytest
 
 from launch.pages.comparison.seed_statistics import (
     NO_DIFFERENCE,
-    average_repeats,
     compare_by_seed,
     compute_deviation,
     compute_mean,
@@ -20,16 +19,22 @@ from launch.pages.comparison.seed_statistics import (
 )
 
 
-def test_mean_and_sample_deviation():
-    # mean (0.7 + 0.8 + 0.9) / 3 = 0.8; squared distances 0.01 + 0 + 0.01 over 2 = 0.01, its root 0.1
-    assert compute_mean([0.7, 0.8, 0.9]) == pytest.approx(0.8)
-    assert compute_deviation([0.7, 0.8, 0.9]) == pytest.approx(0.1)
-    assert compute_deviation([0.7]) is None
+@pytest.mark.parametrize(
+    ("values", "mean", "deviation"),
+    [
+        ([0.7, 0.8, 0.9], 0.8, 0.1),  # (0.7 + 0.8 + 0.9) / 3; squared distances 0.01 + 0 + 0.01 over 2, its root
+        ([0.7], 0.7, None),
+        ([5, 15, math.inf], math.inf, None),  # what one seed never reaches
+    ],
+)
+def test_mean_and_sample_deviation(values, mean, deviation):
+    assert (compute_mean(values), compute_deviation(values)) == pytest.approx((mean, deviation))
 
 
-def test_what_one_seed_never_reaches_has_no_mean_or_deviation():
-    assert (compute_mean([5, 15, math.inf]), compute_deviation([5, 15, math.inf])) == (math.inf, None)
-    assert estimate_mean([5, 15, math.inf])[1:] == (None, None, 3)
+@pytest.mark.parametrize("values", [[4], [0.5, 0.5 + 1e-12], [5, 15, math.inf]])
+def test_one_value_or_equal_or_infinite_ones_have_no_interval(values):
+    found = estimate_mean(values)
+    assert (found.low, found.high, found.ends, found.count) == (None, None, (found.mean,) * 2, len(values))
 
 
 def test_the_interval_of_a_mean():
@@ -44,12 +49,6 @@ def test_an_interval_ends_where_values_end():
     assert found.high == 1 and 0 <= found.low < 0.9
     assert estimate_mean([0.1, 0.9], bounds=(0.0, 1.0)).ends == (0, 1)
     assert estimate_mean([0.1, 0.9], bounds=(0.0, None)).high > 1
-
-
-@pytest.mark.parametrize("values", [[4], [0.5, 0.5 + 1e-12]])
-def test_one_value_or_equal_ones_have_no_interval(values):
-    found = estimate_mean(values)
-    assert (found.low, found.high, found.half_width) == (None, None, 0)
 
 
 def test_a_higher_level_is_wider():
@@ -100,10 +99,6 @@ def test_constant_but_for_rounding(values, expected):
     assert is_constant(values) is expected
 
 
-def test_runs_with_the_same_seed_count_as_one_their_mean():
-    assert average_repeats([(1, 0.5), (0, 0.2), (0, 0.4)]) == {0: pytest.approx(0.3), 1: 0.5}
-
-
 def differ(*values):
     return compare_by_seed(dict(enumerate(values)), dict.fromkeys(range(len(values)), 0.0))
 
@@ -111,9 +106,11 @@ def differ(*values):
 def test_the_interval_by_hand():
     """1, 2, 3 points: mean 2, standard error 1/sqrt(3) = 0.577, t(2) at 95 % 4.303: 2 +- 2.484."""
     difference = differ(0.01, 0.02, 0.03)
-    assert difference.format() == "+2.00 [-0.48, +4.48]"
-    assert (difference.count, difference.verdict) == (3, "undecided")
-    assert difference.describe() == "+2.00 [-0.48, +4.48] undecided"
+    assert (difference.count, difference.describe()) == (3, "+2.00 [-0.48, +4.48] undecided")
+
+
+# Twenty seeds of +-0.97 deviations of 1.45 points: the error is 1.45/sqrt(20) = 0.324, t(19) at 90 % 1.729: +- 0.56.
+TWENTY = [sign * 0.0145 * (19 / 20) ** 0.5 for sign in (1, -1)] * 10
 
 
 @pytest.mark.parametrize(
@@ -125,43 +122,25 @@ def test_the_interval_by_hand():
         # The same around 1 point: there, and not within a point.
         ((0.009, 0.010, 0.011, 0.009, 0.011), "win"),
         ((-0.009, -0.010, -0.011, -0.009, -0.011), "loss"),
-        # Around 0, deviation 0.5 points: 90 % +- 0.477 points.
+        # Around 0, deviation 0.5 points: 90 % +- 0.477 points. The same with ten times the deviation decides nothing.
         ((-0.005, 0.0, 0.005, -0.005, 0.005), "tie"),
-        # The same with ten times the deviation decides nothing.
         ((-0.05, 0.0, 0.05, -0.05, 0.05), "undecided"),
+        # Four seeds of +-a: deviation 2a/sqrt(3), error a/sqrt(3); t(3) is 2.353 at 90 %, at which a tie is decided,
+        # and 3.182 at 95 %. With a = 0.6 points that is 0.815 and 1.102; with 0.74 it is 1.0055 at 90 %.
+        ((0.006, -0.006, 0.006, -0.006), "tie"),
+        ((0.0074, -0.0074, 0.0074, -0.0074), "undecided"),
+        (TWENTY, "tie"),
+        ([0.005 + each for each in TWENTY], "undecided"),  # up to 1.06 points
+        # The same in every seed decides by itself; two seeds decide nothing.
+        ((0.02,) * 3, "win"),
+        ((-0.005,) * 3, "loss, tie"),
+        ((0.0,) * 3, "tie"),
+        ((0.02,) * 2, "undecided"),
+        ((0.2, 0.21), "undecided"),
     ],
 )
 def test_wins_and_ties(values, verdict):
     assert differ(*values).verdict == verdict
-
-
-def test_the_tie_is_decided_at_90_percent():
-    """Mean 0, four seeds of +-a: deviation 2a/sqrt(3), error a/sqrt(3); t(3) is 2.353 at 90 %, 3.182 at 95 %.
-
-    So the 90 % interval is +-1.359 a, the 95 % one +-1.837 a: with a = 0.6 points, 0.815 and 1.102.
-    """
-    assert differ(0.006, -0.006, 0.006, -0.006).verdict == "tie"
-    assert differ(0.0074, -0.0074, 0.0074, -0.0074).verdict == "undecided"  # 1.0055 points
-
-
-def test_twenty_seeds_with_a_deviation_of_1_45_points():
-    """+-0.97 deviations of the sample: the error is 1.45/sqrt(20) = 0.324, t(19) = 1.729 at 90 %: +- 0.56 points."""
-    a = 0.0145 * (19 / 20) ** 0.5
-    assert differ(*[a, -a] * 10).verdict == "tie"
-    assert differ(*[a + 0.005, -a + 0.005] * 10).verdict == "undecided"  # up to 1.06 points
-
-
-@pytest.mark.parametrize(
-    ("values", "verdict"),
-    [((0.02,) * 3, "win"), ((-0.005,) * 3, "loss, tie"), ((0.0,) * 3, "tie"), ((0.02,) * 2, "undecided")],
-)
-def test_the_same_in_every_seed_decides_by_itself(values, verdict):
-    difference = differ(*values)
-    assert difference.verdict == verdict and difference.low is None
-
-
-def test_two_seeds_decide_nothing():
-    assert differ(0.2, 0.21).verdict == "undecided"
 
 
 def test_only_seeds_that_both_have_are_paired():

@@ -24,61 +24,60 @@ def make_run(algo, seed, last, a_client=0.75, overall=0.25, **flags):
     return ComparedRun(f"{algo}_{seed}", pathlib.Path(algo), flags, algo, columns, {}, trivial=trivial)
 
 
-def make_runs():
-    """Two algorithms, two seeds; what is trivial depends on the seed, and is far above both."""
-    return [
-        make_run(algo, seed, last + seed / 10, 0.75 + seed / 10)
-        for algo, last in (("a", 0.5), ("b", 0.25))
-        for seed in (0, 1)
-    ]
+# Two algorithms, two seeds; what is trivial depends on the seed, and is far above both.
+RUNS = [
+    make_run(algo, seed, last + seed / 10, 0.75 + seed / 10)
+    for algo, last in (("a", 0.5), ("b", 0.25))
+    for seed in (0, 1)
+]
 
 
-def test_clients_with_models_of_their_own_are_judged_by_their_own_data():
-    runs = make_runs()
-    assert describe_metric(runs, "").column == list_main_columns(runs)[0] == "test_accuracy"
-    runs[0] = runs[0]._replace(is_fitted=True)
-    assert describe_metric(runs, "").column == OWN and list_main_columns(runs) == [OWN, "test_accuracy"]
-
-
-def rank(runs, column=OWN, **keywords):
+def rank(runs=RUNS, column=OWN, **keywords):
     return rank_groups(runs, describe_metric(runs, column), ["algo"], **keywords)
 
 
-def test_what_a_summary_says_of_majorities_by_column():
-    clients = {
-        "accuracy_mean": 0.9,
-        "majority_accuracy": 0.5,
-        "majority_accuracy_worst_tenth": 0.25,
-        "overall_majority_accuracy": 0.125,
-        "overall_majority_accuracy_worst_tenth": 0,
-    }
-    found = read_trivial_results({"clients": clients, "overall_majority_test_accuracy": 0.1}, find_task_columns(None))
-    assert found == {
-        OWN: {A_CLIENT: 0.5, OVERALL: 0.125},
-        "client_test_accuracy_worst_tenth": {A_CLIENT: 0.25, OVERALL: 0.0},
-        "test_accuracy": {OVERALL: 0.1},
-    }
+def test_clients_with_models_of_their_own_are_judged_by_their_own_data():
+    for runs, columns in ((RUNS, ["test_accuracy", OWN]), ([RUNS[0]._replace(is_fitted=True)], [OWN, "test_accuracy"])):
+        assert (describe_metric(runs, "").column, list_main_columns(runs)) == (columns[0], columns)
 
 
-@pytest.mark.parametrize("summary", [{}, {"clients": None}, {"clients": {"majority_accuracy": "0.5"}}])
-def test_of_runs_that_say_nothing_there_are_no_rows(summary):
-    assert read_trivial_results(summary, find_task_columns(None)) == {}
+CLIENTS = {
+    "accuracy_mean": 0.9,
+    "majority_accuracy": 0.5,
+    "majority_accuracy_worst_tenth": 0.25,
+    "overall_majority_accuracy": 0.125,
+    "overall_majority_accuracy_worst_tenth": 0,
+}
+BY_COLUMN = {
+    OWN: {A_CLIENT: 0.5, OVERALL: 0.125},
+    "client_test_accuracy_worst_tenth": {A_CLIENT: 0.25, OVERALL: 0.0},
+    "test_accuracy": {OVERALL: 0.1},
+}
+
+
+@pytest.mark.parametrize(
+    ("summary", "found"),
+    [
+        ({"clients": CLIENTS, "overall_majority_test_accuracy": 0.1}, BY_COLUMN),
+        ({}, {}),
+        ({"clients": None}, {}),
+        ({"clients": {"majority_accuracy": "0.5"}}, {}),
+    ],
+)
+def test_what_a_summary_says_of_majorities_by_column(summary, found):
+    assert read_trivial_results(summary, find_task_columns(None)) == found
 
 
 def test_rows_are_means_over_seeds_that_no_group_is_ranked_with():
-    ranking = rank(make_runs())
+    """The mean of 0.75 and 0.85, not of four; it is ahead by the same in both seeds."""
+    ranking = rank()
     assert [result.group.label for result in ranking.results] == ["a", "b"] and ranking.baseline == "a"
-    a_client, overall = ranking.trivial
-    assert (a_client.group.label, overall.group.label) == (A_CLIENT, OVERALL)
-    assert (
-        a_client.estimate.mean == pytest.approx(0.8) and a_client.estimate.count == 2
-    )  # of 0.75 and 0.85, not of four
-    assert (
-        a_client.difference.mean == pytest.approx(0.25) and a_client.difference.low is None
-    )  # by seed always the same
-    assert overall.estimate.mean == 0.25
-    assert [row.group.label for row in rank(make_runs(), at=1).trivial] == [A_CLIENT, OVERALL]
-    assert [row.estimate.mean for row in rank(make_runs(), "test_accuracy").trivial] == [0.125]
+    shown = [(row.group.label, row.estimate.mean, row.estimate.count) for row in ranking.trivial]
+    assert shown == [(A_CLIENT, pytest.approx(0.8), 2), (OVERALL, 0.25, 2)]
+    ahead = ranking.trivial[0].difference
+    assert (ahead.mean, ahead.low) == (pytest.approx(0.25), None)
+    assert [row.group.label for row in rank(at=1).trivial] == [A_CLIENT, OVERALL]
+    assert [row.estimate.mean for row in rank(column="test_accuracy").trivial] == [0.125]
 
 
 def test_each_data_has_rows_of_its_own():
@@ -94,27 +93,25 @@ def test_each_data_has_rows_of_its_own():
 
 
 def test_runs_without_them_are_passed_over():
-    runs = [*make_runs(), make_run("c", 2, 0.9)._replace(trivial={})]
+    runs = [*RUNS, make_run("c", 2, 0.9)._replace(trivial={})]
     assert [row.estimate.count for row in rank(runs).trivial] == [2, 2]
     assert rank(runs[-1:]).trivial == [] and list_trivial_groups(runs, "test_loss") == []
 
 
 def test_in_tables_they_stand_below_a_line_and_none_is_the_best():
-    runs = make_runs()
-    lines = format_latex([rank(runs, "test_accuracy"), rank(runs, baseline="a")]).splitlines()
+    lines = format_latex([rank(column="test_accuracy"), rank(baseline="a")]).splitlines()
     place = lines.index(r"\midrule", lines.index(r"\midrule") + 1)
     assert lines[place + 1].startswith(f"{OVERALL} & 2 & 0.1250 & $-$0.7750 & 0.2500 & $-$0.3000 [")
-    assert [line.split(" & ")[0] for line in lines[place + 1 : place + 3]] == [OVERALL, A_CLIENT]
     assert lines[place + 2].startswith(f"{A_CLIENT} & 2 & -- & --")
-    text = format_markdown([rank(runs)])
+    text = format_markdown([rank()])
     assert "**" in text and not any("**" in line for line in text.splitlines() if "trivial" in line)
     assert "Trivial rows always answer with the most frequent class" in text
-    rows = list(csv.DictReader(format_csv([rank(runs)]).splitlines()))
+    rows = list(csv.DictReader(format_csv([rank()]).splitlines()))
     assert [row["group"] for row in rows] == ["a", "b", A_CLIENT, OVERALL]
 
 
 def test_in_the_figure_they_are_levels_that_do_not_stretch_it():
-    curves = draw_comparison(rank(make_runs()), Drawing()).axes[0]
+    curves = draw_comparison(rank(), Drawing()).axes[0]
     assert [line.get_label() for line in curves.lines] == [
         *("a", "b", "majority class a client: 0.8000", "majority class overall: 0.2500")
     ]

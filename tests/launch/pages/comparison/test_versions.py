@@ -7,7 +7,7 @@ import pytest
 from launch import compare
 from launch.pages.comparison.collection import collect_runs
 from launch.pages.comparison.content import build_content
-from launch.pages.comparison.groups import find_differing_data, group_runs, list_trivial_groups
+from launch.pages.comparison.groups import find_differing_data, group_runs
 from launch.pages.comparison.results import check_grouping, describe_metric, rank_groups
 
 OLD, NEW = "1a2b3c4d" + 56 * "0", "5e6f7a8b" + 56 * "0"
@@ -55,61 +55,58 @@ def corrected(tmp_path, write):
     return read(tmp_path)
 
 
-def test_seeds_of_a_corrected_table_are_not_averaged_with_those_of_the_former(corrected):
-    flags = check_grouping(corrected, ["epochs"])
-    groups = {group.label: [run.name for run in group.runs] for group in group_runs(corrected, flags)}
-    assert list(groups.values()) == [["a/seed_0"], ["a/seed_1"], ["b/seed_0"]]
-    means = {result.group.runs[0].name: result.estimate.mean for result in rank(corrected, flags).results}
-    assert means == {"a/seed_0": 0.5, "a/seed_1": 0.9, "b/seed_0": 0.7}, "0.7 was the mean of 0.5 and 0.9"
+def rank(runs, flags, **keywords):
+    return rank_groups(runs, describe_metric(runs, "test_accuracy"), check_grouping(runs, flags), **keywords)
 
 
-def rank(runs, flags):
-    return rank_groups(runs, describe_metric(runs, "test_accuracy"), flags)
-
-
-def test_seeds_of_different_data_are_no_pairs(corrected):
-    flags = check_grouping(corrected, ["epochs"])
-    former, _, longer = (group.label for group in group_runs(corrected, flags))
-    metric = describe_metric(corrected, "test_accuracy")
-    results = rank_groups(corrected, metric, flags, baseline=longer).results
-    assert {each.group.label: each.difference.count for each in results}[former] == 0, "seed 0 of both was a pair"
-    trivial = rank_groups(corrected, metric, flags, baseline=longer).trivial
-    assert [(round(row.estimate.mean, 3), row.difference.count) for row in trivial] == [(0.4, 0), (0.7, 1)]
-
-
-def test_trivial_rows_are_of_each_data(corrected):
+def test_seeds_of_a_corrected_table_are_neither_averaged_nor_paired_with_those_of_the_former(corrected):
+    """0.7 was the mean of 0.5 and 0.9, and seed 0 of both was a pair."""
+    groups = {group.runs[0].name: group.label for group in group_runs(corrected, check_grouping(corrected, ["epochs"]))}
+    assert list(groups) == ["a/seed_0", "a/seed_1", "b/seed_0"]
+    ranking = rank(corrected, ["epochs"], baseline=groups["b/seed_0"])
+    assert [(each.group.runs[0].name, each.estimate.mean, each.difference.count) for each in ranking.results] == [
+        *(("a/seed_1", 0.9, 0), ("b/seed_0", 0.7, 0), ("a/seed_0", 0.5, 0)),
+    ]
     assert find_differing_data(corrected) == ["data_version"]
-    labels = [group.label.rpartition(", ")[2] for group in list_trivial_groups(corrected, "test_accuracy")]
-    assert labels == ["data 1a2b3c4d", "data 5e6f7a8b"]
+    trivial = [
+        (row.group.label.rpartition(", ")[2], round(row.estimate.mean, 3), row.difference.count)
+        for row in ranking.trivial
+    ]
+    assert trivial == [("data 1a2b3c4d", 0.4, 0), ("data 5e6f7a8b", 0.7, 1)]
 
 
-def test_it_is_said_and_stands_in_the_page(corrected, tmp_path, capsys):
-    content = build_content(collect_runs([str(tmp_path / "runs")]), {}, tmp_path / "page.html")
-    assert (content["versions"], content["changed"]) == (["data_version"], [SAID])
-    assert "data_version" not in content["grouping"], "by which the page groups in any case"
+@pytest.fixture
+def read_content(tmp_path):
+    """() -> which versions the page has, and what it says of them."""
+
+    def read_page():
+        content = build_content(collect_runs([str(tmp_path / "runs")]), {}, tmp_path / "page.html")
+        assert "data_version" not in content["grouping"], "by which the page groups in any case"
+        return content["versions"], content["changed"]
+
+    return read_page
+
+
+def test_it_is_said_and_stands_in_the_page(corrected, read_content, tmp_path, capsys):
+    assert read_content() == (["data_version"], [SAID])
     table = tmp_path / "table.md"
     assert compare.main([f"--runs={tmp_path / 'runs'}", f"--table={table}"]) == 0
-    assert f"note     {SAID}\n" in capsys.readouterr().err
-    assert "data 1a2b3c4d" in table.read_text()
+    assert f"note     {SAID}\n" in capsys.readouterr().err and "data 1a2b3c4d" in table.read_text()
 
 
-def test_runs_on_the_same_data_are_as_they_were(tmp_path, write):
+def test_runs_on_the_same_data_are_as_they_were(tmp_path, write, read_content):
     for seed in (0, 1):
         write("a", seed, 0.5, **on(OLD, seed))
     runs = read(tmp_path)
-    assert all("data_version" not in run.flags for run in runs) and len(group_runs(runs, check_grouping(runs, []))) == 1
-    content = build_content(collect_runs([str(tmp_path / "runs")]), {}, tmp_path / "page.html")
-    assert (content["versions"], content["changed"]) == ([], [])
+    assert len(group_runs(runs, check_grouping(runs, []))) == 1 and read_content() == ([], [])
 
 
-def test_runs_of_an_edited_model_are_compared_and_not_averaged(tmp_path, write):
+def test_runs_of_an_edited_model_are_compared_and_not_averaged(tmp_path, write, read_content):
     for folder, seed, digest in (("a", 0, OLD), ("a", 1, OLD), ("b", 0, NEW)):
         own = {"flags": {"model": "own_net:build"}, "own_modules": {"own_net": digest}}
         write(folder, seed, 0.5 + 0.1 * (digest == NEW), **own, **on(OLD, seed))
-    runs = read(tmp_path)
-    results = rank(runs, check_grouping(runs, ["model"])).results
+    results = rank(read(tmp_path), ["model"]).results
     assert [(each.estimate.count, round(each.estimate.mean, 3), each.difference.count) for each in results] == [
         *((1, 0.6, 0), (2, 0.5, 1)),
     ]
-    content = build_content(collect_runs([str(tmp_path / "runs")]), {}, tmp_path / "page.html")
-    assert content["changed"][0].startswith(f"{CODE}: a/seed_0, a/seed_1 (code ")
+    assert read_content()[1][0].startswith(f"{CODE}: a/seed_0, a/seed_1 (code ")
