@@ -267,7 +267,8 @@ def figures(monkeypatch):
         return replace(path)
 
     def keep(canvas, *arguments, **keywords):
-        drawn[names[-1]] = canvas.figure
+        if names:  # else only a layout is asked for
+            drawn[names[-1]] = canvas.figure
         return save(canvas, *arguments, **keywords)
 
     monkeypatch.setitem(style.STYLE, "savefig.dpi", 50)

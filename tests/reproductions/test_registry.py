@@ -41,6 +41,16 @@ def test_a_further_comparison_is_one_of_ours():
     assert [claim.text for claim in further if claim.section or not claim.conditions] == []
 
 
+@pytest.mark.parametrize("name", PAPERS)
+def test_there_is_a_report_and_a_figure_of_no_runs(name, tmp_path, figures, assert_is_picture):
+    paper = PAPERS[name]
+    report = paper.build_report([])
+    assert report.runs == [] and "not run" in report.markdown.lower()
+    if paper.draw is not None:
+        assert_is_picture(paper.draw([], tmp_path))
+        assert [path.name for path in tmp_path.iterdir()] == [paper.page["figure"]]
+
+
 def test_other_runs_do_not_count(tmp_path, write_run):
     write_run(tmp_path, "fedavg_building_low", 0, rounds=1)
     runs = collect_runs(tmp_path)[0]

@@ -3,13 +3,12 @@
 The search spaces of asynchronous FL: methods that are compared have as many trials, on seeds of their own.
 """
 
-import pathlib
-
 import pytest
+from experiment_flags import check_search, read_flags
 
 from launch.runs.run_records import resolve_experiment
 from launch.settings.experiments import get_experiment, list_searches
-from launch.settings.run_config import flag_values, shared_fields
+from launch.settings.run_config import shared_fields
 from launch.sweeps.tuning.scored_runs import build_tasks, compute_grid_size
 from launch.sweeps.tuning.trials import Outcome, State, write_best_flagfile
 from reproductions.async_periodic.tables import PLACES, TIME_BUDGET
@@ -21,7 +20,7 @@ CASES = ("iid", "shards")
 
 
 def resolve(name):
-    return flag_values(resolve_experiment(get_experiment(f"async_periodic/{name}")))
+    return read_flags(f"async_periodic/{name}")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -68,31 +67,26 @@ def test_every_method_that_is_shown_tuned_has_its_space():
 
 
 @pytest.mark.parametrize("stem", SPACES)
-def test_a_space_can_be_run_and_has_as_many_trials_as_the_others(stem, read_request):
-    """Reported seeds are 0 to 19. Nothing is held out in the experiments, so that each trial says what is."""
+def test_a_space_can_be_run_and_all_points_of_its_grid_are_tried(stem, read_request):
+    """Reported seeds are 0 to 19. Nothing is held out in the experiments, so that each trial says what is.
+
+    FedAvg is scored where it is compared: its round takes T_max, a period of the others a quarter of it. All points are
+    tried, so that no draw favours a method, and the report can say so.
+    """
     request = read_request("async_periodic", stem)
-    assert (request.num_trials, request.seeds) == (NUM_TRIALS, ("100", "101", "102", "103", "104"))
-    assert request.experiment.name == stem and request.output == pathlib.Path(f"docs/results/tuning/{stem}.csv")
-    assert request.objective == "validation_accuracy"
-    # FedAvg is scored where it is compared: its round takes T_max, a period of the others a quarter of it.
-    assert request.rounds == (TIME_BUDGET if stem.endswith("_synchronous") else None)
+    check_search(request, stem, "validation_accuracy", TIME_BUDGET if stem.endswith("_synchronous") else None)
     tasks = build_tasks(request._replace(seeds=("100",)))
-    assert len(tasks) == NUM_TRIALS and {task.config.validation_fraction for task in tasks.values()} == {0.1}
+    assert len(tasks) == request.num_trials == compute_grid_size(request.space) == NUM_TRIALS
+    assert {task.config.validation_fraction for task in tasks.values()} == {0.1}
 
 
 def test_what_all_methods_share_has_the_same_choices(read_choices):
-    rates = {
-        tuple(choices)
-        for stem in SPACES
-        for name, choices in read_choices("async_periodic", stem).items()
-        if name == "learning_rate"
-    }
-    assert len(rates) == 1 and "0.01" in next(iter(rates)), "the printed one is among them"
+    """The printed rate is among them."""
+    rates = {tuple(read_choices("async_periodic", stem)["learning_rate"]) for stem in SPACES}
+    assert len(rates) == 1 and "0.01" in next(iter(rates))
 
 
-def test_all_points_of_each_grid_are_tried(read_request):
-    """So that no draw favours a method, and the report can say so."""
-    assert {compute_grid_size(read_request("async_periodic", stem).space) for stem in SPACES} == {NUM_TRIALS}
+def test_the_report_says_that_all_points_are_tried():
     legend = " ".join(LEGEND.split())
     assert "twenty trials, which are all points of a grid: the same five learning rates" in legend
 

@@ -9,7 +9,6 @@ from reproductions.async_periodic.tables import (
     CYCLE,
     MEASURED,
     compute_shares,
-    draw_async_figures,
     tabulate_levels,
     tabulate_results,
     tabulate_shares,
@@ -126,8 +125,3 @@ def test_without_pairs_there_is_no_row_of_them(values):
     frame = make_frame(values)
     assert tabulate_levels(frame).rows == []
     assert len([row for row in tabulate_results(frame).rows if row[3] == ""]) == 43 - len(values)
-
-
-def test_figures_are_drawn_where_there_are_runs(tmp_path, assert_is_picture):
-    assert_is_picture(draw_async_figures([], tmp_path))
-    assert [path.name for path in tmp_path.iterdir()] == ["async.png"]

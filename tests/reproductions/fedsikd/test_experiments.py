@@ -3,14 +3,14 @@
 The search spaces of FedSiKD's comparison: as many trials for all, on seeds of their own; the best is shown.
 """
 
-import functools
 import pathlib
 
 import pytest
+from experiment_flags import check_search, find_experiments, read_flags
 
-from launch.runs.run_records import read_rows, resolve_experiment
-from launch.settings.experiments import get_experiment, list_experiments, list_searches, list_trials, match_experiments
-from launch.settings.run_config import find_algorithm, flag_values, shared_fields
+from launch.runs.run_records import read_rows
+from launch.settings.experiments import list_searches, list_trials, match_experiments
+from launch.settings.run_config import find_algorithm, shared_fields
 from launch.sweeps.tuning.scored_runs import build_tasks
 from reproductions.engine.counted_runs import TUNED_SUFFIX
 from reproductions.fedsikd.measures import BUDGET_ROUNDS, COMPARED_ALPHAS, NAMES
@@ -19,15 +19,11 @@ ROOT = pathlib.Path(__file__).parents[3]
 ALGORITHMS = {"fedsikd": "FedSiKD", "random_cluster": "RandomCluster", "fl_hc": "FL+HC", "fedavg": "FedAvg"}
 ALPHAS = ("0.1", "0.5", "1.0", "2.0")
 ROUNDS = {"mnist": 70, "har": 50}
-TUNED = [
-    each
-    for each in list_experiments().values()
-    if each.paper == "fedsikd" and ("_tuned" in each.name or each.name.endswith("_control"))
-]
+TUNED = [each for each in find_experiments("fedsikd") if "_tuned" in each.name or each.name.endswith("_control")]
 
 
 def resolve(name):
-    return flag_values(resolve_experiment(get_experiment(f"fedsikd/{name}")))
+    return read_flags(f"fedsikd/{name}")
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -49,14 +45,11 @@ def test_a_run_with_an_epsilon_is_the_cell_but_for_statistics_weights_and_rounds
 def test_algorithms_of_a_column_share_data_and_student_training(dataset):
     of_algo = {algo: resolve(f"{algo}_{dataset}_alpha0.1") for algo in ALGORITHMS}
     shared = {field.name for field in shared_fields()} - {"algo"}
-    assert len(shared) > 10
-    for name in shared:
-        assert len({str(values[name]) for values in of_algo.values()}) == 1, name
-    student = {name.removeprefix("student_") for name in of_algo["fedsikd"] if name.startswith("student_")}
-    assert {"epochs", "learning_rate", "optimizer"} < student
-    for name in student:
-        values = {values.get(f"student_{name}", values.get(name)) for values in of_algo.values()}
-        assert len(values) == 1, name
+    student = {name for name in of_algo["fedsikd"] if name.startswith("student_")}
+    assert len(shared) > 10 and {"student_epochs", "student_learning_rate", "student_optimizer"} < student
+    for name in shared | student:
+        plain = name.removeprefix("student_")
+        assert len({str(values.get(name, values.get(plain))) for values in of_algo.values()}) == 1, name
 
 
 @pytest.mark.parametrize("experiment", TUNED, ids=lambda each: each.name)
@@ -77,12 +70,6 @@ CUT_OF_PRINTED = "fl_hc_mnist_printed"  # where FL+HC cuts with the paper's sett
 NUM_TRIALS = 8
 
 
-@pytest.fixture
-def read_shared_choices(read_choices):
-    """(stem) -> the choices by flag."""
-    return functools.partial(read_choices, "fedsikd")
-
-
 def test_every_method_that_is_shown_tuned_has_its_space():
     spaces = {each.name for each in list_searches().values() if each.paper == "fedsikd"}
     assert spaces == {*SPACES, CUT_OF_PRINTED}
@@ -94,21 +81,20 @@ def test_every_method_that_is_shown_tuned_has_its_space():
 def test_a_space_can_be_run_and_has_as_many_trials_as_the_others(stem, read_request):
     """Reported seeds are 10 to 19."""
     request = read_request("fedsikd", stem)
-    assert (request.num_trials, request.seeds, request.rounds) == (NUM_TRIALS, ("100", "101"), BUDGET_ROUNDS)
-    assert request.experiment.name == stem and request.output == pathlib.Path(f"docs/results/tuning/{stem}.csv")
-    assert request.objective == "validation_accuracy"
+    check_search(request, stem, "validation_accuracy", BUDGET_ROUNDS, ("100", "101"))
     tasks = build_tasks(request._replace(seeds=("100",)))
-    assert len(tasks) == NUM_TRIALS and all(task.config.validation_fraction > 0 for task in tasks.values())
+    assert len(tasks) == request.num_trials == NUM_TRIALS
+    assert all(task.config.validation_fraction > 0 for task in tasks.values())
 
 
-def test_what_methods_share_has_the_same_choices(read_shared_choices):
+def test_what_methods_share_has_the_same_choices(read_choices):
     """RandomCluster and FedSiKD all but how they cluster; the others what a student's training is."""
-    whole = read_shared_choices("fedsikd_mnist_alpha0.1")
+    whole = read_choices("fedsikd", "fedsikd_mnist_alpha0.1")
     names = {"epochs": "student_epochs", "learning_rate": "student_learning_rate", "client_weighting": "weighting"}
     own = {"fedsikd": {"statistics"}, "random_cluster": {"cluster_sizes"}}
     own["fl_hc"] = {"distance_multiple", "clustering_round"}
     for stem in SPACES:
-        algo, choices = stem.partition("_mnist")[0], read_shared_choices(stem)
+        algo, choices = stem.partition("_mnist")[0], read_choices("fedsikd", stem)
         shared = choices.keys() - own.get(algo, set())
         assert {names.get(name, name): choices[name] for name in shared} == {
             name: whole[name]
@@ -117,8 +103,8 @@ def test_what_methods_share_has_the_same_choices(read_shared_choices):
 
 
 @pytest.mark.parametrize("stem", SPACES)
-def test_what_was_known_before_is_in_no_grid(stem, read_shared_choices):
+def test_what_was_known_before_is_in_no_grid(stem, read_choices):
     """Epochs and rate of the runs with the paper's settings, whose test accuracies had been seen."""
-    values, choices = flag_values(resolve_experiment(get_experiment(stem))), read_shared_choices(stem)
+    values, choices = resolve(stem), read_choices("fedsikd", stem)
     for name in ("epochs", "learning_rate", "student_epochs", "student_learning_rate"):
         assert name not in choices or str(values[name]) not in choices[name]

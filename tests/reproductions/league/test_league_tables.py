@@ -185,11 +185,6 @@ def test_the_page_has_a_sentence_and_a_table_a_problem(runs):
     assert report.markdown.split("Not run: ")[1].split("\n")[0].count("; ") == len(PROBLEMS) - 2
 
 
-def test_there_is_a_page_of_no_runs():
-    report = PAPER.build_report([])
-    assert "on any of 0 problems" in report.markdown and "FedAvg |" not in report.markdown
-
-
 def test_the_figure_has_a_panel_a_problem(runs, tmp_path, sketches, assert_is_picture):
     path = PAPER.draw(runs, tmp_path)
     assert path.name == PAPER.page["figure"]
@@ -197,10 +192,6 @@ def test_the_figure_has_a_panel_a_problem(runs, tmp_path, sketches, assert_is_pi
     shown = [ax for ax in sketches[path.name].axes if ax.get_title()]
     best = [label.get_text() for label in shown[0].get_yticklabels()][-4:]
     assert best == ["FedAvg", "FedCD", "IFCA", METHODS["oracle"]]
-
-
-def test_there_is_a_figure_of_no_runs(tmp_path, assert_is_picture):
-    assert_is_picture(PAPER.draw([], tmp_path))
 
 
 def test_every_experiment_is_of_a_problem_and_a_method():

@@ -3,9 +3,8 @@
 import csv
 
 import pytest
+from experiment_flags import read_flags
 
-from launch.runs.run_records import resolve_experiment
-from launch.settings.run_config import flag_values
 from reproductions.engine.counted_runs import collect_runs
 from reproductions.engine.tables import make_frame
 from reproductions.private.tables import MEASURED, measure, tabulate
@@ -60,17 +59,9 @@ def test_the_figure_shows_each_run_as_it_spends_and_where_it_ends(runs, tmp_path
     assert [list(map(round, way)) for way in ways] == [[10, 50], [10, 52], [20, 70]]
 
 
-def test_there_is_a_figure_of_no_runs(tmp_path, assert_is_picture):
-    assert_is_picture(PAPERS["private"].draw([], tmp_path))
-
-
 def test_the_experiments_differ_in_the_budget_alone():
-    experiments = PAPERS["private"].experiments.values()
-    by_budget = {
-        float(each.name.removeprefix(EXPERIMENT).replace("_none", "0")): flag_values(resolve_experiment(each))
-        for each in experiments
-    }
-    assert len(by_budget) == len(experiments) > 4
+    names = PAPERS["private"].experiments
+    by_budget = {float(name.removeprefix(EXPERIMENT).replace("_none", "0")): read_flags(name) for name in names}
+    assert len(by_budget) == len(names) > 4
     for budget, flags in by_budget.items():
-        private = {"dp_epsilon": budget, "dp_clip_norm": 0.5 if budget else 1.0}
-        assert flags == by_budget[1.0] | private
+        assert flags == by_budget[1.0] | {"dp_epsilon": budget, "dp_clip_norm": 0.5 if budget else 1.0}

@@ -4,14 +4,12 @@ The experiments of quantization are FedSiKD's, once in floats and once trained f
 """
 
 import pytest
+from experiment_flags import read_flags
 
-from launch.runs.run_records import resolve_experiment
 from launch.runs.tables import format_cell, write_table
-from launch.settings.experiments import get_experiment
-from launch.settings.run_config import flag_values
 from launch.tflite.export_report import FileRow
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.quantization.tables import FILE_COLUMNS, TARGET_COLUMNS, make_files, make_runs, read_file
+from reproductions.quantization.tables import make_runs, read_file
 from reproductions.registry import PAPERS
 
 FLOAT, QAT = "fedsikd_mnist_quantization", "fedsikd_mnist_quantization_qat"
@@ -44,10 +42,6 @@ def runs(tmp_path, write_run):
     return collect_runs(tmp_path)[0]
 
 
-def rows_of(report, table, columns):
-    return [dict(zip(columns, row, strict=True)) for row in report.tables[table][1]]
-
-
 def test_runs_are_paired_by_seed(runs):
     frame = make_runs(runs)
     assert set(zip(frame.experiment, frame.seed, strict=True)) == {(FLOAT, 0), (FLOAT, 1)}
@@ -55,7 +49,7 @@ def test_runs_are_paired_by_seed(runs):
 
 
 def test_files_are_means_and_worst_seeds(runs):
-    rows = rows_of(PAPERS["quantization"].build_report(runs), "files", FILE_COLUMNS)
+    rows = PAPERS["quantization"].build_report(runs).tables["files"].records
     assert [(row["format"], row["seeds"]) for row in rows] == [("float32", "2"), ("int8", "2"), ("qat_int8", "2")]
     int8 = rows[1]
     assert (int8["file_accuracy"], int8["worst_difference"]) == ("89.50", "-0.80")  # 89.8 and 89.2 against 90
@@ -65,7 +59,7 @@ def test_files_are_means_and_worst_seeds(runs):
 def test_targets_are_judged_by_the_worst_seed_and_stand_first(runs):
     report = PAPERS["quantization"].build_report(runs)
     assert list(report.tables)[:3] == ["targets", "files", "runs"]
-    rows = rows_of(report, "targets", TARGET_COLUMNS)
+    rows = report.tables["targets"].records
     assert [(row["measured"], row["verdict"]) for row in rows] == [
         ("-0.80 points", "not reached"),
         ("98.10 %", "not reached"),
@@ -85,12 +79,6 @@ def test_without_exports_the_files_are_not_run(tmp_path, write_run):
     assert "not run" in report.markdown
 
 
-def test_only_the_shared_model_is_read(runs):
-    files = make_files(make_runs(runs))
-    assert sorted(files.format) == sorted(2 * ["float32", "int8", "qat_int8"])
-    assert (files.difference[files.format == "float32"] == 0).all()
-
-
 @pytest.mark.parametrize(("cells", "expected"), [({"card_bytes": "1300"}, 42700), ({}, 44000)])
 def test_sizes_are_without_the_cards_in_the_files(cells, expected):
     """Exports that were made before there were cards have no such column."""
@@ -98,22 +86,18 @@ def test_sizes_are_without_the_cards_in_the_files(cells, expected):
     assert read_file(row)["size_bytes"] == expected
 
 
-def resolve(name, *arguments):
-    return flag_values(resolve_experiment(get_experiment(name), arguments))
-
-
 @pytest.mark.parametrize("dataset", ["mnist", "har"])
 def test_a_quantized_run_differs_from_its_twin_in_quantization_alone(dataset):
-    quantized = resolve(f"quantization/fedsikd_{dataset}_quantization_qat")
-    twin = resolve(f"quantization/fedsikd_{dataset}_quantization", f"--rounds={quantized['rounds']}")
+    quantized = read_flags(f"quantization/fedsikd_{dataset}_quantization_qat")
+    twin = read_flags(f"quantization/fedsikd_{dataset}_quantization", f"--rounds={quantized['rounds']}")
     assert quantized == twin | {"quantize": "qat"}
 
 
 @pytest.mark.parametrize("dataset", ["mnist", "har"])
 def test_it_clusters_and_distils_and_trains_as_long_as_fedavg(dataset):
-    values = resolve(f"quantization/fedsikd_{dataset}_quantization")
+    values = read_flags(f"quantization/fedsikd_{dataset}_quantization")
     assert values["num_clusters"] != 1 and values["label_weight"] <= 0.8
-    fedavg = resolve(f"fedsikd/fedavg_{dataset}_alpha{values['dirichlet_alpha']}")
+    fedavg = read_flags(f"fedsikd/fedavg_{dataset}_alpha{values['dirichlet_alpha']}")
     for name in ("epochs", "steps", "optimizer", "learning_rate", "momentum"):
         assert values[f"student_{name}"] == fedavg[name], name
     shared = values.keys() & fedavg.keys() - {"algo", "rounds"}
