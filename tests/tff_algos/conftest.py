@@ -54,6 +54,23 @@ def monkeypatch(request, monkeypatch):
     return monkeypatch
 
 
+@pytest.fixture(scope="session")
+def build_algorithm(tff_runtime, linear_spec):
+    """A function (its name, clients, local training, fields of its config) -> the process of an algorithm.
+
+    Of the linear model and with seed 2, if not said otherwise. The fields have the defaults of the config.
+    """
+    from launch.settings.algorithms import ALGORITHMS
+
+    def build(name, data, training=None, spec=linear_spec, seed=2, **fields):
+        row = ALGORITHMS[name]
+        if training is not None:
+            fields["training"] = training
+        return row.load_builder()(spec, data, row.config_class(**fields), seed)
+
+    return build
+
+
 @pytest.fixture
 def work_once(tff_runtime):
     """Clients of a phase work in the first round alone and send the same in each, so that noise can be drawn often."""

@@ -242,23 +242,3 @@ def build_dense(**options):
 def test_models_that_meta_gradients_do_not_heed_are_refused(build, linear_spec, changes, message):
     with pytest.raises(ConfigError, match=message):
         build(CONFIG, spec=dataclasses.replace(linear_spec, **changes))
-
-
-def test_too_few_examples_are_refused(build):
-    with pytest.raises(ConfigError, match="at most 8, the examples of the smallest client, not 9"):
-        build(dataclasses.replace(CONFIG, support_size=5))
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"reptile": True, "first_order": True}, "either first_order or reptile"),
-        ({"reptile": True, "inner_steps": 0}, "at least 1 with reptile"),
-        ({"min_resource": 0.0}, "above 0"),
-        ({"max_resource": 1.5}, "at most 1"),
-        ({"min_resource": 0.9, "max_resource": 0.5}, "at most max_resource"),
-    ],
-)
-def test_settings_out_of_range(values, message):
-    with pytest.raises(ConfigError, match=message):
-        AMFLPConfig(**values)

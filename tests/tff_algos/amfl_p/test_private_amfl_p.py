@@ -6,7 +6,6 @@ from small_runs import flatten, silence
 
 from tff_algos.amfl_p import process as amfl_p
 from tff_algos.amfl_p.config import AMFLPConfig
-from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
 PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.01, rounds=3)
@@ -34,21 +33,6 @@ def test_one_device_changes_the_sum_of_gradients_by_at_most_the_clip_norm(
         assert np.linalg.norm(change) == pytest.approx(0.01, rel=1e-3)
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_without_noise_and_clipping_it_is_amfl_p_with_equal_weights(
-    tff_runtime, make_federation, linear_spec, optimizer
-):
-    data = make_federation([8, 12, 5, 9])
-    huge = UpdatePrivacyConfig(epsilon=50.0, clip_norm=1e6)
-    private = build(linear_spec, data, privacy=huge, server_optimizer=optimizer)
-    plain = build(linear_spec, data, privacy=UpdatePrivacyConfig(), server_optimizer=optimizer)
-    state, expected = silence(private.initialize()), plain.initialize()
-    for _ in range(3):
-        (state, metrics), (expected, plain_metrics) = private.next(state), plain.next(expected)
-    np.testing.assert_allclose(flatten(state.model), flatten(expected.model), atol=1e-5)
-    assert metrics["effective_num_clients"] == plain_metrics["effective_num_clients"] == 4
-
-
 def test_a_drawn_cohort_may_be_empty_and_is_a_round(tff_runtime, make_federation, linear_spec):
     process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=1)
     states = [process.initialize()._replace(round_num=np.int32(number)) for number in range(30)]
@@ -56,13 +40,6 @@ def test_a_drawn_cohort_may_be_empty_and_is_a_round(tff_runtime, make_federation
     assert 0 in sizes and max(sizes) > 1
     _, metrics = process.next(states[sizes.index(0)])
     assert metrics["num_clients"] == 0 and metrics["effective_num_clients"] == 0 and metrics["epsilon_spent"] > 0
-
-
-def test_what_would_tell_of_a_devices_data_is_refused():
-    with pytest.raises(ConfigError, match="weighting=adaptive: expected equal"):
-        AMFLPConfig(privacy=PRIVATE)
-    with pytest.raises(ConfigError, match="resources=dynamic: expected static"):
-        AMFLPConfig(privacy=PRIVATE, weighting="equal", resources="dynamic")
 
 
 def test_the_noise_on_the_gradient_is_z_clip_norms_over_the_devices(work_once, make_federation, linear_spec):

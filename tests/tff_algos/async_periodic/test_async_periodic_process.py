@@ -9,8 +9,6 @@ from small_runs import assert_close, assert_same, run
 from tff_algos.async_periodic import process as module
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.async_periodic.process import build_async_periodic_process, mix_models
-from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.training_times import StartPlan
@@ -84,16 +82,6 @@ def test_a_schedule_by_hand(build, fix_times, linear_spec, descend):
     assert state.start_indices.tolist() == [5, 5, 4]
     assert len(state.models[0]) == 2  # versions 4 and 5: as long as the oldest in use
     assert state.num_starts.tolist() == [5, 3, 2]
-
-
-def test_everybody_ready_in_each_period_is_fed_avg(build, linear_spec):
-    training = LocalTrainingConfig(steps=3, batch_size=4, optimizer="sgd", learning_rate=0.1, proximal_weight=0.5)
-    process = build(dataclasses.replace(CONFIG, training=training))
-    state, rows = run(process, 3)
-    fed_avg = build_fed_avg_process(linear_spec, build.data, FedAvgConfig(training=training), seed=4)
-    expected, _ = run(fed_avg, 3)
-    assert_close(get_model(process, state), get_model(fed_avg, expected))
-    assert all(row["num_ready"] == 3 and row["max_age"] == 0 for row in rows)
 
 
 def test_waiting_for_all_gives_the_models_of_a_period_that_is_long_enough(build):

@@ -8,7 +8,6 @@ from small_runs import assert_close, assert_same
 
 from tff_algos.buffered.config import BufferedConfig
 from tff_algos.buffered.process import build_buffered_process
-from tff_algos.rounds.versioned_round import build_versioned_round
 from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.arrivals import collect_arrivals
@@ -19,23 +18,9 @@ STEP = LocalTrainingConfig(steps=1, batch_size=100, optimizer="sgd", learning_ra
 CONFIG = BufferedConfig(training=STEP, buffer_size=2, server=ServerStepConfig(learning_rate=0.5))
 
 
-@pytest.fixture(scope="module")
-def build_round(tff_runtime):
-    """`build_versioned_round`, traced once for each number of places; all else is the same for all processes here."""
-    rounds = {}
-
-    def build(*arguments):
-        num_places = arguments[-1]
-        if num_places not in rounds:
-            rounds[num_places] = build_versioned_round(*arguments)
-        return rounds[num_places]
-
-    return build
-
-
 @pytest.fixture
-def build(build_round, make_federation, linear_spec, monkeypatch):
-    monkeypatch.setattr("tff_algos.buffered.process.build_versioned_round", build_round)
+def build(tff_runtime, make_federation, linear_spec):
+    """A function (config, sizes) -> process; `build.data` are the clients."""
 
     def make(config, sizes=(6, 9, 12)):
         make.data = make_federation(list(sizes))

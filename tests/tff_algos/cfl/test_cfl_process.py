@@ -5,10 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tff_algos.cfl.config import CFLConfig
-from tff_algos.cfl.process import build_cfl_process
-from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.settings.aggregation import AggregationConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 
@@ -36,8 +32,8 @@ def opposed(make_scalar_federation):
         ({"eps_1_multiple": 0.999, "eps_2": 0.9999}, False),  # it is the largest so far
     ],
 )
-def test_the_conditions_of_a_cut_by_hand(tff_runtime, scalar_spec, opposed, fields, is_cut, run):
-    process = build_cfl_process(scalar_spec, opposed, CFLConfig(ONE_STEP, **{**ABSOLUTE, **fields}), seed=1)
+def test_the_conditions_of_a_cut_by_hand(build_algorithm, scalar_spec, opposed, fields, is_cut, run):
+    process = build_algorithm("cfl", opposed, ONE_STEP, scalar_spec, **{**ABSOLUTE, **fields})
     (_, state), (metrics,) = run(process, 1)
     assert metrics["mean_update_norm"] == pytest.approx(0.25) and metrics["largest_update_norm"] == pytest.approx(1.0)
     assert metrics["num_clusters"] == 1 + is_cut and state.assignments.tolist() == [0, int(is_cut)]
@@ -49,16 +45,6 @@ def test_the_conditions_of_a_cut_by_hand(tff_runtime, scalar_spec, opposed, fiel
         assert tree.directions.ravel().tolist() == leaves[3]
 
 
-def test_a_cluster_that_is_never_cut_is_fed_avg(tff_runtime, make_federation, linear_spec, run):
-    """Bit for bit, though the updates come one by one."""
-    data = make_federation([9, 12, 30, 3, 17])
-    (*_, state), rows = run(build_cfl_process(linear_spec, data, CFLConfig(SEVERAL_STEPS, gamma_max=1.0), seed=2), 2)
-    (*_, expected), others = run(build_fed_avg_process(linear_spec, data, FedAvgConfig(SEVERAL_STEPS), seed=2), 2)
-    assert [array.tobytes() for array in state.models] == [np.asarray(array).tobytes() for array in expected.models]
-    for row, other in zip(rows, others, strict=True):
-        assert {name: row[name] for name in other} == other
-
-
 @pytest.fixture
 def two_kinds(make_federation, relabel):
     """Nine clients, of whom 1, 4 and 8 have other labels; the last two take no part in training."""
@@ -68,15 +54,9 @@ def two_kinds(make_federation, relabel):
 
 
 @pytest.mark.parametrize("aggregator", ["mean", pytest.param("median", marks=pytest.mark.slow)])
-def test_kinds_of_clients_part_and_new_ones_find_their_own(tff_runtime, two_kinds, linear_spec, aggregator, run):
-    config = CFLConfig(
-        SEVERAL_STEPS,
-        eps_1_multiple=0.8,
-        gamma_max=0.5,
-        client_weighting="equal",
-        aggregation=AggregationConfig(aggregator),
-    )
-    process = build_cfl_process(linear_spec, two_kinds, config, seed=2)
+def test_kinds_of_clients_part_and_new_ones_find_their_own(build_algorithm, two_kinds, linear_spec, aggregator, run):
+    fields = {"client_weighting": "equal", "aggregation": AggregationConfig(aggregator)}
+    process = build_algorithm("cfl", two_kinds, SEVERAL_STEPS, eps_1_multiple=0.8, gamma_max=0.5, **fields)
     states, rows = run(process, 8)
     assert process.client_model(states[0]) == ["cluster_0"] * 9
     assert process.summarize(states[-1])["cluster_sizes"] == [5, 2]
@@ -89,24 +69,20 @@ def test_kinds_of_clients_part_and_new_ones_find_their_own(tff_runtime, two_kind
         assert np.mean(np.argmax(model(two_kinds.test_x), axis=1) == (two_kinds.test_y + shift) % 3) > 0.9
 
 
-def test_who_breaks_goes_with_the_larger_part(tff_runtime, two_kinds, linear_spec, break_client, run):
+def test_who_breaks_goes_with_the_larger_part(build_algorithm, two_kinds, break_client, run):
     break_client(two_kinds, 4)
-    process = build_cfl_process(
-        linear_spec, two_kinds, CFLConfig(SEVERAL_STEPS, eps_1_multiple=0.8, gamma_max=0.5), seed=2
-    )
+    process = build_algorithm("cfl", two_kinds, SEVERAL_STEPS, eps_1_multiple=0.8, gamma_max=0.5)
     (*_, state), rows = run(process, 8)
     assert state.assignments.tolist() == [0, 1, 0, 0, 0, 0, 0] and rows[-1]["num_rejected"] == 1
     assert all(np.isfinite(array).all() for array in state.models)
 
 
-def test_one_client_and_clients_that_all_break_stay_together(
-    tff_runtime, make_federation, linear_spec, break_client, run
-):
-    data, config = make_federation([5, 6]), CFLConfig(SEVERAL_STEPS, eps_1_multiple=9, eps_2_multiple=0)
+def test_one_client_and_clients_that_all_break_stay_together(build_algorithm, make_federation, break_client, run):
+    data, fields = make_federation([5, 6]), {"eps_1_multiple": 9, "eps_2_multiple": 0}
     alone = dataclasses.replace(data, clients=data.clients[:1])
-    assert run(build_cfl_process(linear_spec, alone, config, seed=2), 2)[1][-1]["num_clusters"] == 1
+    assert run(build_algorithm("cfl", alone, SEVERAL_STEPS, **fields), 2)[1][-1]["num_clusters"] == 1
     for index in range(2):
         break_client(data, index)
-    (*_, state), rows = run(build_cfl_process(linear_spec, data, config, seed=2), 2)
+    (*_, state), rows = run(build_algorithm("cfl", data, SEVERAL_STEPS, **fields), 2)
     assert rows[-1]["num_clusters"] == 1 and rows[-1]["num_rejected"] == 2
     assert state.own.largest.tolist() == [0]

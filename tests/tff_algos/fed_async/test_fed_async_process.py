@@ -8,11 +8,9 @@ from small_runs import assert_close, assert_same
 
 from tff_algos.fed_async.config import FedAsyncConfig
 from tff_algos.fed_async.process import build_fed_async_process, find_wave
-from tff_algos.rounds.versioned_round import build_versioned_updates
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.arrivals import Arrival, collect_arrivals
 from tff_algos.simulation.training_times import SimulatedDevices
-from tff_algos.weights import initialize_weights
 
 RATE = 0.3
 STEP = LocalTrainingConfig(steps=1, batch_size=100, optimizer="sgd", learning_rate=RATE)  # one batch of all examples
@@ -20,15 +18,9 @@ CONFIG = FedAsyncConfig(training=STEP, mixing_weight=0.5, staleness_decay=1.0, u
 SIZES = (6, 9, 12)
 
 
-@pytest.fixture(scope="module")
-def compute_updates(tff_runtime, linear_spec):
-    """What all processes here have, traced once."""
-    return build_versioned_updates(linear_spec, STEP, initialize_weights(linear_spec, 4))
-
-
 @pytest.fixture
-def build(compute_updates, make_federation, linear_spec, monkeypatch):
-    monkeypatch.setattr("tff_algos.fed_async.process.build_versioned_updates", lambda *_: compute_updates)
+def build(tff_runtime, make_federation, linear_spec):
+    """A function (config) -> process; `build.data` are the clients."""
 
     def make(config):
         make.data = make_federation(list(SIZES))

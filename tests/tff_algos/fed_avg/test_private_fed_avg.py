@@ -1,31 +1,29 @@
 """FedAvg with private updates, as a process on a TFF worker."""
 
+import dataclasses
+
 import numpy as np
 import pytest
-from small_runs import assert_close, flatten, silence
+from small_runs import flatten, silence
 
 from tff_algos.client.cohort import pad_cohort
-from tff_algos.fed_avg import process as fed_avg
-from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.rounds import training_phase
 from tff_algos.settings.aggregation import CompressionConfig
-from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=4)
 SIZES = [8, 12, 5, 9, 7, 3]
+PRIVATE = UpdatePrivacyConfig(epsilon=20.0, clip_norm=0.1, rounds=3)
 
 
 @pytest.fixture
-def build(tff_runtime, linear_spec):
+def build(build_algorithm):
     """A function (data, settings) -> process; the clip norm is told in each round, so it is in no graph."""
 
-    def build(data, clip_norm=0.1, training=SGD, compression=CompressionConfig(), cohort_size=0, **settings):  # noqa: B008
-        privacy = UpdatePrivacyConfig(epsilon=20.0, clip_norm=clip_norm, rounds=3, **settings)
-        parts = training, compression, cohort_size, "bernoulli"
-        config = FedAvgConfig(*parts, client_weighting="equal", privacy=privacy)
-        return fed_avg.build_fed_avg_process(linear_spec, data, config, seed=2)
+    def build(data, training=SGD, privacy=PRIVATE, **fields):
+        fields |= {"participation": "bernoulli", "client_weighting": "equal", "privacy": privacy}
+        return build_algorithm("fedavg", data, training, **fields)
 
     return build
 
@@ -78,23 +76,10 @@ def test_the_round_of_an_empty_cohort_is_noise_alone(build, make_federation, fix
     assert np.isnan(metrics["train_loss"]) and metrics["epsilon_spent"] > 0 and state.virtual_time_s == 0
 
 
-def test_without_noise_and_clipping_it_is_fed_avg_with_equal_weights(build, make_federation, linear_spec):
-    data = make_federation(SIZES)
-    private, plain = (
-        build(data, clip_norm=1e6),
-        fed_avg.build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD, client_weighting="equal"), seed=2),
-    )
-    state, expected = silence(private.initialize()), plain.initialize()
-    for _ in range(3):
-        (state, metrics), (expected, plain_metrics) = private.next(state), plain.next(expected)
-    assert_close(state.models, expected.models, atol=1e-6)
-    assert metrics["num_clipped"] == 0 and "epsilon_spent" not in plain_metrics
-    assert metrics["train_loss"] == pytest.approx(plain_metrics["train_loss"])
-
-
 def test_the_clip_norm_follows_the_updates(build, make_federation):
     """All six updates are longer than 0.01: b = 1/2 - 3/6 = 0, so S rises by exp(0.2 / 2) in each round."""
-    process = build(make_federation(SIZES), clip_norm=0.01, clipping="adaptive", clip_count_noise=2.0)
+    adaptive = {"clip_norm": 0.01, "clipping": "adaptive", "clip_count_noise": 2.0}
+    process = build(make_federation(SIZES), privacy=dataclasses.replace(PRIVATE, **adaptive))
     state = silence(process.initialize())
     for round_num in (1, 2, 3):
         state, metrics = process.next(state)
@@ -117,16 +102,6 @@ def test_the_budget_and_the_noise_of_a_run(build, make_federation):
     first, *others = process.get_notes(state)
     assert "epsilon 20 at delta 1e-05 hides a client more or less; each of 6 clients by chance, 3 a round" in first
     assert "clients.csv" in others[-1] and "simulation only" in others[0]
-
-
-def test_what_would_break_the_guarantee_is_refused():
-    private = UpdatePrivacyConfig(epsilon=1.0)
-    with pytest.raises(ConfigError, match="client_weighting=examples: expected equal"):
-        FedAvgConfig(privacy=private)
-    config = FedAvgConfig(client_weighting="equal", privacy=UpdatePrivacyConfig(epsilon=1.0, delta=0.01))
-    with pytest.raises(ConfigError, match=r"dp_delta=0\.01: expected below 1 / clients, here 0\.01"):
-        config.check_clients(100)
-    config.check_clients(99)
 
 
 def test_cohorts_of_all_sizes_are_calls_of_one_size(build, make_federation, monkeypatch):

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from small_runs import assert_close, silence
+from small_runs import silence
 
 from tff_algos.fed_cd import process as fed_cd
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.settings.aggregation import ServerStepConfig
-from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
@@ -87,24 +86,6 @@ def test_a_drawn_cohort_may_be_empty_and_is_a_round(tff_runtime, make_federation
     state, metrics = process.next(states[sizes.index(0)])
     assert metrics["num_clients"] == 0 and metrics["epsilon_spent"] > 0
     assert not np.array_equal(state.models[0][0], states[0].models[0][0])
-
-
-def test_without_noise_and_clipping_it_is_fed_cd_with_equal_weights(tff_runtime, make_federation, linear_spec):
-    data = make_federation([8, 12, 5, 9])
-    huge = UpdatePrivacyConfig(epsilon=50.0, clip_norm=1e6, rounds=4)
-    private = build(linear_spec, data, milestones=(), privacy=huge)
-    plain = build(linear_spec, data, milestones=(), privacy=UpdatePrivacyConfig())
-    state, expected = silence(private.initialize()), plain.initialize()
-    for _ in range(3):
-        (state, _), (expected, _) = private.next(state), plain.next(expected)
-    assert_close(state.models, expected.models, atol=1e-6)
-
-
-def test_what_would_tell_of_a_devices_data_is_refused():
-    with pytest.raises(ConfigError, match="weighting=scores: expected equal"):
-        FedCDConfig(privacy=PRIVATE)
-    with pytest.raises(ConfigError, match="clone_schedule=anew: expected shared"):
-        FedCDConfig(privacy=PRIVATE, weighting="equal", clone_schedule="anew")
 
 
 def test_the_noise_on_every_model_is_z_clip_norms_over_the_cohort(work_once, make_federation, linear_spec):

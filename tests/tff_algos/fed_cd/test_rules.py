@@ -27,7 +27,6 @@ from tff_algos.fed_cd.state import (
     find_underperforming,
     rank_models,
 )
-from tff_algos.settings.config_fields import ConfigError
 
 NOT = -1.0  # the score of a model that the device does not have
 
@@ -282,27 +281,6 @@ def test_milestones_double_the_slots():
     config = FedCDConfig(milestones=(5, 15, 25))
     assert config.capacity == 8
     assert [config.count_slots(round_num) for round_num in (1, 5, 6, 15, 16, 99)] == [1, 1, 2, 2, 4, 8]
-
-
-@pytest.mark.parametrize(
-    ("milestones", "expected"),
-    [
-        *(
-            (each, "rounds in ascending order with commas, such as 5,15,25")
-            for each in ((5, 5), (15, 5), (0, 5), (-1,))
-        ),
-        (tuple(range(1, 12)), "at most 10 rounds"),
-    ],
-)
-def test_milestones_that_cannot_be_are_refused(milestones, expected):
-    with pytest.raises(ConfigError, match=f"expected {expected}"):
-        FedCDConfig(milestones=milestones)
-
-
-def test_milestones_lie_within_the_run():
-    FedCDConfig(milestones=(5, 15)).check_run(15)
-    with pytest.raises(ConfigError, match="milestones=5,15: expected rounds up to the last one, --rounds=14"):
-        FedCDConfig(milestones=(5, 15)).check_run(14)
 
 
 def test_a_smoke_run_clones_once_if_at_all():

@@ -2,25 +2,23 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from small_runs import run
 
-from tff_algos.fed_nova.config import FedNovaConfig
+from tff_algos.fed_nova.process import sum_step_weights
 from tff_algos.settings.aggregation import ServerStepConfig
-from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 RATE = 0.5
 
 
 @pytest.fixture
-def build(tff_runtime, scalar_spec):
+def build(build_algorithm, scalar_spec):
     """A function (data, fields of the training, fields of the config) -> process."""
-    from tff_algos.fed_nova.process import build_fed_nova_process
 
     def build(data, training=None, **fields):
         given = {"epochs": 1, "optimizer": "sgd", "learning_rate": RATE, "batch_size": 2, **(training or {})}
-        config = FedNovaConfig(LocalTrainingConfig(**given), **fields)
-        return build_fed_nova_process(scalar_spec, data, config, seed=1)
+        return build_algorithm("fednova", data, LocalTrainingConfig(**given), scalar_spec, **fields)
 
     return build
 
@@ -42,10 +40,6 @@ def build(tff_runtime, scalar_spec):
     ],
 )
 def test_the_weights_of_steps_by_hand(num_steps, momentum, pull, expected):
-    import tensorflow as tf
-
-    from tff_algos.fed_nova.process import sum_step_weights
-
     total = sum_step_weights(tf.constant(float(num_steps)), momentum, tf.constant(pull))
     assert total.dtype == tf.float32 and float(total) == pytest.approx(expected, rel=1e-6)
 
@@ -107,11 +101,6 @@ def test_a_broken_client_does_not_count_in_the_effective_steps(build, make_scala
     assert metrics["num_rejected"] == 2 and np.isnan(metrics["train_loss"]) and state.models[0].item() == 0
 
 
-def test_one_client_is_plain_training(build, make_scalar_federation):
-    state, _ = run(build(make_scalar_federation([(1, 1, 4)]), {"momentum": 0.5}))
-    assert state.models[0].item() == pytest.approx(train(1, 1, 0.0, 2, momentum=0.5), abs=1e-6)
-
-
 def test_a_client_without_examples_moves_nothing(build, make_scalar_federation):
     """Also where all weigh alike: its update is zero, and it takes no steps, |a| = 0; finite in any case."""
     data = make_scalar_federation([(1, 1, 4), (2, 0, 0)])
@@ -129,19 +118,3 @@ def test_the_drift_is_that_of_the_divided_updates(build, make_scalar_federation)
     _, [metrics] = run(process)
     divided = train(1, 1, 0.0, 2) / 2, train(2, 0, 0.0, 1)
     assert metrics["total_drift"] == pytest.approx(np.var(divided), rel=1e-4)
-    assert metrics["bytes_down"] == metrics["bytes_up"] == 2 * 4
-
-
-@pytest.mark.parametrize(
-    ("training", "expected"),
-    [
-        ({"optimizer": "adam"}, "sgd"),
-        ({"optimizer": "sgd", "momentum": 0.5, "proximal_weight": 0.1}, "0 with a mom"),
-        # log(1 - eta mu), by which the update is divided, would be NaN, and so would the model.
-        ({"optimizer": "sgd", "learning_rate": 0.5, "proximal_weight": 3.0}, "below 2, 1 / learning_rate"),
-        ({"optimizer": "sgd", "learning_rate": 0.5, "proximal_weight": 2.0}, "below 2, 1 / learning_rate"),
-    ],
-)
-def test_what_the_paper_has_no_weights_for_is_refused(training, expected):
-    with pytest.raises(ConfigError, match=expected):
-        FedNovaConfig(LocalTrainingConfig(**training))

@@ -1,4 +1,4 @@
-"""FedProto: its reduction, a pull by hand, clients of two architectures, and who sends and keeps what."""
+"""FedProto: a pull by hand, clients of two architectures, and who sends and keeps what."""
 
 import dataclasses
 
@@ -11,9 +11,7 @@ from models.model_names import ModelError
 from models.model_spec import ModelSpec
 from models.task import build_task
 from tff_algos.fed_proto.config import FedProtoConfig
-from tff_algos.fed_proto.process import assign_models, build_fed_proto_process, find_heads
-from tff_algos.local_only.config import LocalOnlyConfig
-from tff_algos.local_only.process import build_local_only_process
+from tff_algos.fed_proto.process import assign_models, find_heads
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 
@@ -48,13 +46,13 @@ BOTH = dataclasses.replace(SMALL, peers=(LARGE,))  # clients 0 and 2 have the sm
 
 
 @pytest.fixture(scope="module")
-def data(tff_runtime, build_federation, tmp_path_factory):
+def data(build_federation, tmp_path_factory):
     return build_federation(tmp_path_factory.mktemp("fed_proto"), [9, 4, 14])
 
 
 @pytest.fixture(scope="module")
-def process(data):
-    return build_fed_proto_process(BOTH, data, FedProtoConfig(ONE_STEP, prototype_weight=3.0), seed=2)
+def process(build_algorithm, data):
+    return build_algorithm("fedproto", data, ONE_STEP, BOTH, prototype_weight=3.0)
 
 
 def get_own(process, state):
@@ -66,19 +64,6 @@ def embed(spec, weights, x):
     model = spec.build()
     model.set_weights(weights)
     return tf.keras.Model(model.inputs, model.layers[-1].input)(x).numpy()
-
-
-def test_without_a_pull_and_with_its_own_head_it_is_local_training_to_the_byte(data, run, get_bytes):
-    config = FedProtoConfig(SEVERAL_BATCHES, prototype_weight=0.0, prediction="head")
-    process = build_fed_proto_process(SMALL, data, config, seed=2)
-    local = build_local_only_process(SMALL, data, LocalOnlyConfig(SEVERAL_BATCHES), seed=2)
-    (*_, state), rows = run(process, 2)
-    (*_, expected), other_rows = run(local, 2)
-    models = process.get_models(state)
-    assert process.client_model(state) == local.client_model(expected)
-    for name, weights in local.get_models(expected).items():
-        assert get_bytes(models[name]) == get_bytes(weights)
-    assert [row["train_loss"] for row in rows] == [row["train_loss"] for row in other_rows]
 
 
 def test_two_architectures_by_hand(process, data, run, get_bytes):

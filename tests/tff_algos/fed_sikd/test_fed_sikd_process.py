@@ -8,8 +8,6 @@ from small_formats import change_format
 from small_runs import assert_close, assert_same, run
 
 from datasets.example_format import Preprocessing
-from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.process import build_fed_sikd_process, list_round_phases
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
@@ -38,17 +36,6 @@ def build(tff_runtime, linear_spec):
 def compute_steps(spec, start, data, clients, descend):
     """Where a full-batch step at the rate 0.1 takes each of these clients."""
     return [descend(spec, start, *data.read_split(data.clients[client], "train"), 0.1) for client in clients]
-
-
-@pytest.mark.parametrize(("num_clusters", "weighting"), [(2, "examples"), (1, "equal")])
-def test_without_distillation_it_is_fed_avg(build, make_federation, linear_spec, num_clusters, weighting):
-    """Cluster means weighted by their examples, of members weighted by theirs, are the mean over all examples."""
-    data = make_federation(NINE_SIZES)
-    state, rows = run(build(data, label_weight=1.0, weighting=weighting, num_clusters=num_clusters), 3)
-    fed_avg = FedAvgConfig(SGD, client_weighting=weighting)
-    expected, _ = run(build_fed_avg_process(linear_spec, data, fed_avg, seed=5), 3)
-    assert_close(state.student, [stacked[0] for stacked in expected.models])
-    assert rows[-1]["num_clusters"] == num_clusters and np.isnan(rows[-1]["teacher_accuracy"])
 
 
 def test_the_average_is_equal_in_a_cluster_and_then_over_clusters(build, make_federation, linear_spec, descend):
@@ -215,24 +202,6 @@ def test_bytes_and_seconds_by_hand(make_federation, fields, trainers, teacher_by
     phases = list_round_phases(data, config, np.array(trainers, np.int64), 60, teacher_bytes)
     assert sum_bytes(phases) == sent
     assert compute_phases_s(data.profiles, phases, 0.0) == pytest.approx(seconds)
-
-
-def test_a_run_without_a_teacher_costs_only_students(build, make_federation):
-    """15 floats, 60 bytes each way. Client 0: 0.06 + 9 / 100 + 0.12 s; client 2: 0.02 + 30 / 300 + 0.04 s."""
-    process = build(make_federation(SIZES), label_weight=1.0)
-    metrics = run(process, 2)[1][-1]
-    assert (metrics["bytes_down"], metrics["bytes_up"]) == (300, 300)
-    assert metrics["virtual_time_s"] == pytest.approx(2 * 0.27)
-    assert process.get_teachers(process.initialize()) == {}
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"), [({}, 120), ({"statistics": "per_feature"}, 480), ({"privacy_epsilon": 2.0}, 160)]
-)
-def test_the_first_round_counts_the_statistics(build, make_federation, fields, expected):
-    """Scalar: 3 float64 a client, 120 bytes for five; per feature 4 times that; privacy adds the count, 40 bytes."""
-    _, (first, second) = run(build(make_federation(SIZES), **fields), 2)
-    assert first["bytes_up"] - second["bytes_up"] == expected
 
 
 def test_privacy_changes_what_is_shared_and_says_what_it_costs(build, make_federation):

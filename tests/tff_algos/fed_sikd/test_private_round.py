@@ -70,17 +70,6 @@ def test_one_client_changes_the_students_and_the_teachers_sum_by_at_most_the_cli
     assert np.linalg.norm(teacher - teacher_without) == pytest.approx(0.1, rel=2e-3)
 
 
-def test_without_noise_and_clipping_it_is_fed_sikd(tff_runtime, make_federation, linear_spec):
-    data = make_federation(SIZES)
-    private = build(linear_spec, data, privacy=UpdatePrivacyConfig(epsilon=50.0, clip_norm=1e6))
-    plain = build(linear_spec, data, privacy=UpdatePrivacyConfig())
-    state, expected = silence(private.initialize()), plain.initialize()
-    for _ in range(2):
-        (state, _), (expected, _) = private.next(state), plain.next(expected)
-    np.testing.assert_allclose(flatten(state.student), flatten(expected.student), atol=1e-6)
-    np.testing.assert_allclose(flatten(state.teachers), flatten(expected.teachers), atol=1e-6)
-
-
 def test_both_releases_have_noise_of_their_own_and_a_clip_norm_of_their_own(tff_runtime, make_federation, linear_spec):
     adaptive = UpdatePrivacyConfig(epsilon=200.0, clip_norm=0.05, clipping="adaptive", clip_count_noise=1.0)
     process = build(linear_spec, make_federation(SIZES), privacy=adaptive)
@@ -113,19 +102,6 @@ def test_without_a_teacher_there_is_one_release(make_federation, linear_spec):
     process = build(linear_spec, make_federation(SIZES), label_weight=1.0, teacher="leader")
     assert process.aggregator.private_sum.accounting.releases_per_round == 1
     assert process.aggregator.private_sum.accounting.unit == "a client more or less"
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"weighting": "examples", "teacher": "cluster"}, "weighting=examples: expected equal"),
-        ({}, "teacher=leader: expected cluster"),
-        ({"teacher": "cluster"}, r"privacy_epsilon=0\.0: expected above 0"),
-    ],
-)
-def test_what_would_leave_a_client_without_noise_is_refused(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        FedSiKDConfig(privacy=PRIVATE, **settings)
 
 
 def test_the_noise_of_both_releases_is_z_clip_norms_over_their_denominators(work_once, make_federation, linear_spec):

@@ -4,10 +4,6 @@ import numpy as np
 import pytest
 from small_runs import assert_close, assert_same, run
 
-from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fed_avg.process import build_fed_avg_process
-from tff_algos.fl_hc.config import FLHCConfig
-from tff_algos.fl_hc.process import build_fl_hc_process
 from tff_algos.rounds import training_phase
 from tff_algos.settings.local_training import LocalTrainingConfig
 
@@ -18,21 +14,13 @@ NINE_SIZES = [*SIZES, 8, 21, 6, 13]  # padded to ten places
 
 
 @pytest.fixture
-def build(tff_runtime, linear_spec):
-    """A function (data, fields of the config) -> process that makes two clusters, if not said otherwise."""
+def build(build_algorithm):
+    """A function (data, training, fields of the config) -> process that makes two clusters, if not said otherwise."""
 
     def build(data, training=SGD, **fields):
-        config = FLHCConfig(training, **(fields or {"distance_multiple": 0, "num_clusters": 2}))
-        return build_fl_hc_process(linear_spec, data, config, seed=2)
+        return build_algorithm("fl_hc", data, training, **(fields or {"distance_multiple": 0, "num_clusters": 2}))
 
     return build
-
-
-def test_one_cluster_is_fed_avg(build, make_federation, linear_spec):
-    data = make_federation(NINE_SIZES)
-    state, _ = run(build(data, clustering_round=1, distance_multiple=0, num_clusters=1), 3)
-    expected, _ = run(build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD), seed=2), 3)
-    assert_close(state.models, expected.models, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -96,13 +84,6 @@ def test_if_all_clients_break_they_stay_together_and_the_model_stays(build, make
     state, rows = run(process, 2)
     assert state.assignments.tolist() == [0, 0] and rows[-1]["num_rejected"] == 4
     assert_same(state.models, process.initialize().models)
-
-
-def test_the_clustering_round_costs_two_exchanges(build, make_federation):
-    _, rows = run(build(make_federation(SIZES)), 3)
-    assert [row["bytes_up"] for row in rows] == [5 * 60, 2 * 5 * 60, 5 * 60]
-    times = [row["virtual_time_s"] for row in rows]
-    assert times == pytest.approx([times[0] * n for n in (1, 3, 4)])
 
 
 def test_updates_fetched_in_parts_give_the_same_clusters(build, make_federation):

@@ -1,4 +1,4 @@
-"""IFCA: both options by hand, its reduction, who finds which model, and who does not count."""
+"""IFCA: both options by hand, who finds which model, and who does not count."""
 
 import dataclasses
 
@@ -6,11 +6,6 @@ import numpy as np
 import pytest
 from small_runs import assert_same, run
 
-from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fed_avg.process import build_fed_avg_process
-from tff_algos.ifca.config import IFCAConfig
-from tff_algos.ifca.process import build_ifca_process
-from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 RATE = 0.5
@@ -27,10 +22,10 @@ def step(weight, x, y):
 
 
 @pytest.mark.parametrize(("averaging", "divisors"), [("models", (2 + 6, 4)), ("gradients", (2 + 4 + 6, 2 + 4 + 6))])
-def test_a_round_by_hand(tff_runtime, scalar_spec, make_scalar_federation, averaging, divisors):
+def test_a_round_by_hand(build_algorithm, scalar_spec, make_scalar_federation, averaging, divisors):
     """Clients 0 and 2 choose the weight 1, client 1 chooses -1; option I divides by the weight of all."""
-    config = IFCAConfig(ONE_STEP, num_models=2, averaging=averaging)
-    process = build_ifca_process(scalar_spec, make_scalar_federation(CLIENTS), config, seed=1)
+    fields = {"num_models": 2, "averaging": averaging}
+    process = build_algorithm("ifca", make_scalar_federation(CLIENTS), ONE_STEP, scalar_spec, **fields)
     state, [metrics] = run(process, 1, process.initialize()._replace(models=OPPOSITE))
     moves = [n * step(weight, x, y) for (x, y, n), weight in zip(CLIENTS, (1, -1, 1), strict=True)]
     expected = [1 + (moves[0] + moves[2]) / divisors[0], -1 + moves[1] / divisors[1]]
@@ -41,11 +36,10 @@ def test_a_round_by_hand(tff_runtime, scalar_spec, make_scalar_federation, avera
 
 
 def test_who_changes_its_model_is_counted_and_a_broken_model_is_nobodys_choice(
-    tff_runtime, scalar_spec, make_scalar_federation
+    build_algorithm, scalar_spec, make_scalar_federation
 ):
     """Client 1 had chosen what is now the weight 1, client 2 had not taken part; then the other weight is NaN."""
-    config = IFCAConfig(ONE_STEP, num_models=2)
-    process = build_ifca_process(scalar_spec, make_scalar_federation(CLIENTS), config, seed=1)
+    process = build_algorithm("ifca", make_scalar_federation(CLIENTS), ONE_STEP, scalar_spec, num_models=2)
     before = process.initialize()._replace(models=OPPOSITE, own=np.array([0, 0, -1], np.int32))
     assert process.client_model(before) == ["model_0", "model_1", "model_0"]  # by their loss, whatever they had
     assert process.summarize(before) == {"cluster_sizes": [2, 1]}
@@ -58,28 +52,16 @@ def test_who_changes_its_model_is_counted_and_a_broken_model_is_nobodys_choice(
     assert np.isfinite(state.models[0][1]).all()
 
 
-def test_one_model_is_fed_avg(tff_runtime, make_federation, linear_spec):
-    """Bit for bit, of cohorts too; k = 1 sends one model."""
-    data, fields = make_federation([9, 12, 30, 3, 17]), {"cohort_size": 3, "client_weighting": "equal"}
-    ifca = build_ifca_process(linear_spec, data, IFCAConfig(SEVERAL_STEPS, num_models=1, **fields), seed=2)
-    fed_avg = build_fed_avg_process(linear_spec, data, FedAvgConfig(SEVERAL_STEPS, **fields), seed=2)
-    state, rows = run(ifca, 2)
-    expected, other_rows = run(fed_avg, 2)
-    assert [array.tobytes() for array in state.models] == [np.asarray(array).tobytes() for array in expected.models]
-    for row, other in zip(rows, other_rows, strict=True):
-        assert {name: row[name] for name in other} == other
-
-
 @pytest.mark.parametrize("dealt_rounds", [0, 1])
 def test_clients_with_contradicting_labels_find_models_of_their_own(
-    tff_runtime, make_federation, linear_spec, relabel, dealt_rounds
+    build_algorithm, make_federation, linear_spec, relabel, dealt_rounds
 ):
     """So do clients that were in no cohort yet, and the last two, which take no part in training."""
     data = make_federation([40] * 9)
     relabel(data, [1, 4, 8])
     data = dataclasses.replace(data, clients=data.clients[:7], new_clients=data.clients[7:])
-    config = IFCAConfig(SEVERAL_STEPS, num_models=2, cohort_size=6, dealt_rounds=dealt_rounds)
-    process = build_ifca_process(linear_spec, data, config, seed=2)
+    fields = {"num_models": 2, "cohort_size": 6, "dealt_rounds": dealt_rounds}
+    process = build_algorithm("ifca", data, SEVERAL_STEPS, **fields)
     first, _ = run(process)
     state, rows = run(process, 4, first)
     trained = first.own[first.own >= 0]
@@ -95,22 +77,11 @@ def test_clients_with_contradicting_labels_find_models_of_their_own(
         assert np.mean(np.argmax(model(data.test_x), axis=1) == (data.test_y + shift) % 3) > 0.9
 
 
-def test_a_client_that_breaks_is_rejected_and_one_client_is_enough(
-    tff_runtime, make_federation, linear_spec, break_client
-):
+def test_a_client_that_breaks_is_rejected_and_one_client_is_enough(build_algorithm, make_federation, break_client):
     data = make_federation([5])
     break_client(data, 0)
-    process = build_ifca_process(linear_spec, data, IFCAConfig(SEVERAL_STEPS, num_models=2), seed=2)
+    process = build_algorithm("ifca", data, SEVERAL_STEPS, num_models=2)
     first = process.initialize()
     state, [metrics] = run(process, 1, first)
     assert metrics["num_rejected"] == 1 and state.own.tolist() == [0]
     assert_same(state.models, first.models)
-
-
-@pytest.mark.parametrize(
-    ("training", "named"),
-    [({"optimizer": "adam"}, "optimizer=adam"), ({"momentum": 0.5}, "optimizer=sgd"), ({"steps": 0}, "steps=0")],
-)
-def test_gradients_are_those_of_one_plain_step(training, named):
-    with pytest.raises(ConfigError, match=named):
-        IFCAConfig(dataclasses.replace(ONE_STEP, **training), averaging="gradients")

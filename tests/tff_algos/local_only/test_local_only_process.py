@@ -5,31 +5,26 @@ import dataclasses
 import pytest
 from small_runs import assert_close, assert_same, run
 
-from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fed_avg.process import build_fed_avg_process
-from tff_algos.local_only.config import LocalOnlyConfig
-from tff_algos.local_only.process import build_local_only_process
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 TRAINING = LocalTrainingConfig(epochs=1, batch_size=100, optimizer="sgd", learning_rate=0.1)  # one batch: no order
 
 
 @pytest.fixture(scope="module")
-def data(tff_runtime, build_federation, tmp_path_factory):
+def data(build_federation, tmp_path_factory):
     return build_federation(tmp_path_factory.mktemp("local_only"), [9, 4, 14])
 
 
 @pytest.fixture(scope="module")
-def process(data, linear_spec):
-    return build_local_only_process(linear_spec, data, LocalOnlyConfig(TRAINING), seed=2)
+def process(build_algorithm, data):
+    return build_algorithm("local_only", data, TRAINING)
 
 
-def test_each_client_is_fed_avg_with_itself(process, data, linear_spec):
+def test_each_client_is_fed_avg_with_itself(build_algorithm, process, data):
     state, _ = run(process, 3)
     models, names = process.get_models(state), process.client_model(state)
     for index, client in enumerate(data.clients):
-        alone = dataclasses.replace(data, clients=(client,))
-        fed_avg = build_fed_avg_process(linear_spec, alone, FedAvgConfig(TRAINING), seed=2)
+        fed_avg = build_algorithm("fedavg", dataclasses.replace(data, clients=(client,)), TRAINING)
         expected = fed_avg.get_models(run(fed_avg, 3)[0])["global"]
         assert_close(models[names[index]], expected, atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""MOON: its loss by hand, its limit cases, a round of two models, and which model a client keeps."""
+"""MOON: its loss by hand, its first two rounds, and which model a client keeps."""
 
 import dataclasses
 import math
@@ -14,10 +14,7 @@ from small_formats import make_format
 from models.embedding import expose_embedding, split_outputs
 from models.model_names import ModelError
 from models.model_spec import ModelSpec, Quantization
-from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fed_avg.process import build_fed_avg_process
-from tff_algos.moon.config import MoonConfig
-from tff_algos.moon.process import build_moon_process, compute_contrastive_losses
+from tff_algos.moon.process import compute_contrastive_losses
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import take_model
 
@@ -36,17 +33,16 @@ SMALL = ModelSpec("small", build_small, make_format((4,)))  # with representatio
 
 
 @pytest.fixture
-def data(tff_runtime, make_federation):
+def data(make_federation):
     return make_federation([9, 4, 14])
 
 
 @pytest.fixture
-def build(data):
-    """A function (training, fields of the config) -> process of the small model."""
+def build(build_algorithm, data):
+    """A function (training, clients, fields of the config) -> process of the small model."""
 
-    def build(training, clients=data, contrast_weight=5.0, **fields):
-        config = MoonConfig(training, contrast_weight=contrast_weight, **fields)
-        return build_moon_process(SMALL, clients, config, seed=2)
+    def build(training, clients=data, **fields):
+        return build_algorithm("moon", clients, training, SMALL, **{"contrast_weight": 5.0, **fields})
 
     return build
 
@@ -101,15 +97,6 @@ def test_the_loss_sees_directions_alone_and_is_bounded(vectors, temperature, fac
 def test_a_representation_of_zeros_has_a_finite_gradient():
     loss, gradient = compute((0, 0), RIGHT, LEFT)
     assert loss == pytest.approx(math.log(2)) and np.isfinite(gradient).all()
-
-
-def test_without_the_contrast_it_is_fed_avg_to_the_byte(build, data, run, get_bytes):
-    config = FedAvgConfig(SEVERAL_BATCHES, cohort_size=2)
-    fed_avg = build_fed_avg_process(SMALL, data, config, seed=2)
-    (*_, state), rows = run(build(SEVERAL_BATCHES, contrast_weight=0.0, cohort_size=2))
-    (*_, expected), expected_rows = run(fed_avg)
-    assert get_bytes(state.models) == get_bytes(expected.models)
-    assert rows == [pytest.approx(row) for row in expected_rows]
 
 
 def test_the_first_round_is_that_of_fed_avg_but_for_log_2_in_its_loss(build, run, get_bytes):
@@ -175,18 +162,9 @@ def test_a_client_without_examples_has_no_say(build, make_federation, run, get_b
     assert get_bytes(kept[1]) == get_bytes(take_model(first.models, 0)), "it has trained by no example"
 
 
-def test_two_passes_count_as_two_thirds_of_the_examples(build, run):
-    """Client 0, the slowest: 23 floats at 1000 bytes a second, 9 examples and 18 passes at 100, and back at 500."""
-    process = build(ONE_STEP)
-    (first, second), (row,) = run(process, 1)
-    assert row["bytes_up"] == row["bytes_down"] == 3 * 19 * 4
-    assert row["virtual_time_s"] == pytest.approx(0.076 + 0.09 + 0.06 + 0.152)
-    assert [work.num_examples.tolist() for work in process.list_work(first, second)] == [[15, 4 + 8 / 3, 14 + 28 / 3]]
-
-
-def test_models_without_a_representation_are_refused(data):
+def test_models_without_a_representation_are_refused(build_algorithm, data):
     with pytest.raises(ModelError, match=r"^--quantize=qat: expected none, since embeddings are of float models"):
-        build_moon_process(dataclasses.replace(SMALL, quantization=Quantization(SMALL, ())), data, MoonConfig(), seed=2)
+        build_algorithm("moon", data, spec=dataclasses.replace(SMALL, quantization=Quantization(SMALL, ())))
     ending = ModelSpec("ending", lambda: tf.keras.Sequential([build_small(), tf.keras.layers.ReLU()]), SMALL.format)
     with pytest.raises(ModelError, match=r"^ending: expected a last layer"):
-        build_moon_process(ending, data, MoonConfig(), seed=2)
+        build_algorithm("moon", data, spec=ending)

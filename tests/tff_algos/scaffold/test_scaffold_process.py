@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from tff_algos.scaffold.config import ScaffoldConfig
-from tff_algos.scaffold.process import build_scaffold_process
 from tff_algos.settings.aggregation import ServerStepConfig
-from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 RATE = 0.5
@@ -14,12 +11,12 @@ TWO_STEPS = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=RATE, b
 
 
 @pytest.fixture
-def build(tff_runtime, scalar_spec, linear_spec):
+def build(build_algorithm, scalar_spec, linear_spec):
     """A function (data, training, fields of the config) -> process; of one weight where the data have one feature."""
 
     def build(data, training=TWO_STEPS, **fields):
         spec = scalar_spec if data.format.input_shape == scalar_spec.format.input_shape else linear_spec
-        return build_scaffold_process(spec, data, ScaffoldConfig(training, **fields), seed=1)
+        return build_algorithm("scaffold", data, training, spec, **fields)
 
     return build
 
@@ -153,17 +150,3 @@ def test_a_client_without_examples_changes_nothing(build, make_scalar_federation
     # Its difference is zero, so c is half of the other's.
     first, empty = get_kept(process, states[1])
     assert empty == 0 and states[1].own[0].item() == pytest.approx(first / 2, abs=1e-7)
-
-
-def test_a_variate_travels_beside_the_model_both_ways(build, make_federation, run):
-    """15 floats = 60 bytes, twice; client 0 is the slowest: 0.12 s down, 40 examples at 100 a second, 0.24 s up."""
-    process = build(make_federation([20, 10]))
-    _, (row,) = run(process, 1)
-    assert row["bytes_down"] == row["bytes_up"] == 2 * 2 * 60
-    assert row["virtual_time_s"] == pytest.approx(0.12 + 0.4 + 0.24)
-
-
-@pytest.mark.parametrize("training", [{"optimizer": "adam"}, {"optimizer": "sgd", "momentum": 0.9}])
-def test_steps_that_are_no_gradients_are_refused(training):
-    with pytest.raises(ConfigError, match="sgd without momentum"):
-        ScaffoldConfig(LocalTrainingConfig(**training))
