@@ -47,6 +47,8 @@ SWITCHING = [name for name in ALGORITHMS if name not in FIXED]
 SWITCHING_FAST = ("fedavg", "fedcd", "fedsikd")  # the others switch by the same code
 # These have no rounds that all wait for, or no server.
 NOT_SYNCHRONOUS = ("async_periodic", "fed_async", "buffered", "local_only")
+# Personal models, two models a device, and the updates that clients are clustered by.
+SENDING_TWICE = ("ditto", "fedcd", "fl_hc")
 # What fits four clients of a few examples; devices drop out where they can.
 SMALL = {
     "num_clusters": 2,
@@ -213,11 +215,12 @@ def test_clients_end_up_with_their_shared_model_or_one_of_their_own(walk):
         assert all(np.array_equal(a, b) for a, b in shared) != process.is_personal
 
 
-def test_a_client_that_diverges_keeps_what_it_had(walk, build_federation, break_client, tmp_path):
-    """First one of the cohort, then all; whoever keeps something is a synchronous process with a store."""
+def test_clients_that_diverge_are_left_out_and_keep_what_they_had(walk, build_federation, break_client, tmp_path):
+    """First one of the cohort, then all, which changes no model, whatever the server's optimizer remembers."""
     process, state = walk.process.process, walk.states[1].inner
-    if not getattr(process, "store", None):
+    if walk.name in NOT_SYNCHRONOUS or isinstance(process, QuantizationStart):
         return
+    process = getattr(process, "process", process)  # of Fine-Tuning
     files = build_federation(tmp_path, [9, 12, 30, 3])
     process = dataclasses.replace(process, clients=dataclasses.replace(walk.data, clients=files.clients))
     _, cohort = process.choose_cohort(state)
@@ -225,12 +228,18 @@ def test_a_client_that_diverges_keeps_what_it_had(walk, build_federation, break_
         for client in broken:
             break_client(files, client)
         after, row = process.next(state)
-        assert row["num_rejected"] == len(broken) * (2 if walk.name == "ditto" else 1)
+        fewest = len(broken) * (2 if walk.name in SENDING_TWICE else 1)
+        # A leader has a teacher that diverges, too.
+        assert fewest <= row["num_rejected"] <= fewest + len(broken) * (walk.name in ("fedsikd", "random_cluster"))
         assert np.isnan(row["train_loss"]) == (len(broken) == len(cohort))
-        old, new = (process.store.read(each.kept, cohort) for each in (state, after))
-        is_same = [all(map(np.array_equal, *rows)) for rows in zip(old, new, strict=True)]
-        assert is_same == [client in broken for client in cohort]
-    assert_same_state([after.models, after.own], [state.models, state.own])
+        assert all(np.isfinite(array).all() for model in process.get_models(after).values() for array in model)
+        if process.store:
+            old, new = (process.store.read(each.kept, cohort) for each in (state, after))
+            is_same = [all(map(np.array_equal, *rows)) for rows in zip(old, new, strict=True)]
+            assert is_same == [client in broken for client in cohort]
+    models, same = process.get_models(state), process.get_models(after)
+    for name in models.keys() & same.keys():
+        assert_same(models[name], same[name])
 
 
 def test_its_energy_is_that_of_what_its_clients_do(walk):

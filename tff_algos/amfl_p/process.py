@@ -254,7 +254,9 @@ class AMFLPProcess(SynchronousProcess):
         return invited
 
     def apply(self, state: ServerState, outcome: PhaseOutcome) -> ServerState:
-        """Step 4."""
+        """Step 4; if no device counts, the model stays, where an optimizer's momentum would carry it on."""
+        if not outcome.aggregate.has_update.any():
+            return state
         update = tuple(array[0] for array in outcome.aggregate.update)
         model, server = self.server_step.step_one(state.model, update, state.server, outcome.aggregate.divisor)
         return state._replace(model=model, server=server)
