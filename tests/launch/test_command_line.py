@@ -4,7 +4,6 @@ import errno
 import importlib
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import tempfile
@@ -30,14 +29,16 @@ ROOT = pathlib.Path(__file__).parents[2]
 NAME = pathlib.Path(__file__).name
 
 
-def end_with(error):
+def end_with(error, arguments=()):
     def run(arguments):
         raise error
 
-    return run_main(run, lambda: "help", [])
+    return run_main(run, lambda: "help", arguments)
 
 
 LINE = end_with.__code__.co_firstlineno + 2  # where `run` raises
+STEERING, SHOWN = "a\nb\x1b[2J", "a\\u000ab\\u001b[2J"
+NOT_UTF8 = "not UTF-8; expected arguments and names of files in UTF-8, with PYTHONUTF8=1 where the locale is not"
 
 
 @pytest.mark.parametrize(
@@ -45,17 +46,30 @@ LINE = end_with.__code__.co_firstlineno + 2  # where `run` raises
     [
         (FlagError("--x=1: expected 2"), 2, "error: --x=1: expected 2\n"),
         (DatasetError("num_clients=0: expected 1 to 9"), 2, "error: --num_clients=0: expected 1 to 9\n"),
-        (DatasetError("a.npz: damaged"), 2, "error: a.npz: damaged\n"),
-        (RunStopped("it broke", 1), 1, "it broke\n"),
+        (DatasetError("/a/b=c: damaged"), 2, "error: /a/b=c: damaged\n"),
+        (FlagError(STEERING), 2, f"error: {SHOWN}\n"),
+        (RunStopped(STEERING, 1), 1, f"{SHOWN}\n"),
         (KeyboardInterrupt(), 130, "stopped\n"),
-        (OSError(28, "No space left on device", "/a/b"), 1, "error: /a/b: No space left on device\n"),
+        (OSError(28, "No space left on device", STEERING), 1, f"error: {SHOWN}: No space left on device\n"),
         (OSError("two\nlines"), 1, "error: two lines\n"),
         (BrokenPipeError(32, "Broken pipe"), 1, ""),
+        (
+            MemoryError("Unable to allocate 5.7 GiB for an array with shape (3,)"),
+            1,
+            "error: this machine has not enough memory for 5.7 GiB more; use fewer or smaller examples, or a larger "
+            "machine\n",
+        ),
+        (UnicodeEncodeError("utf-8", "j\udcfc", 1, 2, "surrogates not allowed"), 2, f"error: j\\udcfc: {NOT_UTF8}\n"),
     ],
 )
-def test_an_error_is_one_line(error, exit_code, line, capsys):
+def test_an_error_is_one_line_whatever_is_in_it(error, exit_code, line, capsys):
     assert end_with(error) == exit_code
     assert capsys.readouterr() == ("", line)
+
+
+def test_an_argument_that_is_no_text_is_named_before_anything_runs(capsys):
+    assert end_with(AssertionError("it runs"), ["--run_dir=j\udcfc"]) == 2
+    assert capsys.readouterr() == ("", f"error: --run_dir=j\\udcfc: {NOT_UTF8}\n")
 
 
 def test_help_of_a_flag_that_may_be_repeated_is_one_line():
@@ -75,9 +89,10 @@ def test_every_command_has_help_with_a_line_for_each_flag(name, capsys):
     )
 
 
-def test_a_bug_keeps_its_traceback():
-    with pytest.raises(TypeError):
-        run_main(name_flag, str, [])
+@pytest.mark.parametrize("run", [name_flag, lambda arguments: "\u00fc".encode("ascii")])
+def test_a_bug_keeps_its_traceback(run):
+    with pytest.raises((TypeError, UnicodeEncodeError)):
+        run_main(run, str, [])
 
 
 @pytest.mark.parametrize(("error", "line"), [(SystemExit(0), "the command was ended by a call of sys.exit"),
@@ -105,54 +120,16 @@ def test_debug_prints_the_traceback_and_a_cache_that_cannot_be_written_says_so(t
     assert traceback[0].startswith("Traceback") and line.endswith("; --debug prints the traceback")
 
 
-@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
-def test_a_signal_ends_a_command_as_ctrl_c_does(number, exit_code, capsys):
-    before = signal.getsignal(number)
-    cleaned = []
-
-    def run(arguments):
-        try:
-            signal.raise_signal(number)
-        finally:
-            cleaned.append(True)
-
-    assert run_main(run, lambda: "help", []) == exit_code
-    assert (capsys.readouterr().err, cleaned) == ("stopped\n", [True])
-    assert signal.getsignal(number) is before
-
-
-def test_what_nohup_ignores_stays_ignored():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        assert run_main(lambda arguments: signal.raise_signal(signal.SIGHUP), lambda: "help", []) == 0
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-def test_settings_of_texts_are_named_as_flags():
-    assert name_flag("model=x: no") == "--model=x: no"
-    assert name_flag("--model=x: no") == "--model=x: no"
-    assert name_flag("/a/b=c: no") == "/a/b=c: no"
-
-
-@pytest.mark.parametrize("name", ["train", "report"])
-def test_help_that_nobody_reads_is_no_error_to_speak_of(name):
+def test_help_that_nobody_reads_is_no_error_to_speak_of_and_that_on_a_full_disk_is_one_line():
     reader, writer = os.pipe()
     os.close(reader)
-    done = run_command(name, stdout=writer)
-    os.close(writer)
-    assert done.stderr == ""
-
-
-def test_help_on_a_full_disk_is_one_line():
-    with open("/dev/full", "w") as full:
-        done = run_command("train", stdout=full)
-    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
-
-
-def run_command(name, stdout):
-    command = [sys.executable, "-m", f"launch.{name}", "--help"]
-    return subprocess.run(command, cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60)
+    command = [sys.executable, "-m", "launch.train", "--help"]
+    with os.fdopen(writer, "w") as pipe, open("/dev/full", "w") as full:
+        ended = [
+            subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.PIPE, text=True) for out in (pipe, full)
+        ]
+    assert [each.returncode for each in ended] == [1, 1]
+    assert [each.stderr for each in ended] == ["", "error: No space left on device\n"]
 
 
 def test_another_python_is_told_to_take_the_environment():
@@ -182,14 +159,6 @@ def test_a_runs_folder_may_stand_alone(tmp_path, arguments, expected):
     place = str(tmp_path)
     found = take_run_dir([argument.replace("RUN", place) for argument in arguments])
     assert found == [argument.replace("RUN", place) for argument in expected]
-
-
-def test_too_little_memory_is_one_line(capsys):
-    def run(arguments):
-        raise MemoryError("Unable to allocate 5.7 GiB for an array with shape (3,)")
-
-    assert run_main(run, str, []) == 1
-    assert capsys.readouterr().err.startswith("error: this machine has not enough memory for 5.7 GiB more; use fewer")
 
 
 def test_a_full_temporary_folder_is_named_before_tensorflow_needs_it(monkeypatch, capsys, tmp_path):

@@ -1,6 +1,5 @@
 """Text of users where it is shown: nothing steers a terminal, a spreadsheet or a page, and names stay readable."""
 
-import csv
 import io
 import subprocess
 import sys
@@ -9,84 +8,59 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from launch.command_line import run_main
 from launch.console.shown_text import decode_cell, encode_cell, escape_hidden, escape_lines, escape_markdown, show_text
-from launch.runs.errors import RunStopped
-from launch.runs.tables import format_cell, iterate_records, iterate_rows, write_table
-from launch.settings.flags import FlagError
+from launch.runs.tables import format_cell, format_lines, iterate_records, iterate_rows, write_table
 
 EVERY_TEXT = st.text(st.characters(exclude_categories=()))
 
 
+@given(st.lists(EVERY_TEXT, min_size=1))
+@example(["'=x", "''@", "\\u001b", "\\\\u0041\x1b"])
+def test_cells_give_their_texts_back_and_are_no_formulas_in_a_row_of_one_line(texts):
+    cells = [encode_cell(text) for text in texts]
+    assert [decode_cell(cell) for cell in cells] == texts
+    assert not {cell[:1] for cell in cells} & {"=", "+", "-", "@", "\t", "\r", "\uff1d"}
+    row = format_lines([cells])
+    assert row.count("\n") == len((row[:-1] + "|").splitlines()) == 1
+    assert list(iterate_rows(io.StringIO(row))) == [texts]
+
+
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("escape", "text", "shown"),
     [
-        ("ward 1/2 \u00fc \N{GRINNING FACE} <b>", "ward 1/2 \u00fc \N{GRINNING FACE} <b>"),
-        ("\x1b]52;c;x\x07", "\\u001b]52;c;x\\u0007"),
-        ("a\nb\tc\x9b\x7f", "a\\u000ab\\u0009c\\u009b\\u007f"),
-        ("a\u202eb\u200f\u2066\ufeff", "a\\u202eb\\u200f\\u2066\\ufeff"),
-        ("\udcfc\u2028\U000e0041", "\\udcfc\\u2028\\U000e0041"),
-        ("\u0645\u06cc\u200c\u062e \U0001f468\u200d\U0001f469", "\u0645\u06cc\u200c\u062e \U0001f468\u200d\U0001f469"),
+        (escape_hidden, "ward 1/2 \u00fc \N{GRINNING FACE} <b>", "ward 1/2 \u00fc \N{GRINNING FACE} <b>"),
+        (escape_hidden, "\x1b]52;c;x\x07", "\\u001b]52;c;x\\u0007"),
+        (escape_hidden, "a\nb\tc\x9b\x7f", "a\\u000ab\\u0009c\\u009b\\u007f"),
+        (escape_hidden, "a\u202eb\u200f\u2066\ufeff", "a\\u202eb\\u200f\\u2066\\ufeff"),
+        (escape_hidden, "\udcfc\u2028\U000e0041", "\\udcfc\\u2028\\U000e0041"),
+        (escape_hidden, "\u06cc\u200c\U0001f468\u200d\U0001f469", "\u06cc\u200c\U0001f468\u200d\U0001f469"),
+        (escape_lines, "a\tb\n\x1b[31mc\x00\r\b\n", "a\tb\n\\u001b[31mc\\u0000\r\b\n"),
+        *(
+            (encode_cell, text, text)
+            for text in ("client_7", "a, b", "it's", "'hello'", "C:\\data", "007", "1e5", "\u00fc")
+        ),
+        (escape_markdown, "client_7 of 1,200: 97.5 %", "client_7 of 1,200: 97.5 %"),
+        (escape_markdown, "<img src=x onerror=alert(1)>", "&lt;img src=x onerror=alert(1)&gt;"),
+        (escape_markdown, "![x](http://a.b)", "!\\[x\\](http://a.b)"),
+        (escape_markdown, "a|b\nc", "a\\|b\\\\u000ac"),
+        (escape_markdown, "_x_ **y** `z` ~w~ \\", "\\_x\\_ \\*\\*y\\*\\* \\`z\\` \\~w\\~ \\\\"),
+        (escape_markdown, "R&D", "R&amp;D"),
     ],
 )
-def test_what_hides_or_steers_is_written_out(text, shown):
-    assert escape_hidden(text) == shown
+def test_what_hides_steers_or_means_something_is_written_out_and_all_else_stays(escape, text, shown):
+    assert escape(text) == shown
 
 
-def test_lines_of_text_keep_their_breaks():
-    assert escape_lines("a\tb\n\x1b[31mc\x00\r\b\n") == "a\tb\n\\u001b[31mc\\u0000\r\b\n"
-
-
-@given(EVERY_TEXT)
-@example("'=x")
-@example("''@")
-@example("\\u001b")
-@example("\\\\u0041\x1b")
-def test_a_cell_gives_its_text_back_and_is_no_formula(text):
-    cell = encode_cell(text)
-    assert decode_cell(cell) == text
-    assert cell[:1] not in ("=", "+", "-", "@", "\t", "\r", "\uff1d") and len((cell + "|").splitlines()) == 1
-
-
-@pytest.mark.parametrize("text", ["client_7", "a, b", "it's", "'hello'", "C:\\data", "007", "1e5", "\u00fc"])
-def test_names_without_a_meaning_stay_as_they_are(text):
-    assert encode_cell(text) == text
-
-
-def test_numbers_stay_numbers_in_a_table_and_names_stay_names(tmp_path):
-    names = ["-5", "=cmd()", "@x", "a\u202eb", "plain"]
+def test_numbers_stay_numbers_in_a_table_names_stay_names_and_a_short_row_lacks_its_last_cells(tmp_path):
+    names = ["-5", "=cmd()", "@x", "a\u202eb", "plain", "a,b"]
     write_table(tmp_path / "t.csv", ["client", "=loss"], [[format_cell(name), format_cell(-0.5)] for name in names])
     written = (tmp_path / "t.csv").read_text("utf-8")
     assert written.splitlines()[:3] == ["client,'=loss", "'-5,-0.5", "'=cmd(),-0.5"]
-    assert [row[0] for row in iterate_rows(io.StringIO(written))] == ["client", *names]
-    assert [record["=loss"] for record in iterate_records(io.StringIO(written))] == ["-0.5"] * len(names)
-
-
-def test_a_short_row_lacks_its_last_cells():
-    assert list(iterate_records(io.StringIO("a,b\n1\n"))) == [{"a": "1", "b": None}]
-
-
-@given(st.lists(EVERY_TEXT, min_size=1))
-def test_a_row_of_any_texts_is_one_line_of_a_table(texts):
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerow(map(encode_cell, texts))
-    assert file.getvalue().count("\n") == 1
-    assert list(iterate_rows(io.StringIO(file.getvalue()))) == [texts]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("client_7 of 1,200: 97.5 %", "client_7 of 1,200: 97.5 %"),
-        ("<img src=x onerror=alert(1)>", "&lt;img src=x onerror=alert(1)&gt;"),
-        ("![x](http://a.b)", "!\\[x\\](http://a.b)"),
-        ("a|b\nc", "a\\|b\\\\u000ac"),
-        ("_x_ **y** `z` ~w~ \\", "\\_x\\_ \\*\\*y\\*\\* \\`z\\` \\~w\\~ \\\\"),
-        ("R&D", "R&amp;D"),
-    ],
-)
-def test_markdown_shows_the_text_itself(text, expected):
-    assert escape_markdown(text) == expected
+    records = list(iterate_records(io.StringIO(f"{written}last\n")))
+    assert [(each["client"], each["=loss"]) for each in records] == [
+        *((name, "-0.5") for name in names),
+        ("last", None),
+    ]
 
 
 @pytest.mark.parametrize(("encoding", "shown"), [("utf-8", "\u00fc \u65e5"), ("latin-1", "\u00fc \\u65e5")])
@@ -111,33 +85,7 @@ def test_blocks_that_end_out_of_turn_leave_the_stream_that_was_there(monkeypatch
     assert sys.stdout is out
 
 
-def fail(error):
-    raise error
-
-
-@pytest.mark.parametrize(
-    ("run", "arguments", "exit_code", "shown"),
-    [
-        (lambda _: fail(FlagError("a\nb\x1b[2J")), [], 2, "error: a\\u000ab\\u001b[2J"),
-        (lambda _: fail(RunStopped("a\nb\x1b[2J", 1)), [], 1, "a\\u000ab\\u001b[2J"),
-        (lambda _: fail(OSError(2, "no", "a\nb\x1b[2J")), [], 1, "error: a\\u000ab\\u001b[2J"),
-        (lambda _: 1 / 0, ["--run_dir=j\udcfc"], 2, "error: --run_dir=j\\udcfc: not UTF-8; expected "),
-        (lambda _: "j\udcfc".encode(), [], 2, "error: j\\udcfc: not UTF-8; expected "),
-    ],
-)
-def test_an_error_is_one_line_whatever_is_in_it(run, arguments, exit_code, shown, capsys):
-    assert run_main(run, str, arguments) == exit_code
-    err = capsys.readouterr().err
-    assert err.startswith(shown) and err.count("\n") == 1 and err[:-1].isprintable()
-
-
-def test_a_mistake_of_ours_keeps_its_traceback():
-    with pytest.raises(UnicodeEncodeError):
-        run_main(lambda arguments: "\u00fc".encode("ascii"), str, [])
-
-
-@pytest.mark.parametrize("closed", ["", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_without_streams_a_command_ends_as_with_them(closed, tmp_path):
+def test_without_streams_a_command_ends_as_with_them(tmp_path):
     """What it opens is not taken for a stream: its file holds what was written to it alone."""
     script = tmp_path / "command.py"
     script.write_text(
@@ -150,8 +98,12 @@ def test_without_streams_a_command_ends_as_with_them(closed, tmp_path):
         "        file.write(f'{file.fileno() > 2}')\n"
         "sys.exit(run_main(run, str))\n"
     )
-    command = f'"{sys.executable}" "{script}" "{tmp_path / "file"}" {closed}'
+    closed = {"all": "", "no_output": ">&-", "no_errors": "2>&-", "none": "<&- >&- 2>&-"}
+    command = " & ".join(
+        f'("{sys.executable}" {script} {tmp_path}/{name} {how}; echo $? >>{tmp_path}/{name})'
+        for name, how in closed.items()
+    )
     environment = {"PYTHONPATH": ":".join(sys.path)}
-    ended = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, timeout=60)
-    assert ended.returncode == 0 and b"Traceback" not in ended.stderr
-    assert (tmp_path / "file").read_text() == "True"
+    ended = subprocess.run(["sh", "-c", f"{command} & wait"], env=environment, capture_output=True, timeout=60)
+    assert b"Traceback" not in ended.stderr
+    assert [(tmp_path / name).read_text() for name in closed] == ["True0\n"] * 4

@@ -29,20 +29,15 @@ def checks_come_soon(monkeypatch):
 
 
 def press(number=signal.SIGINT):
-    """The signal comes while this runs, so that this raises the exception."""
-    signal.pthread_kill(threading.main_thread().ident, number)
+    """The signal comes while this runs, so that this raises the exception; None: what a check raises comes."""
+    if number is not None:
+        signal.pthread_kill(threading.main_thread().ident, number)
     time.sleep(LONG_S)
 
 
 def swallow(number=signal.SIGINT):
     with contextlib.suppress(BaseException):
         press(number)
-
-
-def swallow_twice():
-    swallow()
-    with contextlib.suppress(BaseException):
-        time.sleep(LONG_S)
 
 
 def swallow_in_a_collection():
@@ -64,10 +59,13 @@ class Pressed:
 @pytest.mark.parametrize(
     ("swallow", "exit_code"),
     [
-        *((each, 130) for each in (swallow, swallow_twice, swallow_in_a_collection, Pressed)),
+        (lambda: [swallow(), swallow(None)], 130),
+        (swallow_in_a_collection, 130),
+        (Pressed, 130),
         (lambda: swallow(signal.SIGTERM), 143),
         (lambda: swallow(signal.SIGHUP), 129),
     ],
+    ids=["twice", "collection", "finalizer", "SIGTERM", "SIGHUP"],
 )
 def test_a_signal_that_is_swallowed_ends_the_command_all_the_same(swallow, exit_code, capsys):
     def run(arguments):
@@ -95,20 +93,15 @@ def test_what_is_done_on_the_way_out_is_not_disturbed_and_a_command_keeps_its_wo
     assert capsys.readouterr() == ("cleaned up\n", "stopped; go on with: this\n")
 
 
-def test_a_second_signal_interrupts_what_is_done_on_the_way_out():
+def test_a_second_signal_interrupts_the_way_out_what_is_ignored_stays_so_and_after_the_block_all_is_as_before():
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before = list(map(signal.getsignal, NUMBERS))
     with pytest.raises(StopSignal), stop_on_signals():
+        os.kill(os.getpid(), signal.SIGHUP)  # as under nohup
         try:
             press()
         finally:
             press()
-
-
-def test_after_the_block_all_is_as_before_and_what_is_ignored_stays_so():
-    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    before = list(map(signal.getsignal, NUMBERS))
-    with stop_on_signals():
-        os.kill(os.getpid(), signal.SIGHUP)
-        swallow()
     time.sleep(4 * CHECK_S)  # no check comes any more
     assert list(map(signal.getsignal, NUMBERS)) == before
     signal.signal(signal.SIGHUP, ignored)

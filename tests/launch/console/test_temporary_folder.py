@@ -50,11 +50,16 @@ def test_temporary_files_go_to_folders_of_the_commands_own_side_by_side_and_away
     assert (tempfile.gettempdir(), os.environ["TMPDIR"], list(shared.iterdir())) == (str(shared), str(shared), [])
 
 
-def test_all_commands_have_one_but_not_help(shared):
+def test_all_commands_have_one_but_not_help_and_go_on_where_there_is_none(shared, monkeypatch):
     left = make_left(shared)
     assert run_main(lambda arguments: 1, str, ["--help"]) == 0 and left.exists()
     assert run_main(lambda arguments: int(tempfile.gettempdir() == str(shared)), str, []) == 0
     assert list(shared.iterdir()) == []
+    monkeypatch.setattr(tempfile, "tempdir", str(shared / "nowhere"))
+    assert run_main(lambda arguments: int(tempfile.tempdir != str(shared / "nowhere")), str, []) == 0
+    # Paths of sockets fit: of workers, 107 letters, and of Ray, 40 for its folder.
+    assert len(f"/tmp/{PREFIX}12345678/federated_worker_12345678/worker.sock") <= 107
+    assert len(f"/tmp/{PREFIX}12345678/fed_ray_12345678/r") <= 40
 
 
 def test_what_a_killed_command_left_goes_and_a_living_ones_stays(shared):
@@ -84,15 +89,3 @@ def test_no_link_is_followed_and_no_folder_of_others_is_touched(shared, tmp_path
     mine = make_left(shared, "mine")
     monkeypatch.setattr(temporary_folder.os, "getuid", lambda: os.geteuid() + 1)  # another user looks
     assert sweep(shared) == 0 and mine.exists()
-
-
-def test_without_a_place_for_it_a_command_goes_on(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    with own_temporary_folder():
-        assert tempfile.tempdir == str(tmp_path / "nowhere")
-
-
-def test_paths_of_sockets_fit():
-    """A usual temporary folder leaves room for the sockets of workers, 107 letters, and of Ray, 40 for its folder."""
-    assert len(f"/tmp/{PREFIX}12345678/federated_worker_12345678/worker.sock") <= 107
-    assert len(f"/tmp/{PREFIX}12345678/fed_ray_12345678/r") <= 40

@@ -16,7 +16,7 @@ from files.writing import write_text
 from launch.runs.errors import RunFolderError
 from launch.runs.run_description import find_git_revision, write_config
 from launch.runs.run_folder import open_run_folder
-from launch.runs.tables import format_cell, write_json, write_table
+from launch.runs.tables import format_cell, write_json
 from launch.settings.run_config import build_run_config, flag_values
 
 OTHER_CONFIGS = ("{}", "[]", "no JSON", '{"flags": {"algo": "other program"}}', '{"flags": []}')
@@ -270,11 +270,6 @@ def test_what_was_dropped_is_told_and_the_csv_file_not_asked_for_again(tmp_path,
 def test_git_revision_is_none_without_git(monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert find_git_revision() is None
-
-
-def test_table_quotes_what_needs_it(tmp_path):
-    write_table(tmp_path / "x.csv", ["client"], [["a,b"]])
-    assert (tmp_path / "x.csv").read_text() == 'client\n"a,b"\n'
 
 
 def test_unfinished_files_of_dead_processes_go_when_a_run_is_resumed(run):

@@ -47,18 +47,21 @@ def planted(store_run, tmp_path, monkeypatch):
     sys.modules.pop("planted_module", None)
 
 
-def test_the_modules_that_flags_name():
-    assert list_modules(OWN) == ["numpy.their", "wave"]
-    assert list_modules({"algo": "fedavg", "model": "auto", "dataset": None, "npz": "c:d"}) == []
-    # An aggregator has a flag of its own with each algorithm, a user's own algorithm too.
-    assert list_modules({"algo": "fedavg", "aggregator": "median"}) == []
-    assert list_modules({"algo": "fedavg", "my_algorithm_aggregator": "their_sums:F"}) == ["their_sums"]
-    # So have the models of an algorithm whose clients have several.
-    assert list_modules({"algo": "fedproto", "models": "perceptron, one:f,two.three:g", "num_models": 2}) == [
-        *("one", "two.three")
-    ]
-    assert spell_trust(OWN) == " --trust_module=numpy.their,wave"
-    assert spell_trust({"algo": "examples.fed_dyn:ALGORITHM", "model": "perceptron"}) == ""
+@pytest.mark.parametrize(
+    ("flags", "modules", "foreign"),
+    [
+        (OWN, ["numpy.their", "wave"], " --trust_module=numpy.their,wave"),
+        ({"algo": "fedavg", "model": "auto", "dataset": None, "npz": "c:d", "aggregator": "median"}, [], ""),
+        # An aggregator has a flag of its own with each algorithm, a user's own too, and so have several models.
+        ({"algo": "fedavg", "my_algorithm_aggregator": "sums:F"}, ["sums"], " --trust_module=sums"),
+        ({"models": "perceptron, one:f,two.three:g", "num_models": 2}, ["one", "two.three"], None),
+        ({"algo": "examples.fed_dyn:ALGORITHM"}, ["examples.fed_dyn"], ""),
+    ],
+)
+def test_the_modules_that_flags_name(flags, modules, foreign):
+    assert list_modules(flags) == modules
+    assert foreign is None or spell_trust(flags) == foreign
+    assert list_session_names(["fedavg:A", "__main__:build", "__main__:large", "__main__:build"]) == ["build", "large"]
 
 
 def test_what_the_user_names_is_trusted(monkeypatch):
@@ -141,32 +144,25 @@ def test_a_loss_must_be_trusted_to_go_on_and_for_nothing_else(planted):
     assert spell_trust({"loss": "planted_module:X"}) == " --trust_module=planted_module"
 
 
-def test_those_that_only_read_import_nothing(planted):
-    run_dir, mark = planted("algo", "planted_module:X")
-    flags = json.loads((run_dir / "config.json").read_text())["flags"]
-    assert (
-        find_stored_idle(flags) == find_stored_idle({**flags, "algo": "fedavg", "dataset": "planted_module:X"}) == set()
-    )
-    assert show_stored_algorithm("planted_module:X").title == "planted_module:X"
-    assert list_fields("planted_module:X") == shared_fields()
-    assert not mark.exists()
-
-
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [(compare, "--runs={}"), (track, "--run_dir={} --to=tensorboard"), (evaluate, "--run_dir={}")],
     ids=["compare", "track", "evaluate"],
 )
-def test_no_command_runs_a_strangers_code(planted, command, arguments, monkeypatch, capfd):
+def test_who_only_reads_runs_no_code_of_a_stranger(planted, command, arguments, monkeypatch, capfd):
     """The stranger's folder is the current one, and among those in which Python looks for modules."""
     run_dir, mark = planted("algo", "planted_module:X")
+    flags = json.loads((run_dir / "config.json").read_text())["flags"]
     for name in ("metrics.csv", "summary.json"):
         (run_dir / name).write_text('{"rounds": 1}' if name.endswith("json") else "round\n1\n")
     monkeypatch.chdir(mark.parent)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     code = command.main(arguments.format(run_dir).split())
-    assert not mark.exists() and "planted_module" not in sys.modules
     assert command is not evaluate or (code == 2 and "needs your module planted_module" in capfd.readouterr().err)
+    assert find_stored_idle(flags) == find_stored_idle({**flags, "algo": "fedavg", "dataset": "planted_module:X"})
+    assert show_stored_algorithm("planted_module:X").title == "planted_module:X"
+    assert list_fields("planted_module:X") == shared_fields()
+    assert not mark.exists() and "planted_module" not in sys.modules
 
 
 SOURCE = """
@@ -198,10 +194,6 @@ def define(monkeypatch):
         monkeypatch.setitem(sys.modules, "__main__", main)
 
     return run
-
-
-def test_the_names_of_a_session():
-    assert list_session_names(["fedavg:A", "__main__:build", "__main__:large", "__main__:build"]) == ["build", "large"]
 
 
 @pytest.mark.parametrize(
