@@ -84,8 +84,6 @@ def choose_labels(table: Table, roles: Roles, scan: TableScan, options: DatasetO
     needs_numbers = task in (REGRESSION, MULTI_LABEL) or len(roles.labels) > 1
     for name in roles.labels:
         column = scan.columns[name]
-        if column.num_missing == column.num_rows:
-            raise DatasetError(f"{table.path}: label column {name!r} has no value, expected one in each row")
         if column.first_text and (needs_numbers or not is_text_column(column)):
             text, where = column.first_text
             what = "the name of the column again; take that line out" if text == name else "a number as in other rows"
