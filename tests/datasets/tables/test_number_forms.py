@@ -5,34 +5,28 @@ import io
 import math
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import pytest
 from refusals import assert_refused
+from small_tables import assert_facts, open_columns, open_text, write_text
 
 from datasets.dataset import DatasetOptions
 from datasets.formats.client_files import open_client_files
 from datasets.formats.csv import FORMAT as CSV
-from datasets.formats.parquet import FORMAT as PARQUET
 from datasets.tables.written_numbers import is_odd, is_unit, read_written
 
 
-def write(tmp_path, separator=",", name="mine.csv", **columns):
-    """A table of these columns and, unless it is given, of labels x and z in turns."""
+def write(separator=",", **columns):
+    """The text of a table of these columns and, unless it is given, of labels x and z in turns."""
     columns.setdefault("y", ["xz"[row % 2] for row in range(len(next(iter(columns.values()))))])
     text = io.StringIO()
     rows = csv.writer(text, delimiter=separator, lineterminator="\n")
     rows.writerows([list(columns), *zip(*columns.values(), strict=True)])
-    (tmp_path / name).write_text(text.getvalue(), encoding="utf-8")
-    return str(tmp_path / name)
+    return text.getvalue()
 
 
-def read(path, **options):
-    """(features by row, labels, source)."""
-    opened = PARQUET.open if path.endswith(".parquet") else CSV.open
-    source = opened(path, DatasetOptions(**options))
-    x, y = source.read(0, "train")
-    return x[..., 0].T.tolist(), y.tolist(), source
+def list_rows(*columns):
+    """What is read of columns of a table without clients, float32."""
+    return {"": np.float32(columns).T.tolist()}
 
 
 READ = {
@@ -55,21 +49,17 @@ READ = {
 @pytest.mark.parametrize("name", READ)
 def test_what_is_unambiguous_is_read_and_said(tmp_path, name):
     values, expected, said = READ[name]
-    found, _, source = read(write(tmp_path, a=values))
-    np.testing.assert_array_equal(found, [np.float32(expected).tolist()])
-    assert said in source.reading and source.format.feature_names == ("a",)
+    source = open_text(tmp_path, write(a=values))
+    assert_facts(source, said=[said], features=("a",), x=list_rows(expected))
 
 
 @pytest.mark.parametrize("name", READ)
 def test_text_of_parquet_is_read_alike(tmp_path, name):
     values, expected, said = READ[name]
     if name == "full width":  # digits alone are codes there
-        values, expected = [*values, "1,5"], [*expected, 1.5]
-    path = str(tmp_path / "mine.parquet")
-    pyarrow.parquet.write_table(pyarrow.table({"a": values, "y": [row % 2 for row in range(len(values))]}), path)
-    found, _, source = read(path)
-    np.testing.assert_array_equal(found, [np.float32(expected).tolist()])
-    assert said in source.reading or name == "full width"
+        values, expected, said = [*values, "1,5"], [*expected, 1.5], "a: 1,5 read as 1.5"
+    source = open_columns(tmp_path, {"a": values, "y": [row % 2 for row in range(len(values))]})
+    assert_facts(source, said=[said], x=list_rows(expected))
 
 
 LONG = [str(number) for number in range(250)]
@@ -113,134 +103,153 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_is_one_line_that_never_advises_the_index_of_a_category(tmp_path, name):
     values, *expected = REFUSED[name]
-    caught = assert_refused("", read, write(tmp_path, a=values))
-    assert all(part in caught for part in expected), caught
-    assert "\n" not in caught and "categories=index" not in caught
+    caught = assert_refused("", open_text, tmp_path, write(a=values))
+    assert all(part in caught for part in expected) and "categories=index" not in caught, caught
 
 
-def test_a_decimal_comma_may_begin_anywhere(tmp_path):
-    values = [*LONG, "250,5"]
-    expected = [*map(float, LONG), 250.5]
-    for rows in (values, values[::-1]):
-        found, _, source = read(write(tmp_path, ";", a=rows))
-        assert sorted(found[0]) == expected
-        assert "decimal comma" in source.reading or "250,5 read as 250.5" in source.reading
+GROUPS, HALVES = ["900", "1,230"], [f"{each},5" for each in LONG]
+PERCENTS = ["5%", "10%", "20%"]
+AMOUNTS = [f"${number},{number:03}.50" for number in range(1, 61)]
+OPEN_NOTE = "such as 21,437, read as 21.437; if 21437 is meant"
+# text, options, facts; the other columns, or the flag, decide what one leaves open
+DECIDED = {
+    "semicolons make commas decimal": (
+        write(";", a=["21,437", "19,880"]),
+        {},
+        {"x": list_rows([21.437, 19.88]), "noted": [OPEN_NOTE]},
+    ),
+    "unless the flag says other": (
+        write(";", a=["21,437", "19,880"]),
+        {"decimal_mark": "point"},
+        {"x": list_rows([21437, 19880]), "said": ["read as 21437"], "noted": []},
+    ),
+    "a decimal comma at the end": (write(";", a=[*LONG, "250,5"]), {}, {"x": list_rows([*map(float, LONG), 250.5])}),
+    "a decimal comma at the beginning": (
+        write(";", a=["250,5", *LONG]),
+        {},
+        {"x": list_rows([250.5, *map(float, LONG)])},
+    ),
+    "a point and a comma far below": (
+        write(";", a=[*HALVES, "1.230,5"]),
+        {},
+        {"x": list_rows([*(n + 0.5 for n in range(250)), 1230.5])},
+    ),
+    "a point far below": (
+        write(";", a=[*HALVES, "1.230"]),
+        {},
+        {"x": list_rows([*(n + 0.5 for n in range(250)), 1230])},
+    ),
+    "points by the flag": (write("\t", a=GROUPS), {"decimal_mark": "point"}, {"x": list_rows([900, 1230])}),
+    "commas by the flag": (write("\t", a=GROUPS), {"decimal_mark": "comma"}, {"x": list_rows([900, 1.23])}),
+    "another column has points": (write(a=GROUPS, b=["0.5", "2"]), {}, {"x": list_rows([900, 1230], [0.5, 2])}),
+    "another column has commas": (write(a=GROUPS, b=["0,5", "2"]), {}, {"x": list_rows([900, 1.23], [0.5, 2])}),
+    "another column of a file with semicolons": (
+        write(";", a=["1.230", "2.450"], b=["0,5", "2"]),
+        {},
+        {"x": list_rows([1230, 2450], [0.5, 2])},
+    ),
+    "plain numbers and codes": (
+        write(";", a=["1.125", "2.250", "3.500"], b=["007", "01234", "5"]),
+        {},
+        {
+            "x": list_rows([1.125, 2.25, 3.5], [7, 1234, 5]),
+            "noted": ["such as 1.125, read as 1.125; if 1125 is meant, give --decimal_mark=comma"],
+        },
+    ),
+    "names": (
+        write(a=["1st", "2nd", "1st"], b=["2 door", "4 door", "2 door"], c=["<20", "20-30", ">30"]),
+        {},
+        {"features": ("a=1st", "a=2nd", "b=2 door", "b=4 door", "c=20-30", "c=<20", "c=>30")},
+    ),
+    "clients": (
+        write(user=["007", "7", "$7"], a=["$1", "$2", "$3"]),
+        {},
+        {"clients": ("007", "7", "$7"), "x": {"007": [[1]], "7": [[2]], "$7": [[3]]}},
+    ),
+    "a bound among few numbers": (
+        write(a=["0", "1", "2", "3+"]),
+        {},
+        {"said": ["a (4)"], "noted": ["since '3+' stands among them"]},
+    ),
+    "truths among numbers": (
+        write(a=["true", "no", "45"], b=["yes", "no", "no"], c=["1", "yes", "0"]),
+        {},
+        {"noted": ["among the numbers in a stands yes or no, true or false, in 2 rows, which is taken as 1 or 0"]},
+    ),
+    "ids": (write(a=[f"id{row}" for row in range(50)]), {}, {"noted": ["another text in nearly each row"]}),
+    "few amounts are classes": (
+        write(a=["1", "2", "3"], y=PERCENTS),
+        {},
+        {"classes": ("10%", "20%", "5%"), "noted": ["labels in y, such as '5%', are classes", "counts the rows"]},
+    ),
+    "amounts are numbers of a regression": (
+        write(a=["1", "2", "3"], y=PERCENTS),
+        {"task": "regression"},
+        {"y": {"": np.float32([0.05, 0.1, 0.2]).tolist()}},
+    ),
+    "many amounts are a regression": (
+        write(a=LONG[:60], y=AMOUNTS),
+        {},
+        {"task": "regression", "y": {"": [number * 1001 + 0.5 for number in range(1, 61)]}},
+    ),
+    "missing amounts are missing": (
+        write(a=["$1", "", "$3", "$9"]),
+        {"missing": "median"},
+        {"x": list_rows([1, 3, 3, 9])},
+    ),
+}
 
 
-def test_a_stray_point_far_below_decimal_commas_is_found(tmp_path):
-    values = [f"{each},5" for each in LONG]
-    assert_refused(
-        r"line 252: column 'a' has '12.5', but '0,5' in other rows", read, write(tmp_path, ";", a=[*values, "12.5"])
-    )
-    found, *_ = read(write(tmp_path, ";", a=[*values, "1.230,5"]))
-    assert found[0][-2:] == [249.5, 1230.5]
-    found, *_ = read(write(tmp_path, ";", a=[*values, "1.230"]))
-    assert found[0][-1] == 1230
+@pytest.mark.parametrize("name", DECIDED)
+def test_all_values_decide(tmp_path, name):
+    text, options, facts = DECIDED[name]
+    assert_facts(open_text(tmp_path, text, **options), **facts)
 
 
-def test_thousands_of_a_tab_separated_file_are_no_decimals(tmp_path):
-    path = write(tmp_path, "\t", a=["900", "1,230"])
-    assert_refused(r"which is 1230 or 1.23", read, path)
-    assert read(path, decimal_mark="point")[0] == [[900, 1230]]
-    assert read(path, decimal_mark="comma")[0] == [[900, np.float32(1.23)]]
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (write(";", a=[*HALVES, "12.5"]), {}, "line 252: column 'a' has '12.5', but '0,5' in other rows"),
+        (write("\t", a=GROUPS), {}, "'1,230', which is 1230 or 1.23"),
+        (write(";", a=GROUPS), {}, "'1,230', which is 1230 or 1.23"),  # no program writes decimals so
+        (
+            write(a=GROUPS, b=["0.5", "2"]),
+            {"decimal_mark": "comma"},
+            "line 2: column 'b' has '0.5', which is no number with a decimal comma",
+        ),
+        (write(a=["$1", "", "$3", "$9"]), {}, r"missing values.*a 1 \("),
+    ],
+)
+def test_what_values_leave_open_is_refused(tmp_path, text, options, message):
+    assert_refused(message, open_text, tmp_path, text, **options)
 
 
-def test_semicolons_make_commas_decimal_unless_no_program_writes_such(tmp_path):
-    found, _, source = read(write(tmp_path, ";", a=["21,437", "19,880"]))
-    np.testing.assert_array_equal(found, np.float32([[21.437, 19.88]]))
-    assert any("such as 21,437, read as 21.437; if 21437 is meant" in note for note in source.notes)
-    assert_refused(r"'1,230', which is 1230 or 1.23", read, write(tmp_path, ";", a=["900", "1,230"]))
-    found, _, source = read(write(tmp_path, ";", a=["21,437", "19,880"]), decimal_mark="point")
-    assert found == [[21437, 19880]] and "read as 21437" in source.reading and not source.notes
-
-
-def test_other_columns_decide_and_the_flag_holds_for_all(tmp_path):
-    assert read(write(tmp_path, a=["900", "1,230"], b=["0.5", "2"]))[0] == [[900, 1230], [0.5, 2]]
-    assert read(write(tmp_path, a=["900", "1,230"], b=["0,5", "2"]))[0] == [[900, np.float32(1.23)], [0.5, 2]]
-    assert read(write(tmp_path, ";", a=["1.230", "2.450"], b=["0,5", "2"]))[0] == [[1230, 2450], [0.5, 2]]
-    assert_refused(
-        r"line 2: column 'b' has '0.5', which is no number with a decimal comma",
-        read,
-        write(tmp_path, a=["900", "1,230"], b=["0.5", "2"]),
-        decimal_mark="comma",
-    )
-
-
-def test_plain_numbers_codes_and_names_stay_what_they_were(tmp_path):
-    found, _, source = read(write(tmp_path, ";", a=["1.125", "2.250", "3.500"], b=["007", "01234", "5"]))
-    assert found == [[1.125, 2.25, 3.5], [7, 1234, 5]] and "read as" not in source.reading
-    assert any("such as 1.125, read as 1.125; if 1125 is meant, give --decimal_mark=comma" in n for n in source.notes)
-    columns = {"a": ["1st", "2nd", "1st"], "b": ["2 door", "4 door", "2 door"], "c": ["<20", "20-30", ">30"]}
-    names = read(write(tmp_path, **columns))[2].format.feature_names
-    assert names == ("a=1st", "a=2nd", "b=2 door", "b=4 door", "c=20-30", "c=<20", "c=>30")
-    source = CSV.open(write(tmp_path, user=["007", "7", "$7"], a=["$1", "$2", "$3"]), DatasetOptions())
-    assert set(source.client_names) == {"007", "7", "$7"}
-
-
-def test_numbers_that_stay_categories_are_named(tmp_path):
-    _, _, source = read(write(tmp_path, a=["0", "1", "2", "3+"]))
-    assert "a (4)" in source.reading and any("since '3+' stands among them" in note for note in source.notes)
-    path = str(tmp_path / "mine.parquet")
-    pyarrow.parquet.write_table(pyarrow.table({"zip": ["01234", "99999"], "y": [0, 1]}), path)
-    assert read(path)[2].format.feature_names == ("zip=01234", "zip=99999")
-    notes = read(write(tmp_path, a=["true", "no", "45"], b=["yes", "no", "no"], c=["1", "yes", "0"]))[2].notes
-    assert notes == ("among the numbers in a stands yes or no, true or false, in 2 rows, which is taken as 1 or 0",)
-    ids = write(tmp_path, a=[f"id{row}" for row in range(50)])
-    assert any("another text in nearly each row" in note for note in read(ids)[2].notes)
-
-
-def test_files_of_clients_that_are_written_differently_have_one_reading(tmp_path):
-    def read_folder(**texts):
-        folder = tmp_path / "_".join(texts)
-        folder.mkdir()
-        for name, text in texts.items():
-            (folder / f"{name}.csv").write_text(text)
-        source = open_client_files(str(folder), DatasetOptions())
-        return [source.read(client, "train")[0][..., 0].T.tolist() for client in range(2)]
-
-    assert read_folder(a="v;y\n9,5;0\n4;1\n", b="v;y\n1.230;0\n801;1\n") == [[[9.5, 4]], [[1230, 801]]]
-    assert read_folder(c="v;y\n5,5;0\n7;1\n", d="v;y\n9.5;0\n11;1\n") == [[[5.5, 7]], [[9.5, 11]]]
-    late = "v;y\n" + "9;0\n" * 220 + "9,5;1\n"
-    assert read_folder(e="v;y\n5,5;0\n7;1\n", f=late)[1][0][-1] == 9.5
-    assert_refused(
-        r"h.csv, line 2: column 'v' has '9', but '5%' in other rows",
-        read_folder,
-        g="v,y\n5%,0\n7%,1\n",
-        h="v,y\n9,0\n11,1\n",
-    )
-
-
-def test_a_regression_has_the_same_numbers_and_few_classes_keep_their_names(tmp_path):
-    path = write(tmp_path, a=LONG[:60], y=[f"${number},{number:03}.50" for number in range(1, 61)])
-    _, y, source = read(path)
-    assert source.format.labels.task == "regression" and y[:2] == [1001.5, 2002.5]
+def test_the_partition_of_amounts_is_that_of_their_task(tmp_path):
+    path = write_text(tmp_path, write(a=LONG[:60], y=AMOUNTS))
     assert CSV.choose_partition(path, DatasetOptions()) == "iid"
-    _, _, source = read(write(tmp_path, a=["1", "2", "3"], y=["5%", "10%", "20%"]))
-    assert source.format.class_names == ("10%", "20%", "5%")
-    assert any("the labels in y, such as '5%', are classes" in note for note in source.notes)
-    _, y, _ = read(write(tmp_path, a=["1", "2", "3"], y=["5%", "10%", "20%"]), task="regression")
-    assert y == np.float32([0.05, 0.1, 0.2]).tolist()
 
 
-def test_missing_amounts_are_missing(tmp_path):
-    path = write(tmp_path, a=["$1", "", "$3", "$9"])
-    assert_refused(r"missing values.*a 1 \(", read, path)
-    assert read(path, missing="median")[0] == [[1, 3, 3, 9]]
+def test_codes_of_a_text_column_stay_categories(tmp_path):
+    assert_facts(open_columns(tmp_path, {"zip": ["01234", "99999"], "y": [0, 1]}), features=("zip=01234", "zip=99999"))
 
 
-def test_a_second_reading_is_the_same_and_no_store_of_an_earlier_version_is_opened(tmp_path, monkeypatch):
-    path = write(tmp_path, a=["12 %", "5 %"])
-    first, again = read(path), read(path)
-    assert first[:2] == again[:2] and first[2].digest == again[2].digest and first[2].reading == again[2].reading
-    plain = write(tmp_path, name="plain.csv", a=["12", "5"])
-    read(plain)
-    monkeypatch.setattr("datasets.tables.source.STORE_VERSION", 1)
-    written = []
-    monkeypatch.setattr("datasets.tables.source.write_table", lambda *_: written.append(True) or pytest.skip("anew"))
-    for each in (path, plain):
-        with pytest.raises(pytest.skip.Exception):
-            read(each)
-    assert len(written) == 2
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("v;y\n9,5;0\n4;1\n", "v;y\n1.230;0\n801;1\n", [[9.5, 4], [1230, 801]]),
+        ("v;y\n5,5;0\n7;1\n", "v;y\n9.5;0\n11;1\n", [[5.5, 7], [9.5, 11]]),
+        ("v;y\n5,5;0\n7;1\n", "v;y\n" + "9;0\n" * 220 + "9,5;1\n", [[5.5, 7], [9] * 220 + [9.5]]),
+        ("v,y\n5%,0\n7%,1\n", "v,y\n9,0\n11,1\n", r"b.csv, line 2: column 'v' has '9', but '5%' in other rows"),
+    ],
+)
+def test_files_of_clients_that_are_written_differently_have_one_reading(tmp_path, first, second, expected):
+    write_text(tmp_path, first, "a.csv")
+    write_text(tmp_path, second, "b.csv")
+    if isinstance(expected, str):
+        assert_refused(expected, open_client_files, str(tmp_path), DatasetOptions())
+    else:
+        source = open_client_files(str(tmp_path), DatasetOptions())
+        assert_facts(source, x={name: [[value] for value in x] for name, x in zip("ab", expected, strict=True)})
 
 
 NAN = math.nan

@@ -1,15 +1,15 @@
-"""Weights of a table's rows: they are read as numbers, stay with their rows, and are no feature."""
+"""What tables become: weights and windows of their rows, classes and categories as written, values that are missing."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pandas as pd
-import pyarrow
-import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import assert_refused
+from small_tables import assert_facts, open_columns, open_text, write_text
 
 from datasets.class_weights import describe_weights
 from datasets.client_files import flip_labels, is_client_whole, measure_files, read_files, write_copy
@@ -18,7 +18,6 @@ from datasets.example_format import ExampleWeights, read_example_format
 from datasets.federate import build_federated_data
 from datasets.formats.csv import FORMAT as CSV
 from datasets.formats.leaf import open_leaf
-from datasets.formats.parquet import FORMAT as PARQUET
 from datasets.partition_settings import RELABELLED, PartitionSettings
 from datasets.standardized_clients import standardize_clients
 from datasets.tables.cells import parse_text, read_missing_words
@@ -26,12 +25,7 @@ from datasets.tables.source import GAP, cut_windows
 
 GOOD = "user,a,w,label\nu,1,2,x\nu,2,0.5,y\nv,3,0,x\nv,4,7,y\n"
 WEIGHTS = {"u": [2, 0.5], "v": [0, 7]}
-
-
-def open_text(folder, text, **options):
-    path = folder / "mine.csv"
-    path.write_text(text)
-    return CSV.open(str(path), dataclasses.replace(DatasetOptions(), **{"weight_column": "w", **options}))
+open_weighted = functools.partial(open_text, weight_column="w")
 
 
 def list_weights(source):
@@ -56,7 +50,7 @@ def list_weights(source):
     ],
 )  # fmt: skip
 def test_weights_are_the_numbers_of_the_column(tmp_path, text, options, weights):
-    source = open_text(tmp_path, text, **options)
+    source = open_weighted(tmp_path, text, **options)
     assert list_weights(source) == weights
     assert source.format.feature_names in (("a",), ())  # of one channel a window has no names
     assert f"weighted by {source.weights.column}" in source.reading
@@ -80,24 +74,24 @@ def test_weights_are_the_numbers_of_the_column(tmp_path, text, options, weights)
     ],
 )
 def test_wrong_weights_are_one_line_with_their_place(tmp_path, text, options, message):
-    assert_refused(message, open_text, tmp_path, text, **options)
+    assert_refused(message, open_weighted, tmp_path, text, **options)
 
 
-def test_dates_and_lists_are_no_weights(tmp_path):
-    frame = pd.DataFrame({"a": [1, 2], "day": pd.to_datetime(["2024-01-01"] * 2), "l": [[1], [2]], "label": [0, 1]})
-    frame.to_parquet(tmp_path / "mine.parquet")
-    for name, message in (("day", "row 0 .*'day' has '2024-01-01"), ("l", "'l' holds arrays or images, expected a")):
-        options = dataclasses.replace(DatasetOptions(), weight_column=name, feature_columns="a")
-        assert_refused(message, PARQUET.open, str(tmp_path / "mine.parquet"), options)
+@pytest.mark.parametrize(
+    ("name", "message"), [("day", "row 0 .*'day' has '2024-01-01"), ("l", "'l' holds arrays or images, expected a")]
+)
+def test_dates_and_lists_are_no_weights(tmp_path, name, message):
+    columns = {"a": [1, 2], "day": pd.to_datetime(["2024-01-01"] * 2), "l": [[1], [2]], "label": [0, 1]}
+    assert_refused(message, open_columns, tmp_path, columns, weight_column=name, feature_columns="a")
 
 
 def test_a_store_without_weights_is_not_read_as_one_with(tmp_path):
     """The column is a feature there, and the data are others; what is read without the flag has the name it had."""
-    plain, weighted = open_text(tmp_path, GOOD, weight_column=""), open_text(tmp_path, GOOD)
+    plain, weighted = open_weighted(tmp_path, GOOD, weight_column=""), open_weighted(tmp_path, GOOD)
     assert plain.weights is None and plain.format.feature_names == ("a", "w")
-    assert plain.digest != weighted.digest and list_weights(open_text(tmp_path, GOOD)) == WEIGHTS
-    assert open_text(tmp_path, GOOD, weight_column="none").digest == plain.digest
-    other = open_text(tmp_path, GOOD.replace("0.5", "0.25"))
+    assert plain.digest != weighted.digest and list_weights(open_weighted(tmp_path, GOOD)) == WEIGHTS
+    assert open_weighted(tmp_path, GOOD, weight_column="none").digest == plain.digest
+    other = open_weighted(tmp_path, GOOD.replace("0.5", "0.25"))
     assert other.digest != weighted.digest and list_weights(other)["u"] == [2, 0.25]
 
 
@@ -137,7 +131,7 @@ def list_files(data):
 )
 def test_weights_stay_with_their_examples(tmp_path, columns, settings, further):
     """Through splits and partitions; only the train split has any, and the mean is that of all train examples."""
-    source = open_text(tmp_path, make_rows(*columns))
+    source = open_weighted(tmp_path, make_rows(*columns))
     data = build_federated_data(source, settings, str(tmp_path / "clients"), **further)
     pairs = list_files(data)
     for x, weights in pairs:
@@ -149,11 +143,11 @@ def test_weights_stay_with_their_examples(tmp_path, columns, settings, further):
 
 def test_windows_and_scaled_features_keep_their_weights(tmp_path):
     rows = "user,a,w,label\n" + "".join(f"u{n % 3},{n},{n},{n // 3 % 2}\n" for n in range(240))
-    source = open_text(tmp_path, rows, window=2)
+    source = open_weighted(tmp_path, rows, window=2)
     data = build_federated_data(source, PartitionSettings(partition="natural"), str(tmp_path / "clients"))
     for x, weights in list_files(data):
         assert x.reshape(-1, 2)[:, 1].tolist() == weights.tolist()
-    own = open_text(tmp_path, make_rows("user", "split"))
+    own = open_weighted(tmp_path, make_rows("user", "split"))
     scaled = standardize_clients(own)
     assert list_weights(scaled) == list_weights(own)
 
@@ -163,18 +157,18 @@ def test_all_zero_is_one_line_and_all_alike_has_their_number_as_the_mean(tmp_pat
     assert_refused(
         "'w' is 0 for each of 32 train examples, expected numbers above 0 for some",
         build_federated_data,
-        open_text(tmp_path, zeros),
+        open_weighted(tmp_path, zeros),
         PartitionSettings(partition="natural"),
         str(tmp_path / "clients"),
     )
-    sevens = open_text(tmp_path, zeros.replace(".5,0,", ".5,7.3,"))
+    sevens = open_weighted(tmp_path, zeros.replace(".5,0,", ".5,7.3,"))
     data = build_federated_data(sevens, PartitionSettings(partition="natural"), str(tmp_path / "clients"))
     assert data.format.weights.mean == float(np.float32(7.3))  # so that each is exactly 1
 
 
 def test_attackers_and_copies_keep_the_weights(tmp_path):
     data = build_federated_data(
-        open_text(tmp_path, make_rows("user")), PartitionSettings(partition="natural"), str(tmp_path / "c")
+        open_weighted(tmp_path, make_rows("user")), PartitionSettings(partition="natural"), str(tmp_path / "c")
     )
     flipped = flip_labels(data, [1])
     path, own = flipped.clients[1].path, data.clients[1].path
@@ -190,7 +184,7 @@ def test_attackers_and_copies_keep_the_weights(tmp_path):
 
 def test_a_format_keeps_its_weights_as_json_and_says_them(tmp_path):
     data = build_federated_data(
-        open_text(tmp_path, make_rows("user")), PartitionSettings(partition="natural"), str(tmp_path / "c")
+        open_weighted(tmp_path, make_rows("user")), PartitionSettings(partition="natural"), str(tmp_path / "c")
     )
     assert read_example_format(data.format.to_json()) == data.format
     plain = dataclasses.replace(data.format, weights=None)
@@ -209,18 +203,23 @@ def cut(clients, times=None, splits=None, length=2, step=1):
     return [found.order[start : start + length].tolist() for start in found.starts], found
 
 
-def test_rows_of_one_client_in_the_order_of_the_file():
-    assert cut([0, 1, 0, 0, 1])[0] == [[0, 2], [2, 3], [1, 4]]
-
-
-def test_a_step_leaves_starts_out_and_the_last_rows_that_fill_no_window():
-    assert cut([0] * 7, length=3, step=2)[0] == [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
-    assert cut([0] * 6, length=3, step=3)[0] == [[0, 1, 2], [3, 4, 5]]
-    assert cut([0] * 2, length=3)[0] == []
-
-
-def test_times_order_the_rows():
-    assert cut([0, 0, 0], [3, 1, 2])[0] == [[1, 2], [2, 0]]
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"clients": [0, 1, 0, 0, 1]}, [[0, 2], [2, 3], [1, 4]]),  # in the order of the file
+        # A step leaves starts out, and the last rows that fill no window.
+        ({"clients": [0] * 7, "length": 3, "step": 2}, [[0, 1, 2], [2, 3, 4], [4, 5, 6]]),
+        ({"clients": [0] * 6, "length": 3, "step": 3}, [[0, 1, 2], [3, 4, 5]]),
+        ({"clients": [0] * 2, "length": 3}, []),
+        ({"clients": [0] * 3, "times": [3, 1, 2]}, [[1, 2], [2, 0]]),
+        ({"clients": [0] * 4, "times": [1, 1, 1, 2]}, [[0, 1], [1, 2], [2, 3]]),  # rows of one time are no step
+        # Parts and rows that are left out break a stretch.
+        ({"clients": [0] * 7, "splits": [0, 0, 2, 2, 0, 0, LEFT_OUT]}, [[0, 1], [4, 5], [2, 3]]),
+        ({"clients": [0] * 3, "splits": [0, LEFT_OUT, 0]}, []),
+    ],
+)
+def test_windows_are_cut_by_client_time_and_part(settings, expected):
+    assert cut(**settings)[0] == expected
 
 
 def test_a_gap_is_longer_than_three_usual_steps_of_the_client_itself():
@@ -228,16 +227,6 @@ def test_a_gap_is_longer_than_three_usual_steps_of_the_client_itself():
     windows, found = cut([0] * 6 + [1] * 3, [0, 1, 2, 5, 8.5, 9.5, 0, 10, 20])
     assert windows == [[0, 1], [1, 2], [2, 3], [4, 5], [6, 7], [7, 8]]
     assert (GAP, found.num_gaps) == (3.0, 1)
-
-
-def test_rows_of_one_time_are_no_step():
-    assert cut([0] * 4, [1, 1, 1, 2])[0] == [[0, 1], [1, 2], [2, 3]]
-
-
-def test_parts_and_rows_left_out_break_a_stretch():
-    windows, found = cut([0] * 7, splits=[0, 0, 2, 2, 0, 0, LEFT_OUT])
-    assert windows == [[0, 1], [4, 5], [2, 3]] and found.splits.tolist() == [0, 0, 2]
-    assert cut([0] * 3, splits=[0, LEFT_OUT, 0])[0] == []
 
 
 @given(
@@ -258,17 +247,15 @@ def test_every_window_is_of_one_client_and_part_in_order_of_time(rows, length, s
         assert sum(map(len, windows)) == len({row for window in windows for row in window})
 
 
-def open_column(tmp_path, name, values, **options):
-    """A table of this column and another one, and its source."""
-    path = tmp_path / "mine.csv"
+def write_column(name, values):
+    """A table of text with this column and another one, and labels unless they are the column."""
     head = f"{name},b" if name == "label" else f"{name},b,label"
     rows = [f'"{value}",{n * 7 % 5}' + ("" if name == "label" else f",{n % 2}") for n, value in enumerate(values)]
-    path.write_text("\n".join([head, *rows]) + "\n")
-    return CSV.open(str(path), DatasetOptions(**options))
+    return "\n".join([head, *rows]) + "\n"
 
 
-def read_labels(source):
-    return source.read(0, "train")[1].tolist()
+def open_column(tmp_path, name, values, **options):
+    return open_text(tmp_path, write_column(name, values), **options)
 
 
 @pytest.mark.parametrize(
@@ -285,59 +272,173 @@ def read_labels(source):
     ],
 )
 def test_classes_are_called_as_they_are_written(tmp_path, values, names, labels):
-    source = open_column(tmp_path, "label", values)
-    assert source.format.class_names == names and read_labels(source) == labels
+    assert_facts(open_column(tmp_path, "label", values), classes=names, y={"": labels})
     # Runs of earlier versions are read so.
-    assert read_labels(open_column(tmp_path, "label", values, truth_names="false_true")) == labels
+    assert_facts(open_column(tmp_path, "label", values, truth_names="false_true"), y={"": labels})
 
 
-def test_words_for_yes_that_are_joined_are_told(tmp_path):
-    (_, yes) = open_column(tmp_path, "label", ["yes", "no", "yes", "1", "0"]).notes
-    assert yes == "the labels in label are written in several ways: 'yes' (2) = '1' (1); all are taken as 'yes'"
-    (among,) = open_column(tmp_path, "label", ["0", "1", "2", "yes"]).notes
-    assert "yes or no, true or false, stands among them in 1 row" in among
-    (feature,) = open_column(tmp_path, "age", ["7", "9", "no", "8"]).notes
-    assert feature.startswith("among the numbers in age stands yes or no, true or false, in 1 row")
+IS_MISSING = "in column label 'None' (2 rows) is taken as missing; if it is a value, give --missing_words='na,n/a,nan,"
+GRADES = ["None", "mild", "None", "severe"]
+KINDS = ["cat", "Cat", "CAT", "cat", "dog.", "dog", "dog"]
+COLOURS = ["red", "Red", "red", "blue", ""]
+IDS = ["007", "7", "007", "1.0", "1", "1.0", "b"]
+SITES = [f"{word}{n}" for word in ("site ", "Site_", "SITE-") for n in range(60)]
+JOINED = {"join_spellings": True}
+# name of the column, its values, options, facts
+READ = {
+    "words for yes that are joined": (
+        "label",
+        ["yes", "no", "yes", "1", "0"],
+        {},
+        {
+            "noted": [
+                "'no' (1) = '0' (1)",
+                "the labels in label are written in several ways: 'yes' (2) = '1' (1); all are taken as 'yes'",
+            ]
+        },
+    ),
+    "a yes among classes": ("label", ["0", "1", "2", "yes"], {}, {"noted": ["false, stands among them in 1 row"]}),
+    "a no among numbers": (
+        "age",
+        ["7", "9", "no", "8"],
+        {},
+        {"noted": ["among the numbers in age stands yes or no, true or false, in 1 row"]},
+    ),
+    "a class that is a missing word": (
+        "label",
+        GRADES,
+        {"missing": "drop"},
+        {"classes": ("mild", "severe"), "noted": [IS_MISSING]},
+    ),
+    "a class that is no longer": (
+        "label",
+        GRADES,
+        {"missing_words": "na,n/a"},
+        {"classes": ("None", "mild", "severe"), "y": {"": [0, 1, 0, 2]}, "noted": []},
+    ),
+    "a category that is filled in is counted": (
+        "garage",
+        ["None", "attached", "", "attached", "NA"],
+        {"missing": "median"},
+        {
+            "filled": {"garage": 3},
+            "noted": ["in column garage 'None' (1 row), 'NA' (1 row) is taken as missing; if it is", "tells nothing"],
+        },
+    ),
+    "no missing words": (
+        "garage",
+        ["NA", "DE", "NO"],
+        {"missing_words": ""},
+        {"features": ("garage=DE", "garage=NA", "garage=NO", "b"), "filled": {}},
+    ),
+    "a number below all others": (
+        "age",
+        ["-999", "3", "4", "-999"],
+        {},
+        {"noted": ["age is -999 in 2 rows, and never else below 0; if it stands for a missing value, give --missi"]},
+    ),
+    "one of several below 0": ("heat", ["-9", "-3", "4", "2"], {}, {"noted": []}),
+    "one far below others below 0": (
+        "cold",
+        ["-999", "-3.5", "4", "-999"],
+        {},
+        {"noted": ["cold is -999 in 2 rows, and never else below -3.5; if it stands for a missing value"]},
+    ),
+    "one not so far below": ("cold", ["-99", "-30", "4", "-99"], {}, {"noted": []}),
+    "a number above all others": (
+        "days",
+        ["999", "3", "27", "999"],
+        {},
+        {"noted": ["days is 999 in 2 rows, and never else above 27; if it stands for a missing value"]},
+    ),
+    "one not so far above": ("heat", ["999", "100", "4", "999"], {}, {"noted": []}),
+    "one word among numbers": (
+        "age",
+        ["unknown", "0", "1", "2", "1"],
+        {},
+        {"noted": ["numbers of age are categories, since 'unknown' stands among them in 1 row"]},
+    ),
+    "dates that are numbers": (
+        "born",
+        ["31122024", "1012025", "15012025"],
+        {},
+        {"noted": ["the numbers of born are dates, such as 31122024, whose differences are no days"]},
+    ),
+    "numbers that are no dates": ("pay", ["31122024", "1012025", "15992025"], {}, {"noted": []}),
+    "classes": ("label", KINDS, {}, {"classes": ("CAT", "Cat", "cat", "dog", "dog.")}),
+    "classes that are joined": (
+        "label",
+        KINDS,
+        JOINED,
+        {
+            "classes": ("cat", "dog"),
+            "y": {"": [0, 0, 0, 0, 1, 1, 1]},
+            "said": ["spellings of label joined: 'CAT' as 'cat', 'Cat' as 'cat', 'dog.' as 'dog'"],
+        },
+    ),
+    "truths that are joined": (
+        "label",
+        ["Y", "N", "yes", "no", "N"],
+        JOINED,
+        {"classes": ("N", "Y"), "y": {"": [1, 0, 1, 0, 0]}},
+    ),
+    "categories": (
+        "kind",
+        COLOURS,
+        {"missing": "median"},
+        {"noted": ["categories of kind that are spelled in several ways, with their rows: 'red' (2) = "]},
+    ),
+    "categories that are joined": (
+        "kind",
+        COLOURS,
+        {"missing": "median", **JOINED},
+        {
+            "features": ("kind=blue", "kind=red", "b"),
+            "x": {"": [[0, 1, 0], [0, 1, 2], [0, 1, 4], [1, 0, 1], [0, 1, 3]]},
+            "noted": [],
+        },
+    ),
+    "clients are not joined": ("client", IDS, {}, {"clients": ("1", "007", "7", "1.0", "b")}),
+    "clients that are joined keep the most frequent name": (
+        "client",
+        IDS,
+        JOINED,
+        {
+            "clients": ("007", "1.0", "b"),
+            "counts": {"train": [3, 3, 1]},
+            "said": ["spellings of clients joined: '1' as '1.0', '7' as '007'"],
+        },
+    ),
+}  # fmt: skip
 
 
-def test_truth_values_of_parquet_stay(tmp_path):
-    path = str(tmp_path / "mine.parquet")
-    pyarrow.parquet.write_table(pyarrow.table({"a": [1.0, 2.0], "label": [True, False]}), path)
-    assert PARQUET.open(path, DatasetOptions()).format.class_names == ("false", "true")
+@pytest.mark.parametrize("name", READ)
+def test_what_a_column_may_mean_is_said(tmp_path, name):
+    column, values, options, facts = READ[name]
+    assert_facts(open_column(tmp_path, column, values, **options), **facts)
 
 
-def test_a_class_that_is_a_missing_word_is_told(tmp_path):
-    values = ["None", "mild", "None", "severe"]
-    caught = assert_refused("", open_column, tmp_path, "label", values)
-    fix = (
-        "in column label 'None' (2 rows) is taken as missing; if it is a value, give --missing_words='na,n/a,nan,null,?"
-    )
-    assert fix in caught and ",none" not in caught
-    dropped = open_column(tmp_path, "label", values, missing="drop")
-    assert dropped.format.class_names == ("mild", "severe") and fix in dropped.notes[0]
-    source = open_column(tmp_path, "label", values, missing_words="na,n/a")
-    assert source.format.class_names == ("None", "mild", "severe") and read_labels(source) == [0, 1, 0, 2]
-    assert not source.notes
+def test_more_spellings_than_categories_may_be_joined(tmp_path):
+    assert_refused("more than 100 different texts", open_column, tmp_path, "where", SITES)
+    assert len(open_column(tmp_path, "where", SITES, **JOINED).format.feature_names) == 61
+    assert_refused("join_spellings=True: does nothing with LEAF", open_leaf, str(tmp_path), DatasetOptions(**JOINED))
 
 
-def test_a_category_that_is_filled_in_is_counted_and_told(tmp_path):
-    values = ["None", "attached", "", "attached", "NA"]
-    source = open_column(tmp_path, "garage", values, missing="median")
-    assert source.filled == {"garage": 3} and source.pool().filled == {"garage": 3}
-    assert source.notes[0].startswith("in column garage 'None' (1 row), 'NA' (1 row) is taken as missing; if it is")
-    kept = open_column(tmp_path, "garage", ["NA", "DE", "NO"], missing_words="")
-    assert kept.format.feature_names == ("garage=DE", "garage=NA", "garage=NO", "b") and not kept.filled
+def test_a_missing_class_is_refused_with_the_words_that_are_left(tmp_path):
+    caught = assert_refused("", open_column, tmp_path, "label", GRADES)
+    assert IS_MISSING in caught and ",none" not in caught
 
 
 def test_a_word_that_is_a_value_here_and_missing_among_numbers(tmp_path):
-    path = tmp_path / "houses.csv"
-    path.write_text("front,alley,label\n60,NA,0\nNA,Pave,1\n80,Grvl,0\n70,NA,1\n")
-    (said,) = CSV.open(str(path), DatasetOptions(missing="median")).notes
-    # Without the word, --missing_words would end in an error: front would have a text among numbers.
-    assert said == (
-        "in column alley 'NA' (2 rows) is taken as missing; if it is a value, write it there in another way, since "
-        "front has it among numbers"
+    source = open_text(
+        tmp_path, "front,alley,label\n" + "60,NA,0\nNA,Pave,1\n80,Grvl,0\n70,NA,1\n" * 2, missing="median"
     )
+    # Without the word, --missing_words would end in an error: front would have a text among numbers.
+    assert source.notes == (
+        "in column alley 'NA' (4 rows) is taken as missing; if it is a value, write it there in another way, since "
+        "front has it among numbers",
+    )
+    assert source.pool().filled == source.filled == {"front": 2, "alley": 4}
 
 
 @pytest.mark.parametrize(
@@ -353,120 +454,59 @@ def test_a_word_that_is_a_value_here_and_missing_among_numbers(tmp_path):
 def test_words_that_were_given_are_missing(tmp_path, values, words):
     source = open_column(tmp_path, "age", values, missing_words=words, missing="median")
     # The median of 3 and 5.
-    assert source.read(0, "train")[0][:, 0, 0].tolist() == [4, 3, 4, 5] and source.filled == {"age": 2}
+    assert_facts(source, x={"": [[4, 0], [3, 2], [4, 4], [5, 1]]}, filled={"age": 2})
     cells = parse_text(values, missing_words=read_missing_words(words))
     assert cells.is_missing.tolist() == [True, False, True, False]
     assert sum(cells.missing_words.values()) == sum(bool(value.strip()) for value in values[::2])
 
 
-def test_words_of_parquet_are_values_unless_given(tmp_path):
-    path = str(tmp_path / "mine.parquet")
-    content = {"garage": ["NA", "x", "x"], "age": [-999.0, 3.0, 5.0], "label": [0, 1, 0]}
-    pyarrow.parquet.write_table(pyarrow.table(content), path)
-    source = PARQUET.open(path, DatasetOptions())
-    assert source.format.feature_names == ("garage=NA", "garage=x", "age") and not source.filled
-    given = PARQUET.open(path, DatasetOptions(missing_words="NA,-999", missing="median"))
-    assert given.format.feature_names == ("garage=x", "age") and given.filled == {"garage": 1, "age": 1}
-    assert given.read(0, "train")[0][0, :, 0].tolist() == [1, 4]
+GARAGES = {"garage": ["NA", "x", "x"], "age": [-999.0, 3.0, 5.0], "label": [0, 1, 0]}
+DECIMALS = {"a": ["0.5", "1.5", "2.25", "n.a.", "3.5"], "y": [0, 1, 0, 1, 1]}
 
 
-def test_numbers_that_may_stand_for_nothing_are_told(tmp_path):
-    (said,) = open_column(tmp_path, "age", ["-999", "3", "4", "-999"]).notes
-    assert said.startswith(
-        "age is -999 in 2 rows, and never else below 0; if it stands for a missing value, give --missi"
-    )
-    assert said.endswith(",-999'")
-    assert not open_column(tmp_path, "heat", ["-9", "-3", "4", "2"]).notes
-    (cold,) = open_column(tmp_path, "cold", ["-999", "-3.5", "4", "-999"]).notes
-    assert cold.startswith("cold is -999 in 2 rows, and never else below -3.5; if it stands for a missing value")
-    assert not open_column(tmp_path, "cold", ["-99", "-30", "4", "-99"]).notes
-    (high,) = open_column(tmp_path, "days", ["999", "3", "27", "999"]).notes
-    assert high.startswith("days is 999 in 2 rows, and never else above 27; if it stands for a missing value")
-    assert not open_column(tmp_path, "heat", ["999", "100", "4", "999"]).notes
-    (among,) = open_column(tmp_path, "age", ["unknown", "0", "1", "2", "1"]).notes
-    assert "numbers of age are categories, since 'unknown' stands among them in 1 row" in among
+@pytest.mark.parametrize(
+    ("columns", "options", "facts"),
+    [
+        ({"a": [1.0, 2.0], "label": [True, False]}, {}, {"classes": ("false", "true")}),
+        # Words are values in typed files unless they are given.
+        (GARAGES, {}, {"features": ("garage=NA", "garage=x", "age"), "filled": {}}),
+        (
+            GARAGES,
+            {"missing_words": "NA,-999", "missing": "median"},
+            {"features": ("garage=x", "age"), "filled": {"garage": 1, "age": 1}, "x": {"": [[1, 4], [1, 3], [1, 5]]}},
+        ),
+        (DECIMALS, {}, {"noted": ["the numbers of a are categories, since 'n.a.' stands among them in 1 row"]}),
+        # What the note advises.
+        (
+            DECIMALS,
+            {"missing_words": "n.a.", "missing": "median"},
+            {"x": {"": [[0.5], [1.5], [2.25], [1.875], [3.5]]}},
+        ),
+    ],
+)
+def test_words_and_truths_of_parquet(tmp_path, columns, options, facts):
+    assert_facts(open_columns(tmp_path, columns, **options), **facts)
 
 
-def test_one_word_among_decimals_of_a_text_column_is_named(tmp_path):
-    path = tmp_path / "mine.parquet"
-    values = ["0.5", "1.5", "2.25", "n.a.", "3.5"]
-    pyarrow.parquet.write_table(pyarrow.table({"a": values, "y": [0, 1, 0, 1, 1]}), path)
-    (note,) = PARQUET.open(str(path), DatasetOptions()).notes
-    assert "the numbers of a are categories, since 'n.a.' stands among them in 1 row" in note
-    options = DatasetOptions(missing_words="n.a.", missing="median")  # what the note advises
-    x, _ = PARQUET.open(str(path), options).read(0, "train")
-    np.testing.assert_array_equal(x.ravel(), np.float32([0.5, 1.5, 2.25, 1.875, 3.5]))
-
-
-def test_dates_that_are_numbers_are_no_measurements(tmp_path):
-    (note,) = open_column(tmp_path, "born", ["31122024", "1012025", "15012025"]).notes
-    assert "the numbers of born are dates, such as 31122024, whose differences are no days" in note
-    assert not open_column(tmp_path, "pay", ["31122024", "1012025", "15992025"]).notes
-
-
-def test_classes_are_joined_on_request(tmp_path):
-    values = ["cat", "Cat", "CAT", "cat", "dog.", "dog", "dog"]
-    source = open_column(tmp_path, "label", values)
-    assert source.format.class_names == ("CAT", "Cat", "cat", "dog", "dog.")
-    joined = open_column(tmp_path, "label", values, join_spellings=True)
-    assert joined.format.class_names == ("cat", "dog") and read_labels(joined) == [0, 0, 0, 0, 1, 1, 1]
-    assert "spellings of label joined: 'CAT' as 'cat', 'Cat' as 'cat', 'dog.' as 'dog'" in joined.reading
-    assert joined.digest != source.digest
-    yes = open_column(tmp_path, "label", ["Y", "N", "yes", "no", "N"], join_spellings=True)
-    assert yes.format.class_names == ("N", "Y") and read_labels(yes) == [1, 0, 1, 0, 0]
-
-
-def test_categories_are_joined_on_request(tmp_path):
-    values = ["red", "Red", "red", "blue", ""]
-    source = open_column(tmp_path, "kind", values, missing="median")
-    assert source.notes[0].startswith(
-        "categories of kind that are spelled in several ways, with their rows: 'red' (2) = "
-    )
-    joined = open_column(tmp_path, "kind", values, join_spellings=True, missing="median")
-    assert joined.format.feature_names == ("kind=blue", "kind=red", "b") and not joined.notes
-    assert joined.read(0, "train")[0][:, :2, 0].tolist() == [[0, 1], [0, 1], [0, 1], [1, 0], [0, 1]]
-
-
-def test_more_spellings_than_categories_may_be_joined(tmp_path):
-    values = [f"{word}{n}" for word in ("site ", "Site_", "SITE-") for n in range(60)]
-    assert_refused("more than 100 different texts", open_column, tmp_path, "where", values)
-    assert len(open_column(tmp_path, "where", values, join_spellings=True).format.feature_names) == 61
-
-
-def test_clients_are_joined_on_request_and_stay_as_they_are_written(tmp_path):
-    values = ["007", "7", "007", "1.0", "1", "1.0", "b"]
-    source = open_column(tmp_path, "client", values)
-    assert set(source.client_names) == {"007", "7", "1.0", "1", "b"}
-    joined = open_column(tmp_path, "client", values, join_spellings=True)
-    assert joined.client_names == ("007", "1.0", "b") and joined.num_examples["train"].tolist() == [3, 3, 1]
-    assert "spellings of clients joined: '1' as '1.0', '7' as '007'" in joined.reading
-
-
-def test_what_other_formats_do_not_do_is_refused(tmp_path):
-    assert_refused(
-        "join_spellings=True: does nothing with LEAF's JSON",
-        open_leaf,
-        str(tmp_path),
-        DatasetOptions(join_spellings=True),
-    )
-
-
-def test_a_form_of_dates_needs_a_column_of_dates(tmp_path):
-    assert_refused(
-        "date_form=dmy: no column orders the rows; name it by --time_column",
-        open_column,
-        tmp_path,
-        "age",
-        ["1", "2"],
-        date_form="dmy",
-    )
+def test_a_second_opening_reads_the_store_of_the_same_reading_and_version(tmp_path, monkeypatch):
+    path = write_text(tmp_path, "user,a,b,y\nu,12 %,1,0\nv,5 %,2,1\n")
+    first = CSV.open(path, DatasetOptions())
+    with monkeypatch.context() as patch:
+        patch.setattr("datasets.tables.source.write_table", None)
+        again = CSV.open(path, DatasetOptions())
+        assert (again.digest, again.reading) == (first.digest, first.reading)
+        assert_facts(again, x={"u": [[np.float32(0.12), 1]], "v": [[np.float32(0.05), 2]]})
+        with pytest.raises(TypeError):  # the file is read anew where it is read in another way
+            CSV.open(path, DatasetOptions(categories="index", feature_columns="b"))
+        patch.setattr("datasets.tables.source.STORE_VERSION", 1)
+        with pytest.raises(TypeError):
+            CSV.open(path, DatasetOptions())
 
 
 def test_a_table_of_an_earlier_run_has_its_digest(tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text("date,b,label\n31122024,0,Yes\n01012025,2,No\n")
-    source = CSV.open(str(path), DatasetOptions(truth_names="false_true", date_form="number"))
+    text = "date,b,label\n31122024,0,Yes\n01012025,2,No\n"
+    source = open_text(tmp_path, text, truth_names="false_true", date_form="number")
     # Computed by the version before there were options for words and dates, whose clients' files are those of the run.
     assert source.digest == "b1dabebf280296ba1fea55d009663f596628f5a6a9e073d9e55d5a310f096197"
-    assert source.format.class_names == ("false", "true") and source.read(0, "train")[0][:, 0, 0].tolist() == [2, 0]
-    assert CSV.open(str(path), DatasetOptions()).format.class_names == ("No", "Yes")
+    assert_facts(source, classes=("false", "true"), x={"": [[2], [0]]})
+    assert_facts(open_text(tmp_path, text), classes=("No", "Yes"))
