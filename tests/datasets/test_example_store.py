@@ -62,15 +62,25 @@ def test_rows_are_found_by_client_and_split(tmp_path):
     assert store.count_labels(3).tolist() == [[0, 0, 1], [2, 0, 0], [0, 0, 0]]
 
 
-def test_times_order_the_rows_of_a_client_and_equal_ones_keep_their_order(tmp_path):
-    store = open_rows(tmp_path, ["a", "b", "a", "a", "a"], times=[3.0, 0.0, 1.0, 2.0, 1.0])
-    assert read(store, 0) == [2, 4, 3, 0]
-
-
-def test_rows_that_are_left_out_are_nobodys_examples_and_splits_that_nobody_has_are_none_but_train(tmp_path):
-    store = open_rows(tmp_path, ["a", "a", "a"], ["test", LEFT_OUT, "test"])
-    assert read(store, 0, "test") == [0, 2] and store.splits.tolist() == [2, 3, 2]
-    assert {name: counts.tolist() for name, counts in store.num_examples.items()} == {"train": [0], "test": [2]}
+@pytest.mark.parametrize(
+    ("rows", "order"),
+    [
+        ({"clients": ["a"], "splits": "test"}, {"train": [[]], "test": [[0]]}),  # train always is
+        # Times order the rows of a client, and equal ones keep their order.
+        (
+            {"clients": ["a", "b", "a", "a", "a"], "times": [3.0, 0.0, 1.0, 2.0, 1.0]},
+            {"train": [[2, 4, 3, 0], [1]]},
+        ),
+        ({"clients": ["a", "a", "a"], "splits": ["train", LEFT_OUT, "train"]}, {"train": [[0, 2]]}),
+    ],
+)
+def test_a_client_has_the_rows_of_its_parts_in_order(tmp_path, rows, order):
+    store = open_rows(tmp_path, **rows)
+    everyone = range(len(store.client_names))
+    assert {split: [read(store, client, split) for client in everyone] for split in store.num_examples} == order
+    assert {split: [len(each) for each in order[split]] for split in order} == {
+        split: counts.tolist() for split, counts in store.num_examples.items()
+    }
 
 
 def test_pieces_are_one_after_the_other(tmp_path):
@@ -85,15 +95,20 @@ def test_pieces_are_one_after_the_other(tmp_path):
     assert read(store, 0) == [0, 2] and read(store, 1) == [1]
 
 
-def test_pieces_of_another_form_are_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("width", "num_labels", "more", "message"),
+    [
+        (2, 1, {}, "before it was"),
+        (1, 2, {}, "1 examples, 2 labels"),
+        (1, 1, {"times": np.zeros(1)}, "times at every call"),
+        (1, 1, {"split": np.zeros(2, np.uint8)}, "1 examples, 2 splits"),
+    ],
+)
+def test_pieces_of_another_schema_are_refused(tmp_path, width, num_labels, more, message):
     def write(writer: StoreWriter):
         write_rows(writer, ["a"])
-        with pytest.raises(ValueError, match="before it was"):
-            writer.append(np.zeros((1, 2), np.float32), np.zeros(1, np.int32), "a")
-        with pytest.raises(ValueError, match="1 examples, 2 labels"):
-            writer.append(np.zeros((1, 1), np.float32), np.zeros(2, np.int32), "a")
-        with pytest.raises(ValueError, match="times at every call"):
-            writer.append(np.zeros((1, 1), np.float32), np.zeros(1, np.int32), "a", times=np.zeros(1))
+        with pytest.raises(ValueError, match=message):
+            writer.append(np.zeros((1, width), np.float32), np.zeros(num_labels, np.int32), "a", **more)
         return {}
 
     assert read(open_or_write_store(DIGEST, write, str(tmp_path)), 0) == [0]
@@ -111,11 +126,25 @@ def test_labels_may_be_renumbered_at_the_end(tmp_path):
     assert store.read(0, "train")[1].tolist() == [5, 3, 0] and store.read(1, "train")[1].tolist() == [4]
 
 
-def test_a_store_of_an_earlier_version_is_written_anew(tmp_path):
-    open_rows(tmp_path, ["a"])
-    path = tmp_path / DIGEST / "store.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 1}))
-    assert open_rows(tmp_path, ["b", "a"]).client_names == ("a", "b")
+def set_version(content):
+    return json.dumps({**json.loads(content), "version": 1}).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("store.json", set_version),
+        ("x.raw", lambda content: content[:-3]),
+        ("store.json", lambda content: content[:-3]),
+    ],
+)
+def test_a_store_is_written_once_unless_it_is_damaged_or_of_an_earlier_version(tmp_path, name, change):
+    open_rows(tmp_path, ["a", "a"])
+    again = open_or_write_store(DIGEST, lambda _: pytest.fail("written twice"), str(tmp_path))
+    assert read(again, 0) == [0, 1]
+    path = tmp_path / DIGEST / name
+    path.write_bytes(change(path.read_bytes()))
+    assert open_rows(tmp_path, ["b"]).client_names == ("b",)
 
 
 def test_what_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path):

@@ -1,13 +1,10 @@
 """Dates in all the ways that people write them: in order, or refused with the flag that says what they are."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from refusals import assert_refused
+from small_tables import assert_facts, open_text
 
-from datasets.dataset import DatasetOptions
-from datasets.formats.csv import FORMAT as CSV
 from datasets.tables.cells import number_cells, parse_text, string_cells
 from datasets.tables.table import Piece
 from datasets.tables.times import TimeScan, read_times
@@ -117,21 +114,6 @@ def test_a_month_and_a_year_of_two_digits_are_not_a_day_of_2000():
         assert read(values, column)[1].numbers[0] in ("", "short"), values  # days of a year, and counts
 
 
-def test_dates_that_lack_a_zero_within_are_not_ordered_as_numbers():
-    values = ["13112023", "1122023", "112024", "3112024", "2922024"]  # 13 November, 1 December, 1, 31 January ...
-    assert_refused("such as 13112023 that end with the year, but some lack a zero", read, values, "time")
-    assert read(["1502023", "1511999", "1522024", "1532001", "9152205"], "time")[1].numbers == ("", "")
-
-
-def test_what_stands_beside_a_number_that_is_no_date_is_one():
-    assert_refused(
-        r"row 0: column 'time' has 0, which is no date, .* such as 31122024;",
-        read,
-        ["0", "31122024", "15012025", "16012025"],
-        "time",
-    )
-
-
 @pytest.mark.parametrize("odd", ["0", "31022024", "99999999"])
 def test_one_number_that_is_no_date_does_not_make_all_others_numbers(odd):
     values = ["31122024", "01012025", "15012025", odd, "16012025", "17012025"]
@@ -161,46 +143,76 @@ def test_the_flag_decides(values, form, days):
     np.testing.assert_array_equal(read(values, form=form)[0] / DAY, days)
 
 
-def test_a_zero_in_front_tells_a_date_from_a_number():
-    assert_refused("'311224', which can be read in several ways", read, ["311224", "010125"], "time")
-    np.testing.assert_array_equal(read(["311224", "110125"], "time")[0] + NEW_YEAR, [311224, 110125])
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        # 13 November, 1 December, 1, 31 January: dates that lack a zero within are not ordered as numbers.
+        (
+            ["13112023", "1122023", "112024", "3112024", "2922024"],
+            {"column": "time"},
+            "such as 13112023 that end with the year, but some lack a zero",
+        ),
+        # What stands beside a number that is no date is one.
+        (
+            ["0", "31122024", "15012025", "16012025"],
+            {"column": "time"},
+            r"row 0: column 'time' has 0, which is no date, .* such as 31122024;",
+        ),
+        (["311224", "010125"], {"column": "time"}, "'311224', which can be read in several ways"),
+        # A flag that values contradict.
+        (["31/12/2024"], {"form": "mdy"}, r"none in the order month, day, year.*--date_form=dmy"),
+        (["1704067200"], {"form": "dmy"}, "has 1704067200, expected dates in the order day, month, year"),
+    ],
+)
+def test_numbers_and_flags_that_contradict_dates_are_refused(values, options, message):
+    assert_refused(message, read, values, **options)
 
 
-def test_a_flag_that_values_contradict_is_refused():
-    assert_refused(r"none in the order month, day, year.*--date_form=dmy", read, ["31/12/2024"], form="mdy")
-    assert_refused("has 1704067200, expected dates in the order day, month, year", read, ["1704067200"], form="dmy")
-
-
-@pytest.mark.parametrize("values", [["3", "1", "2"], ["45000.5", "45000"], ["1700000000", "1690000000"]])
-def test_other_numbers_stay(values):
-    found, decided = read(values, "time")
+@pytest.mark.parametrize(
+    ("values", "options"),
+    [
+        (["3", "1", "2"], {}),
+        (["45000.5", "45000"], {}),
+        (["1700000000", "1690000000"], {}),
+        (["31122024", "1012025"], {"form": "number"}),  # which are none by the flag
+        (["311224", "110125"], {}),  # without a zero in front, which would tell a date from a number
+        (["1502023", "1511999", "1522024", "1532001", "9152205"], {}),  # not all end like years
+    ],
+)
+def test_other_numbers_stay(values, options):
+    found, decided = read(values, "time", **options)
     np.testing.assert_array_equal(found + NEW_YEAR, np.float64(values))
     assert not decided.reading and not decided.notes
 
 
-def test_numbers_that_are_none_by_the_flag_stay():
-    np.testing.assert_array_equal(read(["31122024", "01012025"], form="number")[0] + NEW_YEAR, [31122024, 1012025])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        number_cells(np.array([31122024, 1012025])),
+        string_cells(parse_text(["31/12/2024", "01/01/2025"]).values.dictionary_decode()),
+    ],
+)
+def test_columns_of_typed_files(cells):
+    scan = TimeScan("when", "auto")
+    scan.add(cells, Piece({}, "", "train", dict.fromkeys, 0))
+    np.testing.assert_array_equal((read_times(cells, scan.decide()) - NEW_YEAR) / DAY, [365, 366])
 
 
-def test_columns_of_typed_files():
-    for cells, days in (
-        (number_cells(np.array([31122024, 1012025])), [365, 366]),
-        (string_cells(parse_text(["31/12/2024", "01/01/2025"]).values.dictionary_decode()), [365, 366]),
-    ):
-        scan = TimeScan("when", "auto")
-        scan.add(cells, Piece({}, "", "train", dict.fromkeys, 0))
-        np.testing.assert_array_equal((read_times(cells, scan.decide()) - NEW_YEAR) / DAY, days)
+@pytest.mark.parametrize(
+    ("options", "x", "said"),
+    [
+        ({}, [[0], [5], [1]], ["date as day, month, year, as in 15012025"]),
+        ({"date_form": "number"}, [[5], [1], [0]], []),
+    ],
+)
+def test_what_was_told_is_said_and_the_flag_makes_other_data(tmp_path, options, x, said):
+    text = "date,a,label\n15012025,1,x\n31122024,0,y\n01012025,5,x\n"
+    source = open_text(tmp_path, text, **options)
+    assert_facts(source, x={"": x}, said=said)
+    assert (source.digest == open_text(tmp_path, text).digest) == (not options)
 
 
-def test_what_was_told_is_said(tmp_path, monkeypatch):
-    path = tmp_path / "mine.csv"
-    rows = ["15012025,1,x", "31122024,0,y", "01012025,5,x"]
-    path.write_text("date,a,label\n" + "".join(f"{row}\n" for row in rows))
-    source = CSV.open(str(path), DatasetOptions())
-    assert source.read(0, "train")[0][:, 0, 0].tolist() == [0, 5, 1]
-    assert "date as day, month, year, as in 15012025" in source.reading
-    old = CSV.open(str(path), dataclasses.replace(DatasetOptions(), date_form="number"))
-    assert old.read(0, "train")[0][:, 0, 0].tolist() == [5, 1, 0] and old.digest != source.digest
+def test_what_may_be_meant_otherwise_is_noted():
     _, decided = read(["2024-01-01 10:00", "2024-01-01 10:00Z", "2024-01-02"])
     assert decided.notes == ("column date has a time zone in some values and none in others, which are taken as UTC",)
     assert "several units" in read(["1704067200", "1704153600000"])[1].notes[0]
