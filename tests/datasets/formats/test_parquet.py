@@ -1,28 +1,23 @@
 """Parquet and Arrow, written as pandas, Hugging Face and Flower Datasets write them, and one line for what is wrong."""
 
-import dataclasses
 import datetime
 import decimal
 import io
 import json
 
 import numpy as np
+import pandas
 import PIL.Image
 import pyarrow
 import pyarrow.ipc
-import pyarrow.parquet as parquet
 import pytest
 from refusals import assert_refused
+from small_tables import assert_facts, open_columns, write_columns
 
 from datasets.dataset import DatasetOptions
 from datasets.formats.client_files import choose_client_files_partition, open_client_files
 from datasets.formats.parquet import FORMAT as PARQUET
-from datasets.formats.parquet import (
-    find_arrow_files,
-    is_parquet,
-    make_arrow_table,
-    read_class_names,
-)
+from datasets.formats.parquet import find_arrow_files, is_parquet, make_arrow_table, read_class_names
 
 OPTIONS = DatasetOptions()
 TABLE = {
@@ -35,18 +30,8 @@ TABLE = {
 }
 
 
-def read(path, split="train", **options):
-    """{client: (x without the channel of features, y)} and the source."""
-    source = PARQUET.open(str(path), dataclasses.replace(OPTIONS, **options))
-    found = {name: source.read(client, split) for client, name in enumerate(source.client_names)}
-    return {name: (x[..., 0] if source.format.are_features else x, y) for name, (x, y) in found.items()}, source
-
-
-def write(path, columns, schema=None, **how):
-    """A parquet file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(pyarrow.table(columns, schema=schema), path, **how)
-    return path
+def read(path, **options):
+    return PARQUET.open(str(path), DatasetOptions(**options))
 
 
 def save_to_disk(folder, columns, features=None, num_files=1, schema=None):
@@ -79,28 +64,39 @@ def make_images(values, labels, **how):
 
 
 def test_a_table_becomes_clients(tmp_path):
-    path = write(tmp_path / "mine.parquet", TABLE, row_group_size=3)
-    clients, source = read(path)
-    assert source.client_names == ("Zoë", "bob") and source.format.class_names == ("maybe", "no", "yes")
-    assert source.format.feature_names == ("age", "height", "colour=blue", "colour=green", "colour=red", "smokes")
-    np.testing.assert_array_equal(clients["bob"][0], np.float32([[41, 1.75, 1, 0, 0, 0], [35, -2, 0, 1, 0, 1]]))
-    assert clients["Zoë"][1].tolist() == [2, 0]
-    assert "table, parquet: label label (by its name), client user (by its name)" in source.reading
-    assert PARQUET.choose_partition(str(path), OPTIONS) == "natural" and is_parquet(str(path))
+    path = write_columns(tmp_path / "mine.parquet", TABLE, row_group_size=3)
+    assert_facts(
+        read(path),
+        said=["table, parquet: label label (by its name), client user (by its name)"],
+        clients=("Zoë", "bob"),
+        classes=("maybe", "no", "yes"),
+        features=("age", "height", "colour=blue", "colour=green", "colour=red", "smokes"),
+        x={
+            "Zoë": [[30, 1.5, 0, 0, 1, 1], [29, 1.625, 0, 0, 1, 0]],
+            "bob": [[41, 1.75, 1, 0, 0, 0], [35, -2, 0, 1, 0, 1]],
+        },
+        y={"Zoë": [2, 0], "bob": [1, 1]},
+    )
+    assert PARQUET.choose_partition(path, OPTIONS) == "natural" and is_parquet(path)
 
 
 def test_what_pandas_writes_has_its_index_left_out(tmp_path):
-    import pandas
-
     frame = pandas.DataFrame({"a": [1.5, 2.5, 3.5], "y": [0, 1, 0]}, index=[4, 7, 9])
     frame.to_parquet(tmp_path / "mine.parquet")
-    clients, source = read(tmp_path / "mine.parquet")
-    assert source.format.feature_names == ("a",)
-    assert clients[""][0].tolist() == [[1.5], [2.5], [3.5]]
-    feather = tmp_path / "mine.feather"
-    frame.reset_index(drop=True).to_feather(feather)
-    assert read(feather)[0][""][0].tolist() == [[1.5], [2.5], [3.5]]
-    assert "table, Arrow" in read(feather)[1].reading
+    frame.reset_index(drop=True).to_feather(tmp_path / "mine.feather")
+    for name, kind in (("mine.parquet", "parquet"), ("mine.feather", "Arrow")):
+        assert_facts(read(tmp_path / name), said=[f"table, {kind}"], features=("a",), x={"": [[1.5], [2.5], [3.5]]})
+
+
+def test_files_without_a_known_ending_are_told_by_their_first_bytes(tmp_path):
+    frame = pandas.DataFrame({"a": [1.5, 2.5], "y": [0, 1]})
+    frame.to_parquet(tmp_path / "mine")
+    frame.to_feather(tmp_path / "yours")
+    (tmp_path / "other").write_text("a,y\n1.5,0\n")
+    assert is_parquet(str(tmp_path / "mine")) and is_parquet(str(tmp_path / "yours"))
+    assert not is_parquet(str(tmp_path / "other")) and not is_parquet(str(tmp_path / "none"))
+    assert_facts(read(tmp_path / "mine"), said=["table, parquet"], x={"": [[1.5], [2.5]]})
+    assert_facts(read(tmp_path / "yours"), said=["table, Arrow"], x={"": [[1.5], [2.5]]})
 
 
 def test_types_of_columns_that_text_files_do_not_have(tmp_path):
@@ -112,20 +108,26 @@ def test_types_of_columns_that_text_files_do_not_have(tmp_path):
         "client": pyarrow.array([2, 2, 2], pyarrow.int64()),
         "y": pyarrow.array([0, 1, 0], pyarrow.uint8()),
     }
-    path = write(tmp_path / "mine.parquet", columns)
-    assert_refused(r"of 3 rows: price 1 \(.*row 2 .*count 1 .*ok 1 ", read, path, time_column="when")
-    clients, source = read(path, time_column="when", missing="median")
-    assert clients["2"][0].tolist() == [[2.5, 2, 0], [1.875, 3, 0], [1.25, 1, 1]] and source.is_ordered_by_time
+    message = r"of 3 rows: price 1 \(.*row 2 .*count 1 .*ok 1 "
+    assert_refused(message, open_columns, tmp_path, columns, time_column="when")
+    source = open_columns(tmp_path, columns, time_column="when", missing="median")
+    assert_facts(source, x={"2": [[2.5, 2, 0], [1.875, 3, 0], [1.25, 1, 1]]}, is_ordered=True)
 
 
 def test_a_data_set_of_hugging_face_saved_to_disk(tmp_path):
     save_to_disk(tmp_path / "saved", make_images([1, 2, 3, 4, 5], [0, 2, 1, 0, 2]), CLASSES, num_files=2)
     (tmp_path / "saved" / "cache-0123.arrow").write_bytes(b"what it computed")
-    clients, source = read(tmp_path / "saved")
-    x, y = clients[""]
-    assert source.format.class_names == ("cat", "dog", "wolf") and y.tolist() == [0, 2, 1, 0, 2]
-    assert x.shape == (5, 4, 5, 1) and x.dtype == np.uint8 and x[:, 0, 0, 0].tolist() == [1, 2, 3, 4, 5]
-    assert source.format.preprocessing.scale == 1 / 255 and not source.has_clients
+    source = read(tmp_path / "saved")
+    assert_facts(
+        source,
+        classes=("cat", "dog", "wolf"),
+        y={"": [0, 2, 1, 0, 2]},
+        x={"": np.full((4, 5, 5), [1, 2, 3, 4, 5]).transpose(2, 0, 1).tolist()},
+        shape=(4, 5, 1),
+        dtype="uint8",
+        has_clients=False,
+    )
+    assert source.format.preprocessing.scale == 1 / 255
     assert PARQUET.choose_partition(str(tmp_path / "saved"), OPTIONS) == "" and is_parquet(str(tmp_path / "saved"))
 
 
@@ -133,78 +135,74 @@ def test_a_dictionary_of_data_sets_has_a_test_part(tmp_path):
     save_to_disk(tmp_path / "train", make_images([1, 2], [0, 1]), CLASSES)
     save_to_disk(tmp_path / "test", make_images([3], [1]), CLASSES)
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    _, source = read(tmp_path)
-    assert source.num_examples["train"].tolist() == [2] and source.read(0, "test")[0][0, 0, 0, 0] == 3
+    assert_facts(read(tmp_path), counts={"train": [2], "test": [1]}, test_x={"": [[[3] * 5] * 4]})
 
 
 def test_partitions_of_flower_are_clients(tmp_path):
     for client, value in (("partition_10", 1), ("partition_9", 2)):
-        save_to_disk(tmp_path / client, make_images([value, value], [0, 1]), CLASSES)
-    clients, source = read(tmp_path)
-    assert source.client_names == ("partition_10", "partition_9") and source.has_clients
-    assert clients["partition_9"][0][0, 0, 0, 0] == 2 and "a file a client" in source.reading
+        save_to_disk(tmp_path / "whole" / client, make_images([value], [value - 1]), CLASSES)
+    x = {"partition_10": [[[1] * 5] * 4], "partition_9": [[[2] * 5] * 4]}
+    assert_facts(read(tmp_path / "whole"), said=["a file a client"], has_clients=True, x=x)
     for part in ("train", "test"):
         save_to_disk(tmp_path / "parts" / "3" / part, make_images([1, 1], [0, 1]), CLASSES)
-    assert read(tmp_path / "parts")[1].num_examples["test"].tolist() == [2]
+    assert_facts(read(tmp_path / "parts"), clients=("3",), counts={"train": [2], "test": [2]})
 
 
 def test_files_as_the_hub_names_them(tmp_path):
     schema = pyarrow.schema([("image", IMAGE), ("label", pyarrow.int64())])
     schema = schema.with_metadata({"huggingface": json.dumps({"info": {"features": CLASSES}})})
-    for n, values in enumerate([[1, 2], [3]]):
-        write(tmp_path / "data" / f"train-{n:05d}-of-00002.parquet", make_images(values, [0] * len(values)), schema)
-    write(tmp_path / "data" / "test-00000-of-00001.parquet", make_images([4], [1]), schema)
-    clients, source = read(tmp_path)
-    assert source.format.class_names == ("cat", "dog", "wolf") and source.client_names == ("",)
-    assert clients[""][0][:, 0, 0, 0].tolist() == [1, 2, 3] and source.num_examples["test"].tolist() == [1]
+    for name, values in (("train-00000-of-00002", [1, 2]), ("train-00001-of-00002", [3]), ("test-00000-of-00001", [4])):
+        write_columns(tmp_path / "data" / f"{name}.parquet", make_images(values, [0] * len(values)), schema)
+    assert_facts(
+        read(tmp_path),
+        classes=("cat", "dog", "wolf"),
+        x={"": [[[value] * 5] * 4 for value in (1, 2, 3)]},
+        counts={"train": [3], "test": [1]},
+    )
 
 
 def test_files_that_are_parts_and_files_that_are_clients(tmp_path):
     for name in ("ann", "bob"):
-        write(tmp_path / "clients" / f"{name}.parquet", {"a": [1, 2], "y": [0, 1]})
-        write(tmp_path / "months" / f"{name}.parquet", {"a": [1, 2], "y": [0, 1], "user": ["u", name]})
+        write_columns(tmp_path / "clients" / f"{name}.parquet", {"a": [1, 2], "y": [0, 1]})
+        write_columns(tmp_path / "months" / f"{name}.parquet", {"a": [1, 2], "y": [0, 1], "user": ["u", name]})
     for n in range(2):
-        write(tmp_path / "parts" / f"part-{n:05d}-4e28ba-c000.snappy.parquet", {"a": [1, 2], "y": [0, 1]})
-    assert read(tmp_path / "clients")[1].client_names == ("ann", "bob")
-    assert read(tmp_path / "months")[1].client_names == ("ann", "bob", "u")
-    assert read(tmp_path / "parts")[1].num_examples["train"].tolist() == [4]
-    forced = open_client_files(str(tmp_path / "months"), OPTIONS)
-    assert forced.client_names == ("ann", "bob")
+        write_columns(tmp_path / "parts" / f"part-{n:05d}-4e28ba-c000.snappy.parquet", {"a": [1, 2], "y": [0, 1]})
+    assert_facts(read(tmp_path / "clients"), clients=("ann", "bob"))
+    assert_facts(read(tmp_path / "months"), clients=("ann", "bob", "u"))
+    assert_facts(read(tmp_path / "parts"), clients=("",), counts={"train": [4]})
+    assert_facts(open_client_files(str(tmp_path / "months"), OPTIONS), clients=("ann", "bob"))
     assert choose_client_files_partition(str(tmp_path / "months"), OPTIONS) == "natural"
 
 
 @pytest.mark.parametrize(
-    ("column", "shape", "dtype"),
+    ("column", "options", "shape", "dtype"),
     [
-        (pyarrow.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), (3, 1), np.float32),
-        (pyarrow.array([[1, 2, 3], [4, 5, 6]], pyarrow.list_(pyarrow.int64(), 3)), (3, 1), np.float32),
+        (pyarrow.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), {}, (3, 1), "float32"),
+        (pyarrow.array([[1, 2, 3], [4, 5, 6]], pyarrow.list_(pyarrow.int64(), 3)), {}, (3, 1), "float32"),
         (
             pyarrow.array([[[1, 2, 3], [4, 5, 6]]] * 2, pyarrow.list_(pyarrow.list_(pyarrow.uint8()))),
+            {},
             (2, 3, 1),
-            np.uint8,
+            "uint8",
         ),
-        (pyarrow.array([[[1.0, 2.0], [4.0, 5.0]]] * 2), (2, 2), np.float32),
+        (pyarrow.array([[[1.0, 2.0], [4.0, 5.0]]] * 2), {}, (2, 2), "float32"),
+        # Tokens stay whole numbers.
+        (pyarrow.array([[1, 2, 3], [4, 5, 70000]]), {"layout": "tokens"}, (3,), "int32"),
     ],
 )
-def test_lists_are_examples_of_their_shape(tmp_path, column, shape, dtype):
-    _, source = read(write(tmp_path / "mine.parquet", {"signal": column, "other": [1, 2], "y": [0, 1]}))
-    assert source.format.input_shape == shape and source.format.input_dtype == np.dtype(dtype).name
-    assert "column other is not used" in source.notes
+def test_lists_are_examples_of_their_shape(tmp_path, column, options, shape, dtype):
+    source = open_columns(tmp_path, {"signal": column, "other": [1, 2], "y": [0, 1]}, **options)
+    assert_facts(source, shape=shape, dtype=dtype)
+    assert "column other is not used" in source.notes and source.format.takes_tokens == bool(options)
     x, _ = source.read(0, "train")
     np.testing.assert_array_equal(x.ravel(), np.array(column.to_pylist(), dtype).ravel())
 
 
-def test_tokens_stay_whole_numbers(tmp_path):
-    path = write(tmp_path / "mine.parquet", {"input_ids": [[1, 2, 3], [4, 5, 70000]], "label": [0, 1]})
-    clients, source = read(path, layout="tokens")
-    assert source.format.takes_tokens and clients[""][0].dtype == np.int32 and clients[""][0].max() == 70000
-
-
 def test_images_are_unpacked_a_few_at_a_time(tmp_path, monkeypatch):
-    path = write(tmp_path / "mine.parquet", make_images([1, 2, 3, 4, 5], [0, 1, 0, 1, 0]))
-    whole = [piece.num_rows for piece in make_arrow_table(str(path), OPTIONS).read(("image", "label"))]
+    path = write_columns(tmp_path / "mine.parquet", make_images([1, 2, 3, 4, 5], [0, 1, 0, 1, 0]))
+    whole = [piece.num_rows for piece in make_arrow_table(path, OPTIONS).read(("image", "label"))]
     monkeypatch.setattr("datasets.image_pixels.BYTES_AT_ONCE", 50)  # two images of 5 x 4
-    pieces = list(make_arrow_table(str(path), OPTIONS).read(("image", "label")))
+    pieces = list(make_arrow_table(path, OPTIONS).read(("image", "label")))
     assert whole == [1, 4] and [piece.num_rows for piece in pieces] == [1, 2, 2]
     assert np.concatenate([piece.cells["image"].values for piece in pieces])[:, 0, 0, 0].tolist() == [1, 2, 3, 4, 5]
     assert str(pieces[2].locate(1)) == f"{path}, row 4 (counted from 0)"
@@ -212,19 +210,21 @@ def test_images_are_unpacked_a_few_at_a_time(tmp_path, monkeypatch):
 
 def test_images_are_resized_and_converted_on_request(tmp_path):
     images = [encode_image((9, 9, 9), (8, 8), "RGB"), encode_image(7, (3, 5))]
-    path = write(tmp_path / "mine.parquet", {"img": pyarrow.array(images, IMAGE), "label": [0, 1]})
-    assert_refused(r"row 1 .*column 'img': 3 x 5 pixels in grey, expected 8 x 8 pixels in colour", read, path)
-    clients, _ = read(path, image_size=4, image_colour="grey")
-    assert clients[""][0].shape == (2, 4, 4, 1) and clients[""][0][:, 0, 0, 0].tolist() == [9, 7]
+    columns = {"img": pyarrow.array(images, IMAGE), "label": [0, 1]}
+    message = r"row 1 .*column 'img': 3 x 5 pixels in grey, expected 8 x 8 pixels in colour"
+    assert_refused(message, open_columns, tmp_path, columns)
+    source = open_columns(tmp_path, columns, image_size=4, image_colour="grey")
+    assert_facts(source, x={"": [[[value] * 4] * 4 for value in (9, 7)]})
 
 
 def test_a_large_file_is_read_in_batches(tmp_path, monkeypatch):
     monkeypatch.setattr("datasets.formats.parquet.BATCH_ROWS", 7)
     columns = {"user": [f"u{n % 3}" for n in range(50)], "a": list(range(50)), "y": [n % 2 for n in range(50)]}
-    clients, _ = read(write(tmp_path / "mine.parquet", columns))
-    assert clients["u1"][0][:, 0].tolist() == list(range(1, 50, 3))
+    assert_facts(
+        open_columns(tmp_path, columns), x={f"u{client}": [[n] for n in range(client, 50, 3)] for client in range(3)}
+    )
     columns["a"] = [float("inf") if n == 40 else float(n) for n in range(50)]
-    assert_refused(r"row 40 \(counted from 0\): column 'a' has inf", read, write(tmp_path / "mine.parquet", columns))
+    assert_refused(r"row 40 \(counted from 0\): column 'a' has inf", open_columns, tmp_path, columns)
 
 
 GOOD = {"user": ["u", "v"], "a": [1.0, 2.0], "y": [0, 1]}
@@ -260,9 +260,8 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_with_a_table_is_one_line(tmp_path, name):
     columns, options, expected = WRONG[name]
-    path = write(tmp_path / "mine.parquet", columns)
-    caught = assert_refused("", read, path, **options)
-    assert expected in caught and str(path) in caught
+    caught = assert_refused("", open_columns, tmp_path, columns, **options)
+    assert expected in caught and str(tmp_path / "mine.parquet") in caught
 
 
 def test_labels_without_a_name_are_refused(tmp_path):
@@ -286,24 +285,25 @@ def test_damaged_files_are_one_line(tmp_path, name, content, expected):
     assert expected in caught and name in caught
 
 
-def test_folders_that_say_two_things_are_one_line(tmp_path):
-    assert_refused("no parquet or Arrow file in this folder", read, tmp_path)
-    write(tmp_path / "deep" / "u" / "v" / "a.parquet", GOOD)
-    assert_refused("lies in the folders 'u' and 'v'", read, tmp_path / "deep")
-    write(tmp_path / "mixed" / "u" / "train-00000-of-00001.parquet", GOOD)
-    write(tmp_path / "mixed" / "train-00000-of-00001.parquet", GOOD)
-    assert_refused("lies beside the folders of clients", read, tmp_path / "mixed")
-    write(tmp_path / "columns" / "u.parquet", {"a": [1.0, 2.0], "y": [0, 1]})
-    write(tmp_path / "columns" / "v.parquet", {"b": [1.0, 2.0], "y": [0, 1]})
-    assert_refused(r"v\.parquet: column 'a' is missing, which .*u\.parquet has", read, tmp_path / "columns")
-
-
-def make(folder, *names):
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"PAR1")
-    return str(folder)
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "no parquet or Arrow file in this folder"),
+        ({"u/v/a": GOOD}, "lies in the folders 'u' and 'v'"),
+        (
+            {"u/train-00000-of-00001": GOOD, "train-00000-of-00001": GOOD},
+            "lies beside the folders of clients",
+        ),
+        (
+            {"u": {"a": [1.0, 2.0], "y": [0, 1]}, "v": {"b": [1.0, 2.0], "y": [0, 1]}},
+            r"v\.parquet: column 'a' is missing, which .*u\.parquet has",
+        ),
+    ],
+)
+def test_folders_that_say_two_things_are_one_line(tmp_path, files, message):
+    for name, columns in files.items():
+        write_columns(tmp_path / f"{name}.parquet", columns)
+    assert_refused(message, read, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -325,16 +325,26 @@ def make(folder, *names):
     ],
 )
 def test_files_by_client_and_split(tmp_path, names, expected):
-    found = find_arrow_files(make(tmp_path, *names))
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"PAR1")
+    found = find_arrow_files(str(tmp_path))
     assert [(file.client, file.split) for file in found] == expected
     assert is_parquet(str(tmp_path))
 
 
-def test_names_of_labels_come_from_the_description_of_a_saved_data_set(tmp_path):
-    assert read_class_names(str(tmp_path)) == {}
-    features = {"y": {"names": ["no", "yes"], "_type": "ClassLabel"}, "x": {"dtype": "int64", "_type": "Value"}}
-    (tmp_path / "dataset_info.json").write_text(json.dumps({"features": features}))
-    assert read_class_names(str(tmp_path)) == {"y": ("no", "yes")}
-    for damaged in ("{", "[]", '{"features": 3}', '{"features": {"y": 1}}'):
-        (tmp_path / "dataset_info.json").write_text(damaged)
-        assert read_class_names(str(tmp_path)) == {}
+LABELS = {"y": {"names": ["no", "yes"], "_type": "ClassLabel"}, "x": {"dtype": "int64", "_type": "Value"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, {}),
+        (json.dumps({"features": LABELS}), {"y": ("no", "yes")}),
+        *((damaged, {}) for damaged in ("{", "[]", '{"features": 3}', '{"features": {"y": 1}}')),
+    ],
+)
+def test_names_of_labels_come_from_the_description_of_a_saved_data_set(tmp_path, content, expected):
+    if content is not None:
+        (tmp_path / "dataset_info.json").write_text(content)
+    assert read_class_names(str(tmp_path)) == expected
