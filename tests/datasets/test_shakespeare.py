@@ -11,6 +11,7 @@ from datasets.character_text import BOS, EOS, OOV, PAD, TOKEN_NAMES, cut_into_se
 from datasets.client_source import TEST, TRAIN
 from datasets.dataset import DatasetOptions
 
+HARK = {"snippets": b"Hark!"}
 needs_real_data = pytest.mark.skipif(
     not os.path.exists(os.path.join(os.environ.get("FL_DATA_DIR") or "/nowhere", "shakespeare")),
     reason="no Shakespeare in FL_DATA_DIR: no real data here",
@@ -43,10 +44,13 @@ def test_the_vocabulary_is_tffs(tff_characters):
 
 def test_a_snippet_worked_by_hand():
     # "d" is the first character of the vocabulary, "h" the second; "é" is two bytes outside of it.
-    np.testing.assert_array_equal(cut_into_sequences("dhé".encode(), 3), [[BOS, 1, 2, OOV], [OOV, EOS, PAD, PAD]])
-    np.testing.assert_array_equal(cut_into_sequences(b"", 3), [[BOS, EOS, PAD, PAD]])
-    np.testing.assert_array_equal(cut_into_sequences(b"dh", 3), [[BOS, 1, 2, EOS]])
-    np.testing.assert_array_equal(cut_into_sequences(b"dhd", 3), [[BOS, 1, 2, 1], [EOS, PAD, PAD, PAD]])
+    for text, rows in {
+        "dhé": [[BOS, 1, 2, OOV], [OOV, EOS, PAD, PAD]],
+        "": [[BOS, EOS, PAD, PAD]],
+        "dh": [[BOS, 1, 2, EOS]],
+        "dhd": [[BOS, 1, 2, 1], [EOS, PAD, PAD, PAD]],
+    }.items():
+        assert cut_into_sequences(text.encode(), 3).tolist() == rows
 
 
 @pytest.mark.parametrize("length", [80, 7])
@@ -54,12 +58,10 @@ def test_examples_of_tffs_synthetic_data_are_its_own(tmp_path, write_tff_file, t
     import tensorflow_federated as tff
 
     synthetic = tff.simulation.datasets.shakespeare.get_synthetic()
+    datasets = {client: synthetic.create_tf_dataset_for_client(client) for client in synthetic.client_ids}
     clients = {
-        client: [
-            {"snippets": each["snippets"]}
-            for each in synthetic.create_tf_dataset_for_client(client).as_numpy_iterator()
-        ]
-        for client in synthetic.client_ids
+        client: [{"snippets": each["snippets"]} for each in dataset.as_numpy_iterator()]
+        for client, dataset in datasets.items()
     }
     write_tff_file(tmp_path / "shakespeare.sqlite", {"train": clients, "test": clients})
     source = load_arrays("shakespeare", DatasetOptions(str(tmp_path), download=False, sequence_length=length))
@@ -116,49 +118,29 @@ def test_all_roles_of_the_real_file_are_as_tff_reads_them(tff_characters):
     compare_with_tff(None, tff_characters)
 
 
-def test_counts_that_contradict_the_examples_are_refused(tmp_path, write_tff_file):
-    splits = {"train": {"a": [{"snippets": b"Hark!"}] * 2}}
-    write_tff_file(tmp_path / "shakespeare.sqlite", splits, metadata=[("a", "train", 3)])
-    assert_refused(
-        r"client 'a' has 3 examples in split train, there are 2",
-        load_arrays,
-        "shakespeare",
-        DatasetOptions(str(tmp_path), download=False),
-    )
-
-
-def test_an_example_without_text_names_its_client(tmp_path, write_tff_file):
-    splits = {"train": {"a": [{"snippets": b"Hark!"}], "b": [{"other": b"When?"}]}}
-    write_tff_file(tmp_path / "shakespeare.sqlite", splits)
-    assert_refused(
-        r"an example of client 'b' in split train has no text snippets",
-        load_arrays,
-        "shakespeare",
-        DatasetOptions(str(tmp_path), download=False),
-    )
-
-
-def test_a_vocabulary_of_characters_cannot_be_chosen(tmp_path, write_tff_file):
-    write_tff_file(tmp_path / "shakespeare.sqlite", {"train": {"a": [{"snippets": b"Hark!"}]}})
-    assert_refused(
-        "vocabulary_size=50: expected 0",
-        load_arrays,
-        "shakespeare",
-        DatasetOptions(str(tmp_path), download=False, vocabulary_size=50),
-    )
+@pytest.mark.parametrize(
+    ("clients", "metadata", "options", "message"),
+    [
+        ({"a": [HARK] * 2}, [("a", "train", 3)], {}, r"client 'a' has 3 examples in split train, there are 2"),
+        (
+            {"a": [HARK], "b": [{"other": b"When?"}]},
+            None,
+            {},
+            r"an example of client 'b' in split train has no text snippets",
+        ),
+        ({"a": [HARK]}, None, {"vocabulary_size": 50}, "vocabulary_size=50: expected 0"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(tmp_path, write_tff_file, clients, metadata, options, message):
+    write_tff_file(tmp_path / "shakespeare.sqlite", {"train": clients}, metadata=metadata)
+    assert_refused(message, load_arrays, "shakespeare", DatasetOptions(str(tmp_path), download=False, **options))
 
 
 def test_the_doctor_finds_the_file_or_says_where_to_put_it(tmp_path, write_tff_file):
-    row = DATASETS["shakespeare"]
+    row, options = DATASETS["shakespeare"], DatasetOptions(str(tmp_path), download=False)
     missing = row.find(str(tmp_path))
-    assert not missing.found
-    assert str(tmp_path / "shakespeare") in missing.description
-    assert_refused(
-        r"not found; put shakespeare\.sqlite\.lzma",
-        load_arrays,
-        "shakespeare",
-        DatasetOptions(str(tmp_path), download=False),
-    )
+    assert not missing.found and str(tmp_path / "shakespeare") in missing.description
+    assert_refused(r"not found; put shakespeare\.sqlite\.lzma", load_arrays, "shakespeare", options)
     (tmp_path / "shakespeare").mkdir()
-    path = write_tff_file(tmp_path / "shakespeare" / "shakespeare.sqlite", {"train": {"a": [{"snippets": b"Hark!"}]}})
+    path = write_tff_file(tmp_path / "shakespeare" / "shakespeare.sqlite", {"train": {"a": [HARK]}})
     assert row.find(str(tmp_path)) == (True, path)
