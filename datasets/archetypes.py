@@ -91,7 +91,8 @@ def apportion(num_examples: int, shares: np.ndarray) -> np.ndarray:
       int64, shape (classes,); of equal remainders the lowest label's is rounded up.
     """
     exact = num_examples * shares
-    counts = np.floor(exact + 1e-9).astype(np.int64)  # a product that should be 500 may be 499.99999999999994
+    # A product that should be 500 may be 499.99999999999994.
+    counts = np.floor(exact + 1e-9).astype(np.int64)
     order = np.argsort(-np.round(exact - counts, 9), kind="stable")
     counts[order[: num_examples - counts.sum()]] += 1
     return counts
@@ -208,6 +209,7 @@ def draw_clients(
             )
     clients = []
     for client in range(len(archetypes.of_clients)):
+        # A client's draw depends on no other client.
         rng = np.random.default_rng([seed, 7, client])
         clients.append({split: _draw(pools[split], counts[split][client], rng) for split in SPLITS})
     return clients

@@ -253,6 +253,7 @@ def hold_out_test_part(
     """
     if labels.ndim > 1 or (labels.dtype.kind == "f" and not np.array_equal(labels, np.rint(labels))):
         labels = np.zeros(len(labels), np.int64)
+    # Without clients the draw is that of earlier versions, so what clients need is drawn after it.
     rng = np.random.default_rng([seed, 3])
     held_out = np.zeros(len(labels), bool)
     for label in np.unique(labels):
@@ -336,7 +337,8 @@ def convert_values(path: str, key: str, x: np.ndarray, dtype: str, client: np.nd
     Raises:
       DatasetError: the dtype cannot hold one, or it is NaN or infinite; the first is named.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # what does not fit becomes another number, and is found
+    # What does not fit becomes another number, and is found below.
+    with np.errstate(over="ignore", invalid="ignore"):
         converted = x.astype(dtype)
     is_wrong = ~np.isfinite(converted) if dtype == "float32" else (converted != x) | (converted < 0)
     rows = is_wrong.reshape(len(is_wrong), -1).any(axis=1)

@@ -61,7 +61,8 @@ def compute_majority_accuracies(
     return MajorityAccuracies(own, overall, float(np.mean(data.test_y == of_all)) if len(data.test_y) else float("nan"))
 
 
-_MOST_WAITING_PAIRS = 1 << 21  # before they are counted into one
+# To merge after each client would sort all pairs so far for each of them.
+_MOST_WAITING_PAIRS = 1 << 21
 
 
 class _PairCounts:

@@ -152,7 +152,8 @@ _ROWS = (
         partition="datasets.cifar:choose_cifar100_partition",
         model="resnet18_gn",
         locate="datasets.cifar:CIFAR100_FILES.locate",
-        smoke_sizes=(150, 30),  # fewer, since its model has millions of parameters
+        # Fewer, since its model has millions of parameters.
+        smoke_sizes=(150, 30),
         num_examples=60_000,
         terms=terms.CIFAR100,
     ),
@@ -164,7 +165,8 @@ _ROWS = (
         clients="people",
         client_names="datasets.har:SUBJECT_NAMES",
         locate="datasets.har:locate_har",
-        smoke_sizes=(150, 30),  # fewer, since its models have millions of parameters
+        # Fewer, since its models have millions of parameters.
+        smoke_sizes=(150, 30),
         num_examples=10_299,
         terms=terms.HAR,
     ),

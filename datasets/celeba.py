@@ -18,6 +18,7 @@ from datasets.formats.leaf import DEFAULT_SIZE, IMAGE_NAMES, find_leaf_files, op
 CLASS_NAMES = ("not smiling", "smiling")
 FILES = KnownFiles(
     "celeba",
+    # Any data set of LEAF's has such files, so that the folder must have the name.
     lambda folder: folder if os.path.basename(folder) == "celeba" and find_leaf_files(folder) else None,
     wanted="LEAF's data/celeba/data (train and test, or all_data, and raw/img_align_celeba)",
 )
@@ -35,7 +36,8 @@ def load_celeba(options: DatasetOptions) -> ClientSource:
     source = open_leaf(FILES.find_or_fetch(options), options, "celeba", IMAGE_NAMES)
     found = source.format.class_names
     if not all(map(str.isdigit, found)):
-        return source  # its labels are texts
+        # Labels that are texts name themselves.
+        return source
     if len(found) > len(CLASS_NAMES):
         raise DatasetError(f"label {found[-1]} in the data, expected 0..{len(CLASS_NAMES) - 1}")
     return dataclasses.replace(source, format=dataclasses.replace(source.format, class_names=CLASS_NAMES))

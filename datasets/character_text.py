@@ -39,6 +39,7 @@ def choose_character_format(options: DatasetOptions) -> ExampleFormat:
 
 def encode_characters(text: str) -> np.ndarray:
     """The token of each character, int32, shape (characters,)."""
+    # JSON can hold half a surrogate pair, which is a character outside of the vocabulary like others.
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     return _TOKENS_OF_BYTES[np.minimum(codes, 255)]
 

@@ -64,7 +64,8 @@ def read_batch_files(source: str, folder_name: str, names: Iterable[str]) -> dic
             for member in archive:
                 if member.name in wanted and member.isfile():
                     contents[wanted[member.name]] = archive.extractfile(member).read()
-            while archive.fileobj.read(2**20):  # only at its end gzip compares its sum
+            # Only at its end gzip compares its sum.
+            while archive.fileobj.read(2**20):
                 pass
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise DatasetError(
@@ -101,6 +102,7 @@ def read_batch(
         raise DatasetError(f"{where}: data is {found}, expected uint8 (images, {_VALUES_PER_IMAGE})")
     if labels.shape != data.shape[:1] or labels.dtype.kind not in "iu":
         raise DatasetError(f"{where}: labels are {labels.dtype} {labels.shape}, expected {len(data)} integers")
+    # A row holds the red, then the green, then the blue plane.
     return data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels
 
 
@@ -250,7 +252,7 @@ def load_cifar100(options: DatasetOptions) -> "ArrayDataset | ClientSource":
     Raises:
       DatasetError: the files are missing and cannot be downloaded, or are damaged or not CIFAR-100.
     """
-    example_format = choose_cifar100_format(options)  # before a download
+    example_format = choose_cifar100_format(options)
     path = CIFAR100_FILES.find_or_fetch(options)
     if os.path.basename(path) in TFF_FILES:
         return open_tff(path, options, "cifar100", form="cifar100")

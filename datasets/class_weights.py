@@ -25,7 +25,8 @@ from files.reading import describe, read_regular
 
 COLUMNS = ("class", "weight")
 MOST_BYTES = 2**24
-LARGEST = 1e6  # beyond, the losses of float32 lose the other classes
+# Beyond, the losses of float32 lose the other classes.
+LARGEST = 1e6
 _MOST_SHOWN = 10
 _FORM = 'expected .json such as {"name": 2.5}, or .csv with the columns class,weight'
 
@@ -56,7 +57,8 @@ def load_class_weights(source: str, class_names: Sequence[str]) -> tuple[float, 
             raise DatasetError(f"{label}: unknown class {name!r:.60}, expected {name_some(class_names, _MOST_SHOWN)}")
         if name in found:
             raise DatasetError(f"{label}: class {name!r:.60} is there twice, expected one weight a class")
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)  # which JSON's true would be
+        # JSON's true would be the number 1.
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not math.isfinite(value) or not 0 <= value <= LARGEST:
             raise DatasetError(
                 f"{label}: class {name!r:.60} has the weight {value!r:.30}, expected a number from 0 to {LARGEST:,.0f}"
@@ -145,6 +147,7 @@ def measure_weights(
             f"{name}: weight column {column!r} is 0 for each of {len(values):,} train examples, expected numbers above "
             f"0 for some; correct it, or leave --weight_column out"
         )
+    # A mean of many float32 in float32 would lose digits.
     found = ExampleWeights(
         column,
         float(values.mean(dtype=np.float64)),

@@ -37,7 +37,8 @@ from files.writing import write_whole
 FORMAT_NAME = "federated-suite client shards"
 # Part of each digest: raise it when the files change, or how a seed divides the examples.
 FORMAT_VERSION = 1
-INDEX_FILE, INDEX_VERSION = "index.json", 2  # of the index alone: 1 had no sums
+# The version is of the index alone: 1 had no sums.
+INDEX_FILE, INDEX_VERSION = "index.json", 2
 SUFFIXES = tuple(f".{split}.{kind}" for split in SPLITS for kind in "xy")
 WEIGHTS_SUFFIX = ".train.w"  # of data that weigh their examples
 _SUMS = ".sums"  # of the files of a client that came by itself, {suffix: [bytes, SHA-256]}
@@ -122,6 +123,7 @@ def write_client(place: str, contents: Mapping[str, bytes]) -> None:
     for suffix, content in contents.items():
         write_whole(place + suffix, content)
     sums = {suffix: [len(content), hashlib.sha256(content).hexdigest()] for suffix, content in contents.items()}
+    # The sums come last: only with them the client counts.
     write_whole(place + _SUMS, json.dumps(sums).encode())
     _checked[place] = describe_states(place + suffix for suffix in contents)[1]
 

@@ -118,6 +118,7 @@ class ClientSource:
         labels = self.format.labels
         x = np.empty((total, *shape), self.format.input_dtype)
         y = np.empty((total, *labels.shape), labels.dtype)
+        # Filled row by row: to join the parts would take twice the memory.
         ends = np.cumsum(counts)
         for client in np.flatnonzero(counts):
             rows = slice(ends[client] - counts[client], ends[client])

@@ -24,12 +24,16 @@ from datasets.layouts import (
 from datasets.names import name_some, note_alike
 from datasets.unscaled import find_padding, find_unscaled
 
-MOST_VALUES = 4_000_000  # that deviations are computed from; of more examples, evenly spaced ones are taken
+# Notes must cost little beside reading: of more examples, evenly spaced ones are taken.
+MOST_VALUES = 4_000_000
 LEAST_SIDE = 8  # of what may be a picture
-LARGE, SMALL = 100.0, 0.01  # root mean squares that a usual rate does not go with; about 1 is expected
+# Root mean squares that a usual learning rate does not go with; about 1 is expected.
+LARGE, SMALL = 100.0, 0.01
 WILD_RATIO = 1000.0  # of the largest root mean square to the median one
-LEAST_OF_BYTES, MOST_OF_BYTES = 128, 255  # the largest value, where numbers look like the bytes of pictures
-SMALL_BYTE = 16  # the largest value of a picture in uint8 that is too dark to be scaled by 1/255
+# The largest value, where numbers look like the bytes of pictures.
+LEAST_OF_BYTES, MOST_OF_BYTES = 128, 255
+# The largest value of a picture in uint8 that is too dark to be scaled by 1/255.
+SMALL_BYTE = 16
 MOST_NAMED = 8
 STANDARDIZE = "--standardize=federated"
 

@@ -142,6 +142,7 @@ class Dataset:
         """
         check_options(options, CatalogOptions)
         folder = options.data_dir
+        # A misspelled folder must not become a new one, with a download in it.
         if folder and self.locate is not None and not os.path.isdir(os.path.expanduser(folder)):
             raise DatasetError(
                 f"data_dir={folder}: no such folder; make it, or name another by --data_dir or the variable FL_DATA_DIR"
@@ -200,5 +201,6 @@ def refuse_options(path: str, kind: str, options: DatasetOptions, *unused: type 
     for each in unused:
         for name in (each,) if isinstance(each, str) else (field.name for field in dataclasses.fields(each)):
             value, of_old_runs = getattr(options, name), declared[name] and declared[name].of_old_runs
+            # A flag that was not given may come as None.
             if value not in (None, "", getattr(DatasetOptions, name), of_old_runs):
                 raise DatasetError(f"{path}: {name}={value}: does nothing with {kind}; leave it out")

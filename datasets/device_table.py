@@ -101,7 +101,8 @@ def load_device_profiles(source: str, num_clients: int, seed: int) -> DeviceProf
     has_energy = "joules_per_example" in known
     windows = None  # all can be reached always
     if any(rows[place].windows != [(0.0, DAY_S)] for place in set(chosen.tolist())):
-        most = max(len(row.windows) for row in rows)  # the others are padded by windows of length 0
+        # One array holds all rows: those with fewer windows are padded by windows of length 0.
+        most = max(len(row.windows) for row in rows)
         padded = np.array([row.windows + [(0.0, 0.0)] * (most - len(row.windows)) for row in rows])
         windows = Windows(padded[chosen, :, 0], padded[chosen, :, 1])
     return DeviceProfiles(

@@ -131,6 +131,7 @@ def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:
     part_path = path + ".part"
     if os.path.isfile(path):
         return path
+    # A link that leads nowhere would be taken for a missing file.
     if os.path.lexists(path):
         raise DownloadError(f"{path}: no file, expected one to download; remove what lies there")
     try:
@@ -188,6 +189,7 @@ def _fetch_from_address(address: str, sha256: str, part, timeout_s: float) -> st
 def _append_missing_bytes(address: str, part, timeout_s: float) -> None:
     """One request: appends what `part` lacks, or replaces its content if the server sends the file from its start."""
     num_present_bytes = part.seek(0, os.SEEK_END)
+    # Unpacked, since a part is gone on with by the number of its bytes.
     headers = {"User-Agent": "federated-suite", "Accept-Encoding": "identity"}
     if num_present_bytes:
         headers["Range"] = f"bytes={num_present_bytes}-"

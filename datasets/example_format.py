@@ -120,6 +120,7 @@ class LabelFormat:
             )
         if not y.size:
             return
+        # NaN is not below infinity either, so that one comparison finds both.
         if self.task == REGRESSION and not (abs(y) < float("inf")).all():
             raise DatasetError(f"{where}: a label is NaN or infinite, expected finite numbers; repair or drop them")
         lowest, highest = {MULTI_LABEL: (0, 1), NEXT_TOKEN: (y.min(), self.num_outputs - 1)}.get(
@@ -132,7 +133,8 @@ class LabelFormat:
 CLASS_LABELS = LabelFormat()
 
 
-GROUPS = "groups"  # the key in JSON, which that of earlier versions lacks
+# JSON of earlier versions lacks this key.
+GROUPS = "groups"
 MOST_VALUES = 12  # of a category in words
 
 
@@ -210,8 +212,10 @@ def describe_group(group: Mapping[str, Any]) -> str:
 
 
 TASK, KIND = "task", "kind"  # the part of the JSON that is of the labels, and the task in it
-CATEGORIES = "categories"  # a key that JSON of earlier versions lacks
-WEIGHTS = "weights"  # a key that JSON has only where there are any
+# JSON of earlier versions lacks this key.
+CATEGORIES = "categories"
+# JSON has this key only where there are weights, so that other configs stay as they were.
+WEIGHTS = "weights"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -69,7 +69,8 @@ def select_clients(data: ArrayDataset | ClientSource, settings: PartitionSetting
     if isinstance(data, ClientSource):
         counts = data.num_examples[TRAIN]
     elif data.train_clients is None:
-        return data  # the partition says that there are no clients
+        # That there are no clients is said by the partition.
+        return data
     else:
         counts = np.bincount(data.train_clients, minlength=len(data.client_names))
     chosen = np.flatnonzero(counts >= max(settings.fewest_examples, 1))
@@ -78,6 +79,7 @@ def select_clients(data: ArrayDataset | ClientSource, settings: PartitionSetting
             f"fewest_examples={settings.fewest_examples}: expected at most {counts.max()}, which the largest client has"
         )
     if 0 < settings.most_clients < len(chosen):
+        # Each purpose has a stream of random numbers of its own, so that no draw shifts another.
         chosen = np.sort(np.random.default_rng([settings.seed, 6]).permutation(chosen)[: settings.most_clients])
     if len(chosen) == np.count_nonzero(counts):
         return data
@@ -113,7 +115,8 @@ def select_clients(data: ArrayDataset | ClientSource, settings: PartitionSetting
     return dataclasses.replace(data, client_names=names, source_digest=digest, **changes)
 
 
-CACHE_BYTES = 256 * 2**20  # of examples that were read once, kept in memory: the same clients are evaluated every round
+# The same clients are evaluated every round, so that what was read once stays in memory.
+CACHE_BYTES = 256 * 2**20
 
 Examples = tuple[np.ndarray, np.ndarray]
 
@@ -148,6 +151,7 @@ class StreamedClients:
         Raises:
           DatasetError: they cannot be written, or the source cannot be read.
         """
+        # Asked for every round: only the first time the files are looked at.
         if client in self._written:
             return
         place = self.get_place(client)
@@ -200,8 +204,10 @@ class StreamedClients:
         return parts
 
 
-MOST_COUNTED_CLIENTS = 1000  # whose labels are read to be counted, unless the source can tell them at once
-MOST_MEASURED_CLIENTS = 10_000  # whose labels a regression's offset and scale are taken from
+# To count labels means to read a client; of more clients only a source that counts at once does it.
+MOST_COUNTED_CLIENTS = 1000
+# To measure a regression's labels means to read clients: of more, a drawn sample tells.
+MOST_MEASURED_CLIENTS = 10_000
 
 
 def build_source_federation(

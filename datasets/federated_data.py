@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from datasets.example_format import ExampleFormat, Padding
 
-if TYPE_CHECKING:  # the settings of algorithms name these types, and `--help` needs no NumPy
+# The settings of algorithms name these types, and `--help` needs no NumPy.
+if TYPE_CHECKING:
     import numpy as np
 
 SPLITS = ("train", "validation", "test")
@@ -92,6 +93,7 @@ class Archetypes:
         return tuple(self.meta_archetypes[archetype] for archetype in self.of_clients)
 
 
+# With slots, since a federation may have hundreds of thousands of these.
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientFiles:
     """One client: its place in the federation and where its examples lie.

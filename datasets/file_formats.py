@@ -88,6 +88,7 @@ def choose_partition(options: DatasetOptions) -> str:
         return ""
     path = os.path.abspath(os.path.expanduser(options.data))
     try:
+        # What is wrong with the data is said when they are loaded.
         found = find_format(path, options.data_format)
         return "natural" if found.choose_partition is None else found.choose_partition(path, options)
     except DatasetError:

@@ -58,7 +58,8 @@ REMOTE_FILE = RemoteFile(
     ("https://archive.ics.uci.edu/static/public/240/human+activity+recognition+using+smartphones.zip",),
     "c00b803081a5c797cd5e4b83700a9810b38d53d9d84e01917e090e1fdbc81031",
 )
-NAMES_FILE, MOST_NAME_BYTES = "features.txt", 2**20  # the official one has 15,785
+# The official file has 15,785 bytes.
+NAMES_FILE, MOST_NAME_BYTES = "features.txt", 2**20
 ZIP_FILES = (f"{FOLDER_NAME}.zip", REMOTE_FILE.name)
 PARTS = ("train", "test")
 CLASS_COUNTS = {"train": (1226, 1073, 986, 1286, 1374, 1407), "test": (496, 471, 420, 491, 532, 537)}
@@ -112,6 +113,7 @@ def load_har(options: DatasetOptions) -> ArrayDataset:
     names, notes = _name_features(source, text) if features == "statistics" else (example_format.feature_names, ())
     for part in PARTS:
         _check_part(source, arrays, part, features)
+    # The parts are divided by people: others would mean another division.
     if set(arrays["subject_train"].tolist()) != set(TRAIN_SUBJECTS):
         raise DatasetError(f"{source}: the train subjects are not UCI HAR's")
     train, test = (

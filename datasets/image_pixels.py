@@ -24,7 +24,8 @@ _FORMATS = (
     *("TGA", "ICO", "PCX", "PSD", "QOI", "SGI"),
 )
 _OF_SEVERAL = ("GIF", "PNG", "TIFF", "WEBP", "AVIF")
-MAX_PIXELS = 2**30 // 12  # of one image, as Pillow warns above: a file of 200 kB can hold that many
+# Pillow warns above it, too: a file of 200 kB can claim that many pixels.
+MAX_PIXELS = 2**30 // 12
 BYTES_AT_ONCE = 64 * 2**20  # of pixels, where images are read several at a time
 FIX = "--image_size=<pixels> resizes all, --image_colour=grey or colour converts them"
 
@@ -64,7 +65,8 @@ def read_image(file: str | IO[bytes], where: str, layout: ImageLayout) -> np.nda
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)  # `_check_head` is stricter
+            # `_check_head` is stricter than the warning.
+            warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)
             with PIL.Image.open(file, formats=_list_formats()) as opened:
                 colour = _check_head(opened, where, layout)
                 image = opened if layout.is_published else PIL.ImageOps.exif_transpose(opened)
@@ -125,6 +127,7 @@ def _holds_several(opened: "PIL.Image.Image") -> bool:
     size = opened.size
     opened.seek(1)
     is_alike = opened.size == size
+    # The pixels are read from the page at hand.
     opened.seek(0)
     return is_alike
 

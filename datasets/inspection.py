@@ -292,12 +292,14 @@ def measure_features(sample: Sample, kept: Unscaled) -> tuple[FeatureRange, ...]
 
 
 def _describe_range(name: str, values: np.ndarray) -> FeatureRange:
-    if values.dtype == np.uint8:  # how often each of 256 numbers occurs is all there is to know, and takes no memory
+    # How often each of 256 numbers occurs is all there is to know, and takes no memory.
+    if values.dtype == np.uint8:
         counts = sum(np.bincount(part, minlength=256) for part in _cut(values))
         mean = float(counts @ np.arange(256)) / len(values)
         squares = float(counts @ np.square(np.arange(256) - mean))
     else:
         mean = float(values.mean(dtype=np.float64))
+        # In two passes: beside a large mean the squares alone would lose their digits.
         squares = sum(float(np.square(part.astype(np.float64) - mean).sum()) for part in _cut(values))
     deviation = (squares / len(values)) ** 0.5
     return FeatureRange(name, float(values.min()), float(values.max()), mean, deviation)
@@ -331,7 +333,8 @@ def find_repeats(sample: Sample) -> Repeats:
     return Repeats(int(in_train), int(with_other_labels), int(in_both), tuple(int(client) for client in clients))
 
 
-LEAST_EXAMPLES = 20  # of which something is said that chance could do to fewer
+# Of fewer, chance could do what is said.
+LEAST_EXAMPLES = 20
 MAJORITY = 0.9  # share of one class that an answer for all reaches
 CORRELATED = 0.9999
 LEAST_CLIENTS = 5  # texts of a column that may name clients

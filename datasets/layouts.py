@@ -31,7 +31,8 @@ LAYOUTS = (AUTO, FEATURES, SEQUENCE, SEQUENCE_CHANNELS_FIRST, IMAGE, IMAGE_CHANN
 NO_SCALE, BYTES = "none", "bytes"
 SCALE_FORM = f"{AUTO}, {NO_SCALE}, {BYTES}, or a factor above 0 such as 1/255 or 0.01"
 OF_ARRAYS = Needs("dataset", lambda name: name in (FILES, NPZ), "--data=<your file or folder>")
-MOST_CHANNELS = 4  # of a picture; where an axis is longer, it is one of pixels
+# No picture has more channels: a longer axis is one of pixels.
+MOST_CHANNELS = 4
 BYTE_SCALE = 1 / 255
 # The ranks of `x`, with the axis of the examples, that a layout can be of.
 _RANKS = {SEQUENCE: (2, 3), SEQUENCE_CHANNELS_FIRST: (3,), IMAGE: (3, 4), IMAGE_CHANNELS_FIRST: (4,), TOKENS: (2,)}
@@ -126,7 +127,8 @@ def parse_factor(scale: str) -> float:
         factor = float(over) / float(under or 1)
     except (ZeroDivisionError, ValueError):
         raise ValueError(f"expected {SCALE_FORM}") from None
-    if not 1e-30 <= factor <= 1e30:  # beyond, float32 has no room for the products
+    # Beyond, products of float32 are infinite or 0.
+    if not 1e-30 <= factor <= 1e30:
         raise ValueError(f"expected {SCALE_FORM}")
     return factor
 

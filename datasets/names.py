@@ -44,10 +44,12 @@ def check_names(where: str, kind: str, names: Iterable[str]) -> None:
             )
 
 
-MOST_COMPARED = 100_000  # names; of more, comparing takes longer than reading
+# Comparing more names takes longer than reading the data.
+MOST_COMPARED = 100_000
 MOST_SHOWN = 5  # groups in a line
 JOIN_FIX = "spell each in one way, or, in a table, give --join_spellings"
-_MANY_LETTERS = 20  # classes of one letter: an alphabet, in which a and A differ
+# So many classes of one letter are an alphabet, in which a and A differ.
+_MANY_LETTERS = 20
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)", re.ASCII)
 _ENDS = " .,;:'\"`"  # that say nothing at the ends of a name
 _TRUTH = {
@@ -64,7 +66,8 @@ def fold_spelling(name: str) -> str:
     -1 are none of A, C and 1.
     """
     text = name.lower()
-    if not (name.isascii() and name.isprintable()):  # which nearly all are, of whom there may be many
+    # Nearly all names are plain ASCII, and there may be many: the slow way is for the others.
+    if not (name.isascii() and name.isprintable()):
         text = unicodedata.normalize("NFKC", name)
         text = unicodedata.normalize("NFKC", text.casefold())
         text = "".join(letter for letter in text if unicodedata.category(letter) not in ("Cf", "Cc"))
@@ -73,7 +76,8 @@ def fold_spelling(name: str) -> str:
         number = Decimal(text)
         return "0" if not number else f"{number.normalize():f}"
     text = re.sub(r"(?<=[^\W\d_])[\s_-]+(?=[^\W_])|(?<=\d)[\s_-]+(?=[^\W\d_])", "", text)
-    text = re.sub(r"(?<=\d)[\s_-]+(?=\d)", "-", text)  # 1-1 is not 11
+    # 1-1 is not 11.
+    text = re.sub(r"(?<=\d)[\s_-]+(?=\d)", "-", text)
     text = re.sub(r"\s*([<>=+/&|])\s*", r"\1", text)
     return re.sub(r"(?<![\d.,])0+(?=\d)", "", text)
 

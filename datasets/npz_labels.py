@@ -51,6 +51,7 @@ def read_names(label: str, values: np.ndarray) -> np.ndarray:
         except UnicodeDecodeError:
             raise DatasetError(f"{label} holds bytes that are no UTF-8, expected text; decode them first") from None
     if values.dtype.kind == "f":
+        # From 2**53 on a float is not told apart from its neighbours.
         is_wrong = ~np.isfinite(values) | (values != np.rint(values)) | (np.abs(values) >= 2.0**53)
         if is_wrong.any():
             row = int(np.argmax(is_wrong))
@@ -90,7 +91,8 @@ def is_one_hot_shape(values: np.ndarray) -> bool:
 
 
 LABELS = ("y", "y_test")
-MOST_FLOAT_CLASSES = 50  # with gaps between them; more whole numbers in a float array are measurements
+# More whole numbers in a float array, with gaps between them, are measurements.
+MOST_FLOAT_CLASSES = 50
 _LARGEST_TOKEN = np.iinfo(np.int32).max - 1
 
 
@@ -199,7 +201,8 @@ def convert_labels(label: str, values: np.ndarray, task: str) -> np.ndarray:
     kinds, ranks = {MULTI_LABEL: ("biuf", (2,)), REGRESSION: ("biuf", (1, 2)), NEXT_TOKEN: ("iu", (2,))}[task]
     if values.dtype.kind not in kinds or values.ndim not in ranks or not values.size:
         raise DatasetError(problem)
-    with np.errstate(over="ignore"):  # what overflows becomes infinite and is found
+    # What overflows becomes infinite, and is found.
+    with np.errstate(over="ignore"):
         is_right = {
             MULTI_LABEL: lambda: (values == 0) | (values == 1),
             REGRESSION: lambda: np.isfinite(values.astype(np.float32)),

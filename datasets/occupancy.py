@@ -88,6 +88,7 @@ def load_occupancy(options: DatasetOptions) -> ArrayDataset:
         example_format,
         name_blocks(train.hours, options.occupancy_client_hours),
         num_dropped=sum(rows.num_dropped for rows in (train, *tests)),
+        # Neighbours in time are alike: drawn at random, a test reading would be predicted from them.
         is_ordered_by_time=True,
     )
 

@@ -25,7 +25,8 @@ _INSTALLED = ("site-packages", "dist-packages")
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 _PROJECT = pathlib.Path(__file__).resolve().parents[1]
 _PLACE = re.compile(r'File "([^"\n]+)", line (\d+)')
-_LONGEST_MESSAGE, _LONGEST_LINE = 200, 100  # TensorFlow may list every label
+# TensorFlow may list every label.
+_LONGEST_MESSAGE, _LONGEST_LINE = 200, 100
 # What TensorFlow says of Python that cannot be in a graph -> what to write instead.
 _ADVICE = {
     "Cannot convert a symbolic": "; NumPy needs numbers, a graph's tensor has none yet: write it with TensorFlow "
@@ -59,7 +60,8 @@ class _SourceLoader(importlib.machinery.SourceFileLoader):
     """
 
     def path_stats(self, path: str) -> Any:
-        raise OSError  # by which the import knows nothing of a compiled file
+        # By this error the import knows nothing of a compiled file.
+        raise OSError
 
 
 class _OwnModules:
@@ -87,6 +89,7 @@ def _read_sources() -> None:
     if _OwnModules not in sys.meta_path:
         finders = sys.meta_path
         places = [place for place, each in enumerate(finders) if each is importlib.machinery.PathFinder]
+        # Before Python's own finder, which would take what is compiled.
         finders.insert(places[0] if places else len(finders), _OwnModules)
 
 
@@ -98,7 +101,8 @@ def is_module(name: str) -> bool:
     except ModuleNotFoundError as error:  # of the name itself, or of what a package around it needs
         return not f"{name}.".startswith(f"{error.name}.")
     except Exception:
-        return True  # the import will say what is wrong
+        # The import will say what is wrong.
+        return True
     return spec is not None and spec.origin is not None
 
 
@@ -119,7 +123,8 @@ def import_module(name: str, label: str, error_type: Callable[[str], ValueError]
             warnings.simplefilter("ignore")
             return importlib.import_module(name)
     except (Exception, SystemExit) as error:  # sys.exit would end the command without a word
-        if isinstance(error, ModuleNotFoundError) and error.name:  # raised by hand, it need not have a name
+        # Raised by hand, the error need not have a name.
+        if isinstance(error, ModuleNotFoundError) and error.name:
             fix = "run from the folder that holds it, or put that folder in PYTHONPATH"
             if not f"{name}.".startswith(f"{error.name}."):
                 fix = f"{name} needs it; correct the name, or install it ({find_own_line(error)})"
@@ -157,7 +162,8 @@ def describe_failure(error: BaseException, called: Any = None) -> str:
     and places of theirs around what was raised; these are left out.
     """
     broken = next((each for each in iterate_causes(error) if isinstance(each, ContractError)), None)
-    error = broken or error  # AutoGraph raises one as an error of its own
+    # AutoGraph raises a broken contract as an error of its own.
+    error = broken or error
     if isinstance(error, SystemExit):
         text = "a call of sys.exit"
     elif broken:
@@ -170,7 +176,8 @@ def describe_failure(error: BaseException, called: Any = None) -> str:
         # TensorFlow goes on with what one might do where its own code, not the user's, is converted.
         message = message.partition(". ")[0].rstrip(".") if advice else message
         text = ": ".join(filter(None, (type(error).__name__, message))) + (advice or _name_valid(error))
-    if getattr(error, "place", ""):  # a broken contract may name it itself
+    # A broken contract may name its line itself.
+    if getattr(error, "place", ""):
         return text
     place = find_own_line(error) or find_definition(called)
     return f"{text} ({place})" if place else text
@@ -220,7 +227,8 @@ def _is_users(path: str) -> bool:
     name = os.path.basename(path)
     if _is_installed(path) or name.startswith("__autograph_generated_file"):
         return False
-    if path.startswith("<"):  # an import's, or a cell of a notebook, whose lines are known
+    # An import's frame, or a cell of a notebook, whose lines are known.
+    if path.startswith("<"):
         return bool(linecache.getline(path, 1))
     place = pathlib.Path(path)
     return not any(place.is_relative_to(_PROJECT / package) for package in OURS)
@@ -233,7 +241,8 @@ def _find_message(error: BaseException) -> str:
     if "in user code:" in lines:
         raised = [line for line in lines if line.startswith(f"{name}: ")]
         return raised[-1].removeprefix(f"{name}: ") if raised else lines[-1].removeprefix("in user code:")
-    if lines[:1] == ["Graph execution error:"]:  # what was wrong comes after the places of the code, before the node's
+    # What was wrong comes after the lines of the code, before the node's.
+    if lines[:1] == ["Graph execution error:"]:
         return next((line for line in reversed(lines) if not line.startswith("[[")), "")[:_LONGEST_MESSAGE]
     if lines[1:] and lines[0].startswith("Exception encountered when calling"):
         return lines[1]

@@ -156,8 +156,10 @@ def draw_shares(num_clients: int, alpha: float, rng: np.random.Generator) -> np.
     """
     if alpha >= LEAST_DRAWN_ALPHA:
         return rng.dirichlet(np.full(num_clients, min(alpha, LARGEST_DRAWN_ALPHA)))
-    logs = np.log1p(-rng.random(num_clients))  # of 1 - U, which is never 0
-    with np.errstate(over="ignore"):  # to minus infinity, whose share is 0
+    # The logarithm of 1 - U, which is never 0.
+    logs = np.log1p(-rng.random(num_clients))
+    # What overflows is minus infinity, whose share is 0.
+    with np.errstate(over="ignore"):
         logs = (logs - logs.max()) / alpha + np.log(rng.standard_gamma(alpha + 1, num_clients))
     shares = np.exp(logs - logs.max())
     return shares / shares.sum()
@@ -275,6 +277,7 @@ def split_client(
     if is_ordered:
         train, validation, test = np.split(indices, [len(indices) - num_validation - num_test, len(indices) - num_test])
         return {"train": train[:most], "validation": validation, "test": test}
+    # A client's split depends on no other client.
     shuffled = np.random.default_rng([settings.seed, 2, client]).permutation(indices)
     validation, test, train = np.split(shuffled, [num_validation, num_validation + num_test])
     return {"train": np.sort(train[:most]), "validation": np.sort(validation), "test": np.sort(test)}

@@ -21,6 +21,7 @@ REMOTE_FILE = RemoteFile(
 
 def _look(folder: str) -> str | None:
     """TFF's file, or the folder `shakespeare` with LEAF's."""
+    # Any data set of LEAF's has such files, so that the folder must have the name.
     is_leaf = os.path.basename(folder) == "shakespeare" and find_leaf_files(folder)
     return look_for("shakespeare.sqlite", REMOTE_FILE.name)(folder) or (folder if is_leaf else None)
 

@@ -7,7 +7,8 @@ from datasets.dataset import Dataset, DatasetOptions, resolve_reference
 from datasets.errors import DatasetError
 from datasets.example_format import MULTI_LABEL, REGRESSION, ExampleFormat
 
-NUM_TOKENS = 2  # where the labels do not say how many there are: any vocabulary has these
+# Where the labels do not say how many tokens there are: any vocabulary has these.
+NUM_TOKENS = 2
 NUM_CLIENTS = 3  # of a data set whose natural clients are not known before it is read
 
 
@@ -46,6 +47,7 @@ def _make_random_part(
     shape = (num_examples, *example_format.input_shape)
     labels, shape_of_labels = example_format.labels, (num_examples, *example_format.labels.shape)
     if labels.is_by_class:
+        # Each class has examples, however few there are.
         y = rng.permutation(np.arange(num_examples) % example_format.num_classes)
     elif labels.task == REGRESSION:
         y = rng.normal(size=shape_of_labels) * np.array(labels.scale or 1.0) + np.array(labels.offset or 0.0)

@@ -54,7 +54,8 @@ FILES = KnownFiles(
     REMOTE_FILE.name,
 )
 DEFAULT_LENGTH, DEFAULT_NUM_WORDS, NUM_TAGS = 20, 10_000, 500
-COUNTED_EXAMPLES = 200_000  # of a file without vocabularies
+# Of 135 million examples the first ones tell which words are frequent.
+COUNTED_EXAMPLES = 200_000
 _SPLIT_BY = {"words": None, "tags": b"|"}
 PAD = 0
 
@@ -165,7 +166,8 @@ def _find_vocabulary(
     counts: Counter[bytes] = Counter()
     feature = "tokens" if kind == "words" else "tags"
     for _, _, record in itertools.islice(database.iterate([split]), COUNTED_EXAMPLES):
-        with contextlib.suppress(ValueError, KeyError):  # said when the example is read
+        # What is wrong with an example is said when it is read.
+        with contextlib.suppress(ValueError, KeyError):
             counts.update(get_text(decode_example(record, [feature]), feature).split(_SPLIT_BY[kind]))
     names = [each for each, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if each][:most]
     if not names:

@@ -26,7 +26,8 @@ from datasets.unscaled import (
 )
 
 READING = "each client's features scaled by its own means and deviations"
-MOST_CLIENTS = 2000  # that are counted; of more, evenly spaced ones
+# To count more clients would mean to read them all; of more, evenly spaced ones are counted.
+MOST_CLIENTS = 2000
 
 
 def standardize_clients(data: ArrayDataset | ClientSource, unscaled: str = AUTO) -> ArrayDataset | ClientSource:

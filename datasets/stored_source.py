@@ -30,7 +30,8 @@ from files.reading import describe, explain_errors
 
 FORMAT_NAME, FORMAT_VERSION = "federated-suite example store", 2
 INDEX_FILE = "store.json"
-LEFT_OUT = "left_out"  # rows that are nobody's example, but keep their place between others
+# Such rows are nobody's example, but stay between the others: no window may reach over them.
+LEFT_OUT = "left_out"
 SPLIT_ORDER = (TRAIN, VALIDATION, TEST, LEFT_OUT)
 
 

@@ -64,6 +64,7 @@ def _make_message_class() -> type:
     entry = ("key", "TYPE_STRING", "OPTIONAL"), ("value", ".read.Feature", "OPTIONAL")
     add(features.nested_type, "FeatureEntry", *entry).options.map_entry = True
     add(file.message_type, "Example", ("features", ".read.Features", "OPTIONAL"))
+    # In a pool of its own, since TensorFlow describes the same message in the default one.
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("read.Example"))
@@ -108,11 +109,14 @@ _OF_CLIENT = "SELECT serialized_example_proto FROM examples WHERE split_name = ?
 _COPY = "copy.sqlite"  # the file of an entry in the cache
 _OLDER_COPIES = ("[0-9a-f]" * 64 + "*.sqlite", "[0-9a-f]" * 64 + "*.sqlite.*.part")  # of versions that had no entries
 _CHUNK_BYTES, _PROGRESS_EVERY_S = 1 << 22, 10.0
-_MAX_RECORD_BYTES = 2**26  # TFF's largest, photos of landmarks, have less than one MB
-_STEPS_AT_ONCE = 10**6  # of SQLite's machine, some hundredths of a second, between two looks at Ctrl-C
+# TFF's largest records, photos of landmarks, have less than one MB.
+_MAX_RECORD_BYTES = 2**26
+# So many steps of SQLite's machine, between two looks at Ctrl-C, take some hundredths of a second.
+_STEPS_AT_ONCE = 10**6
 # A row takes some bytes and some dozen steps, also where a query goes through all of them.
 _MAX_STEPS, _MAX_STEPS_PER_BYTE = 10**7, 20
-_MOST_UNPACKED, _UNPACKED_AT_LEAST = 1000, 2**30  # times the packed bytes; none of TFF's files reaches 10
+# Times the packed bytes; none of TFF's files reaches 10.
+_MOST_UNPACKED, _UNPACKED_AT_LEAST = 1000, 2**30
 
 
 def starts_as_sqlite(path: str) -> bool:
@@ -164,7 +168,8 @@ class TffDatabase:
         if not has_index and next(self._query(num_first))[0] == 2000:
             digest = hashlib.sha256(f"{self.digest} with an index".encode()).hexdigest()
             self._path = _find_or_write_copy(digest, self._copy_with_index)
-            self._local = threading.local()  # the connection so far is to the file without an index
+            # The connection so far is to the file without an index.
+            self._local = threading.local()
 
     def _check_table(self, table: str, expected: Collection[str]) -> None:
         """Raises DatasetError unless it is a table, with these columns, whose rows are stored."""
@@ -203,7 +208,8 @@ class TffDatabase:
 
     def count_examples(self) -> dict[str, dict[str, int]]:
         """Split -> client -> number of examples, as the file's own table says, or counted where that is empty."""
-        if self._counts is not None:  # to count takes seconds where there are many clients
+        # To count takes seconds where there are many clients.
+        if self._counts is not None:
             return self._counts
         query = "SELECT split_name, client_id, {count} FROM {table} GROUP BY split_name, client_id"
         counts: dict[str, dict[str, int]] = {}
@@ -284,7 +290,9 @@ class _Steps:
 
     def __init__(self, connection: sqlite3.Connection):
         self.left = _MAX_STEPS
+        # A schema may call functions, such as in an index of a foreign file; without trust it runs none with effects.
         connection.execute("PRAGMA trusted_schema=OFF")
+        # Damaged pages are noticed when they are loaded, before their rows are used.
         connection.execute("PRAGMA cell_size_check=ON")
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_RECORD_BYTES)
         connection.set_progress_handler(self._look, _STEPS_AT_ONCE)

@@ -119,6 +119,7 @@ def count_no_switches(x: np.ndarray, padding: Padding | None = None) -> np.ndarr
     """
     is_other = (x != 0) & (x != 1)
     if padding is not None:
+        # Steps that fill up say nothing of a channel.
         is_other &= ~find_padding(x, padding)[..., np.newaxis]
     return is_other.reshape(-1, count_features(x.shape[1:])).sum(axis=0)
 
@@ -145,7 +146,8 @@ def find_switches(example_format: ExampleFormat, no_switches: Sequence[int]) -> 
     places = tuple(place for place, number in enumerate(no_switches) if not number)
     if len(example_format.input_shape) > 2:
         return ()
-    if example_format.is_series and example_format.input_shape[1] == 1:  # whose steps are one channel's
+    # The steps are all of one channel: it is a switch as a whole, or none.
+    if example_format.is_series and example_format.input_shape[1] == 1:
         return places if len(places) == len(no_switches) else ()
     return places
 
@@ -172,7 +174,8 @@ def find_unscaled(
     no_switches = np.zeros(count_features(example_format.input_shape), np.int64)
     for x in iterate() if len(example_format.input_shape) <= 2 else ():
         no_switches += count_no_switches(x, padding)
-        if no_switches.all():  # more examples would not change that
+        # More examples would not change that.
+        if no_switches.all():
             break
     places = choose_places(unscaled, example_format, no_switches)
     return Unscaled(places, None if len(places) == len(no_switches) else padding), counts

@@ -127,6 +127,7 @@ def transform_test(arrays: ArrayDataset, transforms: list[Transform], owners: np
     if owners is None:
         seen = [transform(x, y) for transform in transforms]
         return np.concatenate([each for each, _ in seen]), np.concatenate([each for _, each in seen])
+    # The arrays are those of the data set, which other variants share.
     x, y = x.copy(), y.copy()
     for group, transform in enumerate(transforms):
         own = owners == group

@@ -26,7 +26,8 @@ from files.writing import ABANDONED_AFTER_S, replace_folder, write_text
 _DRAFT = re.compile(r"(\.\d+\.[0-9a-f]{8}\.[0-9a-f]{64}|\.writing-[0-9a-f]{64}-\w+)")
 _ENTRY = re.compile(rf"[0-9a-f]{{64}}|{_DRAFT.pattern}")
 _LOCK = re.compile(r"\.lock(-[0-9a-f]{2})?")
-_MAX_INDEX_BYTES = 2**30  # that of 300,000 clients has 250 MB
+# The index of 300,000 clients has 250 MB.
+_MAX_INDEX_BYTES = 2**30
 # (entry, sum of its index) whose files this process has read and found right -> their states then
 _checked: dict[tuple[str, str], int] = {}
 
@@ -92,20 +93,24 @@ class Cache(NamedTuple):
             return index
         entry = self.name_entry(digest)
         os.makedirs(self.folder, exist_ok=True)
-        with open_lock_file(os.path.join(self.folder, f".lock-{digest[:2]}")) as lock:  # not all others wait
-            with contextlib.suppress(OSError):  # without locks it is done twice, and the first stays
+        # A lock for some digests each, so that not all others wait.
+        with open_lock_file(os.path.join(self.folder, f".lock-{digest[:2]}")) as lock:
+            # Without locks the work is done twice, and what is ready first stays.
+            with contextlib.suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX)
             for item in os.scandir(self.folder):
                 # A draft may get its name between the listing and the look.
                 with contextlib.suppress(FileNotFoundError):
                     if _DRAFT.fullmatch(item.name) and time.time() - item.stat().st_mtime > ABANDONED_AFTER_S:
                         shutil.rmtree(item.path, ignore_errors=True)
-            index = self.find(digest)  # another process may have written it meanwhile
+            # Another process may have written it meanwhile.
+            index = self.find(digest)
             if index is not None:
                 return index
             # Without locks two processes may come here; the first that is ready stays.
             with replace_folder(entry, lambda: self.find(digest) is not None) as draft:
-                self._write_index(draft, {})  # first of all, so that a draft left by a killed process is known as ours
+                # First of all, so that a draft left by a killed process is known as ours.
+                self._write_index(draft, {})
                 known = write(str(draft)) or {}
                 files = [path for path in find_files(draft, "*") if path.name != self.index_file]
                 sizes = {path.name: path.stat().st_size for path in files}
@@ -118,7 +123,8 @@ class Cache(NamedTuple):
 
     def _write_index(self, folder: pathlib.Path, known: Mapping[str, Any]) -> dict[str, Any]:
         index = {"format": self.format_name, "version": self.version, **known}
-        index = json.loads(json.dumps(index))  # as it will be read
+        # The sum is of the index as it will be read.
+        index = json.loads(json.dumps(index))
         index["sum"] = _sum_up(index)
         write_text(folder / self.index_file, json.dumps(index))
         return index

@@ -17,7 +17,8 @@ from files.cache_folder import default_cache_dir
 from files.reading import find_files, open_regular, read_regular
 from files.writing import write_whole
 
-RECORDED_BYTES = 64 * 2**20  # in all; fewer are read in no time
+# Fewer bytes are read in no time.
+RECORDED_BYTES = 64 * 2**20
 # The last change must lie so long before the reading: the clocks of some disks tick so coarsely.
 SETTLED_NS = 2 * 10**9
 _KIND = "digests"  # the folder of the records among the caches
@@ -86,7 +87,8 @@ def _compute_sums(paths: Sequence[str | os.PathLike]) -> bytes:
     sums = b"".join(map(_read_sum, paths))
     # A file that changed while it was read would have a record of bytes that never were there together.
     if is_settled and before == [_describe_state(path) for path in paths]:
-        with contextlib.suppress(OSError):  # next time they are read again
+        # Without a record they are read again next time.
+        with contextlib.suppress(OSError):
             write_whole(record, hashlib.sha256(sums).digest(), sums)
     return sums
 

@@ -12,7 +12,8 @@ from typing import BinaryIO
 
 # Beyond these lie other machines, of whose locks the kernel here may know nothing.
 _REMOTE = re.compile(r"nfs\d*|cifs|smb\d*|fuse(\..*)?|virtiofs|ceph|glusterfs|lustre|gpfs|beegfs|afs|vboxsf")
-_PATIENCE_S = 2.0  # with somebody who locks a folder that all write into
+# Somebody may lock a folder that all write into, and keep it so.
+_PATIENCE_S = 2.0
 
 
 def open_lock_file(path: str | os.PathLike) -> BinaryIO:
@@ -62,6 +63,7 @@ def take_folder(folder: str | os.PathLike) -> Iterator[bool | None]:
     """
     with contextlib.ExitStack() as stack:
         try:
+            # A second descriptor that gets a lock beside the first shows that locks do nothing here.
             first, second = (os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for _ in range(2))
             stack.callback(os.close, first)
             stack.callback(os.close, second)

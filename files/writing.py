@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator
 from files.locks import hold_folder, take_folder
 
 _DRAFT = re.compile(r"\.(\d+)\.")
-ABANDONED_AFTER_S = 24 * 3600  # no write takes so long
+# No write takes so long.
+ABANDONED_AFTER_S = 24 * 3600
 
 
 @contextlib.contextmanager
@@ -46,7 +47,8 @@ def replace_whole(path: str | os.PathLike, makes_folder: bool = True) -> Iterato
                 yield draft
                 os.replace(draft, path)
             finally:
-                with contextlib.suppress(OSError):  # such as that there is no folder
+                # There may be no folder.
+                with contextlib.suppress(OSError):
                     draft.unlink()
 
 
@@ -91,14 +93,16 @@ def replace_folder(path: str | os.PathLike, is_whole: Callable[[], bool] = lambd
     with name_in_errors(path), contextlib.ExitStack() as stack:
         path.parent.mkdir(parents=True, exist_ok=True)
         stack.enter_context(hold_folder(path.parent))
-        draft.mkdir()  # as the umask says; a folder of `tempfile` would be ours alone
+        # Others may read it, as the umask says; a folder of `tempfile` would be ours alone.
+        draft.mkdir()
         stack.callback(_remove, draft)
         yield draft
         # A folder cannot take the place of one with content, so this one is moved away, as often as another one comes.
         while not _put_in_place(draft, path) and not is_whole():
             former = _name_draft(path)
             stack.callback(_remove, former)
-            with contextlib.suppress(FileNotFoundError):  # another process moves it away, too
+            # Another process may move it away, too.
+            with contextlib.suppress(FileNotFoundError):
                 os.rename(path, former)
 
 

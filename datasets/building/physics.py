@@ -233,7 +233,8 @@ STEPS_PER_DAY = 24 * 60 // MINUTES_PER_STEP
 PERSON_HEAT_W = 100.0
 PERSON_MOISTURE_G_PER_H = 66.0
 AIR_HEAT_J_PER_M3_K = 1200.0  # rho_c: density times specific heat
-HEAT_CAPACITY_FACTOR = 6.0  # C of a room, with its furniture and surfaces, over that of its air
+# Furniture and surfaces hold more heat than the air: C of a room over that of its air.
+HEAT_CAPACITY_FACTOR = 6.0
 ENVELOPE_W_PER_M2_K = 0.5  # U per floor area
 CONTROL_W_PER_K = 40.0  # K per person of the capacity, heating and cooling
 INFILTRATION_PER_H = 0.1  # I: room volumes of outdoor air that leak in
@@ -363,6 +364,7 @@ def _prepare_air_step(rooms: Rooms, airflow_share: float) -> _AirStep:
 
 def _move_people(rooms: Rooms, people: np.ndarray, attendance: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     step_h = STEP_S / 3600
+    # Of small exponents `exp` less 1 would lose the digits.
     leave_chance = -np.expm1(-step_h / rooms.stay_h)
     all_leave = rng.random(len(people)) < leave_chance
     staying = np.where(

@@ -198,6 +198,7 @@ def load_building_arrays(
         sensors[:NUM_TRAIN_DAYS][train],
         num_dropped=int(np.count_nonzero(~is_whole)),
         test_clients=sensors[NUM_TRAIN_DAYS:][test],
+        # Neighbours in time are alike: drawn at random, a test reading would be predicted from them.
         is_ordered_by_time=True,
     )
 
@@ -217,6 +218,7 @@ def write_readings_csv(readings: Readings, path: str) -> None:
       DatasetError: the file cannot be written.
     """
     day, reading = np.divmod(np.arange(readings.values.shape[1]), READINGS_PER_DAY)
+    # Days are working days: after five comes a weekend.
     midnight = np.busday_offset(FIRST_DAY, day).astype("datetime64[m]")
     times = midnight + np.timedelta64(MINUTES_PER_READING, "m") * (reading + 1)
     dates = [text.replace("T", " ") for text in np.datetime_as_string(times).tolist()]

@@ -26,7 +26,8 @@ from datasets.stored_source import Description, Reading, StoreWriter, open_readi
 from datasets.tables.table import SPLIT_NAMES
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
-_MOST_LOOKED_AT = 2000  # entries, to tell whether a folder holds images
+# To recognise a format must be quick, also in a folder of millions of entries.
+_MOST_LOOKED_AT = 2000
 
 
 class ImageTree(NamedTuple):
@@ -119,6 +120,7 @@ def find_images(path: str) -> ImageTree:
     """
     found = []  # the parts of each image's path below the folder
     for folder, subfolders, names in os.walk(path):
+        # The disk has no fixed order, which the digest needs.
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         relative = os.path.relpath(folder, path)
         parts = () if relative == "." else tuple(relative.split(os.sep))

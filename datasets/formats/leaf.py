@@ -37,6 +37,7 @@ from datasets.stored_source import Description, Reading, StoreWriter, open_readi
 from files.reading import explain_errors, find_files, open_regular
 
 _KEYS = ("users", "num_samples", "user_data", "hierarchies")
+# The first key tells, whatever the size of the file.
 _PEEKED_BYTES = 256
 
 
@@ -335,7 +336,8 @@ def tell_form(example_format: ExampleFormat) -> str:
     return IMAGES if example_format.preprocessing.feature_range else FEATURES
 
 
-DEFAULT_SIZE = 84  # as LEAF's own model of CelebA has them
+# LEAF's own model of CelebA has this size.
+DEFAULT_SIZE = 84
 _FOLDERS = (
     os.path.join("raw", "img_align_celeba"),
     os.path.join("data", "raw", "img_align_celeba"),
@@ -381,7 +383,8 @@ def open_named_images(path: str, source: ClientSource, options: DatasetOptions) 
         layout = ImageLayout(size, colour, is_published=True)
         for client, split, images, y in show_progress(parts, "images of clients"):
             step = count_at_once(shape)
-            for start in range(0, max(1, len(images)), step):  # a user without examples stays
+            # A user without examples stays a client.
+            for start in range(0, max(1, len(images)), step):
                 some = images[start : start + step]
                 x = np.empty((len(some), *shape), np.uint8)
                 for row, image in enumerate(some):
@@ -393,8 +396,10 @@ def open_named_images(path: str, source: ClientSource, options: DatasetOptions) 
     return open_reading(Reading(source.name, path, files, ["leaf images", source.digest, shape], write))
 
 
+# Examples are compared within a user alone, for which 8 bytes are enough.
 _DIGEST_BYTES = 8
-_LEAST_TO_REFUSE = 2  # test examples; one alone may well be said twice
+# Test examples: one alone may well be said twice.
+_LEAST_TO_REFUSE = 2
 
 
 class RepeatCheck:
@@ -489,6 +494,7 @@ def _write(path: str, files: list[tuple[str, str]], options: DatasetOptions, wri
         kind = find_form(first.x[0], first.y[0])
     except ValueError as error:
         raise DatasetError(f"{first.where}: {error}") from None
+    # The vocabulary must be known before the first example is encoded, so the files are gone through twice.
     counts: Counter[str] = Counter()
     for user in iterate_users(files) if kind in (TWEETS, WORDS) else ():
         try:

@@ -132,7 +132,8 @@ def explain_damages(path: str, expected: str) -> Iterator[None]:
         of_images = any(name.lower().endswith(_IMAGE_SUFFIXES) for name in itertools.islice(found, _MOST_LISTED))
         kind = "a folder of images" if of_images else "a folder"
         raise DatasetError(f"{path}: {kind}, expected an npz file with {expected}; {_FOLDER_BY_DATA}")
-    if os.path.exists(path) and not os.path.isfile(path):  # NumPy would wait at a pipe without end
+    # NumPy would wait at a pipe without end.
+    if os.path.exists(path) and not os.path.isfile(path):
         raise DatasetError(f"{path}: no regular file, expected an npz file with {expected}")
     try:
         yield
@@ -199,7 +200,8 @@ def _check_header(path: str, archive: zipfile.ZipFile, key: str) -> None:
         raise DatasetError(f"{path}: {key!r} is no array; save the file with numpy.savez")
     with archive.open(entry) as stream:
         shape, dtype = read_header(stream)
-    if dtype.hasobject:  # its size in the file says nothing
+    # The size of Python objects in the file says nothing.
+    if dtype.hasobject:
         ways = f"{key}.astype(float)" if key.startswith("x") else f"{key}.astype(str), or {key}.astype(int) for numbers"
         raise DatasetError(
             f"{path}: array {key!r} has dtype {dtype} (Python objects, as columns of pandas have), which is not read; "
@@ -249,7 +251,8 @@ def choose_npz_partition(path: str, options: DatasetOptions) -> str:
         return "natural"
     task = options.task
     if not task:
-        with contextlib.suppress(DatasetError):  # which is said when the file is loaded
+        # What is wrong is said when the file is loaded.
+        with contextlib.suppress(DatasetError):
             y = read_npz_file(path, ("y",))["y"]
             x = read_npz_file(path, ("x",))["x"] if y.ndim == 2 and y.dtype.kind in "iu" else None
             task = guess_task(y, x, has_array(path, "class_names"))[0]
@@ -352,7 +355,8 @@ def read_examples(path: str, example_format: ExampleFormat, layout: str = AUTO) 
     check_examples(path, keys[0], x)
     x = convert_values(path, keys[0], x, example_format.input_dtype)
     shape, given, class_names = example_format.input_shape, x.shape[1:], read_class_names(path, arrays)
-    with contextlib.suppress(DatasetError):  # the layout of the data set; its axes may have been arranged already
+    # The axes may have been arranged already, as the data set has them.
+    with contextlib.suppress(DatasetError):
         arranged = arrange(x, resolve_layout(layout, given, x.dtype == np.uint8), path)
         if arranged.shape[1:] == shape:
             return NpzExamples(arranged, y, class_names)

@@ -344,7 +344,8 @@ def open_tff(path: str, options: DatasetOptions, name: str = "", form: str = "")
     names = find_features(database, next(split for split, part in parts.items() if part == TRAIN))
     found = next((each for each, schema in _SCHEMATA.items() if schema.features <= names), None)
     if options.label_column or options.feature_columns:
-        found = None  # who names features means them, whatever the data set
+        # Who names features means them, whatever the data set.
+        found = None
     if form not in ("", found):
         raise DatasetError(
             f"{path}: its examples have the features {', '.join(sorted(names))}, expected those of {form}"
@@ -368,7 +369,8 @@ def find_parts(database: TffDatabase, options: DatasetOptions) -> Mapping[str, s
         if TRAIN not in found.values() or "" in found.values():
             raise DatasetError(f"{database.source}: splits {', '.join(sorted(splits))}, expected {prefix}train")
         return found
-    if len(splits) == 1:  # TFF's own writer calls it "default_split"
+    # TFF's own writer calls it "default_split".
+    if len(splits) == 1:
         return dict.fromkeys(splits, TRAIN)
     if unknown := sorted(set(splits) - set(PART_OF_SPLIT)):
         raise DatasetError(f"{database.source}: split {unknown[0]!r}, expected train, heldout and test")
@@ -383,6 +385,7 @@ def find_features(database: TffDatabase, split: str) -> frozenset[str]:
     Raises:
       DatasetError: they are no examples.
     """
+    # Of optional features the first example may lack some.
     names: set[str] = set()
     for record in database.fetch_first(split, 20):
         try:
