@@ -94,10 +94,10 @@ class _PairCounts:
             return
         codes, counts = np.unique(np.concatenate(self._waiting), return_counts=True)
         both = np.concatenate([self._codes, codes])
-        self._codes, places = np.unique(both, return_inverse=True)
+        self._codes, rows = np.unique(both, return_inverse=True)
         weights = np.concatenate([self._counts, counts])
         self._counts = np.zeros(len(self._codes), np.int64)
-        np.add.at(self._counts, places, weights)
+        np.add.at(self._counts, rows, weights)
         self._waiting, self._num_waiting = [], 0
 
 
@@ -125,8 +125,8 @@ def compute_token_baselines(
         return {"unigram_accuracy": float("nan"), "bigram_accuracy": float("nan")}
     most_frequent = int(np.argmax(unigrams))
     seen, successors = pairs.find_successors()
-    places = np.minimum(np.searchsorted(seen, last), len(seen) - 1)
-    given = np.where(seen[places] == last, successors[places], most_frequent)
+    rows = np.minimum(np.searchsorted(seen, last), len(seen) - 1)
+    given = np.where(seen[rows] == last, successors[rows], most_frequent)
     return {
         "unigram_accuracy": float(np.mean(following == most_frequent)),
         "bigram_accuracy": float(np.mean(given == following)),

@@ -255,7 +255,7 @@ def load_cifar100(options: DatasetOptions) -> "ArrayDataset | ClientSource":
     example_format = choose_cifar100_format(options)
     path = CIFAR100_FILES.find_or_fetch(options)
     if os.path.basename(path) in TFF_FILES:
-        return open_tff(path, options, "cifar100", form="cifar100")
+        return open_tff(path, options, "cifar100", schema="cifar100")
     contents = read_batch_files(path, CIFAR100_FOLDER_NAME, ("train", "test"))
     parts = {}
     for part, per_class in _CIFAR100_IMAGES_PER_CLASS.items():

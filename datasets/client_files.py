@@ -50,7 +50,7 @@ ClientSplits = list[dict[str, tuple[np.ndarray, ...]]]
 
 
 def default_client_dir() -> str:
-    """Where client files are kept unless the user says otherwise: in the user's cache folder."""
+    """Where client files are stored unless the user says otherwise: in the user's cache folder."""
     return default_cache_dir("shards")
 
 
@@ -105,42 +105,44 @@ def explain_write_errors(client_dir: str) -> Iterator[None]:
         ) from None
 
 
-def write_client(place: str, contents: Mapping[str, bytes]) -> None:
+def write_client(prefix: str, contents: Mapping[str, bytes]) -> None:
     """Writes the files of one client of an entry whose clients come one by one, and makes the entry for the first.
 
     By its index `clean_client_dir` knows it as an entry; it names no files. Each client has a file of sums, the last to
     be written: see `is_client_whole`.
 
     Args:
-      place: the entry's path and `get_client_prefix`.
-      contents: by what follows `place` in the names, `SUFFIXES` and, of data with weights, `WEIGHTS_SUFFIX`.
+      prefix: the entry's path and `get_client_prefix`.
+      contents: by what follows `prefix` in the names, `SUFFIXES` and, of data with weights, `WEIGHTS_SUFFIX`.
 
     Raises:
       OSError: they cannot be written.
     """
-    client_dir, digest = os.path.split(os.path.dirname(place))
+    client_dir, digest = os.path.split(os.path.dirname(prefix))
     _get_cache(client_dir).find_or_write(digest, lambda _: {"clients": []})
     for suffix, content in contents.items():
-        write_whole(place + suffix, content)
+        write_whole(prefix + suffix, content)
     sums = {suffix: [len(content), hashlib.sha256(content).hexdigest()] for suffix, content in contents.items()}
     # The sums come last: only with them the client counts.
-    write_whole(place + _SUMS, json.dumps(sums).encode())
-    _checked[place] = describe_states(place + suffix for suffix in contents)[1]
+    write_whole(prefix + _SUMS, json.dumps(sums).encode())
+    _checked[prefix] = describe_states(prefix + suffix for suffix in contents)[1]
 
 
-def is_client_whole(place: str) -> bool:
+def is_client_whole(prefix: str) -> bool:
     """Whether all that `write_client` wrote is there; its bytes are read once a process, and again after a change."""
     try:
-        sums = json.loads(read_regular(place + _SUMS, _MAX_SUMS_BYTES))
+        sums = json.loads(read_regular(prefix + _SUMS, _MAX_SUMS_BYTES))
         suffixes = (*SUFFIXES, WEIGHTS_SUFFIX) if WEIGHTS_SUFFIX in sums else SUFFIXES
-        sizes, state = describe_states(place + suffix for suffix in suffixes)
+        sizes, state = describe_states(prefix + suffix for suffix in suffixes)
         if sizes != tuple(sums[suffix][0] for suffix in suffixes):
             return False
-        if _checked.get(place) != state and any(compute_sum(place + suffix) != sums[suffix][1] for suffix in suffixes):
+        if _checked.get(prefix) != state and any(
+            compute_sum(prefix + suffix) != sums[suffix][1] for suffix in suffixes
+        ):
             return False
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return False
-    _checked[place] = state
+    _checked[prefix] = state
     return True
 
 
@@ -163,7 +165,7 @@ _CLIENT_PATH = re.compile(r".*/(?P<digest>[0-9a-f]{64})/(?P<client>client_\d+)",
 
 
 def default_copies_dir() -> str:
-    """Where copies are kept: in the user's cache folder, apart from the client files of this machine's own runs."""
+    """Where copies are stored: in the user's cache folder, apart from the client files of this machine's own runs."""
     return default_cache_dir("shard_copies")
 
 
@@ -195,12 +197,12 @@ def find_files(path: str, sizes: Mapping[str, int], copies_dir: str) -> str | No
       copies_dir: the folder of copies.
     """
     copy = _name_copy(path, copies_dir)
-    for place in (path, copy):
+    for prefix in (path, copy):
         with contextlib.suppress(OSError):
             # Without sums, the run's machine has checked them all, when it began.
-            is_checked = place == copy or os.path.isfile(place + _SUMS)
-            if measure_files(place) == sizes and (not is_checked or is_client_whole(place)):
-                return place
+            is_checked = prefix == copy or os.path.isfile(prefix + _SUMS)
+            if measure_files(prefix) == sizes and (not is_checked or is_client_whole(prefix)):
+                return prefix
     return None
 
 
@@ -231,19 +233,19 @@ def flip_labels(data: FederatedData, clients: Collection[int]) -> FederatedData:
     flipped = {}
     for index in map(int, clients):
         client = data.clients[index]
-        folder, name = os.path.split(client.place)
+        folder, name = os.path.split(client.prefix)
         digest = hashlib.sha256(f"{os.path.basename(folder)} with flipped labels".encode()).hexdigest()
         entry = os.path.join(os.path.dirname(folder), digest)
         write = functools.partial(_write, client, entry, name, data.format.num_classes, data.format.labels.dtype)
-        flipped[index] = dataclasses.replace(client, place=os.path.join(entry, name), write=write)
+        flipped[index] = dataclasses.replace(client, prefix=os.path.join(entry, name), write=write)
     return dataclasses.replace(data, clients=tuple(flipped.get(client.index, client) for client in data.clients))
 
 
 def _write(client: ClientFiles, entry: str, name: str, num_classes: int, label_dtype: str) -> None:
-    path, place = client.path, os.path.join(entry, name)
-    if is_client_whole(place):
+    path, prefix = client.path, os.path.join(entry, name)
+    if is_client_whole(prefix):
         return
     with explain_write_errors(os.path.dirname(entry)):
         contents = read_files(path)
         labels = np.frombuffer(contents[_LABELS], label_dtype)
-        write_client(place, {**contents, _LABELS: (num_classes - 1 - labels).astype(label_dtype).tobytes()})
+        write_client(prefix, {**contents, _LABELS: (num_classes - 1 - labels).astype(label_dtype).tobytes()})

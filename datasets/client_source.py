@@ -146,11 +146,11 @@ class ClientSource:
         if self.has_tests:
             train, test = (x, y), self.read_all(TEST)[:2]
         else:
-            kept, held_out = hold_out_test_part(y, HELD_OUT, seed, clients if self.has_clients else None)
+            trained, held_out = hold_out_test_part(y, HELD_OUT, seed, clients if self.has_clients else None)
             if not len(held_out):
                 raise DatasetError(f"{self.name}: too few examples to hold out a fifth for the test")
-            train, test, clients = (x[kept], y[kept]), (x[held_out], y[held_out]), clients[kept]
-            weights = None if weights is None else weights[kept]
+            train, test, clients = (x[trained], y[trained]), (x[held_out], y[held_out]), clients[trained]
+            weights = None if weights is None else weights[trained]
         return make_array_dataset(
             self.name,
             train,

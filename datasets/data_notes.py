@@ -144,16 +144,16 @@ def note_numbers(x: np.ndarray, example_format: ExampleFormat, scale: str | None
     # no scaling would change the size of others.
     taken = x[:: max(1, math.ceil(x.size / MOST_VALUES))]
     is_features = is_flat(x.shape[1:])
-    kept, _ = find_unscaled(AUTO, example_format, lambda: [taken])
+    exempt, _ = find_unscaled(AUTO, example_format, lambda: [taken])
     numbers = taken.astype(np.float64)
-    if kept.padding is not None:
-        numbers[find_padding(taken, kept.padding)] = np.nan
+    if exempt.padding is not None:
+        numbers[find_padding(taken, exempt.padding)] = np.nan
     columns = numbers.reshape(len(taken), -1) if is_features else numbers.reshape(-1, x.shape[-1])
-    places = np.setdiff1d(np.flatnonzero(~np.isnan(columns).all(axis=0)), kept.places)
+    measured = np.setdiff1d(np.flatnonzero(~np.isnan(columns).all(axis=0)), exempt.places)
     notes = _note_categories(columns, example_format)
-    if not len(places):
+    if not len(measured):
         return notes
-    columns = columns[:, places]
+    columns = columns[:, measured]
     lowest, highest = float(np.nanmin(columns)), float(np.nanmax(columns))
     may_be_bytes = factor == 1 and lowest >= 0 and LEAST_OF_BYTES <= highest <= MOST_OF_BYTES
     is_whole = may_be_bytes and (x.ndim > 3 or bool(((columns == np.rint(columns)) | np.isnan(columns)).all()))
@@ -164,16 +164,16 @@ def note_numbers(x: np.ndarray, example_format: ExampleFormat, scale: str | None
         fix = where.format("1/255")
         return (*notes, f"the values go from {lowest:g} to {highest:g}, and are used as they are; {fix} {end}")
     noun, names = "feature" if is_features else "channel", example_format.feature_names
-    titles = [f"{noun} {names[place]}" if names else f"{noun} {place} (counted from 0)" for place in places]
+    titles = [f"{noun} {names[index]}" if names else f"{noun} {index} (counted from 0)" for index in measured]
     return (*notes, *_note_scales(columns, factor, noun, titles))
 
 
 def _note_categories(columns: np.ndarray, example_format: ExampleFormat) -> tuple[str, ...]:
     """A line if indices of categories are too large for a model that takes them for numbers."""
-    large = [place for place in example_format.categories if columns[:, place].max() > LARGE]
+    large = [index for index in example_format.categories if columns[:, index].max() > LARGE]
     if not large:
         return ()
-    names = name_some([example_format.name_feature(place) for place in large])
+    names = name_some([example_format.name_feature(index) for index in large])
     return (
         f"indices of categories up to {columns[:, large].max():,.0f} ({names}), which no scaling suits: a model of "
         f"your own can look them up (Embedding), for others leave such columns out by --feature_columns",

@@ -100,7 +100,7 @@ def load_device_profiles(source: str, num_clients: int, seed: int) -> DeviceProf
     speeds, fastest = gather("examples_per_s"), max(row.numbers["examples_per_s"] for row in rows)
     has_energy = "joules_per_example" in known
     windows = None  # all can be reached always
-    if any(rows[place].windows != [(0.0, DAY_S)] for place in set(chosen.tolist())):
+    if any(rows[index].windows != [(0.0, DAY_S)] for index in set(chosen.tolist())):
         # One array holds all rows: those with fewer windows are padded by windows of length 0.
         most = max(len(row.windows) for row in rows)
         padded = np.array([row.windows + [(0.0, 0.0)] * (most - len(row.windows)) for row in rows])
@@ -110,7 +110,7 @@ def load_device_profiles(source: str, num_clients: int, seed: int) -> DeviceProf
         downlink_bytes_per_s=gather("downlink_bytes_per_s"),
         uplink_bytes_per_s=gather("uplink_bytes_per_s"),
         availability=gather("availability") if "availability" in known else np.ones(len(chosen)),
-        names=tuple(rows[place].device for place in chosen.tolist()),
+        names=tuple(rows[index].device for index in chosen.tolist()),
         energy=EnergyRates(*map(gather, EnergyRates._fields)) if has_energy else None,
         windows=windows,
         resources=gather("resource") if "resource" in known else speeds / fastest,
@@ -207,16 +207,16 @@ def _read_number(line: int, name: str, text: str) -> float:
 def _choose_rows(rows: list[_Row], num_clients: int, seed: int) -> np.ndarray:
     """The row of each client, int64, shape (clients,)."""
     if "client" in rows[0].numbers:
-        places: dict[int, int] = {}
-        for place, row in enumerate(rows):
+        row_of: dict[int, int] = {}
+        for index, row in enumerate(rows):
             client = int(row.numbers["client"])
-            if client in places:
+            if client in row_of:
                 raise DatasetError(f"line {row.line}, client={client}: a second row for it; expected one a client")
-            places[client] = place
-        missing = next((client for client in range(num_clients) if client not in places), None)
+            row_of[client] = index
+        missing = next((client for client in range(num_clients) if client not in row_of), None)
         if missing is not None:
             raise DatasetError(f"no row for client {missing}; expected one for each of 0 to {num_clients - 1}")
-        return np.array([places[client] for client in range(num_clients)])
+        return np.array([row_of[client] for client in range(num_clients)])
     shares = np.array([row.numbers.get("share", 1.0) for row in rows])
     ends = np.cumsum(shares / shares.sum())
     # The last end may lie a rounding below 1. Draws for more clients go on where those for fewer end.

@@ -39,7 +39,7 @@ def load_emnist(options: DatasetOptions) -> ClientSource:
     Raises:
       DatasetError: the file is missing and cannot be downloaded, or is damaged or of another form.
     """
-    return open_tff(FILES.find_or_fetch(options), options, "emnist", form="emnist")
+    return open_tff(FILES.find_or_fetch(options), options, "emnist", schema="emnist")
 
 
 def open_emnist(database: TffDatabase, parts: Mapping[str, str], options: DatasetOptions, name: str) -> ClientSource:

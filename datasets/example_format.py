@@ -182,7 +182,7 @@ def check_groups(groups: Sequence[CategoryGroup], num_features: int) -> None:
     taken: set[int] = set()
     for group in groups:
         check_names(f"groups: {group.name}", "category", group.values)
-        if wrong := [place for place in group.places if not 0 <= place < num_features]:
+        if wrong := [index for index in group.places if not 0 <= index < num_features]:
             raise DatasetError(f"groups: {group.name} has place {wrong[0]}, which is none of {num_features} features")
         if taken & set(group.places) or len(set(group.places)) < len(group.places):
             raise DatasetError(f"groups: {group.name} has a feature that is taken already, expected each in one place")
@@ -317,7 +317,7 @@ class ExampleFormat:
         check_names("class_names", "class", self.class_names)
         check_features("feature_names", self.feature_names, self.feature_units, self.input_shape)
         number = count_features(self.input_shape)
-        if wrong := [place for place in self.categories if not 0 <= place < number]:
+        if wrong := [index for index in self.categories if not 0 <= index < number]:
             raise DatasetError(f"categories={self.categories}: {wrong[0]} is none of {number} features")
         check_groups(self.groups, number)
 

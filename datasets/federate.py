@@ -141,7 +141,7 @@ class StreamedClients:
         self._own = own
         self.num_examples: Mapping[str, np.ndarray] = count_drawn(source.num_examples[TRAIN], self._settings) | own
 
-    def get_place(self, client: int) -> str:
+    def get_prefix(self, client: int) -> str:
         """The start of a client's file names, whether they are there or not."""
         return os.path.join(self._entry, get_client_prefix(client))
 
@@ -154,8 +154,8 @@ class StreamedClients:
         # Asked for every round: only the first time the files are looked at.
         if client in self._written:
             return
-        place = self.get_place(client)
-        if not is_client_whole(place):
+        prefix = self.get_prefix(client)
+        if not is_client_whole(prefix):
             parts = self._read_parts(client)
             arrays = [array for split in SPLITS for array in parts[split]]
             files = dict(zip(SUFFIXES, arrays, strict=True))
@@ -163,7 +163,7 @@ class StreamedClients:
                 files[WEIGHTS_SUFFIX] = self.read_weights(client)
             contents = {suffix: np.ascontiguousarray(array).tobytes() for suffix, array in files.items()}
             with explain_write_errors(os.path.dirname(self._entry)):
-                write_client(place, contents)
+                write_client(prefix, contents)
         self._written.add(client)
 
     def read(self, client: int, split: str) -> Examples:
@@ -244,7 +244,7 @@ def build_source_federation(
         ClientFiles(
             index,
             source.client_names[client],
-            streamed.get_place(client),
+            streamed.get_prefix(client),
             *(int(counts[split][client]) for split in (TRAIN, VALIDATION, TEST)),
             write=lambda client=client: streamed.write(client),
         )
@@ -322,8 +322,8 @@ def _read_test_part(
 def _count_source_labels(source: ClientSource, streamed: StreamedClients, members: np.ndarray) -> np.ndarray:
     """Labels in the train splits, int64 (clients, classes); without columns where they are none, or are not counted."""
     num_classes = source.format.num_classes
-    is_told = source.count_labels is not None or len(members) <= MOST_COUNTED_CLIENTS
-    if not (source.format.labels.is_by_class and is_told):
+    is_counted = source.count_labels is not None or len(members) <= MOST_COUNTED_CLIENTS
+    if not (source.format.labels.is_by_class and is_counted):
         return np.zeros((len(members), 0), np.int64)
     if len(members) > MOST_COUNTED_CLIENTS:
         return source.count_labels()[members].astype(np.int64)
@@ -387,7 +387,7 @@ def build_federated_data(
         ClientFiles(
             index=client,
             name=names[client] if names else f"client_{client}",
-            place=os.path.join(entry, get_client_prefix(client)),
+            prefix=os.path.join(entry, get_client_prefix(client)),
             **{f"num_{split}": counts[split] for split in SPLITS},
         )
         for client, counts in enumerate(index["clients"])

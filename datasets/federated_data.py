@@ -101,7 +101,7 @@ class ClientFiles:
     Attributes:
       index: position in `FederatedData.clients`, 0-based.
       name: how reports call it, for example "client_7".
-      place: absolute path prefix of its files, whether they are there or not.
+      prefix: absolute path prefix of its files, whether they are there or not.
       num_train: examples in the train split, at least 1.
       num_validation: examples in its own validation split, possibly 0.
       num_test: examples in its own test split, possibly 0.
@@ -110,7 +110,7 @@ class ClientFiles:
 
     index: int
     name: str
-    place: str
+    prefix: str
     num_train: int
     num_validation: int
     num_test: int
@@ -121,7 +121,7 @@ class ClientFiles:
         """The path prefix of the files, which are there from now on. Raises DatasetError: if they cannot be."""
         if self.write is not None:
             self.write()
-        return self.place
+        return self.prefix
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

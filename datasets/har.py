@@ -134,14 +134,14 @@ def _name_features(source: str, text: bytes | None) -> tuple[tuple[str, ...], tu
         return (), ()
     number = HAR_FORMATS["statistics"].input_shape[0]
     lines = [line.split(maxsplit=1) for line in text.decode("utf-8-sig", "replace").splitlines() if line.strip()]
-    if [line[0] for line in lines if len(line) == 2] != [str(place) for place in range(1, number + 1)]:
+    if [line[0] for line in lines if len(line) == 2] != [str(position) for position in range(1, number + 1)]:
         return (), (
             f"{NAMES_FILE} of {source} has not a line of a number and a name for each of the {number} features, which "
             f"so have no names; put the official one there",
         )
     names = [line[1].strip() for line in lines]
     counts = Counter(names)
-    return tuple(f"{name} ({place})" if counts[name] > 1 else name for place, name in enumerate(names, 1)), ()
+    return tuple(f"{name} ({position})" if counts[name] > 1 else name for position, name in enumerate(names, 1)), ()
 
 
 def _read_source(source: str, features: str) -> tuple[_Arrays, bytes | None]:

@@ -79,9 +79,9 @@ class Sample:
         """How many features an example has, or channels."""
         return self.x.shape[1] if self.is_flat else self.x.shape[-1]
 
-    def take_column(self, place: int) -> np.ndarray:
+    def take_column(self, index: int) -> np.ndarray:
         """The numbers of one feature in each example, or of one channel at each place, as stored."""
-        return self.x.reshape(-1, self.count_features())[:, place]
+        return self.x.reshape(-1, self.count_features())[:, index]
 
 
 def draw_sample(data: ArrayDataset | ClientSource, seed: int = 0) -> Sample:
@@ -233,22 +233,22 @@ def measure(sample: Sample, unscaled: str = AUTO) -> Measures:
     takes_tokens = example_format.takes_tokens
     rows = sample.x.reshape(len(sample.x), -1)
     is_number = labels.task == "regression"
-    kept, counts, names = Unscaled(), StepCounts(), []
+    exempt, counts, names = Unscaled(), StepCounts(), []
     if not takes_tokens:
         names = name_features(sample)
-        kept, counts = find_unscaled(unscaled, example_format, lambda: [sample.x])
+        exempt, counts = find_unscaled(unscaled, example_format, lambda: [sample.x])
     return Measures(
         _count_classes(sample) if labels.is_by_class else None,
         find_majority(sample) if labels.is_by_class else None,
         _describe_range("labels", sample.y.reshape(-1).astype(np.float64)) if is_number else None,
-        () if takes_tokens else measure_features(sample, kept),
+        () if takes_tokens else measure_features(sample, exempt),
         int(sample.x.max()) if takes_tokens else None,
         find_repeats(sample),
         int((rows == rows[:, :1]).all(axis=1).sum()) if rows.shape[1] > 1 else 0,
-        {name: explain_place(example_format, i) for i, name in enumerate(names) if i in kept.places},
-        describe_padding(kept.padding, counts) if kept.padding and any(counts[:2]) else "",
+        {name: explain_place(example_format, i) for i, name in enumerate(names) if i in exempt.places},
+        describe_padding(exempt.padding, counts) if exempt.padding and any(counts[:2]) else "",
         find_other_fill(example_format, [sample.x], "give --standardize=federated --unscaled={:g}")
-        if unscaled == AUTO and not (kept.padding and any(counts[:2]))
+        if unscaled == AUTO and not (exempt.padding and any(counts[:2]))
         else "",
     )
 
@@ -276,16 +276,16 @@ def name_features(sample: Sample) -> list[str]:
     """What each feature or channel is called: its name, or its place counted from 0."""
     width = sample.count_features()
     noun = "feature" if sample.is_flat else "channel"
-    return list(sample.format.feature_names) or [f"{noun} {place}" for place in range(width)]
+    return list(sample.format.feature_names) or [f"{noun} {index}" for index in range(width)]
 
 
-def measure_features(sample: Sample, kept: Unscaled) -> tuple[FeatureRange, ...]:
+def measure_features(sample: Sample, exempt: Unscaled) -> tuple[FeatureRange, ...]:
     """The range of each feature or channel, over all examples of the sample, without padding."""
     ranges, is_measured = [], None
-    if kept.padding is not None:
-        is_measured = ~find_padding(sample.x, kept.padding).reshape(-1)
-    for place, name in enumerate(name_features(sample)):
-        values = sample.take_column(place)
+    if exempt.padding is not None:
+        is_measured = ~find_padding(sample.x, exempt.padding).reshape(-1)
+    for index, name in enumerate(name_features(sample)):
+        values = sample.take_column(index)
         values = values if is_measured is None or not is_measured.any() else values[is_measured]
         ranges.append(_describe_range(name, values))
     return tuple(ranges)
@@ -315,21 +315,21 @@ def find_repeats(sample: Sample) -> Repeats:
     is_test, is_train = sample.choose(TEST), sample.choose(TRAIN)
     first: dict[bytes, int] = {}
     in_train = with_other_labels = 0
-    for place in np.flatnonzero(is_train).tolist():
-        earlier = first.setdefault(keys[place], place)
-        in_train += earlier != place
-        with_other_labels += earlier != place and not np.array_equal(sample.y[earlier], sample.y[place])
+    for index in np.flatnonzero(is_train).tolist():
+        earlier = first.setdefault(keys[index], index)
+        in_train += earlier != index
+        with_other_labels += earlier != index and not np.array_equal(sample.y[earlier], sample.y[index])
     # A client's own repeats are worse than those of others: its test would be of what it has seen.
-    own = {(keys[place], sample.clients[place]) for place in np.flatnonzero(is_train).tolist()}
+    own = {(keys[index], sample.clients[index]) for index in np.flatnonzero(is_train).tolist()}
     tests = np.flatnonzero(is_test)
-    is_own = np.array([(keys[place], sample.clients[place]) in own for place in tests.tolist()], bool)
+    is_own = np.array([(keys[index], sample.clients[index]) in own for index in tests.tolist()], bool)
     size = len(sample.client_names)
     whose = sample.clients[tests]
     known = whose >= 0
     number = np.bincount(whose[known], minlength=size)
     shared = np.bincount(whose[known], is_own[known], minlength=size)
     clients = np.flatnonzero((number > 0) & (2 * shared >= number)) if sample.has_clients else ()
-    in_both = sum(keys[place] in first for place in tests.tolist())
+    in_both = sum(keys[index] in first for index in tests.tolist())
     return Repeats(int(in_train), int(with_other_labels), int(in_both), tuple(int(client) for client in clients))
 
 
@@ -387,7 +387,7 @@ def _look_at_classes(sample: Sample, measures: Measures) -> Iterator[str]:
         yield f"labels start at 1: class {names[0]} is the model's answer 0, and so on"
     elif numbers == list(range(len(names))) and not train[0] and len(seen) == len(names) - 1:
         yield "class 0 has no example: if labels start at 1, take 1 from each"
-    missing = [names[place] for place in np.flatnonzero(train == 0)]
+    missing = [names[index] for index in np.flatnonzero(train == 0)]
     if missing and sample.is_whole:
         yield f"no train example is of class {name_some(missing)}"
     share = train.max() / train.sum()
@@ -402,10 +402,10 @@ def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
     if not sample.has_clients:
         # Columns of texts that have become features, but may name clients: several texts, each in many rows.
         rows_of: dict[str, list[int]] = {}
-        for place, name in enumerate(name_features(sample) if sample.is_flat else ()):
+        for index, name in enumerate(name_features(sample) if sample.is_flat else ()):
             column, is_text, _ = name.partition("=")
             if is_text:
-                rows_of.setdefault(column, []).append(int(np.count_nonzero(sample.take_column(place))))
+                rows_of.setdefault(column, []).append(int(np.count_nonzero(sample.take_column(index))))
         for column, rows in rows_of.items():
             if len(rows) >= LEAST_CLIENTS and min(rows) >= MINIMUM_EXAMPLES_TO_SPLIT:
                 yield (

@@ -83,7 +83,7 @@ def fold_spelling(name: str) -> str:
 
 
 def find_alike(names: Sequence[str], counts: Mapping[str, int] | None = None) -> list[tuple[str, ...]]:
-    """Groups of names that are one thing, each with the one to keep first: the most frequent, of several the first.
+    """Groups of names that are one thing, each with the one that stays first: the most frequent, of several the first.
 
     Words for yes and no, such as T, Y, 1 and true, are alike where all names are such words.
 
@@ -108,7 +108,7 @@ def find_alike(names: Sequence[str], counts: Mapping[str, int] | None = None) ->
 
 
 def find_joined(names: Sequence[str], counts: Mapping[str, int]) -> dict[str, str]:
-    """Each name that is to be joined with another, and the one that is kept; see `find_alike`."""
+    """Each name that is to be joined with another, and the one whose spelling stays; see `find_alike`."""
     return {name: group[0] for group in find_alike(names, counts) for name in group[1:]}
 
 
@@ -133,10 +133,10 @@ def note_alike(kind: str, names: Sequence[str], counts: Mapping[str, int], noun:
     )
 
 
-def describe_joined(what: str, kept: Mapping[str, str]) -> str:
+def describe_joined(what: str, joined: Mapping[str, str]) -> str:
     """Which spellings were joined, in words; "" for none."""
-    if not kept:
+    if not joined:
         return ""
-    shown = [f"{name!r} as {keeper!r}" for name, keeper in list(kept.items())[:MOST_SHOWN]]
-    more = f" and {len(kept) - MOST_SHOWN:,} more" if len(kept) > MOST_SHOWN else ""
+    shown = [f"{name!r} as {keeper!r}" for name, keeper in list(joined.items())[:MOST_SHOWN]]
+    more = f" and {len(joined) - MOST_SHOWN:,} more" if len(joined) > MOST_SHOWN else ""
     return f"spellings of {what} joined: {', '.join(shown)}{more}"

@@ -48,8 +48,8 @@ class ContractError(ValueError):
     """
 
     def __init__(self, message: str, function: Any = None):
-        self.place = find_definition(function)
-        super().__init__(f"{message} ({self.place})" if self.place else message)
+        self.location = find_definition(function)
+        super().__init__(f"{message} ({self.location})" if self.location else message)
 
 
 class _SourceLoader(importlib.machinery.SourceFileLoader):
@@ -88,9 +88,9 @@ def _read_sources() -> None:
     """From now on in this process, as a function may import something when it is called."""
     if _OwnModules not in sys.meta_path:
         finders = sys.meta_path
-        places = [place for place, each in enumerate(finders) if each is importlib.machinery.PathFinder]
+        positions = [position for position, each in enumerate(finders) if each is importlib.machinery.PathFinder]
         # Before Python's own finder, which would take what is compiled.
-        finders.insert(places[0] if places else len(finders), _OwnModules)
+        finders.insert(positions[0] if positions else len(finders), _OwnModules)
 
 
 def is_module(name: str) -> bool:
@@ -169,7 +169,7 @@ def describe_failure(error: BaseException, called: Any = None) -> str:
     elif broken:
         text = str(error)
     elif isinstance(error, SyntaxError) and error.filename:
-        return f"{type(error).__name__}: {error.msg} ({_spell_place(error.filename, error.lineno or 1)})"
+        return f"{type(error).__name__}: {error.msg} ({_spell_line(error.filename, error.lineno or 1)})"
     else:
         message = _find_message(error)
         advice = next((advice for known, advice in _ADVICE.items() if known in str(error)), "")
@@ -177,10 +177,10 @@ def describe_failure(error: BaseException, called: Any = None) -> str:
         message = message.partition(". ")[0].rstrip(".") if advice else message
         text = ": ".join(filter(None, (type(error).__name__, message))) + (advice or _name_valid(error))
     # A broken contract may name its line itself.
-    if getattr(error, "place", ""):
+    if getattr(error, "location", ""):
         return text
-    place = find_own_line(error) or find_definition(called)
-    return f"{text} ({place})" if place else text
+    location = find_own_line(error) or find_definition(called)
+    return f"{text} ({location})" if location else text
 
 
 def find_own_line(error: BaseException) -> str:
@@ -194,7 +194,7 @@ def find_own_line(error: BaseException) -> str:
         frames = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(each.__traceback__)]
         for path, number in (*reversed(named), *reversed(frames)):
             if _is_users(path):
-                return _spell_place(path, number)
+                return _spell_line(path, number)
     return ""
 
 
@@ -203,12 +203,12 @@ def find_definition(function: Any) -> str:
     try:
         function = inspect.unwrap(function)
         path = inspect.getsourcefile(function)
-        return _spell_place(path, inspect.getsourcelines(function)[1]) if path and _is_users(path) else ""
+        return _spell_line(path, inspect.getsourcelines(function)[1]) if path and _is_users(path) else ""
     except (TypeError, OSError):  # it is neither, or there is no source
         return ""
 
 
-def _spell_place(path: str, number: int) -> str:
+def _spell_line(path: str, number: int) -> str:
     line = linecache.getline(path, number).strip()
     return f"{os.path.basename(path)}, line {number}{line and f': `{line[:_LONGEST_LINE]}`'}"
 
@@ -230,8 +230,8 @@ def _is_users(path: str) -> bool:
     # An import's frame, or a cell of a notebook, whose lines are known.
     if path.startswith("<"):
         return bool(linecache.getline(path, 1))
-    place = pathlib.Path(path)
-    return not any(place.is_relative_to(_PROJECT / package) for package in OURS)
+    source = pathlib.Path(path)
+    return not any(source.is_relative_to(_PROJECT / package) for package in OURS)
 
 
 def _find_message(error: BaseException) -> str:

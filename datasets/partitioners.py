@@ -75,8 +75,8 @@ def partition_pachinko(
         for _ in range(size):
             left = [[bool(waiting[label]) for label in classes] for classes in classes_of_kind]
             kind = _choose(kind_shares, np.array([any(each) for each in left]), rng)
-            place = _choose(class_shares[kind], np.array(left[kind]), rng)
-            own.append(waiting[classes_of_kind[kind][place]].pop())
+            choice = _choose(class_shares[kind], np.array(left[kind]), rng)
+            own.append(waiting[classes_of_kind[kind][choice]].pop())
         clients.append(np.sort(own))
     return clients
 
@@ -125,7 +125,7 @@ def partition_dirichlet(labels: np.ndarray, num_clients: int, alpha: float, rng:
     """Label skew: the clients' shares of each class are drawn from Dir(alpha, ..., alpha), so sizes differ as well.
 
     As Yurochkin et al., Bayesian Nonparametric Federated Learning of Neural Networks, 2019. A client that is left with
-    nothing gets one random example of the client that has the most; otherwise the draw is kept as it is.
+    nothing gets one random example of the client that has the most; otherwise the draw stays as it is.
 
     Args:
       labels: integers, shape (examples,).

@@ -37,5 +37,5 @@ def load_shakespeare(options: DatasetOptions) -> ClientSource:
     """
     path = FILES.find_or_fetch(options)
     if os.path.isdir(path):
-        return open_leaf(path, options, "shakespeare", form=CHARACTERS)
-    return open_tff(path, options, "shakespeare", form="shakespeare")
+        return open_leaf(path, options, "shakespeare", schema=CHARACTERS)
+    return open_tff(path, options, "shakespeare", schema="shakespeare")

@@ -66,7 +66,7 @@ def load_stackoverflow(options: DatasetOptions) -> ClientSource:
     Raises:
       DatasetError: a file is missing and cannot be downloaded, or is damaged or of another form.
     """
-    return open_tff(FILES.find_or_fetch(options), options, "stackoverflow", form="stackoverflow")
+    return open_tff(FILES.find_or_fetch(options), options, "stackoverflow", schema="stackoverflow")
 
 
 def choose_stackoverflow_format(options: DatasetOptions) -> ExampleFormat:
@@ -138,15 +138,15 @@ def make_word_decoder(words: list[bytes], length: int) -> Callable[[Features], t
 
 def make_tag_decoder(words: list[bytes], tags: list[bytes]) -> Callable[[Features], tuple[np.ndarray, np.ndarray]]:
     """(features) -> (share of each word, float32; whether it has each tag, uint8)."""
-    places, places_of_tags = ({each: place for place, each in enumerate(names)} for names in (words, tags))
+    columns, columns_of_tags = ({each: column for column, each in enumerate(names)} for names in (words, tags))
 
     def decode(features: Features) -> tuple[np.ndarray, np.ndarray]:
         text = get_text(features, "tokens") + b" " + get_text(features, "title")
-        found = [places[word] for word in text.split() if word in places]
+        found = [columns[word] for word in text.split() if word in columns]
         counts = np.bincount(found, minlength=len(words)).astype(np.float32) if found else np.zeros(len(words))
         switches = np.zeros(len(tags), np.uint8)
         given = get_text(features, "tags").split(b"|")
-        switches[[places_of_tags[tag] for tag in given if tag in places_of_tags]] = 1
+        switches[[columns_of_tags[tag] for tag in given if tag in columns_of_tags]] = 1
         return counts / np.float32(max(1, len(found))), switches
 
     return decode

@@ -51,13 +51,13 @@ def standardize_clients(data: ArrayDataset | ClientSource, unscaled: str = AUTO)
         raise DatasetError(
             f"standardize=client: {data.name} does not say which test examples are whose; give --standardize=federated"
         )
-    kept, words = _choose_unscaled(data, unscaled)
+    exempt, words = _choose_unscaled(data, unscaled)
     digest = data.digest if is_source else data.source_digest
     # Where all is scaled, the name of the data is that of earlier versions.
-    told = f" but {kept.places} {kept.padding}" if kept != Unscaled() else ""
-    digest = hashlib.sha256(f"standardize=client {digest}{told}".encode()).hexdigest()
+    named = f" but {exempt.places} {exempt.padding}" if exempt != Unscaled() else ""
+    digest = hashlib.sha256(f"standardize=client {digest}{named}".encode()).hexdigest()
     # What was scaled is no 0 and 1 any more, and other numbers for each client.
-    groups = tuple(group for group in data.format.groups if set(group.places) <= set(kept.places))
+    groups = tuple(group for group in data.format.groups if set(group.places) <= set(exempt.places))
     changes = {
         "format": dataclasses.replace(data.format, input_dtype="float32", preprocessing=Preprocessing(), groups=groups),
         "reading": "; ".join(filter(None, (data.reading, READING, *words))),
@@ -68,27 +68,27 @@ def standardize_clients(data: ArrayDataset | ClientSource, unscaled: str = AUTO)
             x, y = data.read(client, split)
             # A test example must not say what it is scaled by.
             train_x = x if split == TRAIN else data.read(client, TRAIN)[0]
-            return (_scale(x, _measure(train_x, kept), kept) if len(train_x) else x.astype(np.float32)), y
+            return (_scale(x, _measure(train_x, exempt), exempt) if len(train_x) else x.astype(np.float32)), y
 
         return dataclasses.replace(data, read=read, digest=digest, **changes)
     train, test = (np.empty(x.shape, np.float32) for x in (data.train_x, data.test_x))
     for client in range(len(data.client_names)):
         own, tests = data.train_clients == client, data.test_clients == client
-        numbers = _measure(data.train_x[own], kept)
-        train[own], test[tests] = (_scale(x, numbers, kept) for x in (data.train_x[own], data.test_x[tests]))
+        numbers = _measure(data.train_x[own], exempt)
+        train[own], test[tests] = (_scale(x, numbers, exempt) for x in (data.train_x[own], data.test_x[tests]))
     return dataclasses.replace(data, train_x=train, test_x=test, source_digest=digest, **changes)
 
 
 def _choose_unscaled(data: ArrayDataset | ClientSource, unscaled: str) -> tuple[Unscaled, list[str]]:
     """What stays as it is, and that in words."""
-    form = data.format
-    kept, counts = find_unscaled(unscaled, form, lambda: _iterate_clients(data))
-    words = [f"but not {describe_places(form, kept.places)}"] if kept.places else []
-    if kept.padding and any(counts[:2]):
-        words.append(describe_padding(kept.padding, counts))
+    example_format = data.format
+    exempt, counts = find_unscaled(unscaled, example_format, lambda: _iterate_clients(data))
+    words = [f"but not {describe_places(example_format, exempt.places)}"] if exempt.places else []
+    if exempt.padding and any(counts[:2]):
+        words.append(describe_padding(exempt.padding, counts))
     elif unscaled == AUTO:
-        words += filter(None, [find_other_fill(form, _iterate_clients(data), "give --unscaled={:g}")])
-    return kept, words
+        words += filter(None, [find_other_fill(example_format, _iterate_clients(data), "give --unscaled={:g}")])
+    return exempt, words
 
 
 def _iterate_clients(data: ArrayDataset | ClientSource) -> Iterable[np.ndarray]:
@@ -120,17 +120,17 @@ def measure_features(x: np.ndarray, padding: Padding | None = None) -> tuple[np.
     return means, np.where(deviations > np.abs(means) * 2.0**-50, deviations, 1.0)
 
 
-def _measure(train_x: np.ndarray, kept: Unscaled) -> tuple[np.ndarray, np.ndarray]:
+def _measure(train_x: np.ndarray, exempt: Unscaled) -> tuple[np.ndarray, np.ndarray]:
     """As `measure_features`, with 0 and 1 for what stays as it is."""
-    means, deviations = measure_features(train_x, kept.padding)
-    means[list(kept.places)], deviations[list(kept.places)] = 0, 1
+    means, deviations = measure_features(train_x, exempt.padding)
+    means[list(exempt.places)], deviations[list(exempt.places)] = 0, 1
     return means, deviations
 
 
-def _scale(x: np.ndarray, numbers: tuple[np.ndarray, np.ndarray], kept: Unscaled) -> np.ndarray:
+def _scale(x: np.ndarray, numbers: tuple[np.ndarray, np.ndarray], exempt: Unscaled) -> np.ndarray:
     scaled = ((x.astype(np.float64) - numbers[0]) / numbers[1]).astype(np.float32)
-    if kept.padding is None:
+    if exempt.padding is None:
         return scaled
     # No model must mask a step only since scaling has made it equal to the padding.
-    scaled[find_padding(scaled, kept.padding._replace(is_anywhere=True))] = kept.padding.value + ASIDE
-    return np.where(find_padding(x, kept.padding)[..., np.newaxis], x, scaled).astype(np.float32)
+    scaled[find_padding(scaled, exempt.padding._replace(is_anywhere=True))] = exempt.padding.value + ASIDE
+    return np.where(find_padding(x, exempt.padding)[..., np.newaxis], x, scaled).astype(np.float32)

@@ -36,7 +36,7 @@ SPLIT_ORDER = (TRAIN, VALIDATION, TEST, LEFT_OUT)
 
 
 def default_store_dir() -> str:
-    """Where stores are kept: in the user's cache folder."""
+    """Where stores lie: in the user's cache folder."""
     return default_cache_dir("stores")
 
 

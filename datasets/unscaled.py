@@ -143,7 +143,7 @@ def choose_places(
 
 def find_switches(example_format: ExampleFormat, no_switches: Sequence[int]) -> tuple[int, ...]:
     """The features or channels without any other value than 0 and 1; images have none."""
-    places = tuple(place for place, number in enumerate(no_switches) if not number)
+    places = tuple(index for index, number in enumerate(no_switches) if not number)
     if len(example_format.input_shape) > 2:
         return ()
     # The steps are all of one channel: it is a switch as a whole, or none.
@@ -181,19 +181,19 @@ def find_unscaled(
     return Unscaled(places, None if len(places) == len(no_switches) else padding), counts
 
 
-def explain_place(example_format: ExampleFormat, place: int, looked_up: Sequence[int] = ()) -> str:
+def explain_place(example_format: ExampleFormat, index: int, looked_up: Sequence[int] = ()) -> str:
     """Why a feature stays as it is: "category", "looked up" or "0 or 1"."""
-    if place in example_format.categories:
+    if index in example_format.categories:
         return "category"
-    return "looked up" if place in looked_up else "0 or 1"
+    return "looked up" if index in looked_up else "0 or 1"
 
 
 def describe_places(example_format: ExampleFormat, places: Sequence[int], looked_up: Sequence[int] = ()) -> str:
     """Which features stay as they are, and why, such as "city (category), feature 2 (0 or 1) and 3 more"."""
     return name_some(
         [
-            f"{example_format.name_feature(place)} ({explain_place(example_format, place, looked_up)})"
-            for place in places
+            f"{example_format.name_feature(index)} ({explain_place(example_format, index, looked_up)})"
+            for index in places
         ]
     )
 

@@ -102,9 +102,9 @@ def open_npz_clients(path: str, files: list[ClientFile], options: DatasetOptions
     source = open_reading(
         Reading(name_data(path), path, paths, how, lambda writer: _write(path, files, options, writer))
     )
-    form = source.format
-    layout = FEATURES if form.are_features else resolve_layout(options.layout, form.input_shape, False)
-    return scale_source(source, options.scale, TOKENS if form.takes_tokens else layout)
+    found = source.format
+    layout = FEATURES if found.are_features else resolve_layout(options.layout, found.input_shape, False)
+    return scale_source(source, options.scale, TOKENS if found.takes_tokens else layout)
 
 
 def _write(path: str, files: list[ClientFile], options: DatasetOptions, writer: StoreWriter) -> Description:
@@ -147,7 +147,7 @@ def _write(path: str, files: list[ClientFile], options: DatasetOptions, writer: 
 
 def _read_labels(path: str, parts: list[_Part], task: str) -> NpzLabels:
     """The labels of all files, one after the other, which are of one task."""
-    labels, shape, form, largest_token = [], (), None, 0
+    labels, shape, first, largest_token = [], (), None, 0
     for file, _, x_key, y_key in show_progress(parts, "labels"):
         arrays = read_arrays(file.path, (x_key, y_key))
         x, y = arrays[x_key], arrays[y_key]
@@ -156,26 +156,27 @@ def _read_labels(path: str, parts: list[_Part], task: str) -> NpzLabels:
             raise DatasetError(
                 f"{file.path}: {len(x)} examples and {len(y)} labels, expected one label for each example"
             )
-        if form is None:
-            shape, form = x.shape[1:], (x.dtype.kind, file.path)
+        if first is None:
+            shape, first = x.shape[1:], (x.dtype.kind, file.path)
         if x.shape[1:] != shape:
             raise DatasetError(
-                f"{file.path}: {x_key} has examples of shape {x.shape[1:]}, expected {shape} as {form[1]} has"
+                f"{file.path}: {x_key} has examples of shape {x.shape[1:]}, expected {shape} as {first[1]} has"
             )
         if y.shape[1:] != (labels[0].shape[1:] if labels else y.shape[1:]):
             raise DatasetError(
                 f"{file.path}: {y_key} has labels of shape {y.shape[1:]}, expected {labels[0].shape[1:]} as "
-                f"{form[1]} has"
+                f"{first[1]} has"
             )
         if labels and (y.dtype.kind in "US") != (labels[0].dtype.kind in "US"):
             raise DatasetError(
-                f"{file.path}: {y_key} is {y.dtype}, expected labels as {labels[0].dtype} in {form[1]}: text or numbers"
+                f"{file.path}: {y_key} is {y.dtype}, expected labels as {labels[0].dtype} in {first[1]}: text or "
+                f"numbers"
             )
         labels.append(y)
         largest_token = max(largest_token, int(x.max())) if x.dtype.kind in "iu" else largest_token
     y_all = np.concatenate(labels)
     # Of next_token the examples themselves are of the task; what it needs of them is their form and largest token.
-    stand_in = np.broadcast_to(np.int64(largest_token), (len(y_all), *shape)) if form[0] in "iu" else np.zeros((1, 1))
+    stand_in = np.broadcast_to(np.int64(largest_token), (len(y_all), *shape)) if first[0] in "iu" else np.zeros((1, 1))
     return read_task_labels(path, {"x": stand_in, "y": y_all}, task)
 
 
@@ -274,7 +275,7 @@ def find_client_files(path: str) -> tuple[str, list[ClientFile]]:
             f"{path}: files of several kinds ({', '.join(sorted(kinds))}, the last {os.path.basename(found[-1][0])}), "
             f"expected one kind in a folder"
         )
-    files = [_place(file, folder) for file, folder, _ in found]
+    files = [_name_client(file, folder) for file, folder, _ in found]
     seen: dict[tuple[str, str], str] = {}
     for file in files:
         other = seen.setdefault((file.client, file.split), file.path)
@@ -290,7 +291,7 @@ def find_client_files(path: str) -> tuple[str, list[ClientFile]]:
     return found[0][2], sorted(files, key=lambda file: (sort_key(file.client), file.split, file.path))
 
 
-def _place(path: str, folder: str) -> ClientFile:
+def _name_client(path: str, folder: str) -> ClientFile:
     stem = os.path.basename(path)
     for ending in (".gz", ".npz", *ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS):
         if stem.lower().endswith(ending):

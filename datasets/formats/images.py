@@ -87,12 +87,12 @@ def open_image_tree(path: str, options: DatasetOptions) -> ClientSource:
 def _write(tree: ImageTree, options: DatasetOptions, writer: StoreWriter) -> Description:
     """Decodes an image after the other; the first says how all are."""
     layout = ImageLayout(options.image_size, options.image_colour)
-    for place, path in enumerate(show_progress(tree.paths, "images")):
+    for index, path in enumerate(show_progress(tree.paths, "images")):
         pixels = read_image(path, path, layout)
-        if not place:
+        if not index:
             layout = dataclasses.replace(layout, shape=pixels.shape, first=path)
-        labels = tree.labels[place : place + 1]
-        writer.append(pixels[np.newaxis], labels, tree.clients[place], tree.splits[place])
+        labels = tree.labels[index : index + 1]
+        writer.append(pixels[np.newaxis], labels, tree.clients[index], tree.splits[index])
     colour = GREY if layout.shape[2] == 1 else COLOUR
     resized = f", resized to {options.image_size} x {options.image_size}" if options.image_size else ""
     clients = f"a folder a client, {len(set(tree.clients)):,}" if tree.has_clients else "no clients"

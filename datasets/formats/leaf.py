@@ -60,7 +60,7 @@ def looks_like_leaf(path: str) -> bool:
 
 
 def find_leaf_files(path: str) -> list[tuple[str, str]]:
-    """(path, part) of the files of a file or folder, in order of their names; [] if there is none of this form.
+    """(path, part) of the files of a file or folder, in order of their names; [] if there is none.
 
     Files `train` and `test` come before `all_data`, of which LEAF's scripts make them.
 
@@ -93,7 +93,7 @@ def iterate_users(files: list[tuple[str, str]]) -> Iterator[User]:
     seen: dict[tuple[str, str], str] = {}
     for path, part in show_progress(files, "files"):
         content = _read(path)
-        for place, name in enumerate(content["users"]):
+        for index, name in enumerate(content["users"]):
             where = f"{path}: user {name!r}"
             if (part, name) in seen:
                 first = "" if seen[part, name] == path else f", first in {seen[part, name]}"
@@ -105,9 +105,9 @@ def iterate_users(files: list[tuple[str, str]]) -> Iterator[User]:
                 raise DatasetError(f"{where} has no lists x and y")
             if len(x) != len(y):
                 raise DatasetError(f"{where} has {len(x)} examples in x, but {len(y)} labels in y")
-            told = content["num_samples"][place]
-            if told != len(y):
-                raise DatasetError(f"{where} has {len(y)} examples, num_samples says {told}")
+            stated = content["num_samples"][index]
+            if stated != len(y):
+                raise DatasetError(f"{where} has {len(y)} examples, num_samples says {stated}")
             # A file of many users need not stay whole while they are worked on.
             content["user_data"][name] = None
             yield User(where, name, part, x, y)
@@ -153,8 +153,8 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 _LEAF_PADDING = "<PAD>"
 
 
-def find_form(x: Any, y: Any) -> str:
-    """The form of an example. Raises ValueError, in words, if it is of none."""
+def find_schema(x: Any, y: Any) -> str:
+    """The schema of an example. Raises ValueError, in words, if it is of none."""
     if isinstance(x, str):
         if _IMAGE_NAME.fullmatch(x):
             return IMAGE_NAMES
@@ -180,18 +180,18 @@ def _show(value: Any) -> str:
 
 
 class Encoder:
-    """Makes arrays of a user's examples, all of one form.
+    """Makes arrays of a user's examples, all of one schema.
 
     Attributes:
-      form: see the module.
+      schema: see the module.
       shape: of an example's x.
       words: of the vocabulary, of tweets and words, in order of their tokens; else ().
       class_texts: label -> its number, in order of appearance, where labels are texts; else empty.
       most: the highest label that was seen.
     """
 
-    def __init__(self, form: str, first_x: Any, length: int = 0, words: tuple[str, ...] = ()):
-        self.form = form
+    def __init__(self, schema: str, first_x: Any, length: int = 0, words: tuple[str, ...] = ()):
+        self.schema = schema
         self.words = words
         self.class_texts: dict[str, int] = {}
         self.most = 0
@@ -201,26 +201,26 @@ class Encoder:
             IMAGE_NAMES: (MOST_NAME_BYTES,),
             TWEETS: (length or TWEET_LENGTH,),
             WORDS: (length or WORDS_LENGTH,),
-        }.get(form) or (len(first_x),)
+        }.get(schema) or (len(first_x),)
 
     def encode(self, xs: list, ys: list) -> tuple[np.ndarray, np.ndarray]:
         """x and y as the store keeps them. Raises ValueError, in words."""
-        if self.form == WORDS:
+        if self.schema == WORDS:
             pieces = [get_pieces(row, x, y) for row, (x, y) in enumerate(zip(xs, ys, strict=True))]
             x, y = (self._encode_words([piece for pair in pieces for piece in pair[side]]) for side in (0, 1))
             return x, y
-        if self.form == TWEETS:
+        if self.schema == TWEETS:
             x = self._encode_words([split_words(get_tweet(row, each)) for row, each in enumerate(xs)])
             return x, self._encode_labels(ys)
-        if self.form == IMAGE_NAMES:
+        if self.schema == IMAGE_NAMES:
             return _encode_names(xs), self._encode_labels(ys)
-        kind, noun = (str, "characters") if self.form == CHARACTERS else (list, "numbers")
+        kind, noun = (str, "characters") if self.schema == CHARACTERS else (list, "numbers")
         number = int(np.prod(self.shape))
         for row, each in enumerate(xs):
             if not isinstance(each, kind) or len(each) != number:
                 found = f"has {len(each)} {noun}" if isinstance(each, kind) else f"is {_show(each)}"
                 raise ValueError(f"example {row} (from 0) {found}, expected {number} as in the first")
-        if self.form == CHARACTERS:
+        if self.schema == CHARACTERS:
             y = np.full((len(ys), *self.shape), PAD, np.int32)
             for row, each in enumerate(ys):
                 if not isinstance(each, str) or len(each) != 1:
@@ -231,8 +231,8 @@ class Encoder:
             x = np.array(xs, np.float32).reshape(len(xs), *self.shape)
         except (ValueError, TypeError, OverflowError):
             raise ValueError("x holds what is no number") from None
-        if not np.isfinite(x).all() or (self.form == IMAGES and x.size and (x.min() < 0 or x.max() > 1)):
-            raise ValueError("x holds a pixel outside of 0..1" if self.form == IMAGES else "x holds NaN or infinity")
+        if not np.isfinite(x).all() or (self.schema == IMAGES and x.size and (x.min() < 0 or x.max() > 1)):
+            raise ValueError("x holds a pixel outside of 0..1" if self.schema == IMAGES else "x holds NaN or infinity")
         return x, self._encode_labels(ys)
 
     def _encode_words(self, texts: list[list[str]]) -> np.ndarray:
@@ -292,41 +292,41 @@ def get_pieces(row: int, x: Any, y: Any) -> tuple[list[list[str]], list[list[str
     return x, targets
 
 
-def count_words(form: str, xs: list, ys: list, counts: Counter[str]) -> None:
+def count_words(schema: str, xs: list, ys: list, counts: Counter[str]) -> None:
     """Adds the words of a user's examples. Raises ValueError, in words."""
     for row, (x, y) in enumerate(zip(xs, ys, strict=True)):
-        if form == TWEETS:
+        if schema == TWEETS:
             counts.update(split_words(get_tweet(row, x)))
         else:
             for piece in get_pieces(row, x, y)[0]:
                 counts.update(word for word in piece if word != _LEAF_PADDING)
 
 
-def make_format(form: str, shape: tuple[int, ...], classes: tuple[str, ...], words: tuple[str, ...]) -> ExampleFormat:
-    """The format of examples of a form, as a model gets them.
+def make_format(schema: str, shape: tuple[int, ...], classes: tuple[str, ...], words: tuple[str, ...]) -> ExampleFormat:
+    """The format of examples of a schema, as a model gets them.
 
     Args:
-      form: see the module; of image names, the names are the examples.
+      schema: see the module; of image names, the names are the examples.
       shape: of an example.
       classes: names of the labels, where these are classes.
       words: of the vocabulary, else ().
     """
-    if form == CHARACTERS:
+    if schema == CHARACTERS:
         labels = LabelFormat(NEXT_TOKEN, shape, NUM_TOKENS, padding=PAD, oov=OOV)
         return ExampleFormat(shape, "int32", TOKEN_NAMES, labels=labels, takes_tokens=True)
-    if form == WORDS:
+    if schema == WORDS:
         names = (PAD_NAME, *words, OOV_NAME)
         labels = LabelFormat(NEXT_TOKEN, shape, len(names), padding=PAD, oov=len(names) - 1)
         return ExampleFormat(shape, "int32", names, labels=labels, takes_tokens=True)
-    if form == TWEETS:
+    if schema == TWEETS:
         return ExampleFormat(shape, "int32", classes, takes_tokens=True)
-    if form == IMAGES:
+    if schema == IMAGES:
         return ExampleFormat(shape, "float32", classes, Preprocessing(feature_range=(0.0, 1.0)))
-    return ExampleFormat(shape, "uint8" if form == IMAGE_NAMES else "float32", classes)
+    return ExampleFormat(shape, "uint8" if schema == IMAGE_NAMES else "float32", classes)
 
 
-def tell_form(example_format: ExampleFormat) -> str:
-    """The form of the examples that `make_format` gave this format."""
+def recognise_schema(example_format: ExampleFormat) -> str:
+    """The schema of the examples that `make_format` gave this format."""
     if example_format.takes_tokens:
         if example_format.labels.task != NEXT_TOKEN:
             return TWEETS
@@ -362,8 +362,8 @@ def open_named_images(path: str, source: ClientSource, options: DatasetOptions) 
     """
     start = os.path.abspath(path)
     above = (start, os.path.dirname(start), os.path.dirname(os.path.dirname(start)))
-    places = [os.path.join(each, folder) for each in above for folder in _FOLDERS]
-    folder = next(filter(os.path.isdir, places), None)
+    folders = [os.path.join(each, folder) for each in above for folder in _FOLDERS]
+    folder = next(filter(os.path.isdir, folders), None)
     if folder is None:
         raise DatasetError(f"{path}: names images, but has no folder of them; put it there as {_FOLDERS[0]}")
     colour, size = GREY if options.image_colour == GREY else COLOUR, options.image_size or DEFAULT_SIZE
@@ -450,7 +450,7 @@ def is_leaf(path: str) -> bool:
     return bool(files) and looks_like_leaf(files[0][0])
 
 
-def open_leaf(path: str, options: DatasetOptions, name: str = "", form: str = "") -> ClientSource:
+def open_leaf(path: str, options: DatasetOptions, name: str = "", schema: str = "") -> ClientSource:
     """The clients of a file or folder; see `ClientSource`.
 
     Labels that are texts are in their order; numbers are their own names, but EMNIST's for images of 784 numbers.
@@ -459,7 +459,7 @@ def open_leaf(path: str, options: DatasetOptions, name: str = "", form: str = ""
       path: of the file, or of a folder as `find_leaf_files` takes it.
       options: lengths, size of a vocabulary, size of images.
       name: of the data set; "" is that of the path.
-      form: that its examples must have, one that `find_form` gives; "" for any.
+      schema: that its examples must have, one that `find_schema` gives; "" for any.
 
     Raises:
       DatasetError: there is no such file, it is damaged, or contradicts itself; one line that names file and user.
@@ -479,9 +479,9 @@ def open_leaf(path: str, options: DatasetOptions, name: str = "", form: str = ""
             lambda writer: _write(path, files, options, writer),
         )
     )
-    kind = tell_form(source.format)
-    if form not in ("", kind):
-        raise DatasetError(f"{path}: its examples are {kind}, expected {form}".replace("_", " "))
+    kind = recognise_schema(source.format)
+    if schema not in ("", kind):
+        raise DatasetError(f"{path}: its examples are {kind}, expected {schema}".replace("_", " "))
     return open_named_images(path, source, options) if kind == IMAGE_NAMES else source
 
 
@@ -491,7 +491,7 @@ def _write(path: str, files: list[tuple[str, str]], options: DatasetOptions, wri
     if first is None:
         raise DatasetError(f"{path}: nobody has an example to train on")
     try:
-        kind = find_form(first.x[0], first.y[0])
+        kind = find_schema(first.x[0], first.y[0])
     except ValueError as error:
         raise DatasetError(f"{first.where}: {error}") from None
     # The vocabulary must be known before the first example is encoded, so the files are gone through twice.

@@ -300,12 +300,12 @@ def open_npz(path: str, options: DatasetOptions) -> ArrayDataset:
     num_clients = 0 if client is None else len(np.unique(client))
     if y_test is None:
         classes = y if labels.is_by_class else np.zeros(len(y), np.int64)
-        kept, held_out = hold_out_test_part(classes, 0.2, options.seed, client)
+        train_rows, held_out = hold_out_test_part(classes, 0.2, options.seed, client)
         if not len(held_out):
             noun = "no class has" if labels.is_by_class else "it does not have"
             raise DatasetError(f"{path}: {noun} 3 examples, so no fifth can be held out; give x_test and y_test")
-        train, test = (x[kept], y[kept]), (x[held_out], y[held_out])
-        client = None if client is None else client[kept]
+        train, test = (x[train_rows], y[train_rows]), (x[held_out], y[held_out])
+        client = None if client is None else client[train_rows]
     else:
         train, test = (x, y), (convert_examples(path, "x_test", arrays["x_test"], resolved), y_test)
     labels.check_names("npz", found.class_names)

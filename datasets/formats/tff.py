@@ -1,6 +1,6 @@
 """TensorFlow Federated's SQLite files, packed or not: what their examples are is told from the first of them.
 
-Where a record is an example of a form that is known, clients are read when they are asked for: SQLite finds a client's
+Where a record is an example of a known schema, clients are read when they are asked for: SQLite finds a client's
 records by an index of its own, so that the file is a store already. Stack Overflow has 135 million records, of which a
 run reads those of its cohorts. Text is cut into sequences of characters, and goes into a store.
 
@@ -59,7 +59,7 @@ def open_records(
     notes: tuple[str, ...] = (),
     prefixes: Mapping[str, str] | None = None,
 ) -> ClientSource:
-    """A file of which each record is an example of a form that is known.
+    """A file of which each record is an example of a known schema.
 
     Args:
       database: the file.
@@ -172,8 +172,8 @@ def open_snippets(
             found[split, client] += 1
             writer.append(rows[:, :-1], rows[:, 1:], client, parts[split])
         counts = database.count_examples()
-        told = {(split, client) for split in parts for client in counts[split]}
-        for split, client in sorted(told | found.keys()):
+        counted = {(split, client) for split in parts for client in counts[split]}
+        for split, client in sorted(counted | found.keys()):
             number = counts[split].get(client, 0)
             if number != found[split, client]:
                 raise DatasetError(
@@ -196,7 +196,7 @@ def open_labelled(database: TffDatabase, parts: Mapping[str, str], options: Data
     """A file of examples with a label; see the module.
 
     Raises:
-      DatasetError: there is no label or nothing to tell it from, or an example is of another form than the first.
+      DatasetError: there is no label or nothing to tell it from, or an example is of another schema than the first.
     """
     split = next(split for split, part in parts.items() if part == TRAIN)
     first = decode_example(database.fetch_first(split, 1)[0])
@@ -301,7 +301,7 @@ PART_OF_SPLIT = {split: part for part, splits in _PARTS.items() for split in spl
 
 
 class Schema(NamedTuple):
-    """Examples of a known form: the features that tell them, and "module:function" that opens a file of them.
+    """Examples of a known schema: the features that tell them, and "module:function" that opens a file of them.
 
     The function is (TffDatabase, {split of the file: part}, DatasetOptions, name) -> ClientSource.
     """
@@ -326,17 +326,17 @@ def is_tff(path: str) -> bool:
     return os.path.isfile(path) and starts_as_sqlite(path)
 
 
-def open_tff(path: str, options: DatasetOptions, name: str = "", form: str = "") -> ClientSource:
+def open_tff(path: str, options: DatasetOptions, name: str = "", schema: str = "") -> ClientSource:
     """The clients of a file; see `ClientSource`.
 
     Args:
       path: of the .sqlite or .sqlite.lzma file.
       options: how it is read.
       name: of the data set; "" is the file's.
-      form: of its examples, a name of `_SCHEMATA`; "" for any.
+      schema: of its examples, a name of `_SCHEMATA`; "" for any.
 
     Raises:
-      DatasetError: it is damaged, has not TFF's tables, or its examples are of no form that is known or of another.
+      DatasetError: it is damaged, has not TFF's tables, or its examples are of no known schema or of another.
     """
     database = TffDatabase(path)
     refuse_options(path, "TFF's SQLite", options, *OF_TABLES_ALONE)
@@ -346,9 +346,9 @@ def open_tff(path: str, options: DatasetOptions, name: str = "", form: str = "")
     if options.label_column or options.feature_columns:
         # Who names features means them, whatever the data set.
         found = None
-    if form not in ("", found):
+    if schema not in ("", found):
         raise DatasetError(
-            f"{path}: its examples have the features {', '.join(sorted(names))}, expected those of {form}"
+            f"{path}: its examples have the features {', '.join(sorted(names))}, expected those of {schema}"
         )
     if found is None:
         return open_labelled(database, parts, options, name or name_data(path))

@@ -114,7 +114,7 @@ def data(tmp_path):
 def test_the_train_labels_of_these_clients_alone(data):
     flipped = flip_labels(data, [1])
     assert flipped.clients[0] is data.clients[0]
-    assert not os.path.exists(os.path.dirname(flipped.clients[1].place))  # until somebody asks
+    assert not os.path.exists(os.path.dirname(flipped.clients[1].prefix))  # until somebody asks
     old, new = data.clients[1], flipped.clients[1]
     assert flipped.read_labels(new, "train").tolist() == [2, 1, 0, 0]
     np.testing.assert_array_equal(flipped.read_split(new, "train")[0], data.read_split(old, "train")[0])
@@ -135,14 +135,14 @@ def test_the_files_are_an_entry_of_the_cache(data, tmp_path):
 
 def test_a_client_that_is_read_when_it_is_needed(data):
     asked = []
-    clients = (data.clients[0], ClientFiles(1, "client_1", data.clients[1].place, 4, 4, 4, lambda: asked.append(1)))
+    clients = (data.clients[0], ClientFiles(1, "client_1", data.clients[1].prefix, 4, 4, 4, lambda: asked.append(1)))
     flipped = flip_labels(dataclasses.replace(data, clients=clients), [1])
     assert not asked
     assert flipped.read_labels(flipped.clients[1], "train").tolist() == [2, 1, 0, 0] and asked
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(data, monkeypatch):
-    def fail(place, contents):
+    def fail(prefix, contents):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("datasets.client_files.write_client", fail)

@@ -74,11 +74,11 @@ CONTENTS = {suffix: bytes([number]) * number for number, suffix in enumerate(SUF
 
 
 @pytest.fixture
-def place(tmp_path):
+def prefix(tmp_path):
     """A client of an entry whose clients come one by one."""
-    place = str(tmp_path / DIGEST / "client_7")
-    write_client(place, CONTENTS)
-    return place
+    prefix = str(tmp_path / DIGEST / "client_7")
+    write_client(prefix, CONTENTS)
+    return prefix
 
 
 def forget():
@@ -87,13 +87,13 @@ def forget():
     cache._checked.clear()
 
 
-def test_a_client_that_came_by_itself_is_whole(place):
-    assert is_client_whole(place)
+def test_a_client_that_came_by_itself_is_whole(prefix):
+    assert is_client_whole(prefix)
     forget()
-    assert is_client_whole(place)
-    assert not is_client_whole(place.replace("client_7", "client_8"))
+    assert is_client_whole(prefix)
+    assert not is_client_whole(prefix.replace("client_7", "client_8"))
     names = {f"client_7{suffix}" for suffix in (*SUFFIXES, ".sums")}
-    assert set(os.listdir(os.path.dirname(place))) == {"index.json", *names}
+    assert set(os.listdir(os.path.dirname(prefix))) == {"index.json", *names}
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,14 @@ def test_a_client_that_came_by_itself_is_whole(place):
         *((".sums", content) for content in (b"\x00", b"[" * 100_000, b"[]", b'{".train.x": 1}')),
     ],
 )
-def test_a_client_whose_files_have_changed_is_not(place, name, content):
-    with open(place + name, "wb") as file:
+def test_a_client_whose_files_have_changed_is_not(prefix, name, content):
+    with open(prefix + name, "wb") as file:
         file.write(content)
     forget()
-    assert not is_client_whole(place)
-    write_client(place, CONTENTS)
+    assert not is_client_whole(prefix)
+    write_client(prefix, CONTENTS)
     forget()
-    assert is_client_whole(place)
+    assert is_client_whole(prefix)
 
 
 def test_an_entry_of_an_earlier_version_is_not_mixed_with_this_one(tmp_path):

@@ -19,10 +19,10 @@ def read(client, split):
     return x, (np.arange(count) % 2).astype(np.int32)
 
 
-def make(splits=("train", "validation", "test"), read=read, form=None, **changes):
+def make(splits=("train", "validation", "test"), read=read, example_format=None, **changes):
     values = {
         "name": "mine",
-        "format": form or ExampleFormat((2,), "float32", ("no", "yes")),
+        "format": example_format or ExampleFormat((2,), "float32", ("no", "yes")),
         "client_names": ("a", "Zoë", "c"),
         "num_examples": {split: np.array(COUNTS[split]) for split in splits},
         "read": read,
@@ -95,8 +95,8 @@ def test_a_regression_is_standardised_by_its_train_part():
         x, _ = read(client, split)
         return x, x[:, 0] + 0.5
 
-    form = ExampleFormat((2,), "float32", (), labels=LabelFormat("regression", (), 1))
-    labels = make(("train", "test"), read_numbers, form).pool().format.labels
+    example_format = ExampleFormat((2,), "float32", (), labels=LabelFormat("regression", (), 1))
+    labels = make(("train", "test"), read_numbers, example_format).pool().format.labels
     # 0.5, 1.5, 2.5, 20.5 .. 24.5: the squares of what they differ from their mean have the sum 838.875.
     assert labels.offset == pytest.approx((14.625,)) and labels.scale == pytest.approx(((838.875 / 8) ** 0.5,))
     given = ExampleFormat((2,), "float32", (), labels=LabelFormat("regression", (), 1, (3.0,), (2.0,)))

@@ -35,8 +35,8 @@ def claim_size(width, height):
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
-def read(content, form=OWN):
-    return read_image(io.BytesIO(content), "x", form)
+def read(content, layout=OWN):
+    return read_image(io.BytesIO(content), "x", layout)
 
 
 WRONG = {
@@ -56,17 +56,17 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-@pytest.mark.parametrize("form", [OWN, PUBLISHED], ids=["own", "published"])
-def test_what_cannot_be_read_rightly_is_one_line(name, form, recwarn):
+@pytest.mark.parametrize("layout", [OWN, PUBLISHED], ids=["own", "published"])
+def test_what_cannot_be_read_rightly_is_one_line(name, layout, recwarn):
     content, expected = WRONG[name]
-    caught = assert_refused(expected, read, content, form)
+    caught = assert_refused(expected, read, content, layout)
     assert "\n" not in caught and not len(recwarn)
 
 
 def test_an_image_of_another_size_is_not_unpacked(monkeypatch):
-    form = OWN.fix(np.zeros((2, 3, 1), np.uint8))
+    layout = OWN.fix(np.zeros((2, 3, 1), np.uint8))
     monkeypatch.setattr(PIL.Image.Image, "convert", lambda *_: pytest.fail("unpacked"))
-    assert_refused("x: 9000 x 9000 pixels in grey, expected 3 x 2 pixels in grey", read, claim_size(9000, 9000), form)
+    assert_refused("x: 9000 x 9000 pixels in grey, expected 3 x 2 pixels in grey", read, claim_size(9000, 9000), layout)
 
 
 def test_pictures_of_one_page_are_read_whatever_their_form():

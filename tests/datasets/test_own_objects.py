@@ -84,8 +84,8 @@ def test_what_is_installed_or_ours_is_imported_as_ever(edit):
     for name in ("json.tool", "datasets.own_objects", "pandas", "no_such_module"):
         path = getattr(sys.modules.get(name.rpartition(".")[0]), "__path__", None)
         assert _OwnModules.find_spec(name, path) is None
-    places = [sys.meta_path.index(each) for each in (_OwnModules, importlib.machinery.PathFinder)]
-    assert places[0] + 1 == places[1]
+    positions = [sys.meta_path.index(each) for each in (_OwnModules, importlib.machinery.PathFinder)]
+    assert positions[0] + 1 == positions[1]
     import_object("own_model:build", "--model", ValueError)
     assert sys.meta_path.count(_OwnModules) == 1
 

@@ -59,15 +59,15 @@ def test_clients_counts_and_records(path):
     assert arrays["test"].tolist() == [1, 0, 0, 1]
 
 
-def pack(path, content, form=lzma.FORMAT_XZ):
+def pack(path, content, packing=lzma.FORMAT_XZ):
     packed = pathlib.Path(path).with_suffix(".sqlite.lzma")
-    packed.write_bytes(lzma.compress(content, form))
+    packed.write_bytes(lzma.compress(content, packing))
     return str(packed)
 
 
-@pytest.mark.parametrize("form", [lzma.FORMAT_XZ, lzma.FORMAT_ALONE])
-def test_a_packed_file_is_unpacked_once_into_the_cache(path, tmp_path, form):
-    packed = pack(path, pathlib.Path(path).read_bytes(), form)
+@pytest.mark.parametrize("packing", [lzma.FORMAT_XZ, lzma.FORMAT_ALONE])
+def test_a_packed_file_is_unpacked_once_into_the_cache(path, tmp_path, packing):
+    packed = pack(path, pathlib.Path(path).read_bytes(), packing)
     assert starts_as_sqlite(packed)
     assert read_numbers(TffDatabase(packed), "10", "train") == [1, 2]
     (unpacked,) = find_copies()

@@ -49,7 +49,7 @@ def test_steps_of_zeros_at_the_ends_and_anywhere():
 
 
 @pytest.mark.parametrize(
-    ("unscaled", "form", "masked", "expected"),
+    ("unscaled", "example_format", "masked", "expected"),
     [
         ("auto", SERIES, None, ENDS),
         ("auto", PAIRS, None, ANYWHERE),
@@ -66,8 +66,8 @@ def test_steps_of_zeros_at_the_ends_and_anywhere():
         ("nothing", PAIRS, 0.0, None),
     ],
 )
-def test_which_steps_may_be_padding(unscaled, form, masked, expected):
-    assert choose_padding(unscaled, form, masked) == expected
+def test_which_steps_may_be_padding(unscaled, example_format, masked, expected):
+    assert choose_padding(unscaled, example_format, masked) == expected
 
 
 def test_zeros_within_a_series_of_one_channel_are_measurements():
@@ -89,18 +89,20 @@ def test_columns_of_0_and_1_are_switches_but_few_whole_numbers_are_measurements(
 def test_padding_makes_no_channel_a_measurement():
     x = np.array([[[7, 1], [9, 0], [-1, -1]]], np.float32)
     assert count_no_switches(x, Padding(-1.0, True)).tolist() == [2, 0] and count_no_switches(x).tolist() == [3, 1]
-    kept, counts = find_unscaled("-1", make_format((3, 2)), lambda: [x, x])
-    assert kept == Unscaled((1,), Padding(-1.0, True)) and counts == StepCounts(2, 0, 6)
+    exempt, counts = find_unscaled("-1", make_format((3, 2)), lambda: [x, x])
+    assert exempt == Unscaled((1,), Padding(-1.0, True)) and counts == StepCounts(2, 0, 6)
     assert find_unscaled("auto", make_format((3, 2)), lambda: [x])[0] == Unscaled()
     # Where nothing is scaled, there is nothing to keep.
     assert find_unscaled("auto", make_format((2, 1)), lambda: [np.array([[[1], [0]]])])[0] == Unscaled((0, 1))
 
 
 def test_reasons_are_told():
-    form = make_format((4, 1), feature_names=("age", "city", "a", "b"), are_features=True, categories=(1,))
-    assert describe_places(form, (1, 2, 3), (3,)) == "city (category), a (0 or 1), b (looked up)"
-    assert read_example_format(form.to_json()) == form
-    old = {name: value for name, value in form.to_json().items() if name not in ("categories", "has_whole_steps")}
+    example_format = make_format((4, 1), feature_names=("age", "city", "a", "b"), are_features=True, categories=(1,))
+    assert describe_places(example_format, (1, 2, 3), (3,)) == "city (category), a (0 or 1), b (looked up)"
+    assert read_example_format(example_format.to_json()) == example_format
+    old = {
+        name: value for name, value in example_format.to_json().items() if name not in ("categories", "has_whole_steps")
+    }
     assert read_example_format(old).categories == ()
 
 

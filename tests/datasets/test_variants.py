@@ -126,9 +126,9 @@ def test_a_source_of_natural_clients_is_turned_when_it_is_read(tmp_path):
     data = build(source, tmp_path, groups=4, partition="natural", validation_fraction=0.0)
     assert [client.name for client in data.clients] == ["a", "c", "d"]
     assert data.archetypes.of_clients == (0, 1, 2)
-    for place, client in enumerate((0, 2, 3)):
-        x, _ = data.read_split(data.clients[place], "train")
-        np.testing.assert_array_equal(x, np.rot90(images.train_x[owners == client], place, (1, 2)))
+    for row, client in enumerate((0, 2, 3)):
+        x, _ = data.read_split(data.clients[row], "train")
+        np.testing.assert_array_equal(x, np.rot90(images.train_x[owners == client], row, (1, 2)))
     plain = build(source, tmp_path, "none", partition="natural", validation_fraction=0.0)
     assert plain.digest != data.digest
 

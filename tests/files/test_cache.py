@@ -143,12 +143,12 @@ def test_a_hostile_index_is_none(cache, content):
 
 @settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 255))
-def test_no_byte_of_an_entry_can_change_unseen(tmp_path_factory, place, change):
+def test_no_byte_of_an_entry_can_change_unseen(tmp_path_factory, position, change):
     cache = Cache(str(tmp_path_factory.getbasetemp() / "flipped"), "letters", 3)
     cache.find_or_write(DIGEST, write_letters)
     entry = pathlib.Path(cache.folder, DIGEST)
     files = [(path, number) for path in sorted(entry.iterdir()) for number in range(path.stat().st_size)]
-    path, number = files[place % len(files)]
+    path, number = files[position % len(files)]
     content = bytearray(path.read_bytes())
     content[number] ^= change
     path.write_bytes(content)

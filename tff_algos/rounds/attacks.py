@@ -125,4 +125,4 @@ def build_attack(config: AttackConfig, clients: FederatedData, seed: int) -> Att
     attackers = draw_attackers(config, len(clients.clients), seed)
     if not attackers.size:
         return None
-    return Attack(config, attackers, frozenset(clients.clients[i].place for i in attackers))
+    return Attack(config, attackers, frozenset(clients.clients[i].prefix for i in attackers))

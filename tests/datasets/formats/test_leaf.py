@@ -14,7 +14,7 @@ from datasets.character_text import OOV, PAD, TOKEN_NAMES
 from datasets.client_source import TEST, TRAIN
 from datasets.dataset import DatasetOptions
 from datasets.file_formats import find_format, get_format, open_data
-from datasets.formats.leaf import is_leaf, make_format, tell_form
+from datasets.formats.leaf import is_leaf, make_format, recognise_schema
 
 LINE = "O Romeo, Romeo! wherefore art thou Romeo? Deny thy father and refuse thy name; Or, if thou wilt not"
 
@@ -214,9 +214,9 @@ def test_images_are_resized_as_pillow_does_by_itself_and_users_without_examples_
     assert read(source, "8")[0].shape == (0, 84, 84, 3)
 
 
-@pytest.mark.parametrize("form", ["images", "features", "characters", "image_names", "tweets", "words"])
-def test_the_form_of_examples_is_told_by_their_format(form):
-    assert tell_form(make_format(form, (28, 28, 1), ("0", "1"), ("a",))) == form
+@pytest.mark.parametrize("schema", ["images", "features", "characters", "image_names", "tweets", "words"])
+def test_the_schema_of_examples_is_recognised_by_their_format(schema):
+    assert recognise_schema(make_format(schema, (28, 28, 1), ("0", "1"), ("a",))) == schema
 
 
 def test_the_name_of_an_image_never_leads_out_of_its_folder(celeba):
@@ -318,8 +318,8 @@ def test_real_text_as_leaf_writes_it(tmp_path):
     for role in sorted(database.count_examples()["train"])[:3]:
         speeches = [decode_example(record)["snippets"][0].decode() for record in database.fetch(role, "train")]
         text = " ".join(" ".join(speeches).split())
-        places = range(len(text) - 80)
-        users[role] = [text[place : place + 80] for place in places], [text[place + 80] for place in places]
+        starts = range(len(text) - 80)
+        users[role] = [text[start : start + 80] for start in starts], [text[start + 80] for start in starts]
     write(pathlib.Path(tmp_path / "all_data.json"), make_content(users, hierarchies=["A play"] * 3))
     source = open_folder(tmp_path)
     known = set(TOKEN_NAMES)

@@ -387,7 +387,7 @@ def test_where_lower_is_better_the_worst_tenth_is_the_largest_error(data, evalua
     Client 0 has 1, client 2 the root of (1 + 16) / 2, client 3 that of (1 + 3 * 16) / 4.
     """
     labels = LabelFormat("regression", (), 1, (10.0,), (5.0,))
-    clients = tuple(dataclasses.replace(client, place=str(tmp_path / str(client.index))) for client in data.clients)
+    clients = tuple(dataclasses.replace(client, prefix=str(tmp_path / str(client.index))) for client in data.clients)
     for client in clients:
         for split, count in (("test", client.num_test), ("validation", client.num_validation)):
             CLIENT_X[:count].tofile(f"{client.path}.{split}.x")

@@ -120,7 +120,7 @@ def test_who_flips_labels_sends_what_was_trained():
 
 
 def test_a_run_says_who_attacks():
-    clients = tuple(types.SimpleNamespace(place=f"place_{i}", name=f"client_{i}") for i in range(20))
+    clients = tuple(types.SimpleNamespace(prefix=f"place_{i}", name=f"client_{i}") for i in range(20))
     data = types.SimpleNamespace(clients=clients)
     attack = build_attack(AttackConfig("alie", 0.1), data, 1)
     first, second = attack.clients
