@@ -38,7 +38,4 @@ build_perceptron_1nn = functools.partial(_build_perceptron, widths=(200,))  # of
 # values an example and C outputs: F C + C; 10,000 words and 500 tags 5,000,500; MNIST 784 * 10 + 10 = 7,850.
 
 
-def build_logistic_regression(input_shape: tuple[int, ...], num_outputs: int):
-    """(batch, *input_shape) in float32, flattened, to logits (batch, num_outputs)."""
-    flatten = [tf.keras.layers.Flatten(name="flatten")] if len(input_shape) > 1 else []
-    return tf.keras.Sequential([tf.keras.Input(input_shape), *flatten, build_logits_layer(num_outputs)])
+build_logistic_regression = functools.partial(_build_perceptron, widths=())

@@ -73,11 +73,15 @@ def find_loops(function: tf.types.experimental.ConcreteFunction) -> list[str]:
     return find_operations(function, r"(Stateless)?While")
 
 
+def list_nodes(function: tf.types.experimental.ConcreteFunction) -> list[tf.compat.v1.NodeDef]:
+    """The operations of a traced function and of those that it calls."""
+    graph = function.graph.as_graph_def()
+    return [*graph.node, *(node for part in graph.library.function for node in part.node_def)]
+
+
 def find_operations(function: tf.types.experimental.ConcreteFunction, kinds: str) -> list[str]:
     """The names of the layers, as far as they are known, that have operations of these kinds, a regular expression."""
-    graph = function.graph.as_graph_def()
-    nodes = [*graph.node, *(node for part in graph.library.function for node in part.node_def)]
-    names = [node.name for node in nodes if re.fullmatch(kinds, node.op)]
+    names = [node.name for node in list_nodes(function) if re.fullmatch(kinds, node.op)]
     # The name of an operation in a function of the graph says nothing of the layer that calls it.
     return list(dict.fromkeys("/".join(name.split("/")[1:-1]) or name for name in names))
 

@@ -29,8 +29,8 @@ from models.stateless_dropout import StatelessDropout
 _CONFIG = "config.json"  # in a Keras file, which is a zip archive
 _OUR_DROPOUT = tf.keras.utils.get_registered_name(StatelessDropout)
 _TF_MOT = "tensorflow_model_optimization."
-# Of a disk that takes no file, whatever its form.
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES)
+# Of a disk that takes no file, whatever is in it.
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES)
 KEEP_IN_ATTRIBUTES = "keep layers in attributes of others, or in a list or dict there, not in lists of lists"
 _UNREAD = np.float32(-1.2345678e-37)  # stands in a weight until it is read; no training ends there
 
@@ -46,30 +46,40 @@ def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | o
     Raises:
       OSError: if the folder cannot be written; it names the file.
     """
-    reason = ""
-    if spec.has_keras_file:
-        try:
-            save_keras_file(spec, weights, folder)
-        except OSError as error:
-            if error.errno in DISK_ERRORS:
-                raise
-            reason = describe_failure(error)
-        except (Exception, SystemExit) as error:  # the user's code may raise anything, such as in a get_config
-            reason = describe_failure(error)
-    if spec.has_keras_file and not reason:
+    error = write_keras_file(spec, weights, folder) if spec.has_keras_file else None
+    if spec.has_keras_file and error is None:
         (Path(folder) / ARRAYS_FILE).unlink(missing_ok=True)
         return ""
     with replace_whole(Path(folder) / ARRAYS_FILE) as draft:
         np.savez(draft, **{f"weight_{place}": array for place, array in enumerate(weights)})
     (Path(folder) / KERAS_FILE).unlink(missing_ok=True)  # of a run that goes on
-    return reason
+    return "" if error is None else describe_failure(error)
 
 
-def save_keras_file(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | os.PathLike) -> None:
-    """Writes `<folder>/model.keras` whole or not at all. Raises what Keras and the user's code raise, or OSError."""
+def write_keras_file(
+    spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | os.PathLike
+) -> BaseException | None:
+    """Writes `<folder>/model.keras` whole or not at all.
+
+    Returns:
+      What Keras or the user's code raised, so that there is no file; None if there is one.
+
+    Raises:
+      OSError: the disk takes no file, whatever is in it.
+    """
+    try:
+        _write_keras_file(spec, weights, Path(folder) / KERAS_FILE)
+    except (Exception, SystemExit) as error:  # the user's code may raise anything, such as in a get_config
+        if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+            raise
+        return error
+    return None
+
+
+def _write_keras_file(spec: ModelSpec, weights: tuple[np.ndarray, ...], path: Path) -> None:
     whole, model = spec.build_whole()
     model.set_weights(weights)
-    with replace_whole(Path(folder) / KERAS_FILE) as draft:  # Keras chooses the format by the suffix
+    with replace_whole(path) as draft:  # Keras chooses the format by the suffix
         with _open_elsewhere(spec)(model):
             whole.save(draft)
         with zipfile.ZipFile(draft) as archive:

@@ -21,7 +21,7 @@ from datasets.own_objects import describe_failure
 from models.layer_numbers import number_layers_anew
 from models.model_names import KERAS_FILE, ModelError
 from models.model_spec import ModelSpec
-from models.saved_models import DISK_ERRORS, KEEP_IN_ATTRIBUTES, load_weights, save_keras_file
+from models.saved_models import KEEP_IN_ATTRIBUTES, load_weights, write_keras_file
 
 _MOST_LETTERS = 240  # of an error of Keras's, which may list a whole config
 _TOLERANCE = 1e-2  # of the largest output; bfloat16 has three digits
@@ -57,35 +57,31 @@ def try_saving(spec: ModelSpec) -> SavingTrial:
     """
     try:
         temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-    except OSError:  # none can be made, which says nothing of the model
+        with _leave_no_trace(), temporary as folder:
+            # Weights near those of a new model, that no other new one has; integers as they are
+            rng = np.random.default_rng(0)
+            weights = tuple(
+                (each + rng.normal(0, 0.01, each.shape)).astype(each.dtype) if each.dtype.kind == "f" else each
+                for each in spec.build().get_weights()
+            )
+            if error := write_keras_file(spec, weights, folder):
+                return SavingTrial(_explain_unwritten(spec, error))
+            return _try_reading(spec, weights, folder)
+    except OSError:  # there is no folder to write into, which says nothing of the model
         return SavingTrial()
-    with _leave_no_trace(), temporary as folder:
-        # Weights near those of a new model, that no other new one has; integers as they are
-        rng = np.random.default_rng(0)
-        weights = spec.build().get_weights()
-        weights = tuple(
-            (each + rng.normal(0, 0.01, each.shape)).astype(each.dtype) if each.dtype.kind == "f" else each
-            for each in weights
-        )
-        try:
-            save_keras_file(spec, weights, folder)
-        except OSError as error:
-            if error.errno in DISK_ERRORS:  # which says nothing of the model
-                return SavingTrial()
-            return SavingTrial(_explain_unwritten(spec, error))
-        except (Exception, SystemExit) as error:  # the user's code may raise anything
-            return SavingTrial(_explain_unwritten(spec, error))
-        try:
-            found = load_weights(spec, folder)
-        except ModelError as error:
-            return SavingTrial(_shorten(str(error.__cause__ or error.__context__)))
-        variables = spec.build().weights
-        for variable, first, second in zip(variables, weights, found, strict=True):
-            if not np.array_equal(first, second, equal_nan=True):
-                return SavingTrial(f"Keras does not keep {variable.name}; {KEEP_IN_ATTRIBUTES}")
-        if spec.quantization is None:  # those have none but Keras's own layers
-            return SavingTrial(unread=_try_opening(spec, f"{folder}/{KERAS_FILE}", weights))
-    return SavingTrial()
+
+
+def _try_reading(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str) -> SavingTrial:
+    try:
+        found = load_weights(spec, folder)
+    except ModelError as error:
+        return SavingTrial(_shorten(str(error.__cause__ or error.__context__)))
+    for variable, first, second in zip(spec.build().weights, weights, found, strict=True):
+        if not np.array_equal(first, second, equal_nan=True):
+            return SavingTrial(f"Keras does not keep {variable.name}; {KEEP_IN_ATTRIBUTES}")
+    if spec.quantization is not None:  # such a model has none but Keras's own layers
+        return SavingTrial()
+    return SavingTrial(unread=_try_opening(spec, f"{folder}/{KERAS_FILE}", weights))
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ from models.layer_numbers import number_layers_anew
 from models.model_names import EXPORT_FORMATS, EXPORT_IO, ModelError
 from models.model_spec import ModelSpec
 from models.on_device_training import FILE_SIGNATURES, PLAIN, SIGNATURES, LocalStep, build_training_module
-from models.recurrent_layers import find_loops, find_operations, use_loops, write_out_steps
+from models.recurrent_layers import find_loops, find_operations, list_nodes, use_loops, write_out_steps
 from models.tflite_converter import (
     COMPARED,
     HIDING,
@@ -251,9 +251,7 @@ def _build_inference_module(
     if representative is None:
         return module
     function = module.serving_default.get_concrete_function()
-    # The operations of a traced function and of those that it calls
-    graph = function.graph.as_graph_def()
-    nodes = [*graph.node, *(node for part in graph.library.function for node in part.node_def)]
+    nodes = list_nodes(function)
     if any(isinstance(part, _NORMALIZING_LAYERS) for part in model.submodules):
         module.float_operators = NORMALIZING
     elif _hides_scores(function, nodes):

@@ -129,9 +129,8 @@ OPTIMIZER = "--optimizer and --learning_rate"
         (build_task("regression", 1, loss="huber", huber_delta=2.0), "huber", "loss (huber) and optimizer"),
     ],
 )
-def test_what_it_was_compiled_with_is_said(task, loss, expected):
+def test_the_loss_it_was_compiled_with_is_said(task, loss, expected):
     model = build()
-    assert list_unused_parts(model, task) == ()
     model.compile("adam", loss=loss)
     [line] = list_unused_parts(model, task)
     assert line.startswith("the model was compiled, but its ") and expected in line

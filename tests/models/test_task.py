@@ -89,13 +89,6 @@ def test_next_token_leaves_padding_out():
     assert values == {"token_accuracy": 0, "token_accuracy_without_oov": 0, "perplexity": pytest.approx(math.sqrt(8))}
 
 
-def test_the_usual_padding_is_label_0_and_oov_counts_in_accuracy_alone():
-    task = build_task("next_token", 4, (4,), oov_label=1)
-    outputs = np.eye(4, dtype=np.float32)[[[1, 2, 2, 0]]]  # right at label 1 (oov) and label 2
-    values = finish(task, [[1, 2, 3, 0]], outputs)
-    assert (values["token_accuracy"], values["token_accuracy_without_oov"]) == (2 / 3, 1 / 2)
-
-
 def test_tokens_weigh_alike_whatever_example_they_are_in():
     task = TASKS["next_token"]
     labels, outputs = draw(task, 9)
@@ -177,40 +170,62 @@ def test_binary_metrics_agree_with_scikit_learn():
     assert values["binary_accuracy"] == np.mean((outputs[:, 0] > 0) == labels)
 
 
-def test_outputs_beyond_all_bins_and_those_that_are_no_numbers_are_counted():
-    values = finish(TASKS["binary"], [1, 0, 1, 0], np.array([[np.inf], [-1e30], [np.nan], [-5]], np.float32))
-    assert values["auc"] == 1  # what is no number counts as 0, above -5
+NAN, INF = math.nan, math.inf
+THREE = build_task("classification", 3)
+SEVEN_ONES = np.where(np.arange(14).reshape(2, 7) < 7, 1.0, NAN)
 
 
-def test_outputs_with_a_nan_are_right_on_nothing():
-    """A model that has diverged gives every example the first class, or no, which many examples have."""
-    nan = np.nan
-    one_of_three = np.array([[nan, nan, nan], [nan, 3, 1], [3, 1, 0], [0, 1, 9]], np.float32)
-    task = build_task("classification", 3)
-    assert finish(task, [0, 0, 0, 2], one_of_three) == {"accuracy": 0.5}
-    assert task.compute_scores(tf.constant([0, 0, 0, 2]), one_of_three).numpy().tolist() == [0, 0, 1, 1]
-    switches = np.array([[nan], [nan], [-1], [2]], np.float32)
-    assert finish(TASKS["binary"], [0, 0, 0, 0], switches)["binary_accuracy"] == 0.25
-    # Infinite logits are sure answers.
-    assert finish(task, [0, 2], np.array([[np.inf, 0, 0], [-np.inf, -np.inf, 0]], np.float32)) == {"accuracy": 1}
+@pytest.mark.parametrize(
+    ("task", "labels", "outputs", "expected"),
+    [
+        # The usual padding is label 0, and a token out of the vocabulary (1) counts in accuracy alone.
+        (
+            build_task("next_token", 4, (4,), oov_label=1),
+            [[1, 2, 3, 0]],
+            np.eye(4)[[[1, 2, 2, 0]]],
+            {"token_accuracy": 2 / 3, "token_accuracy_without_oov": 1 / 2},
+        ),
+        # Outputs beyond all bins are counted; what is no number counts as 0, above -5.
+        (TASKS["binary"], [1, 0, 1, 0], [[INF], [-1e30], [NAN], [-5]], {"auc": 1}),
+        # A model that has diverged gives every example the first class, or no, which many examples have: it is right
+        # on nothing.
+        (THREE, [0, 0, 0, 2], [[NAN, NAN, NAN], [NAN, 3, 1], [3, 1, 0], [0, 1, 9]], {"accuracy": 0.5}),
+        (TASKS["binary"], [0, 0, 0, 0], [[NAN], [NAN], [-1], [2]], {"binary_accuracy": 0.25}),
+        (TASKS["multi_label"], np.ones((2, 7)), SEVEN_ONES, {"recall_at_5": 5 / 14}),
+        (
+            build_task("next_token", 3, (2,), padding_label=-1),
+            [[0, 0]],
+            [[[NAN, NAN, NAN], [1, 0, 0]]],
+            {"token_accuracy": 0.5, "perplexity": INF},
+        ),
+        # Infinite logits are sure answers.
+        (THREE, [0, 2], [[INF, 0, 0], [-INF, -INF, 0]], {"accuracy": 1}),
+        # NaN would mean that nothing is known: the mean over the clients left out the one whose model had diverged.
+        (TASKS["regression"], [5, 8], [[NAN], [1]], {"rmse": INF, "mae": INF, "r2": -INF}),
+        # Labels far from 0 keep their R2.
+        (
+            build_task("regression", 1, label_offset=(1e6,)),
+            [1e6 - 1, 1e6, 1e6 + 1],
+            [[-1], [0], [1]],
+            {"rmse": 0, "mae": 0, "r2": 1},
+        ),
+    ],
+)
+def test_values_by_hand(task, labels, outputs, expected):
+    values = finish(task, labels, np.array(outputs, np.float32))
+    assert {name: values[name] for name in expected} == pytest.approx(expected)
 
 
-def test_tokens_and_labels_of_a_diverged_model_are_not_hit():
-    tokens = np.full((1, 2, 3), np.nan, np.float32)
-    tokens[0, 1] = [1, 0, 0]
-    task = build_task("next_token", 3, (2,), padding_label=-1)
-    values = finish(task, [[0, 0]], tokens)
-    assert (values["token_accuracy"], values["perplexity"]) == (0.5, math.inf)
-    assert task.compute_scores(tf.constant([[0, 0]]), tokens).numpy().tolist() == [0]
-    labels, outputs = np.ones((2, 7), np.uint8), np.ones((2, 7), np.float32)
-    outputs[1] = np.nan
-    assert finish(TASKS["multi_label"], labels, outputs)["recall_at_5"] == pytest.approx(5 / 14)
-
-
-def test_an_output_of_a_regression_that_is_no_number_is_infinitely_wrong():
-    """NaN would mean that nothing is known: the mean over the clients left out the one whose model had diverged."""
-    values = finish(TASKS["regression"], [5, 8], np.array([[np.nan], [1]], np.float32))
-    assert (values["rmse"], values["mae"], values["r2"]) == (math.inf, math.inf, -math.inf)
+@pytest.mark.parametrize(
+    ("task", "labels", "outputs", "expected"),
+    [
+        (THREE, [0, 0, 0, 2], [[NAN, NAN, NAN], [NAN, 3, 1], [3, 1, 0], [0, 1, 9]], [0, 0, 1, 1]),
+        (build_task("next_token", 3, (2,), padding_label=-1), [[0, 0]], [[[NAN, NAN, NAN], [1, 0, 0]]], [0]),
+    ],
+)
+def test_a_diverged_example_has_a_score_of_0(task, labels, outputs, expected):
+    scores = task.compute_scores(tf.constant(labels, task.label_dtype), tf.constant(outputs, tf.float32))
+    assert scores.numpy().tolist() == expected
 
 
 @pytest.mark.parametrize("name", ["regression", "regression_of_two"])
@@ -222,12 +237,6 @@ def test_regression_metrics_agree_with_scikit_learn_in_the_unit_of_the_labels(na
     assert values["rmse"] == pytest.approx(math.sqrt(np.mean((labels - predictions) ** 2)), rel=1e-5)
     assert values["mae"] == pytest.approx(mean_absolute_error(labels, predictions), rel=1e-5)
     assert values["r2"] == pytest.approx(r2_score(labels, predictions), rel=1e-5)
-
-
-def test_labels_far_from_0_keep_their_r2():
-    task = build_task("regression", 1, label_offset=(1e6,))
-    labels = np.array([1e6 - 1, 1e6, 1e6 + 1], np.float32)
-    assert finish(task, labels, np.array([[-1], [0], [1]], np.float32))["r2"] == 1
 
 
 @pytest.mark.parametrize(

@@ -239,10 +239,10 @@ class WeightsProcess(MadeUpProcess):
 
 
 def test_a_failure_at_the_end_is_a_line_and_leaves_the_weights(monkeypatch, tmp_path, capsys):
-    def fail(spec, weights, folder):
+    def fail(spec, weights, path):
         raise RuntimeError("in get_config")
 
-    monkeypatch.setattr("models.saved_models.save_keras_file", fail)
+    monkeypatch.setattr("models.saved_models._write_keras_file", fail)
     weights = tuple(np.full(shape, 0.5, np.float32) for shape in OURS.weight_shapes)
     kept_models.save_models(tmp_path, OURS, WeightsProcess(), weights)
     assert capsys.readouterr().out.startswith(
