@@ -40,17 +40,17 @@ def preprocess(x: np.ndarray, description: Mapping[str, Any]) -> np.ndarray:
     return np.clip(stored, limits.min, limits.max).astype(form["dtype"])
 
 
-def predict(content: bytes, inputs: np.ndarray) -> np.ndarray:
-    """The class with the largest logit for each input, (n,); outputs in int8 have the order of the logits."""
+def run_inference(content: bytes, inputs: np.ndarray) -> np.ndarray:
+    """The outputs of a file for model inputs, (n, ...), one by one, in the dtype of its output."""
     interpreter = Interpreter(model_content=content, num_threads=1)
     interpreter.allocate_tensors()
-    [input_details], [output_details] = interpreter.get_input_details(), interpreter.get_output_details()
-    classes = np.empty(len(inputs), np.int32)
-    for i, example in enumerate(inputs):
-        interpreter.set_tensor(input_details["index"], example[None])
+    [taken], [given] = interpreter.get_input_details(), interpreter.get_output_details()
+    outputs = []
+    for example in inputs:
+        interpreter.set_tensor(taken["index"], example[None])
         interpreter.invoke()
-        classes[i] = interpreter.get_tensor(output_details["index"])[0].argmax()
-    return classes
+        outputs.append(interpreter.get_tensor(given["index"])[0])
+    return np.stack(outputs)
 
 
 def find_differences(folder: pathlib.Path, row: Mapping[str, str], test_set: Mapping[str, np.ndarray]) -> Iterator[str]:
@@ -66,7 +66,8 @@ def find_differences(folder: pathlib.Path, row: Mapping[str, str], test_set: Map
     if [1, *inputs.shape[1:]] != description["input"]["shape"]:
         yield f"the examples have shape {inputs.shape[1:]}, its input {description['input']['shape']}"
         return
-    classes, reported, labels = predict(content, inputs), test_set[name], test_set["y"]
+    classes = run_inference(content, inputs).argmax(-1)  # outputs in int8 have the order of the logits
+    reported, labels = test_set[name], test_set["y"]
     accuracy, reported_accuracy = float(np.mean(classes == labels)), float(row["test_accuracy"])
     num_other, allowed = int(np.sum(classes != reported)), max(1, int(TOLERANCE * len(labels)))
     print(f"{name}: accuracy {accuracy:.4f}, in the report {reported_accuracy:.4f}; {num_other} other predictions")

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
+from check_export import run_inference
 
 ROOT = pathlib.Path(__file__).parents[2]
 COMMITTED = ROOT / "docs" / "results" / "measured" / "litert_models.csv"
@@ -140,19 +141,6 @@ def judge_absence(file: Mapping[str, Any], export_format: str) -> Found:
         [] if "refused" in file and "\n" not in reason else [f"cannot be made, not for a reason in a line: {reason}"]
     )
     return Found(Row("", export_format, reason=textwrap.shorten(reason, MOST_SHOWN, placeholder=" ...")), faults, [])
-
-
-def run_inference(content: bytes, x: np.ndarray) -> np.ndarray:
-    """The outputs of a file for preprocessed examples, float32 (n, *output_shape), one by one."""
-    interpreter = Interpreter(model_content=content, num_threads=1)
-    interpreter.allocate_tensors()
-    [taken], [given] = interpreter.get_input_details(), interpreter.get_output_details()
-    outputs = []
-    for example in x:
-        interpreter.set_tensor(taken["index"], example[None])
-        interpreter.invoke()
-        outputs.append(interpreter.get_tensor(given["index"])[0])
-    return np.stack(outputs)
 
 
 def run_training(content: bytes, arrays: Mapping[str, np.ndarray], steps: int, rate: float):
