@@ -5,11 +5,12 @@ a data set of the catalog; flags say how data are read, as in `launch.train`. Of
 Imports no TensorFlow. Exit codes: 0 done, 2 the data cannot be read or the request was wrong, 130 Ctrl-C.
 """
 
+import copy
 import dataclasses
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from datasets.catalog import find_dataset, get_title
 from datasets.dataset import DatasetOptions
@@ -42,31 +43,30 @@ COMMON = (
 OF_THE_DATA = {*(field.name for field in dataclasses.fields(DatasetOptions)), "dataset", "standardize", "unscaled"}
 
 
-class Request(NamedTuple):
-    """The config of a run on the data, the flags of the data that were typed, and the file for the JSON, or ""."""
-
-    config: RunConfig
-    given: dict[str, Any]
-    json: str
-
-
-def _copy(field: dataclasses.Field) -> dataclasses.Field:
-    return dataclasses.field(default=field.default, default_factory=field.default_factory, metadata=field.metadata)
-
-
 # The flags of this command: those of a run that say how data are read, and where to write the JSON.
 Flags = dataclasses.make_dataclass(
     "Flags",
     [
-        *((each.name, each.type, _copy(each)) for each in dataclasses.fields(RunConfig) if each.name in OF_THE_DATA),
+        *(
+            (each.name, each.type, copy.copy(each))
+            for each in dataclasses.fields(RunConfig)
+            if each.name in OF_THE_DATA
+        ),
         ("json", str, setting("", "File to write the findings to, as JSON.")),
     ],
     frozen=True,
 )
 
 
-def parse_request(argv: Sequence[str]) -> Request:
-    """Reads the command line, without the program's name. Raises FlagError."""
+def parse_request(argv: Sequence[str]) -> tuple[RunConfig, dict[str, Any], str]:
+    """Reads the command line, without the program's name.
+
+    Returns:
+      The config of a run on the data, the flags of the data that were typed, and the file for the JSON, or "".
+
+    Raises:
+      FlagError: it is wrong.
+    """
     paths = _find_paths(argv)
     flags, names = parse_command(
         Flags, [argument for argument in argv if argument not in paths], "give it to launch.train"
@@ -81,7 +81,7 @@ def parse_request(argv: Sequence[str]) -> Request:
     if not {"data", "dataset"} & set(given):
         raise FlagError(f"expected a file or folder, or --dataset=<name>: {USAGE}")
     config = parse_config(["--algo=fedavg", *(f"--{name}={value}" for name, value in given.items())])
-    return Request(config, given, flags.json)
+    return config, given, flags.json
 
 
 def _find_paths(argv: Sequence[str]) -> list[str]:
@@ -101,17 +101,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    request = parse_request(arguments)
-    config = request.config
+    config, given, json_path = parse_request(arguments)
     data = find_dataset(config.dataset).load(choose_options(vars(config)))
     kind = f"the data set {get_title(config.dataset)}"
     if config.dataset == FILES:
         kind = find_format(str(pathlib.Path(config.data).expanduser()), config.data_format).title
-    findings = inspect_data(data, kind, find_scale(config), request.given, config.seed)
+    findings = inspect_data(data, kind, find_scale(config), given, config.seed)
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     print(format_findings(findings, BAR if is_utf8 else PLAIN_BAR), end="")
-    if request.json:
-        path = pathlib.Path(request.json).expanduser()
+    if json_path:
+        path = pathlib.Path(json_path).expanduser()
         write_json(path, describe(findings))
         print(f"written   {path}")
 

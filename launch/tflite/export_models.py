@@ -1,8 +1,8 @@
 """Converts the models of a run to TFLite, measures each file, and writes the files and a report into a folder."""
 
-import functools
+import dataclasses
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from launch.tflite.export_report import (
     TrainingRow,
     write_report,
 )
-from launch.tflite.model_card import count_confusions, format_names, write_cards
+from launch.tflite.model_card import format_names, write_cards
 from launch.tflite.web_page import write_web_page
 from launch.tflite.written_files import (
     WrittenFile,
@@ -46,15 +46,38 @@ from models.model_names import ModelError
 from models.model_spec import ModelSpec
 
 CONFUSIONS_SUFFIX = ".confusions.png"
+Made = TypeVar("Made")
 
 
-class WrittenModel(NamedTuple):
-    """A model's files, its rows beside its teacher's, the row of its training file if there is one, what failed."""
+@dataclasses.dataclass
+class Written:
+    """What has been written of all models so far.
 
-    files: list[WrittenFile]
-    sizes: list[SizeRow]
-    training_files: list[TrainingRow]
-    failed: list[FailedFile]
+    Attributes:
+      files: those that were measured.
+      sizes: the rows of students that stand beside their teacher's.
+      training_files: a row for each file for on-device training.
+      failed: what cannot be made.
+    """
+
+    files: list[WrittenFile] = dataclasses.field(default_factory=list)
+    sizes: list[SizeRow] = dataclasses.field(default_factory=list)
+    training_files: list[TrainingRow] = dataclasses.field(default_factory=list)
+    failed: list[FailedFile] = dataclasses.field(default_factory=list)
+
+    def note_failure(self, export: ModelExport, ending: str, error: ModelError) -> None:
+        """Says in a line, and keeps for the report, why a model cannot have a file."""
+        name = f"{encode_name(export.name)}.{ending}"
+        self.failed.append(FailedFile(name, ending.partition(".")[0], str(error)))
+        say(f"warning  {name} cannot be made: {error}")
+
+    def attempt(self, export: ModelExport, ending: str, make: Callable[..., Made], *arguments: Any) -> Made | None:
+        """What `make(*arguments)` returns; None, and a line that says why, if the model cannot have that file."""
+        try:
+            return make(*arguments)
+        except ModelError as error:
+            self.note_failure(export, ending, error)
+            return None
 
 
 def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportReport:
@@ -69,14 +92,14 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
     spec = job.run.build_spec("float32", trains)  # the weights are float32, and so is what a file is compared with
     specs = [job.run.choose_spec(spec, export.source) for export in exports]
     page_data = _find_page_data(job, exports, specs)
-    models = [_export_model(job.suit(own), export, own) for export, own in zip(exports, specs, strict=True)]
-    failed = [row for model in models for row in model.failed]
-    if not any(model.files or model.training_files for model in models):
-        first, *others = failed
+    written = Written()
+    for export, own in zip(exports, specs, strict=True):
+        _export_model(job.suit(own), export, own, written)
+    files = written.files
+    if not files and not written.training_files:
+        first, *others = written.failed
         names = f"; nor can {', '.join(row.file for row in others)} be made" if others else ""
         raise ModelError(f"{first.file}: {first.reason}{names}")
-    students = [row for model in models for row in model.sizes]
-    files = [file for model in models for file in model.files]
     report = ExportReport(
         title=describe_run(flag_values(job.run.config), job.data.dataset),
         rounds=job.run.rounds,
@@ -85,18 +108,18 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         threads=count_cores(),
         files=[file.row for file in files],
         clients=[row for file in files for row in file.clients],
-        sizes=_set_beside_teachers(job, spec.teacher, students) if job.run.teachers and students else [],
-        training_files=[row for model in models for row in model.training_files],
+        sizes=_set_beside_teachers(job, spec.teacher, written.sizes) if job.run.teachers and written.sizes else [],
+        training_files=written.training_files,
         layers={file.row.file: file.layers for file in files if file.layers},
-        failed=failed,
+        failed=written.failed,
         task=job.run.task,
     )
     write_report(report, job.folder)
-    for file in files if job.run.task.kind.is_labelled_by_class else ():
-        counts = count_confusions(job.data.test_y, file.predictions, job.data.format.num_classes)
-        path = (job.folder / file.row.file).with_suffix(CONFUSIONS_SUFFIX)
-        draw_confusions(counts, job.data.format.class_names, f"{file.row.file}: {report.title}", path)
-    write_cards(job.folder, [*(file.row.file for file in files), *(row.file for row in report.training_files)])
+    for file in files:
+        if file.confusions is not None:
+            path = (job.folder / file.row.file).with_suffix(CONFUSIONS_SUFFIX)
+            draw_confusions(file.confusions, job.data.format.class_names, f"{file.row.file}: {report.title}", path)
+    write_cards(job.folder, [row.file for row in (*report.files, *report.training_files)])
     if job.data.format.class_names:
         write_text(job.folder / LABELS_FILE, format_names(job.data.format.class_names))
     predictions = {file.row.file: file.predictions for file in files}
@@ -119,67 +142,41 @@ def _find_page_data(job: ExportJob, exports: Sequence[ModelExport], specs: Seque
     return suited[0]
 
 
-def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> WrittenModel:
-    personal = job.personal_weights[export.name] if export.is_personal else None
-    weights = read_weights(job, export.source, spec) if personal is None else personal
-    has_training_file = job.request.on_device_training != NO_TRAINING
-    failed = []
-
-    def note(ending: str, error: ModelError) -> None:
-        name = f"{encode_name(export.name)}.{ending}"
-        failed.append(FailedFile(name, ending.partition(".")[0], str(error)))
-        say(f"warning  {name} cannot be made: {error}")
-
-    def attempt(ending: str, make: Callable) -> list:
-        """What `make()` returns, in a list; nothing, and a line that says why, if the model cannot have that file."""
-        try:
-            return [make()]
-        except ModelError as error:
-            note(ending, error)
-            return []
-
-    endings = [f"{name}.tflite" for name in export.formats] + ["training.tflite"] * has_training_file
+def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec, written: Written) -> None:
+    trains = job.request.on_device_training != NO_TRAINING
+    weights = job.personal_weights[export.name] if export.is_personal else read_weights(job, export.source, spec)
     try:
         model = measure_model(job, spec, weights)
         # The outputs on the test set of the Keras models that files are converted from, by whether it is for qat_int8
         kinds = {name == "qat_int8": name for name in export.formats}  # all but qat_int8 have the same reference
-        if job.request.on_device_training != NO_TRAINING:
+        if trains:
             kinds.setdefault(False, "float32")
         references = {kind: compute_reference(job, model, name) for kind, name in kinds.items()}
         if problem := next(filter(None, map(warn_of_no_numbers, references.values())), ""):
             say(f"warning  {export.name} {problem}")
     except ModelError as error:
-        for ending in endings:
-            note(ending, error)
-        return WrittenModel([], [], [], failed)
-    files = []
+        for name in (*export.formats, *["training"] * trains):
+            written.note_failure(export, f"{name}.tflite", error)
+        return
+    sizes = [] if "float32" in export.formats else _measure_size(job, export.name, model)
     for name in export.formats:
-        reference = references[name == "qat_int8"]
-        made = attempt(f"{name}.tflite", functools.partial(export_file, job, export, model, name, reference))
-        if made and name == "int8" and job.request.debug_quantization:
-            measured = attempt("int8.layers.csv", functools.partial(measure_layers, job, export, model))
-            made = [made[0]._replace(layers=layers) for layers in measured] or made
-        files += made
-    rows = [file.row for file in files]
-    sizes = [
-        SizeRow(
-            row.model,
-            row.format,
-            row.parameters,
-            row.multiply_accumulates,
-            row.size_bytes - row.card_bytes,
-            row.test,
-            row.median_ms_1_thread,
-        )
-        for row in rows
-    ]
-    if "float32" not in export.formats:
-        sizes = _measure_size(job, export.name, model) + sizes
-    training_files = []
-    if has_training_file:
-        make = functools.partial(write_training_file, job, export, model, references.get(False))
-        training_files += attempt("training.tflite", make)
-    return WrittenModel(files, [] if export.is_teacher else sizes, training_files, failed)
+        given = (job, export, model)
+        file = written.attempt(export, f"{name}.tflite", export_file, *given, name, references[name == "qat_int8"])
+        if file is None:
+            continue
+        if name == "int8" and job.request.debug_quantization:
+            layers = written.attempt(export, "int8.layers.csv", measure_layers, *given)
+            file = file._replace(layers=layers or ())
+        written.files.append(file)
+        row = file.row
+        cost = row.parameters, row.multiply_accumulates, row.size_bytes - row.card_bytes
+        sizes.append(SizeRow(row.model, row.format, *cost, row.test, row.median_ms_1_thread))
+    if not export.is_teacher:
+        written.sizes += sizes
+    if trains:
+        reference = references[False]
+        row = written.attempt(export, "training.tflite", write_training_file, job, export, model, reference)
+        written.training_files += [row] if row else []
 
 
 def _set_beside_teachers(job: ExportJob, spec: ModelSpec, students: Sequence[SizeRow]) -> list[SizeRow]:

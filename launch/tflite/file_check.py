@@ -3,8 +3,6 @@
 Imports no TensorFlow.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from models.model_names import ModelError
@@ -28,20 +26,6 @@ ALIKE = {
     "next_token": "chooses Keras's token for {} of the tokens of the test set",
     "multi_label": "gives Keras's answer for {} of the labels that either gives the test set",
 }
-
-
-class Ranges(NamedTuple):
-    """What set the ranges of an int8 file.
-
-    Attributes:
-      used: how many examples.
-      asked: the flag's number.
-      is_of_one: whether a client was named whose they are.
-    """
-
-    used: int
-    asked: int
-    is_of_one: bool = False
 
 
 def check_answers(answers: np.ndarray, expected: np.ndarray, export_format: str) -> None:
@@ -103,22 +87,26 @@ def _measure_difference(found: np.ndarray, other: np.ndarray, expected: np.ndarr
     return float(np.abs(found[known] - other[known]).max()) / largest
 
 
-def find_way_out(export_format: str, ranges: Ranges | None = None, training: str = TRAIN_QAT) -> str:
+def find_way_out(
+    export_format: str, training: str = TRAIN_QAT, used: int = 0, asked: int = 0, is_of_one: bool = False
+) -> str:
     """What to try in place of a file that has lost too much.
 
     Args:
       export_format: of WAYS_OUT.
-      ranges: of int8; None if that is not known.
       training: what quantization-aware training can do for it: TRAIN_QAT, TAKE_QAT if it was done, "" for nothing.
+      used: how many examples set the ranges of an int8 file; 0 if that is not known.
+      asked: how many the flag allows.
+      is_of_one: whether a client was named whose they are.
     """
     other = "another --representative_client"
-    if ranges and ranges.is_of_one:
+    if is_of_one:
         other = "other clients' examples, without --representative_client"
     more = f"give more --representative_examples or {other}"
-    if ranges and ranges.used < ranges.asked:  # there are no more
-        more = f"give {other} (all {ranges.used:,} train examples set the ranges)"
-    elif ranges:
-        more = f"give more than --representative_examples={ranges.asked} or {other}"
+    if used and used < asked:  # there are no more
+        more = f"give {other} (all {used:,} train examples set the ranges)"
+    elif used:
+        more = f"give more than --representative_examples={asked} or {other}"
     return WAYS_OUT[export_format].format(ranges=more, training=f"{training}, " if training else "")
 
 

@@ -81,7 +81,6 @@ def choose_examples(labels: Sequence[np.ndarray], num_examples: int) -> list[tup
         turns = max(1, min(left // len(giving), int(np.min((sizes - shares)[giving]))))
         shares[giving] += turns
         left -= turns * len(giving)
-    shares = shares
     rows: dict[int, list[np.ndarray]] = {}
     for (place, label), share in zip(groups, shares, strict=True):
         if share:

@@ -37,7 +37,6 @@ from launch.tflite.file_check import (
     NUM_CHECKED,
     TAKE_QAT,
     TRAIN_QAT,
-    Ranges,
     check_alone,
     check_answers,
     find_way_out,
@@ -79,11 +78,20 @@ FORMULA = "float32(x) * scale + offset"
 
 
 class WrittenFile(NamedTuple):
-    """A file that was written, as the report shows it. `predictions`, as from `predict`, are of the test set."""
+    """A file that was written, as the report shows it.
+
+    Attributes:
+      row: what was measured.
+      clients: the same of each client.
+      predictions: of the test set, as from `predict`.
+      confusions: as from `count_confusions`; None where the labels are no classes.
+      layers: as from `read_layers`; () if they were not measured.
+    """
 
     row: FileRow
     clients: list[ClientRow]
     predictions: np.ndarray
+    confusions: np.ndarray | None
     layers: Sequence[Mapping[str, Any]] = ()
 
 
@@ -123,25 +131,8 @@ def export_file(
         largest_difference=float(np.abs(difference).max()),
         **{f"{field}_{ending}": value for ending, each in latencies.items() for field, value in each.items()},
     )
-    lost = compute_lost(model.spec.task, row.test, row.keras_test)
-    alike = compute_alike(model.spec.task, labels, outputs, reference)
-    loss = (export_format, alike, lost, row.share_of_float32, task.title)
-    kinds, way_out = ALIKE.get(task.kind.name, CLASSES_ALIKE), ""
     used = representative["representative_examples"]
-    if used is not None and warn_of_loss(*loss):  # looked for only where it is told
-        # By what this run and this export have done already.
-        if job.run.config.quantize == "qat":
-            training = TAKE_QAT if has_qat(job.run, export.is_teacher) else ""
-        else:
-            can_be_qat = not export.is_teacher and can_train_quantized(job.run.config, model.spec)
-            training = TRAIN_QAT if can_be_qat else ""
-        ranges = Ranges(used, job.request.representative_examples, bool(job.request.representative_client))
-        way_out = find_way_out(export_format, ranges, training)
-    warnings = (
-        warn_of_difference(export_format, outputs, reference),
-        warn_of_loss(*loss, way_out, kinds),
-    )
-    row = row._replace(warning="; it ".join(filter(None, warnings)))
+    row = row._replace(warning=_find_warnings(job, export, model, row, outputs, reference, used))
     predictions = predict(model.spec.task, outputs)
     worst_tenth = task.compute_worst_tenth(np.array([row.test for row in clients]))
     confusions = None
@@ -155,7 +146,46 @@ def export_file(
     say(f"{name}  {row.size_bytes:,} bytes, test {task.title} {task.format(row.test)}")
     if row.warning:
         say(f"warning  {name} {row.warning}")
-    return WrittenFile(row, clients, predictions)
+    return WrittenFile(row, clients, predictions, confusions)
+
+
+def _find_warnings(
+    job: ExportJob,
+    export: ModelExport,
+    model: LoadedModel,
+    row: FileRow,
+    outputs: np.ndarray,
+    reference: np.ndarray,
+    used: int | None,
+) -> str:
+    """How much a file has lost by its format, with the way out; "" of a good one.
+
+    Args:
+      job: the export.
+      export: the model.
+      model: the same, read.
+      row: what was measured.
+      outputs: of the file on the test set, float32 (examples, *output_shape).
+      reference: Keras's.
+      used: how many examples have set its ranges; None for formats without.
+    """
+    task, config, request = model.spec.task, job.run.config, job.request
+    lost = compute_lost(task, row.test, row.keras_test)
+    alike = compute_alike(task, job.data.test_y, outputs, reference)
+    loss = (row.format, alike, lost, row.share_of_float32, job.run.task.title)
+    way_out = ""
+    # Whether TF-MOT can quantize a model takes seconds to find out.
+    if used is not None and warn_of_loss(*loss):
+        if config.quantize == "qat":
+            training = TAKE_QAT if has_qat(job.run, export.is_teacher) else ""
+        else:
+            can_be_qat = not export.is_teacher and can_train_quantized(config, model.spec)
+            training = TRAIN_QAT if can_be_qat else ""
+        is_of_one = bool(request.representative_client)
+        way_out = find_way_out(row.format, training, used, request.representative_examples, is_of_one)
+    kinds = ALIKE.get(task.kind.name, CLASSES_ALIKE)
+    warnings = warn_of_difference(row.format, outputs, reference), warn_of_loss(*loss, way_out, kinds)
+    return "; it ".join(filter(None, warnings))
 
 
 def can_train_quantized(config: RunConfig, spec: ModelSpec) -> bool:

@@ -8,7 +8,6 @@ import pytest
 from launch.tflite.file_check import (
     ALIKE,
     TAKE_QAT,
-    Ranges,
     check_alone,
     check_answers,
     find_way_out,
@@ -140,26 +139,26 @@ def test_a_file_that_is_larger_than_float32():
     ("ranges", "training", "way_out"),
     [
         (
-            Ranges(200, 200), "train with --quantize=qat",
+            (200, 200), "train with --quantize=qat",
             "give more than --representative_examples=200 or another --representative_client, train with "
             "--quantize=qat, or take dynamic",
         ),
         (  # there are no more, and the run was trained so already
-            Ranges(60, 200), TAKE_QAT,
+            (60, 200), TAKE_QAT,
             "give another --representative_client (all 60 train examples set the ranges), take qat_int8, or take "
             "dynamic",
         ),
         (  # a model that TF-MOT cannot quantize
-            Ranges(7, 7, is_of_one=True), "",
+            (7, 7, True), "",
             "give more than --representative_examples=7 or other clients' examples, without --representative_client, "
             "or take dynamic",
         ),
     ],
 )  # fmt: skip
 def test_the_way_out_is_one_that_is_left(ranges, training, way_out):
-    assert find_way_out("int8", ranges, training) == way_out
+    assert find_way_out("int8", training, *ranges) == way_out
     assert warn_of_loss("int8", 0.949, 0.0, 0.5, way_out=way_out).endswith(f"; {way_out}")
-    assert find_way_out("dynamic", ranges, training) == "take float16"
+    assert find_way_out("dynamic", training, *ranges) == "take float16"
 
 
 @pytest.mark.parametrize("export_format", ["float16", "dynamic", "int8", "qat_int8"])
