@@ -1,5 +1,6 @@
 """A model card for a person: as rows of a title and a text, and as a Markdown page. Imports no TensorFlow."""
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -192,50 +193,26 @@ def _percent(share: float | None) -> str:
 
 def format_card_page(card: Card) -> str:
     """The card as Markdown: the questions first, then a table of the files, then what differs between them."""
-    measured, task, files = list_measured(card), read_task(card), card["files"]
+    measured, task = list_measured(card), read_task(card)
     warnings = {file["file"]: file["quantization"]["warning"] for file in measured}
-    steps = {file["file"]: file[LOCAL_TRAINING] for file in files if LOCAL_TRAINING in file}
+    steps = {file["file"]: file[LOCAL_TRAINING] for file in card["files"] if LOCAL_TRAINING in file}
     by_class = measured if task.kind.is_labelled_by_class else []
     has_table = len(card["classes"]) <= MOST_CLASSES
-    classes = [("file", *card["classes"])] if by_class else []
-    classes += [
-        ("test examples", *(str(each["test_examples"]) for each in file["accuracy_by_class"])) for file in by_class[:1]
-    ]
-    classes += [
-        (file["file"], *(_percent(each["accuracy"]) for each in file["accuracy_by_class"])) for file in by_class
-    ]
+    worst_classes = {file["file"]: _describe_classes(file, card["classes"]) for file in by_class}
     return render(
         "tflite/card.md.j2",
         card=card,
         task=task,
         is_share=task.metric.unit == PERCENT,
         answers=_list_answers(card),
-        files=[_tabulate_file(file, task) for file in files],
+        unmeasured=UNMEASURED,
+        show=functools.partial(_format, task=task),
+        percent=_percent,
         warnings=_group({name: f"{text}." for name, text in warnings.items() if text}),
         steps=_group({name: f"{describe_local_training(facts)}." for name, facts in steps.items()}),
         worst_clients=_group({file["file"]: _name_worst_clients(file, task) for file in measured}),
-        classes=classes if has_table else [],
-        worst_classes=[]
-        if has_table
-        else _group({file["file"]: _describe_classes(file, card["classes"]) for file in by_class}),
-    )
-
-
-def _tabulate_file(file: FileFacts, task: TaskColumns) -> tuple[str, ...]:
-    size = f"{file['model_bytes']:,}"
-    if task.metric.name not in file:
-        return (file["file"], UNMEASURED, *[""] * 5, size, "")
-    result, quantization, latency = file[task.metric.name], file["quantization"], file["latency_ms"]
-    difference = quantization["difference"]
-    has_classes = "agreement" in quantization
-    return (
-        file["file"],
-        *(_format(result[name], task) for name in ("global", "mean_of_clients", "worst_tenth_of_clients")),
-        str(result["clients"]),
-        f"{100 * difference:+.2f}" if task.metric.unit == PERCENT else f"{difference:+.4g}",
-        _percent(quantization["agreement"]) if has_classes else f"{quantization['largest_output_difference']:.2g}",
-        size,
-        f"{latency['median']:.3f} ({latency['lower_quartile']:.3f} to {latency['upper_quartile']:.3f})",
+        tabulated=by_class if has_table else [],
+        worst_classes=[] if has_table else _group(worst_classes),
     )
 
 
