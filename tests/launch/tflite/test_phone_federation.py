@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from phones import open_phone
 from small_formats import make_spec
 
 from launch.settings.run_config import build_run_config
@@ -24,46 +25,23 @@ from tff_algos.weights import add_deltas, initialize_weights
 ROUNDS = 5
 
 
-class Phone:
-    """An app with examples of its own, preprocessed, float32 (n, *input_shape), and labels, int32 (n,)."""
-
-    def __init__(self, content, x, y, batch_size):
-        self.interpreter = tf.lite.Interpreter(model_content=content)
-        self.run = {name: self.interpreter.get_signature_runner(name) for name in self.interpreter.get_signature_list()}
-        self.x, self.y, self.batch_size = x, y, batch_size
-
-    def train(self, weights, orders, rate):
-        """Trains from {"weight_<i>": array} in these orders of the examples, one an epoch; gives weights and losses."""
-        self.run["set_weights"](**weights)
-        losses = []
-        for order in orders:
-            for start in range(0, len(order), self.batch_size):
-                x, y = self.fill_batch(order[start : start + self.batch_size])
-                losses.append(float(self.run["train"](x=x, y=y, learning_rate=np.float32(rate))["loss"]))
-        return self.run["get_weights"](unused=np.int32(0)), losses
-
-    def fill_batch(self, chosen):
-        """These examples, then rows that do not count."""
-        rest = self.batch_size - len(chosen)
-        x = np.concatenate([self.x[chosen], np.zeros((rest, *self.x.shape[1:]), np.float32)])
-        return x, np.concatenate([self.y[chosen], np.full(rest, -1, np.int32)])
-
-
 def test_a_phone_trains_as_train_locally():
     """Two epochs of 21 examples in batches of 8, the last of 5, by plain SGD; the same orders."""
-    spec, seed, rate = make_spec("image_student", (8, 8, 1), "float32", 4, activation="relu"), (3, 4), 0.1
+    spec, seed, rate = make_spec("perceptron", (4,), "float32", 4), (3, 4), 0.1
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(21, *spec.format.input_shape)).astype(np.float32), rng.integers(0, 4, 21, dtype=np.int32)
     weights = initialize_weights(spec, seed=1)
     config = LocalTrainingConfig(epochs=2, batch_size=8, optimizer="sgd")
-    start = tuple(map(tf.constant, weights))
-    trained = train_locally(spec, config, start, x, tf.constant(y), tf.constant(seed), tf.constant(rate))
+    trained = train_locally(
+        spec, config, tuple(map(tf.constant, weights)), x, tf.constant(y), tf.constant(seed), tf.constant(rate)
+    )
     expected = add_deltas(weights, [delta.numpy() for delta in trained.weights_delta])
 
     epochs = [tf.random.experimental.stateless_fold_in(seed, epoch) for epoch in range(2)]
     orders = [tf.random.experimental.stateless_shuffle(tf.range(21), epoch).numpy() for epoch in epochs]
-    phone = Phone(convert_training_module(spec, weights, 8).content, x, y, 8)
-    by_name, losses = phone.train({f"weight_{i}": weight for i, weight in enumerate(weights)}, orders, rate)
+    phone = open_phone(convert_training_module(spec, weights, 8).content)
+    start = {f"weight_{i}": weight for i, weight in enumerate(weights)}
+    by_name, losses = phone.train_round(start, x, y, orders, 8, rate)
     for i, weight in enumerate(expected):
         assert np.abs(weight - weights[i]).max() > 1e-3
         np.testing.assert_allclose(by_name[f"weight_{i}"], weight, atol=1e-4)
@@ -96,8 +74,8 @@ def train_rounds(config, data, model, part, rate, weights=None):
     weights = list(initialize_weights(spec, seed=0) if weights is None else weights)
     file = convert_training_module(spec, tuple(weights), config.batch_size, part)
     splits = [data.read_split(client, "train") for client in data.clients]
-    phones = [Phone(file.content, spec.preprocess(x).numpy(), y, config.batch_size) for x, y in splits]
-    keras_model, orders = spec.build(), np.random.default_rng(0)
+    examples = [(spec.preprocess(x).numpy(), y) for x, y in splits]
+    phone, keras_model, orders = open_phone(file.content), spec.build(), np.random.default_rng(0)
 
     def measure():
         keras_model.set_weights(weights)
@@ -106,8 +84,11 @@ def train_rounds(config, data, model, part, rate, weights=None):
     accuracies = [measure()]
     for _ in range(ROUNDS):
         server = {name: weights[int(name.removeprefix("weight_"))] for name in file.weight_names}
-        sent = [phone.train(server, [orders.permutation(len(phone.y))], rate)[0] for phone in phones]
-        for name, weight in average(server, zip(sent, [len(phone.y) for phone in phones], strict=True)).items():
+        sent = [
+            (phone.train_round(server, x, y, [orders.permutation(len(y))], config.batch_size, rate)[0], len(y))
+            for x, y in examples
+        ]
+        for name, weight in average(server, sent).items():
             weights[int(name.removeprefix("weight_"))] = weight
         accuracies.append(measure())
     return weights, accuracies

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from phones import Phone, open_phone
 from small_formats import make_format
 
 from launch.settings.run_config import build_run_config
@@ -53,26 +54,6 @@ class Counting(LAYERS.Layer):
         return inputs / (1.0 + tf.cast(self.count, tf.float32))
 
 
-class Phone:
-    """The functions of a file or module, as an app calls them."""
-
-    def __init__(self, functions):
-        self.run = functions
-
-    def train(self, x, y, rate, steps=STEPS):
-        for _ in range(steps):
-            self.run["train"](x=x, y=y, learning_rate=np.float32(rate))
-        return self.get_weights()
-
-    def get_weights(self):
-        return {name: np.asarray(value) for name, value in self.run["get_weights"](unused=np.int32(0)).items()}
-
-
-def open_file(file):
-    interpreter = tf.lite.Interpreter(model_content=file.content)
-    return Phone({name: interpreter.get_signature_runner(name) for name in interpreter.get_signature_list()})
-
-
 def draw():
     rng = np.random.default_rng(0)
     x = (rng.normal(size=(BATCH_SIZE, 3)) * [1, 10, 0.1] + [5, 0, 0]).astype(np.float32)
@@ -96,24 +77,27 @@ def test_a_file_trains_as_the_clients_did(rule):
     expected = add_deltas(weights, [delta.numpy() for delta in trained.weights_delta])
     file = convert_training_module(spec, weights, BATCH_SIZE, step=rule)
     assert file.select_operators == ()
-    phone = open_file(file)
-    first = phone.train(x, y, rate)
+    phone = open_phone(file.content)
+
+    def train(begin=None):
+        if begin is not None:
+            phone.run["set_weights"](**begin)
+        phone.train(x, y, rate, STEPS)
+        return phone.get_weights()
+
+    first = train()
     assert sorted(first) == sorted(f"weight_{i}" for i in (0, 1, 2, 3, 4, 7, 8))  # 5 and 6 are frozen
+    start_of = {name: weights[int(name.removeprefix("weight_"))] for name in first}
     for name, value in first.items():
-        i = int(name.removeprefix("weight_"))
-        np.testing.assert_allclose(value, expected[i], rtol=1e-5, atol=1e-5)
-        assert np.abs(value - weights[i]).max() > 1e-3
-    continued = phone.train(x, y, rate)
-    phone.run["set_weights"](**{name: weights[int(name.removeprefix("weight_"))] for name in first})
-    again = phone.train(x, y, rate)
-    phone.run["set_weights"](**first)
-    second_round = phone.train(x, y, rate)
+        np.testing.assert_allclose(value, expected[int(name.removeprefix("weight_"))], rtol=1e-5, atol=1e-5)
+        assert np.abs(value - start_of[name]).max() > 1e-3
+    continued, again, second_round = train(), train(start_of), train(first)
     for name, value in first.items():
         np.testing.assert_array_equal(again[name], value)
     assert max(np.abs(second_round[name] - continued[name]).max() for name in first) > 1e-3
 
 
-def test_the_head_keeps_state_of_what_it_trains():
+def test_the_head_has_state_of_what_it_trains():
     def build():
         return tf.keras.Sequential(
             [tf.keras.Input((3,)), LAYERS.Reshape((3, 1)), LAYERS.Conv1D(2, 2), LAYERS.Flatten(), LAYERS.Dense(3)]
@@ -142,9 +126,7 @@ def test_integers_begin_each_round_as_a_client_got_them():
     phone = Phone({"train": module.train, "get_weights": module.get_weights})
     first = phone.train(x, y, 0.1, steps=3)
     module.set_weights(*weights[1:])
-    again = phone.train(x, y, 0.1, steps=3)
-    for name in first:
-        np.testing.assert_array_equal(again[name], first[name])
+    assert phone.train(x, y, 0.1, steps=3) == first
 
 
 def find(rounds=4, is_teacher=False, is_personal=False, **flags):
