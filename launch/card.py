@@ -38,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> None:
+    # The parser of flags takes nothing but flags.
     names = [argument for argument in arguments if not argument.startswith("-")]
     flags = parse_flags(Flags, [argument for argument in arguments if argument not in names])
     if len(names) != 1:
@@ -53,10 +54,12 @@ def _run(arguments: Sequence[str]) -> None:
         rows = [] if flags.json else card_rows(card)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
+    # A card of another version has other keys, or other values behind them.
     except (KeyError, TypeError, ValueError, AttributeError):
         reason = "its card is of another version of launch.export; --json prints it as it is"
         raise ModelError(f"{path}: {reason}") from None
     if flags.json:
+        # The card's bytes go past the text stream, whose lines must not come after them.
         sys.stdout.flush()
         sys.stdout.buffer.write(_show_json(split_file(content).card))
         return
@@ -71,6 +74,7 @@ def _show_json(card: bytes) -> bytes:
     text = card.decode("utf-8", "replace")
     if escape_lines(text) == text:
         return card
+    # JSON in ASCII escapes every other character that steers a terminal itself.
     return json.dumps(json.loads(card), indent=2).replace("\x7f", "\\u007f").encode()
 
 

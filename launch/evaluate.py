@@ -112,6 +112,7 @@ def _convert_labels(path: str, y: np.ndarray, listed: Sequence[str] | None, name
                 f"run's classes; found {found}"
             )
     classes = [_name_truth(name, names) for name in classes]
+    # A class that no example has may be unknown to the run.
     for name in (classes[index] for index in np.unique(indices)):
         if name not in names:
             raise DatasetError(f"{path}: class {name!r} is unknown to the run{_suggest_class(name, names)}")
@@ -146,6 +147,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     examples = read_npz_examples(npz, run.format, run.config.layout) if npz else None
     federation = None if npz else run.load_data()
     with quiet_tensorflow(str(run.path / WORKER_LOG)):
+        # Here, since TensorFlow takes seconds and a wrong request is answered before.
         from launch.training.evaluation import build_evaluator, choose_finally_evaluated
         from models.input_dtypes import find_misfit
         from models.saved_models import load_weights

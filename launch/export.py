@@ -153,6 +153,7 @@ def compute_personal_weights(
         log_path = str(run.path / WORKER_LOG)
         with quiet_tensorflow(log_path):
             config = settle_device_again(run.config)
+        # A finished run goes to no cluster again.
         with open_run_runtime(keep_to_this_machine(config), log_path):
             from launch.training.training_run import build_process
 

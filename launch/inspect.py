@@ -107,6 +107,7 @@ def _run(arguments: Sequence[str]) -> None:
     if config.dataset == FILES:
         kind = find_format(str(pathlib.Path(config.data).expanduser()), config.data_format).title
     findings = inspect_data(data, kind, find_scale(config), given, config.seed)
+    # Other encodings may lack the character of the bars.
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     print(format_findings(findings, BAR if is_utf8 else PLAIN_BAR), end="")
     if json_path:

@@ -75,6 +75,7 @@ def inspect_data(
         numbers = {split: int(data.num_examples.get(split, np.zeros(1)).sum()) for split in (TRAIN, VALIDATION, TEST)}
     reading = data.reading or describe_examples(data.format.input_shape, data.format.preprocessing)
     flags = {name: value for name, value in given.items() if name != "seed"}
+    # What was found odd, the command puts right where a flag can.
     if any(STANDARDIZE in line for line in suspicions):
         flags["standardize"] = "federated"
     if sample.is_flat and len(sample.format.input_shape) > 1:
@@ -98,6 +99,7 @@ def describe(findings: Findings) -> dict[str, Any]:
     sizes = sample.num_examples[TRAIN]
     classes = {}
     if measures.class_counts is not None:
+        # Counts are NumPy's integers, which JSON does not know.
         pairs = zip(example_format.class_names, *measures.class_counts, strict=True)
         classes = {"classes": [{"class": name, TRAIN: int(own), TEST: int(test)} for name, own, test in pairs]}
     return {
@@ -229,6 +231,7 @@ def choose_edges(values: np.ndarray) -> list[int]:
         base = next(base for base in (2, 4, 10, 100, 10**6) if first * base**MOST_BINS > high)
         edges = [*range(low, first), *(first * base**power for power in range(MOST_BINS + 1))]
         return [*(edge for edge in edges if edge <= high), high + 1]
+    # Rounded up, so that the bins reach the largest number.
     step = -(-(high + 1 - low) // MOST_BINS)
     return [*range(low, high + 1, step), low + step * -(-(high + 1 - low) // step)]
 

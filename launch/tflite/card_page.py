@@ -121,6 +121,7 @@ def _list_file_rows(
         if LOCAL_TRAINING in file:  # cards of older exports have none
             yield "A step of training", f"{describe_local_training(file[LOCAL_TRAINING])}."
     else:
+        # Of a file alone, `How good is it?` has said so.
         if not is_alone:
             yield task.heading, _format(file[name]["global"], task)
         yield "Worst clients", _name_worst_clients(file, task)
@@ -179,6 +180,7 @@ def _rank(named: tuple[Mapping[str, Any], str]) -> float:
 def _span(values: Iterable[float | None], task: TaskColumns) -> str:
     """The worst and the best of some values of the main metric."""
     known = sorted((value for value in values if value is not None), key=lambda value: task.sign * value)
+    # The worst and the best may be the same, or look so.
     return " to ".join(dict.fromkeys(_format(value, task) for value in known[:1] + known[-1:])) or _percent(None)
 
 

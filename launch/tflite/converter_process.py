@@ -180,6 +180,7 @@ class ConverterProcess:
         """
         with tempfile.TemporaryDirectory(prefix="tflite_run_", dir=self.folder) as name:
             folder = pathlib.Path(name)
+            # By files, since a request must fit into a pipe.
             (folder / FILE).write_bytes(content)
             np.save(folder / INPUTS, x)
             self._ask({"task": RUN, "folder": name}, "TFLite's interpreter", len(content))

@@ -64,6 +64,7 @@ class ExportedFile:
     def compute_outputs(self, x: np.ndarray) -> np.ndarray:
         """Preprocessed examples, (n, *input_shape), to outputs, float32 (n, *output_shape), one by one."""
         outputs = np.empty((len(x), *self.output.shape[1:]), np.float32)
+        # The batch axis of a file is 1.
         for row, example in zip(outputs, quantize(x, self.input), strict=True):
             self._interpreter.set_tensor(self._input["index"], example[None])
             self._interpreter.invoke()
@@ -78,6 +79,7 @@ class ExportedFile:
             start_s = time.perf_counter()
             self._interpreter.invoke()
             seconds.append(time.perf_counter() - start_s)
+        # Of a slow model, which is run less often, the same share is no measurement.
         warm_up = len(seconds) * WARM_UP_RUNS // num_runs
         return summarize_times(seconds[warm_up:])
 
@@ -167,6 +169,7 @@ def preprocess(spec: ModelSpec, x: np.ndarray) -> np.ndarray:
     if spec.format.takes_tokens:
         return shaped.astype(np.int32)
     preprocessing = spec.format.preprocessing
+    # In float32 as on a phone: float64 would round some inputs otherwise.
     return shaped.astype(np.float32) * np.float32(preprocessing.scale) + np.float32(preprocessing.offset)
 
 

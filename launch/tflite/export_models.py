@@ -119,6 +119,7 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         if file.confusions is not None:
             path = (job.folder / file.row.file).with_suffix(CONFUSIONS_SUFFIX)
             draw_confusions(file.confusions, job.data.format.class_names, f"{file.row.file}: {report.title}", path)
+    # After the files, whose own cards it joins, so that both say the same.
     write_cards(job.folder, [row.file for row in (*report.files, *report.training_files)])
     if job.data.format.class_names:
         write_text(job.folder / LABELS_FILE, format_names(job.data.format.class_names))
@@ -132,6 +133,7 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
 
 def _find_page_data(job: ExportJob, exports: Sequence[ModelExport], specs: Sequence[ModelSpec]) -> FederatedData:
     """The data as the models of a web page get them. Raises ModelError if these do not get them alike."""
+    # A page has one preprocessing for all its models.
     suited = [job.suit(spec).data for spec in specs]
     unlike = [each.format.preprocessing != suited[0].format.preprocessing for each in suited]
     if job.request.web_page and any(unlike):
@@ -158,6 +160,7 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec, written:
         for name in (*export.formats, *["training"] * trains):
             written.note_failure(export, f"{name}.tflite", error)
         return
+    # Beside a teacher each size is compared with the float32 file's, which may be measured for that alone.
     sizes = [] if "float32" in export.formats else _measure_size(job, export.name, model)
     for name in export.formats:
         given = (job, export, model)

@@ -167,6 +167,7 @@ def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
       RunFolderError: the run's folder cannot be written, or its export folder lies elsewhere, by a link.
     """
     target, temporary = get_export_folder(run), run.path / f".{os.getpid()}.{EXPORT}"
+    # A link in a stranger's run must not lead an export to other files.
     if not target.resolve().is_relative_to(run.path.resolve()):
         raise RunFolderError(f"--run_dir={run.path}: its {EXPORT} folder lies elsewhere, by a link; put it there")
     if target.exists() and not target.is_dir():
@@ -175,15 +176,18 @@ def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
         raise RunFolderError(f"--run_dir={run.path}: cannot write into its {EXPORT} folder; fix its permissions")
     with explain_errors(f"--run_dir={run.path}", RunFolderError, "cannot write there"):
         remove_unfinished(run.path)
+    # A second export at once would take this one's files for those of an earlier one.
     with hold_folder(run.path):
         with explain_errors(f"--run_dir={run.path}", RunFolderError, "cannot write there"):
             temporary.mkdir()
         try:
             yield temporary
             names = sorted(path.name for path in temporary.iterdir())
+            # No file can be put over a folder, which would stop the moving in the midst.
             if taken := [name for name in names if (target / name).is_dir() and not (target / name).is_symlink()]:
                 raise RunFolderError(f"{target / taken[0]}: is a folder, expected a file, or nothing; move it away")
             models = {*run.find_model_folders(), *run.client_models}
+            # Before the new card takes the place of the former one, which names its files.
             former = [name for name in find_former_files(target, models) if name not in names]
             target.mkdir(parents=True, exist_ok=True)
             for name in names:

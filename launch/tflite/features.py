@@ -30,6 +30,7 @@ def choose_sample(labels: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
       Their indices in ascending order, int64, (min(size, examples),).
     """
     spaced = np.linspace(0, len(labels) - 1, num=min(size, len(labels))).round().astype(int)
+    # Stable, so that every machine chooses the same examples.
     order = np.argsort(labels, kind="stable") if labels.ndim == 1 else np.arange(len(labels))
     return np.sort(order[spaced])
 
@@ -82,6 +83,7 @@ def _read_scaling(
     The run has those of the numbers after the preprocessing, x * scale + offset, which the model gets.
     """
     means, deviations = (section.get(name) for name in (FEATURE_MEANS, FEATURE_DEVIATIONS))
+    # The file may be a stranger's, or one that somebody has edited.
     for values in (means, deviations):
         if not isinstance(values, list) or len(values) != number or not all(map(_is_number, values)):
             return [None] * number, [None] * number

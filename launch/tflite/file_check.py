@@ -43,12 +43,14 @@ def check_answers(answers: np.ndarray, expected: np.ndarray, export_format: str)
     if known.any():
         first, second = answers[:, known]
         unknown = ~np.isfinite(first.reshape(len(first), -1)).all(axis=1)
+        # Where the order makes a difference, a state is what is wrong.
         if unknown.any() and np.array_equal(first, second, equal_nan=True):
             why = "a number of the model, such as an epsilon, is beyond float16" if export_format == "float16" else ""
             way_out = find_way_out(export_format) if export_format in WAYS_OUT else ""
             found = f"its outputs are no numbers for {unknown.sum()} of {len(first)} examples for which Keras's are"
             raise ModelError("; ".join(filter(None, (found, why, way_out))))
     by_order = _measure_difference(answers[0], answers[1], expected)
+    # Not by `>`: what is NaN is no small difference.
     if not by_order <= MOST_BY_ORDER:
         raise ModelError("its answers depend on the examples before, or on chance; a layer of the model keeps a state")
     by_format = _measure_difference(answers[0], expected, expected)

@@ -67,6 +67,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
     terms = find_terms(run.config)
     columns, weights = run.task, run.data.get(CLASS_WEIGHTS)
     has_tokens = example_format.labels.task == NEXT_TOKEN
+    # A vocabulary of thousands is no list of classes to a reader.
     names = [] if has_tokens else list(example_format.class_names)
     unlike = NOT_FOR_OTHERS if columns.kind.is_labelled_by_class else NOT_FOR_UNLIKE
     features, groups = describe_features(data, run.data), list_groups(example_format)
@@ -164,6 +165,7 @@ def find_terms(config: RunConfig) -> Terms:
 
 def count_confusions(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> np.ndarray:
     """How many examples of each class got which answer: int64 (classes, answers), from two arrays of (examples,)."""
+    # A number for each pair of class and answer, so that one call counts them all.
     pairs = labels.astype(np.int64) * num_classes + predictions
     return np.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)
 
@@ -313,6 +315,7 @@ def _describe_input(data: FederatedData, features: Sequence[Mapping[str, Any]], 
     formula = f"What it gets is number * {scale:.6g} + {offset:.6g}, in float32."
     if (scale, offset) == (1.0, 0.0):
         formula = "The numbers as they are, in float32."
+    # 0.0 minus, since of an offset of 0 the negative would be -0.
     normalization = {"mean": 0.0 - offset / scale, "deviation": 1 / scale}
     if not features:
         shape, is_picture = example_format.input_shape, len(example_format.input_shape) == 3

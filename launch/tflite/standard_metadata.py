@@ -135,6 +135,7 @@ def _write_value(builder: flatbuffers.Builder, value: Any) -> int:
         return _write_table(builder, value)
     if value and isinstance(value[0], float):
         builder.StartVector(4, len(value), 4)
+        # A FlatBuffer is written from its end to its start.
         for number in reversed(value):
             builder.PrependFloat32(number)
         return builder.EndVector()

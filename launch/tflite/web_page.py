@@ -245,6 +245,7 @@ def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, b
       assets: by name, what they unpack.
       is_text: whether it is the page of a text model.
     """
+    # The digest is of all between the tags, the line break behind the first one as well.
     style = f"\n{(SOURCES / 'page.css').read_text(encoding='utf-8')}"
     joined = join_scripts(SOURCES, TEXT_SCRIPTS if is_text else SCRIPTS)
     wrapped = wrap_library((RUNTIME / LIBRARY).read_text(encoding="utf-8"))

@@ -279,6 +279,7 @@ def _write_file(
       facts: what was measured, or how it trains, for the card.
     """
     identity = {"file": name, "model": export.name, "source_model": export.source, "format": own["format"]}
+    # Of the model alone: no card can name a digest of the file that it is in.
     digests = {"model_bytes": model_bytes, MODEL_SHA256: hashlib.sha256(model).hexdigest()}
     card = build_card(job.run, job.data, [{**identity, **digests, **(facts or {})}])
     content = embed_card(model, format_card(card), list_associated(job.data, job.run.data))
@@ -339,6 +340,7 @@ def compute_reference(job: ExportJob, model: LoadedModel, export_format: str) ->
         reference = compute_keras_outputs(spec, weights, job.data.test_x)
         if is_own_model(spec.name):
             x = choose_evenly(job.data.test_x, NUM_CHECKED)
+            # Forth and back, which shows a state as well.
             alone = compute_keras_outputs(spec, weights, np.concatenate([x, x[::-1]]), batch_size=1)
             check_alone(np.stack([alone[: len(x)], alone[len(x) :][::-1]]), choose_evenly(reference, NUM_CHECKED))
         return reference

@@ -243,6 +243,7 @@ def _measure_shared_models(
 ) -> dict[str, float]:
     """The columns on the global test set and on all validation examples. The cost grows with the number of models."""
     models, names = process.get_models(state), process.client_model(state)
+    # A model that nobody uses says nothing of the run.
     used = sorted(set(names))
     results = [evaluate(models[name], data.test_x, data.test_y) for name in used]
     validation = data.read_pooled(data.clients if clients is None else clients, "validation")
