@@ -1,7 +1,7 @@
 """`python -m launch.export --run_dir=...` makes TFLite files of a finished run's models, and measures them.
 
 Writes into the run's `export/`, or `export/best/` with --round=best: a .tflite file for each model and format, a JSON
-beside each, `labels.txt` and a report. They take the place of what earlier exports have written there.
+beside each, `labels.txt` and a report. They replace what earlier exports have written there.
 
 Exit codes: 0 done (without --formats, also if a model cannot have some formats), 1 a file that was asked for cannot be
 made and others are, or a file could not be written, 2 the request was wrong or not one file can be made, 130 stopped by

@@ -89,9 +89,8 @@ def _find_paths(argv: Sequence[str]) -> list[str]:
     before = argv[: list(argv).index("--")] if "--" in argv else argv
     return [
         argument
-        for place, argument in enumerate(before)
-        if not argument.startswith("-")
-        and (place == 0 or "=" in before[place - 1] or not before[place - 1].startswith("-"))
+        for i, argument in enumerate(before)
+        if not argument.startswith("-") and (i == 0 or "=" in before[i - 1] or not before[i - 1].startswith("-"))
     ]
 
 

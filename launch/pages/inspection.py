@@ -1,4 +1,4 @@
-"""What launch.inspect says of data, in one place: for the terminal, by a template, and as JSON."""
+"""What launch.inspect says of data: for the terminal, by a template, and as JSON."""
 
 import dataclasses
 import functools
@@ -209,8 +209,8 @@ def _list_classes(findings: Findings) -> tuple[list[str], np.ndarray]:
 def _align_ranges(head: str, ranges: Sequence[FeatureRange], units: Sequence[str]) -> Iterator[str]:
     """The lines of a table of numbers, with the unit of each that has one."""
     rows = [(head, "lowest", "highest", "mean", "deviation")]
-    for place, each in enumerate(ranges):
-        unit = f" ({units[place]})" if head and units and units[place] else ""
+    for i, each in enumerate(ranges):
+        unit = f" ({units[i]})" if head and units and units[i] else ""
         rows.append((_shorten(each.name) + unit, *(f"{number:.4g}" for number in each[1:])))
     return align_columns(rows)
 

@@ -252,8 +252,8 @@ def answer_request(request: Mapping[str, Any]) -> dict[str, str]:
     except ModelError as error:
         return {"refused": str(error)}
     except OSError as error:
-        place = error.filename or request.get("folder") or request["job"][0]  # a full disk's error names no file
-        return {"failed": f"{place}: {describe(error)}"}
+        path = error.filename or request.get("folder") or request["job"][0]  # a full disk's error names no file
+        return {"failed": f"{path}: {describe(error)}"}
     return {}
 
 

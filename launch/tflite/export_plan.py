@@ -160,7 +160,7 @@ def get_export_folder(run: FinishedRun) -> pathlib.Path:
 def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
     """Yields a folder to write into; its files move into the run's export folder when the block has succeeded.
 
-    They take the place of all that earlier exports of the run have written there; a line names what is gone with these.
+    They replace all that earlier exports of the run have written there; a line names what is gone with these.
     Other files in `export/` stay. If the block fails, nothing of it remains; what an export left that was killed goes.
 
     Raises:
@@ -187,7 +187,7 @@ def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
             if taken := [name for name in names if (target / name).is_dir() and not (target / name).is_symlink()]:
                 raise RunFolderError(f"{target / taken[0]}: is a folder, expected a file, or nothing; move it away")
             models = {*run.find_model_folders(), *run.client_models}
-            # Before the new card takes the place of the former one, which names its files.
+            # Before the new card replaces the former one, which names its files.
             former = [name for name in find_former_files(target, models) if name not in names]
             target.mkdir(parents=True, exist_ok=True)
             for name in names:

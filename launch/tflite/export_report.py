@@ -232,7 +232,7 @@ def format_report(report: ExportReport) -> str:
 def read_layers(rows: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
     """What quantization does to the output of each layer: the rows of `<model>.int8.layers.csv`.
 
-    Of a layer: "layer", its name as far as the converter kept it, "operator", such as "CONV_2D", and "tensor", the
+    Of a layer: "layer", its name as far as the converter retains it, "operator", such as "CONV_2D", and "tensor", the
     converter's whole name of the output. Of its output: "elements", how many numbers it has, "scale", its step, and
     "zero_point". Of its error, in integers as real numbers minus in floats: "mean_error", "standard_deviation",
     "largest_error" (of the absolute values) and "mean_squared_error", means over the examples, and "error_in_steps",

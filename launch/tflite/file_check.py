@@ -12,7 +12,7 @@ NUM_CHECKED = 8  # examples on which a file is first run
 MOST_BY_ORDER = 1e-3
 MOST_BY_FORMAT = {"float32": 0.01, "float16": 0.1, "training": 0.01}
 LEAST_AGREEMENT, MOST_LOST, MOST_SIZE = 0.95, 0.04, 2.0
-# The same for single examples of the test set: beyond it, they are told of.
+# The same for single examples of the test set: beyond it, the export warns of them.
 MOST_OF_AN_EXAMPLE = {"float32": 1e-3, "float16": 0.01}
 WAYS_OUT = {
     "float16": "take float32",
@@ -92,7 +92,7 @@ def _measure_difference(found: np.ndarray, other: np.ndarray, expected: np.ndarr
 def find_way_out(
     export_format: str, training: str = TRAIN_QAT, used: int = 0, asked: int = 0, is_of_one: bool = False
 ) -> str:
-    """What to try in place of a file that has lost too much.
+    """What to try instead of a file that has lost too much.
 
     Args:
       export_format: of WAYS_OUT.
@@ -157,7 +157,7 @@ def warn_of_loss(
       share: its size as a share of the float32 file's; None if there is none.
       title: of the main metric.
       way_out: as from `find_way_out`; "" for that of the format.
-      alike: what the agreement is of, with a place for its percentage.
+      alike: what the agreement is of, with {} for its percentage.
     """
     if export_format not in WAYS_OUT:
         return ""

@@ -110,8 +110,8 @@ def _describe_scaling(config: RunConfig, section: Mapping[str, Any]) -> dict[str
         rest = f" Steps that hold nothing but {padding['value']:g} are padding, which it leaves so." if padding else ""
         return {"input": SCALED_BY_FILE + rest}
     if config.standardize == CLIENT:
-        _, _, kept = str(section.get(READING, "")).partition(f"{SCALED_BY_CLIENTS}; ")
-        return {"input": f"{SCALED_BY_PHONE} Of the clients of the run: {kept}." if kept else SCALED_BY_PHONE}
+        _, _, unscaled = str(section.get(READING, "")).partition(f"{SCALED_BY_CLIENTS}; ")
+        return {"input": f"{SCALED_BY_PHONE} Of the clients of the run: {unscaled}." if unscaled else SCALED_BY_PHONE}
     return {}
 
 

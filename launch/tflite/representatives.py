@@ -56,7 +56,7 @@ def read_representative_examples(
         data.read_labels(client, "train") if has_classes else np.zeros(client.num_train, np.int32) for client in clients
     ]
     chosen = choose_examples(labels, num_examples)
-    parts = [data.read_split(clients[place], "train")[0][rows] for place, rows in chosen]
+    parts = [data.read_split(clients[index], "train")[0][rows] for index, rows in chosen]
     return np.concatenate(parts)
 
 
@@ -68,24 +68,25 @@ def choose_examples(labels: Sequence[np.ndarray], num_examples: int) -> list[tup
       num_examples: how many at most.
 
     Returns:
-      (place of the client, its rows in ascending order, int64), for each client that gives any.
+      (index of the client, its rows in ascending order, int64), for each client that gives any.
     """
-    groups = [(place, label) for place, own in enumerate(labels) for label in np.unique(own).tolist()]
-    sizes = np.array([int(np.sum(labels[place] == label)) for place, label in groups])
+    groups = [(client, label) for client, own in enumerate(labels) for label in np.unique(own).tolist()]
+    sizes = np.array([int(np.sum(labels[client] == label)) for client, label in groups])
     # How many each group gives, int64 (groups,): one at a time in this order, until there are enough or none left
     shares = np.zeros(len(sizes), np.int64)
     left = min(num_examples, int(sizes.sum()))
+    order = _draw_order(groups)
     while left:
-        giving = [group for group in _draw_order(groups) if shares[group] < sizes[group]][:left]
+        giving = [group for group in order if shares[group] < sizes[group]][:left]
         # As many whole turns at once as nobody is exhausted by.
         turns = max(1, min(left // len(giving), int(np.min((sizes - shares)[giving]))))
         shares[giving] += turns
         left -= turns * len(giving)
     rows: dict[int, list[np.ndarray]] = {}
-    for (place, label), share in zip(groups, shares, strict=True):
+    for (client, label), share in zip(groups, shares, strict=True):
         if share:
-            rows.setdefault(place, []).append(choose_evenly(np.flatnonzero(labels[place] == label), share))
-    return [(place, np.sort(np.concatenate(own))) for place, own in rows.items()]
+            rows.setdefault(client, []).append(choose_evenly(np.flatnonzero(labels[client] == label), share))
+    return [(client, np.sort(np.concatenate(own))) for client, own in rows.items()]
 
 
 def _draw_order(groups: Sequence[tuple[int, int]]) -> np.ndarray:

@@ -139,10 +139,10 @@ def _write_value(builder: flatbuffers.Builder, value: Any) -> int:
         for number in reversed(value):
             builder.PrependFloat32(number)
         return builder.EndVector()
-    places = [_write_value(builder, item) for item in value]
-    builder.StartVector(4, len(places), 4)
-    for place in reversed(places):
-        builder.PrependUOffsetTRelative(place)
+    offsets = [_write_value(builder, item) for item in value]
+    builder.StartVector(4, len(offsets), 4)
+    for offset in reversed(offsets):
+        builder.PrependUOffsetTRelative(offset)
     return builder.EndVector()
 
 

@@ -211,8 +211,8 @@ def build_state_evaluation(
     nothing else. If the weights are personal, or if asked `with_spread`, the standard deviation and the worst tenth of
     the clients' test accuracies are added, and with archetypes their columns.
 
-    The change of the clients' accuracies needs those of the previous state. They are kept from the last call if it had
-    that very state; if not, as after a resume, the previous state is evaluated again.
+    The change of the clients' accuracies needs those of the previous state. They are remembered from the last call if
+    it had that very state; if not, as after a resume, the previous state is evaluated again.
     """
     last_state, last_values = None, None
 

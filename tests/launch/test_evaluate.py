@@ -164,7 +164,7 @@ def test_files_and_models_that_are_asked_for_have_tables_of_their_own(stored_run
     run, rows = evaluate.read_finished_run(str(stored_run)), [make_row("global", "global", 1, 0.5)]
     asked = [("",), ("a/b.npz",), ("", "global"), ("a/B 1.npz", "../../outside"), ("", "x" * 300)]
     *names, longest = [evaluate.write_evaluation(run, rows, *options).name for options in asked]
-    names += [evaluate.write_evaluation(run._replace(is_best=True), rows, *asked[place]).name for place in (0, 3)]
+    names += [evaluate.write_evaluation(run._replace(is_best=True), rows, *asked[i]).name for i in (0, 3)]
     outside = "_+b~201_of_~2e.~2f..~2foutside.csv"
     first = ["evaluation.csv", "evaluation_b.csv", "evaluation_of_global.csv", f"evaluation{outside}"]
     assert names == [*first, "evaluation-best.csv", f"evaluation-best{outside}"]

@@ -191,7 +191,7 @@ def test_student_stands_beside_its_teacher(exported):
 
 
 def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported, no_pictures, capsys):
-    """Each export takes the place of the one before, and leaves what a person has put there."""
+    """Each export replaces the one before, and leaves what a person has put there."""
     (exported / "README.md").write_text("mine")
     (exported / "mine.int8.tflite").write_bytes((exported / "global.int8.tflite").read_bytes())
     assert export.main([f"--run_dir={student_run}", "--model=teacher_0", "--formats=float16"]) == 0

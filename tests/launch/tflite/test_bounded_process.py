@@ -21,7 +21,7 @@ def answer(request):
     if request == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
     if request == "grow":
-        kept = bytearray(200 * 2**20)
+        held = bytearray(200 * 2**20)
     if request in ("grow", "wait"):
         time.sleep(600)
     if request == "leave":

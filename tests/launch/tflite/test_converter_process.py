@@ -17,7 +17,7 @@ from models.model_names import ModelError
 
 
 class FakeProcess:
-    """Answers as it is told, and keeps what it was asked."""
+    """Gives one answer, and notes what it was asked."""
 
     def __init__(self, answer):
         self.answer, self.asked = answer, []
@@ -65,7 +65,7 @@ def test_a_crash_of_the_interpreter_is_no_ones_fault_but_the_files(tmp_path):
 
 
 def test_what_the_interpreter_cannot_run_is_one_line(tmp_path):
-    """It ended the process, whose exit code was all that was told."""
+    """It ended the process, whose exit code was all that was said."""
     (tmp_path / FILE).write_bytes(b"no model")
     np.save(tmp_path / INPUTS, np.zeros((2, 3), np.float32))
     answer = answer_request({"task": RUN, "folder": str(tmp_path)})

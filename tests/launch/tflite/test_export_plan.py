@@ -140,7 +140,7 @@ def test_files_appear_together_and_what_a_killed_export_left_goes(make_run):
     assert list_names(run.path) == ["export", "models"]
 
 
-def test_an_export_takes_the_place_of_an_earlier_one(make_run, capsys):
+def test_an_export_replaces_an_earlier_one(make_run, capsys):
     """Also of one of an earlier version, and of models that the run has no more; what is no export's stays."""
     run = make_run()
     folder = run.path / "export"

@@ -87,7 +87,7 @@ def test_words_have_the_unit_and_hide_nothing():
 
 
 def test_sample_by_hand():
-    # By class the examples are 1 3 5, 0 2 4; three places evenly spaced over these are 0, 2 (2.5, to even) and 5.
+    # By class the examples are 1 3 5, 0 2 4; three evenly spaced over these are 0, 2 (2.5, to even) and 5.
     assert choose_sample(np.array([1, 0, 1, 0, 1, 0]), 3).tolist() == [1, 4, 5]
     assert choose_sample(np.array([1, 0]), 5).tolist() == [0, 1]
 
@@ -134,7 +134,7 @@ def test_a_category_is_one_choice_in_words():
     )
 
 
-def test_of_hundreds_of_values_the_first_are_told_and_they_are_one_of_the_features():
+def test_of_hundreds_of_values_the_first_are_listed_and_they_are_one_of_the_features():
     names = tuple(f"v{n}" for n in range(300))
     group = CategoryGroup("kind", tuple(range(300)), names, has_none=True)
     facts = [make_feature(f"kind={name}", "", 0.0, 1.0, True) for name in names]

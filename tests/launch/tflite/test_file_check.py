@@ -99,7 +99,7 @@ def test_single_examples_that_a_float_file_answers_otherwise(export_format, chan
     assert warning[:45] in ("", "answers otherwise than Keras's model for 1 of")
 
 
-def test_examples_that_keras_itself_has_no_answer_to_are_not_told_of():
+def test_examples_that_keras_itself_has_no_answer_to_give_no_warning():
     unknown = EXPECTED.copy()
     unknown[2] = np.nan
     assert warn_of_difference("float32", EXPECTED, unknown) == ""

@@ -48,7 +48,7 @@ def test_where_keras_has_no_answer_no_file_is_blamed():
     assert compute_alike(many, np.ones((4, 2)), outputs, reference) == 2 / 6  # of rows with 2, 2, 1 and 1
 
 
-def test_answers_of_keras_that_are_no_numbers_are_told_of():
+def test_answers_of_keras_that_are_no_numbers_give_a_warning():
     said = warn_of_no_numbers(np.array([[1, NAN], [-np.inf, 1], [0, 1]], np.float32))
     assert said.startswith("has no answer but NaN for 1 of 3 test examples, in Keras as in its files")
     assert warn_of_no_numbers(np.ones((3, 2))) == warn_of_no_numbers(np.ones((0, 2))) == ""

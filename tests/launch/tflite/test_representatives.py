@@ -38,10 +38,10 @@ def test_a_client_without_examples_is_passed_over_or_refused(make_federation):
 def count(labels, num_examples):
     """{(client, label): how many} of what is chosen."""
     counts = {}
-    for place, rows in choose_examples([np.array(own) for own in labels], num_examples):
+    for client, rows in choose_examples([np.array(own) for own in labels], num_examples):
         assert rows.tolist() == sorted(set(rows.tolist()))
-        for label in np.array(labels[place])[rows].tolist():
-            counts[place, label] = counts.get((place, label), 0) + 1
+        for label in np.array(labels[client])[rows].tolist():
+            counts[client, label] = counts.get((client, label), 0) + 1
     return counts
 
 
@@ -65,8 +65,8 @@ def test_a_class_of_one_client_alone_is_there_among_many_clients():
     assert (377, 2) in counts
     of_classes = [sum(label == each for _, label in counts) for each in range(3)]
     assert of_classes[2] == 1 and abs(of_classes[0] - of_classes[1]) <= 1
-    places = sorted({place for place, _ in counts})
-    assert places[0] < 100 and places[-1] >= 400  # not the first clients only
+    givers = sorted({client for client, _ in counts})
+    assert givers[0] < 100 and givers[-1] >= 400  # not the first clients only
     assert counts == count(labels, 30)
 
 

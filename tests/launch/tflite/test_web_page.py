@@ -65,7 +65,7 @@ def make_row(model, export_format):
 
 
 def make_file(name, **facts):
-    """A made-up file of a training form, for which a card needs no measurements, with its card."""
+    """A made-up file for on-device training, for which a card needs no measurements, with its card."""
     model = b"\x1c\x00\x00\x00TFL3" + name.encode()
     identity = {"file": name, "model": name.split(".")[0], "format": "training", "model_bytes": len(model)}
     card = {

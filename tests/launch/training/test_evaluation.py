@@ -253,8 +253,8 @@ def test_what_is_undefined_is_known_with_the_reason(labels, y, outputs, expected
     """The sums are those of a model with these outputs."""
     names = ("a", "b", "c") if labels.task == "next_token" else ("a", "b")
     names = () if labels.task == "regression" else names
-    form = dataclasses.replace(SPEC.format, labels=labels, class_names=names)
-    task = build_format_task(form)
+    example_format = dataclasses.replace(SPEC.format, labels=labels, class_names=names)
+    task = build_format_task(example_format)
     y = np.array(y, task.label_dtype).reshape(-1, *task.label_shape)
     outputs = np.array(outputs, np.float32).reshape(len(y), *task.output_shape)
     result = Evaluation(
