@@ -34,6 +34,7 @@ STRAIGHT = (np.eye(2, dtype=np.float32), np.zeros(2, np.float32))  # the larger 
 SWAPPED = (np.eye(2, dtype=np.float32)[::-1].copy(), np.zeros(2, np.float32))  # the smaller input wins
 X = np.array([[2, 0], [0, 2], [4, 0]], np.uint8)
 Y = np.array([0, 0, 0], np.int32)
+LOSSES = [math.log1p(math.exp(-1)), math.log1p(math.e), math.log1p(math.exp(-2))]
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +47,8 @@ def test_hand_worked(evaluate):
     result = evaluate(STRAIGHT, X, Y)
     assert (result.loss.dtype, result.sums.dtype) == (np.float32, np.float64)
     assert result.sums.tolist() == [3, 2], "examples, correct ones"
-    losses = [math.log1p(math.exp(-1)), math.log1p(math.e), math.log1p(math.exp(-2))]
-    np.testing.assert_allclose(result.loss, losses, rtol=1e-6)
-    assert result.mean_loss == pytest.approx(sum(losses) / 3)
+    np.testing.assert_allclose(result.loss, LOSSES, rtol=1e-6)
+    assert result.mean_loss == pytest.approx(sum(LOSSES) / 3)
     reached = [evaluate(weights, X, Y).metric for weights in (STRAIGHT, SWAPPED, STRAIGHT)]
     assert reached == pytest.approx([2 / 3, 1 / 3, 2 / 3])
 
@@ -153,37 +153,91 @@ def counted(evaluate):
     return Counting()
 
 
-def test_one_shared_model(data, counted, evaluate):
-    """Own accuracies: client 0 has 1/1, client 2 has 1/2, client 3 has 1/4; their mean, not that of the examples."""
-    evaluate_state = build_state_evaluation(FixedProcess({"global": STRAIGHT}, ["global"] * 4), data, counted)
-    metrics = evaluate_state((), None)
-    assert metrics == pytest.approx(
-        {
-            "test_loss": evaluate(STRAIGHT, X, Y).mean_loss,
-            "test_accuracy": 2 / 3,
-            "validation_accuracy": 1,
-            "client_test_accuracy": (1 + 1 / 2 + 1 / 4) / 3,
-            "client_validation_accuracy": 1,  # one example each for clients 0, 2 and 3, all correct
-        }
-    )
-    assert counted.passes == [3, 3, 7, 3]  # the global test set, all validation examples, the clients' splits
-    assert evaluate_state((), ()) == metrics, "without archetypes there is no change to measure"
+SHARED = FixedProcess({"global": STRAIGHT}, ["global"] * 4)
+PERSONAL = dataclasses.replace(SHARED, is_personal=True)
+CLUSTERS = FixedProcess({"a": STRAIGHT, "b": SWAPPED, "unused": STRAIGHT}, ["a", "a", "b", "a"])
 
 
-def test_cluster_models_are_weighted_by_clients(data, counted):
-    """STRAIGHT scores 2/3 and serves three clients, SWAPPED 1/3 and one; a model nobody uses is not evaluated.
-
-    Own accuracies: 1/1 and 1/4 with STRAIGHT, and 1/2 with SWAPPED (client 2).
-    """
-    models = {"a": STRAIGHT, "b": SWAPPED, "unused": STRAIGHT}
-    metrics = build_state_evaluation(FixedProcess(models, ["a", "a", "b", "a"]), data, counted)((), None)
-    assert metrics["test_accuracy"] == pytest.approx((3 * 2 / 3 + 1 / 3) / 4)
-    assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 4 + 1 / 2) / 3)
-    # The three validation examples are [2, 0], [2, 0], [2, 0], labels 0: STRAIGHT has all, SWAPPED none.
-    assert metrics["validation_accuracy"] == pytest.approx(3 / 4)
-    # Both models on the test set and on all validation examples; then each on its own clients' splits, where clients 0
-    # and 3 share passes though client 2 lies between them.
-    assert counted.passes == [3, 3, 3, 3, 5, 2, 2, 1]
+@pytest.mark.parametrize(
+    ("process", "sample", "options", "with_shared", "expected", "passes"),
+    [
+        # Own accuracies: client 0 has 1/1, client 2 has 1/2, client 3 has 1/4; their mean, not that of the examples.
+        # The passes: the global test set, all validation examples, the clients' splits.
+        (
+            SHARED,
+            None,
+            {},
+            True,
+            {
+                "test_loss": sum(LOSSES) / 3,
+                "test_accuracy": 2 / 3,
+                "validation_accuracy": 1,
+                "client_test_accuracy": (1 + 1 / 2 + 1 / 4) / 3,
+                "client_validation_accuracy": 1,  # one example each for clients 0, 2 and 3, all correct
+            },
+            [3, 3, 7, 3],
+        ),
+        # STRAIGHT scores 2/3 and serves three clients, SWAPPED 1/3 and one; a model nobody uses is not evaluated. Own
+        # accuracies: 1/1 and 1/4 with STRAIGHT, and 1/2 with SWAPPED (client 2). The three validation examples are
+        # [2, 0], [2, 0], [2, 0], labels 0: STRAIGHT has all, SWAPPED none. Both models on the test set and on all
+        # validation examples; then each on its own clients' splits, where clients 0 and 3 share passes though client 2
+        # lies between them.
+        (
+            CLUSTERS,
+            None,
+            {},
+            True,
+            {
+                "test_loss": (4 * sum(LOSSES) + 2) / 12,  # SWAPPED has ln(1 + e^2) for the last, which is 2 more
+                "test_accuracy": (3 * 2 / 3 + 1 / 3) / 4,
+                "validation_accuracy": 3 / 4,
+                "client_test_accuracy": (1 + 1 / 4 + 1 / 2) / 3,
+                "client_validation_accuracy": 2 / 3,
+            },
+            [3, 3, 3, 3, 5, 2, 2, 1],
+        ),
+        # Accuracies 1, 1/2 and 1/4: mean 7/12, deviation sqrt(7/72); the worst tenth of three is one of them. Neither
+        # the global test set nor the pooled validation examples are looked at.
+        (
+            PERSONAL,
+            None,
+            {},
+            False,
+            {
+                "client_test_accuracy": 7 / 12,
+                "client_validation_accuracy": 1,
+                "client_test_accuracy_std": math.sqrt(7 / 72),
+                "client_test_accuracy_worst_tenth": 1 / 4,
+            },
+            [7, 3],
+        ),
+        # Clients 0 and 3 of the four have 1/1 and 1/4; the shared model is on the whole test set all the same, and
+        # nothing of the other two is looked at. The spread is asked for.
+        (
+            SHARED,
+            (0, 3),
+            {"with_spread": True},
+            True,
+            {
+                "test_loss": sum(LOSSES) / 3,
+                "test_accuracy": 2 / 3,
+                "validation_accuracy": 1,
+                "client_test_accuracy": (1 + 1 / 4) / 2,
+                "client_validation_accuracy": 1,
+                "client_test_accuracy_std": 3 / 8,
+                "client_test_accuracy_worst_tenth": 1 / 4,
+            },
+            [3, 2, 5, 2],
+        ),
+    ],
+    ids=["one model", "clusters", "personal models", "a sample"],
+)
+def test_columns_of_a_state(data, counted, process, sample, options, with_shared, expected, passes):
+    clients = None if sample is None else tuple(data.clients[index] for index in sample)
+    evaluate_state = build_state_evaluation(process, data, counted, clients, **options)
+    assert evaluate_state((), None, with_shared) == pytest.approx(expected)
+    assert counted.passes == passes
+    assert evaluate_state((), (), with_shared) == pytest.approx(expected), "no change to measure without archetypes"
 
 
 def test_nobody_has_the_split(data, evaluate):
@@ -195,19 +249,38 @@ def test_nobody_has_the_split(data, evaluate):
     assert len(own) == 4 and all(map(math.isnan, own))
 
 
-def test_personalized_weights(data, counted):
-    """Client 3 gets weights of its own, and is right on three of four instead of one."""
-    process = FixedProcess(
-        {"global": STRAIGHT},
-        ["global"] * 4,
-        lambda state, clients: ((c, SWAPPED if c.index == 3 else STRAIGHT) for c in clients),
-    )
+def copy_weights(weights):
+    return tuple(weight.copy() for weight in weights)
+
+
+@pytest.mark.parametrize(
+    ("choose", "accuracies", "losses", "passes"),
+    [
+        # Client 3 gets weights of its own, and is right on three of four instead of one.
+        (
+            lambda index: SWAPPED if index == 3 else STRAIGHT,
+            [1, np.nan, 1 / 2, 3 / 4],
+            [LOSSES[0], np.nan, sum(LOSSES[:2]) / 2, (LOSSES[1] + 3 * LOSSES[0]) / 4],
+            [3, 4],
+        ),
+        # An iterator may free each client's weights; a later object at the same address must not be taken for it.
+        (
+            lambda index: copy_weights(STRAIGHT if index else SWAPPED),
+            [0, np.nan, 1 / 2, 1 / 4],
+            [LOSSES[1], np.nan, sum(LOSSES[:2]) / 2, (LOSSES[0] + 3 * LOSSES[1]) / 4],
+            [1, 2, 4],
+        ),
+    ],
+)
+def test_personalized_weights_are_pooled_by_their_object(data, counted, choose, accuracies, losses, passes):
+    def personalize(state, clients):
+        return ((client, choose(client.index)) for client in clients)
+
+    process = dataclasses.replace(SHARED, own_personalize=personalize)
     results = evaluate_clients(process, (), data, counted)["test"]
-    np.testing.assert_allclose(results.metric, [1, np.nan, 1 / 2, 3 / 4])
-    right, wrong = math.log1p(math.exp(-1)), math.log1p(math.e)
-    expected = [right, np.nan, (right + wrong) / 2, (wrong + 3 * right) / 4]
-    np.testing.assert_allclose(results.loss, expected, rtol=1e-6)
-    assert counted.passes == [3, 4]
+    np.testing.assert_allclose(results.metric, accuracies)
+    np.testing.assert_allclose(results.loss, losses, rtol=1e-6)
+    assert counted.passes == passes
 
 
 BINARY = LabelFormat("binary")
@@ -268,26 +341,6 @@ def test_what_is_undefined_is_known_with_the_reason(labels, y, outputs, expected
     assert lacking == (set(expected) if len(y) else result.metrics.keys())
 
 
-def test_equal_but_fresh_weights_are_not_pooled(data, counted):
-    """An iterator may free each client's weights; a later object at the same address must not be taken for it."""
-    process = FixedProcess(
-        {"global": STRAIGHT},
-        ["global"] * 4,
-        lambda state, clients: ((c, tuple(w.copy() for w in (STRAIGHT if c.index else SWAPPED))) for c in clients),
-    )
-    results = evaluate_clients(process, (), data, counted)["test"]
-    np.testing.assert_allclose(results.metric, [0, np.nan, 1 / 2, 1 / 4])
-    assert counted.passes == [1, 2, 4]
-
-
-def test_personal_models_show_their_spread(data, evaluate):
-    """Accuracies 1, 1/2 and 1/4: mean 7/12, deviation sqrt(7/72); the worst tenth of three is one of them."""
-    process = FixedProcess({"global": STRAIGHT}, ["global"] * 4, is_personal=True)
-    metrics = build_state_evaluation(process, data, evaluate)((), None)
-    assert metrics["client_test_accuracy_std"] == pytest.approx(math.sqrt(7 / 72))
-    assert metrics["client_test_accuracy_worst_tenth"] == 0.25
-
-
 @pytest.mark.parametrize(("number", "expected"), [(1, 0), (10, 0), (11, 0.5), (20, 0.5), (21, 1)])
 def test_worst_tenth(number, expected):
     assert find_task_columns("classification").compute_worst_tenth(np.arange(number)[::-1]) == expected
@@ -322,28 +375,6 @@ def test_models_are_mixed_across_meta_archetypes_not_archetypes():
     assert count_mixed(kinds, ["a", "a", "b", "b"]) == 0
     assert count_mixed(kinds, ["a", "b", "b", "b"]) == 1
     assert count_mixed(kinds, ["a", "b", "a", "b"]) == 2
-
-
-def test_a_sample_of_the_clients_is_evaluated_in_rounds(data, counted):
-    """Clients 0 and 3 of the four have 1/1 and 1/4; the shared model is on the whole test set all the same."""
-    process = FixedProcess({"global": STRAIGHT}, ["global"] * 4, is_personal=True)
-    sample = (data.clients[0], data.clients[3])
-    metrics = build_state_evaluation(process, data, counted, sample)((), None)
-    assert metrics["test_accuracy"] == pytest.approx(2 / 3)
-    assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 4) / 2)
-    assert metrics["client_test_accuracy_worst_tenth"] == 1 / 4
-    assert counted.passes == [3, 2, 5, 2], "nothing of the other two"
-
-
-def test_the_clients_are_measured_without_the_shared_models(data, counted):
-    process = FixedProcess({"global": STRAIGHT}, ["global"] * 4)
-    evaluate_state = build_state_evaluation(process, data, counted, with_spread=True)
-    complete = evaluate_state((), None)
-    counted.passes.clear()
-    own = evaluate_state((), None, with_shared=False)
-    assert own == {name: value for name, value in complete.items() if name.startswith("client_")}
-    assert set(complete) - set(own) == {"test_accuracy", "test_loss", "validation_accuracy"}
-    assert counted.passes == [7, 3], "neither the global test set nor the pooled validation examples"
 
 
 def test_the_sample_hangs_on_the_seed_alone(data):
