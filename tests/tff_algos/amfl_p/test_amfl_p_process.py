@@ -196,15 +196,6 @@ def test_a_round_in_which_nobody_can_take_part_changes_only_the_devices(build):
     assert np.any(after.devices.load != before.devices.load)
 
 
-def test_an_update_that_is_not_finite_is_left_out(build, break_client):
-    process = build(EQUAL)
-    break_client(build.data, 1)
-    state, [metrics] = run(process, 1)
-    assert metrics["num_rejected"] == 1
-    assert metrics["effective_num_clients"] == pytest.approx(3)
-    assert all(np.isfinite(array).all() for array in state.model)
-
-
 def test_a_device_whose_judged_model_has_diverged_is_left_out(build):
     """Its update is finite, but exp(-NaN), its weight, is not: of it, the whole model became NaN."""
     process = build(dataclasses.replace(CONFIG, weighting="quality"))

@@ -148,14 +148,6 @@ def test_a_model_is_trained_by_the_cohort_members_that_have_it(build, linear_spe
     assert metrics["bytes_up"] == 4 * 64
 
 
-def test_updates_that_are_not_finite_are_left_out(build, break_client):
-    process = build([6, 9, 12], milestones=(1,))
-    break_client(build.data, 1)
-    state, rows = run(process, 3)
-    assert [row["num_rejected"] for row in rows] == [1, 2, 2]
-    assert all(np.isfinite(array).all() for array in state.models)
-
-
 def test_groups_of_contrary_labels_get_models_of_their_own(build, relabel):
     process = build([30] * 6, 1, cohort_size=4, milestones=(2,), score_noise=0.01, late_round=6)
     relabel(build.data, (3, 4, 5))

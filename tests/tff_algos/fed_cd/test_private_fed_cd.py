@@ -76,26 +76,3 @@ def test_slots_that_no_milestone_has_filled_stay_empty(tff_runtime, make_federat
         assert array[:2].all() and not array[2:].any()
     for before, after in zip(start.server, state.server, strict=True):
         np.testing.assert_array_equal(after[2:], before[2:])
-
-
-def test_a_drawn_cohort_may_be_empty_and_is_a_round(tff_runtime, make_federation, linear_spec):
-    process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=1)
-    states = [process.initialize()._replace(round_num=np.int32(number)) for number in range(30)]
-    sizes = [len(process.choose_cohort(state)[1]) for state in states]
-    assert 0 in sizes and max(sizes) > 1
-    state, metrics = process.next(states[sizes.index(0)])
-    assert metrics["num_clients"] == 0 and metrics["epsilon_spent"] > 0
-    assert not np.array_equal(state.models[0][0], states[0].models[0][0])
-
-
-def test_the_noise_on_every_model_is_z_clip_norms_over_the_cohort(work_once, make_federation, linear_spec):
-    process, noise = build(linear_spec, make_federation([8, 12, 5, 9])), []
-    start = process.initialize()
-    for round_num in range(2, 42):  # both milestones are over: four models, three of which nobody has
-        state = start._replace(round_num=np.int32(round_num))
-        trained = [train(process, each, np.arange(4))[0] for each in (state, silence(state))]
-        differences = [loud - quiet for loud, quiet in zip(*trained, strict=True)]
-        noise.append(np.concatenate([difference.reshape(4, -1) for difference in differences], axis=1))
-    expected = float(start.aggregator.noise_multiplier) * 0.1 / 4
-    of_slots = np.swapaxes(noise, 0, 1).reshape(4, -1)
-    np.testing.assert_allclose(of_slots.std(axis=1), expected, rtol=4 / (2 * of_slots.shape[1]) ** 0.5)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from tff_algos.fed_sikd.config import FedSiKDConfig
-from tff_algos.fed_sikd.process import ServerState, build_fed_sikd_process
+from tff_algos.fed_sikd.process import ServerState
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import stack_models
 
@@ -14,15 +13,15 @@ ASSIGNMENTS = np.array([0, 0, 1, 1, 1], np.int32)
 
 
 @pytest.fixture
-def private_state(make_federation, linear_spec):
+def private_state(build_algorithm, make_federation):
     """A function (fields) -> (process, state): privacy, the clusters of ASSIGNMENTS, noisy sizes made up.
 
     The true sizes 9, 12 | 30, 3, 17 have the leaders 1 and 2; the noisy ones 20.5, 8 | 1, 30.25, 4 have 0 and 3.
     """
 
     def build(**fields):
-        config = FedSiKDConfig(ONE_STEP, ONE_STEP, privacy_epsilon=1.0, **fields)
-        process = build_fed_sikd_process(linear_spec, make_federation(SIZES), config, seed=5)
+        fields |= {"student": ONE_STEP, "teacher_training": ONE_STEP, "privacy_epsilon": 1.0}
+        process = build_algorithm("fedsikd", make_federation(SIZES), **fields)
         teachers = stack_models([process.initial_teacher] * 2)
         shared = np.column_stack([[20.5, 8, 1, 30.25, 4], np.zeros((5, 3))])
         start = np.int32(0), np.float64(0), process.initial_weights
@@ -51,7 +50,7 @@ def test_with_privacy_noisy_sizes_are_the_weights_by_examples(private_state):
     assert weigh(private_state(weighting="equal")[0], state) == [1, 1, 1]
 
 
-def test_with_privacy_a_round_averages_by_noisy_sizes(tff_runtime, private_state, linear_spec, descend):
+def test_with_privacy_a_round_averages_by_noisy_sizes(private_state, linear_spec, descend):
     """The mean of the clusters' means, each by the noisy sizes of its members, is the mean over all by those sizes."""
     process, state = private_state(weighting="examples", label_weight=1.0)
     after, _ = process.next(state)

@@ -8,10 +8,8 @@ import pytest
 from dp_accounting import rdp
 from small_runs import flatten, silence
 
-from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.privacy import calibrate_noise_multiplier
 from tff_algos.fed_sikd.private_round import STUDENTS, TEACHERS, weight_cluster_sums
-from tff_algos.fed_sikd.process import build_fed_sikd_process
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
@@ -21,11 +19,21 @@ PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.1, rounds=3)
 SIZES = [8, 12, 5, 9, 7]
 
 
-def build(spec, data, **settings):
-    defaults = {
-        "clustering": "random", "cluster_sizes": "equal", "num_clusters": 2, "teacher": "cluster", "privacy": PRIVATE
-    }  # fmt: skip
-    return build_fed_sikd_process(spec, data, FedSiKDConfig(SGD, SGD, **{**defaults, **settings}), seed=2)
+FIELDS = {
+    "student": SGD,
+    "teacher_training": SGD,
+    "clustering": "random",
+    "cluster_sizes": "equal",
+    "num_clusters": 2,
+    "teacher": "cluster",
+    "privacy": PRIVATE,
+}
+
+
+@pytest.fixture
+def build(build_algorithm):
+    """A function (data, fields of the config) -> process."""
+    return lambda data, **fields: build_algorithm("fedsikd", data, **{**FIELDS, **fields})
 
 
 def train_students(process, state):
@@ -47,11 +55,11 @@ def test_the_students_sum_weighs_clusters_equally_and_no_client_above_one():
 
 @pytest.mark.parametrize("client", [0, 1])
 def test_one_client_changes_the_students_and_the_teachers_sum_by_at_most_the_clip_norm(
-    tff_runtime, make_federation, linear_spec, break_client, client
+    build, make_federation, break_client, client
 ):
     """A broken client counts as none: what is left out with it is its whole contribution."""
     data = make_federation(SIZES)
-    process = build(linear_spec, data)
+    process = build(data)
     state = silence(process.initialize())
     sizes = np.bincount(state.assignments)
 
@@ -70,9 +78,9 @@ def test_one_client_changes_the_students_and_the_teachers_sum_by_at_most_the_cli
     assert np.linalg.norm(teacher - teacher_without) == pytest.approx(0.1, rel=2e-3)
 
 
-def test_both_releases_have_noise_of_their_own_and_a_clip_norm_of_their_own(tff_runtime, make_federation, linear_spec):
+def test_both_releases_have_noise_of_their_own_and_a_clip_norm_of_their_own(build, make_federation):
     adaptive = UpdatePrivacyConfig(epsilon=200.0, clip_norm=0.05, clipping="adaptive", clip_count_noise=1.0)
-    process = build(linear_spec, make_federation(SIZES), privacy=adaptive)
+    process = build(make_federation(SIZES), privacy=adaptive)
     state = process.initialize()
     assert state.aggregator.clip_norms.shape == (2,)
     after, metrics = process.next(state)
@@ -80,12 +88,11 @@ def test_both_releases_have_noise_of_their_own_and_a_clip_norm_of_their_own(tff_
     assert metrics["clip_norm"] == after.aggregator.clip_norms[STUDENTS]
 
 
-def test_the_statistics_the_teachers_and_the_students_are_composed(tff_runtime, make_federation, linear_spec):
+def test_the_statistics_the_teachers_and_the_students_are_composed(build, make_federation):
     """One example: the statistics once, then in each round two sums that it changes by twice the clip norm."""
     data = make_federation([20] * 4)
-    process = build(
-        linear_spec, data, clustering="kmeans", privacy_epsilon=2.0, privacy=UpdatePrivacyConfig(epsilon=9.0, rounds=3)
-    )
+    privacy = UpdatePrivacyConfig(epsilon=9.0, rounds=3)
+    process = build(data, clustering="kmeans", privacy_epsilon=2.0, privacy=privacy)
     state = process.initialize()
     for _ in range(2):
         state, metrics = process.next(state)
@@ -98,15 +105,15 @@ def test_the_statistics_the_teachers_and_the_students_are_composed(tff_runtime, 
     assert not process.is_spent(state) and process.is_spent(state._replace(round_num=np.int32(3)))
 
 
-def test_without_a_teacher_there_is_one_release(make_federation, linear_spec):
-    process = build(linear_spec, make_federation(SIZES), label_weight=1.0, teacher="leader")
+def test_without_a_teacher_there_is_one_release(build, make_federation):
+    process = build(make_federation(SIZES), label_weight=1.0, teacher="leader")
     assert process.aggregator.private_sum.accounting.releases_per_round == 1
     assert process.aggregator.private_sum.accounting.unit == "a client more or less"
 
 
-def test_the_noise_of_both_releases_is_z_clip_norms_over_their_denominators(work_once, make_federation, linear_spec):
+def test_the_noise_of_both_releases_is_z_clip_norms_over_their_denominators(work_once, build, make_federation):
     """Clusters of 3 and 2: the student's sum is divided by 2 * 2, a teacher's by the clients of its cluster."""
-    process, students, teachers = build(linear_spec, make_federation(SIZES)), [], []
+    process, students, teachers = build(make_federation(SIZES)), [], []
     start = process.initialize()
     sizes = np.bincount(start.assignments)
     assert sorted(sizes.tolist()) == [2, 3]
@@ -124,9 +131,9 @@ def test_the_noise_of_both_releases_is_z_clip_norms_over_their_denominators(work
     np.testing.assert_allclose(by_cluster.std(axis=1), deviation / sizes, rtol=4 / (2 * by_cluster.shape[1]) ** 0.5)
 
 
-def test_where_examples_are_hidden_delta_is_below_one_of_them(make_federation, linear_spec):
+def test_where_examples_are_hidden_delta_is_below_one_of_them(build, make_federation):
     """41 examples of 5 clients."""
     data, shared = make_federation(SIZES), {"clustering": "kmeans", "cluster_sizes": "kmeans", "privacy_epsilon": 5.0}
-    build(linear_spec, data, privacy=dataclasses.replace(PRIVATE, delta=0.02), **shared)
+    build(data, privacy=dataclasses.replace(PRIVATE, delta=0.02), **shared)
     with pytest.raises(ConfigError, match=r"dp_delta=0.03: expected below 1 / examples"):
-        build(linear_spec, data, privacy=dataclasses.replace(PRIVATE, delta=0.03), **shared)
+        build(data, privacy=dataclasses.replace(PRIVATE, delta=0.03), **shared)

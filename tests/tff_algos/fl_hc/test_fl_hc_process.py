@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from small_runs import assert_close, assert_same, run
+from small_runs import assert_close, run
 
 from tff_algos.rounds import training_phase
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -74,16 +74,6 @@ def test_clients_that_break_join_the_largest_cluster_and_are_counted(build, make
     assert process.summarize(state) == {"num_clusters": 2, "cluster_sizes": [2, 4]}
     assert (first["num_rejected"], second["num_rejected"], second["num_clusters"]) == (1, 2, 2)
     assert all(np.isfinite(weights).all() for weights in state.models)
-
-
-def test_if_all_clients_break_they_stay_together_and_the_model_stays(build, make_federation, break_client):
-    data = make_federation([5, 6])
-    break_client(data, 0)
-    break_client(data, 1)
-    process = build(data)
-    state, rows = run(process, 2)
-    assert state.assignments.tolist() == [0, 0] and rows[-1]["num_rejected"] == 4
-    assert_same(state.models, process.initialize().models)
 
 
 def test_updates_fetched_in_parts_give_the_same_clusters(build, make_federation):
