@@ -11,7 +11,6 @@ from tff_algos.async_periodic.process import (
     create_start_indices,
     record_reception,
 )
-from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation.event_clock import create_clock, find_waiting, start_devices, take_until
 from tff_algos.simulation.scheduling import SchedulingContext, count_scheduled, schedule
 
@@ -114,23 +113,3 @@ def test_gamma_1_is_equal_to_the_bit(devices, averaged):
     np.testing.assert_array_equal(
         compute_weights("age_aware", *arguments, 1.0), compute_weights("equal", *arguments, 3.0)
     )
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"weighting": "young"}, "weighting=young: expected one of equal, age_aware"),
-        ({"averaged_devices": "some"}, "averaged_devices=some: expected one of scheduled, all"),
-        ({"gamma": 0.0}, "gamma=0.0: expected a number above 0"),
-        ({"gamma": float("nan")}, "gamma=nan"),
-    ],
-)
-def test_wrong_choices_are_named_with_what_there_is(change, message):
-    arguments = {"weighting": "equal", "averaged_devices": "all", "gamma": 1.0, **change}
-    with pytest.raises(ConfigError, match=message):
-        compute_weights(**arguments, scheduled=np.array([0]), num_examples=NUM_EXAMPLES, ages=np.zeros(3))
-
-
-def test_nobody_has_no_weights():
-    with pytest.raises(ValueError, match="at least one scheduled"):
-        compute_weights("equal", "all", np.array([], np.int64), NUM_EXAMPLES, np.zeros(3), 1.0)

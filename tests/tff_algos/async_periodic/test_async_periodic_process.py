@@ -1,33 +1,29 @@
 """Asynchronous FL as a process: a schedule by hand with mixed model versions, limits, edges."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from small_runs import assert_close, assert_same, run
 
 from tff_algos.async_periodic import process as module
-from tff_algos.async_periodic.config import AsyncPeriodicConfig
-from tff_algos.async_periodic.process import build_async_periodic_process, mix_models
+from tff_algos.async_periodic.process import mix_models
 from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.training_times import StartPlan
 
 RATE = 0.3
 STEP = LocalTrainingConfig(steps=1, batch_size=100, optimizer="sgd", learning_rate=RATE)  # one batch of all examples
-CONFIG = AsyncPeriodicConfig(training=STEP, period_fraction=1.0, max_scheduled=10)
 MODEL_BYTES = 4 * 15
 
 
 @pytest.fixture
-def build(tff_runtime, make_federation, linear_spec):
-    """A function (config, sizes) -> process; `build.data` are the clients."""
+def build(build_algorithm, make_federation):
+    """A function (sizes, fields of the config) -> process."""
 
-    def make(config, sizes=(6, 9, 12)):
-        make.data = make_federation(list(sizes))
-        return build_async_periodic_process(linear_spec, make.data, config, seed=4)
+    def build(sizes=(6, 9, 12), **fields):
+        fields = {"period_fraction": 1.0, "max_scheduled": 10, **fields}
+        return build_algorithm("async_periodic", make_federation(list(sizes)), STEP, **fields)
 
-    return make
+    return build
 
 
 @pytest.fixture
@@ -54,15 +50,17 @@ def test_a_schedule_by_hand(build, fix_times, linear_spec, descend):
     are 0 for device 0, and 1 and 2 for devices 1 and 2, which were busy for one and two aggregations.
     """
     fix_times([0.5, 1.5, 2.5])
-    process = build(dataclasses.replace(CONFIG, weighting="age_aware", gamma=0.5))
+    process = build(weighting="age_aware", gamma=0.5)
     table = {1: {0: 1}, 2: {0: 2, 1: 1}, 3: {0: 3, 2: 1}, 4: {0: 4, 1: 3}}  # aggregation: {device: s_k}
     models = {1: get_model(process, process.initialize())}
     state = process.initialize()
     for index, starts in table.items():
         state, metrics = process.next(state)
-        weights = {k: build.data.num_train[k] * 0.5 ** (index - start) for k, start in starts.items()}
+        weights = {k: process.clients.num_train[k] * 0.5 ** (index - start) for k, start in starts.items()}
         trained = {
-            k: descend(linear_spec, models[start], *build.data.read_split(build.data.clients[k], "train"), RATE)
+            k: descend(
+                linear_spec, models[start], *process.clients.read_split(process.clients.clients[k], "train"), RATE
+            )
             for k, start in starts.items()
         }
         total = sum(weights.values())
@@ -85,37 +83,28 @@ def test_a_schedule_by_hand(build, fix_times, linear_spec, descend):
 
 
 def test_waiting_for_all_gives_the_models_of_a_period_that_is_long_enough(build):
-    few = dataclasses.replace(CONFIG, max_scheduled=2)
-    periodic, synchronous = build(few), build(dataclasses.replace(few, waiting="synchronous"))
+    periodic, synchronous = build(max_scheduled=2), build(max_scheduled=2, waiting="synchronous")
     state, other = run(periodic, 3)[0], run(synchronous, 3)[0]
     assert_same(get_model(periodic, state), get_model(synchronous, other))
     assert state.counts.sum() == 6 and float(state.clock.time_s) == 3
     assert float(other.clock.time_s) < 3  # only until the slowest is ready
 
 
-SHORT = dataclasses.replace(CONFIG, period_fraction=0.3)
-
-
-def test_gamma_1_is_equal_weighting_to_the_bit(build):
-    equal, aware = build(SHORT), build(dataclasses.replace(SHORT, weighting="age_aware", gamma=1.0))
-    assert_same(get_model(equal, run(equal, 5)[0]), get_model(aware, run(aware, 5)[0]))
-
-
 def test_enough_places_make_all_policies_alike(build):
     models = []
     for scheduling in ("random", "significance", "frequency"):
-        process = build(dataclasses.replace(SHORT, scheduling=scheduling))
+        process = build(period_fraction=0.3, scheduling=scheduling)
         models.append(get_model(process, run(process, 4)[0]))
     for other in models[1:]:
         assert_same(models[0], other)
 
 
 def test_significance_schedules_the_largest_update(build, linear_spec, descend):
-    process = build(dataclasses.replace(CONFIG, scheduling="significance", max_scheduled=1))
+    process = build(scheduling="significance", max_scheduled=1)
     start = get_model(process, process.initialize())
     norms = []
-    for client in build.data.clients:
-        trained = descend(linear_spec, start, *build.data.read_split(client, "train"), RATE)
+    for client in process.clients.clients:
+        trained = descend(linear_spec, start, *process.clients.read_split(client, "train"), RATE)
         norms.append(sum(np.sum((a - b) ** 2) for a, b in zip(trained, start, strict=True)))
     state, [metrics] = run(process, 1)
     assert state.counts.tolist() == [int(k == np.argmax(norms)) for k in range(3)]
@@ -125,20 +114,21 @@ def test_significance_schedules_the_largest_update(build, linear_spec, descend):
 def test_devices_that_are_not_scheduled_can_count_with_their_start_model(build, fix_times, linear_spec, descend):
     """Only device 0 is ready; of 27 examples, 21 vote for the start model."""
     fix_times([0.5, 1.5, 2.5])
-    process = build(dataclasses.replace(CONFIG, averaged_devices="all"))
+    process = build(averaged_devices="all")
     start = get_model(process, process.initialize())
-    trained = descend(linear_spec, start, *build.data.read_split(build.data.clients[0], "train"), RATE)
+    trained = descend(linear_spec, start, *process.clients.read_split(process.clients.clients[0], "train"), RATE)
     expected = [(6 * a + 21 * b) / 27 for a, b in zip(trained, start, strict=True)]
     assert_close(get_model(process, run(process, 1)[0]), expected)
 
 
 def test_an_update_that_is_not_finite_is_left_out(build, break_client, linear_spec, descend):
-    process = build(CONFIG)
-    break_client(build.data, 1)
+    process = build()
+    break_client(process.clients, 1)
     start = get_model(process, process.initialize())
     state, [metrics] = run(process, 1)
     trained = {
-        k: descend(linear_spec, start, *build.data.read_split(build.data.clients[k], "train"), RATE) for k in (0, 2)
+        k: descend(linear_spec, start, *process.clients.read_split(process.clients.clients[k], "train"), RATE)
+        for k in (0, 2)
     }
     expected = [(6 * a + 12 * b) / 18 for a, b in zip(trained[0], trained[2], strict=True)]
     assert_close(get_model(process, state), expected)
@@ -146,8 +136,8 @@ def test_an_update_that_is_not_finite_is_left_out(build, break_client, linear_sp
 
 
 def test_if_all_updates_are_rejected_the_model_stays(build, break_client):
-    process = build(CONFIG, sizes=(6,))
-    break_client(build.data, 0)
+    process = build((6,))
+    break_client(process.clients, 0)
     state, [metrics] = run(process, 1)
     assert_same(get_model(process, state), get_model(process, process.initialize()))
     assert (metrics["num_rejected"], metrics["update_norm"]) == (1, 0)
@@ -155,7 +145,7 @@ def test_if_all_updates_are_rejected_the_model_stays(build, break_client):
 
 def test_a_period_with_nobody_ready_changes_nothing_but_the_time(build, fix_times):
     fix_times([9.0, 9.0, 9.0])
-    process = build(CONFIG)
+    process = build()
     state, rows = run(process, 2)
     assert_same(get_model(process, state), get_model(process, process.initialize()))
     assert [row["virtual_time_s"] for row in rows] == [1, 2]
@@ -165,7 +155,7 @@ def test_a_period_with_nobody_ready_changes_nothing_but_the_time(build, fix_time
 
 def test_devices_drop_out_and_come_back(build):
     times = TrainingTimesConfig(dropout=0.5, max_away_s=0.5)
-    process = build(dataclasses.replace(SHORT, times=times), sizes=(6, 9, 12, 5))
+    process = build((6, 9, 12, 5), period_fraction=0.3, times=times)
     state, rows = run(process, 20)
     assert sum(row["num_ready"] for row in rows) < state.num_starts.sum() - 4  # some starts came to nothing
     assert np.all(state.num_starts > 5)  # and still everybody goes on

@@ -8,23 +8,10 @@ import tensorflow as tf
 from small_runs import assert_same, run
 
 from launch.runs.checkpoints import Checkpoints
-from tff_algos.fed_cd.config import FedCDConfig
-from tff_algos.fed_cd.process import build_fed_cd_process
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=100)  # one full batch
 STILL = dataclasses.replace(STEP, learning_rate=1e-30)
-
-
-@pytest.fixture
-def build(tff_runtime, make_validated, linear_spec):
-    """A function (examples, settings) -> process of devices whose models stay as they are, unless they are trained."""
-
-    def make(sizes=(40,), training=STILL, **settings):
-        config = FedCDConfig(training, score_noise=0.0, **{"cohort_size": 1, **settings})
-        return build_fed_cd_process(linear_spec, make_validated(sizes), config, seed=4)
-
-    return make
 
 
 def normalized(*values):
@@ -38,6 +25,8 @@ def test_the_authors_clones_by_hand(build):
     latest counts: a and a. Then (1 - a, a, a), and at last (a, a, a).
     """
     process = build(
+        (40,),
+        STILL,
         milestones=(1,),
         clone_score="complement_of_accuracy",
         clone_history="complement",
@@ -57,7 +46,7 @@ def test_the_authors_clones_by_hand(build):
 @pytest.mark.parametrize("history", ["none", "complement"])
 def test_a_clone_scores_by_its_parents_latest_accuracy(build, history):
     """Accuracies 8/40, 8/40 and then the model's own a: the parent has their mean, the clone 1 - a."""
-    process = build(milestones=(3,), clone_score="complement_of_accuracy", clone_history=history)
+    process = build((40,), STILL, milestones=(3,), clone_score="complement_of_accuracy", clone_history=history)
     state, _ = run(process, 2, process.initialize())
     own = int(state.history[0, 0, 2])
     assert own not in (8, 20), "or the latest would be the mean, or its complement itself"
@@ -74,7 +63,7 @@ def test_a_clone_scores_by_its_parents_latest_accuracy(build, history):
 
 def test_a_clone_with_a_history_alone_scores_by_its_parents_score(build):
     """One model has the score 1, so its clone has 0; its history begins with 1 - a all the same."""
-    process = build(milestones=(1,), clone_history="complement")
+    process = build((40,), STILL, milestones=(1,), clone_history="complement")
     state, _ = run(process, 1, process.initialize())
     right = int(state.history[0, 0, 2])
     assert state.scores.tolist() == [[1.0, 0.0]] and state.history[0, 1].tolist() == [-1, -1, 40 - right]
@@ -85,13 +74,13 @@ def test_a_clone_with_a_history_alone_scores_by_its_parents_score(build):
 def test_a_resumed_run_goes_on_with_each_models_rate(build, tmp_path):
     """Two devices, one a round; a model's rate falls after two rounds, so a count begun anew would show."""
     falling = dataclasses.replace(STEP, learning_rate_steps=(2,))
-    sizes, settings = (6, 9), {"training": falling, "milestones": (3,), "clone_schedule": "anew"}
-    process = build(sizes, **settings)
+    settings = {"cohort_size": 1, "milestones": (3,), "clone_schedule": "anew"}
+    process = build((6, 9), falling, **settings)
     kept, _ = run(process, 4, process.initialize())
     assert kept.trained_rounds.tolist() == [4, 1]
     straight, _ = run(process, 2, kept)
     Checkpoints(tmp_path / "checkpoints").save(kept, 4)
-    later = build(sizes, **settings)
+    later = build((6, 9), falling, **settings)
     round_num, state = Checkpoints(tmp_path / "checkpoints").restore(later.initialize())
     assert round_num == 4
     resumed, _ = run(later, 2, state)
@@ -102,7 +91,7 @@ def test_a_resumed_run_goes_on_with_each_models_rate(build, tmp_path):
 
 def test_the_mean_rate_is_over_pairs_of_device_and_model(build):
     """Devices 0 and 1 train two models, 2 one; model 0 at a tenth. There is no such column without steps."""
-    process = build((6, 9, 12), dataclasses.replace(STEP, learning_rate_steps=(2,)), milestones=(8,), cohort_size=3,
+    process = build((6, 9, 12), dataclasses.replace(STEP, learning_rate_steps=(2,)), milestones=(8,),
                     clone_schedule="anew")  # fmt: skip
     state = process.initialize()
     state = state._replace(
@@ -114,5 +103,5 @@ def test_the_mean_rate_is_over_pairs_of_device_and_model(build):
     assert np.isnan(process.describe_rates(state, np.zeros(0, int))["learning_rate_mean"])
     _, metrics = process.next(process.initialize())
     assert metrics["learning_rate_mean"] == 0.5
-    plain = build((6, 9))
+    plain = build((6, 9), STILL)
     assert plain.describe_rates(plain.initialize(), np.arange(2)) == {}

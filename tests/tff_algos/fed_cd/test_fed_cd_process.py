@@ -9,7 +9,6 @@ import tensorflow as tf
 from small_runs import assert_close, run
 
 from tff_algos.fed_cd.config import FedCDConfig
-from tff_algos.fed_cd.process import build_fed_cd_process
 from tff_algos.fed_cd.state import ServerState, delete_models, find_live, find_preferred
 from tff_algos.settings.aggregation import CompressionConfig
 from tff_algos.settings.config_fields import ConfigError
@@ -18,18 +17,6 @@ from tff_algos.weights import stack_models
 
 SGD = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=0.1, batch_size=4)
 STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=100)  # one full batch
-PLAIN = FedCDConfig(training=SGD, cohort_size=3, milestones=(), score_noise=0.0)
-
-
-@pytest.fixture
-def build(tff_runtime, make_validated, linear_spec):
-    """A function (sizes, seed, fields that differ from those of PLAIN) -> process; `build.data` are the devices."""
-
-    def make(sizes, seed=3, **fields):
-        make.data = make_validated(list(sizes))
-        return build_fed_cd_process(linear_spec, make.data, dataclasses.replace(PLAIN, **fields), seed)
-
-    return make
 
 
 def round_to(array, bits):
@@ -40,11 +27,11 @@ def round_to(array, bits):
 
 def test_what_travels_is_compressed_and_the_server_keeps_its_precision(build, linear_spec, descend):
     """One device, one full-batch step from Q(w): w + Q(trained - Q(w)); the clone is Q of that."""
-    process = build([12], 2, training=STEP, compression=CompressionConfig(bits=3), cohort_size=1, milestones=(1,))
+    process = build([12], STEP, compression=CompressionConfig(bits=3), milestones=(1,))
     start = process.initialize()
     first = [array[0] for array in start.models]
     received = [round_to(first[0], 3), first[1]]  # the biases are all 0
-    trained = descend(linear_spec, received, *build.data.read_split(build.data.clients[0], "train"), 0.5)
+    trained = descend(linear_spec, received, *process.clients.read_split(process.clients.clients[0], "train"), 0.5)
     expected = [old + round_to(new - got, 3) for old, new, got in zip(first, trained, received, strict=True)]
     state, (metrics,) = run(process, 1)
     assert_close([array[0] for array in state.models], expected, 1e-5)
@@ -58,7 +45,7 @@ def test_what_travels_is_compressed_and_the_server_keeps_its_precision(build, li
 
 
 def test_a_parent_and_its_clone_part_without_noise(build):
-    process = build([9, 12, 10], milestones=(1,))
+    process = build([9, 12, 10], SGD, milestones=(1,))
     state, _ = run(process, 1)
     assert state.is_active.all() and state.scores.tolist() == [[1.0, 0.0]] * 3
     assert state.parents.tolist() == [-1, 0] and state.birth_rounds.tolist() == [0, 1]
@@ -77,13 +64,13 @@ FALLING = dataclasses.replace(STEP, learning_rate_steps=(2,))
 @pytest.mark.parametrize(("schedule", "rates"), [("shared", [0.05, 0.05]), ("anew", [0.05, 0.5])])
 def test_a_clone_shares_the_rounds_rate_or_begins_anew(build, linear_spec, descend, schedule, rates):
     """One device, a full-batch step a round at 0.5, a tenth after two: the clone of round 2 trains in round 3."""
-    process = build([12], 2, training=FALLING, cohort_size=1, milestones=(2,), clone_schedule=schedule)
+    process = build([12], FALLING, milestones=(2,), clone_schedule=schedule)
     before, _ = run(process, 2)
     assert process.compute_learning_rates(before) == pytest.approx(rates)
     after, _ = run(process, 1, before)
     for slot, rate in enumerate(rates):
         start = [array[slot] for array in before.models]
-        expected = descend(linear_spec, start, *build.data.read_split(build.data.clients[0], "train"), rate)
+        expected = descend(linear_spec, start, *process.clients.read_split(process.clients.clients[0], "train"), rate)
         assert_close([array[slot] for array in after.models], expected, 1e-5)
     pairs = process.describe_rates(before, np.array([0]))
     assert pairs == pytest.approx({"learning_rate_mean": sum(rates) / 2})
@@ -95,7 +82,7 @@ def test_a_clone_shares_the_rounds_rate_or_begins_anew(build, linear_spec, desce
 
 def test_only_rounds_in_which_a_model_got_an_average_count(build):
     """One device a round, each with a model of its own: one of the two counts on."""
-    process = build([6, 9], training=FALLING, cohort_size=1, milestones=(8,), clone_schedule="anew")
+    process = build([6, 9], FALLING, cohort_size=1, milestones=(8,), clone_schedule="anew")
     start = process.initialize()
     models = tuple(np.concatenate([array[:1], array[:1]]) for array in start.models)
     state = start._replace(models=models, is_active=np.eye(2, dtype=bool), scores=np.eye(2))
@@ -104,7 +91,7 @@ def test_only_rounds_in_which_a_model_got_an_average_count(build):
 
 
 def test_slots_are_never_reused_and_capacity_is_never_exceeded(build):
-    process = build([9, 12, 30, 5], milestones=(1, 3, 4), late_round=1, score_noise=0.1)
+    process = build([9, 12, 30, 5], SGD, seed=3, milestones=(1, 3, 4), late_round=1, score_noise=0.1)
     config = process.config
     state, dead = process.initialize(), set()
     for round_num in range(1, 8):
@@ -127,7 +114,7 @@ def test_slots_are_never_reused_and_capacity_is_never_exceeded(build):
 @pytest.mark.parametrize(("weighting", "share"), [("scores", 0.25), ("equal", 0.5)])
 def test_a_model_is_trained_by_the_cohort_members_that_have_it(build, linear_spec, descend, weighting, share):
     """Slot 0 on devices 0 and 1 with scores 0.2 and 0.6, slot 1 on devices 1 and 2 with scores 0: Eq. (1)."""
-    process = build([6, 9, 12], training=STEP, milestones=(8,), weighting=weighting)
+    process = build([6, 9, 12], STEP, milestones=(8,), weighting=weighting)
     models = [
         tuple(rng.normal(size=s).astype(np.float32) for s in ((4, 3), (3,)))
         for rng in map(np.random.default_rng, (1, 2))
@@ -137,10 +124,8 @@ def test_a_model_is_trained_by_the_cohort_members_that_have_it(build, linear_spe
         scores=np.array([[0.2, 0.0], [0.6, 0.0], [0.0, 0.0]]),
         is_active=np.array([[True, False], [True, True], [False, True]]),
     )
-    trained = [
-        [descend(linear_spec, model, *build.data.read_split(client, "train"), 0.5) for client in build.data.clients]
-        for model in models
-    ]
+    splits = [process.clients.read_split(client, "train") for client in process.clients.clients]
+    trained = [[descend(linear_spec, model, *split, 0.5) for split in splits] for model in models]
     new_state, (metrics,) = run(process, 1, state)
     first = [share * a + (1 - share) * b for a, b in zip(trained[0][0], trained[0][1], strict=True)]
     second = [0.5 * a + 0.5 * b for a, b in zip(trained[1][1], trained[1][2], strict=True)]
@@ -149,10 +134,10 @@ def test_a_model_is_trained_by_the_cohort_members_that_have_it(build, linear_spe
 
 
 def test_groups_of_contrary_labels_get_models_of_their_own(build, relabel):
-    process = build([30] * 6, 1, cohort_size=4, milestones=(2,), score_noise=0.01, late_round=6)
-    relabel(build.data, (3, 4, 5))
-    for client in build.data.clients:  # validation follows the new labels
-        build.data.read_split(client, "train")[1].tofile(f"{client.path}.validation.y")
+    process = build([30] * 6, SGD, cohort_size=4, milestones=(2,), score_noise=0.01, late_round=6)
+    relabel(process.clients, (3, 4, 5))
+    for client in process.clients.clients:  # validation follows the new labels
+        process.clients.read_split(client, "train")[1].tofile(f"{client.path}.validation.y")
     state, rows = run(process, 14)
     preferred = find_preferred(state)
     assert len(set(preferred[:3])) == len(set(preferred[3:])) == 1 and preferred[0] != preferred[3]
@@ -182,32 +167,32 @@ def make_state(scores, is_active, round_num=1):
 def test_the_server_keeps_a_model_as_long_as_one_device_does():
     """The deviation of 0.5, 0.4, 0.1 is 0.17: the first device deletes slot 2; nobody else has slots 1 and 2."""
     has = [[True, True, True], [True, False, False]]
-    state = delete_models(make_state([[0.5, 0.4, 0.1], [1.0, 0.0, 0.0]], has), PLAIN)
+    state = delete_models(make_state([[0.5, 0.4, 0.1], [1.0, 0.0, 0.0]], has), FedCDConfig())
     assert state.is_active.tolist() == [[True, True, False], [True, False, False]]
     np.testing.assert_allclose(state.scores, [[5 / 9, 4 / 9, 0], [1, 0, 0]])
     assert state.models[0].tolist() == [1, 2, 0] and state.models[1].tolist() == [[1, 1], [1, 1], [0, 0]]
     assert (state.history[0, :2] == 7).all() and (state.history[0, 2] == -1).all()
     has[1][2] = True  # the second device has slots 0 and 2, which are its two best
-    state = delete_models(make_state([[0.5, 0.4, 0.1], [0.6, 0.0, 0.4]], has), PLAIN)
+    state = delete_models(make_state([[0.5, 0.4, 0.1], [0.6, 0.0, 0.4]], has), FedCDConfig())
     assert state.is_active[:, 2].tolist() == [False, True] and state.models[0].tolist() == [1, 2, 3]
 
 
 def test_devices_score_what_they_receive(build):
     """With steps of nothing the models stay, and each evaluation is of their 2-bit roundings, new in every round."""
     standing, compression = dataclasses.replace(STEP, learning_rate=1e-30), CompressionConfig(2, "stochastic")
-    process = build([40, 40], 4, training=standing, compression=compression, cohort_size=2)
+    process = build([40, 40], standing, compression=compression)
     state, _ = run(process, 3)
     assert_close(state.models, process.initialize().models)
     counts = state.history[:, 0]
     assert len({tuple(column) for column in counts.T}) == 3, "the model itself would get the same count each time"
 
 
-def test_models_that_the_memory_cannot_hold_are_refused(make_federation, linear_spec, monkeypatch):
+def test_models_that_the_memory_cannot_hold_are_refused(build, monkeypatch):
     """16 models of 60 bytes, 30 copies: 28,800 bytes."""
     memory = psutil.virtual_memory()._replace(available=28_799)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
-    config = FedCDConfig(cohort_size=2)
+    milestones = (5, 15, 25, 30)
     with pytest.raises(ConfigError, match=r"milestones=5,15,25,30: expected fewer: 16 models .* need about 0.0 GB"):
-        build_fed_cd_process(linear_spec, make_federation([5, 5]), config, seed=0)
+        build([5, 5], SGD, milestones=milestones)
     memory = memory._replace(available=28_800)
-    build_fed_cd_process(linear_spec, make_federation([5, 5]), config, seed=0)
+    build([5, 5], SGD, milestones=milestones)

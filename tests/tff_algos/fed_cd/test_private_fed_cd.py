@@ -1,11 +1,11 @@
 """FedCD with private updates: a device with several models, and what the server may not know."""
 
+import functools
+
 import numpy as np
 import pytest
 from small_runs import silence
 
-from tff_algos.fed_cd import process as fed_cd
-from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
@@ -14,9 +14,11 @@ SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_si
 PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.1, rounds=4)
 
 
-def build(spec, data, **settings):
-    settings = {"weighting": "equal", "cohort_size": 4, "milestones": (1, 2), "privacy": PRIVATE, **settings}
-    return fed_cd.build_fed_cd_process(spec, data, FedCDConfig(SGD, **settings), seed=2)
+@pytest.fixture
+def build(build):
+    """A function (fields of the config) -> process of four devices, with two milestones."""
+    fields = {"weighting": "equal", "cohort_size": 4, "milestones": (1, 2), "privacy": PRIVATE}
+    return functools.partial(build, [8, 12, 5, 9], SGD, **fields)
 
 
 def train(process, state, cohort):
@@ -25,11 +27,9 @@ def train(process, state, cohort):
     return process.apply(state, outcome).models, outcome.aggregate.metrics
 
 
-def test_a_device_changes_the_sums_of_all_its_models_by_at_most_the_clip_norm(
-    tff_runtime, make_federation, linear_spec
-):
+def test_a_device_changes_the_sums_of_all_its_models_by_at_most_the_clip_norm(build):
     """After two milestones, a device with four models, one with two and one with a single one."""
-    process = build(linear_spec, make_federation([8, 12, 5, 9]))
+    process = build()
     state = process.initialize()
     for _ in range(2):
         state, _ = process.next(state)
@@ -51,9 +51,9 @@ def test_a_device_changes_the_sums_of_all_its_models_by_at_most_the_clip_norm(
         np.testing.assert_allclose(by_slot, is_active[device] * 0.1 / num_models**0.5, atol=1e-5)
 
 
-def test_the_server_keeps_noises_and_clones_models_that_no_device_has(tff_runtime, make_federation, linear_spec):
+def test_the_server_keeps_noises_and_clones_models_that_no_device_has(build):
     """That a model is in no device's hands is known from their data, so nothing that others see may tell."""
-    process = build(linear_spec, make_federation([8, 12, 5, 9]))
+    process = build()
     state, _ = process.next(process.initialize())
     only_first = np.zeros((4, 4), bool)
     only_first[:, 0] = True  # all devices have deleted the clone in slot 1
@@ -67,9 +67,9 @@ def test_the_server_keeps_noises_and_clones_models_that_no_device_has(tff_runtim
 
 
 @pytest.mark.parametrize("step", [ServerStepConfig(), ServerStepConfig("adam")], ids=["plain", "adam"])
-def test_slots_that_no_milestone_has_filled_stay_empty(tff_runtime, make_federation, linear_spec, step):
+def test_slots_that_no_milestone_has_filled_stay_empty(build, step):
     """Noise comes to all four sums; after the first round two slots have a model. Adam would count the steps."""
-    process = build(linear_spec, make_federation([8, 12, 5, 9]), server=step)
+    process = build(server=step)
     start = process.initialize()
     state, _ = process.next(start)
     for array in state.models:
