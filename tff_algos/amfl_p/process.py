@@ -265,17 +265,14 @@ class AMFLPProcess(SynchronousProcess):
         self, state: ServerState, stepped: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
     ) -> ServerState:
         """Step 5."""
-        current, generator = (
-            self.compute_resources(state),
-            derive_generator(self.seed, "devices", int(stepped.round_num)),
-        )
+        current = self.compute_resources(state)
+        generator = derive_generator(self.seed, "devices", int(stepped.round_num))
+        judging = sum(float(work.num_examples.sum()) for work in self.list_untimed(state, cohort))
         took_part = np.isin(np.arange(len(current)), cohort)
         devices = advance_devices(state.devices, current, took_part, generator)
         return stepped._replace(
             devices=devices if self.config.resources == "dynamic" else state.devices,
-            energy=np.float64(
-                state.energy + len(cohort) * self.steps_per_round + self.count_quality_steps(self.plan(state), cohort)
-            ),
+            energy=np.float64(state.energy + len(cohort) * self.steps_per_round + judging / self.compute_mean_batch()),
         )
 
     @property
@@ -296,13 +293,6 @@ class AMFLPProcess(SynchronousProcess):
     def compute_mean_batch(self) -> float:
         """Examples in a gradient step of a round, the mean over those of a device."""
         return self.examples_per_round / self.steps_per_round
-
-    def count_quality_steps(self, plan: FineTuningPlan, cohort: np.ndarray) -> float:
-        """Steps that the cohort takes only to judge its data by fine-tuned models, as those of a mean batch."""
-        if not self.config.judges_fine_tuned:
-            return 0.0
-        examples = count_plan_examples(plan, self.config.fine_tuning.batch_size, self.clients)
-        return float(examples[cohort].sum()) / self.compute_mean_batch()
 
     def list_phases(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
         """What takes the time of a round: its examples, and a model each way."""

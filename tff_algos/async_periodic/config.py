@@ -8,20 +8,15 @@ from tff_algos.settings.asynchronous import POLICY_NAMES, TrainingTimesConfig
 from tff_algos.settings.config_fields import AlgorithmConfig, group, needs_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 
-WEIGHTINGS = ("equal", "age_aware")
-AVERAGED_DEVICES = ("scheduled", "all")
-
-
-def build_default_training() -> LocalTrainingConfig:
-    """Steps of plain SGD with the regulariser of Eq. (8), as in the paper; their number and the rate are the demo's."""
-    return LocalTrainingConfig(steps=20, optimizer="sgd", learning_rate=0.1, proximal_weight=0.02)
-
 
 @dataclasses.dataclass(frozen=True)
 class AsyncPeriodicConfig(AlgorithmConfig):
     """Hu et al. 2021; the paper prints N, R, T, lambda and the learning rates, not E, the batch size or gamma."""
 
-    training: LocalTrainingConfig = group(build_default_training, flag_prefix="")
+    # Plain SGD with the regulariser of Eq. (8), as in the paper; the number of steps and the rate are the demo's.
+    training: LocalTrainingConfig = group(
+        lambda: LocalTrainingConfig(steps=20, optimizer="sgd", learning_rate=0.1, proximal_weight=0.02), flag_prefix=""
+    )
     times: TrainingTimesConfig = group(TrainingTimesConfig, flag_prefix="")
     waiting: str = setting(
         "periodic",
@@ -40,7 +35,7 @@ class AsyncPeriodicConfig(AlgorithmConfig):
     weighting: str = setting(
         "equal",
         "equal: by examples, Eq. (13); age_aware: times gamma to the power of the age, Eq. (14).",
-        choices=WEIGHTINGS,
+        choices=("equal", "age_aware"),
     )
     gamma: float = setting(
         1.0,
@@ -51,7 +46,7 @@ class AsyncPeriodicConfig(AlgorithmConfig):
     averaged_devices: str = setting(
         "scheduled",
         "scheduled: only their updates count; all: the others count with the model they started from, Eq. (10).",
-        choices=AVERAGED_DEVICES,
+        choices=("scheduled", "all"),
     )
     server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
 

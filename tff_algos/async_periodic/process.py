@@ -50,7 +50,7 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.async_periodic.config import AVERAGED_DEVICES, WEIGHTINGS, AsyncPeriodicConfig
+from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.client.cohort import compute_padded_size
 from tff_algos.client.local_training import LocalResult
 from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
@@ -66,7 +66,6 @@ from tff_algos.rounds.versioned_round import (
     compute_update_norms,
 )
 from tff_algos.seeds import derive_generator
-from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation.device_work import list_logged_work
 from tff_algos.simulation.event_clock import (
     READY,
@@ -127,14 +126,7 @@ def compute_weights(
       num_examples: |S_k|, at least 1, shape (clients,).
       ages: a_k(t), shape (clients,).
       gamma: above 1 favours old updates, below 1 fresh ones; 1 is "equal", to the bit.
-
-    Raises:
-      ConfigError: an unknown choice, or gamma is not finite and above 0.
-      ValueError: nobody is scheduled; a period in which nobody is ready has no weights.
     """
-    _check_weighting(weighting, averaged_devices, gamma)
-    if not len(scheduled):
-        raise ValueError("weights of no devices: expected at least one scheduled device")
     members = scheduled if averaged_devices == "scheduled" else np.arange(len(num_examples))
     weights = np.zeros(len(num_examples))
     counted_ages = ages[members] if weighting == "age_aware" else np.zeros(len(members))
@@ -150,15 +142,6 @@ def compute_age_aware_weights(num_examples: np.ndarray, ages: np.ndarray, gamma:
     logarithms = np.asarray(ages, np.float64) * np.log(gamma)
     weights = num_examples * np.exp(logarithms - logarithms.max())
     return weights / weights.sum()
-
-
-def _check_weighting(weighting: str, averaged_devices: str, gamma: float) -> None:
-    if weighting not in WEIGHTINGS:
-        raise ConfigError("weighting", weighting, "one of " + ", ".join(WEIGHTINGS))
-    if averaged_devices not in AVERAGED_DEVICES:
-        raise ConfigError("averaged_devices", averaged_devices, "one of " + ", ".join(AVERAGED_DEVICES))
-    if not 0 < gamma < np.inf:
-        raise ConfigError("gamma", gamma, "a number above 0")
 
 
 NORM_BYTES = 4  # what a ready device sends for a policy that looks at updates

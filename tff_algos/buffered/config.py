@@ -15,16 +15,13 @@ from tff_algos.settings.config_fields import AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 
-def build_default_training() -> LocalTrainingConfig:
-    """Steps of plain SGD."""
-    return LocalTrainingConfig(steps=20, optimizer="sgd", learning_rate=0.1)
-
-
 @dataclasses.dataclass(frozen=True)
 class BufferedConfig(AlgorithmConfig):
     """FedBuff (Nguyen et al. 2022), without its secure aggregation; a round is one aggregation."""
 
-    training: LocalTrainingConfig = group(build_default_training, flag_prefix="")
+    training: LocalTrainingConfig = group(
+        lambda: LocalTrainingConfig(steps=20, optimizer="sgd", learning_rate=0.1), flag_prefix=""
+    )
     times: TrainingTimesConfig = group(TrainingTimesConfig, flag_prefix="")
     buffer_size: int = setting(3, "Updates that the server waits for before it aggregates (paper: K).", minimum=1)
     concurrency: int = setting(0, CONCURRENCY_HELP, minimum=0)

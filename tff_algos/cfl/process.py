@@ -34,7 +34,7 @@ import numpy as np
 
 from tff_algos.cfl.parameter_tree import ParameterTree, bipartition, compute_norms, plant
 from tff_algos.client.cohort import tell_clients
-from tff_algos.protocol import CLUSTER, Weights
+from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.aggregators import ListedMean
 from tff_algos.rounds.clustered import ClusteredProcess, LastFound, count_clusters, stack_updates
@@ -96,15 +96,7 @@ class CFLProcess(ClusteredProcess):
         norms = {"mean_update_norm": means, "largest_update_norm": longest}
         return {**super().describe(state, new_state, outcome, cohort), **norms}
 
-    def client_model(self, state):
-        return [f"cluster_{cluster}" for cluster in self.find_clusters(state)]
-
-    def client_columns(self, state):
-        return {CLUSTER: self.find_clusters(state).tolist()}
-
-    def find_clusters(self, state) -> np.ndarray:
-        """Of every client, new ones last."""
-
+    def find_groups(self, state) -> np.ndarray:
         def find():
             train = functools.partial(self.train_new_clients, state.own)
             return np.append(state.assignments, state.own.descend(len(self.clients.new_clients), train))

@@ -14,16 +14,14 @@ from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, gro
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 
-def build_default_training() -> LocalTrainingConfig:
-    """Steps of plain SGD with the paper's regulariser (rho = 0.005)."""
-    return LocalTrainingConfig(steps=20, optimizer="sgd", learning_rate=0.1, proximal_weight=0.005)
-
-
 @dataclasses.dataclass(frozen=True)
 class FedAsyncConfig(AlgorithmConfig):
     """FedAsync (Xie et al. 2019); a round here is a number of updates, for evaluation and checkpoints."""
 
-    training: LocalTrainingConfig = group(build_default_training, flag_prefix="")
+    # The paper's regulariser has rho = 0.005.
+    training: LocalTrainingConfig = group(
+        lambda: LocalTrainingConfig(steps=20, optimizer="sgd", learning_rate=0.1, proximal_weight=0.005), flag_prefix=""
+    )
     times: TrainingTimesConfig = group(TrainingTimesConfig, flag_prefix="")
     mixing_weight: float = setting(
         0.6, "Weight of a fresh update in the global model (paper: alpha).", above=0, maximum=1

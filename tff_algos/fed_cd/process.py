@@ -75,20 +75,18 @@ from models.model_spec import ModelSpec
 from tff_algos.client.client_evaluation import build_client_evaluation, get_sum_dtype
 from tff_algos.client.cohort import ClientInput
 from tff_algos.fed_cd.config import FedCDConfig
-from tff_algos.fed_cd.scores import add_noise, compute_aggregation_weights
+from tff_algos.fed_cd.scores import add_noise, compute_aggregation_weights, compute_score_deviations
 from tff_algos.fed_cd.state import (
     ServerState,
     build_first_state,
     clone_all,
     delete_models,
-    describe_models,
+    find_live,
     find_preferred,
     find_released,
     find_sources,
     keep_slots,
-    list_events,
     score_models,
-    summarize_models,
 )
 from tff_algos.protocol import ClientWork, Weights
 from tff_algos.rounds.private_aggregation import SAFETY
@@ -207,7 +205,16 @@ class FedCDProcess(SynchronousProcess):
     def describe(
         self, state: ServerState, new_state: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
     ) -> dict[str, float]:
-        return {**describe_models(new_state), **self.describe_rates(state, cohort)}
+        """The models as they are at the end of the round."""
+        num_active = new_state.is_active.sum(axis=1)
+        return {
+            "live_models": len(find_live(new_state)),
+            "active_models": int(num_active.sum()),
+            "max_active_models": int(num_active.max()),
+            "preferred_models": len(np.unique(find_preferred(new_state))),
+            "score_deviation": float(compute_score_deviations(new_state.scores, new_state.is_active).mean()),
+            **self.describe_rates(state, cohort),
+        }
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         """The models that are given out, as the devices have them: rounded, where they travel compressed."""
@@ -225,11 +232,28 @@ class FedCDProcess(SynchronousProcess):
         }
 
     def summarize(self, state: ServerState) -> dict:
-        num_slots = self.config.count_slots(int(state.round_num) + 1)
-        return {**summarize_models(state, num_slots), **super().summarize(state)}
+        """How many models were made and deleted; for each live one its parent, birth round, and clients."""
+        num_made = self.config.count_slots(int(state.round_num) + 1)
+        preferred, live = find_preferred(state), find_live(state)
+        models = {
+            f"model_{slot}": {
+                "parent": int(state.parents[slot]),
+                "birth_round": int(state.birth_rounds[slot]),
+                "clients": int(state.is_active[:, slot].sum()),
+                "preferred_by": int(np.sum(preferred == slot)),
+            }
+            for slot in live
+        }
+        numbers = {"num_models_made": num_made, "num_models_deleted": num_made - len(live)}
+        return {**numbers, "models": models, **super().summarize(state)}
 
     def get_events(self, state: ServerState) -> list[tuple[float, int, str, int]]:
-        return list_events(state)
+        """Who deleted and cloned which model in the last round, and which one each client prefers after it."""
+        time_s, rows = float(state.virtual_time_s), []
+        deleted, cloned = state.was_active & ~state.is_active, state.is_active & ~state.was_active
+        for what, mask in (("deleted", deleted), ("cloned", cloned)):
+            rows += [(time_s, int(client), what, int(slot)) for client, slot in np.argwhere(mask)]
+        return rows + [(time_s, client, "prefers", int(slot)) for client, slot in enumerate(find_preferred(state))]
 
 
 def check_memory(config: FedCDConfig, template_weights: Weights) -> None:

@@ -69,13 +69,10 @@ def clone_models(models: tuple[np.ndarray, ...], sources: tuple[np.ndarray, ...]
       sources: what the clones are copies of: the parents as the clients hold them, stacked likewise.
       parents: for each slot that a clone goes to now, the slot of its parent; -1 elsewhere; int32, shape (capacity,).
     """
-    slots = np.flatnonzero(parents >= 0)
-    cloned = []
-    for array, source in zip(models, sources, strict=True):
-        array = array.copy()
+    slots, cloned = np.flatnonzero(parents >= 0), tuple(array.copy() for array in models)
+    for array, source in zip(cloned, sources, strict=True):
         array[slots] = source[parents[slots]]
-        cloned.append(array)
-    return tuple(cloned)
+    return cloned
 
 
 ROUNDING = 1e-9  # relative error within which two numbers count as equal
@@ -316,44 +313,3 @@ def find_released(state: ServerState, config: FedCDConfig) -> np.ndarray:
     if config.privacy.is_active:
         return np.arange(config.count_slots(int(state.round_num) + 1))
     return find_live(state)
-
-
-def describe_models(state: ServerState) -> dict[str, float]:
-    """The algorithm's own columns of metrics.csv, as they are at the end of a round."""
-    num_active = state.is_active.sum(axis=1)
-    return {
-        "live_models": len(find_live(state)),
-        "active_models": int(num_active.sum()),
-        "max_active_models": int(num_active.max()),
-        "preferred_models": len(np.unique(find_preferred(state))),
-        "score_deviation": float(compute_score_deviations(state.scores, state.is_active).mean()),
-    }
-
-
-def summarize_models(state: ServerState, num_slots: int) -> dict:
-    """How many models were made and deleted; for each live one its parent, birth round, and clients.
-
-    Args:
-      state: after a round.
-      num_slots: that have been given to models so far.
-    """
-    preferred, live = find_preferred(state), find_live(state)
-    models = {
-        f"model_{slot}": {
-            "parent": int(state.parents[slot]),
-            "birth_round": int(state.birth_rounds[slot]),
-            "clients": int(state.is_active[:, slot].sum()),
-            "preferred_by": int(np.sum(preferred == slot)),
-        }
-        for slot in live
-    }
-    return {"num_models_made": num_slots, "num_models_deleted": num_slots - len(live), "models": models}
-
-
-def list_events(state: ServerState) -> list[tuple[float, int, str, int]]:
-    """Who deleted and cloned which model in the last round, and which one each client prefers after it."""
-    time_s, rows = float(state.virtual_time_s), []
-    deleted, cloned = state.was_active & ~state.is_active, state.is_active & ~state.was_active
-    for what, mask in (("deleted", deleted), ("cloned", cloned)):
-        rows += [(time_s, int(client), what, int(slot)) for client, slot in np.argwhere(mask)]
-    return rows + [(time_s, client, "prefers", int(slot)) for client, slot in enumerate(find_preferred(state))]

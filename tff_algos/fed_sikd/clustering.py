@@ -124,8 +124,6 @@ def choose_leaders(assignments: np.ndarray, num_train: np.ndarray, examples_per_
     Returns:
       Client indices, int32, shape (k,).
     """
-    if by not in ("examples", "speed"):
-        raise ValueError(f"leader={by}: expected one of examples, speed")
     merit = np.asarray(num_train if by == "examples" else examples_per_s, np.float64)
     num_clusters = int(np.max(assignments)) + 1
     merit_by_cluster = np.where(assignments == np.arange(num_clusters)[:, np.newaxis], merit, -np.inf)

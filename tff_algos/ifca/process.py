@@ -35,22 +35,24 @@ import numpy as np
 from datasets.federated_data import ClientFiles
 from tff_algos.client.client_evaluation import LOSSES, build_client_evaluation
 from tff_algos.ifca.config import GRADIENTS
-from tff_algos.protocol import CLUSTER, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT, Weights
-from tff_algos.rounds.clustered import LastFound
-from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
+from tff_algos.protocol import CLUSTER, Weights
+from tff_algos.rounds.clustered import GroupedProcess, LastFound
+from tff_algos.rounds.synchronous import build_parts
 from tff_algos.seeds import derive_generator
-from tff_algos.weights import initialize_weights, stack_models, take_model
+from tff_algos.weights import initialize_weights, stack_models
 
 NOT_YET = -1  # the choice of a client that has not taken part
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class IFCAProcess(SynchronousProcess):
+class IFCAProcess(GroupedProcess):
     """IFCA; `first_models` are stacked, `evaluate` gives losses on train splits (see `build_client_evaluation`)."""
 
     first_models: Weights
     evaluate: Callable
     last_found: LastFound = dataclasses.field(default_factory=LastFound)
+
+    model_name = "model"
 
     def initialize(self):
         choices, parts = np.full(len(self.everyone), NOT_YET, np.int32), self.initialize_parts(self.config.num_models)
@@ -94,26 +96,18 @@ class IFCAProcess(SynchronousProcess):
         return {
             "num_clusters": len(np.unique(new_state.own[new_state.own != NOT_YET])),
             "num_changed": int(np.sum((before != NOT_YET) & (before != now))),
-            WITHIN_CLUSTER_DRIFT: float(outcome.totals.within_group_drift),
-            TOTAL_DRIFT: float(outcome.totals.total_drift),
+            **super().describe(state, new_state, outcome, cohort),
         }
 
-    def get_models(self, state):
-        sent = self.send(state)
-        return {f"model_{index}": take_model(sent, index) for index in range(self.config.num_models)}
-
-    def client_model(self, state):
-        return [f"model_{index}" for index in self.choose_all(state)]
-
     def client_columns(self, state):
-        return {CLUSTER: self.choose_all(state).tolist()}
+        return {CLUSTER: self.find_groups(state).tolist()}
 
     def summarize(self, state):
-        sizes = np.bincount(self.choose_all(state), minlength=self.config.num_models).tolist()
+        sizes = np.bincount(self.find_groups(state), minlength=self.config.num_models).tolist()
         return {"cluster_sizes": sizes, **super().summarize(state)}
 
-    def choose_all(self, state) -> np.ndarray:
-        """The best model of every client, new ones last."""
+    def find_groups(self, state) -> np.ndarray:
+        """The best model of every client, new ones last, whatever it has trained."""
         return self.last_found(state.models, lambda: self.find_best(state, self.clients.everyone))
 
 

@@ -21,14 +21,13 @@ import numpy as np
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.oracle.config import META_ARCHETYPE, OracleConfig
-from tff_algos.protocol import WITHIN_CLUSTER_DRIFT, Weights
-from tff_algos.rounds.synchronous import ServerState, SynchronousProcess, build_parts
-from tff_algos.rounds.training_phase import PhaseOutcome
-from tff_algos.weights import stack_models, take_model
+from tff_algos.rounds.clustered import GroupedProcess
+from tff_algos.rounds.synchronous import ServerState, build_parts
+from tff_algos.weights import stack_models
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class OracleProcess(SynchronousProcess):
+class OracleProcess(GroupedProcess):
     """The oracle; what is not here is FedAvg's.
 
     Attributes:
@@ -39,6 +38,8 @@ class OracleProcess(SynchronousProcess):
     groups: np.ndarray = dataclasses.field(kw_only=True)
     num_groups: int = dataclasses.field(kw_only=True)
 
+    model_name = "group"
+
     def initialize(self) -> ServerState:
         models = stack_models([self.initial_weights] * self.num_groups)
         return ServerState(np.int32(0), np.float64(0.0), models, **self.initialize_parts(self.num_groups))
@@ -46,18 +47,8 @@ class OracleProcess(SynchronousProcess):
     def assign_groups(self, state: ServerState, cohort: np.ndarray) -> np.ndarray:
         return self.groups[cohort]
 
-    def describe(
-        self, state: ServerState, new_state: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
-    ) -> dict[str, float]:
-        within = {WITHIN_CLUSTER_DRIFT: float(outcome.totals.within_group_drift)}
-        return within | super().describe(state, new_state, outcome, cohort)
-
-    def get_models(self, state: ServerState) -> dict[str, Weights]:
-        sent = self.send(state)
-        return {f"group_{number}": take_model(sent, number) for number in range(self.num_groups)}
-
-    def client_model(self, state: ServerState) -> list[str]:
-        return [f"group_{number}" for number in self.groups]
+    def find_groups(self, state: ServerState) -> np.ndarray:
+        return self.groups
 
 
 def build_oracle_process(

@@ -1,8 +1,6 @@
-"""What algorithms share whose server finds clusters of clients: a model a cluster, trained by its clients alone.
+"""What algorithms share whose clients have a model a group, and of these the ones whose server finds the groups."""
 
-All clients take part in every round. When and how clusters are found is left to the algorithm.
-"""
-
+import abc
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -42,6 +40,27 @@ class LastFound:
         return self._found
 
 
+class GroupedProcess(SynchronousProcess):
+    """FedAvg inside groups: a model a group, named `<model_name>_<row>`. Who belongs to which is the algorithm's."""
+
+    model_name = "cluster"
+
+    @abc.abstractmethod
+    def find_groups(self, state: Any) -> np.ndarray:
+        """The group of every client, new ones last where they have one, int, shape (clients,)."""
+
+    def describe(self, state: Any, new_state: Any, outcome: PhaseOutcome, cohort: np.ndarray) -> dict[str, float]:
+        totals = outcome.totals
+        return {WITHIN_CLUSTER_DRIFT: float(totals.within_group_drift), TOTAL_DRIFT: float(totals.total_drift)}
+
+    def get_models(self, state: Any) -> dict[str, Weights]:
+        sent = self.send(state)
+        return {f"{self.model_name}_{row}": take_model(sent, row) for row in range(len(sent[0]))}
+
+    def client_model(self, state: Any) -> list[str]:
+        return [f"{self.model_name}_{group}" for group in self.find_groups(state)]
+
+
 class ClusteredState(NamedTuple):
     """Everything that a resume needs.
 
@@ -64,8 +83,12 @@ class ClusteredState(NamedTuple):
     own: Any = ()
 
 
-class ClusteredProcess(SynchronousProcess):
-    """FedAvg inside clusters; before any are found, all clients belong to cluster 0, and there is one model."""
+class ClusteredProcess(GroupedProcess):
+    """FedAvg inside clusters that the server finds; when and how is left to the algorithm.
+
+    All clients take part in every round. Before any clusters are found, all belong to cluster 0, and there is one
+    model.
+    """
 
     takes_new_clients = False
 
@@ -97,22 +120,14 @@ class ClusteredProcess(SynchronousProcess):
     def describe(
         self, state: ClusteredState, new_state: ClusteredState, outcome: PhaseOutcome, cohort: np.ndarray
     ) -> dict[str, float]:
-        totals = outcome.totals
-        return {
-            "num_clusters": count_clusters(new_state.assignments),
-            WITHIN_CLUSTER_DRIFT: float(totals.within_group_drift),
-            TOTAL_DRIFT: float(totals.total_drift),
-        }
+        drifts = super().describe(state, new_state, outcome, cohort)
+        return {"num_clusters": count_clusters(new_state.assignments), **drifts}
 
-    def get_models(self, state: ClusteredState) -> dict[str, Weights]:
-        sent = self.send(state)
-        return {f"cluster_{index}": take_model(sent, index) for index in range(count_clusters(state.assignments))}
-
-    def client_model(self, state: ClusteredState) -> list[str]:
-        return [f"cluster_{cluster}" for cluster in state.assignments]
+    def find_groups(self, state: ClusteredState) -> np.ndarray:
+        return state.assignments
 
     def client_columns(self, state: ClusteredState) -> dict[str, list]:
-        return {CLUSTER: state.assignments.tolist()}
+        return {CLUSTER: self.find_groups(state).tolist()}
 
     def summarize(self, state: ClusteredState) -> dict:
         sizes = np.bincount(state.assignments).tolist()
