@@ -14,7 +14,6 @@ def tff_runtime(tff_runtime):
     from launch.runtimes import content_digest
     from launch.runtimes.round_context import RoundContext
     from tff_algos.late_computation import LateComputation
-    from tff_algos.rounds.private_aggregation import PrivateAggregator
     from tff_algos.settings.aggregation import ServerStepConfig
     from tff_algos.settings.fine_tuning import FineTuningConfig
     from tff_algos.settings.local_training import LocalTrainingConfig
@@ -36,10 +35,10 @@ def tff_runtime(tff_runtime):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LateComputation, "__call__", call_first)
         patch.setattr(RoundContext, "_find_or_make", functools.cache(RoundContext._find_or_make))
-        for kind in (LocalTrainingConfig, FineTuningConfig, ServerStepConfig, PrivateAggregator):
+        for kind in (LocalTrainingConfig, FineTuningConfig, ServerStepConfig):
             for field in dataclasses.fields(kind):
-                # Rates are inputs of a graph, and noise is the host's.
-                if field.name.startswith(("learning_rate", "private_sum", "release")):
+                # Rates are inputs of a graph.
+                if field.name.startswith("learning_rate"):
                     patch.setattr(field, "metadata", {**field.metadata, "outside_graphs": True})
         yield tff_runtime
 

@@ -19,7 +19,7 @@ from tff_algos.fed_sikd import privacy
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregators import Aggregate
-from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator, build_private_sum, check_private_model
+from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator, check_private_model
 from tff_algos.settings.update_privacy import check_delta
 
 STUDENTS, TEACHERS = range(2)  # the releases of a round
@@ -71,5 +71,5 @@ def build_private_aggregators(
         check_private_model(model_spec.teacher)
     releases, num_clients = 2 if config.trains_teacher else 1, len(clients.clients)
     accounting = Accounting(config.privacy.delta, num_clients, num_clients, "fixed", releases, statistics_multiplier)
-    private_sum = build_private_sum(config.privacy, accounting, seed)
-    return PrivateStudents(private_sum, STUDENTS), PrivateTeachers(private_sum, TEACHERS)
+    mechanism = config.privacy, accounting, seed, accounting.settle_noise(config.privacy)
+    return PrivateStudents(*mechanism, STUDENTS), PrivateTeachers(*mechanism, TEACHERS)

@@ -12,7 +12,7 @@ from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregators import Aggregator, GroupwiseAggregator, SumAggregator
 from tff_algos.rounds.factory_aggregation import FactoryAggregator, build_factory, load_own_aggregator
 from tff_algos.rounds.list_aggregator import ListAggregator
-from tff_algos.rounds.private_aggregation import Accounting, build_private_aggregator
+from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator, check_private_model
 from tff_algos.rounds.robust_aggregation import (
     CentredClippingAggregator,
     GeometricMedianAggregator,
@@ -138,14 +138,15 @@ def build_aggregator(
       seed: of the noise.
 
     Raises:
-      ConfigError: see `build_private_aggregator`, `build_list_aggregator` and `check_memory`.
+      ConfigError: see `check_private_model`, `Accounting.settle_noise`, `build_list_aggregator` and `check_memory`.
     """
     num_clients = len(clients.clients)
     expected_size = min(getattr(config, "cohort_size", 0) or num_clients, num_clients)
     privacy, aggregation = getattr(config, "privacy", None), getattr(config, "aggregation", AggregationConfig())
     if privacy is not None and privacy.is_active:
         accounting = Accounting(privacy.delta, num_clients, expected_size, config.participation)
-        return build_private_aggregator(model_spec, privacy, accounting, seed)
+        check_private_model(model_spec)
+        return PrivateAggregator(privacy, accounting, seed, accounting.settle_noise(privacy))
     if not aggregation.is_listed:
         return SumAggregator()
     shapes = tuple(array.shape for array in weights if is_float(array))

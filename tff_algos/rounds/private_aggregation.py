@@ -177,19 +177,26 @@ class Accounting:
             found *= 1 + 1e-9
         return found
 
+    def compute_count_deviation(self, config: UpdatePrivacyConfig) -> float:
+        """sigma_b, in clients: of the noise on the number of clients whose update was left whole."""
+        return config.clip_count_noise * self.cohort_size
+
     def settle_noise(self, config: UpdatePrivacyConfig) -> float:
         """The noise multiplier of a run: as given, or calibrated.
 
         Raises:
-          ConfigError: see `calibrate`; or with the noise given, not even one round is within the budget.
+          ConfigError: see `calibrate`; or with the noise given, not even one round is within the budget; or adaptive
+            clipping takes more than there is, see `split_noise`.
         """
-        if not config.noise_multiplier:
-            return self.calibrate(config.epsilon, config.rounds)
-        first = self.compute_epsilon(config.noise_multiplier, 1)
-        if first > config.epsilon:
-            expected = f"more noise, or dp_epsilon of at least {first:.4g}, which one round costs with it"
-            raise ConfigError("dp_noise_multiplier", config.noise_multiplier, expected)
-        return config.noise_multiplier
+        multiplier = config.noise_multiplier or self.calibrate(config.epsilon, config.rounds)
+        if config.noise_multiplier:
+            first = self.compute_epsilon(multiplier, 1)
+            if first > config.epsilon:
+                expected = f"more noise, or dp_epsilon of at least {first:.4g}, which one round costs with it"
+                raise ConfigError("dp_noise_multiplier", multiplier, expected)
+        if config.clipping == ADAPTIVE:
+            split_noise(multiplier, self.compute_count_deviation(config))
+        return multiplier
 
 
 def split_noise(noise_multiplier: float, count_deviation: float) -> float:
@@ -311,126 +318,6 @@ def move_clip_norm(clip_norm: float, share_whole: float, config: UpdatePrivacyCo
     return np.float32(min(max(moved, float(limits.tiny)), float(limits.max)))
 
 
-@dataclasses.dataclass(frozen=True)
-class PrivateSum:
-    """The server's part of the mechanism.
-
-    Attributes:
-      config: settings.
-      accounting: what the rounds cost.
-      seed: the run's, of the noise, which the host adds.
-      noise_multiplier: of a new run.
-    """
-
-    config: UpdatePrivacyConfig
-    accounting: Accounting
-    seed: int = dataclasses.field(metadata=OUTSIDE_GRAPHS)
-    noise_multiplier: float
-
-    @property
-    def denominator(self) -> int:
-        """By which a sum over the cohort is divided: its expected size, whoever came."""
-        return self.accounting.cohort_size
-
-    @property
-    def count_deviation(self) -> float:
-        """sigma_b: of the noise on the number of clients whose update was left whole."""
-        return self.config.clip_count_noise * self.accounting.cohort_size
-
-    def initialize(self) -> PrivacyState:
-        """Before the first round."""
-        clip_norms = np.full(self.accounting.releases_per_round, self.config.clip_norm, np.float32)
-        return PrivacyState(np.float64(self.noise_multiplier), clip_norms)
-
-    def add_noise(
-        self, sums: Sequence[np.ndarray], counts: ClipCounts, state: PrivacyState, round_num: int, release: int = 0
-    ) -> tuple[Weights, PrivacyState]:
-        """Step 3, without the division, and step 4: the sums with noise, float32, and the next state.
-
-        Args:
-          sums: what one client changes by at most S in all, any shapes.
-          counts: from the same clients.
-          state: the mechanism's.
-          round_num: 1-based; the noise is drawn anew for each round and release.
-          release: which of the round's releases it is.
-        """
-        clip_norm, multiplier = float(state.clip_norms[release]), float(state.noise_multiplier)
-        generator = derive_generator(self.seed, f"update noise {release}", round_num)
-        clip_norms = state.clip_norms
-        if self.config.clipping == ADAPTIVE:
-            multiplier = split_noise(multiplier, self.count_deviation)
-            # Shifted by 1/2 a client, whose bit then changes the sum by 1/2 only; an absent one changes nothing.
-            centered = float(counts.num_whole) - float(counts.num_counted) / 2
-            noise = self.count_deviation * generator.standard_normal() if multiplier else 0.0
-            share_whole = 0.5 + (centered + noise) / self.denominator
-            clip_norms = clip_norms.copy()
-            clip_norms[release] = move_clip_norm(clip_norm, share_whole, self.config)
-        deviation = multiplier * clip_norm
-        noisy = tuple(_add_noise(np.asarray(array), deviation, generator) for array in sums)
-        return noisy, state._replace(clip_norms=clip_norms)
-
-    def compute_epsilon(self, state: PrivacyState, rounds: int) -> float:
-        """What so many rounds have cost."""
-        return self.accounting.compute_epsilon(float(state.noise_multiplier), rounds)
-
-    def is_spent(self, state: PrivacyState, rounds: int) -> bool:
-        """Whether a further round would exceed the budget."""
-        return self.compute_epsilon(state, rounds + 1) > self.config.epsilon
-
-    def build_metrics(self, state: PrivacyState, rounds: int, counts: ClipCounts) -> dict[str, float]:
-        """Columns of metrics.csv: epsilon after so many rounds, the clip norm of the next, updates clipped in this."""
-        return {
-            EPSILON_SPENT: self.compute_epsilon(state, rounds),
-            CLIP_NORM: float(state.clip_norms[0]),
-            NUM_CLIPPED: int(counts.num_clipped),
-        }
-
-    def summarize(self, state: PrivacyState, rounds: int) -> dict[str, dict[str, float | str]]:
-        """The mechanism in summary.json, under "privacy"."""
-        summary: dict[str, float | str] = {
-            EPSILON_SPENT: self.compute_epsilon(state, rounds),
-            "delta": self.accounting.delta,
-            "hides": self.accounting.unit,
-            "noise_multiplier": float(state.noise_multiplier),
-        }
-        return {"privacy": summary}
-
-    def list_notes(self, state: PrivacyState, released: str) -> tuple[str, ...]:
-        """What a run says of its privacy when it starts.
-
-        Args:
-          state: the mechanism's.
-          released: what the algorithm releases, in words.
-        """
-        config, accounting = self.config, self.accounting
-        secret = "; who was drawn stays secret" if accounting.is_sampled else ""
-        bound = f"{state.clip_norms[0]:g}" + (" at first, then adaptive" if config.clipping == ADAPTIVE else "")
-        return (
-            f"privacy  epsilon {config.epsilon:g} at delta {config.delta:g} hides {accounting.unit}; "
-            f"{accounting.describe_sampling()}{secret}",
-            f"         updates are clipped to the norm {bound}, and the server, which is trusted, adds noise of "
-            f"{state.noise_multiplier:.4g} clip norms to their sum; from --seed, so for simulation only",
-            f"         released: {released}. Not to be released, since without noise: losses, accuracies, numbers of "
-            "clients, clipped and rejected updates, bytes, times, drift, clients.csv, events.csv and plots of these",
-        )
-
-
-def _add_noise(array: np.ndarray, deviation: float, generator: np.random.Generator) -> np.ndarray:
-    return (array + deviation * generator.standard_normal(array.shape)).astype(np.float32)
-
-
-def build_private_sum(config: UpdatePrivacyConfig, accounting: Accounting, seed: int) -> PrivateSum:
-    """The server's part for a new run.
-
-    Raises:
-      ConfigError: the budget cannot be kept, see `Accounting.settle_noise` and `split_noise`.
-    """
-    private_sum = PrivateSum(config, accounting, seed, accounting.settle_noise(config))
-    if config.clipping == ADAPTIVE:
-        split_noise(private_sum.noise_multiplier, private_sum.count_deviation)
-    return private_sum
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class PrivateAggregator(SumAggregator):
     """Sums of clipped updates with noise, of which the server takes the expected cohort's mean.
@@ -438,15 +325,28 @@ class PrivateAggregator(SumAggregator):
     A client's weight is as in `clip_client`: 1, or less where it sends several updates.
 
     Attributes:
-      private_sum: the server's part of the mechanism.
+      config: settings.
+      accounting: what the rounds cost.
+      seed: the run's, of the noise, which the host adds.
+      noise_multiplier: of a new run.
       release: which of the round's releases this is.
     """
 
-    private_sum: PrivateSum
-    release: int = 0
+    # Clients get the clip norm each round, and the host adds the noise: no graph is made of these.
+    config: UpdatePrivacyConfig = dataclasses.field(metadata=OUTSIDE_GRAPHS)
+    accounting: Accounting = dataclasses.field(metadata=OUTSIDE_GRAPHS)
+    seed: int = dataclasses.field(metadata=OUTSIDE_GRAPHS)
+    noise_multiplier: float = dataclasses.field(metadata=OUTSIDE_GRAPHS)
+    release: int = dataclasses.field(default=0, metadata=OUTSIDE_GRAPHS)
+
+    @property
+    def denominator(self) -> int:
+        """By which a sum over the cohort is divided: its expected size, whoever came."""
+        return self.accounting.cohort_size
 
     def initialize(self, num_groups: int) -> PrivacyState:
-        return self.private_sum.initialize()
+        clip_norms = np.full(self.accounting.releases_per_round, self.config.clip_norm, np.float32)
+        return PrivacyState(np.float64(self.noise_multiplier), clip_norms)
 
     def tell(self, state: PrivacyState) -> tuple[np.ndarray, ...]:
         return (state.clip_norms[self.release],)
@@ -459,36 +359,79 @@ class PrivateAggregator(SumAggregator):
 
     def weigh(self, sums: Weights, sizes: np.ndarray) -> tuple[Weights, int]:
         """(what gets the noise and is changed by one client by at most S, by what the server divides it)."""
-        return sums, self.private_sum.denominator
+        return sums, self.denominator
 
     def finish(self, values, weight, counts, sizes, state, round_num) -> Aggregate:
         weighed, divisor = self.weigh(values, sizes)
-        noisy, state = self.private_sum.add_noise(weighed, counts, state, round_num, self.release)
-        metrics = self.private_sum.build_metrics(state, round_num, counts)
+        noisy, state = self.add_noise(weighed, counts, state, round_num)
+        metrics = {
+            EPSILON_SPENT: self.compute_epsilon(state, round_num),
+            CLIP_NORM: float(state.clip_norms[0]),
+            NUM_CLIPPED: int(counts.num_clipped),
+        }
         # A row has its noise whoever came; rows are those of what was weighed, and count equally.
         num_rows = len(noisy[0])
         return Aggregate(noisy, np.ones(num_rows, bool), np.ones(num_rows, np.float32), divisor, state, metrics)
 
+    def add_noise(
+        self, sums: Sequence[np.ndarray], counts: ClipCounts, state: PrivacyState, round_num: int
+    ) -> tuple[Weights, PrivacyState]:
+        """Step 3, without the division, and step 4: the sums with noise, float32, and the next state.
+
+        Args:
+          sums: what one client changes by at most S in all, any shapes.
+          counts: from the same clients.
+          state: the mechanism's.
+          round_num: 1-based; the noise is drawn anew for each round and release.
+        """
+        clip_norm, multiplier = float(state.clip_norms[self.release]), float(state.noise_multiplier)
+        generator = derive_generator(self.seed, f"update noise {self.release}", round_num)
+        clip_norms = state.clip_norms
+        if self.config.clipping == ADAPTIVE:
+            count_deviation = self.accounting.compute_count_deviation(self.config)
+            multiplier = split_noise(multiplier, count_deviation)
+            # Shifted by 1/2 a client, whose bit then changes the sum by 1/2 only; an absent one changes nothing.
+            centered = float(counts.num_whole) - float(counts.num_counted) / 2
+            noise = count_deviation * generator.standard_normal() if multiplier else 0.0
+            share_whole = 0.5 + (centered + noise) / self.denominator
+            clip_norms = clip_norms.copy()
+            clip_norms[self.release] = move_clip_norm(clip_norm, share_whole, self.config)
+        deviation = multiplier * clip_norm
+        noisy = tuple(
+            (np.asarray(array) + deviation * generator.standard_normal(np.shape(array))).astype(np.float32)
+            for array in sums
+        )
+        return noisy, state._replace(clip_norms=clip_norms)
+
+    def compute_epsilon(self, state: PrivacyState, rounds: int) -> float:
+        """What so many rounds have cost."""
+        # The state's noise, since a resumed run may have been given another number of rounds.
+        return self.accounting.compute_epsilon(float(state.noise_multiplier), rounds)
+
     def is_spent(self, state: PrivacyState, rounds: int) -> bool:
-        return self.private_sum.is_spent(state, rounds)
+        return self.compute_epsilon(state, rounds + 1) > self.config.epsilon
 
     def summarize(self, state: PrivacyState, rounds: int) -> dict[str, dict[str, float | str]]:
-        return self.private_sum.summarize(state, rounds)
+        summary: dict[str, float | str] = {
+            EPSILON_SPENT: self.compute_epsilon(state, rounds),
+            "delta": self.accounting.delta,
+            "hides": self.accounting.unit,
+            "noise_multiplier": float(state.noise_multiplier),
+        }
+        return {"privacy": summary}
 
     def list_notes(self, state: PrivacyState, released: str) -> tuple[str, ...]:
-        return self.private_sum.list_notes(state, released)
-
-
-def build_private_aggregator(
-    model_spec: ModelSpec, config: UpdatePrivacyConfig, accounting: Accounting, seed: int
-) -> PrivateAggregator:
-    """The aggregator of a new run.
-
-    Raises:
-      ConfigError: the model has weights that are not trained, or the budget cannot be kept.
-    """
-    check_private_model(model_spec)
-    return PrivateAggregator(build_private_sum(config, accounting, seed))
+        config, accounting = self.config, self.accounting
+        secret = "; who was drawn stays secret" if accounting.is_sampled else ""
+        bound = f"{state.clip_norms[0]:g}" + (" at first, then adaptive" if config.clipping == ADAPTIVE else "")
+        return (
+            f"privacy  epsilon {config.epsilon:g} at delta {config.delta:g} hides {accounting.unit}; "
+            f"{accounting.describe_sampling()}{secret}",
+            f"         updates are clipped to the norm {bound}, and the server, which is trusted, adds noise of "
+            f"{state.noise_multiplier:.4g} clip norms to their sum; from --seed, so for simulation only",
+            f"         released: {released}. Not to be released, since without noise: losses, accuracies, numbers of "
+            "clients, clipped and rejected updates, bytes, times, drift, clients.csv, events.csv and plots of these",
+        )
 
 
 def check_private_model(model_spec: ModelSpec) -> None:

@@ -33,7 +33,7 @@ def sum_of(process, fix_cohort, cohort, state=None):
     state = silence(process.initialize()) if state is None else state
     moved, _ = process.next(state)
     deltas = [after - before for after, before in zip(moved.models, state.models, strict=True)]
-    return process.aggregator.private_sum.denominator * flatten(deltas)
+    return process.aggregator.denominator * flatten(deltas)
 
 
 def test_the_worst_client_changes_no_more_than_any_other(build, make_federation, fix_cohort):
@@ -56,7 +56,7 @@ def test_the_round_of_an_empty_cohort_is_noise_alone(build, make_federation, fix
     process = build(make_federation(SIZES))
     assert not sum_of(process, fix_cohort, []).any()
     noise = sum_of(process, fix_cohort, [], process.initialize())
-    expected = process.aggregator.private_sum.noise_multiplier * 0.1
+    expected = process.aggregator.noise_multiplier * 0.1
     assert 0.5 * expected < noise.std() < 1.6 * expected  # of 15 entries
     state, metrics = process.next(process.initialize())
     assert (metrics["num_clients"], metrics["bytes_up"], metrics["num_clipped"]) == (0, 0, 0)
@@ -81,8 +81,7 @@ def test_the_budget_and_the_noise_of_a_run(build, make_federation):
         state, metrics = process.next(state)
         spent.append(metrics["epsilon_spent"])
     own = [
-        process.aggregator.private_sum.accounting.compute_epsilon(float(state.aggregator.noise_multiplier), n)
-        for n in (1, 2, 3)
+        process.aggregator.accounting.compute_epsilon(float(state.aggregator.noise_multiplier), n) for n in (1, 2, 3)
     ]
     assert spent == own and 19.99 < spent[-1] <= 20
     assert process.summarize(state)["privacy"]["epsilon_spent"] == spent[-1]

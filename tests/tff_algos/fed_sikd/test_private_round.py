@@ -107,8 +107,8 @@ def test_the_statistics_the_teachers_and_the_students_are_composed(build, make_f
 
 def test_without_a_teacher_there_is_one_release(build, make_federation):
     process = build(make_federation(SIZES), label_weight=1.0, teacher="leader")
-    assert process.aggregator.private_sum.accounting.releases_per_round == 1
-    assert process.aggregator.private_sum.accounting.unit == "a client more or less"
+    assert process.aggregator.accounting.releases_per_round == 1
+    assert process.aggregator.accounting.unit == "a client more or less"
 
 
 def test_the_noise_of_both_releases_is_z_clip_norms_over_their_denominators(work_once, build, make_federation):

@@ -1,7 +1,6 @@
 """A phase of a round: what is summed on the way and what comes as a list is the same, and who counts."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import pytest
@@ -10,10 +9,10 @@ import tensorflow as tf
 from tff_algos.client.cohort import NOBODY
 from tff_algos.client.local_training import reject_if_not_finite
 from tff_algos.rounds.aggregation import ClientUpdate
-from tff_algos.rounds.aggregators import GroupwiseAggregator, SumAggregator
+from tff_algos.rounds.aggregators import GroupwiseAggregator, ListedMean, SumAggregator
 from tff_algos.rounds.attacks import Attack
 from tff_algos.rounds.list_aggregator import ListAggregator
-from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator, build_private_sum
+from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator
 from tff_algos.rounds.training_phase import PlacedInput, Sent, TrainingPhase
 from tff_algos.rounds.transport import Transport
 from tff_algos.settings.aggregation import AttackConfig, CompressionConfig
@@ -24,12 +23,6 @@ TRANSPORT = Transport(CompressionConfig(), (False, False), 0, 12, (False, False)
 MODELS = (np.zeros((1, 2), np.float32), np.zeros(1, np.float32))
 BLANK = PlacedInput(NOBODY, (np.zeros(3, np.float32),))
 KEEPING_BLANK = BLANK._replace(kept=(np.float32(0),))
-
-
-class ListedSum(SumAggregator):
-    """The weighted mean, of updates that come one by one."""
-
-    is_sum = False
 
 
 class Recording(ListAggregator):
@@ -63,14 +56,8 @@ def make_phase(aggregator):
     return TrainingPhase(Work(), TRANSPORT, aggregator, SHAPES)
 
 
-@functools.cache
-def get_phase(kind=SumAggregator):
-    """The phase with such an aggregator, one for all tests, so that its work is traced once."""
-    return make_phase(kind())
-
-
-def build_recording():
-    return GroupwiseAggregator(Recording(), SHAPES, "")
+# One for all tests, so that its work is traced once.
+SUMMED, LISTED = make_phase(SumAggregator()), make_phase(ListedMean())
 
 
 def make_inputs(rows, groups=None, weights=None, kept=()):
@@ -102,12 +89,12 @@ def test_summed_and_listed_are_the_same_bit_for_bit(tff_runtime, num_clients):
     inputs = draw_inputs(num_clients)
     if num_clients > 2:
         inputs[2].own[0][1] = np.nan
-    summed = get_phase().run(MODELS, inputs, 3, (), 1, blank=BLANK)
+    summed = SUMMED.run(MODELS, inputs, 3, (), 1, blank=BLANK)
     kept = (np.float32(0),)
     keeping = [each._replace(kept=kept) for each in inputs]
     outcomes = [
-        get_phase(ListedSum).run(MODELS, inputs, 3, (), 1, blank=BLANK),
-        get_phase().run(MODELS, keeping, 3, (), 1, blank=KEEPING_BLANK),  # a list, since clients keep something
+        LISTED.run(MODELS, inputs, 3, (), 1, blank=BLANK),
+        SUMMED.run(MODELS, keeping, 3, (), 1, blank=KEEPING_BLANK),  # a list, since clients keep something
     ]
     for listed in outcomes:
         assert get_bytes(listed.aggregate.update) == get_bytes(summed.aggregate.update)
@@ -119,11 +106,11 @@ def test_summed_and_listed_are_the_same_bit_for_bit(tff_runtime, num_clients):
     assert summed.kept == [] and [float(row[0]) for row in outcomes[1].kept] == [1.0] * num_clients
 
 
-@pytest.mark.parametrize("kind", [SumAggregator, ListedSum, build_recording])
+@pytest.mark.parametrize("phase", [SUMMED, LISTED, make_phase(GroupwiseAggregator(Recording(), SHAPES, ""))])
 @pytest.mark.parametrize("blank", [BLANK, KEEPING_BLANK])
-def test_a_round_of_nobody_changes_nothing(tff_runtime, kind, blank):
+def test_a_round_of_nobody_changes_nothing(tff_runtime, phase, blank):
     """Of whatever kind, what is summed is the zeros of an empty place, and nobody keeps anything."""
-    outcome = get_phase(kind).run(MODELS, [], 3, (), 1, blank=blank)
+    outcome = phase.run(MODELS, [], 3, (), 1, blank=blank)
     assert outcome.aggregate.has_update.tolist() == [False] * 3
     assert [array.shape for array in outcome.aggregate.update] == [(3, 2), (3,)]
     assert not any(np.any(array) for array in outcome.aggregate.update)
@@ -135,20 +122,18 @@ def test_a_round_of_nobody_changes_nothing(tff_runtime, kind, blank):
 def test_a_private_round_of_nobody_is_noise_alone(tff_runtime, blank):
     """What is known of private sums needs rounds in which nobody was drawn, with clients that keep something, too."""
     accounting = Accounting(1e-5, 10, 1, "bernoulli")
-    private_sum = build_private_sum(UpdatePrivacyConfig(epsilon=2.0, rounds=3), accounting, seed=1)
-    phase = make_phase(PrivateAggregator(private_sum))
+    phase = make_phase(PrivateAggregator(UpdatePrivacyConfig(epsilon=2.0), accounting, 1, noise_multiplier=1.0))
     outcome = phase.run(MODELS, [], 1, phase.aggregator.initialize(1), 1, blank=blank)
     assert outcome.aggregate.has_update.all() and np.any(outcome.aggregate.update[0])
     assert outcome.aggregate.metrics["num_clipped"] == 0
 
 
 def test_empty_places_and_rejected_updates_never_reach_a_list(tff_runtime):
-    inner = Recording()
-    phase = make_phase(GroupwiseAggregator(inner, SHAPES, ""))
+    phase = make_phase(GroupwiseAggregator(Recording(), SHAPES, ""))
     rows = [[1, 2, 3], [4, np.inf, 6], [7, 8, 9], [1, 0, 0], [np.nan, 0, 0]]
     inputs = make_inputs(rows, [0, 0, 0, 1, 2], [2.0, 3.0, 4.0, 0.5, 1.0], (np.float32(5),))
     outcome = phase.run(MODELS, inputs, 4, (), 1, min_places=8, blank=KEEPING_BLANK)
-    assert inner.calls == [([[1, 2, 3], [7, 8, 9]], [2, 4]), ([[1, 0, 0]], [0.5])]
+    assert phase.aggregator.inner.calls == [([[1, 2, 3], [7, 8, 9]], [2, 4]), ([[1, 0, 0]], [0.5])]
     assert outcome.aggregate.has_update.tolist() == [True, True, False, False]
     assert outcome.aggregate.update[0].tolist() == [[1, 2], [1, 0], [0, 0], [0, 0]]
     assert outcome.aggregate.metrics == {"aggregator_number": 1.5}
@@ -158,7 +143,7 @@ def test_empty_places_and_rejected_updates_never_reach_a_list(tff_runtime):
 
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_places_beyond_the_cohort_change_nothing(tff_runtime, is_listed):
-    phase = get_phase(ListedSum if is_listed else SumAggregator)
+    phase = LISTED if is_listed else SUMMED
     inputs = draw_inputs(3)
     few = phase.run(MODELS, inputs, 3, (), 1, blank=BLANK)
     many = phase.run(MODELS, inputs, 3, (), 1, min_places=8, blank=BLANK)
@@ -170,7 +155,7 @@ def test_places_beyond_the_cohort_change_nothing(tff_runtime, is_listed):
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_a_computation_serves_all_rounds_of_its_size(tff_runtime, is_listed):
     """A client's work is traced once for each size of what the server sends, whatever the round and the cohort."""
-    phase = make_phase(ListedSum() if is_listed else SumAggregator())
+    phase = make_phase(ListedMean() if is_listed else SumAggregator())
     phase.run(MODELS, draw_inputs(3, 1), 1, (), 1, blank=BLANK)
     first = phase.work.num_traced
     assert first >= 1
@@ -183,8 +168,7 @@ def test_a_computation_serves_all_rounds_of_its_size(tff_runtime, is_listed):
 
 
 def test_single_updates_can_be_had_without_an_aggregate(tff_runtime):
-    sent = get_phase().collect(MODELS, draw_inputs(3), (), min_places=8, blank=BLANK)
-    assert len(sent) == 3
+    sent = SUMMED.collect(MODELS, draw_inputs(3), (), min_places=8, blank=BLANK)
     expected = [each.own[0][:2].tolist() for each in draw_inputs(3)]
     assert [each.update.result.weights_delta[0].tolist() for each in sent] == expected
 
@@ -192,9 +176,9 @@ def test_single_updates_can_be_had_without_an_aggregate(tff_runtime):
 def test_a_mean_of_forged_updates_is_made_on_the_host(tff_runtime):
     """Updates 1 and 3 with weights 1 and 3; the second client sends -2 * 3: (1 - 18) / 4."""
     attack = Attack(AttackConfig("sign_flip", attack_scale=2.0), np.array([1]), frozenset(["client_1"]))
-    phase, inputs = dataclasses.replace(get_phase(), attack=attack), make_inputs([[1] * 3, [3] * 3], weights=[1, 3])
+    phase, inputs = dataclasses.replace(SUMMED, attack=attack), make_inputs([[1] * 3, [3] * 3], weights=[1, 3])
     outcome = phase.run(MODELS, inputs, 1, (), 1, blank=BLANK)
     np.testing.assert_allclose(outcome.aggregate.update[1], [-4.25])
     assert outcome.sums == 4  # what else they send is honest
     flipped = dataclasses.replace(phase, attack=dataclasses.replace(attack, config=AttackConfig("label_flip")))
-    assert phase.is_forged and not flipped.is_forged and not get_phase().is_forged
+    assert phase.is_forged and not flipped.is_forged and not SUMMED.is_forged
