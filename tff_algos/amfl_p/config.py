@@ -12,13 +12,13 @@ from tff_algos.settings.aggregation import (
     AggregationConfig,
     ServerStepConfig,
     check_no_privacy,
-    needs_optimizer,
 )
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     ConfigError,
     Needs,
     group,
+    needs_value,
     participation_setting,
     setting,
 )
@@ -64,27 +64,27 @@ class AMFLPConfig(PrivateAlgorithmConfig):
         "Momentum of the server's step.",
         above=0,
         below=1,
-        needs=needs_optimizer(MOMENTUM, field="server_optimizer"),
+        needs=needs_value("server_optimizer", MOMENTUM),
     )
     server_beta_1: float = setting(
         0.9,
         "Decay of the mean of past meta-gradients.",
         minimum=0,
         below=1,
-        needs=needs_optimizer(ADAM, YOGI, field="server_optimizer"),
+        needs=needs_value("server_optimizer", ADAM, YOGI),
     )
     server_beta_2: float = setting(
         0.999,
         "Decay of the mean of past squares.",
         minimum=0,
         below=1,
-        needs=needs_optimizer(ADAM, YOGI, field="server_optimizer"),
+        needs=needs_value("server_optimizer", ADAM, YOGI),
     )
     server_epsilon: float = setting(
         1e-7,
         "Added to the root by which the step is divided.",
         above=0,
-        needs=needs_optimizer(ADAM, YOGI, ADAGRAD, RMSPROP, field="server_optimizer"),
+        needs=needs_value("server_optimizer", ADAM, YOGI, ADAGRAD, RMSPROP),
     )
     weighting: str = setting(
         "adaptive",

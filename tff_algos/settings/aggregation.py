@@ -31,7 +31,7 @@ class AttackConfig:
         "Share of the clients that attack, rounded up but never all; drawn from the seed, the same in every round.",
         minimum=0,
         below=1,
-        needs=Needs("attack", lambda given: given != NO_ATTACK, f"--{{flag}}={' or '.join(ATTACKS)}"),
+        needs=needs_value("attack", *ATTACKS),
     )
     attack_scale: float = setting(
         1.0,
@@ -82,10 +82,6 @@ AGGREGATORS = (MEAN, *ROBUST_RULES, *TFF_FACTORIES)
 OWN_FORM = "my_module:FACTORY"
 
 
-def _needs(*aggregators: str) -> Needs:
-    return Needs("aggregator", lambda given: given in aggregators, f"--{{flag}}={' or '.join(aggregators)}")
-
-
 @dataclasses.dataclass(frozen=True)
 class AggregationConfig:
     """How the updates of a group's clients become one."""
@@ -102,58 +98,58 @@ class AggregationConfig:
         "Share of the clients that the trimmed mean leaves out at each end of every weight; 0: the equal mean.",
         minimum=0,
         below=0.5,
-        needs=_needs(TRIMMED_MEAN),
+        needs=needs_value("aggregator", TRIMMED_MEAN),
     )
     aggregator_num_byzantine: int = setting(
         1,
         "Clients that may send anything (f); Krum needs cohorts of at least 2 f + 3.",
         minimum=0,
         smoke=0,
-        needs=_needs(KRUM, MULTI_KRUM),
+        needs=needs_value("aggregator", KRUM, MULTI_KRUM),
     )
     aggregator_num_chosen: int = setting(
         0,
         "Updates that multi-Krum averages (m); 0: all but aggregator_num_byzantine.",
         minimum=0,
         smoke=1,
-        needs=_needs(MULTI_KRUM),
+        needs=needs_value("aggregator", MULTI_KRUM),
     )
     aggregator_iterations: int = setting(
         5,
         "Passes over the updates: at most so many steps of the geometric median, exactly so many of centred clipping.",
         minimum=1,
-        needs=_needs(GEOMETRIC_MEDIAN, CENTRED_CLIPPING),
+        needs=needs_value("aggregator", GEOMETRIC_MEDIAN, CENTRED_CLIPPING),
     )
     aggregator_smoothing: float = setting(
         1e-6,
         "Least distance that the geometric median divides by (nu).",
         above=0,
-        needs=_needs(GEOMETRIC_MEDIAN),
+        needs=needs_value("aggregator", GEOMETRIC_MEDIAN),
     )
     aggregator_clip_radius: float = setting(
         10.0,
         "Largest distance from the centre at which an update counts whole (tau).",
         above=0,
-        needs=_needs(CENTRED_CLIPPING),
+        needs=needs_value("aggregator", CENTRED_CLIPPING),
     )
     aggregator_bits: int = setting(
         8,
         "Bits of a weight after TFF's quantization.",
         minimum=1,
         maximum=16,
-        needs=_needs(QUANTIZATION),
+        needs=needs_value("aggregator", QUANTIZATION),
     )
     aggregator_clip_norm: float = setting(
         1.0,
         "Largest L2 norm of an update before DP-FTRL's noise.",
         above=0,
-        needs=_needs(DP_TREE),
+        needs=needs_value("aggregator", DP_TREE),
     )
     aggregator_noise_multiplier: float = setting(
         1.0,
         "Deviation of DP-FTRL's noise at a node of its tree, in clip norms.",
         minimum=0,
-        needs=_needs(DP_TREE),
+        needs=needs_value("aggregator", DP_TREE),
     )
     attacks: AttackConfig = group(AttackConfig, flag_prefix="")
 
@@ -211,11 +207,6 @@ def check_cohort(aggregation: AggregationConfig, cohort_size: int) -> None:
 SGD, ADAM, YOGI, ADAGRAD, RMSPROP = OPTIMIZERS = ("sgd", "adam", "yogi", "adagrad", "rmsprop")
 
 
-def needs_optimizer(*names: str, field: str = "optimizer") -> Needs:
-    """The need that the field, which names an optimizer, has one of these names."""
-    return Needs(field, lambda given: given in names, f"--{{flag}}={' or '.join(names)}")
-
-
 @dataclasses.dataclass(frozen=True)
 class ServerStepConfig:
     """The server's step along the mean update; by default the update, times the learning rate, is added."""
@@ -237,31 +228,38 @@ class ServerStepConfig:
         "Momentum of the server's step; 0.9 with sgd is FedAvgM.",
         minimum=0,
         below=1,
-        needs=needs_optimizer(SGD, RMSPROP),
+        needs=needs_value("optimizer", SGD, RMSPROP),
         of_old_runs=0.0,
     )
     nesterov: bool = setting(
         False,
         "Nesterov's momentum.",
-        needs=(needs_optimizer(SGD), Needs("momentum", lambda momentum: momentum > 0, "--{flag}=0.9")),
+        needs=(needs_value("optimizer", SGD), Needs("momentum", lambda momentum: momentum > 0, "--{flag}=0.9")),
     )
     beta_1: float = setting(
-        0.9, "Decay of the mean of past updates.", minimum=0, below=1, needs=needs_optimizer(ADAM, YOGI)
+        0.9, "Decay of the mean of past updates.", minimum=0, below=1, needs=needs_value("optimizer", ADAM, YOGI)
     )
     beta_2: float = setting(
-        0.99, "Decay of the mean of past squared updates.", minimum=0, below=1, needs=needs_optimizer(ADAM, YOGI)
+        0.99,
+        "Decay of the mean of past squared updates.",
+        minimum=0,
+        below=1,
+        needs=needs_value("optimizer", ADAM, YOGI),
     )
     epsilon: float = setting(
         1e-3,
         "Added to the root by which the step is divided, under it for adagrad; smaller is more adaptive (paper: tau).",
         above=0,
-        needs=needs_optimizer(ADAM, YOGI, ADAGRAD, RMSPROP),
+        needs=needs_value("optimizer", ADAM, YOGI, ADAGRAD, RMSPROP),
     )
     initial_accumulator: float = setting(
-        1e-6, "Sum of squares before the first update (paper: tau^2).", minimum=0, needs=needs_optimizer(ADAGRAD)
+        1e-6,
+        "Sum of squares before the first update (paper: tau^2).",
+        minimum=0,
+        needs=needs_value("optimizer", ADAGRAD),
     )
     decay: float = setting(
-        0.9, "Decay of the mean of past squared updates.", minimum=0, below=1, needs=needs_optimizer(RMSPROP)
+        0.9, "Decay of the mean of past squared updates.", minimum=0, below=1, needs=needs_value("optimizer", RMSPROP)
     )
 
     def __post_init__(self):

@@ -42,9 +42,9 @@ class Needs(NamedTuple):
     fix: str
 
 
-def needs_value(field: str, value: str) -> Needs:
-    """The need that another field has this one value."""
-    return Needs(field, lambda given: given == value, f"--{{flag}}={value}")
+def needs_value(field: str, *values: str) -> Needs:
+    """The need that another field has this value, or one of these."""
+    return Needs(field, lambda given: given in values, f"--{{flag}}={' or '.join(values)}")
 
 
 @dataclasses.dataclass(frozen=True)
