@@ -83,7 +83,7 @@ from tff_algos.simulation.event_clock import (
     take_until,
     unpack_log,
 )
-from tff_algos.simulation.scheduling import SchedulingContext, count_scheduled, get_policy, schedule
+from tff_algos.simulation.scheduling import POLICIES, SchedulingContext, count_scheduled, schedule
 from tff_algos.simulation.training_times import SimulatedDevices, compute_longest_training_s, plan_starts
 from tff_algos.weights import add_deltas, compute_model_bytes, initialize_weights, is_float, stack_models, take_model
 
@@ -409,7 +409,7 @@ def build_async_periodic_process(
     initial_weights = initialize_weights(model_spec, seed)
     num_places = compute_padded_size(min(config.max_scheduled, len(clients.clients)))
     computation = (model_spec, config.training, initial_weights)
-    needs_updates = get_policy(config.scheduling).needs_updates
+    needs_updates = POLICIES[config.scheduling].needs_updates
     return AsyncPeriodicProcess(
         clients=clients,
         config=config,

@@ -37,7 +37,6 @@ from tff_algos.rounds.asynchronous_server import (
 from tff_algos.rounds.server_step import ServerStep, build_server_step
 from tff_algos.rounds.versioned_round import VersionedResult, build_versioned_inputs, build_versioned_round
 from tff_algos.simulation.arrivals import (
-    StalenessParameters,
     add_versions,
     collect_arrivals,
     compute_mixing_weight,
@@ -64,8 +63,8 @@ class BufferedProcess(AsynchronousProcess):
         collected = collect_arrivals(self.devices, state.starts, versions.newest, size, size, config.concurrency)
         arrivals = collected.arrivals
         staleness = np.array([arrival.staleness for arrival in arrivals])
-        parameters = StalenessParameters(config.staleness_decay, config.staleness_grace)
-        weights = compute_mixing_weight(1.0, staleness, config.staleness, parameters)
+        rule = config.staleness, config.staleness_decay, config.staleness_grace
+        weights = compute_mixing_weight(1.0, staleness, *rule)
         inputs = build_versioned_inputs(
             self.clients,
             np.array([arrival.client for arrival in arrivals]),

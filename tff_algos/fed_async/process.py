@@ -48,7 +48,6 @@ from tff_algos.rounds.asynchronous_server import (
 from tff_algos.rounds.versioned_round import build_versioned_inputs, build_versioned_updates
 from tff_algos.simulation.arrivals import (
     Arrival,
-    StalenessParameters,
     add_versions,
     collect_arrivals,
     compute_mixing_weight,
@@ -91,7 +90,6 @@ class FedAsyncProcess(AsynchronousProcess):
 
     def next(self, state: ServerState) -> RoundOutput:
         config, versions = self.config, state.versions
-        parameters = StalenessParameters(config.staleness_decay, config.staleness_grace)
         # Step 1
         collected = collect_arrivals(
             self.devices, state.starts, versions.newest, config.updates_per_round, 1, config.concurrency
@@ -107,7 +105,8 @@ class FedAsyncProcess(AsynchronousProcess):
             results += self.train(wave, models)
             # Step 3
             for arrival, result in zip(wave, results[-size:], strict=True):
-                weight = compute_mixing_weight(config.mixing_weight, arrival.staleness, config.staleness, parameters)
+                rule = config.staleness, config.staleness_decay, config.staleness_grace
+                weight = compute_mixing_weight(config.mixing_weight, arrival.staleness, *rule)
                 models[newest + 1] = mix(models[newest], models[arrival.start_version], result, float(weight))
                 newest += 1
         new_models = [models[number] for number in range(versions.newest + 1, newest + 1)]

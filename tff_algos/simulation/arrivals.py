@@ -10,7 +10,6 @@ t - tau is the number of updates that the server mixed in between the device's s
 other overtook thus has staleness 0 and weight alpha.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ import numpy as np
 from tff_algos.protocol import Weights
 from tff_algos.seeds import derive_generator
 from tff_algos.settings.asynchronous import CONSTANT, HINGE, POLYNOMIAL
-from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation.event_clock import (
     READY,
     ClockState,
@@ -179,53 +177,30 @@ def add_versions(versions: ModelVersions, models: list[Weights], used: np.ndarra
     return ModelVersions(numbers[kept], stacked)
 
 
-class StalenessParameters(NamedTuple):
-    """a and b of the paper, both at least 0: `decay` of polynomial and hinge; `grace`, up to which hinge is 1."""
-
-    decay: float
-    grace: float
-
-
-def compute_constant(staleness: np.ndarray, parameters: StalenessParameters) -> np.ndarray:
-    """s(d) = 1."""
-    return np.ones_like(staleness)
-
-
-def compute_polynomial(staleness: np.ndarray, parameters: StalenessParameters) -> np.ndarray:
-    """s(d) = (d + 1)^-a."""
-    return (staleness + 1.0) ** -parameters.decay
-
-
-def compute_hinge(staleness: np.ndarray, parameters: StalenessParameters) -> np.ndarray:
-    """s(d) = 1 if d <= b, else 1 / (a (d - b) + 1)."""
-    return 1.0 / (parameters.decay * np.maximum(staleness - parameters.grace, 0.0) + 1.0)
-
-
-STALENESS_FUNCTIONS: dict[str, Callable[[np.ndarray, StalenessParameters], np.ndarray]] = {
-    CONSTANT: compute_constant,
-    POLYNOMIAL: compute_polynomial,
-    HINGE: compute_hinge,
-}
-
-
 def compute_mixing_weight(
-    alpha: float, staleness: np.ndarray | int, function: str, parameters: StalenessParameters
+    alpha: float, staleness: np.ndarray | int, function: str, decay: float, grace: float
 ) -> np.ndarray:
     """alpha_t = alpha * s(staleness), float64, in (0, alpha], the shape of `staleness`.
+
+    | function | s(d) |
+    |---|---|
+    | constant | 1 |
+    | polynomial | (d + 1)^-a |
+    | hinge | 1 if d <= b, else 1 / (a (d - b) + 1) |
 
     Args:
       alpha: mixing weight of a fresh update, in (0, 1].
       staleness: updates mixed in since the device started, at least 0.
-      function: a name in `STALENESS_FUNCTIONS`.
-      parameters: of that function.
-
-    Raises:
-      ConfigError: there is no such function; the message lists the functions.
-      ValueError: a staleness is below 0.
+      function: one of `STALENESS_NAMES`.
+      decay: a, at least 0.
+      grace: b, at least 0.
     """
-    if function not in STALENESS_FUNCTIONS:
-        raise ConfigError("staleness", function, "one of " + ", ".join(STALENESS_FUNCTIONS))
     staleness = np.asarray(staleness, np.float64)
-    if (staleness < 0).any():
-        raise ValueError("a staleness below 0: expected updates mixed in since the device started")
-    return alpha * STALENESS_FUNCTIONS[function](staleness, parameters)
+    if function == CONSTANT:
+        shares = np.ones_like(staleness)
+    elif function == POLYNOMIAL:
+        shares = (staleness + 1.0) ** -decay
+    else:
+        assert function == HINGE
+        shares = 1.0 / (decay * np.maximum(staleness - grace, 0.0) + 1.0)
+    return alpha * shares

@@ -123,11 +123,15 @@ def start_devices(
         this time, shape (devices,). None: nobody drops out.
 
     Raises:
-      ValueError: a device is named twice or has a pending event, or a time is out of its range.
+      ValueError: a device has a pending event, or a time is out of its range.
     """
-    clients, durations_s = np.asarray(clients, np.int64), np.asarray(durations_s, np.float64)
-    away_s = np.zeros(len(clients)) if away_s is None else np.asarray(away_s, np.float64)
-    _check_start(state, clients, durations_s, away_s)
+    away_s = np.zeros(len(clients)) if away_s is None else away_s
+    # A second pending event would overwrite the first, and with it lose a training.
+    busy = clients[np.isfinite(state.event_times_s[clients])]
+    if len(busy):
+        raise ValueError(f"device {busy[0]} starts, but has a pending event: expected devices that wait for the server")
+    if not ((durations_s > 0) & (durations_s < np.inf) & (away_s >= 0) & (away_s < np.inf)).all():
+        raise ValueError("a device trains or is away for a time that is not finite, or not above 0 s")
     # Each start gets a number, so that ties in time are broken alike in every run.
     sequences = state.next_sequence + np.arange(len(clients))
     return state._replace(
@@ -227,21 +231,6 @@ def _take_due(state: ClockState, until_s: float, at_most: int) -> tuple[ClockSta
             if times_s[client] <= until_s:
                 heapq.heappush(heap, (float(times_s[client]), int(sequences[client]), client))
     return ClockState(state.time_s, np.asarray(next_sequence, np.int64), times_s, kinds, sequences, away_s), events
-
-
-def _check_start(state: ClockState, clients: np.ndarray, durations_s: np.ndarray, away_s: np.ndarray) -> None:
-    if not len(clients) == len(durations_s) == len(away_s):
-        raise ValueError(f"{len(clients)} devices start: expected as many durations and times away")
-    if len(np.unique(clients)) < len(clients):
-        raise ValueError("a device starts twice at once: expected each device once")
-    # A second pending event would overwrite the first, and with it lose a training.
-    busy = clients[np.isfinite(state.event_times_s[clients])]
-    if len(busy):
-        raise ValueError(f"device {busy[0]} starts, but has a pending event: expected devices that wait for the server")
-    if not (np.isfinite(durations_s) & (durations_s > 0)).all():
-        raise ValueError("a device trains for a time that is not finite and above 0 s")
-    if not (np.isfinite(away_s) & (away_s >= 0)).all():
-        raise ValueError("a device is away for a time that is not finite and at least 0 s")
 
 
 def _replace_at(array: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarray:

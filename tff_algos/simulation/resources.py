@@ -51,21 +51,14 @@ def draw_devices(
 ) -> tuple[np.ndarray, DeviceState]:
     """R_i of each device, and batteries and loads at the start: a function of the run's seed, for every algorithm.
 
-    With `known`, R_i is that, as where the devices come from a file; batteries and loads are drawn in any case.
+    R_i ~ U(low, high), b_i ~ U(0.5, 1) and l_i ~ U(0, 0.5). With `known`, R_i is that, as where the devices come from a
+    file; batteries and loads are drawn in any case.
     """
     generator = derive_generator(seed, "resources")
-    resources, state = draw_resources(num_clients, low, high, generator), draw_device_state(num_clients, generator)
-    return (resources if known is None else known), state
-
-
-def draw_resources(num_clients: int, low: float, high: float, generator: np.random.Generator) -> np.ndarray:
-    """R_i ~ U(low, high) of each device, float64, shape (clients,)."""
-    return generator.uniform(low, high, num_clients)
-
-
-def draw_device_state(num_clients: int, generator: np.random.Generator) -> DeviceState:
-    """Batteries and loads at the start: b_i ~ U(0.5, 1), l_i ~ U(0, 0.5)."""
-    return DeviceState(generator.uniform(0.5, 1.0, num_clients), generator.uniform(0.0, 0.5, num_clients))
+    # In this order, and also where R_i is known, so that batteries and loads do not depend on that.
+    drawn = generator.uniform(low, high, num_clients)
+    state = DeviceState(generator.uniform(0.5, 1.0, num_clients), generator.uniform(0.0, 0.5, num_clients))
+    return (drawn if known is None else known), state
 
 
 def compute_dynamic_resources(resources: np.ndarray, state: DeviceState) -> np.ndarray:
@@ -91,19 +84,8 @@ def advance_devices(
     return DeviceState(charge, load)
 
 
-def compute_fine_tuning_steps(resources: np.ndarray, max_steps: int) -> np.ndarray:
-    """N_i = N_max R_i / R_max, rounded half up, at least 1 (0 if N_max is 0); int32, shape (clients,)."""
-    steps = np.floor(max_steps * resources / resources.max() + 0.5)
-    return np.maximum(steps, min(max_steps, 1)).astype(np.int32)
-
-
-def compute_fine_tuning_rates(resources: np.ndarray, max_rate: float) -> np.ndarray:
-    """alpha_i = alpha_max R_i / R_max; float64, shape (clients,)."""
-    return max_rate * resources / resources.max()
-
-
 def plan_fine_tuning(rule: str, resources: np.ndarray, max_steps: int, max_rate: float) -> FineTuningPlan:
-    """Steps and rate of every device.
+    """Steps and rate of every device: N_i = N_max R_i / R_max, and alpha_i = alpha_max R_i / R_max.
 
     With steps and rate both in proportion to R_i, the distance that a device moves goes with R_i squared; the other
     rules are controls.
@@ -114,8 +96,8 @@ def plan_fine_tuning(rule: str, resources: np.ndarray, max_steps: int, max_rate:
       max_steps: N_max.
       max_rate: alpha_max.
     """
-    same_steps, same_rates = np.full(len(resources), max_steps, np.int32), np.full(len(resources), max_rate)
-    return FineTuningPlan(
-        same_steps if rule == SAME else compute_fine_tuning_steps(resources, max_steps),
-        compute_fine_tuning_rates(resources, max_rate) if rule == RESOURCES else same_rates,
-    )
+    most, num_devices = resources.max(), len(resources)
+    # Rounded half up, and at least one step each; of no steps at most, none.
+    steps = np.full(num_devices, max_steps) if rule == SAME else np.floor(max_steps * resources / most + 0.5)
+    rates = max_rate * resources / most if rule == RESOURCES else np.full(num_devices, max_rate)
+    return FineTuningPlan(np.maximum(steps, min(max_steps, 1)).astype(np.int32), rates)

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from tff_algos.settings.asynchronous import FREQUENCY, RANDOM, SIGNIFICANCE
-from tff_algos.settings.config_fields import ConfigError
 
 
 class SchedulingContext(NamedTuple):
@@ -66,39 +65,20 @@ POLICIES = {
 }
 
 
-def get_policy(name: str) -> Policy:
-    """The policy of this name.
-
-    Raises:
-      ConfigError: there is none; the message lists the policies.
-    """
-    if name not in POLICIES:
-        raise ConfigError("scheduling", name, "one of " + ", ".join(POLICIES))
-    return POLICIES[name]
-
-
 def schedule(name: str, ready: np.ndarray, context: SchedulingContext, generator: np.random.Generator) -> np.ndarray:
     """The scheduled devices, min(R, ready) of them: int64, ascending. If R is enough for all, the policy is not asked.
 
     Args:
-      name: of the policy.
+      name: of the policy, in `POLICIES`.
       ready: indices of the ready devices, each once, in any order.
       context: what the policy may look at.
       generator: derived for this aggregation.
-
-    Raises:
-      ConfigError: R is below 1, or there is no such policy.
-      ValueError: the policy needs the norms of the updates and has none.
     """
-    policy = get_policy(name)
-    if context.max_scheduled < 1:
-        raise ConfigError("max_scheduled", context.max_scheduled, "a number at least 1")
-    if policy.needs_updates and context.update_norms is None:
-        raise ValueError(f"scheduling={name} without norms of updates: expected those of the ready devices")
+    # Sorted first, so that what a policy draws does not depend on the order in which devices were found.
     ready = np.sort(np.asarray(ready, np.int64))
     if len(ready) <= context.max_scheduled:
         return ready
-    return np.sort(policy.choose(ready, context, generator))
+    return np.sort(POLICIES[name].choose(ready, context, generator))
 
 
 def count_scheduled(counts: np.ndarray, scheduled: np.ndarray) -> np.ndarray:

@@ -129,16 +129,12 @@ def compute_client_seconds(
     )
 
 
-def compute_synchronous_round_s(client_seconds: np.ndarray) -> float:
-    """A synchronous round lasts as long as its slowest participant; without participants it takes no time."""
-    return float(client_seconds.max(initial=0.0))
-
-
 def compute_phases_s(profiles: DeviceProfiles, phases: Sequence[ClientWork], start_s: float) -> float:
     """Virtual seconds of the parts of a synchronous round, one after the other.
 
-    The server waits for every participant. Where devices have windows, one that cannot be reached gets its model when
-    its next window opens, and a training that ends outside a window is sent when the next one opens.
+    The server waits for every participant, so a part lasts as long as its slowest one; nobody takes no time. Where
+    devices have windows, one that cannot be reached gets its model when its next window opens, and a training that ends
+    outside a window is sent when the next one opens.
 
     Args:
       profiles: the simulated devices.
@@ -152,5 +148,5 @@ def compute_phases_s(profiles: DeviceProfiles, phases: Sequence[ClientWork], sta
             now_s = start_s + sum(durations_s)
             ready_s = compute_window_wait_s(profiles.windows, work.clients, now_s) + seconds
             seconds = ready_s + compute_window_wait_s(profiles.windows, work.clients, now_s + ready_s)
-        durations_s.append(compute_synchronous_round_s(seconds))
+        durations_s.append(float(seconds.max(initial=0.0)))
     return sum(durations_s)

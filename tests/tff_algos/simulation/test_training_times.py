@@ -118,7 +118,7 @@ def test_windows_are_open_for_their_share_of_each_cycle_and_the_wait_ends_at_an_
 
 def test_without_chance_nobody_drops_out_and_who_is_always_available_never_waits():
     assert not plan_starts(make_devices(), CLIENTS, NO_STARTS, 0.0).away_s.any()
-    assert not compute_wait_s(make_devices(availability=1.0, availability_cycle_s=4.0), CLIENTS, 1.0).any()
+    assert not compute_wait_s(make_devices(availability_cycle_s=4.0), CLIENTS, 1.0).any()
 
 
 def test_a_plan_starts_and_ends_in_a_window():

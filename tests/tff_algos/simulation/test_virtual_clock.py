@@ -13,29 +13,24 @@ from tff_algos.simulation.arrivals import DeviceStarts, collect_arrivals, start_
 from tff_algos.simulation.device_work import compute_joules, list_logged_work
 from tff_algos.simulation.event_clock import LogRow, create_clock
 from tff_algos.simulation.training_times import SimulatedDevices, draw_shares_done, plan_starts
-from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_phases_s, compute_synchronous_round_s
+from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_phases_s
 from tff_algos.weights import compute_model_bytes
+
+PROFILES = DeviceProfiles(np.array([20.0, 10.0]), np.array([100.0, 200.0]), np.array([300.0, 100.0]), np.ones(2))
 
 
 def test_seconds_are_download_training_and_upload():
     """Client 1: 600 / 200 + 50 / 10 + 900 / 100 = 3 + 5 + 9; client 0: 600 / 100 + 100 / 20 + 900 / 300 = 6 + 5 + 3."""
-    profiles = DeviceProfiles(np.array([20.0, 10.0]), np.array([100.0, 200.0]), np.array([300.0, 100.0]), np.ones(2))
-    seconds = compute_client_seconds(profiles, np.array([1, 0]), np.array([50, 100]), 600, 900)
+    seconds = compute_client_seconds(PROFILES, np.array([1, 0]), np.array([50, 100]), 600, 900)
     assert seconds.tolist() == [17.0, 14.0]
-    assert compute_synchronous_round_s(seconds) == 17.0
-
-
-def test_nobody_takes_no_time():
-    assert compute_synchronous_round_s(np.zeros(0)) == pytest.approx(0.0)
 
 
 def test_parts_of_a_round_follow_each_other():
     """Part 1, client 1 alone: 600 / 200 + 50 / 10 = 8. Part 2: client 0 takes 100 / 20 = 5, client 1 900 / 100 = 9."""
-    profiles = DeviceProfiles(np.array([20.0, 10.0]), np.array([100.0, 200.0]), np.array([300.0, 100.0]), np.ones(2))
     first = ClientWork(np.array([1]), 50, 600)
     second = ClientWork(np.array([0, 1]), np.array([100, 0]), bytes_up=np.array([0, 900]))
-    assert compute_phases_s(profiles, [first, second], start_s=1e6) == 17.0
-    assert compute_phases_s(profiles, [first._replace(clients=np.zeros(0, np.int64))], 0.0) == 0.0
+    assert compute_phases_s(PROFILES, [first, second], start_s=1e6) == 17.0
+    assert compute_phases_s(PROFILES, [first._replace(clients=np.zeros(0, np.int64))], 0.0) == 0.0
 
 
 def test_a_part_waits_for_the_windows_of_its_devices():
@@ -153,13 +148,10 @@ def test_devices_get_and_send_models_in_their_windows_alone():
     """
     windows = Windows(np.array([[1.0], [3.0]]) * HOUR_S, np.array([[1.0], [9.0]]) * HOUR_S)
     devices = make_devices(windows=windows)
-    starts = DeviceStarts(create_clock(2), np.zeros(2, np.int64), np.zeros(2, np.int64))
-    starts = start_at(devices, starts, np.arange(2), 0)
-    collected = collect_arrivals(devices, starts, 0, 5, 1)
-    arrivals = [(row.time_s / HOUR_S, row.client) for row in collected.log if row.what == "ready"]
-    assert arrivals == [
-        (pytest.approx(time_h), client) for time_h, client in [(7, 1), (11, 1), (25, 0), (27, 1), (31, 1)]
-    ]
+    starts = start_at(devices, DeviceStarts(create_clock(2), *np.zeros((2, 2), np.int64)), np.arange(2), 0)
+    ready = [row for row in collect_arrivals(devices, starts, 0, 5, 1).log if row.what == "ready"]
+    assert [row.client for row in ready] == [1, 1, 0, 1, 1]
+    assert [row.time_s / HOUR_S for row in ready] == pytest.approx([7, 11, 25, 27, 31])
 
 
 def test_devices_from_a_file_have_speeds_and_windows_of_their_own():
