@@ -67,11 +67,6 @@ def take_model(stacked: Weights, index: int) -> Weights:
     return tuple(np.asarray(array[index]) for array in stacked)
 
 
-def build_model_type(weights: Weights) -> tff.StructWithPythonType:
-    """The TFF type of one model of the shapes and dtypes of `weights`."""
-    return tff.StructWithPythonType([tff.TensorType(array.dtype.type, array.shape) for array in weights], tuple)
-
-
 def build_stacked_type(weights: Weights, num_models: int) -> tff.StructWithPythonType:
     """The TFF type of `num_models` stacked models of the shapes and dtypes of `weights`."""
     return tff.StructWithPythonType(

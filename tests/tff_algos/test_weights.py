@@ -8,10 +8,11 @@ from small_formats import make_format
 from small_runs import assert_same
 
 from models.model_spec import ModelSpec
+from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.weights import (
     add_deltas,
-    build_model_type,
     build_stacked_type,
+    build_type,
     initialize_weights,
     is_float,
     stack_models,
@@ -40,19 +41,11 @@ def test_first_weights_are_a_function_of_seed_and_purpose(linear_spec):
 
 
 def test_first_weights_have_the_order_and_types_of_the_model():
-    kernel, bias, counter = initialize_weights(COUNTING_SPEC, 5)
-    assert [(w.shape, w.dtype) for w in (kernel, bias, counter)] == [
-        ((3, 2), np.float32),
-        ((2,), np.float32),
-        ((), np.int32),
-    ]
+    kernel, bias, counter = weights = initialize_weights(COUNTING_SPEC, 5)
+    assert [(w.shape, w.dtype) for w in weights] == [((3, 2), np.float32), ((2,), np.float32), ((), np.int32)]
     assert np.any(kernel != 0) and not bias.any() and counter == 1
-
-
-def test_only_floating_point_weights_are_floats():
-    weights = initialize_weights(COUNTING_SPEC, 5)
-    assert [is_float(weight) for weight in weights] == [True, True, False]
-    assert [is_float(variable) for variable in COUNTING_SPEC.build().weights] == [True, True, False]
+    for each in (weights, COUNTING_SPEC.build().weights):
+        assert [is_float(weight) for weight in each] == [True, True, False]
 
 
 @pytest.mark.parametrize("make", [np.array, tf.constant])
@@ -81,22 +74,14 @@ def test_a_stacked_model_is_taken_out_as_it_was_put_in():
     for index, model in enumerate(models):
         taken = take_model(stacked, index)
         assert_same(taken, model)
-        assert all(isinstance(array, np.ndarray) for array in taken)
-        assert [array.dtype for array in taken] == [np.float32, np.float32, np.int32]
+        assert [(type(array), array.dtype) for array in taken] == [(np.ndarray, array.dtype) for array in model]
+    assert stack_models([(), ()]) == take_model((), 1) == (), "a run without teachers has no weights of theirs"
 
 
-def test_stacking_no_models_keeps_none():
-    """A run without teachers: no weights, so nothing to stack."""
-    assert stack_models([(), ()]) == take_model((), 1) == ()
-
-
-def test_the_stacked_type_keeps_shapes_and_integers():
-    stacked_type = build_stacked_type(initialize_weights(COUNTING_SPEC, 5), 4)
-    expected = [(np.float32, (4, 3, 2)), (np.float32, (4, 2)), (np.int32, (4,))]
-    assert stacked_type == tff.StructWithPythonType([tff.TensorType(*each) for each in expected], tuple)
-
-
-def test_the_type_of_one_model_keeps_shapes_and_integers():
-    expected = [(np.float32, (3, 2)), (np.float32, (2,)), (np.int32, ())]
-    model_type = build_model_type(initialize_weights(COUNTING_SPEC, 5))
-    assert model_type == tff.StructWithPythonType([tff.TensorType(*each) for each in expected], tuple)
+def test_types_have_shapes_integers_and_containers():
+    weights = initialize_weights(COUNTING_SPEC, 5)
+    for found, stack in ((build_type(weights), ()), (build_stacked_type(weights, 4), (4,))):
+        shapes = [(np.float32, (*stack, 3, 2)), (np.float32, (*stack, 2)), (np.int32, stack)]
+        assert found == tff.StructWithPythonType([tff.TensorType(*each) for each in shapes], tuple)
+    members = [("result", np.int32), ("group", np.str_), ("weight", tff.StructWithPythonType([], tuple))]
+    assert build_type(ClientUpdate(np.int32(1), "", ())) == tff.StructWithPythonType(members, ClientUpdate)

@@ -16,14 +16,14 @@ from tff_algos.client.client_data import read_split, split_labels
 from tff_algos.client.cohort import pad_cohort
 from tff_algos.late_computation import LateComputation
 from tff_algos.protocol import Weights
-from tff_algos.weights import build_stacked_type
+from tff_algos.weights import build_stacked_type, build_type
 
 _BATCH_SIZE = 500  # bounds the memory of the activations
 SCORES, LOSSES = "scores", "losses"  # what is summed
 
 
 class EvaluationInput(NamedTuple):
-    """A client's path prefix, "" for an empty place, and which models it evaluates, bool, shape (models,)."""
+    """A client's path prefix, "" for an empty slot, and which models it evaluates, bool, shape (models,)."""
 
     path: str
     is_asked: np.ndarray
@@ -48,21 +48,20 @@ def build_client_evaluation(
       what: `SCORES` or `LOSSES`.
     """
     models_type = build_stacked_type(template_weights, num_models)
-    run = LateComputation(_build, model_spec, models_type, num_models, split, what)
+    blank = EvaluationInput("", np.zeros(num_models, bool))  # of an empty slot, which is asked nothing
+    run = LateComputation(_build, model_spec, models_type, build_type(blank), split, what)
     dtype = get_sum_dtype(model_spec) if what == SCORES else np.float64
 
     def evaluate(models: Weights, clients: Sequence[ClientFiles], is_asked: np.ndarray) -> np.ndarray:
         inputs = [EvaluationInput(client.path, asked) for client, asked in zip(clients, is_asked, strict=True)]
-        padded = pad_cohort(inputs, padding=EvaluationInput("", np.zeros(num_models, bool)))
+        padded = pad_cohort(inputs, padding=blank)
         return np.array(run(models, padded)[: len(inputs)], dtype)
 
     return evaluate
 
 
-def _build(model_spec: ModelSpec, models_type: tff.Type, num_models: int, split: str, what: str) -> Callable:
+def _build(model_spec: ModelSpec, models_type: tff.Type, input_type: tff.Type, split: str, what: str) -> Callable:
     """(models@SERVER, {EvaluationInput}@CLIENTS) -> {sums by model}@CLIENTS."""
-    members = [("path", np.str_), ("is_asked", tff.TensorType(np.bool_, (num_models,)))]
-    input_type = tff.StructWithPythonType(members, EvaluationInput)
 
     @tff.tensorflow.computation(models_type, input_type)
     def client_work(models, client):

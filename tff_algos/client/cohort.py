@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow_federated as tff
 
 from datasets.federated_data import FederatedData
 from tff_algos.client.cohort_draw import sample_cohort
@@ -33,18 +32,7 @@ class ClientInput(NamedTuple):
     learning_rate: np.float32
 
 
-CLIENT_INPUT_TYPE = tff.StructWithPythonType(
-    [
-        ("path", np.str_),
-        ("seed", tff.TensorType(np.int32, (2,))),
-        ("group", np.int32),
-        ("weight", np.float32),
-        ("learning_rate", np.float32),
-    ],
-    ClientInput,
-)
-
-# In an empty place: no examples, hence no update and no weight.
+# In an empty slot: no examples, hence no update and no weight.
 NOBODY = ClientInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0.0), np.float32(0.0))
 
 

@@ -22,7 +22,7 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.device_work import compute_joules
 from tff_algos.simulation.resources import FineTuningPlan
 from tff_algos.simulation.virtual_clock import compute_client_seconds
-from tff_algos.weights import add_deltas, build_stacked_type, stack_models
+from tff_algos.weights import add_deltas, build_stacked_type, build_type, stack_models
 
 # Clients of one call: the result holds a model for each, and every distinct size costs the worker an executor.
 _CLIENTS_PER_CALL = 64
@@ -37,15 +37,8 @@ class FineTuningInput(NamedTuple):
     learning_rate: np.float32
 
 
-FINE_TUNING_INPUT_TYPE = tff.StructWithPythonType(
-    [
-        ("path", np.str_),
-        ("seed", tff.TensorType(np.int32, (2,))),
-        ("num_steps", np.int32),
-        ("learning_rate", np.float32),
-    ],
-    FineTuningInput,
-)
+# An empty slot takes no step.
+NOBODY = FineTuningInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0))
 
 FineTune = Callable[[Weights, Sequence[ClientFiles], FineTuningPlan, int | None], Iterator[tuple[ClientFiles, Weights]]]
 
@@ -98,24 +91,23 @@ def build_fine_tuning(
                 )
                 for client, steps, rate in zip(clients[part], num_steps[part], learning_rates[part], strict=True)
             ]
-            padding = FineTuningInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0))
-            tuned_models = tune(model, pad_cohort(inputs, padding=padding))
-            for client, tuned in zip(clients[part], tuned_models, strict=False):  # padded places come last
+            tuned_models = tune(model, pad_cohort(inputs, padding=NOBODY))
+            for client, tuned in zip(clients[part], tuned_models, strict=False):  # padded slots come last
                 yield client, tuple(map(np.asarray, tuned))
 
     return fine_tune
 
 
 def _build_tuning(train: Callable, model_spec: ModelSpec, model_type: tff.Type) -> Callable:
-    @tff.tensorflow.computation(model_type, FINE_TUNING_INPUT_TYPE)
+    input_type = build_type(NOBODY)
+
+    @tff.tensorflow.computation(model_type, input_type)
     def client_work(model, client):
         x, y = read_split(client.path, "train", model_spec)
         start = tuple(array[0] for array in model)
         return train(start, x, y, client.seed, client.learning_rate, client.num_steps)
 
-    @tff.federated_computation(
-        tff.FederatedType(model_type, tff.SERVER), tff.FederatedType(FINE_TUNING_INPUT_TYPE, tff.CLIENTS)
-    )
+    @tff.federated_computation(tff.FederatedType(model_type, tff.SERVER), tff.FederatedType(input_type, tff.CLIENTS))
     def tune(model, clients):
         return tff.federated_map(client_work, (tff.federated_broadcast(model), clients))
 

@@ -17,7 +17,7 @@ import tensorflow_federated as tff
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
-from tff_algos.client.cohort import CLIENT_INPUT_TYPE, pad_cohort, tell_clients
+from tff_algos.client.cohort import NOBODY, pad_cohort, tell_clients
 from tff_algos.client.local_training import count_examples_trained, train_locally
 from tff_algos.late_computation import LateComputation
 from tff_algos.local_only.config import LocalOnlyConfig
@@ -25,7 +25,7 @@ from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weight
 from tff_algos.rounds.aggregation import RoundTotals, build_common_metrics
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.virtual_clock import compute_phases_s
-from tff_algos.weights import add_deltas, build_model_type, initialize_weights, stack_models, take_model
+from tff_algos.weights import add_deltas, build_type, initialize_weights, stack_models, take_model
 
 # Clients of one call. Their models travel with it, and one message of the worker carries at most 2 GB.
 _CLIENTS_PER_CALL = 64
@@ -47,7 +47,7 @@ class ServerState(NamedTuple):
 
 def build_local_round(model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights) -> Callable:
     """{model, ClientInput}@CLIENTS -> {model, loss sum, examples trained, is finite}@CLIENTS."""
-    input_type = tff.StructWithPythonType([build_model_type(template_weights), CLIENT_INPUT_TYPE], tuple)
+    input_type = build_type((template_weights, NOBODY))
     return LateComputation(_build_round, model_spec, training, input_type)
 
 

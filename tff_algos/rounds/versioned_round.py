@@ -19,7 +19,7 @@ import tensorflow_federated as tff
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
-from tff_algos.client.cohort import CLIENT_INPUT_TYPE, NOBODY, ClientInput, pad_cohort
+from tff_algos.client.cohort import NOBODY, ClientInput, pad_cohort
 from tff_algos.client.local_training import LocalResult, train_locally
 from tff_algos.late_computation import LateComputation
 from tff_algos.protocol import Weights
@@ -34,7 +34,7 @@ from tff_algos.rounds.aggregation import (
 )
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.weights import build_model_type
+from tff_algos.weights import build_type
 
 
 class VersionedInput(NamedTuple):
@@ -59,9 +59,9 @@ class VersionedResult(NamedTuple):
     totals: RoundTotals
 
 
-def _build_input_type(template_weights: Weights) -> tff.StructWithPythonType:
-    members = [("start", build_model_type(template_weights)), ("client", CLIENT_INPUT_TYPE), ("place", np.int32)]
-    return tff.StructWithPythonType(members, VersionedInput)
+def _build_blank(start: Weights) -> VersionedInput:
+    """The input of an empty slot, which needs a start of the right shapes, though it trains nothing."""
+    return VersionedInput(start, NOBODY, np.int32(0))
 
 
 def _train(model_spec: ModelSpec, training: LocalTrainingConfig, given: VersionedInput) -> LocalResult:
@@ -86,7 +86,7 @@ def build_versioned_round(
       template_weights: one model's weights, for their shapes and dtypes.
       num_places: clients of a call, empty places included.
     """
-    return LateComputation(_build_round, model_spec, training, _build_input_type(template_weights), num_places)
+    return LateComputation(_build_round, model_spec, training, build_type(_build_blank(template_weights)), num_places)
 
 
 def _build_round(
@@ -148,15 +148,14 @@ def build_versioned_inputs(
             np.float32(training.round_learning_rate(round_num)),
         )
         inputs.append(VersionedInput(start, told, np.int32(place)))
-    # An empty place needs a start of the right shapes, though it trains nothing.
-    return pad_cohort(inputs, min_places, VersionedInput(starts[0], NOBODY, np.int32(0)))
+    return pad_cohort(inputs, min_places, _build_blank(starts[0]))
 
 
 def build_versioned_updates(
     model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights
 ) -> Callable:
     """Each client trains from its own start weights; all results come back, in the order of the clients."""
-    return LateComputation(_build_updates, model_spec, training, _build_input_type(template_weights))
+    return LateComputation(_build_updates, model_spec, training, build_type(_build_blank(template_weights)))
 
 
 def _build_updates(model_spec: ModelSpec, training: LocalTrainingConfig, input_type: tff.Type) -> Callable:

@@ -12,7 +12,7 @@ from small_formats import make_spec
 import launch
 from launch.runtimes.content_digest import UnknownContent, describe_surroundings, digest_content
 from models.standardization import Standardization
-from tff_algos.client.cohort import CLIENT_INPUT_TYPE, NOBODY
+from tff_algos.client.cohort import NOBODY
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.student_round import build_distillation
 from tff_algos.rounds.aggregators import SumAggregator
@@ -20,6 +20,7 @@ from tff_algos.rounds.training_phase import TrainingPhase, _build_listed, _build
 from tff_algos.rounds.transport import Transport
 from tff_algos.settings.aggregation import CompressionConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.weights import build_type
 
 ROOT = pathlib.Path(launch.__file__).parents[1]
 SPEC = make_spec("perceptron", (4,))
@@ -32,7 +33,7 @@ def make_phase(spec=SPEC, training=TRAINING, bits=32, work=None, seed=1):
 
 
 def digest(phase, build=_build_summed, num_groups=1, surroundings=""):
-    return digest_content(surroundings, build, (phase, CLIENT_INPUT_TYPE, NOBODY, num_groups))
+    return digest_content(surroundings, build, (phase, build_type(NOBODY), NOBODY, num_groups))
 
 
 def test_the_same_content_has_the_same_digest():

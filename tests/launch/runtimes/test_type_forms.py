@@ -9,8 +9,8 @@ import pytest
 import tensorflow_federated as tff
 
 from launch.runtimes.flat_values import describe_type, read_type
-from tff_algos.client.cohort import CLIENT_INPUT_TYPE
-from tff_algos.client.fine_tuning import FINE_TUNING_INPUT_TYPE
+from tff_algos.client.cohort import NOBODY
+from tff_algos.weights import build_type
 
 
 class Own(NamedTuple):
@@ -24,14 +24,14 @@ TYPES = [
     TENSOR,
     tff.TensorType(np.str_),
     tff.TensorType(np.bool_, None),
-    CLIENT_INPUT_TYPE,
+    build_type(NOBODY),
     tff.StructType([("a", np.int32), (None, TENSOR)]),
-    tff.StructWithPythonType([("a", np.int32), ("b", FINE_TUNING_INPUT_TYPE)], collections.OrderedDict),
+    tff.StructWithPythonType([("a", np.int32), ("b", build_type(NOBODY))], collections.OrderedDict),
     tff.FunctionType(
         tff.StructWithPythonType(
             [tff.FederatedType(TENSOR, tff.SERVER), tff.FederatedType(TENSOR, tff.CLIENTS)], tuple
         ),
-        tff.FederatedType([CLIENT_INPUT_TYPE], tff.CLIENTS, all_equal=True),
+        tff.FederatedType([build_type(NOBODY)], tff.CLIENTS, all_equal=True),
     ),
     tff.FunctionType(None, TENSOR),
 ]
