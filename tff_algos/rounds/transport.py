@@ -53,58 +53,13 @@ def quantize_uniform(values: tf.Tensor, bits: int, seed: tf.Tensor | None = None
     return low + tf.minimum(levels, float(2**bits - 1)) * step
 
 
-def compress(
-    tensors: Sequence[tf.Tensor],
-    is_compressed: Sequence[bool],
-    config: CompressionConfig,
-    seed: tf.Tensor,
-    num_batch_axes: int = 0,
-) -> tuple[tf.Tensor, ...]:
-    """The tensors as the other side receives them.
-
-    Args:
-      tensors: a model's weights or an update, or several stacked along leading axes.
-      is_compressed: one a tensor, see `find_compressed`.
-      config: bits and rounding.
-      seed: int32, shape (2,); each tensor's is derived from it.
-      num_batch_axes: see `quantize_uniform`.
-    """
-    if not config.is_active:
-        return tuple(tensors)
-    received = []
-    for place, (tensor, is_rounded) in enumerate(zip(tensors, is_compressed, strict=True)):
-        own_seed = None
-        if config.rounding == "stochastic":
-            own_seed = tf.random.experimental.stateless_fold_in(seed, -1 - place)  # training folds in 0, 1, ...
-        received.append(quantize_uniform(tensor, config.bits, own_seed, num_batch_axes) if is_rounded else tensor)
-    return tuple(received)
-
-
-def compress_models(
-    stacked: Weights, is_compressed: Sequence[bool], config: CompressionConfig, seed: np.ndarray
-) -> Weights:
-    """Models stacked along axis 0 as the clients receive them; each tensor of each model has a range of its own."""
-    if not config.is_active:
-        return stacked
-    return tuple(np.asarray(array) for array in compress(stacked, is_compressed, config, seed, num_batch_axes=1))
-
-
-def compute_sent_bytes(weights: Weights, is_compressed: Sequence[bool], config: CompressionConfig) -> int:
-    """Bytes of one model or update on the wire, by the rules of the module's docstring."""
-    if not config.is_active:
-        return compute_model_bytes(weights)
-    rounded = tuple(array for array, is_rounded in zip(weights, is_compressed, strict=True) if is_rounded)
-    others = tuple(array for array, is_rounded in zip(weights, is_compressed, strict=True) if not is_rounded)
-    return compute_model_bytes(rounded, config.bits) + RANGE_BYTES * len(rounded) + compute_model_bytes(others)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Transport:
     """What one side gets of what the other sends.
 
     Attributes:
       config: bits and rounding.
-      is_compressed: see `compression.find_compressed`; empty where nothing is rounded.
+      is_compressed: of each weight, see `find_compressed`; all False where nothing is rounded.
       seed: the run's, of what the host rounds.
       model_bytes: bytes of a model or an update on the wire.
       is_update_compressed: one a tensor of an update, which has the floating-point weights only.
@@ -117,13 +72,33 @@ class Transport:
     is_update_compressed: tuple[bool, ...]
 
     def send(self, stacked: Weights, round_num: int) -> Weights:
-        """Models stacked along axis 0, as the clients have them after round `round_num`."""
+        """Models stacked along axis 0, as the clients have them after round `round_num`.
+
+        Each tensor of each model has a range of its own.
+        """
+        if not self.config.is_active:
+            return stacked
         seed = derive_seed(self.seed, "compression", round_num)
-        return compress_models(stacked, self.is_compressed, self.config, seed)
+        return tuple(np.asarray(array) for array in self._round(stacked, self.is_compressed, seed, num_batch_axes=1))
 
     def receive(self, deltas: Sequence[tf.Tensor], seed: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """An update as the server has it, in any graph; `seed` is its client's."""
-        return compress(deltas, self.is_update_compressed, self.config, seed)
+        return self._round(deltas, self.is_update_compressed, seed) if self.config.is_active else tuple(deltas)
+
+    def _round(
+        self, tensors: Sequence[tf.Tensor], is_compressed: Sequence[bool], seed: tf.Tensor, num_batch_axes: int = 0
+    ) -> tuple[tf.Tensor, ...]:
+        """The tensors, those that are compressed rounded; each is drawn apart from the others."""
+        received = []
+        for index, (tensor, is_rounded) in enumerate(zip(tensors, is_compressed, strict=True)):
+            own_seed = None
+            if self.config.rounding == "stochastic":
+                # Below 0, since the training of a client folds 0, 1, ... into the same seed.
+                own_seed = tf.random.experimental.stateless_fold_in(seed, -1 - index)
+            received.append(
+                quantize_uniform(tensor, self.config.bits, own_seed, num_batch_axes) if is_rounded else tensor
+            )
+        return tuple(received)
 
 
 def build_transport(
@@ -138,10 +113,13 @@ def build_transport(
     `travels` says which of the model's weights these are; None: all.
     """
     config = config or CompressionConfig()
-    is_compressed = (False,) * len(weights)
+    is_compressed: tuple[bool, ...] = (False,) * len(weights)
+    model_bytes = compute_model_bytes(weights)
     if config.is_active:
-        is_compressed = find_compressed(model_spec)
-        is_compressed = is_compressed if travels is None else tuple(itertools.compress(is_compressed, travels))
-    pairs = zip(weights, is_compressed, strict=True)
-    of_update = tuple(is_rounded for array, is_rounded in pairs if is_float(array))
-    return Transport(config, is_compressed, seed, compute_sent_bytes(weights, is_compressed, config), of_update)
+        found = find_compressed(model_spec)
+        is_compressed = found if travels is None else tuple(itertools.compress(found, travels))
+        rounded = tuple(itertools.compress(weights, is_compressed))
+        saved = compute_model_bytes(rounded) - compute_model_bytes(rounded, config.bits)
+        model_bytes += RANGE_BYTES * len(rounded) - saved
+    of_update = tuple(itertools.compress(is_compressed, map(is_float, weights)))
+    return Transport(config, is_compressed, seed, model_bytes, of_update)

@@ -1,6 +1,6 @@
 """Uniform quantization by hand, its bounds, and the bytes that it saves."""
 
-import dataclasses
+import types
 
 import hypothesis
 import hypothesis.extra.numpy
@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_algos.rounds.transport import (
-    compress,
-    compress_models,
-    compute_sent_bytes,
-    find_compressed,
-    quantize_uniform,
-)
+from tff_algos.rounds.transport import Transport, build_transport, find_compressed, quantize_uniform
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.aggregation import CompressionConfig
 from tff_algos.settings.config_fields import ConfigError
@@ -70,34 +64,33 @@ def test_stochastic_rounding_is_right_on_average_and_repeats():
 
 
 def test_tensors_of_a_model_are_drawn_apart():
-    tensors = [tf.linspace(0.0, 1.0, 50)] * 2
-    config = CompressionConfig(bits=2, rounding="stochastic")
-    first, second = compress(tensors, (True, True), config, SEED)
+    transport = Transport(CompressionConfig(bits=2, rounding="stochastic"), (True,) * 2, 0, 0, (True,) * 2)
+    first, second = transport.receive([tf.linspace(0.0, 1.0, 50)] * 2, SEED)
     assert (first.numpy() != second.numpy()).any()
 
 
+def build_normalized():
+    layers = [tf.keras.layers.Dense(3, use_bias=False), tf.keras.layers.BatchNormalization()]
+    return tf.keras.Sequential([tf.keras.Input((4,)), *layers])
+
+
+SPEC = types.SimpleNamespace(build=build_normalized)  # kernel, gamma, beta, mean and variance
+
+
 def test_only_trained_weights_are_rounded():
-    def build():
-        layers = [tf.keras.layers.Dense(3, use_bias=False), tf.keras.layers.BatchNormalization()]
-        return tf.keras.Sequential([tf.keras.Input((4,)), *layers])
-
-    spec = dataclasses.make_dataclass("Spec", ["build"])(build)
-    assert find_compressed(spec) == (True, True, True, False, False)  # kernel, gamma, beta, mean, variance
+    assert find_compressed(SPEC) == (True, True, True, False, False)
     weights = tuple(np.linspace(0, 1, 14).astype(np.float32)[np.newaxis] for _ in range(5))
-    received = compress_models(weights, find_compressed(spec), CompressionConfig(bits=3), SEED)
+    received = build_transport(SPEC, weights, 3, CompressionConfig(bits=3)).send(weights, 1)
     assert [np.array_equal(a, b) for a, b in zip(received, weights, strict=True)] == [False] * 3 + [True] * 2
+    assert build_transport(SPEC, weights, 3).send(weights, 1) is weights
 
 
-@pytest.mark.parametrize(("bits", "num_bytes"), [(4, 5 + 8 + 12), (32, 40 + 12)])
+@pytest.mark.parametrize(("bits", "num_bytes"), [(4, 5 + 3 * 8 + 2 * 12), (32, 40 + 2 * 12)])
 def test_bytes_at_the_bits_with_the_ranges(bits, num_bytes):
-    """10 weights at 4 bits are 5 bytes and 8 for their range; 3 statistics stay 12 bytes; the integer stays."""
-    weights, config = (
-        (np.zeros(10, np.float32), np.zeros(3, np.float32), np.zeros(2, np.int64)),
-        CompressionConfig(bits),
-    )
-    assert compute_sent_bytes(weights, (True, False, False), config) == num_bytes
-    assert config.is_active == (bits < 32)
-    assert config.is_active or compress_models(weights, (True, False, False), config, SEED) is weights
+    """10 weights at 4 bits are 5 bytes, and 8 for the range of each tensor; statistics stay 12 bytes."""
+    sizes = 10, 0, 0, 3, 3
+    transport = build_transport(SPEC, tuple(np.zeros(size, np.float32) for size in sizes), 0, CompressionConfig(bits))
+    assert transport.model_bytes == num_bytes and transport.config.is_active == (bits < 32)
 
 
 @pytest.mark.parametrize("bits", [17, 31, 1, 33])
