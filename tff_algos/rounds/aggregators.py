@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregation import ClientUpdate, GroupTotals, compute_group_means
-from tff_algos.rounds.list_aggregator import ListAggregator, cut_updates, join_update
+from tff_algos.rounds.list_aggregator import ListAggregator, count_weights, cut_updates, join_update, make_trial
 
 
 class Aggregate(NamedTuple):
@@ -42,11 +42,9 @@ class Aggregator(abc.ABC):
     """What becomes of the clients' updates; the defaults fit one without a state and without a budget.
 
     Attributes:
-      is_sum: whether its aggregation is a sum in the graph, see `SumAggregator`.
       is_bound_to_shapes: whether its state has arrays of the model's shapes, so that the model may not change.
     """
 
-    is_sum = False
     is_bound_to_shapes = False
 
     def initialize(self, num_groups: int) -> Any:
@@ -97,6 +95,9 @@ class SumAggregator(Aggregator):
     """The mean of a group's updates, by the weights of their clients; what sums otherwise extends it.
 
     The server makes something of the sums, in the graph (`reduce`) and outside of it (`finish`).
+
+    Attributes:
+      is_sum: whether it is made while the updates come in, and not on the host of a list of them.
     """
 
     is_sum = True
@@ -155,7 +156,8 @@ class GroupwiseAggregator(Aggregator):
         return tf.nest.map_structure(lambda leaf: leaf[sources], state)
 
     def aggregate(self, updates: Sequence[ClientUpdate], totals, counts, sizes, state, num) -> Aggregate:
-        combined, has_update = np.zeros((len(sizes), self.num_weights), np.float32), np.zeros(len(sizes), bool)
+        combined = np.zeros((len(sizes), count_weights(self.shapes)), np.float32)
+        has_update = np.zeros(len(sizes), bool)
         states, columns = [_take(state, group) for group in range(len(sizes))], []
         for group in range(len(sizes)):
             members = [each for each in updates if int(each.group) == group and bool(each.result.is_finite)]
@@ -174,16 +176,11 @@ class GroupwiseAggregator(Aggregator):
             cut_updates(combined, self.shapes), has_update, np.asarray(totals.weight), 1, next_state, metrics
         )
 
-    @property
-    def num_weights(self) -> int:
-        return sum(int(np.prod(shape)) for shape in self.shapes)
-
     def _name_columns(self, columns: Sequence[dict[str, float]], state: Any) -> Sequence[str]:
         """The names of the columns, also in a round without an update: those that a trial gives."""
         if columns:
             return list(columns[0])
-        trial = np.zeros((1, self.num_weights), np.float32), np.ones(1, np.float32)
-        return list(self.inner.combine(*trial, _take(state, 0))[2])
+        return list(self.inner.combine(*make_trial(self.shapes), _take(state, 0))[2])
 
     def list_notes(self, state: Any, released: str) -> Sequence[str]:
         return (self.note,)

@@ -23,7 +23,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from datasets.own_objects import describe_failure, import_object
-from tff_algos.rounds.list_aggregator import ListAggregator, cut_updates, join_update
+from tff_algos.rounds.list_aggregator import ListAggregator, cut_updates, join_update, make_trial
 from tff_algos.settings.aggregation import (
     CLIPPING,
     COMPRESSION,
@@ -61,17 +61,17 @@ class FactoryAggregator(ListAggregator):
     def __init__(self, factory: Factory, shapes: Shapes, name: str, needs_one_group: bool = False):
         self.shapes, self.name = [tuple(shape) for shape in shapes], name
         self.needs_one_group = needs_one_group
-        self.uses_weights = isinstance(factory, tff.aggregators.WeightedAggregationFactory)
+        self._is_weighted = isinstance(factory, tff.aggregators.WeightedAggregationFactory)
         tensors = [tff.TensorType(np.float32, shape) for shape in self.shapes]
         value_type = tff.StructWithPythonType(tensors, tuple)
-        types = (value_type, tff.TensorType(np.float32)) if self.uses_weights else (value_type,)
+        types = (value_type, tff.TensorType(np.float32)) if self._is_weighted else (value_type,)
         simulate = tff.backends.test.replace_secure_intrinsics_with_bodies
         try:
             with _without_warnings():
                 process = factory.create(*types)
                 self._initialize, self._next = simulate(process.initialize), simulate(process.next)
         except (Exception, SystemExit) as error:  # a user's factory may raise anything
-            raise self._complain("makes no aggregation for this model", error) from error
+            raise _complain(name, f"makes no aggregation for this model: {describe_failure(error)}") from error
         # Replaced computations have lost the names of their results, the process has not.
         self._state_type = process.initialize.type_signature.result.member
         outcome = dict(tff.structure.iter_elements(process.next.type_signature.result))
@@ -90,20 +90,20 @@ class FactoryAggregator(ListAggregator):
         if self.needs_one_group and num_groups > 1:
             expected = "another one with an algorithm that trains several models: all would get the same noise"
             raise ConfigError("aggregator", self.name, expected)
-        num_weights = sum(int(np.prod(shape)) for shape in self.shapes)
         try:
             states = tuple(_flatten(self._initialize(), self._state_type) for _ in range(num_groups))
-            self.combine(np.zeros((1, num_weights), np.float32), np.ones(1, np.float32), states[0])
+            self.combine(*make_trial(self.shapes), states[0])
         except ConfigError:
             raise
         except (Exception, SystemExit) as error:
-            raise self._complain("cannot be run in this runtime (--runtime=tff may)", error) from error
+            problem = f"cannot be run in this runtime (--runtime=tff may): {describe_failure(error)}"
+            raise _complain(self.name, problem) from error
         return states
 
     def combine(self, updates, weights, state):
         values = [cut_updates(update, self.shapes) for update in updates]
         arguments = [_rebuild(iter(state), self._state_type), values]
-        if self.uses_weights:
+        if self._is_weighted:
             arguments.append([np.float32(weight) for weight in weights])
         next_state, result, measurements = tff.structure.from_container(self._next(*arguments))
         update = join_update(list(tff.structure.from_container(result)))
@@ -112,10 +112,10 @@ class FactoryAggregator(ListAggregator):
         leaves = _flatten(next_state, self._state_type)
         return update.astype(np.float32), leaves, _name_columns(measurements, self._measurements_type)
 
-    def _complain(self, what: str, error: BaseException) -> ConfigError:
-        lines = str(error).strip().splitlines()
-        reason = f"{type(error).__name__}{f': {lines[0][:200]}' if lines else ''}"
-        return ConfigError("aggregator", self.name, f"an aggregator that can be used; this one {what}: {reason}")
+
+def _complain(name: str, what: str) -> ConfigError:
+    """The error that says what is wrong with an aggregator."""
+    return ConfigError("aggregator", name, f"an aggregator that can be used; this one {what}")
 
 
 @contextlib.contextmanager
@@ -234,7 +234,7 @@ def load_own_aggregator(spelling: str, shapes: Sequence[tuple[int, ...]]) -> Lis
     except ConfigError:
         raise
     except (Exception, SystemExit) as error:
-        raise aggregator.complain(f"failed: {describe_failure(error)}") from error
+        raise _complain(spelling, f"failed: {describe_failure(error)}") from error
     return aggregator
 
 
@@ -249,8 +249,6 @@ def _check_arguments(function: Callable, make_error: Callable[[str], ConfigError
 
 class FunctionAggregator(ListAggregator):
     """A function of (updates, weights), float32 of shapes (clients, num_weights) and (clients,), to (num_weights,)."""
-
-    uses_weights = True  # whether the function looks at them is its own affair
 
     def __init__(self, function: Callable[[np.ndarray, np.ndarray], np.ndarray]):
         self.function = function
@@ -269,7 +267,6 @@ class CheckedAggregator(ListAggregator):
 
     def __init__(self, own: ListAggregator, name: str):
         self.own, self.name = own, name
-        self.uses_weights = bool(own.uses_weights)
 
     def initialize(self, shapes, num_groups):
         """See `ListAggregator`; raises ConfigError if the states are not what they must be.
@@ -278,54 +275,50 @@ class CheckedAggregator(ListAggregator):
         """
         states = self.own.initialize(list(shapes), num_groups)
         if not isinstance(states, tuple) or len(states) not in (0, num_groups):
-            raise self.complain(f"initialize gave {_describe(states)}, not a tuple with a state for each group, or ()")
+            raise _complain(
+                self.name, f"initialize gave {_describe(states)}, not a tuple with a state for each group, or ()"
+            )
         for state in states:
             self._check_state(state, "initialize")
-        num_weights = sum(int(np.prod(shape)) for shape in shapes)
-        state = states[0] if states else ()
-        self.combine(np.zeros((1, num_weights), np.float32), np.ones(1, np.float32), state)
+        self.combine(*make_trial(shapes), states[0] if states else ())
         return states
 
     def combine(self, updates, weights, state):
         outcome = self.own.combine(_freeze(updates), _freeze(weights), state)
         if not isinstance(outcome, tuple) or len(outcome) != 3:
-            raise self.complain(f"combine gave {_describe(outcome)}, not (update, state, columns)")
+            raise _complain(self.name, f"combine gave {_describe(outcome)}, not (update, state, columns)")
         update, next_state, columns = outcome
         update = self._check_update(update, updates.shape[1])
         self._check_state(next_state, "combine")
         nested, before = (tf.nest.map_structure(lambda leaf: None, each) for each in (next_state, state))
         if nested != before:
-            raise self.complain("combine changed the structure of the state")
+            raise _complain(self.name, "combine changed the structure of the state")
         return update, next_state, self._check_columns(columns)
 
     def _check_update(self, update: Any, num_weights: int) -> np.ndarray:
         try:
             array = np.asarray(update, np.float32)
         except (TypeError, ValueError) as error:
-            raise self.complain(f"gave {_describe(update)}, not an array of numbers") from error
+            raise _complain(self.name, f"gave {_describe(update)}, not an array of numbers") from error
         if array.shape != (num_weights,):
-            raise self.complain(f"gave an update of shape {array.shape}, not ({num_weights},)")
+            raise _complain(self.name, f"gave an update of shape {array.shape}, not ({num_weights},)")
         if not np.isfinite(array).all():
-            raise self.complain("gave an update that is not finite")
+            raise _complain(self.name, "gave an update that is not finite")
         return array
 
     def _check_state(self, state: Any, method: str) -> None:
         for leaf in tf.nest.flatten(state):
             if np.asarray(leaf).dtype.kind not in "biufc":
-                raise self.complain(f"{method} gave a state with {_describe(leaf)}, not arrays of numbers alone")
+                raise _complain(self.name, f"{method} gave a state with {_describe(leaf)}, not arrays of numbers alone")
 
     def _check_columns(self, columns: Any) -> dict[str, float]:
         if not isinstance(columns, Mapping):
-            raise self.complain(f"combine gave {_describe(columns)} as columns, not a dict")
+            raise _complain(self.name, f"combine gave {_describe(columns)} as columns, not a dict")
         for name, value in columns.items():
             is_number = np.ndim(value) == 0 and np.asarray(value).dtype.kind in "biuf"
             if not (isinstance(name, str) and name.isidentifier() and is_number):
-                raise self.complain(f"gave the column {name!r} = {_describe(value)}, not a name with a number")
+                raise _complain(self.name, f"gave the column {name!r} = {_describe(value)}, not a name with a number")
         return {f"{COLUMN_PREFIX}_{name}": np.asarray(value).item() for name, value in columns.items()}
-
-    def complain(self, what: str) -> ConfigError:
-        """The error that says what is wrong with it."""
-        return ConfigError("aggregator", self.name, f"an aggregator that can be used; this one {what}")
 
 
 def _freeze(array: np.ndarray) -> np.ndarray:

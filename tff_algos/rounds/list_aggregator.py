@@ -19,16 +19,21 @@ def cut_updates(vectors: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> tuple
     return tuple(part.reshape((*vectors.shape[:-1], *shape)) for part, shape in zip(parts, shapes, strict=True))
 
 
+def count_weights(shapes: Sequence[tuple[int, ...]]) -> int:
+    """The numbers in an update of these shapes."""
+    return sum(math.prod(shape) for shape in shapes)
+
+
+def make_trial(shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:
+    """(updates, weights) of one client whose update is zero, by which it is found out what an aggregator does."""
+    return np.zeros((1, count_weights(shapes)), np.float32), np.ones(1, np.float32)
+
+
 class ListAggregator(abc.ABC):
     """Makes one update of the updates of a group's clients, on the host.
 
-    Empty places of a cohort and updates that are not finite never reach it.
-
-    Attributes:
-      uses_weights: whether the clients' weights count; without, all clients count alike.
+    Empty slots of a cohort and updates that are not finite never reach it.
     """
-
-    uses_weights: bool = False
 
     def initialize(self, shapes: Sequence[tuple[int, ...]], num_groups: int) -> tuple:
         """The states before the first round.

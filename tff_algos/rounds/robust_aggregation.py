@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from tff_algos.rounds.list_aggregator import ListAggregator
+from tff_algos.rounds.list_aggregator import ListAggregator, count_weights
 
 BLOCK_NUMBERS = 2**20  # of all clients together, that are looked at at a time as float64
 CONVERGED = 1e-6  # relative gain below which the geometric median is found, as in RFA's Section 5
@@ -169,8 +169,6 @@ class GeometricMedianAggregator(ListAggregator):
       smoothing: nu, above 0.
     """
 
-    uses_weights = True
-
     def __init__(self, max_steps: int, smoothing: float):
         self.max_steps, self.smoothing = max_steps, smoothing
 
@@ -207,8 +205,7 @@ class CentredClippingAggregator(ListAggregator):
         self.radius, self.iterations = radius, iterations
 
     def initialize(self, shapes: Sequence[tuple[int, ...]], num_groups: int) -> tuple:
-        num_weights = sum(int(np.prod(shape)) for shape in shapes)
-        return tuple(np.zeros(num_weights, np.float32) for _ in range(num_groups))
+        return tuple(np.zeros(count_weights(shapes), np.float32) for _ in range(num_groups))
 
     def combine(self, updates, weights, state):
         centre, clipped = np.asarray(state, np.float64), 0.0

@@ -5,9 +5,13 @@ import itertools
 
 import numpy as np
 import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
 
 from launch.runs.checkpoints import flatten_state, pack_state
 from launch.runtimes.in_process import run_in_process
+from tff_algos.rounds.build_aggregator import build_list_aggregator
+from tff_algos.rounds.factory_aggregation import FactoryAggregator
 from tff_algos.settings.aggregation import TFF_FACTORIES, AggregationConfig
 from tff_algos.settings.config_fields import ConfigError
 
@@ -29,18 +33,17 @@ def context(request, tff_runtime, tmp_path):
 @pytest.fixture(scope="module")
 def build_anew(tff_runtime):
     """A function (name, further settings) -> the aggregator of that name, for cohorts of 4."""
-    from tff_algos.rounds.build_aggregator import build_list_aggregator
-
-    def build(name, seed=3, **settings):
-        return build_list_aggregator(AggregationConfig(name, **settings), SHAPES, 4, seed)
-
-    return build
+    return lambda name, seed=3, **settings: build_list_aggregator(AggregationConfig(name, **settings), SHAPES, 4, seed)
 
 
 @pytest.fixture(scope="module")
 def build(build_anew):
     """`build_anew`, each once for all tests."""
     return functools.cache(build_anew)
+
+
+def begin(aggregator):
+    return aggregator.initialize(SHAPES, 1)[0]
 
 
 def draw(num_clients=4, scale=0.1, seed=1):
@@ -64,8 +67,7 @@ def list_runs():
 @pytest.mark.parametrize(("name", "context"), list_runs(), indirect=["context"])
 def test_every_factory_with_a_name_runs(name, build, context):
     aggregator = build(name)
-    assert isinstance(aggregator.uses_weights, bool)
-    begun = aggregator.initialize(SHAPES, 1)[0]
+    begun = begin(aggregator)
     assert all(isinstance(leaf, np.ndarray) for leaf in begun)
     state, names = begun, set()
     for round_num, num_clients in enumerate((4, 1, 4)):
@@ -89,7 +91,7 @@ def test_a_factory_built_anew_gives_the_same_bytes(name, build, build_anew):
     """With rounding to the nearest level, and noise from the seed; the other factories draw nothing."""
     results = []
     for aggregator in (build(name), build_anew(name)):
-        state = aggregator.initialize(SHAPES, 1)[0]
+        state = begin(aggregator)
         for round_num in range(2):
             update, state, _ = aggregator.combine(*draw(seed=round_num), state)
         results.append(update.tobytes() + b"".join(leaf.tobytes() for leaf in state))
@@ -97,23 +99,16 @@ def test_a_factory_built_anew_gives_the_same_bytes(name, build, build_anew):
 
 
 def test_the_weighted_mean_of_tff_is_ours(context):
-    import tensorflow_federated as tff
-
-    from tff_algos.rounds.factory_aggregation import FactoryAggregator
-
     updates, weights = draw()
-    weighted = FactoryAggregator(tff.aggregators.MeanFactory(), SHAPES, "mean")
-    update, _, _ = weighted.combine(updates, weights, weighted.initialize(SHAPES, 1)[0])
-    np.testing.assert_allclose(update, find_mean(updates, weights), atol=1e-6)
-    equal = FactoryAggregator(tff.aggregators.UnweightedMeanFactory(), SHAPES, "mean")
-    update, _, _ = equal.combine(updates, weights, equal.initialize(SHAPES, 1)[0])
-    np.testing.assert_allclose(update, updates.mean(axis=0), atol=1e-6)
-    assert weighted.uses_weights and not equal.uses_weights
+    means = find_mean(updates, weights), updates.mean(axis=0)
+    for factory, mean in zip((tff.aggregators.MeanFactory, tff.aggregators.UnweightedMeanFactory), means, strict=True):
+        aggregator = FactoryAggregator(factory(), SHAPES, "mean")
+        np.testing.assert_allclose(aggregator.combine(updates, weights, begin(aggregator))[0], mean, atol=1e-6)
 
 
 def test_zeroing_removes_a_huge_update_and_says_so(build, context):
     aggregator = build("zeroing")
-    state = aggregator.initialize(SHAPES, 1)[0]
+    state = begin(aggregator)
     updates, weights = draw()
     small, state, columns = aggregator.combine(updates, weights, state)
     np.testing.assert_allclose(small, find_mean(updates, weights), atol=1e-6)
@@ -128,7 +123,7 @@ def test_zeroing_removes_a_huge_update_and_says_so(build, context):
 def test_clipping_moves_its_norm_towards_the_updates(build):
     """The norm begins at 1; with updates of norms below that it falls: by exp(0.2 (0.8 - 1)), as all four are below."""
     aggregator = build("clipping")
-    update, state, columns = aggregator.combine(*draw(), aggregator.initialize(SHAPES, 1)[0])
+    update, state, columns = aggregator.combine(*draw(), begin(aggregator))
     np.testing.assert_allclose(update, find_mean(*draw()), atol=1e-6)
     assert columns["aggregator_clipping_norm"] == pytest.approx(1.0)
     _, _, columns = aggregator.combine(*draw(), state)
@@ -148,26 +143,20 @@ def test_quantization_is_as_near_as_its_bits(build):
     errors = []
     for settings in ({"aggregator_bits": 2}, {}):  # 8 by default
         aggregator = build("quantization", **settings)
-        update, _, _ = aggregator.combine(updates, weights, aggregator.initialize(SHAPES, 1)[0])
+        update, _, _ = aggregator.combine(updates, weights, begin(aggregator))
         errors.append(np.abs(update - updates[0]).max())
     assert errors[0] > 10 * errors[1] and errors[1] < 0.003
 
 
-def test_dp_tree_without_noise_is_the_sum_of_clipped_updates_over_the_expected_cohort(build):
+def test_dp_tree_sums_clipped_updates_over_the_expected_cohort_with_noise_of_the_seed(build):
     aggregator = build("dp_tree", aggregator_noise_multiplier=0.0, aggregator_clip_norm=0.1)
     updates, weights = draw(2)
-    update, _, _ = aggregator.combine(updates, weights, aggregator.initialize(SHAPES, 1)[0])
+    update, _, _ = aggregator.combine(updates, weights, begin(aggregator))
     factors = np.minimum(1, 0.1 / np.linalg.norm(updates, axis=1, keepdims=True))
     assert (factors < 1).all()
     np.testing.assert_allclose(update, (factors * updates).sum(axis=0) / 4, atol=1e-6)
-
-
-def test_dp_tree_draws_its_noise_from_the_seed(build):
-    def run(*seed):
-        aggregator = build("dp_tree", *seed)
-        return aggregator.combine(*draw(), aggregator.initialize(SHAPES, 1)[0])[0]
-
-    assert np.abs(run() - run(2)).max() > 1e-3
+    first, other = (each.combine(*draw(), begin(each))[0] for each in (build("dp_tree"), build("dp_tree", 2)))
+    assert np.abs(first - other).max() > 1e-3
 
 
 def test_dp_tree_is_refused_where_groups_would_share_their_noise(build):
@@ -179,7 +168,7 @@ def test_dp_tree_is_refused_where_groups_would_share_their_noise(build):
 def test_a_secure_sum_is_simulated(build):
     aggregator = build("secure")
     updates, weights = draw()
-    update, _, columns = aggregator.combine(updates, weights, aggregator.initialize(SHAPES, 1)[0])
+    update, _, columns = aggregator.combine(updates, weights, begin(aggregator))
     np.testing.assert_allclose(update, find_mean(updates, weights), atol=1e-4)
     assert columns["aggregator_zeroing_clipping_mean_value_secure_upper_threshold"] == 100.0  # twice TFF's 50
 
@@ -187,10 +176,6 @@ def test_a_secure_sum_is_simulated(build):
 @pytest.mark.usefixtures("can_close")
 def test_what_a_runtime_cannot_run_is_one_line_at_the_start(tff_runtime, tmp_path):
     """Two aggregations one after another: in this process there is room for one."""
-    import tensorflow as tf
-    import tensorflow_federated as tff
-
-    from tff_algos.rounds.factory_aggregation import FactoryAggregator
 
     class Centred(tff.aggregators.UnweightedAggregationFactory):
         def create(self, value_type):
@@ -211,7 +196,7 @@ def test_what_a_runtime_cannot_run_is_one_line_at_the_start(tff_runtime, tmp_pat
             return tff.templates.AggregationProcess(initialize, next_fn)
 
     aggregator = FactoryAggregator(Centred(), SHAPES, "my_module:CENTRED")
-    update, _, columns = aggregator.combine(*draw(), aggregator.initialize(SHAPES, 1)[0])
+    update, _, columns = aggregator.combine(*draw(), begin(aggregator))
     np.testing.assert_allclose(update, np.zeros(NUM_WEIGHTS), atol=1e-6)
     assert columns == {}
     with (
@@ -223,10 +208,6 @@ def test_what_a_runtime_cannot_run_is_one_line_at_the_start(tff_runtime, tmp_pat
 
 
 def test_a_factory_that_fails_is_one_line(tff_runtime):
-    import tensorflow_federated as tff
-
-    from tff_algos.rounds.factory_aggregation import FactoryAggregator
-
     class Broken(tff.aggregators.UnweightedAggregationFactory):
         def create(self, value_type):
             raise KeyError("no such thing\nat all")
