@@ -131,7 +131,7 @@ def train_by_rule(
         for variable in model.weights:
             variable.assign(start_of[variable.ref()])
         progress = steps.take(
-            Examples(x, y, targets, example_weights), _count_steps(config, tf.shape(y)[0], num_steps), seed
+            Examples(x, y, targets, example_weights), count_steps(config, tf.shape(y)[0], num_steps), seed
         )
         # All float weights, not only the trained ones: BatchNorm's statistics and quantization ranges travel, too.
         deltas = [v - start_of[v.ref()] for v in sent]
@@ -161,14 +161,12 @@ def _order_as(trained, name: str, variables, values) -> tuple[tf.Tensor, ...]:
     return tuple(value_of[variable.ref()] for variable in trained)
 
 
-def count_steps(config: LocalTrainingConfig, num_examples: tf.Tensor) -> tf.Tensor:
-    """Steps that a client with so many examples takes in a round, int32, in any graph; none without examples."""
-    return _count_steps(config, num_examples, None)
-
-
 @as_written
-def _count_steps(config: LocalTrainingConfig, num_examples, num_steps) -> tf.Tensor:
-    """`num_steps` if it is given, else what the config says; none without examples."""
+def count_steps(config: LocalTrainingConfig, num_examples: tf.Tensor, num_steps: tf.Tensor | None = None) -> tf.Tensor:
+    """Steps that a client with so many examples takes in a round, int32, in any graph; none without examples.
+
+    They are `num_steps`, or what the config says.
+    """
     if num_steps is None:
         num_steps = config.steps or config.epochs * divide_up(num_examples, config.batch_size)
     return tf.where(num_examples > 0, num_steps, 0)

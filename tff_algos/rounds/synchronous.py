@@ -77,9 +77,6 @@ class ServerState(NamedTuple):
     own: Any = ()
 
 
-PARTS = ServerState._fields[3:6]  # which have a state of their own
-
-
 class Participant(NamedTuple):
     """A client that is asked: its index, what it is told, and what the algorithm adds to that, nested arrays."""
 
@@ -147,12 +144,11 @@ class SynchronousProcess(FederatedProcess):
 
     def initialize_parts(self, num_groups: int) -> dict[str, Any]:
         """The first states of the parts, for so many rows of the aggregate and of the models."""
-        states = (
-            self.aggregator.initialize(num_groups),
-            self.server_step.initialize(num_groups),
-            self.store.initialize() if self.store else (),
-        )
-        return dict(zip(PARTS, states, strict=True))
+        return {
+            "aggregator": self.aggregator.initialize(num_groups),
+            "server": self.server_step.initialize(num_groups),
+            "kept": self.store.initialize() if self.store else (),
+        }
 
     # What an algorithm may say otherwise, in the order of a round.
 
