@@ -105,13 +105,9 @@ def test_nobodys_examples_change_nothing():
             assert not any(delta.any() for delta in result.weights_delta)
 
 
-def test_the_same_bytes_again():
+def test_the_same_bytes_again_and_an_example_that_is_not_finite_is_rejected():
     run, (x, y) = trace(DENSE, SGD, False), draw(DENSE, 7)
     first, second = ([delta.tobytes() for delta in run(x, y, 9)[1][1].weights_delta] for _ in range(2))
     assert first == second
-
-
-def test_an_example_that_is_not_finite_is_rejected():
-    x, y = draw(DENSE, 5)
     x[4] = np.inf
-    assert not trace(DENSE, SGD, False)(x, y, 2)[1][0].is_finite
+    assert not run(x, y, 2)[1][0].is_finite

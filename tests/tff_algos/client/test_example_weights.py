@@ -1,7 +1,6 @@
 """Weights of examples in a client's training, worked out by hand: each multiplies the whole loss of its example."""
 
 import dataclasses
-import functools
 import math
 import types
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from small_formats import make_format
+from traced_training import train
 
 from datasets.example_format import ExampleWeights, LabelFormat
 from models.compilation import compile_spec
@@ -16,7 +16,6 @@ from models.model_spec import ModelSpec
 from tff_algos.amfl_p.maml import Batch, compute_loss, compute_meta_gradient
 from tff_algos.client.client_data import read_split, split_labels
 from tff_algos.client.client_evaluation import LOSSES, SCORES, sum_over_examples
-from tff_algos.client.local_training import train_locally
 from tff_algos.fed_proto.process import Prototypes, build_loss
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.student_round import build_distillation
@@ -56,26 +55,12 @@ def read(path, spec, split="train"):
     return tf.function(lambda path: read_split(path, split, spec), [tf.TensorSpec((), tf.string)])(tf.constant(path))
 
 
-@functools.cache
-def trace(spec, loss_fn, y_type):
-    """Training as a function of arrays, traced once for all tests of the same model and loss."""
-    with tf.Graph().as_default():
-        types = (tf.float32, (1, 1)), (tf.float32, (None, 1)), y_type
-        start, x, y = (tf.compat.v1.placeholder(*each) for each in types)
-        given = (start,), x, y, tf.constant([1, 2]), tf.constant(RATE)
-        result = train_locally(spec, ONE_STEP, *given, loss_fn=loss_fn)
-        session = tf.compat.v1.Session()
-        session.run(tf.compat.v1.global_variables_initializer())
-    return session.make_callable(result, [start, x, y])
+def train_scalar(spec, x, y, start=0.0, loss_fn=None):
+    return train(spec, ONE_STEP, [np.float32([[start]])], x, y, rate=RATE, loss_fn=loss_fn)
 
 
-def train(spec, x, y, start=0.0, loss_fn=None):
-    x, y = np.array(x, np.float32), np.array(y)
-    return trace(spec, loss_fn, (y.dtype, (None, *y.shape[1:])))(np.full((1, 1), start, np.float32), x, y)
-
-
-def step(spec, x, y, start=0.0, loss_fn=None):
-    return float(train(spec, x, y, start, loss_fn).weights_delta[0])
+def step(*arguments, **options):
+    return float(train_scalar(*arguments, **options).weights_delta[0])
 
 
 @pytest.mark.parametrize(
@@ -106,17 +91,16 @@ def test_labels_of_each_task_travel_with_their_weights(tmp_path, labels, dtype, 
 
 def test_other_splits_have_labels_alone(tmp_path):
     path = write_client(tmp_path, [[1.0]], [1], [2])
-    for split in ("validation", "test"):
-        for kind in "xy":
-            (tmp_path / f"client_0.{split}.{kind}").write_bytes((tmp_path / f"client_0.train.{kind}").read_bytes())
-        assert read(path, SCALAR, split)[1].numpy().tolist() == [1]
+    for kind in "xy":
+        (tmp_path / f"client_0.test.{kind}").write_bytes((tmp_path / f"client_0.train.{kind}").read_bytes())
+    assert read(path, SCALAR, "test")[1].numpy().tolist() == [1]
 
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_weights_2_and_1_make_the_step_that_is_worked_out(tmp_path, compiled):
     """a = 0, x = 1, classes 0 and 1: gradients -1/2 and 1/2. (4/3 (-1/2) + 2/3 (1/2)) / 2 = -1/6; a -> 0.6 / 6."""
     spec = compile_spec(SCALAR) if compiled else SCALAR
-    result = train(spec, *read(write_client(tmp_path, [[1.0], [1.0]], [0, 1], [2, 1]), spec))
+    result = train_scalar(spec, *read(write_client(tmp_path, [[1.0], [1.0]], [0, 1], [2, 1]), spec))
     assert float(result.weights_delta[0]) == pytest.approx(0.1, rel=1e-5)
     assert float(result.loss_sum) == pytest.approx((4 / 3 + 2 / 3) * math.log(2), rel=1e-5)
     assert float(result.num_trained) == 2  # the client counts by its examples
@@ -127,7 +111,10 @@ def test_weights_that_are_all_alike_change_no_byte(tmp_path):
     sevens = dataclasses.replace(SCALAR, format=dataclasses.replace(SCALAR.format, weights=weigh(7.0)))
     path = write_client(tmp_path, [[1.0], [-0.3], [0.7]], [0, 1, 1], [7, 7, 7])
     # How a step is made does not depend on the mean, by which the reader has divided.
-    weighted, plain = train(SCALAR, *read(path, sevens), start=0.4), train(PLAIN, *read(path, PLAIN), start=0.4)
+    weighted, plain = (
+        train_scalar(SCALAR, *read(path, sevens), start=0.4),
+        train_scalar(PLAIN, *read(path, PLAIN), start=0.4),
+    )
     for found, expected in zip(tf.nest.flatten(weighted), tf.nest.flatten(plain), strict=True):
         assert found.tobytes() == expected.tobytes()
 

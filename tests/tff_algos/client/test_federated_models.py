@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from small_formats import make_format, make_spec
+from traced_training import train
 
 from models.model_spec import ModelSpec
 from models.task import build_task
-from tff_algos.client.local_training import train_locally
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 TEXT = build_task("next_token", 7, (6,))
@@ -58,18 +58,10 @@ def test_a_client_learns(name, precision, optimizer, rate):
     tf.keras.utils.set_random_seed(0)
     start = spec.build().get_weights()
     config = LocalTrainingConfig(epochs=6, optimizer=optimizer, batch_size=16)
-    result = train_locally(
-        spec,
-        config,
-        tuple(map(tf.constant, start)),
-        tf.constant(x),
-        tf.constant(y),
-        tf.constant((1, 2)),
-        tf.constant(rate),
-    )
-    assert bool(result.is_finite)
-    assert {delta.dtype for delta in result.weights_delta} == {tf.float32}
-    trained = [weight + delta.numpy() for weight, delta in zip(start, result.weights_delta, strict=True)]
+    result = train(spec, config, start, x, y, rate=rate)
+    assert result.is_finite
+    assert {delta.dtype for delta in result.weights_delta} == {np.dtype(np.float32)}
+    trained = [weight + delta for weight, delta in zip(start, result.weights_delta, strict=True)]
     assert compute_loss(spec, trained, x, y) < 0.5 * compute_loss(spec, start, x, y)
 
 
@@ -80,12 +72,9 @@ def test_tokens_that_were_not_seen_keep_their_embedding():
         layers = [tf.keras.layers.Embedding(7, 4), tf.keras.layers.Dense(7)]
         return tf.keras.Sequential([tf.keras.Input((6,), dtype="int32"), *layers])
 
-    spec, (x, y) = (
-        ModelSpec("embedded", build, make_format((6,), "int32", 7, takes_tokens=True), task=TEXT),
-        draw("char_gru"),
-    )
+    spec = ModelSpec("embedded", build, make_format((6,), "int32", 7, takes_tokens=True), task=TEXT)
+    x, y = draw("char_gru")
     config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=16)
-    weights = tuple(tf.constant(weight) for weight in spec.build().get_weights())
-    result = train_locally(spec, config, weights, tf.constant(x), tf.constant(y), tf.constant((1, 2)), tf.constant(0.1))
+    result = train(spec, config, spec.build().get_weights(), x, y)
     moved = np.abs(result.weights_delta[0]).max(axis=1) > 0
     assert not moved[0] and moved[1:].all()  # 0 is padding, which these examples do not have

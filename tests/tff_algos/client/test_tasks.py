@@ -17,6 +17,7 @@ from tff_algos.client.fine_tuning import build_fine_tuning_steps
 from tff_algos.client.local_training import predict_logits, train_locally
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.weights import add_deltas, stack_models
 
 NUM_EXAMPLES, NUM_TOKENS = 48, 6
 NAMES = ("classification", "binary", "multi_label", "regression", "next_token")
@@ -96,8 +97,7 @@ def test_a_client_reads_its_labels_and_learns_them(make_data, name):
     weights = draw_weights(spec)
     before = spec.task.mean_loss(y, predict_logits(spec, weights, x))
     result = train_locally(spec, config, weights, x, y, tf.constant([1, 2]), tf.constant(0.1))
-    trained = tuple(start + delta for start, delta in zip(weights, result.weights_delta, strict=True))
-    outputs = predict_logits(spec, trained, x)
+    outputs = predict_logits(spec, add_deltas(weights, result.weights_delta), x)
     assert outputs.shape[1:] == spec.task.output_shape and bool(result.is_finite)
     assert spec.task.mean_loss(y, outputs) < 0.6 * before
     counted = (expected_y > 0).sum() if name == "next_token" else len(expected_y)
@@ -149,9 +149,8 @@ def test_models_are_scored_by_the_task(tff_runtime, make_data, name):
     """Counts of correct examples where there is right and wrong, else sums of scores; 0 where nobody asked."""
     spec, data = make_data(name)
     models = [tuple(weight.numpy() for weight in draw_weights(spec, seed)) for seed in range(2)]
-    stacked = tuple(np.stack(pair) for pair in zip(*models, strict=True))
     evaluate = build_client_evaluation(spec, models[0], 2, "validation")
-    found = evaluate(stacked, data.clients[:2], np.array([[True, True], [False, True]]))
+    found = evaluate(stack_models(models), data.clients[:2], np.array([[True, True], [False, True]]))
     assert found.dtype == (np.int64 if name in ("classification", "binary") else np.float64) and found[1, 0] == 0
     for client, model in ((0, 0), (0, 1), (1, 1)):
         x, y = data.read_split(data.clients[client], "validation")
@@ -164,10 +163,10 @@ def test_losses_are_summed_by_their_weights(tff_runtime, make_data):
     spec, data = make_data("next_token")
     model = tuple(weight.numpy() for weight in draw_weights(spec))
     evaluate = build_client_evaluation(spec, model, 1, "validation", LOSSES)
-    found = evaluate(tuple(array[np.newaxis] for array in model), data.clients[:1], np.ones((1, 1), bool))
+    found = evaluate(stack_models([model]), data.clients[:1], np.ones((1, 1), bool))
     x, y = data.read_split(data.clients[0], "validation")
-    outputs = predict_logits(spec, model, tf.constant(x))
-    expected = spec.task.mean_loss(y, outputs) * tf.reduce_sum(spec.task.compute_weights(y))
+    expected = spec.task.mean_loss(y, predict_logits(spec, model, tf.constant(x)))
+    expected *= tf.reduce_sum(spec.task.compute_weights(y))
     assert found.dtype == np.float64 and found[0, 0] == pytest.approx(float(expected), rel=1e-5)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from small_formats import make_format
+from traced_training import train
 
 from models.model_spec import ModelSpec
 from models.quantization import build_quantized_spec
@@ -95,22 +96,15 @@ def square_loss(batch):
     return tf.square(batch.logits[:, 0] - tf.cast(batch.labels, tf.float32)) / 2
 
 
-def train(build, weights, x, y, epochs=1, shape=(1,), rate=0.1, **options):
-    """In a plain graph, as in a TFF computation, where Keras keeps losses in another way than in eager mode."""
-    spec = ModelSpec("own", build, make_format(shape, "float32", 2))
+def train_own(build, weights, x, y, epochs=1, shape=(1,), **options):
+    """In a plain graph, where Keras keeps losses in another way than in eager mode."""
     config = LocalTrainingConfig(epochs=epochs, optimizer="sgd", batch_size=len(y))
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        x, y = tf.constant(x, tf.float32), tf.constant(y, tf.int32)
-        weights = tuple(map(tf.constant, weights))
-        seed, rate = tf.constant([1, 2]), tf.constant(rate)
-        result = train_locally(spec, config, weights, x, y, seed, rate, **options)
-        session.run(tf.compat.v1.global_variables_initializer())
-        return session.run(result)
+    return train(ModelSpec("own", build, make_format(shape, "float32", 2)), config, weights, x, y, **options)
 
 
 def train_scalar(build, **options):
     """From a = 1 on (x, y) = (2, 0), (1, 3), where the mean of (a x - y)^2 / 2 is 2, and its gradient 1."""
-    return train(build, [np.ones((1, 1), np.float32)], [[2.0], [1.0]], [0, 3], loss_fn=square_loss, **options)
+    return train_own(build, [np.ones((1, 1), np.float32)], [[2.0], [1.0]], [0, 3], loss_fn=square_loss, **options)
 
 
 # The others are found, see `test_own_losses_are_found`, and then trained by the same code.
@@ -160,7 +154,7 @@ def test_three_steps_of_a_regularized_and_constrained_regression(constraint):
             CONSTRAINTS[constraint]()(tf.constant(stepped, tf.float32)).numpy(),
             bias - 0.5 * error.sum(axis=0),
         )
-    result = train(build, start, x, y, epochs=3, shape=(4,), rate=0.5)
+    result = train_own(build, start, x, y, epochs=3, shape=(4,), rate=0.5)
     np.testing.assert_allclose(start[0] + result.weights_delta[0], kernel, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(start[1] + result.weights_delta[1], bias, rtol=1e-4, atol=1e-6)
 
@@ -171,7 +165,7 @@ def test_a_frozen_layer_stays_and_its_constraint_does_nothing():
         return KERAS.Sequential([KERAS.Input((1,)), frozen, LAYERS.Dense(2)])
 
     start = [np.array(array, np.float32) for array in ([[-1.0]], [0.5], [[1.0, -1.0]], [0.0, 0.0])]
-    kernel, bias, *trained = train(build, start, [[2.0], [1.0]], [0, 1]).weights_delta
+    kernel, bias, *trained = train_own(build, start, [[2.0], [1.0]], [0, 1]).weights_delta
     assert not kernel.any() and not bias.any() and all(delta.any() for delta in trained)
 
 
@@ -185,7 +179,7 @@ def test_what_is_frozen_stays_in_quantization_aware_training():
     spec = build_quantized_spec(ModelSpec("own", build, make_format((2, 2, 1))))
     model = spec.build()
     x = np.arange(8, dtype=np.float32).reshape(2, 2, 2, 1)
-    result = train(spec.build, model.get_weights(), x, [0, 1], shape=(2, 2, 1))
+    result = train_own(spec.build, model.get_weights(), x, [0, 1], shape=(2, 2, 1))
     floats = [weight.name.split(":")[0] for weight in model.weights if weight.dtype.is_floating]
     moved = {name for name, delta in zip(floats, result.weights_delta, strict=True) if delta.any()}
     assert {name for name in moved if not name.startswith("quant")} == {"head/kernel", "head/bias"}
