@@ -1,7 +1,6 @@
 """Personal models: steps and rates of each client's own."""
 
 import dataclasses
-import functools
 import types
 
 import numpy as np
@@ -12,8 +11,8 @@ from datasets.federated_data import ClientFiles, DeviceProfiles
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.amfl_p.process import build_amfl_p_process
 from tff_algos.client.fine_tuning import build_fine_tuning, summarize_plan
-from tff_algos.fed_avg.config import FedAvgConfig, FineTunedConfig
-from tff_algos.fed_avg.process import build_fed_avg_process, build_fine_tuned_process
+from tff_algos.fed_avg.config import FineTunedConfig
+from tff_algos.fed_avg.process import build_fine_tuned_process
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -21,30 +20,14 @@ from tff_algos.simulation.resources import FineTuningPlan, draw_devices
 from tff_algos.weights import initialize_weights
 
 
-@pytest.fixture(scope="module", autouse=True)
-def build_once():
-    """Of one model, the settings of fine-tuning that are in its graph are the same in all tests here."""
-    build = functools.cache(
-        lambda spec, batch_size, seed: build_fine_tuning(
-            spec, FineTuningConfig(batch_size=batch_size), initialize_weights(spec, seed), seed
-        )
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "tff_algos.rounds.fine_tuned.build_fine_tuning",
-            lambda spec, config, weights, seed: build(spec, config.batch_size, seed),
-        )
-        yield build
-
-
 @pytest.fixture
-def tune(build_once, tff_runtime, make_federation, linear_spec):
+def tune(tff_runtime, make_federation, linear_spec):
     """A function (num_steps, rates, sizes) -> (clients' examples, start, personal weights)."""
 
     def run(num_steps, rates, sizes=(4, 4, 4)):
         data = make_federation(list(sizes))
         start = initialize_weights(linear_spec, 3)
-        fine_tune = build_once(linear_spec, 4, 3)
+        fine_tune = build_fine_tuning(linear_spec, FineTuningConfig(batch_size=4), start, 3)
         pairs = list(fine_tune(start, data.clients, FineTuningPlan(np.array(num_steps), np.array(rates))))
         assert [client.index for client, _ in pairs] == list(range(len(sizes)))
         examples = [data.read_split(client, "train") for client in data.clients]
@@ -69,24 +52,6 @@ def test_more_clients_than_fit_in_a_call(tune, monkeypatch):
     _, _, in_parts = tune([3] * 5, [0.1] * 5, sizes=(9, 4, 7, 5, 6))
     for first, second in zip(together, in_parts, strict=True):
         assert_same(first, second)
-
-
-def test_the_fine_tuning_baseline_is_fed_avg_with_personal_models(tff_runtime, make_federation, linear_spec):
-    data = make_federation([12, 20])
-    training = LocalTrainingConfig(epochs=1, batch_size=4)
-    plain = build_fed_avg_process(linear_spec, data, FedAvgConfig(training=training), seed=1)
-    tuning = FineTuningConfig(steps=5, learning_rate=0.3, batch_size=4)
-    config = FineTunedConfig(training=training, fine_tuning=tuning)
-    tuned = build_fine_tuned_process(linear_spec, data, config, seed=1)
-    state, other = plain.next(plain.initialize()).state, tuned.next(tuned.initialize()).state
-    assert (plain.is_personal, tuned.is_personal) == (False, True)
-    shared = plain.get_models(state)["global"]
-    assert_same(shared, tuned.get_models(other)["global"])
-    for (_, same), (_, personal) in zip(
-        plain.personalize(state, data.clients), tuned.personalize(other, data.clients), strict=True
-    ):
-        assert all(np.array_equal(a, b) for a, b in zip(same, shared, strict=True))
-        assert any(np.any(a != b) for a, b in zip(personal, shared, strict=True))
 
 
 @pytest.fixture
@@ -123,14 +88,20 @@ def test_devices_have_the_same_resources_whoever_trained_the_start(build_both, r
     assert (len(set(columns["fine_tuning_learning_rate"])) > 1) == (rule == "resources")
 
 
-def test_a_random_start_owes_nothing_to_training(build_both):
+def test_the_start_is_the_model_of_fed_avg_or_a_random_one_that_owes_nothing_to_training(build_both):
     data, fed_avg, amfl_p = build_both(start="initial", rule="same")
     before, state = fed_avg.initialize(), fed_avg.next(fed_avg.initialize()).state
+    plain = fed_avg.process
+    shared = plain.get_models(plain.next(plain.initialize()).state)["global"]
+    assert_same(shared, fed_avg.get_models(state)["global"])
+    assert_equal([shared] * 3, list_personal(plain.personalize(state, data.clients)))
+    assert (plain.is_personal, fed_avg.is_personal) == (False, True)
     random = list_personal(fed_avg.personalize(before, data.clients))
     assert_equal(random, list_personal(fed_avg.personalize(state, data.clients)))
     assert_equal(random, list_personal(amfl_p.personalize(amfl_p.initialize(), data.clients)))
     trained = list_personal(fed_avg.personalize_from(state, data.clients, "trained"))
-    assert any(np.any(a != b) for a, b in zip(random[0], trained[0], strict=True))
+    for start in (random[0], shared):
+        assert any(np.any(a != b) for a, b in zip(start, trained[0], strict=True))
 
 
 def test_a_client_that_is_stopped_has_taken_the_first_of_its_own_steps(build_both):

@@ -70,27 +70,18 @@ def processes(tff_runtime, build_federation, tmp_path_factory, linear_spec):
     return spec, *(build_fed_avg_process(each, data, FedAvgConfig(), 7) for each in (linear_spec, spec))
 
 
-def test_float_rounds_are_those_of_the_float_process(processes):
-    spec, float_process, quantized_process = processes
-    late = QuantizationStart(
-        float_process, quantized_process, spec.quantization, initialize_weights(spec, 7), start_round=3
-    )
-    (before, _), (after, _) = run(late, 2), run(late, 3)
-    expected = float_process.get_models(run(float_process, 2)[0])["global"]
-    assert_same(late.get_models(before)["global"], expected)
-    model = late.get_models(after)["global"]
-    assert spec.of_weights(model) is spec
-    assert all(np.all(model[i] != initialize_weights(spec, 7)[i]) for i in find_ranges(spec))
-
-
-def test_the_first_quantized_round_starts_from_the_float_model(processes):
+def test_float_rounds_are_the_float_processes_and_the_first_quantized_one_starts_from_their_model(processes):
     spec, float_process, quantized_process = processes
     template = initialize_weights(spec, 7)
-    late = QuantizationStart(float_process, quantized_process, spec.quantization, template, start_round=2)
-    float_state, _ = run(float_process)
+    late = QuantizationStart(float_process, quantized_process, spec.quantization, template, start_round=3)
+    (before, _), (float_state, _) = run(late, 2), run(float_process, 2)
+    assert_same(late.get_models(before)["global"], float_process.get_models(float_state)["global"])
     wrapped = spec.quantization.wrap(take_model(float_state.models, 0), template)
     start = quantized_process.initialize()._replace(
         round_num=float_state.round_num, virtual_time_s=float_state.virtual_time_s, models=stack_models([wrapped])
     )
     expected = quantized_process.get_models(run(quantized_process, 1, start)[0])["global"]
-    assert_same(late.get_models(run(late, 2)[0])["global"], expected)
+    model = late.get_models(run(late, 1, before)[0])["global"]
+    assert_same(model, expected)
+    assert spec.of_weights(model) is spec
+    assert all(np.all(model[i] != template[i]) for i in find_ranges(spec))
