@@ -10,7 +10,7 @@ from small_runs import assert_same
 
 from launch.runs.checkpoints import flatten_state, pack_state
 from tff_algos.protocol import KeptFileError
-from tff_algos.rounds.client_store import MOST_BYTES, ClientStore, KeptState
+from tff_algos.rounds.client_store import MOST_BYTES, ClientStore, GroupedStore
 
 INITIAL = (np.zeros((2, 3), np.float32), np.float64(7), np.array([1, 2, 3], np.int8))  # 24 + 8 + 3 bytes
 NUM_CLIENTS = 10
@@ -26,8 +26,11 @@ def write(store, state, clients, round_num):
     return store.write(state, clients, [make_row(client + 10 * round_num) for client in clients], round_num)
 
 
-def make_store(most_bytes=IN_FILES, initial=INITIAL):
-    return ClientStore(initial, NUM_CLIENTS, most_bytes)
+def make_store(most_bytes=IN_FILES, initial=INITIAL, folder=None):
+    store = ClientStore(initial, NUM_CLIENTS, most_bytes)
+    if folder:
+        store.keep_in(folder)
+    return store
 
 
 def list_files(folder):
@@ -37,10 +40,15 @@ def list_files(folder):
 def assert_rows(rows, numbers):
     """The rows are those of these numbers, to the bit, None for the first row."""
     for row, number in zip(rows, numbers, strict=True):
-        expected = INITIAL if number is None else make_row(number)
-        assert [(a.dtype, a.shape, a.tobytes()) for a in row] == [
-            (np.asarray(a).dtype, np.shape(a), np.asarray(a).tobytes()) for a in expected
-        ]
+        assert_same_row(row, INITIAL if number is None else make_row(number))
+
+
+def assert_same_row(row, expected):
+    assert list(map(describe, row)) == list(map(describe, expected))
+
+
+def describe(array):
+    return np.asarray(array).dtype, np.shape(array), np.asarray(array).tobytes()
 
 
 @pytest.fixture(params=[IN_STATE, IN_FILES], ids=["in the state", "in files"])
@@ -48,21 +56,18 @@ def store(request):
     return make_store(request.param)
 
 
-def test_nobody_keeps_anything_at_first_and_newcomers_have_the_first_row(store):
+def test_rows_come_in_the_order_asked_for_and_newcomers_have_the_first_row(store):
     state = store.initialize()
-    assert isinstance(state, KeptState) and [len(leaf) for leaf in flatten_state(state)] == [0] * 5
+    assert [len(leaf) for leaf in flatten_state(state)] == [0] * 5
     assert_rows(store.read(state, [3, 0, 12]), [None] * 3)
-    state = write(store, state, [4], 1)
-    assert_rows(store.read(state, [3, 4, 5]), [None, 14, None])
-
-
-def test_rows_come_in_the_order_asked_for_and_clients_ascend(store):
-    state = write(store, store.initialize(), [7, 2], 1)
+    state = write(store, state, [7, 2], 1)
     state = write(store, state, np.array([9, 0, 2]), 2)
     assert state.clients.tolist() == [0, 2, 7, 9] and state.clients.dtype == np.int64
     assert state.versions.tolist() == [2, 2, 1, 2] and state.versions.dtype == np.int32
     assert_rows(store.read(state, [2, 9, 7, 0, 2, 1]), [22, 29, 17, 20, 22, None])
     assert_rows(store.iterate(state, range(3)), [20, None, 22])
+    same = store.write(state, np.zeros(0), [], 3)
+    assert same.clients.tolist() == [0, 2, 7, 9] and same.versions.tolist() == [2, 2, 1, 2]
 
 
 def test_a_state_is_never_changed(store):
@@ -84,22 +89,12 @@ def test_what_was_written_is_a_copy(store):
     assert_rows(store.read(state, [5]), [5])
 
 
-def test_nobody_writes_in_a_round_without_clients(store):
-    state = write(store, store.initialize(), [2], 1)
-    same = store.write(state, [], [], 2)
-    assert same.clients.tolist() == [2] and same.versions.tolist() == [1]
-    assert len(store.write(store.initialize(), np.zeros(0), [], 1).clients) == 0
-
-
 def test_a_round_that_is_computed_again_gives_the_same_bytes(tmp_path):
     """In another process as well, from a state that went through a checkpoint."""
-    store = make_store()
-    store.keep_in(tmp_path)
+    store, again = make_store(folder=tmp_path), make_store(folder=tmp_path)
     first = write(store, store.initialize(), [1, 3], 1)
     write(store, first, [1, 2], 2)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.bin")}
-    again = make_store()
-    again.keep_in(tmp_path)
     restored = pack_state(again.initialize(), [leaf.copy() for leaf in flatten_state(first)])
     second = write(again, restored, [1, 2], 2)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.bin")} == before and len(before) == 4
@@ -114,9 +109,7 @@ def test_the_bound_is_on_the_rows_of_all_clients():
 
 @pytest.mark.parametrize("bounds", [(IN_STATE, IN_FILES), (IN_FILES, IN_STATE)])
 def test_a_run_goes_on_as_it_began_if_the_bound_changes(tmp_path, bounds):
-    begun, later = map(make_store, bounds)
-    for each in (begun, later):
-        each.keep_in(tmp_path)
+    begun, later = (make_store(bound, folder=tmp_path) for bound in bounds)
     state = write(later, write(begun, begun.initialize(), [1, 2], 1), [2, 3], 2)
     assert (later.find_files(state) is None) == (bounds[0] == IN_STATE)
     assert_rows(later.read(state, [1, 2, 3]), [11, 22, 23])
@@ -168,11 +161,9 @@ def test_files_go_with_a_store_that_was_given_no_folder():
 
 
 def test_rows_in_the_state_make_no_folder(tmp_path):
-    store = make_store(IN_STATE)
-    store.keep_in(tmp_path / "kept")
-    state = write(store, store.initialize(), [1], 1)
-    store.read(state, [1, 2])
-    assert not (tmp_path / "kept").exists()
+    store = make_store(IN_STATE, folder=tmp_path / "rows")
+    store.read(write(store, store.initialize(), [1], 1), [1, 2])
+    assert not (tmp_path / "rows").exists()
 
 
 class TestForgetting:
@@ -181,57 +172,47 @@ class TestForgetting:
     COHORTS = ([1, 2], [2, 3], [3, 4], [4, 1])
 
     @pytest.fixture
-    def kept(self, tmp_path):
-        store = make_store()
-        store.keep_in(tmp_path)
+    def written(self, tmp_path):
+        """(a store, its states before and after each round, their folder)."""
+        store = make_store(folder=tmp_path)
         states = [store.initialize()]
         for round_num, cohort in enumerate(self.COHORTS, 1):
             states.append(write(store, states[-1], cohort, round_num))
-        return store, states, tmp_path
+        (tmp_path / "0" / "notes.bin").write_text("mine")  # a file of somebody else stays
+        return store, states, lambda: [name[:-4].replace("_", ".") for name in list_files(tmp_path) if name[0] != "n"]
 
-    def test_files_go_that_no_kept_state_needs(self, kept):
-        store, states, folder = kept
-        assert len(list_files(folder)) == 8
+    def test_files_go_that_no_state_needs(self, written):
+        store, states, list_written = written
+        assert len(list_written()) == 8
         store.forget([states[3], states[4]])
-        assert list_files(folder) == ["1_1.bin", "1_4.bin", "2_2.bin", "3_3.bin", "4_3.bin", "4_4.bin"]
+        assert list_written() == ["1.1", "1.4", "2.2", "3.3", "4.3", "4.4"]
         assert_rows(store.read(states[3], range(1, 5)), [11, 22, 33, 34])
         assert_rows(store.read(states[4], range(1, 5)), [41, 22, 33, 44])
-
-    def test_what_an_old_best_round_needs_stays_and_what_lies_between_goes(self, kept):
-        store, states, folder = kept
-        store.forget([states[1], states[4]])
-        assert list_files(folder) == ["1_1.bin", "1_4.bin", "2_1.bin", "2_2.bin", "3_3.bin", "4_4.bin"]
-        store.forget([states[4]])  # a better round came
-        assert list_files(folder) == ["1_4.bin", "2_2.bin", "3_3.bin", "4_4.bin"]
-
-    def test_what_an_earlier_process_left_is_found(self, kept):
-        """It was killed in round 4, before its checkpoint; the run goes on from round 3 and comes another way."""
-        _, states, folder = kept
-        resumed = make_store()
-        resumed.keep_in(folder)
-        last = write(resumed, states[3], [5], 4)
-        resumed.forget([states[3], last])
-        assert list_files(folder) == ["1_1.bin", "2_2.bin", "3_3.bin", "4_3.bin", "5_4.bin"]
-        newest = write(resumed, last, [2], 5)
-        resumed.forget([last, newest])
-        resumed.forget([newest])
-        assert list_files(folder) == ["1_1.bin", "2_5.bin", "3_3.bin", "4_3.bin", "5_4.bin"]
-
-    def test_only_what_was_written_anew_is_looked_at(self, kept):
-        store, states, folder = kept
-        store.forget([states[3], states[4]])
+        # Only what was written anew since is looked at.
         assert store._doubtful == {(1, 1), (4, 3)}
         store.forget([])
         store.forget([states[4]])
-        assert store._doubtful == set() and len(list_files(folder)) == 4
+        assert store._doubtful == set() and len(list_written()) == 4
 
-    def test_other_files_stay(self, kept):
-        _, states, folder = kept
-        (folder / "0" / "notes.bin").write_text("mine")
-        again = make_store()
-        again.keep_in(folder)
-        again.forget([states[4]])
-        assert "notes.bin" in list_files(folder)
+    def test_what_an_old_best_round_needs_stays_and_what_lies_between_goes(self, written):
+        store, states, list_written = written
+        store.forget([states[1], states[4]])
+        assert list_written() == ["1.1", "1.4", "2.1", "2.2", "3.3", "4.4"]
+        store.forget([states[4]])  # a better round came
+        assert list_written() == ["1.4", "2.2", "3.3", "4.4"]
+
+    def test_what_an_earlier_process_left_is_found(self, written, tmp_path):
+        """It was killed in round 4, before its checkpoint; the run goes on from round 3 and comes another way."""
+        _, states, list_written = written
+        resumed = make_store(folder=tmp_path)
+        last = write(resumed, states[3], [5], 4)
+        resumed.forget([states[3], last])
+        assert list_written() == ["1.1", "2.2", "3.3", "4.3", "5.4"]
+        newest = write(resumed, last, [2], 5)
+        resumed.forget([last, newest])
+        resumed.forget([newest])
+        assert list_written() == ["1.1", "2.5", "3.3", "4.3", "5.4"]
+        assert (tmp_path / "0" / "notes.bin").exists()
 
 
 def damage_a_byte(path):
@@ -255,8 +236,7 @@ def take_that_of_another(path):
 
 @pytest.mark.parametrize("damage", [damage_a_byte, cut_off, pathlib.Path.unlink, put_a_folder, take_that_of_another])
 def test_a_damaged_file_is_one_line_that_names_it(tmp_path, damage):
-    store = make_store()
-    store.keep_in(tmp_path)
+    store = make_store(folder=tmp_path)
     state = write(store, store.initialize(), [1, 2], 3)
     state = write(store, state, [5], 4)
     (tmp_path / "0" / "2_1.bin").write_bytes((tmp_path / "0" / "2_3.bin").read_bytes())
@@ -269,8 +249,7 @@ def test_a_damaged_file_is_one_line_that_names_it(tmp_path, damage):
 
 
 def test_a_write_that_fails_names_the_file_and_leaves_no_half_of_it(tmp_path, monkeypatch):
-    store = make_store()
-    store.keep_in(tmp_path)
+    store = make_store(folder=tmp_path)
 
     def fail(source, target):
         raise OSError(28, "No space left on device")
@@ -307,3 +286,45 @@ def test_a_round_costs_what_its_cohort_does(tmp_path, monkeypatch):
         assert array[0] >= 1 if place in newest.clients else array[0] == 0
         if place >= 2000:
             break
+
+
+# A row of each of two groups at first, and of the clients 0 and 3 of groups 0 and 1 later.
+FIRST = [(np.zeros(2, np.float32),), (np.ones((3,), np.float32), np.int32(7))]
+LATER = {0: (np.full(2, 5, np.float32),), 3: (np.full(3, 6, np.float32), np.int32(8))}
+GROUP_OF = np.array([0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("most_bytes", [2**20, 0], ids=["in the state", "in files"])
+def test_each_group_has_rows_and_files_of_its_own(tmp_path, most_bytes):
+    store = GroupedStore(FIRST, GROUP_OF, most_bytes)
+    store.keep_in(tmp_path / "rows")
+    before = store.initialize()
+    first = store.write(before, [3, 0], [LATER[3], LATER[0]], 1)
+    second = store.write(first, [3], [LATER[3]], 2)
+    for state, clients, expected in (
+        (before, [1, 0, 3], [FIRST[1], FIRST[0], FIRST[1]]),
+        (second, [3, 2, 1, 0], [LATER[3], FIRST[0], FIRST[1], LATER[0]]),
+    ):
+        for row, wanted in zip(store.read(state, clients), expected, strict=True):
+            assert_same_row(row, wanted)
+    assert [state.clients.tolist() for state in first] == [[0], [3]]
+    with pytest.raises(ValueError, match="client 0 keeps"):
+        store.write(first, [0], [LATER[3]], 2)
+    files = [] if most_bytes else ["0_1.bin", "3_1.bin", "3_2.bin"]
+    assert list_files(tmp_path) == files and (store.find_files(second) is None) == bool(most_bytes)
+    if files:
+        store.forget([store.find_files(first), store.find_files(second)])
+        assert list_files(tmp_path / "rows" / "group_1") == files[1:]
+        store.forget([store.find_files(second)])
+        assert list_files(tmp_path) == [files[0], files[2]]
+
+
+def test_one_group_in_files_and_the_other_in_the_state():
+    large = (np.ones(100, np.float32),)
+    store = GroupedStore([FIRST[0], (np.zeros(100, np.float32),)], GROUP_OF, 100)
+    state = store.write(store.initialize(), [0, 1], [LATER[0], large], 1)
+    in_state, in_files = store.find_files(state)
+    assert in_state is None and in_files.clients.tolist() == [1]
+    store.forget([store.find_files(state)])
+    for row, wanted in zip(store.read(state, [0, 1]), (LATER[0], large), strict=True):
+        assert_same_row(row, wanted)
