@@ -51,12 +51,16 @@ def add_all(results, groups, weights, num_groups):
     return finish_totals(totals, shapes)
 
 
-def test_means_are_weighted_and_stay_in_their_group():
-    """Group 0: (1 * 1 + 3 * 5) / 4 = 4; group 1: 7; group 2 has nobody: 0."""
-    totals = total_of([[1.0], [5.0], [7.0]], [0, 0, 1], [1, 3, 2], 3)
+def test_means_are_weighted_and_stay_in_their_group_and_scalars_are_summed():
+    """Group 0: (1 * 1 + 3 * 5) / 4 = 4; group 1: 7; group 2 has nobody: 0.
+
+    Each client adds a loss of 1 over 2 examples; one that is rejected only that it was.
+    """
+    totals = total_of([[1.0], [5.0], [7.0], [0.0]], [0, 0, 1, 0], [1, 3, 2, 5], 3, [True, True, True, False])
     (means,) = compute_group_means(totals)
     np.testing.assert_allclose(means, [[4.0], [7.0], [0.0]])
     np.testing.assert_allclose(totals.weight, [4, 2, 0])
+    assert (float(totals.loss_sum), float(totals.num_trained), int(totals.num_rejected)) == (3, 6, 1)
 
 
 def test_rows_become_the_stacked_weights_again():
@@ -67,19 +71,6 @@ def test_rows_become_the_stacked_weights_again():
     assert [array.shape for array in totals.deltas] == [(2, 2, 2), (2,), (2, 0)]
     np.testing.assert_array_equal(totals.deltas[0], [np.zeros((2, 2)), [[3, 6], [9, 12]]])
     np.testing.assert_array_equal(totals.deltas[1], [0, 15])
-
-
-def test_a_rejected_client_adds_no_weight_and_is_counted():
-    totals = total_of([[2.0], [0.0]], [0, 0], [1, 5], 1, is_finite=[True, False])
-    (means,) = compute_group_means(totals)
-    np.testing.assert_allclose(means, [[2.0]])
-    assert int(totals.num_rejected) == 1
-
-
-def test_loss_and_examples_are_summed_over_all_groups():
-    """Each client adds a loss of 1 over 2 examples."""
-    totals = total_of([[1.0], [5.0], [7.0]], [0, 0, 1], [1, 3, 2], 2)
-    assert (float(totals.loss_sum), float(totals.num_trained), int(totals.num_rejected)) == (3, 6, 0)
 
 
 def test_a_huge_update_spoils_nothing(linear_spec):
@@ -151,27 +142,14 @@ def test_drift_equals_its_definition_and_within_is_at_most_total(updates, groups
 
 def test_the_mean_is_over_the_finite_updates():
     """(1 * [3, 4] + 3 * [7, 0]) / 4 = [6, 1]; the second diverged."""
-    results = [
-        make_result([3, 4]),
-        make_result([1, 1], is_finite=False),
-        make_result([7, 0], True, 5.0, 4.0),
-    ]
+    results = [make_result([3, 4]), make_result([1, 1], is_finite=False), make_result([7, 0], True, 5.0, 4.0)]
     averaged = average_updates(results, np.array([1.0, 9.0, 3.0]))
     assert [mean.numpy().tolist() for mean in averaged.mean_update] == [[6.0, 1.0]]
     assert averaged.is_finite.numpy().tolist() == [1.0, 0.0, 1.0]
-    totals = averaged.totals
-    assert (float(totals.loss_sum), float(totals.num_trained), int(totals.num_rejected)) == (6.0, 6.0, 1)
-
-
-def test_without_a_finite_update_the_mean_is_zero():
-    averaged = average_updates([make_result([1, 1], is_finite=False)], np.array([1.0]))
-    assert averaged.mean_update[0].numpy().tolist() == [0.0, 0.0]
-    assert averaged.is_finite.numpy().tolist() == [0.0]
-
-
-def test_norms_and_the_diverged():
-    norms = compute_update_norms([make_result([3, 4]), make_result([1, 1], is_finite=False)])
-    assert norms[0] == 5 and np.isnan(norms[1])
+    assert [float(value) for value in averaged.totals[:3]] == [6.0, 6.0, 1]
+    np.testing.assert_array_equal(compute_update_norms(results), [5, np.nan, 7])
+    nobody = average_updates(results[1:2], np.array([1.0]))
+    assert nobody.mean_update[0].numpy().tolist() == [0.0, 0.0] and nobody.is_finite.numpy().tolist() == [0.0]
 
 
 def build_metrics(loss_sum, num_trained):
@@ -180,14 +158,11 @@ def build_metrics(loss_sum, num_trained):
 
 
 def test_the_loss_is_the_mean_over_trained_examples():
-    """A loss of 6 over 8 examples."""
+    """A loss of 6 over 8 examples; without an example it is NaN."""
     metrics = build_metrics(6, 8)
     assert tuple(metrics) == COMMON_METRICS
     assert list(metrics.values()) == [1.5, 4, 2, 60, 30, 0.75]
     assert {type(value) for value in metrics.values()} == {int, float}, "NumPy's numbers would not go into JSON"
-
-
-def test_without_a_trained_example_the_loss_is_nan():
     assert math.isnan(build_metrics(0, 0)["train_loss"])
 
 
@@ -202,15 +177,10 @@ def test_the_bytes_of_all_parts_are_summed_each_over_its_own_clients():
     assert sum_bytes(works) == (620, 10)
 
 
-def test_hand_worked():
+def test_clusters_are_numbered_by_hand():
     numbers = number_by_first_appearance(np.array([7, 2, 7, 9, 2, -1]))
     np.testing.assert_array_equal(numbers, [0, 1, 0, 2, 1, 3])
     assert numbers.dtype == np.int32 and count_clusters(numbers) == 4
-
-
-def test_one_client():
-    assert number_by_first_appearance(np.array([5])).tolist() == [0]
-    assert count_clusters(np.array([0])) == 1
 
 
 @given(st.lists(st.integers(-5, 5), min_size=1, max_size=12))

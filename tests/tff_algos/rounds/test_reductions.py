@@ -55,6 +55,11 @@ def fed_avg(data, train_fed_avg):
 
 
 @pytest.fixture(scope="module")
+def fed_avg_of_alike(alike, train_fed_avg):
+    return train_fed_avg(alike, FULL_BATCH)
+
+
+@pytest.fixture(scope="module")
 def train_fed_avg(linear_spec):
     """A function (data, training, fields of the config) -> the models of FedAvg after three rounds."""
 
@@ -104,16 +109,15 @@ def test_scaffold_with_variates_held_at_zero_is_fed_avg(data, linear_spec, fed_a
         pytest.param({"proximal_weight": 0.3}, id="proximal", marks=pytest.mark.slow),
     ],
 )
-def test_fed_nova_with_equal_steps_is_fed_avg(data, linear_spec, train_fed_avg, fields):
-    """Five steps each, whatever the examples."""
+def test_fed_nova_is_fed_avg_with_equal_steps_alone(data, linear_spec, train_fed_avg, fed_avg, fields):
+    """Five steps each, whatever the examples; or two epochs of unlike numbers of examples."""
     training = dataclasses.replace(TRAINING, steps=5, epochs=5, **fields)
-    process = build_fed_nova_process(linear_spec, data, FedNovaConfig(training), SEED)
-    assert_close(run(process, ROUNDS)[0].models, train_fed_avg(data, training))
-
-
-def test_fed_nova_with_unequal_steps_is_not(data, linear_spec, fed_avg):
-    models = run(build_fed_nova_process(linear_spec, data, FedNovaConfig(TRAINING), SEED), ROUNDS)[0].models
-    assert max(np.abs(a - b).max() for a, b in zip(models, fed_avg, strict=True)) > 1e-4
+    equal, unequal = (
+        run(build_fed_nova_process(linear_spec, data, FedNovaConfig(each), SEED), ROUNDS)[0].models
+        for each in (training, TRAINING)
+    )
+    assert_close(equal, train_fed_avg(data, training))
+    assert max(np.abs(a - b).max() for a, b in zip(unequal, fed_avg, strict=True)) > 1e-4
 
 
 def test_a_trimmed_mean_that_trims_nothing_is_the_equal_mean(data, train_fed_avg):
@@ -132,12 +136,9 @@ def test_a_trimmed_mean_that_trims_nothing_is_the_equal_mean(data, train_fed_avg
     ],
     ids=lambda aggregation: aggregation.aggregator,
 )
-def test_robust_aggregators_of_clients_that_are_alike_are_fed_avg(alike, train_fed_avg, aggregation):
+def test_robust_aggregators_of_clients_that_are_alike_are_fed_avg(alike, train_fed_avg, fed_avg_of_alike, aggregation):
     """In one batch the examples have no order, so the updates differ by rounding alone."""
-    assert_close(
-        train_fed_avg(alike, FULL_BATCH, aggregation=aggregation),
-        train_fed_avg(alike, FULL_BATCH),
-    )
+    assert_close(train_fed_avg(alike, FULL_BATCH, aggregation=aggregation), fed_avg_of_alike)
 
 
 def test_the_median_in_clusters_of_clients_that_are_alike_is_their_mean(

@@ -30,9 +30,9 @@ def test_what_an_attack_does_not_use_is_idle(attack, used):
 
 
 def test_who_sends_another_update():
-    assert not AttackConfig().is_active and not AttackConfig("alie", 0).is_active
-    assert [AttackConfig(attack).forges_updates for attack in ATTACKS] == [False, True, True, True]
-    assert not AttackConfig("alie", 0).forges_updates
+    attacks = [AttackConfig(), AttackConfig("alie", 0), *map(AttackConfig, ATTACKS)]
+    assert [attack.is_active for attack in attacks] == [False] * 2 + [True] * 4
+    assert [attack.forges_updates for attack in attacks] == [False] * 3 + [True] * 3
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fl_hc.config import FLHCConfig
-from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Setting, check, format_value, setting
+from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Setting, format_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 
@@ -29,15 +29,8 @@ def test_limits_admit_what_they_say(limits, good, bad):
 
 
 def test_an_error_names_field_value_and_expectation():
-    @dataclasses.dataclass(frozen=True)
-    class Config:
-        rate: float = setting(0.5, "A rate.", above=0, maximum=1)
-
-        def __post_init__(self):
-            check(self)
-
     with pytest.raises(ConfigError, match=r"^rate=2: expected a number above 0 and at most 1$") as caught:
-        Config(rate=2)
+        Typed(rate=2)
     assert (caught.value.field, caught.value.value) == ("rate", 2)
 
 
@@ -92,19 +85,20 @@ def test_settings_that_fit(config_class, values):
     config_class(**values)
 
 
-def test_learning_rate_decays_in_steps():
-    """0.01 up to round 20, 0.005 from 21, 0.0025 from 41."""
-    config = LocalTrainingConfig(learning_rate=0.01, learning_rate_decay=0.5, learning_rate_decay_rounds=20)
-    assert [config.round_learning_rate(r) for r in (1, 20, 21, 40, 41)] == [0.01, 0.01, 0.005, 0.005, 0.0025]
-
-
-def test_the_learning_rate_falls_after_the_steps():
-    """0.1 up to round 25, a tenth from 26, a hundredth from 51; the factor is its own setting."""
-    config = LocalTrainingConfig(learning_rate=0.1, learning_rate_steps=(25, 50))
-    rates = [config.round_learning_rate(r) for r in (1, 25, 26, 50, 51, 99)]
-    assert rates == pytest.approx([0.1, 0.1, 0.01, 0.01, 0.001, 0.001])
-    config = dataclasses.replace(config, learning_rate_step_factor=0.5)
-    assert config.round_learning_rate(51) == 0.025
+@pytest.mark.parametrize(
+    ("settings", "rates"),
+    [
+        (
+            {"learning_rate": 0.01, "learning_rate_decay": 0.5, "learning_rate_decay_rounds": 20},
+            {1: 0.01, 20: 0.01, 21: 0.005, 40: 0.005, 41: 0.0025},
+        ),
+        ({"learning_rate_steps": (25, 50)}, {1: 0.1, 25: 0.1, 26: 0.01, 50: 0.01, 51: 0.001, 99: 0.001}),
+        ({"learning_rate_steps": (25, 50), "learning_rate_step_factor": 0.5}, {51: 0.025}),
+    ],
+)
+def test_the_learning_rate_of_each_round_by_hand(settings, rates):
+    config = LocalTrainingConfig(**{"learning_rate": 0.1, **settings})
+    assert {number: config.round_learning_rate(number) for number in rates} == pytest.approx(rates)
 
 
 @dataclasses.dataclass(frozen=True)
