@@ -5,7 +5,7 @@ import importlib.metadata
 import pytest
 
 from launch.runs.data_versions import compare_like, find_code_versions, find_data_versions
-from launch.runs.library_versions import find_version, name_library
+from launch.runs.library_versions import find_version
 
 OLD, NEW = "1a2b3c4d" + 56 * "0", "5e6f7a8b" + 56 * "0"
 
@@ -27,6 +27,7 @@ def arrays(content, seed, digest="arrays_digest"):
 def test_a_corrected_table_is_told_also_between_seeds():
     runs = [table(OLD, 0), table(OLD, 1), table(NEW, 2, algo="ditto"), table(NEW, 0)]
     assert find_data_versions(runs) == ["data 1a2b3c4d", "data 1a2b3c4d", "data 5e6f7a8b", "data 5e6f7a8b"]
+    assert compare_like([table(OLD), table(NEW), table(OLD, 1)])[0] == [[0, 2], [1]]
 
 
 def test_what_asks_for_other_data_is_not_compared():
@@ -67,10 +68,6 @@ def test_another_file_of_devices_is_told():
     assert find_data_versions([runs[0], other]) == ["", ""]
 
 
-def test_runs_by_what_they_got():
-    assert compare_like([table(OLD), table(NEW), table(OLD, 1)])[0] == [[0, 2], [1]]
-
-
 def test_code_that_has_changed():
     runs = [{}, {"model": OLD, "parts": OLD}, {"model": OLD, "parts": NEW}, {"parts": NEW}, {"other": NEW}]
     versions = find_code_versions(runs)
@@ -96,11 +93,3 @@ def test_tensorflow_is_found_by_each_of_its_distributions(monkeypatch, installed
     monkeypatch.setattr(importlib.metadata, "version", find)
     assert find_version("tensorflow") == find_version("tensorflow-cpu") == expected
     assert find_version("numpy") is None
-
-
-def test_it_is_named_alike_in_records():
-    assert [name_library(name) for name in ("tensorflow-cpu", "tensorflow", "numpy")] == [
-        "tensorflow",
-        "tensorflow",
-        "numpy",
-    ]

@@ -5,6 +5,7 @@ import errno
 import os
 import resource
 import tracemalloc
+import types
 
 import pytest
 
@@ -37,29 +38,16 @@ def limit_file_size(num_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_rows_are_added_to_the_file_that_is_there(tmp_path):
+def test_rows_are_added_to_the_file_which_is_written_anew_only_where_it_holds_something_else(tmp_path):
     path = tmp_path / "metrics.csv"
+    path.write_text("round\n1\n2\n")
     table = write_growing(path, ROWS[:1])
     file = path.stat().st_ino
     table.append(COLUMNS, ROWS[1:3])
     table.append(COLUMNS, ROWS[3:])
-    assert path.stat().st_ino == file
-    assert path.read_bytes() == b"round,client_loss,'=own\n1,0.5,\n2,0.25,7\n3,,nan\n4,1e-05,12345\n"
-
-
-def test_what_was_there_before_is_replaced(tmp_path):
-    path = tmp_path / "metrics.csv"
-    path.write_text("round\n1\n2\n")
-    write_growing(path, ROWS[:1])
-    assert path.read_text().splitlines()[1:] == ["1,0.5,"]
-
-
-def test_what_is_kept_is_written_only_where_it_is_not_there_already(tmp_path):
-    path = tmp_path / "metrics.csv"
-    write_growing(path)
-    whole, file = path.read_bytes(), path.stat().st_ino
+    whole = b"round,client_loss,'=own\n1,0.5,\n2,0.25,7\n3,,nan\n4,1e-05,12345\n"
     GrowingTable(path).keep(COLUMNS, ROWS)
-    assert path.stat().st_ino == file
+    assert (path.stat().st_ino, path.read_bytes()) == (file, whole)
     table = GrowingTable(path)
     table.keep(COLUMNS, ROWS[:2])
     table.append(COLUMNS, ROWS[2:])
@@ -105,23 +93,21 @@ def test_a_link_or_a_copy_made_of_links_is_not_written_through(tmp_path, link):
     assert path.read_bytes() == write_growing(tmp_path / "straight.csv").path.read_bytes()
 
 
-def read_of_user(path):
-    run = Run.__new__(Run)  # without a config, which only its other attributes need
-    run.path = path.parent
-    return [str(number) for number in run.metrics.index]
+def list_rounds(text):
+    return [line.split(",")[0] for line in text.decode().splitlines()[1:]]
 
 
 READERS = {
     "rows": lambda path: [row["round"] for row in read_rows(path)],
     "columns": lambda path: [f"{number:.0f}" for number in read_columns(path)["round"]],
     "rounds": lambda path: list(map(str, read_rounds(path))),
-    "archive": lambda path: [line.split(",")[0] for line in _read_kept_metrics(path, ".*").decode().split("\n")[1:-1]],
-    "archived columns": lambda path: [
-        line.split(",")[0]
-        for line in _read_kept_columns(path, ("round", "client_loss", "=own")).decode().splitlines()[1:]
-    ],
+    "archive": lambda path: list_rounds(_read_kept_metrics(path, ".*")),
+    "archived columns": lambda path: list_rounds(_read_kept_columns(path, ("round", "client_loss", "=own"))),
+    "round table": lambda path: [row[0] for row in read_round_table(path)[1]],
     "sender": lambda path: list(map(str, read_table(path))),
-    "api": read_of_user,
+    "api": lambda path: list(
+        map(str, Run._read_table(types.SimpleNamespace(path=path.parent), path.name, "round").index)
+    ),
 }
 
 
@@ -150,13 +136,18 @@ def test_a_run_may_not_change_its_columns_nor_does_a_resumed_one(tmp_path, colum
             table.append(dict.fromkeys(columns, 2))
 
 
-@pytest.mark.parametrize("content", ["", "round,loss\n", "round,loss\n1,2\n", "round,loss\n1,2\n2\n", "a\nb\nc\n"])
+@pytest.mark.parametrize(
+    "content", [None, "", "round,loss\n", "round,loss\n1,2\n", "round,loss\n1,2\n2\n", "a\nb\nc\n"]
+)
 def test_a_damaged_table_is_one_line(tmp_path, content):
     path = tmp_path / "metrics.csv"
-    for put in (lambda: path.write_text(content), path.unlink):
-        put()
-        with pytest.raises(RunFolderError, match=r"metrics\.csv: damaged, expected the rounds 1 to 2"):
-            RoundTable(path, last_round=2)
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(RunFolderError, match=r"metrics\.csv: damaged, expected the rounds 1 to 2"):
+        RoundTable(path, last_round=2)
+    path.write_text("round,loss\n1,2\n3,1\n")
+    with pytest.raises(RunFolderError, match=r"metrics\.csv: damaged, expected the rounds 1 to 2"):
+        read_round_table(path)
 
 
 def list_rows(last_round):
@@ -193,20 +184,8 @@ def test_what_a_column_holds_and_ends_with(tmp_path):
         table.append(row)
     assert table.column("own") == [None, 2.0, None] and table.last("own") is None
     assert table.last("loss") == table.column("loss")[-1] == 0.333333
-    assert list(table.iterate_rows()) == [["1", "1", ""], ["2", "0.5", "2"], ["3", "0.333333", ""]]
-
-
-def test_a_table_of_another_run_is_read_as_it_is(tmp_path):
-    path = tmp_path / "metrics.csv"
-    write(path, *list_rows(2))
-    with open(path, "a") as file:
-        file.write("3,0.")  # it goes on
-    whole = path.read_bytes()
-    assert read_round_table(path) == (["round", "loss", "own"], [["1", "1", ""], ["2", "0.5", "2"]])
-    assert path.read_bytes() == whole
-    path.write_text("round,loss\n1,2\n3,1\n")
-    with pytest.raises(RunFolderError, match="damaged, expected the rounds 1 to 2"):
-        read_round_table(path)
+    rows = [["1", "1", ""], ["2", "0.5", "2"], ["3", "0.333333", ""]]
+    assert list(table.iterate_rows()) == rows and read_round_table(path) == (["round", "loss", "own"], rows)
 
 
 def test_rows_do_not_stay_in_memory(tmp_path):
@@ -232,53 +211,22 @@ def write_events(path, rounds, last_round=0):
         log.append(round_num, ROUNDS[round_num])
 
 
-def test_rows_are_those_of_the_rounds(tmp_path):
-    path = tmp_path / "events.csv"
-    write_events(path, [1, 2, 3])
-    assert path.read_text().splitlines() == [
-        "round,time_s,client,what,model",
-        "1,0,0,start,1",
-        "1,0.25,0,ready,1",
-        "3,1.5,1,dropped,2",
-    ]
-
-
-def test_without_events_there_is_no_file(tmp_path):
-    write_events(tmp_path / "events.csv", [2])
-    assert not (tmp_path / "events.csv").exists()
-
-
-@pytest.mark.parametrize("tail", ["", "3,1.", "\n"])
-def test_a_resumed_run_has_the_bytes_of_a_straight_one(tmp_path, tail):
-    straight, broken = tmp_path / "straight.csv", tmp_path / "broken.csv"
-    write_events(straight, [1, 2, 3])
-    write_events(broken, [1, 2, 3])
-    with open(broken, "a") as file:
-        file.write(tail)
-    write_events(broken, [3], last_round=2)
-    assert broken.read_bytes() == straight.read_bytes()
-
-
 def test_a_kill_at_any_byte_of_events_leaves_what_a_resumed_run_needs(tmp_path):
     straight, broken = tmp_path / "straight.csv", tmp_path / "broken.csv"
+    write_events(straight, [2])
+    assert not straight.exists(), "without events there is no file"
     write_events(straight, [1])
     needed = straight.stat().st_size
     write_events(straight, [3], last_round=2)
     whole = straight.read_bytes()
+    assert whole == b"round,time_s,client,what,model\n1,0,0,start,1\n1,0.25,0,ready,1\n3,1.5,1,dropped,2\n"
     for size_bytes in range(needed, len(whole) + 1):
         broken.write_bytes(whole[:size_bytes])
         log = EventLog(broken, 2)
         log.append(3, ROUNDS[3])
         assert broken.read_bytes() == whole and log.digest() == EventLog(straight, 3).digest()
-
-
-def test_a_new_run_starts_anew(tmp_path):
-    write_events(tmp_path / "events.csv", [1])
-    EventLog(tmp_path / "events.csv")
-    assert not (tmp_path / "events.csv").exists()
-
-
-def test_a_damaged_file_is_one_line(tmp_path):
-    (tmp_path / "events.csv").write_bytes(b"\xff\xfe\x00")
+    broken.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(RunFolderError, match="damaged; start a new run"):
-        EventLog(tmp_path / "events.csv", 1)
+        EventLog(broken, 1)
+    EventLog(broken)
+    assert not broken.exists(), "a new run starts anew"

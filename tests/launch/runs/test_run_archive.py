@@ -12,7 +12,7 @@ from launch.runs import run_archive
 from launch.runs.columns import PREFERS
 from launch.runs.errors import RunFolderError
 from launch.runs.round_table import EventLog
-from launch.runs.run_archive import CONTENTS, Kept, archive_runs, compute_digest, is_archive, open_runs, pack
+from launch.runs.run_archive import CONTENTS, Kept, archive_runs, compute_digest, open_runs, pack
 from launch.runs.run_records import find_run_dirs, read_columns
 from launch.runs.tables import write_json, write_table
 from launch.settings.resuming import PLACES
@@ -23,11 +23,6 @@ CELL = "fedsikd_mnist_alpha0.1"
 
 def read_all(runs):
     return read_runs(runs)[0]
-
-
-def list_read(runs):
-    """What is read of each run."""
-    return [(run.experiment, run.flags, run.rounds) for run in read_all(runs)]
 
 
 def archive(tmp_path, name="kept", *, of="runs"):
@@ -85,35 +80,34 @@ def test_the_same_runs_give_the_same_contents_and_are_not_written_again(runs, tm
     assert len(read_all(open_runs(path))) == 1
 
 
-def test_contents_of_another_digest_are_one_line(runs, tmp_path):
-    path = tmp_path / "a.zip"
-    archive_runs(runs, path)
-    contents = pack(read_contents(path), zipfile.ZIP_STORED)
-    path.write_bytes(pack({CONTENTS: contents}, zipfile.ZIP_LZMA, compute_digest(contents + b"x")))
-    with pytest.raises(RunFolderError, match="damaged"):
-        open_runs(path)
-
-
-def test_only_what_a_report_reads_is_kept(runs, tmp_path):
+def test_only_what_a_report_reads_is_kept_and_no_path_of_one_machine(runs, tmp_path):
     for run in runs:
         write_table(run.path / "timing.csv", ["round", "round_s"], [["1", "2.5"]])
+        config = json.loads((run.path / "config.json").read_text())
+        write_json(run.path / "config.json", {**config, "flags": config["flags"] | dict.fromkeys(PLACES, "/somewhere")})
+    before = read_files(tmp_path / "runs")
+    archive_runs(runs, tmp_path / "runs")
+    assert read_files(tmp_path / "runs") == before, "archived onto itself, a run must not lose what resuming needs"
     archive_runs(runs, tmp_path / "kept", Kept("test_accuracy|total_.*", ()))
     folder = tmp_path / "kept" / CELL / "seed_0"
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "metrics.csv", "summary.json"]
-    assert (folder / "metrics.csv").read_text().splitlines()[0] == "round,test_accuracy,total_drift"
+    flags = json.loads((folder / "config.json").read_text())["flags"]
+    assert flags == {name: value for name, value in runs[0].flags.items() if name not in PLACES}
     whole = [{name: row[name] for name in ("round", "test_accuracy", "total_drift")} for row in runs[0].rounds.values()]
     assert list(read_all(tmp_path / "kept")[0].rounds.values()) == whole
 
 
 def test_a_zip_and_a_folder_hold_the_same_and_are_read_alike(runs, tmp_path):
     archive_runs(runs, tmp_path / "a.zip")
-    archive_runs(runs, tmp_path / "folder")
+    archive_runs(runs, tmp_path / "folder.zip.d")
+    folder = (tmp_path / "folder.zip.d").rename(tmp_path / "folder.zip")  # a folder, however it is called
     zipped = read_contents(tmp_path / "a.zip")
-    assert zipped == read_files(tmp_path / "folder")
+    assert zipped == read_files(folder)
     (tmp_path / "old.zip").write_bytes(pack(zipped, zipfile.ZIP_STORED))  # as earlier versions made them
-    of_zip = read_all(open_runs(tmp_path / "a.zip"))
-    read = list_read(open_runs(tmp_path / "a.zip"))
-    assert read == list_read(tmp_path / "folder") == list_read(open_runs(tmp_path / "old.zip"))
+    ways = [read_all(open_runs(path)) for path in (tmp_path / "a.zip", folder, tmp_path / "old.zip")]
+    first, *others = [[(run.experiment, run.flags, run.rounds) for run in way] for way in ways]
+    assert others == [first] * 2
+    of_zip = ways[0]
     assert [run.flags["seed"] for run in of_zip] == [0, 1, 10], "without the one that is not finished"
     assert str(of_zip[0].path).rstrip("/") == f"{tmp_path / 'a.zip'}/{CELL}/seed_0"
     assert read_columns(of_zip[1].path / "metrics.csv")["round"].tolist() == [1, 2, 3]
@@ -121,6 +115,7 @@ def test_a_zip_and_a_folder_hold_the_same_and_are_read_alike(runs, tmp_path):
 
 
 def test_of_tables_that_grow_with_clients_and_rounds_what_readers_ask_for_is_kept(tmp_path, write_run):
+    """All clients of asynchronous runs are evaluated together: a table of names and sizes alone says nothing."""
     run_dir = write_run(tmp_path / "runs", CELL, 0, rounds=2)
     clients = [["a", "60", "0.5", "1", ""], ["b, c", "61", "", "0", ""]]
     write_table(run_dir / "clients.csv", ["client", "num_train", "accuracy", "cluster", "loss"], clients)
@@ -129,13 +124,8 @@ def test_of_tables_that_grow_with_clients_and_rounds_what_readers_ask_for_is_kep
     assert (kept / "clients.csv").read_text() == 'client,num_train,accuracy,cluster\na,60,0.5,1\n"b, c",61,,0\n'
     assert (kept / "timing.csv").read_text() == "round,round_s\n1,2.5\n2,3\n"
     assert read_files(archive(tmp_path, "again", of="kept")) == read_files(kept)
-
-
-def test_a_table_of_names_alone_is_not_kept(tmp_path, write_run):
-    """All clients of asynchronous runs are evaluated together, so that none has an accuracy of its own."""
-    run_dir = write_run(tmp_path / "runs", CELL, 0, rounds=1)
     write_table(run_dir / "clients.csv", ["client", "num_train", "accuracy"], [["a", "60", ""], ["b", "61", ""]])
-    assert not (archive(tmp_path) / "clients.csv").exists()
+    assert not (archive(tmp_path, "names") / "clients.csv").exists()
 
 
 def test_of_events_the_changes_of_preference_and_the_last_round_are_kept(tmp_path, write_run):
@@ -154,16 +144,6 @@ def test_of_events_the_changes_of_preference_and_the_last_round_are_kept(tmp_pat
     assert read_files(archive(tmp_path, "again", of="kept")) == read_files(events.parent)
 
 
-def test_places_of_one_machine_are_left_out(tmp_path, write_run):
-    run_dir = write_run(tmp_path / "runs", CELL, 0, rounds=1)
-    config = json.loads((run_dir / "config.json").read_text())
-    config["flags"] |= dict.fromkeys(PLACES, "/somewhere")
-    write_json(run_dir / "config.json", config)
-    kept = json.loads((archive(tmp_path) / "config.json").read_text())
-    assert kept["flags"] == {name: value for name, value in config["flags"].items() if name not in PLACES}
-    assert kept["flags"]["seed"] == 0
-
-
 def test_folders_in_a_zip_are_in_the_order_of_paths(tmp_path):
     names = ["a-b/seed_0", "a/seed_10", "a/seed_2", "deep/er/run"]
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
@@ -175,20 +155,12 @@ def test_folders_in_a_zip_are_in_the_order_of_paths(tmp_path):
     assert of_zip == [str(path.relative_to(tmp_path / "folder")) for path in find_run_dirs(tmp_path / "folder")]
 
 
-def test_a_run_that_lies_where_it_is_archived_keeps_its_settings(runs, tmp_path):
-    """Archived onto itself, a run folder with models must not lose what resuming needs."""
-    before = read_files(tmp_path / "runs")
-    archive_runs(runs, tmp_path / "runs")
-    assert read_files(tmp_path / "runs") == before
-
-
-def test_any_damage_is_one_line(runs, tmp_path):
-    """A flipped or missing byte anywhere is either refused or changes nothing that is read."""
-    archive_runs(runs[:1], tmp_path / "a.zip")
-    content = (tmp_path / "a.zip").read_bytes()
-    expected = [(run.flags, run.rounds) for run in read_all(open_runs(tmp_path / "a.zip"))]
-    damaged = tmp_path / "damaged.zip"
-    refused = 0
+def test_any_damage_is_one_line(runs, tmp_path, monkeypatch):
+    """A flipped or missing byte anywhere is either refused or changes nothing that is read; so is a bomb refused."""
+    path, damaged, refused = tmp_path / "a.zip", tmp_path / "damaged.zip", 0
+    archive_runs(runs[:1], path)
+    content = path.read_bytes()
+    expected = [(run.flags, run.rounds) for run in read_all(open_runs(path))]
     for place in range(0, len(content), 23):
         for bad in (content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :], content[:place]):
             damaged.write_bytes(bad)
@@ -200,18 +172,11 @@ def test_any_damage_is_one_line(runs, tmp_path):
             else:
                 assert [(run.flags, run.rounds) for run in read_all(runs_read)] in (expected, [])
     assert refused > len(content) / 23
-
-
-def test_an_archive_that_unpacks_to_too_much_is_one_line(tmp_path, monkeypatch):
+    contents = pack(read_contents(path), zipfile.ZIP_STORED)
+    path.write_bytes(pack({CONTENTS: contents}, zipfile.ZIP_LZMA, compute_digest(contents + b"x")))
+    with pytest.raises(RunFolderError, match="damaged"):
+        open_runs(path)
     monkeypatch.setattr(run_archive, "MAX_UNPACKED_BYTES", 10**3)
-    bomb = tmp_path / "bomb.zip"
-    bomb.write_bytes(pack({"runs.zip": bytes(10**6)}, zipfile.ZIP_LZMA))
-    with pytest.raises(RunFolderError, match=r"bomb\.zip: cannot be read as a zip .*\(it unpacks to more"):
-        open_runs(bomb)
-
-
-def test_a_folder_named_like_a_zip_is_a_folder(tmp_path):
-    (tmp_path / "runs.zip").mkdir()
-    assert not is_archive(tmp_path / "runs.zip")
-    assert is_archive(tmp_path / "other.zip")
-    assert open_runs(tmp_path / "runs.zip") == tmp_path / "runs.zip"
+    path.write_bytes(pack({CONTENTS: bytes(10**6)}, zipfile.ZIP_LZMA))
+    with pytest.raises(RunFolderError, match=r"a\.zip: cannot be read as a zip .*\(it unpacks to more"):
+        open_runs(path)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import shutil
 
 import pytest
@@ -108,60 +107,34 @@ def test_a_log_that_a_copy_by_hard_links_shares_becomes_its_own(tmp_path, mine):
     assert (mine / "worker.log").read_text() == "mine" and (mine / "tracking/mlflow.json").read_text() == "{}"
 
 
-def test_the_folder_that_the_user_types_may_be_a_link_and_their_own_things_in_it_too(tmp_path, mine):
-    (mine / "thesis").symlink_to(tmp_path)
-    (tmp_path / "link").symlink_to(mine)
-    RunFolder(tmp_path / "link", is_new=False).close()
-
-
-def test_a_tracker_is_sent_nothing_that_lies_elsewhere(tmp_path, mine):
+def test_a_tracker_is_sent_nothing_that_lies_elsewhere_and_its_files_are_made_in_the_run_alone(tmp_path, mine, capsys):
     (mine / "notes.json").symlink_to(tmp_path / "precious")
     (mine / "own.json").write_text("{}")
-    assert {"own.json", "a.csv"} <= list_files(mine, True).keys()
+    assert {"own.json", "a.csv"} <= list_files(mine, True).keys() - {"notes.json"}
     assert "notes.json" not in list_files(mine, True)
-
-
-def test_event_files_are_made_in_the_run_alone(tmp_path, mine, capsys):
     shutil.rmtree(mine / "tensorboard")
     (tmp_path / "empty").mkdir()
     (mine / "tensorboard").symlink_to(tmp_path / "empty")
     assert track.main([f"--run_dir={mine}", "--to=tensorboard"]) == 2
     assert "its tensorboard is a symbolic link" in capsys.readouterr().err
-    assert list(pathlib.Path(tmp_path / "empty").iterdir()) == []
+    assert list((tmp_path / "empty").iterdir()) == []
 
 
-def test_taking_the_lock_keeps_what_the_file_holds(tmp_path, run):
-    os.link(tmp_path / "precious", run / ".lock")
-    RunFolder(run, is_new=False).close()
+def test_what_may_be_a_link_is_the_folder_that_the_user_types_and_their_own_things_in_it(tmp_path, mine):
+    """A lock that is linked to another file leaves what that holds, and a link where a draft is to be is no draft."""
+    (mine / "thesis").symlink_to(tmp_path)
+    (tmp_path / "link").symlink_to(mine)
+    os.link(tmp_path / "precious", mine / ".lock")
+    RunFolder(tmp_path / "link", is_new=False).close()
+    (mine / f".{os.getpid()}.table.csv").symlink_to(tmp_path / "precious")
+    write_text(mine / "table.csv", "a\n")
+    assert (mine / "table.csv").read_text() == "a\n"
 
 
-def test_a_link_where_a_file_is_to_be_written_first_is_not_written_through(tmp_path, run):
-    (run / f".{os.getpid()}.table.csv").symlink_to(tmp_path / "precious")
-    write_text(run / "table.csv", "a\n")
-    assert (run / "table.csv").read_text() == "a\n"
-
-
-@pytest.mark.parametrize("left", ["metrics.csv", ".replaced.config.json", "checkpoints", "notes.txt"])
-def test_a_folder_that_holds_more_than_a_start_is_never_removed(run, left):
+@pytest.mark.parametrize("left", ["metrics.csv", ".replaced.config.json", "checkpoints", "notes.txt", "worker.log"])
+def test_a_folder_that_holds_more_than_a_start_is_never_removed_and_one_that_no_run_began_in_goes(run, left):
     folder = RunFolder(run, is_new=True)
     (run / left).mkdir()
     folder.discard()
     folder.close()
-    assert (run / left).is_dir()
-
-
-def test_a_folder_that_no_run_began_in_goes(run):
-    folder = RunFolder(run, is_new=True)
-    (run / "worker.log").write_text("what TensorFlow said")
-    folder.discard()
-    folder.close()
-    assert not run.exists()
-
-
-@pytest.mark.parametrize("is_new", [True, False])
-def test_what_a_killed_start_left_goes_with_the_next(run, is_new):
-    gone = 2**22 + 1  # beyond the numbers of processes
-    for process in (gone, os.getppid()):
-        (run / f".{process}.worker.log").write_text("")
-    RunFolder(run, is_new=is_new).close()
-    assert [path.name for path in run.glob(".*.worker.log")] == [f".{os.getppid()}.worker.log"]
+    assert run.is_dir() == (left != "worker.log")

@@ -1,7 +1,5 @@
 """Run folders are read back, and their settings compared with those that are wanted."""
 
-import json
-import math
 import os
 
 import pytest
@@ -22,23 +20,14 @@ from launch.settings.run_config import flag_values
 CELL = "fedsikd_mnist_alpha0.1"
 
 
-def test_columns_of_text_are_left_out_and_empty_cells_are_nan(tmp_path):
+def test_columns_of_text_are_left_out_and_empty_cells_are_nan_and_no_number_of_a_round(tmp_path):
     path = tmp_path / "clients.csv"
     path.write_text("client,accuracy,cluster\nclient_0,0.5,1\nclient_1,,2\n")
-    columns = read_columns(path)
-    assert list(columns) == ["accuracy", "cluster"]
-    assert columns["cluster"].tolist() == [1, 2]
-    assert columns["accuracy"][0] == 0.5
-    assert math.isnan(columns["accuracy"][1])
-
-
-def test_rounds_hold_only_what_was_measured(tmp_path):
-    path = tmp_path / "metrics.csv"
+    columns = {name: [f"{number:g}" for number in values] for name, values in read_columns(path).items()}
+    assert columns == {"accuracy": ["0.5", "nan"], "cluster": ["1", "2"]}
     path.write_text("round,train_loss,test_accuracy\n1,0.9,\n2,0.8,0.25\n")
-    assert read_rounds(path) == {
-        1: {"round": 1, "train_loss": 0.9},
-        2: {"round": 2, "train_loss": 0.8, "test_accuracy": 0.25},
-    }
+    first, second = {"round": 1, "train_loss": 0.9}, {"round": 2, "train_loss": 0.8, "test_accuracy": 0.25}
+    assert read_rounds(path) == {1: first, 2: second}
 
 
 WRONG_ROUNDS = {
@@ -61,12 +50,6 @@ def test_rounds_that_cannot_be_told_are_no_numbers(tmp_path, expected):
     path.write_text(WRONG_ROUNDS[expected])
     with pytest.raises(ValueError, match=expected):
         read_rounds(path)
-
-
-def test_a_table_of_100_000_columns_is_read(tmp_path):
-    path, names = tmp_path / "metrics.csv", [f"c{number}" for number in range(100_000)]
-    path.write_text(f"round,{','.join(names)}\n1{',2.5' * len(names)}\n")
-    assert read_rounds(path)[1] == {"round": 1, **dict.fromkeys(names, 2.5)}
 
 
 def put_holes(path):
@@ -106,12 +89,20 @@ def test_json_that_python_cannot_read_is_one_line(tmp_path, text):
     assert "\n" not in str(caught.value)
 
 
+def test_a_table_of_100_000_columns_is_read(tmp_path):
+    path, names = tmp_path / "metrics.csv", [f"c{number}" for number in range(100_000)]
+    path.write_text(f"round,{','.join(names)}\n1{',2.5' * len(names)}\n")
+    assert read_rounds(path)[1] == {"round": 1, **dict.fromkeys(names, 2.5)}
+
+
 def test_settings_that_a_version_lacks_are_passed_over():
     wanted = resolve_experiment(get_experiment(CELL))
     stored = flag_values(wanted)
     assert list_other_settings({**stored, "gone_flag": 1}, wanted) == []
     del stored["fairness"], stored["patience"]  # they are as by default
     assert list_other_settings({**stored, "batch_size": 32}, wanted) == ["--batch_size=32, not 64"]
+    with pytest.raises(FlagError, match=rf"^fedsikd/{CELL}: --rounds=0: expected"):
+        resolve_experiment(get_experiment(CELL), ["--rounds=0"])
 
 
 def test_a_run_from_before_a_setting_counts_for_what_it_did():
@@ -136,14 +127,3 @@ def test_flags_that_do_nothing_in_either_run_are_no_other_settings():
     assert list_other_settings(flag_values(used) | {"epochs": 7}, used) == [f"--epochs=7, not {epochs}"]
     # Idle in one alone: the steps differ, and so does what the other run did instead.
     assert len(list_other_settings(stored, used)) == 2
-
-
-def test_a_wrong_experiment_is_named():
-    wrong = get_experiment(CELL)
-    with pytest.raises(FlagError, match=rf"^fedsikd/{CELL}: --rounds=0: expected"):
-        resolve_experiment(wrong, ["--rounds=0"])
-
-
-def test_config_json_holds_every_flag(tmp_path, write_run):
-    stored = json.loads((write_run(tmp_path, CELL, seed=0, rounds=1) / "config.json").read_text())
-    assert stored["flags"]["num_clusters"] == 4

@@ -17,7 +17,6 @@ from launch.runs.task_columns import (
     find_task_columns,
     format_value,
     list_objectives,
-    name_with_unit,
     read_task_columns,
 )
 from launch.settings.run_config import build_run_config
@@ -26,37 +25,34 @@ from models.task_kinds import TASK_KINDS
 CLASSES, NUMBERS = find_task_columns("classification"), find_task_columns("regression")
 
 
-def test_classification_has_the_columns_of_earlier_versions():
+def test_classification_has_the_columns_of_earlier_versions_and_other_tasks_those_of_their_metrics():
     own = (columns.CLIENT_TEST_ACCURACY, columns.CLIENT_VALIDATION_ACCURACY, columns.VALIDATION_ACCURACY)
     assert CLASSES.evaluation == (columns.TEST_LOSS, columns.TEST_ACCURACY, *own)
     assert CLASSES.spread == ("client_test_accuracy_std", "client_test_accuracy_worst_tenth")
-    starts = ("trained_start_accuracy", "random_start_accuracy")
-    assert CLASSES.starts == starts == (columns.TRAINED_START_ACCURACY, columns.RANDOM_START_ACCURACY)
+    starts = (columns.TRAINED_START_ACCURACY, columns.RANDOM_START_ACCURACY)
     worst = tuple(f"{start}_worst_tenth" for start in starts)
+    assert CLASSES.starts == starts == ("trained_start_accuracy", "random_start_accuracy")
     assert CLASSES.fine_tuning_columns == ("client_group", "most_steps", starts[0], worst[0], starts[1], worst[1])
     assert CLASSES.of_client == columns.ACCURACY and CLASSES.teachers == "teachers_test_accuracy"
     statistics = (columns.ACCURACY_MEAN, columns.ACCURACY_STD, columns.ACCURACY_P10, columns.ACCURACY_WORST_TENTH)
     assert CLASSES.statistics == statistics
-
-
-def test_other_tasks_have_columns_of_their_own_metrics():
-    own = ("client_test_rmse", "client_validation_rmse", "validation_rmse")
-    assert NUMBERS.evaluation[:4] == ("test_loss", "test_rmse", "test_mae", "test_r2")
-    assert NUMBERS.evaluation[-3:] == own
+    of_numbers = ("client_test_rmse", "client_validation_rmse", "validation_rmse")
+    assert NUMBERS.evaluation == ("test_loss", "test_rmse", "test_mae", "test_r2", *of_numbers)
     assert NUMBERS.statistics == ("rmse_mean", "rmse_std", "rmse_p90", "rmse_worst_tenth")
     assert (NUMBERS.title, NUMBERS.heading, NUMBERS.of_client) == ("RMSE", "RMSE", "rmse")
 
 
 @pytest.mark.parametrize(
-    "data", [{}, None, [], {"task": None}, {"task": {}}, {"task": {"kind": "unheard of"}}, {"task": {"kind": [1]}}]
+    ("data", "task"),
+    [
+        *((data, CLASSES) for data in ({}, None, [], {"task": None}, {"task": {}}, {"task": {"kind": "unheard of"}})),
+        ({"task": {"kind": [1]}}, CLASSES),
+        ({"task": {"kind": "regression", "shape": []}}, NUMBERS),
+        ({"task": "regression"}, NUMBERS),  # of a summary
+    ],
 )
-def test_a_run_that_says_nothing_of_its_task_classifies(data):
-    assert read_task_columns(data) == CLASSES
-
-
-def test_the_task_is_read_from_the_data_section_and_from_a_summary():
-    assert read_task_columns({"task": {"kind": "regression", "shape": []}}) == NUMBERS
-    assert read_task_columns({"task": "regression"}) == NUMBERS
+def test_a_run_that_says_nothing_of_its_task_classifies(data, task):
+    assert read_task_columns(data) == task
 
 
 def test_the_best_is_the_highest_or_the_lowest_the_first_of_equals():
@@ -94,21 +90,18 @@ def test_a_target_is_reached_in_the_right_direction(task, flags, reached, is_the
     assert task.has_reached_target(build_run_config({"algo": "fedavg", **flags}), reached) == is_there
 
 
-def test_values_are_written_with_as_many_digits_as_their_size_needs():
+def test_values_are_written_with_as_many_digits_as_their_size_needs_and_units_but_not_that_of_shares():
     shown = [format_value(value) for value in (0.95, -0.25, 9.99999, 54.321, 12345.678, math.nan, math.inf)]
     assert shown == ["0.9500", "-0.2500", "10.0000", "54.32", "12,345.68", "nan", "inf"]
     assert (CLASSES.format(None), CLASSES.format(math.nan), NUMBERS.format(2.0)) == ("unknown", "unknown", "2.0000")
-
-
-def test_an_axis_names_a_unit_but_not_that_of_shares():
     error = dataclasses.replace(NUMBERS.kind, metrics=(NUMBERS.metric._replace(unit="K"),))
     assert (TaskColumns(error).label, CLASSES.label) == ("RMSE (K)", "accuracy")
-    assert name_with_unit(CLASSES.metric) == "accuracy" and capitalize("recall at 5") == "Recall at 5"
+    assert capitalize("recall at 5") == "Recall at 5"
 
 
-def test_every_column_of_a_task_has_a_title_and_a_direction():
+def test_every_column_of_a_task_has_a_title_and_a_direction_and_objectives_are_of_validation_examples():
     tasks = [TaskColumns(kind) for kind in TASK_KINDS.values()]
-    titles, directions = describe_columns(tasks), find_directions(tasks)
+    titles, directions, objectives = describe_columns(tasks), find_directions(tasks), list_objectives()
     for task in tasks:
         assert set(task.evaluation) - {"test_loss"} <= titles.keys()
         assert {*task.evaluation, *task.spread} <= directions.keys()
@@ -116,11 +109,8 @@ def test_every_column_of_a_task_has_a_title_and_a_direction():
     ups = ("test_accuracy", "client_test_accuracy_worst_tenth", "test_r2", "validation_auc")
     downs = ("test_loss", "client_test_accuracy_std", "test_rmse", "client_test_rmse_worst_tenth", "test_perplexity")
     assert [directions[name] for name in (*ups, *downs)] == [True] * 4 + [False] * 5
-
-
-def test_objectives_are_of_validation_examples():
-    assert list_objectives()["validation_rmse"] is False and list_objectives()["client_validation_accuracy"] is True
-    assert not any(name.startswith(("test", "client_test")) for name in list_objectives())
+    assert objectives["validation_rmse"] is False and objectives["client_validation_accuracy"] is True
+    assert not any(name.startswith(("test", "client_test")) for name in objectives)
 
 
 KINDS = Archetypes(("a", "b", "c"), (0, 0, 1), (0, 0, 1, 2, 2))
