@@ -1,6 +1,7 @@
 """The command line: every mistake is one line, quickly and without TensorFlow."""
 
 import codecs
+import dataclasses
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ from launch.settings.run_config import algorithm_fields, build_run_config, find_
 from launch.settings.suggestions import OTHER_NAMES, suggest_flags, suggest_integer, suggest_value
 from models.task_kinds import LOSSES, TASK_NAMES
 from tff_algos.settings.aggregation import ServerStepConfig
+from tff_algos.settings.local_training import LocalTrainingConfig
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -100,97 +102,99 @@ MISTAKES = {
 }
 
 
+OWN = "--algo=fedavg --dataset=npz --npz=my.npz --partition=iid"
+MISTAKES |= {
+    f"--algo=fedavg {' '.join(f'--fedavg_server_{flag}' for flag in flags.split())}": reason
+    for flags, reason in {
+        "beta_1=0.5": "does nothing with --server_optimizer=sgd",
+        "epsilon=0.5": "give --server_optimizer=adam or yogi or adagrad or rmsprop",
+        "nesterov": "does nothing with --server_momentum=0.0; leave it out, or give",
+        "optimizer=adam momentum=0.5": "give --server_optimizer=sgd or rmsprop",
+        "optimizer=rmsprop momentum=0.5 nesterov": "give --server_optimizer=sgd",
+        "optimizer=adam initial_accumulator=1": "give --server_optimizer=adagrad",
+        "optimizer=adam decay=0.5": "give --server_optimizer=rmsprop",
+        "momentum=1": "a number at least 0 and below 1",
+        "optimizer=adam epsilon=0": "a number above 0",
+        "optimizer=lamb": "one of sgd, adam, yogi, adagrad, rmsprop",
+    }.items()
+}
+MISTAKES |= {
+    "--algo=fedavg --dataset=digits --task=binary": "--task: does nothing with --dataset=digits",
+    "--algo=fedavg --loss=hubert": (
+        "--loss=hubert: expected one of auto, cross_entropy, squared, absolute, huber, or your own as module:function"
+    ),
+    f"{OWN} --task=ranking": "--task=ranking: expected one of auto, classification, binary",
+    f"{OWN} --huber_delta=2": "--huber_delta: does nothing with --loss=auto; leave it out, or give --loss=huber",
+    f"{OWN} --loss=huber --huber_delta=0": "--huber_delta=0: expected a number above 0",
+    f"{OWN} --channel_axis": "--channel_axis: does nothing with --model=auto",
+    f"{OWN} --target_metric=-1": "--target_metric=-1: expected a number at least 0",
+    f"{OWN} --target_metric=1 --target_accuracy=0.5": "either --target_accuracy or --target_metric, not both",
+    f"{OWN} --target_metric=9 --dp_epsilon=2 --client_weighting=equal": (
+        "0 with private updates: a result without noise"
+    ),
+}
+
+
 @pytest.mark.parametrize("arguments", MISTAKES)
 def test_mistake_is_named_in_one_line(refuse, arguments):
     assert MISTAKES[arguments] in refuse(arguments)
 
 
-def run_train(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "launch.train", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
-
-
-@pytest.mark.parametrize("arguments", ["--algo=nope", "--algo=fedavg --num_clusters=3"])
-def test_program_answers_a_mistake_with_exit_code_2(arguments):
-    done = run_train(*arguments.split())
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert len(done.stderr.splitlines()) == 1
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["--algo=fedavg", "--rounds=0"]])
-def test_answer_needs_no_heavy_library(arguments):
-    """Without these it takes a fraction of a second."""
-    program = f"""
+def test_answers_need_no_heavy_library():
+    """Without these they take a fraction of a second."""
+    program = """
 import contextlib, io, sys
 from launch.train import main
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-    main({arguments!r})
-heavy = {{"numpy", "tensorflow", "tensorflow_federated", "sklearn", "scipy", "matplotlib", "jax"}} & set(sys.modules)
+    main(["--help"]), main(["--algo=fedavg", "--rounds=0"])
+heavy = {"numpy", "tensorflow", "tensorflow_federated", "sklearn", "scipy", "matplotlib", "jax"} & set(sys.modules)
 print(sorted(heavy))
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_flagfile_may_hold_comments_and_the_last_value_wins(tmp_path):
+def test_a_flagfile_may_hold_comments_and_the_last_value_wins_and_may_make_others_idle(tmp_path):
     path = tmp_path / "x.flags"
-    path.write_text("# the paper's Table V\n--algo=fedavg\n\n--rounds=7\n--epochs=2\n")
-    config = parse_config([f"--flagfile={path}", "--rounds=8"])
-    assert (config.algo, config.rounds, config.algorithm.training.epochs) == ("fedavg", 8, 2)
-
-
-def test_only_given_flags_are_given():
+    path.write_text(
+        "# Table V\n--algo=fedavg\n\n--rounds=7\n--epochs=2\n--partition=dirichlet\n--dirichlet_alpha=0.1\n"
+    )
+    config = parse_config([f"--flagfile={path}", "--rounds=8", "--partition=iid", "--steps=9"])
+    found = (config.algo, config.rounds, config.partition, config.algorithm.training)
+    assert found == ("fedavg", 8, "iid", LocalTrainingConfig(epochs=2, steps=9))
     assert parse_given(["--algo=fedavg", "--nosmoke"]) == {"algo": "fedavg", "smoke": False}
 
 
 RUN = {"rounds": 5, "seed": 3, "epochs": 2}
 
 
-def test_resume_takes_the_flags_of_the_run(store_run, tmp_path):
-    config = parse_config([*store_run(RUN), "--rounds=9"])
-    assert (config.algo, config.seed, config.rounds, config.algorithm.training.epochs) == ("fedavg", 3, 9, 2)
-    assert config.resume and config.run_dir == str(tmp_path / "run")
+DAMAGED = (None, [], "fedavg", {"algo": []})
+DAMAGED_VALUES = ({"rounds": "many"}, {"rounds": True}, {"rounds": -1}, {"smoke": 1}, {"learning_rate": None})
 
 
-def test_flags_of_a_flagfile_may_be_made_idle_by_others(tmp_path):
-    path = tmp_path / "x.flags"
-    path.write_text("--algo=fedavg\n--partition=dirichlet\n--dirichlet_alpha=0.1\n--epochs=2\n")
-    config = parse_config([f"--flagfile={path}", "--partition=iid", "--steps=9"])
-    assert (config.partition, config.algorithm.training.steps) == ("iid", 9)
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        None,
-        [],
-        "fedavg",
-        {"algo": []},
-        {"algo": "fedavg", "rounds": "many"},
-        {"algo": "fedavg", "rounds": True},
-        {"algo": "fedavg", "rounds": -1},
-        {"algo": "fedavg", "smoke": 1},
-        {"algo": "fedavg", "learning_rate": None},
-    ],
-)
+@pytest.mark.parametrize("flags", [*DAMAGED, *({"algo": "fedavg", **each} for each in DAMAGED_VALUES)])
 def test_resume_of_a_damaged_config_is_refused(tmp_path, flags):
     (tmp_path / "config.json").write_text(json.dumps({"flags": flags}))
     with pytest.raises(FlagError, match="run_dir"):
         parse_config(["--resume", f"--run_dir={tmp_path}"])
 
 
-def test_resume_with_other_settings_names_them(store_run, refuse):
+def test_resume_takes_the_flags_of_the_run_and_names_others(store_run, refuse, tmp_path):
     resume = store_run(RUN)
+    config = parse_config([*resume, "--rounds=9"])
+    assert (config.algo, config.seed, config.rounds, config.algorithm.training.epochs) == ("fedavg", 3, 9, 2)
+    assert config.resume and config.run_dir == str(tmp_path / "run")
     assert "--seed=4 (the run has 3), --epochs=1 (the run has 2)" in refuse([*resume, "--seed=4", "--epochs=1"])
     assert "--algo=fl_hc (the run has fedavg)" in refuse([*resume, "--algo=fl_hc"])
+    assert "unknown flags" in refuse(store_run({}, fedavg_gone=1))
+    assert "gone" in refuse(store_run({}, algo="gone"))
 
 
 @pytest.mark.parametrize(
     ("values", "lacking", "then", "now"),
     [
         ({}, ("runtime", "device"), ("tff", "cpu"), "--runtime=in_process (the run has tff)"),
+        ({}, ("layout", "scale"), ("auto", "auto"), ""),  # without a file it is like those of today
         (
             {"dataset": "npz", "npz": "mine.npz"},
             ("layout", "scale"),
@@ -201,15 +205,10 @@ def test_resume_with_other_settings_names_them(store_run, refuse):
 )
 def test_a_run_from_before_there_were_settings_goes_on_as_then(store_run, refuse, values, lacking, then, now):
     resume = store_run(values, lacking)
-    for repeated in ([], [f"--{name}={value}" for name, value in zip(lacking, then, strict=True)]):
+    for repeated in ([], [f"--{name}={value}" for name, value in zip(lacking, then, strict=True)] if now else []):
         config = parse_config([*resume, *repeated])
         assert tuple(getattr(config, name) for name in lacking) == then
-    assert f"other settings: {now}" in refuse([*resume, now.split()[0]])
-
-
-def test_a_run_from_before_there_were_layouts_is_like_those_of_today_if_it_has_no_file(store_run):
-    config = parse_config(store_run({}, ("layout", "scale")))
-    assert (config.layout, config.scale) == ("auto", "auto")
+    assert not now or f"other settings: {now}" in refuse([*resume, now.split()[0]])
 
 
 def test_a_run_on_workers_elsewhere_is_refused_in_one_line_and_one_without_them_goes_on(store_run, refuse):
@@ -226,147 +225,85 @@ def test_a_resumed_run_keeps_its_runtime_and_its_device(store_run, refuse):
     assert refuse([*resume, "--device=cpu"]) and refuse([*resume, "--runtime=tff"])
 
 
-def test_resume_of_a_run_of_another_version_is_refused(store_run, refuse):
-    assert "unknown flags" in refuse(store_run({}, fedavg_gone=1))
-    assert "gone" in refuse(store_run({}, algo="gone"))
-
-
 NEW_FLAGS = ("optimizer", "momentum", "nesterov", "beta_1", "beta_2", "epsilon", "initial_accumulator", "decay")
 
 
-@pytest.fixture
-def read_old_run(store_run, tmp_path):
-    """(flags, names) -> the flags in a run's `config.json` that lacks these, and what is read of them."""
-
-    def read(values, lacking):
-        store_run(values, lacking)
-        stored = json.loads((tmp_path / "run" / "config.json").read_text())["flags"]
-        return stored, read_stored_flags(str(tmp_path / "run"))
-
-    return read
-
-
-@pytest.mark.parametrize("algo", ["fedavg", "fine_tuning", "buffered"])
-def test_a_run_from_before_the_optimizers_had_only_a_rate(read_old_run, algo):
-    values = {"algo": algo, "server_learning_rate": 0.5}
-    stored, read = read_old_run(values, {f"server_{name}" for name in NEW_FLAGS})
-    assert [name for name in stored if "server_" in name] == ["server_learning_rate"]
-    config = build_run_config(read)
-    assert config.algorithm.server == ServerStepConfig(learning_rate=0.5)
-    assert config.algorithm.server.is_plain
-    assert config == build_run_config(values)
-    assert list_other_settings(stored, config) == []
-    assert list_other_settings(stored, build_run_config({**values, "server_momentum": 0.9})) == [
-        "--server_momentum=0.0, not 0.9"
-    ]
-
-
-@pytest.mark.parametrize("algo", ["fedsikd", "random_cluster", "fedcd", "fl_hc", "async_periodic"])
-def test_a_run_from_before_the_step_averaged_plainly(read_old_run, algo):
-    stored, read = read_old_run({"algo": algo}, {f"server_{name}" for name in (*NEW_FLAGS, "learning_rate")})
-    assert not any("server_" in name for name in stored)
-    config = build_run_config(read)
-    assert config.algorithm.server == ServerStepConfig()
-    assert list_other_settings(stored, config) == []
-
-
 @pytest.mark.parametrize(
-    ("choice", "expected"),
+    ("values", "lacking", "left", "expected"),
     [
-        ("sgd", ServerStepConfig(learning_rate=0.02, beta_2=0.999, epsilon=1e-7)),
-        ("momentum", ServerStepConfig(learning_rate=0.02, momentum=0.9, beta_2=0.999, epsilon=1e-7)),
-        ("adam", ServerStepConfig("adam", learning_rate=0.02, beta_2=0.999, epsilon=1e-7)),
-    ],
-)
-def test_an_old_run_of_amfl_p_has_the_step_that_it_had(read_old_run, choice, expected):
-    values = {"algo": "amfl_p", "server_optimizer": choice, "meta_learning_rate": 0.02}
-    lacking = {f"server_{name}" for name in NEW_FLAGS} - {"server_optimizer"}
-    stored, read = read_old_run(values, lacking)
-    assert [name for name in stored if "server_" in name] == ["server_optimizer"]
-    config = build_run_config(read)
-    assert config.algorithm.server == expected
-    assert list_other_settings(stored, config) == []
-
-
-@pytest.mark.parametrize("name", ["yogi", "adagrad", "rmsprop"])
-def test_amfl_p_has_the_other_optimizers(name):
-    server = build_run_config({"algo": "amfl_p", "server_optimizer": name, "server_epsilon": 0.01}).algorithm.server
-    assert (server.optimizer, server.learning_rate, server.epsilon) == (name, 0.01, 0.01)
-
-
-@pytest.mark.parametrize(
-    ("flags", "reason"),
-    [
-        ("server_beta_1=0.5", "does nothing with --server_optimizer=sgd"),
-        ("server_epsilon=0.5", "give --server_optimizer=adam or yogi or adagrad or rmsprop"),
-        ("server_nesterov", "does nothing with --server_momentum=0.0; leave it out, or give"),
-        ("server_optimizer=adam server_momentum=0.5", "give --server_optimizer=sgd or rmsprop"),
-        ("server_optimizer=rmsprop server_momentum=0.5 server_nesterov", "give --server_optimizer=sgd"),
-        ("server_optimizer=adam server_initial_accumulator=1", "give --server_optimizer=adagrad"),
-        ("server_optimizer=adam server_decay=0.5", "give --server_optimizer=rmsprop"),
-        ("server_momentum=1", "a number at least 0 and below 1"),
-        ("server_optimizer=adam server_epsilon=0", "a number above 0"),
-        ("server_optimizer=lamb", "one of sgd, adam, yogi, adagrad, rmsprop"),
-    ],
-)
-def test_what_does_nothing_or_cannot_be_is_refused(refuse, flags, reason):
-    assert reason in refuse(["--algo=fedavg", *(f"--fedavg_{flag}" for flag in flags.split())])
-
-
-def test_the_rows_have_the_steps_of_their_names():
-    servers = {algo: build_run_config({"algo": algo}).algorithm.server for algo in ("fedadam", "fedyogi", "fedavgm")}
-    assert [servers[algo].optimizer for algo in servers] == ["adam", "yogi", "sgd"]
-    assert servers["fedavgm"].momentum == 0.9
-    for algo in ("fedadam", "fedyogi"):
-        assert (servers[algo].beta_1, servers[algo].beta_2, servers[algo].epsilon) == (0.9, 0.99, 1e-3)
-
-
-OWN = ["--algo=fedavg", "--dataset=npz", "--npz=my.npz", "--partition=iid"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--algo=fedavg", "--dataset=digits", "--task=binary"], "--task: does nothing with --dataset=digits"),
-        (
-            ["--algo=fedavg", "--loss=hubert"],
-            "--loss=hubert: expected one of auto, cross_entropy, squared, absolute, huber, "
-            "or your own as module:function",
+        # From before the optimizers a run had only a rate, and before that it averaged plainly.
+        *(
+            ({"algo": algo, "server_learning_rate": 0.5}, NEW_FLAGS, ["server_learning_rate"], {"learning_rate": 0.5})
+            for algo in ("fedavg", "fine_tuning", "buffered")
         ),
-        ([*OWN, "--task=ranking"], "--task=ranking: expected one of auto, classification, binary"),
-        ([*OWN, "--huber_delta=2"], "--huber_delta: does nothing with --loss=auto; leave it out, or give --loss=huber"),
-        ([*OWN, "--loss=huber", "--huber_delta=0"], "--huber_delta=0: expected a number above 0"),
-        ([*OWN, "--channel_axis"], "--channel_axis: does nothing with --model=auto"),
-        ([*OWN, "--target_metric=-1"], "--target_metric=-1: expected a number at least 0"),
-        ([*OWN, "--target_metric=1", "--target_accuracy=0.5"], "either --target_accuracy or --target_metric, not both"),
-        (
-            [*OWN, "--target_metric=9", "--dp_epsilon=2", "--client_weighting=equal"],
-            "0 with private updates: a result without noise",
+        *(
+            ({"algo": algo}, (*NEW_FLAGS, "learning_rate"), [], {})
+            for algo in ("fedsikd", "random_cluster", "fedcd", "fl_hc", "async_periodic")
+        ),
+        # AMFL-P had a step of its own.
+        *(
+            (
+                {"algo": "amfl_p", "server_optimizer": choice, "meta_learning_rate": 0.02},
+                NEW_FLAGS[1:],
+                ["server_optimizer"],
+                {"learning_rate": 0.02, "beta_2": 0.999, "epsilon": 1e-7, **own},
+            )
+            for choice, own in (("sgd", {}), ("momentum", {"momentum": 0.9}), ("adam", {"optimizer": "adam"}))
         ),
     ],
 )
-def test_a_wrong_request_is_one_line(refuse, arguments, message):
-    assert message in refuse(arguments)
+def test_a_run_from_before_a_setting_of_the_servers_step_has_the_one_that_it_had(
+    store_run, tmp_path, values, lacking, left, expected
+):
+    store_run(values, {f"server_{name}" for name in lacking})
+    stored = json.loads((tmp_path / "run" / "config.json").read_text())["flags"]
+    assert [name for name in stored if "server_" in name] == left
+    config = build_run_config(read_stored_flags(str(tmp_path / "run")))
+    assert config.algorithm.server == ServerStepConfig(**expected)
+    assert list_other_settings(stored, config) == []
+    if values["algo"] == "fedavg":
+        other = build_run_config({**values, "server_momentum": 0.9})
+        assert list_other_settings(stored, other) == ["--server_momentum=0.0, not 0.9"]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        *(({"algo": f"fed{name}"}, {"optimizer": name, "learning_rate": 0.03}) for name in ("adam", "yogi")),
+        ({"algo": "fedavgm"}, {"momentum": 0.9}),
+        *(
+            (
+                {"algo": "amfl_p", "server_optimizer": name, "server_epsilon": 0.01},
+                {"optimizer": name, "learning_rate": 0.01, "epsilon": 0.01},
+            )
+            for name in ("yogi", "adagrad", "rmsprop")
+        ),
+    ],
+)
+def test_the_rows_have_the_steps_of_their_names(values, expected):
+    server = build_run_config(values).algorithm.server
+    known = {"beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-3, **expected} if values["algo"] != "amfl_p" else expected
+    assert known.items() <= dataclasses.asdict(server).items()
 
 
 def test_the_choices_are_those_of_the_tasks():
     for name in TASK_NAMES:
-        assert parse_config([*OWN, f"--task={name}"]).task == name
+        assert parse_config([*OWN.split(), f"--task={name}"]).task == name
     assert HUBER in LOSSES
-    assert parse_config([*OWN, "--loss=huber", "--huber_delta=0.5"]).huber_delta == 0.5
+    assert parse_config([*OWN.split(), "--loss=huber", "--huber_delta=0.5"]).huber_delta == 0.5
 
 
 LATER = ("task", "loss", "huber_delta", "class_weights", "channel_axis", "target_metric")
 
 
 def test_an_old_run_classified_and_gave_own_models_the_axis_of_the_channel(store_run, tmp_path):
-    own = {"dataset": "npz", "npz": "my.npz", "model": "models.perceptron:build_perceptron"}
-    resume = store_run({"partition": "iid", **own}, LATER)
+    model = "models.perceptron:build_perceptron"
+    resume = store_run({"partition": "iid", "dataset": "npz", "npz": "my.npz", "model": model}, LATER)
     stored = read_stored_flags(str(tmp_path / "run"))
     assert (stored["task"], stored["loss"], stored["channel_axis"]) == ("classification", "auto", True)
     resumed = parse_config([*resume, "--rounds=30"])
     assert (resumed.task, resumed.channel_axis, resumed.target_metric) == ("classification", True, 0)
-    assert parse_config([*OWN, "--model=models.perceptron:build_perceptron"]).channel_axis is False
+    assert parse_config([*OWN.split(), f"--model={model}"]).channel_axis is False
 
 
 def test_an_old_run_of_ours_is_like_a_new_one_and_its_target_may_change(store_run, tmp_path):
@@ -376,6 +313,9 @@ def test_an_old_run_of_ours_is_like_a_new_one_and_its_target_may_change(store_ru
     assert (stored["loss"], stored["class_weights"]) == ("auto", "none")
     assert {"task", "huber_delta", "channel_axis"} <= find_idle(build_run_config(stored)).keys()
     assert parse_config([*resume, "--target_metric=0.9"]).target_metric == 0.9
+
+
+NAMES = ("digits", "mnist", "cifar10")
 
 
 def list_flags(algo):
@@ -397,80 +337,75 @@ def test_a_name_of_other_tools_is_no_flag_of_every_run():
     assert others & {field.name for field in shared_fields()} == {"run_dir", "seed"}
 
 
-def test_what_is_spelled_alike_comes_from_the_chosen_algorithm_first():
-    known = list_flags("fedsikd")
-    assert suggest_flags("temperatur", known) == "; did you mean --temperature?"
-    assert suggest_flags("roundz", known).startswith("; did you mean --rounds")
-    assert suggest_flags("xyzzyx", known) == ""
-
-
 @pytest.mark.parametrize(
-    ("value", "hint"),
+    ("suggest", "given", "hint"),
     [
-        ("MNIST", "mnist"),
-        ("Cifar-10", "cifar10"),
-        ("cifar 10", "cifar10"),
-        ("minst", "mnist"),
-        ("a.b.LOAD", "a.b:LOAD"),
+        *((lambda text: suggest_value(text, NAMES, "module:OBJECT"), text, "mnist") for text in ("MNIST", "minst")),
+        *((lambda text: suggest_value(text, NAMES), text, "cifar10") for text in ("Cifar-10", "cifar 10")),
+        (lambda text: suggest_value(text, NAMES, "module:OBJECT"), "a.b.LOAD", "a.b:LOAD"),
+        (lambda text: suggest_value(text, NAMES, "module:OBJECT"), "weather", ""),
+        (lambda text: suggest_value(text, NAMES), "a.b", ""),
+        (suggest_integer, "1e3", "1000"),
+        (suggest_integer, "2.0", "2"),
+        *((suggest_integer, text, "") for text in ("2.5", "1e99", "abc", "1_0", "1e5e5", "")),
+        (lambda text: suggest_flags(text, list_flags("fedsikd")), "temperatur", "--temperature"),
+        (lambda text: suggest_flags(text, list_flags("fedsikd")), "roundz", "--rounds"),
+        (lambda text: suggest_flags(text, list_flags("fedsikd")), "xyzzyx", ""),
     ],
 )
-def test_a_value_that_is_spelled_otherwise_is_recognised(value, hint):
-    assert suggest_value(value, ("digits", "mnist", "cifar10"), "module:OBJECT") == f"; did you mean {hint}?"
-
-
-def test_nothing_is_made_up():
-    assert suggest_value("weather", ("digits", "mnist"), "module:OBJECT") == ""
-    assert suggest_value("a.b", ("digits",)) == ""
-    assert [suggest_integer(text) for text in ("1e3", "2.0", "2.5", "1e99", "abc", "1_0", "1e5e5", "")] == [
-        "; did you mean 1000?",
-        "; did you mean 2?",
-        *[""] * 6,
-    ]
+def test_what_is_spelled_otherwise_is_recognised_and_nothing_is_made_up(suggest, given, hint):
+    assert suggest(given) == (f"; did you mean {hint}?" if hint else "")
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write_file(name, text, mark=b""):
-        (tmp_path / name).write_bytes(mark + text.encode())
-        return f"--flagfile={tmp_path / name}"
-
-    return write_file
-
-
-@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
-@pytest.mark.parametrize("start", ["", "# caf\u00e9\n", "// x\r\n", "\n"])
-def test_a_mark_at_the_start_is_no_part_of_the_first_flag(write, mark, start):
-    flagfile = write("a.flags", f"{start}--algo=fedavg\n  --npz=/tmp/j\u00fcrgen.npz  \n", mark)
-    assert expand_flagfiles(["--seed=1", flagfile, "--rounds=2"]) == [
-        *("--seed=1", "--algo=fedavg", "--npz=/tmp/j\u00fcrgen.npz", "--rounds=2"),
-    ]
-
-
-def test_a_file_reads_others(write, tmp_path):
-    write("inner.flags", "--rounds=3\n", codecs.BOM_UTF8)
-    outer = write("outer.flags", f"-flagfile={tmp_path / 'inner.flags'}\n--seed=2\n", codecs.BOM_UTF8)
-    assert expand_flagfiles([outer, outer]) == ["--rounds=3", "--seed=2"] * 2
-    assert expand_flagfiles(["--flagfile", str(tmp_path / "inner.flags")]) == ["--rounds=3"]
+def flagfiles(tmp_path, monkeypatch):
+    """A current folder with flagfiles, with and without a mark at their start."""
+    monkeypatch.chdir(tmp_path)
+    for mark in (b"", codecs.BOM_UTF8):
+        for i, start in enumerate(("", "# caf\u00e9\n", "// x\r\n", "\n")):
+            content = f"{start}--algo=fedavg\n  --npz=/tmp/j\u00fcrgen.npz  \n".encode()
+            (tmp_path / f"{i}{'_marked' if mark else ''}.flags").write_bytes(mark + content)
+    (tmp_path / "outer.flags").write_bytes(codecs.BOM_UTF8 + b"-flagfile=inner.flags\n--seed=2\n")
+    (tmp_path / "inner.flags").write_bytes(codecs.BOM_UTF8 + b"--rounds=3\n")
+    for name, other in (("a", "b"), ("b", "a")):
+        (tmp_path / f"{name}.flags").write_text(f"--flagfile={other}.flags\n")
+    for name, content in (("utf_16", b"\xff\xfe-\x00"), ("latin", b"--npz=\xfc.npz")):
+        (tmp_path / f"{name}.flags").write_bytes(content)
+    return tmp_path
 
 
-def test_what_stands_behind_two_dashes_stays(write):
-    assert expand_flagfiles(["--", "--flagfile=x"]) == ["--", "--flagfile=x"]
-    assert expand_flagfiles(["--flagfile=", "--seed=1"]) == ["--seed=1"]
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        *(
+            (
+                f"--seed=1 --flagfile={i}{mark}.flags --rounds=2",
+                "--seed=1 --algo=fedavg --npz=/tmp/j\u00fcrgen.npz --rounds=2",
+            )
+            for i in range(4)
+            for mark in ("", "_marked")
+        ),
+        ("--flagfile=outer.flags --flagfile=outer.flags", "--rounds=3 --seed=2 --rounds=3 --seed=2"),
+        ("--flagfile inner.flags", "--rounds=3"),
+        ("-- --flagfile=x", "-- --flagfile=x"),
+        ("--flagfile= --seed=1", "--seed=1"),
+        ("--flagfile=a.flags", "--flagfile=a.flags: includes itself; expected flagfiles without a circle"),
+        *(
+            (f"--flagfile={name}.flags", f"cannot read the flagfile {name}.flags: it is not a text file in UTF-8")
+            for name in ("utf_16", "latin")
+        ),
+    ],
+)
+def test_flagfiles_are_read_in_place_with_or_without_a_mark(flagfiles, given, expected, refuse):
+    is_wrong = "flagfile" in expected and "-- " not in expected
+    found = refuse(given, expand_flagfiles) if is_wrong else " ".join(expand_flagfiles(given.split()))
+    assert found == expected
 
 
-def test_a_circle_is_one_line(write, refuse, tmp_path):
-    write("b.flags", f"--flagfile={tmp_path / 'a.flags'}\n")
-    assert "a.flags: includes itself" in refuse([write("a.flags", f"--flagfile={tmp_path / 'b.flags'}\n")])
-
-
-@pytest.mark.parametrize("content", [b"\xff\xfe-\x00", b"--npz=\xfc.npz"])
-def test_another_encoding_is_one_line(write, refuse, content):
-    assert "a.flags: it is not a text file in UTF-8" in refuse([write("a.flags", "", content)])
-
-
-def test_a_file_is_read_in_utf_8_whatever_the_locale(write):
-    flagfile = write("a.flags", "# \u00fc\n--algo=nothing\n")
+def test_a_file_is_read_in_utf_8_whatever_the_locale_and_the_program_answers_with_exit_code_2(tmp_path):
+    (tmp_path / "a.flags").write_text("# \u00fc\n--algo=nothing\n", encoding="utf-8")
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    command = [sys.executable, "-m", "launch.train", flagfile]
+    command = [sys.executable, "-m", "launch.train", f"--flagfile={tmp_path / 'a.flags'}"]
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=60)
-    assert ended.returncode == 2 and ended.stderr.startswith(b"error: --algo=nothing: ")
+    assert (ended.returncode, ended.stdout, ended.stderr.count(b"\n")) == (2, b"", 1)
+    assert ended.stderr.startswith(b"error: --algo=nothing: ")
