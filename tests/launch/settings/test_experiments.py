@@ -65,34 +65,9 @@ def papers(tmp_path, monkeypatch):
     return add
 
 
-def test_the_rows_of_a_module_are_experiments_of_its_paper(papers):
-    found = list_experiments()
-    assert [*found] == [
-        *("fedavg_digits_alpha0.1", "fl_hc_digits_alpha0.1", "fedavg_digits_alpha0.5", "fl_hc_digits_alpha0.5"),
-    ]
-    assert found["fl_hc_digits_alpha0.5"].about == "FL+HC on digits, alpha 0.5: Table 1."
-    assert {(each.paper, each.report) for each in found.values()} == {("mine", "tables_of_mine")}
-
-
-def test_no_paper_runs_before_one_of_it_is_asked_for(papers):
-    papers("other", "raise AssertionError('it runs')")
-    assert find_experiment("mine/small").name == "fedavg_digits_alpha0.1"
-    with pytest.raises(AssertionError, match="it runs"):
-        list_experiments()
-
-
-def test_a_short_name_stands_beside_its_paper(papers):
-    [first, *others] = list_experiments().values()
-    assert find_experiment("mine/small") is first and match_experiments("mine/small") == [first]
-    assert find_experiment("small") is None and find_experiment("mine/") is None
-    assert format_list("alpha0.1").startswith("mine/fedavg_digits_alpha0.1 or mine/small  FedAvg on digits")
-    assert not any(each.short for each in others)
-    with pytest.raises(FlagError, match=r"mine/smal: no such experiment; did you mean mine/small\?"):
-        get_experiment("mine/smal")
-
-
-def test_a_setting_has_its_origin_and_the_last_one_counts(papers):
-    assert get_experiment("mine/fl_hc_digits_alpha0.1").settings == (
+def test_a_setting_has_its_origin_the_last_one_counts_and_a_flagfile_says_the_same(papers, tmp_path):
+    experiment = get_experiment("mine/fl_hc_digits_alpha0.1")
+    assert experiment.settings == (
         ("algo", "fl_hc", Origin.PRINTED, "section 3", ""),
         ("num_clients", "40", Origin.PRINTED, "section 3", ""),
         ("rounds", "7", Origin.OURS, "a guess", ""),
@@ -100,47 +75,57 @@ def test_a_setting_has_its_origin_and_the_last_one_counts(papers):
         ("run_page", "false", Origin.AUTHORS_CODE, "github.com/a/b, commit 0123456", "As they train."),
     )
     assert get_experiment("fedavg_digits_alpha0.5").flags["rounds"] == "5"
-
-
-def test_a_name_is_found_with_and_without_its_paper(papers):
-    short, full = (find_experiment(name) for name in ("fl_hc_digits_alpha0.5", "mine/fl_hc_digits_alpha0.5"))
-    assert short is full and full.full_name == "mine/fl_hc_digits_alpha0.5"
-    assert find_experiment("other/fl_hc_digits_alpha0.5") is None and find_experiment("") is None
-    with pytest.raises(FlagError, match=r"^fl_hc_digts_alpha0\.5: no such experiment; did you mean mine/fl_hc_digits"):
-        get_experiment("fl_hc_digts_alpha0.5")
-    assert [each.name for each in match_experiments("mine/*alpha0.5")] == [
-        *("fedavg_digits_alpha0.5", "fl_hc_digits_alpha0.5"),
-    ]
-    with pytest.raises(FlagError, match="no such experiment"):
-        match_experiments("*cifar10*")
-
-
-def test_two_of_one_name_are_refused(papers):
-    papers("other", OTHER)
-    with pytest.raises(FlagError, match=r"other.experiments.py: fedavg_digits_alpha0\.1 is in mine, too"):
-        list_experiments()
-
-
-def test_a_list_has_a_line_for_each(papers):
-    lines = format_list("fl_hc").splitlines()
-    assert lines[0] == "mine/fl_hc_digits_alpha0.1  FL+HC on digits, alpha 0.1: Table 1." and len(lines) == 2
-    assert len(format_list("").splitlines()) == 4
-
-
-def test_a_flagfile_says_the_same(papers, tmp_path):
-    experiment = get_experiment("fl_hc_digits_alpha0.1")
     text = format_flagfile(experiment)
-    assert text.splitlines()[:5] == [
-        "# FL+HC on digits, alpha 0.1: Table 1.",
-        "# Printed: 90 %.",
-        "",
-        "# Printed (section 3).",
-        "--algo=fl_hc",
-    ]
-    assert "# From the authors' code (github.com/a/b, commit 0123456). As they train.\n--epochs=3\n" in text
-    assert "# Ours: a guess.\n--rounds=7\n" in text
+    assert text == (
+        "# FL+HC on digits, alpha 0.1: Table 1.\n# Printed: 90 %.\n\n"
+        "# Printed (section 3).\n--algo=fl_hc\n--num_clients=40\n\n"
+        "# Ours: a guess.\n--rounds=7\n\n"
+        "# From the authors' code (github.com/a/b, commit 0123456). As they train.\n--epochs=3\n--run_page=false\n"
+    )
     (tmp_path / "a.flags").write_text(text)
     assert parse_config([f"--flagfile={tmp_path / 'a.flags'}"]) == parse_config(experiment.arguments)
+
+
+def test_a_name_is_found_with_and_without_its_paper_and_a_short_one_beside_it_alone(papers):
+    first, _, _, last = found = list(list_experiments().values())
+    assert [(each.full_name, each.short, each.report) for each in found] == [
+        ("mine/fedavg_digits_alpha0.1", "small", "tables_of_mine"),
+        ("mine/fl_hc_digits_alpha0.1", "", "tables_of_mine"),
+        ("mine/fedavg_digits_alpha0.5", "", "tables_of_mine"),
+        ("mine/fl_hc_digits_alpha0.5", "", "tables_of_mine"),
+    ]
+    assert match_experiments("mine/small") == [first] and match_experiments("mine/*alpha0.5") == found[2:]
+    names = (
+        "mine/small",
+        "fl_hc_digits_alpha0.5",
+        "mine/fl_hc_digits_alpha0.5",
+        "small",
+        "mine/",
+        "",
+        f"other/{last.name}",
+    )
+    assert list(map(find_experiment, names)) == [first, last, last, None, None, None, None]
+    of_small = "mine/fedavg_digits_alpha0.1 or mine/small  FedAvg on digits, alpha 0.1: Table 1."
+    assert format_list("alpha0.1").splitlines() == [
+        *(of_small, "mine/fl_hc_digits_alpha0.1  FL+HC on digits, alpha 0.1: Table 1."),
+    ]
+    for wrong, said in (
+        ("mine/smal", r"mine/smal: no such experiment; did you mean mine/small\?"),
+        ("fl_hc_digts_alpha0.5", r"fl_hc_digts_alpha0\.5: no such experiment; did you mean mine/fl_hc_digits"),
+        ("*cifar10*", "no such experiment"),
+    ):
+        with pytest.raises(FlagError, match=said):
+            match_experiments(wrong)
+
+
+def test_no_paper_runs_before_one_of_it_is_asked_for_and_two_of_one_name_are_refused(papers):
+    papers("other", "raise AssertionError('it runs')")
+    assert find_experiment("mine/small").name == "fedavg_digits_alpha0.1"
+    with pytest.raises(AssertionError, match="it runs"):
+        list_experiments()
+    papers("another", OTHER)
+    with pytest.raises(FlagError, match=r"mine.experiments.py: fedavg_digits_alpha0\.1 is in another, too"):
+        list_experiments()
 
 
 def test_flags_after_it_override_it_and_it_may_stand_in_a_flagfile(tmp_path):
@@ -161,20 +146,22 @@ def test_flags_after_it_override_it_and_it_may_stand_in_a_flagfile(tmp_path):
         ("--show_experiment=zzz", "--show_experiment=zzz: no such experiment"),
         ("--list_experiments=zzz", "--list_experiments=zzz: no such experiment"),
         ("--list_experiment=fedcd", "unknown flag; did you mean --list_experiments"),
+        ("--list_experiments --seed=1", "expected nothing else beside it"),
+        *(
+            (
+                argument,
+                "no folder reproductions/ beside the tool; papers lie in a checkout",
+            )  # of a wheel, which has none
+            for argument in ("--experiment=fedcd/a", "--experiment=a", "--list_experiments", "--tables=fedcd")
+        ),
     ],
 )
-def test_a_wrong_name_is_one_line(argument, message, capsys):
-    assert train.main([argument]) == 2
+def test_a_wrong_name_is_one_line(argument, message, monkeypatch, tmp_path, capsys):
+    if message.startswith("no folder"):
+        monkeypatch.setattr("launch.settings.experiments.REPRODUCTIONS", tmp_path / "nowhere" / "reproductions")
+    assert (report if argument.startswith("--tables") else train).main(argument.split()) == 2
     printed = capsys.readouterr().err
     assert message in printed and printed.count("\n") == 1
-
-
-@pytest.mark.parametrize("argument", ["--experiment=fedcd/a", "--experiment=a", "--list_experiments", "--tables=fedcd"])
-def test_a_wheel_has_no_papers_and_says_so_in_one_line(argument, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("launch.settings.experiments.REPRODUCTIONS", tmp_path / "nowhere")
-    assert (report if argument.startswith("--tables") else train).main([argument]) == 2
-    printed = capsys.readouterr().err
-    assert "no folder reproductions/ beside the tool; papers lie in a checkout" in printed and printed.count("\n") == 1
 
 
 def test_the_command_lists_and_shows(capsys):
@@ -183,12 +170,7 @@ def test_the_command_lists_and_shows(capsys):
     assert names[0] == "protocols/fedavg_mnist_rotated4" and "protocols/fednova_cifar10_dirichlet0.5" in names
     assert train.main(["--show_experiment=fedavg_mnist_rotated4"]) == 0
     assert "\n--variant=rotated\n" in capsys.readouterr().out
-    assert train.main(["--list_experiments", "--seed=1"]) == 2
-    assert "expected nothing else beside it" in capsys.readouterr().err
-
-
-def test_a_search_has_flags_without_origins():
-    found = get_search("fedsikd/fl_hc_mnist_printed").flags
+    found = get_search("fedsikd/fl_hc_mnist_printed").flags  # which has no origins
     assert found["experiment"] == "fedsikd/fl_hc_mnist_alpha0.1" and found["trials"] == "5"
     with pytest.raises(FlagError, match="no such search; did you mean fedsikd/fl_hc_mnist_printed"):
         get_search("fl_hc_mnist_printd")

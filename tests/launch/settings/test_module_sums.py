@@ -31,11 +31,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_source_of_a_loss_counts(folder):
-    config = build_run_config({"algo": "fedavg", "loss": "own_parts:weigh"})
-    assert list(sum_run_modules(config)) == ["own_parts"]
-
-
 def test_a_module_counts_with_what_it_imports_beside_it(folder):
     sums = sum_modules(["own_wave"])
     assert list(sums) == OF_WAVE
@@ -62,7 +57,16 @@ def test_only_what_the_files_hold_counts(folder):
     assert list_changed(None, before) == [], "of an earlier version, nothing is known"
 
 
-def test_all_modules_that_a_run_names_count(folder):
-    config = build_run_config({"algo": "fedavg", "model": "own_wave:build", "aggregator": "own_space.model:F"})
-    assert list(sum_run_modules(config)) == sorted([*OF_WAVE, "own_space.model", "own_space.other"])
-    assert sum_run_modules(build_run_config({"algo": "fedavg"})) == {}
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        ({}, []),
+        ({"loss": "own_parts:weigh"}, ["own_parts"]),
+        (
+            {"model": "own_wave:build", "aggregator": "own_space.model:F"},
+            [*OF_WAVE, "own_space.model", "own_space.other"],
+        ),
+    ],
+)
+def test_all_modules_that_a_run_names_count(folder, flags, names):
+    assert list(sum_run_modules(build_run_config({"algo": "fedavg", **flags}))) == sorted(names)

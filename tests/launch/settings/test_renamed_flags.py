@@ -31,12 +31,6 @@ EARLIER = {
 }
 
 
-def test_a_removed_flag_that_did_nothing_is_left_out():
-    assert rename_stored_flags({"algo": "fedavg", "workers": ""}) == {"algo": "fedavg"}
-    used = {"algo": "fedavg", "workers": "a:1"}
-    assert rename_stored_flags(used) == used
-
-
 def test_settings_of_an_earlier_run_keep_their_meaning():
     renamed = rename_stored_flags(EARLIER)
     config = build_run_config(renamed).algorithm
@@ -46,12 +40,25 @@ def test_settings_of_an_earlier_run_keep_their_meaning():
     assert list(renamed.values()) == list(EARLIER.values())
 
 
-def test_names_of_today_stay():
-    today = flag_values(build_run_config({"algo": "fine_tuning", "steps": 7, "local_steps": 2}))
-    assert rename_stored_flags(today) == today
-    assert rename_stored_flags(rename_stored_flags(EARLIER)) == rename_stored_flags(EARLIER)
-    amfl_p = flag_values(build_run_config({"algo": "amfl_p"}))
-    assert rename_stored_flags(amfl_p) == amfl_p
+OF_OWN = {"algo": "gone:ROW", "rounds": 3}
+RENAMED = [
+    ({"algo": "fedavg", "workers": ""}, {"algo": "fedavg"}),  # it did nothing
+    ({"algo": "fedavg", "workers": "a:1"},) * 2,
+    ({"algo": "fedavg", "shard_dir": "/x"}, {"algo": "fedavg", "client_dir": "/x"}),
+    # The name of a user's own algorithm is told by its flags.
+    ({**OF_OWN, "my_own_epochs": 1, "my_own_pull": 0.5}, {**OF_OWN, "epochs": 1, "pull": 0.5}),
+    ({**OF_OWN, "epochs": 1, "pull": 0.5},) * 2,
+    (rename_stored_flags(EARLIER),) * 2,
+    *(
+        (flag_values(build_run_config({"algo": algo, **values})),) * 2
+        for algo, values in (("fine_tuning", {"steps": 7, "local_steps": 2}), ("amfl_p", {}))
+    ),
+]
+
+
+@pytest.mark.parametrize(("stored", "today"), RENAMED)
+def test_names_of_earlier_versions_are_read_and_those_of_today_stay(stored, today):
+    assert rename_stored_flags(stored) == today
     assert find_new_name("fine_tuning_batch_size") == "" == find_new_name("amfl_p_fine_tuning_steps")
 
 
@@ -62,29 +69,23 @@ def test_names_with_the_algorithms_before_them_are_read(algo):
     assert rename_stored_flags(earlier) == today
 
 
-def test_the_name_of_an_own_algorithm_is_told_by_its_flags():
-    stored = {"algo": "gone:ROW", "rounds": 3, "my_own_epochs": 1, "my_own_pull": 0.5}
-    assert rename_stored_flags(stored) == {"algo": "gone:ROW", "rounds": 3, "epochs": 1, "pull": 0.5}
-    today = {"algo": "gone:ROW", "rounds": 3, "epochs": 1, "pull": 0.5}
-    assert rename_stored_flags(today) == today
-
-
-def test_the_folder_of_clients_was_called_otherwise():
-    assert rename_stored_flags({"algo": "fedavg", "shard_dir": "/x"}) == {"algo": "fedavg", "client_dir": "/x"}
-
-
 @pytest.mark.parametrize(
-    ("typed", "today"),
+    ("typed", "said"),
     [
-        ("fine_tuning_fine_tuning_steps=100", "steps"),
-        ("fine_tuning_fine_tuning_rule=same", "rule"),
-        ("fine_tuning_epochs=2", "local_epochs"),
-        ("fine_tuning_optimizer=sgd", "local_optimizer"),
-        ("shard_dir=x", "client_dir"),
+        ("fine_tuning --fine_tuning_fine_tuning_steps=100", "is called --steps now"),
+        ("fine_tuning --fine_tuning_fine_tuning_rule=same", "is called --rule now"),
+        ("fine_tuning --fine_tuning_epochs=2", "is called --local_epochs now"),
+        ("fine_tuning --fine_tuning_optimizer=sgd", "is called --local_optimizer now"),
+        ("fine_tuning --shard_dir=x", "is called --client_dir now"),
+        (
+            "fedavg --ditto_epochs=2",
+            "belongs to --algo=ditto, expected settings of --algo=fedavg; did you mean --epochs?",
+        ),
+        ("fedavg --gamma=2", "belongs to --algo=async_periodic, expected settings of --algo=fedavg"),
     ],
 )
-def test_a_typed_earlier_name_is_answered_with_today_s(refuse, typed, today):
-    assert refuse(f"--algo=fine_tuning --{typed}") == f"--{typed.split('=')[0]}: is called --{today} now"
+def test_a_typed_earlier_name_is_answered_with_today_s_and_one_of_others_with_its_owner(refuse, typed, said):
+    assert refuse(f"--algo={typed}") == f"{typed.split()[1].split('=')[0]}: {said}"
 
 
 def test_a_run_of_an_earlier_version_can_be_resumed(tmp_path):
@@ -126,25 +127,20 @@ def test_five_names_of_amfl_p_are_read_otherwise_beside_fine_tuning():
     assert {find_owner(name, ROWS).name for name in double} == {"fine_tuning"}
 
 
-def test_both_spellings_are_the_same_flag_of_a_run_and_the_last_counts():
-    for given in ("--fedavg_epochs=3", "--epochs=3", "--epochs=2 --fedavg_epochs=3", "--fedavg_epochs 2 --epochs 3"):
-        config = parse_config(["--algo=fedavg", *given.split()])
-        assert flag_values(config)["epochs"] == 3
-        assert not any(name.startswith("fedavg_") for name in flag_values(config))
+def test_both_spellings_are_the_same_flag_of_a_run_and_the_last_counts(tmp_path):
+    (tmp_path / "a.flags").write_text("--fedavg_epochs=2\n")
+    of_file = f"--flagfile={tmp_path / 'a.flags'} --epochs=3"
+    for given in (
+        "--fedavg_epochs=3",
+        "--epochs=3",
+        "--epochs=2 --fedavg_epochs=3",
+        "--fedavg_epochs 2 --epochs 3",
+        of_file,
+    ):
+        flags = flag_values(parse_config(["--algo=fedavg", *given.split()]))
+        assert flags["epochs"] == 3 and not any(name.startswith("fedavg_") for name in flags)
     switched = parse_given(["--algo=apfl", "--noapfl_adaptive"])
     assert switched == parse_given(["--algo=apfl", "--noadaptive"]) == {"algo": "apfl", "adaptive": False}
-
-
-def test_a_flagfile_of_earlier_names_is_overridden_by_what_is_typed(tmp_path):
-    (tmp_path / "a.flags").write_text("--algo=fedavg\n--fedavg_epochs=3\n--fedavg_learning_rate=0.5\n")
-    flags = flag_values(parse_config([f"--flagfile={tmp_path / 'a.flags'}", "--epochs=4"]))
-    assert (flags["epochs"], flags["learning_rate"]) == (4, 0.5)
-
-
-def test_the_setting_of_another_algorithm_is_refused(refuse):
-    said = "--ditto_epochs: belongs to --algo=ditto, expected settings of --algo=fedavg; did you mean --epochs?"
-    assert refuse("--algo=fedavg --ditto_epochs=2") == said
-    assert refuse("--algo=fedavg --gamma=2").startswith("--gamma: belongs to --algo=async_periodic")
 
 
 def test_arguments_are_taken_apart():

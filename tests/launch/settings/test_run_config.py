@@ -21,6 +21,7 @@ from launch.settings.run_config import algorithm_fields, build_run_config, flag_
 from launch.settings.run_flags import SMOKE_ROUNDS
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.settings.config_fields import (
+    ASCENDING,
     SMOKE_CLIENTS,
     AlgorithmConfig,
     ConfigError,
@@ -91,11 +92,6 @@ def test_config_survives_the_way_through_json(values):
     assert build_run_config(json.loads(json.dumps(written))) == config
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_defaults_are_those_of_the_config_class(name):
-    assert build_run_config({"algo": name}).algorithm == ALGORITHMS[name].default_config()
-
-
 @pytest.mark.parametrize(("algo", "rule"), [("amfl_p", "resources"), ("fine_tuning", "same")])
 def test_a_run_that_is_older_than_a_setting_has_what_its_algorithm_did_then(algo, rule):
     """AMFL-P's rule by default was another one when the setting came."""
@@ -125,53 +121,53 @@ def test_groups_share_the_batch_size_and_are_else_told_apart_by_their_prefix():
     groups = config.algorithm.student, config.algorithm.teacher_training
     assert [(each.batch_size, each.epochs) for each in groups] == [(7, 5), (7, 9)]
     assert "fedsikd_student_batch_size" not in flag_values(config)
-    with pytest.raises(ConfigError, match=r"^teacher_momentum="):
-        build_run_config({"algo": "fedsikd", "teacher_momentum": 1.0})
-    with pytest.raises(ConfigError, match=r"^cohort_size=15: expected at most the 14 clients there are"):
-        FedCDConfig().check_clients(14)
+    values = {"x_epochs": 3, "batch_size": 8, "epochs": 99}
+    changed = replace_fields(LocalTrainingConfig(proximal_weight=0.5), values, "x_")
+    assert changed == dataclasses.replace(LocalTrainingConfig(proximal_weight=0.5), epochs=3, batch_size=8)
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "said"),
     [
-        {},
-        {"algo": "nope"},
-        {"rounds": 0},
-        {"resume": True},
-        {"resume": True, "overwrite": True, "run_dir": "x"},
-        {"npz": "x.npz"},
-        {"dataset": "npz"},
-        {"model": "nope"},
-        {"teacher_model": "a:b:c"},
-        {"runtime": "ray", "ray_address": "localhost"},
-        {"device": "gpu", "runtime": "ray"},
-        {"device": "auto", "runtime": "tff"},
-        {"width": 0.5},
-        {"width": 0.0, "model": "image_cnn10"},
-        {"algo": "fedcd", "rounds": 29},
-        {"algo": "fedcd", "milestones": "5,46"},
-        {"algo": "fedcd", "compression_bits": 20},
+        ({"algo": None}, "algo=None: expected one of fedavg"),
+        ({"algo": "nope"}, "algo=nope: expected one of fedavg"),
+        ({"rounds": 0}, "rounds=0: expected a number at least 1"),
+        (
+            {"resume": True, "overwrite": True, "run_dir": "x"},
+            "overwrite=True: expected either --resume or --overwrite",
+        ),
+        ({"dataset": "npz"}, "npz=: expected a file together with --dataset=npz"),
+        ({"teacher_model": "a:b:c"}, "teacher_model=a:b:c: expected auto"),
+        ({"runtime": "ray", "ray_address": "localhost"}, "ray_address=localhost: expected auto, host:port"),
+        ({"width": 0.0, "model": "image_cnn10"}, "width=0.0: expected a number above 0"),
+        ({"algo": "fedsikd", "teacher_momentum": 1.0}, "teacher_momentum=1.0: expected a number"),
+        ({"algo": "fedcd", "milestones": "5,46"}, "milestones=5,46: expected rounds up to the last one, --rounds=45"),
+        *(
+            ({"algo": "fedcd", "milestones": text}, f"milestones={text}: expected {ASCENDING}")
+            for text in ("5,5", "15,5", "0,5", "-1", "5;15", "five", "5,,6", ",", "1_0", "5,1_5", "1.5", "\u0665")
+        ),
     ],
 )
-def test_refuses_what_cannot_be_meant(values):
-    with pytest.raises(ConfigError):
-        build_run_config(values if "algo" in values or not values else {"algo": "fedavg", **values})
-
-
-def test_smoke_shrinks_what_costs_time_and_nothing_else():
-    values = {"algo": "fedsikd", "rounds": 70, "num_clients": 40, "teacher_epochs": 10, "smoke": True}
-    config = build_run_config(values)
-    assert (config.rounds, config.num_clients) == (SMOKE_ROUNDS, SMOKE_CLIENTS)
-    assert (config.algorithm.teacher_training.epochs, config.algorithm.student.epochs) == (1, 1)
-    assert config.algorithm.student.steps == 0  # still epochs
-    whole = build_run_config({**values, "smoke": False})
-    assert config.algorithm.temperature == whole.algorithm.temperature
-    assert build_run_config(flag_values(config)) == config
+def test_what_cannot_be_meant_is_refused(values, said):
+    """What the command line can ask for as well is in the table of its mistakes."""
+    with pytest.raises(ConfigError, match=f"^{re.escape(said)}"):
+        build_run_config({"algo": "fedavg", **values})
 
 
 @pytest.mark.parametrize(
     ("values", "shrunk"),
     [
+        (
+            {"algo": "fedsikd", "rounds": 70, "num_clients": 40, "teacher_epochs": 10, "temperature": 3.5},
+            {
+                "rounds": SMOKE_ROUNDS,
+                "num_clients": SMOKE_CLIENTS,
+                "temperature": 3.5,
+                "teacher_epochs": 1,
+                "student_epochs": 1,
+                "student_steps": 0,  # still epochs
+            },
+        ),
         (  # 200 shards, rounded up to whole clients
             {"num_clients": 100, "partition": "shards", "labels_per_client": 2},
             {"num_clients": SMOKE_CLIENTS, "labels_per_client": 201 // SMOKE_CLIENTS},
@@ -184,17 +180,25 @@ def test_smoke_shrinks_what_costs_time_and_nothing_else():
         ({"algo": "fedcd", "milestones": ""}, {"milestones": ""}),
     ],
 )
-def test_smoke_keeps_what_makes_a_run_possible(values, shrunk):
+def test_smoke_shrinks_what_costs_time_and_keeps_what_makes_a_run_possible(values, shrunk):
     config = build_run_config({"algo": "fedavg", **values, "smoke": True})
     assert flag_values(config).items() >= shrunk.items()
     assert build_run_config(flag_values(config)) == config
 
 
-def test_an_algorithms_partition_gives_way_to_the_data_sets():
-    assert build_run_config({"algo": "fedcd"}).partition == "hierarchical"
-    assert build_run_config({"algo": "fedcd", "dataset": "building"}).partition == "natural"
-    assert build_run_config({"algo": "amfl_p"}).partition == "natural"
-    assert build_run_config({"algo": "amfl_p", "dataset": "digits"}).partition == "dirichlet"
+@pytest.mark.parametrize(
+    ("values", "partition"),
+    [
+        ({"algo": "fedcd"}, "hierarchical"),
+        ({"algo": "fedcd", "dataset": "building"}, "natural"),
+        ({"algo": "amfl_p"}, "natural"),
+        ({"algo": "amfl_p", "dataset": "digits"}, "dirichlet"),
+    ],
+)
+def test_an_algorithms_partition_gives_way_to_the_data_sets(values, partition):
+    config = build_run_config(values)
+    assert config.partition == partition
+    assert len(values) > 1 or config.algorithm == ALGORITHMS[values["algo"]].default_config()
 
 
 def test_a_file_that_names_clients_is_divided_by_them(tmp_path):
@@ -208,28 +212,6 @@ def test_a_file_that_names_clients_is_divided_by_them(tmp_path):
         assert build_run_config({"algo": algo, **of_file}).partition == build_run_config({"algo": algo}).partition
     for missing in (str(tmp_path), str(tmp_path / "gone.npz")):  # which the loader says
         assert build_run_config({"algo": "fedavg", "dataset": "npz", "npz": missing}).partition == "dirichlet"
-
-
-def test_replace_fields_leaves_the_rest():
-    values = {"x_epochs": 3, "batch_size": 8, "epochs": 99}
-    config = replace_fields(LocalTrainingConfig(proximal_weight=0.5), values, "x_")
-    assert config == dataclasses.replace(LocalTrainingConfig(proximal_weight=0.5), epochs=3, batch_size=8)
-
-
-def test_milestones_are_numbers_inside_and_text_outside():
-    config = build_run_config({"algo": "fedcd", "milestones": " 5, 15,25"})
-    assert config.algorithm.milestones == (5, 15, 25)
-    assert flag_values(config)["milestones"] == "5,15,25"
-    assert flag_values(build_run_config({"algo": "fedcd", "milestones": ""}))["milestones"] == ""
-
-
-@pytest.mark.parametrize(
-    "text", ["5,5", "15,5", "0,5", "-1", "5;15", "five", "5,,6", ",", "1_0", "5,1_5", "1.5", "\u0665"]
-)
-def test_milestones_that_are_no_ascending_rounds_are_refused(text):
-    said = f"milestones={text}: expected rounds in ascending order with commas, such as 5,15,25"
-    with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
-        build_run_config({"algo": "fedcd", "milestones": text})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,13 +246,13 @@ def test_needs_are_of_the_field_and_not_of_the_flags_name():
     assert find_idle_flags(OwnConfig(personal=Personal(steps=3)), {"personal"}) == {}
 
 
-def test_any_tuple_of_integers_is_a_flag():
+def test_any_tuple_of_integers_is_a_flag_as_numbers_inside_and_as_text_outside():
     values = {field.name: field.default for field in iterate_fields(OwnConfig())}
     assert values["layers"] == "3,4"
-    assert replace_fields(OwnConfig(), {"layers": "1, 2"}).layers == (1, 2)
-    assert replace_fields(OwnConfig(), {"layers": (7,)}).layers == (7,)
-    for text, shown in (("a", "a"), ("0,1", "0,1"), ("1_0", "1_0")):
-        with pytest.raises(ConfigError, match=f"^layers={shown}: expected integers at least 1 with commas between"):
+    for typed, found in (("1, 2", (1, 2)), ((7,), (7,)), ("", ())):
+        assert replace_fields(OwnConfig(), {"layers": typed}).layers == found
+    for text in ("a", "0,1", "1_0"):
+        with pytest.raises(ConfigError, match=f"^layers={text}: expected integers at least 1 with commas between"):
             replace_fields(OwnConfig(), {"layers": text})
 
 
@@ -281,3 +263,5 @@ def test_an_algorithms_config_fits_any_run_and_shrinks_as_declared():
     assert config.shrink_to_smoke() == OwnConfig(personal_epochs=1)
     with pytest.raises(ConfigError, match="personal_epochs=0"):
         OwnConfig(personal_epochs=0)
+    with pytest.raises(ConfigError, match=r"^cohort_size=15: expected at most the 14 clients there are"):
+        FedCDConfig().check_clients(14)

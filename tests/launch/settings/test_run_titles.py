@@ -47,46 +47,30 @@ def test_a_run_and_its_split_in_words(values, run, split):
     assert (describe_run(flags), describe_split(flags)) == (run, split)
 
 
-def test_a_subset_is_named_in_the_titles():
-    flags = flag_values(build_run_config({"algo": "fedavg", "dataset": "cifar10", "partition": "iid"}))
-    assert describe_run(flags) == describe_run(flags, "cifar10") == "FedAvg on CIFAR-10, iid partition, seed 0"
-    subset = "cifar10 subset (20 + 5 images)"
-    assert describe_run(flags, subset) == "FedAvg on cifar10 subset (20 + 5 images), iid partition, seed 0"
-    assert describe_split(flags, subset).startswith(subset)
-
-
 @pytest.mark.parametrize(
-    ("values", "expected"),
+    ("values", "subset", "expected"),
     [
-        ({"dataset": "npz", "npz": "data/tumours.npz"}, "FedAvg on tumours, alpha 0.5, seed 0"),
-        ({"data": "/home/me/My table.csv"}, "FedAvg on My table, alpha 0.5, seed 0"),
-        ({"data": "folder/of/clients/"}, "FedAvg on clients, alpha 0.5, seed 0"),
+        ({"dataset": "cifar10"}, None, "FedAvg on CIFAR-10, alpha 0.5, seed 0"),
+        ({"dataset": "cifar10"}, "cifar10 subset (20 + 5)", "FedAvg on cifar10 subset (20 + 5), alpha 0.5, seed 0"),
+        ({"dataset": "npz", "npz": "data/tumours.npz"}, "npz", "FedAvg on tumours, alpha 0.5, seed 0"),
+        ({"data": "/home/me/My table.csv"}, None, "FedAvg on My table, alpha 0.5, seed 0"),
+        ({"data": "folder/of/clients/"}, "files", "FedAvg on clients, alpha 0.5, seed 0"),
     ],
 )
-def test_ones_own_data_are_called_by_their_file(values, expected):
+def test_a_subset_and_ones_own_data_are_named_in_the_titles(values, subset, expected):
     flags = flag_values(build_run_config({"algo": "fedavg", **values, "partition": "dirichlet"}))
-    assert describe_run(flags) == describe_run(flags, flags["dataset"]) == expected
+    assert describe_run(flags, subset) == expected
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_builder_is_a_function_of_its_module(name):
-    module, function = ALGORITHMS[name].builder.split(":")
+@pytest.mark.parametrize("row", ALGORITHMS.values(), ids=lambda row: row.name)
+def test_a_row_names_a_function_and_fields_that_are_there_and_claims_no_flag_twice(row):
+    module, function = row.builder.split(":")
     folder, _, file = module.rpartition(".")
     source = pathlib.Path(importlib.util.find_spec(folder).submodule_search_locations[0], f"{file}.py")
-    names = [node.name for node in ast.parse(source.read_text()).body if isinstance(node, ast.FunctionDef)]
-    assert function in names
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_fields_without_flag_exist(name):
-    fields = {field.name for field in dataclasses.fields(ALGORITHMS[name].config_class)}
-    assert ALGORITHMS[name].fields_without_flag <= fields
-
-
-def test_no_flag_of_a_run_is_claimed_twice():
-    for algorithm in ALGORITHMS:
-        names = [field.name for field in (*shared_fields(), *algorithm_fields(algorithm))]
-        assert len(names) == len(set(names))
+    assert function in {node.name for node in ast.parse(source.read_text()).body if isinstance(node, ast.FunctionDef)}
+    assert row.fields_without_flag <= {field.name for field in dataclasses.fields(row.config_class)}
+    names = [field.name for field in (*shared_fields(), *row.fields)]
+    assert len(names) == len(set(names))
 
 
 def test_random_cluster_is_fedsikd_with_random_clusters():
