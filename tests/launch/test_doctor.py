@@ -4,6 +4,7 @@ import contextlib
 import importlib.metadata
 import os
 import signal
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -53,11 +54,12 @@ def test_some_machines_have_packages(monkeypatch, system, machine, fits):
     assert (doctor.check_python().fix == "") == fits
 
 
-def test_a_worker_that_is_not_installed_is_said_with_the_command_that_gets_it(monkeypatch):
+def test_a_worker_that_is_not_installed_is_said_and_one_that_dies_shows_its_log(monkeypatch):
     monkeypatch.setattr(doctor, "has_worker", lambda: False)
-    finding = doctor.check_runtime("tff")
-    assert finding.text == "TFF's worker is not installed: 72 MB to download, 301 MB on disk"
-    assert finding.fix == "run make setup-tff"
+    missing = "TFF's worker is not installed: 72 MB to download, 301 MB on disk"
+    assert doctor.check_runtime("tff") == ("runtime", missing, "run make setup-tff", False)
+    monkeypatch.setattr(doctor, "time_answer", mock.Mock(side_effect=WorkerError("it died", "last words")))
+    assert doctor.check_runtime().text == "it died\nlast words"
 
 
 @pytest.mark.usefixtures("can_close")
@@ -74,34 +76,17 @@ def test_a_worker_that_hangs_is_given_up(monkeypatch):
     assert doctor.check_runtime("tff", timeout_s=1.5).text == "no answer within 1.5 s"
 
 
-def test_a_worker_that_dies_shows_its_log(monkeypatch):
-    def fail(*arguments):
-        raise WorkerError("it died", "last words")
-
-    monkeypatch.setattr(doctor, "time_answer", fail)
-    assert doctor.check_runtime().text == "it died\nlast words"
-
-
-def test_too_little_memory_or_disk_must_be_fixed(monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "MIN_MEMORY_BYTES", 2**60)
-    monkeypatch.setattr(doctor, "MIN_DISK_BYTES", 2**60)
+def test_what_is_short_missing_or_cannot_be_written_must_be_fixed(monkeypatch, tmp_path):
+    for client_dir in ("/proc/shards", __file__, f"{__file__}/shards"):
+        fix = doctor.check_disk(client_dir).fix
+        assert fix.startswith(f"{client_dir}: cannot write there (")
+        assert fix.endswith("name another folder by --client_dir")
+    for name in ("MIN_MEMORY_BYTES", "MIN_DISK_BYTES"):
+        monkeypatch.setattr(doctor, name, 2**60)
     assert doctor.check_memory().fix.startswith("close other programs")
-    assert doctor.check_disk(str(tmp_path)).fix.endswith(
-        "empty the cache of client files: python -m launch.doctor --clean"
-    )
-
-
-@pytest.mark.parametrize("client_dir", ["/proc/shards", __file__, f"{__file__}/shards"])
-def test_a_folder_of_client_files_that_cannot_be_written_is_a_problem(client_dir):
-    fix = doctor.check_disk(client_dir).fix
-    assert fix.startswith(f"{client_dir}: cannot write there (")
-    assert fix.endswith("name another folder by --client_dir")
-
-
-def test_a_data_folder_that_is_not_there_must_be_fixed(tmp_path):
-    assert doctor.check_data_dir(str(tmp_path)).fix == ""
-    assert doctor.check_data_dir(str(tmp_path / "nowhere")).fix.startswith("no such folder")
-    assert doctor.check_data_dir(__file__).fix.startswith("no such folder")
+    assert doctor.check_disk(str(tmp_path)).fix.endswith("the cache of client files: python -m launch.doctor --clean")
+    fixes = [doctor.check_data_dir(str(path)).fix for path in (tmp_path, tmp_path / "nowhere", __file__)]
+    assert [fix[:14] for fix in fixes] == ["", "no such folder", "no such folder"]
 
 
 def test_a_missing_library_must_be_fixed(monkeypatch):

@@ -23,24 +23,17 @@ def test_alone_it_lists_the_commands(arguments, capsys):
     assert [line.split()[0] for line in out.splitlines()[2:-3]] == list(COMMANDS)
 
 
-def test_a_command_gets_its_arguments(capsys):
-    assert main(["card"]) == 2
-    assert capsys.readouterr().err.startswith("error: expected one file that launch.export has written")
+def test_a_command_gets_its_arguments_and_a_wrong_one_is_one_line(capsys):
+    for typed, said in (
+        ("card", "expected one file that launch.export has written"),
+        ("trian", "trian: expected a command; did you mean train?\n"),
+        ("xyz", "xyz: expected a command; federated help lists them\n"),
+    ):
+        assert main([typed]) == 2
+        assert capsys.readouterr().err.startswith(f"error: {said}")
     assert main(["help", "card"]) == main(["card", "--help"]) == 0
     first, second = capsys.readouterr().out.split("python -m launch.card")[1:]
     assert first == second
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("trian", "trian: expected a command; did you mean train?"),
-        ("xyz", "xyz: expected a command; federated help lists them"),
-    ],
-)
-def test_a_wrong_command_is_one_line(typed, said, capsys):
-    assert main([typed, "--algo=fedavg"]) == 2
-    assert capsys.readouterr().err == f"error: {said}\n"
 
 
 def list_options(line):

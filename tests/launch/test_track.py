@@ -38,7 +38,7 @@ def put_python(tmp_path, monkeypatch):
     return put
 
 
-def test_what_is_sent_is_what_is_asked_for(make_run, put_python, capfd):
+def test_what_is_sent_is_what_is_asked_for_and_its_exit_code_is_the_senders(make_run, put_python, capfd):
     make_run("sweep/seed_0"), make_run("sweep/seed_1"), make_run("other")
     put_python("exec cat")
     for arguments, expected in (
@@ -50,34 +50,22 @@ def test_what_is_sent_is_what_is_asked_for(make_run, put_python, capfd):
         order = json.loads(capfd.readouterr().out)
         names = [pathlib.Path(run["path"]).name for run in order["runs"]]
         assert [order["tracker"], order["follow"], order["models"], names] == expected
+    killed = "error: mlflow: the sender was ended by signal 9; the same command goes on\n"
+    for program, said in (("exit 1", ""), ("kill -9 $$", killed)):
+        put_python(program)
+        assert (track.main(["--run_dir=other", "--to=mlflow"]), capfd.readouterr().err) == (1, said)
 
 
-def test_its_exit_code_is_the_senders(make_run, put_python, capfd):
-    make_run("run")
-    put_python("exit 1")
-    assert track.main(["--run_dir=run", "--to=mlflow"]) == 1
-    put_python("kill -9 $$")
-    assert track.main(["--run_dir=run", "--to=mlflow"]) == 1
-    expected = "error: mlflow: the sender was ended by signal 9; the same command goes on\n"
-    assert capfd.readouterr().err == expected
-
-
-def test_tensorboard_reads_what_every_run_writes(make_run, capsys):
-    run_dir = make_run("runs/a")
-    (run_dir / "tensorboard").mkdir()
-    (run_dir / "tensorboard" / "events.out.tfevents.1").write_bytes(b"")
-    assert track.main(["--run_dir=runs/a", "--to=tensorboard"]) == 0
-    assert capsys.readouterr().out == "look     tensorboard --logdir=runs/a\n"
-    assert len(list((run_dir / "tensorboard").iterdir())) == 1
-
-
-def test_event_files_that_are_missing_are_written(make_run, capsys):
+def test_tensorboard_reads_what_every_run_writes_and_what_is_missing_is_written(make_run, capsys):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    run_dirs = [make_run("runs/a"), make_run("runs/b")]
+    folders = [make_run(f"runs/{name}") / "tensorboard" for name in ("a", "b", "there")]
+    folders[2].mkdir()
+    (folders[2] / "events.out.tfevents.1").write_bytes(b"")
     assert track.main(["--run_dir=runs", "--to=tensorboard"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "look     tensorboard --logdir=runs"
-    for run_dir in run_dirs:
-        events = EventAccumulator(str(run_dir / "tensorboard")).Reload()
+    assert [len(list(folder.iterdir())) for folder in folders] == [1, 1, 1]
+    for folder in folders[:2]:
+        events = EventAccumulator(str(folder)).Reload()
         (tag,) = events.Tags()["tensors"]
         assert tag == "test_accuracy" and [event.step for event in events.Tensors(tag)] == [1, 2]

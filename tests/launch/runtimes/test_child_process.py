@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
 
@@ -17,23 +16,16 @@ if __name__ == "__main__":
 """
 
 
-def run_program(tmp_path, command):
+@pytest.mark.parametrize(("is_orphaned", "expected"), [(False, (3, "program.py ['--a=1', '-m']\n")), (True, (1, ""))])
+def test_a_module_runs_as_by_python_m_but_not_where_the_parent_ended_before(tmp_path, is_orphaned, expected):
+    """Before the death signal was set, so that nothing would ever end it."""
     (tmp_path / "program.py").write_text(PROGRAM)
+    command = build_command("program", "--a=1", "-m")
+    if is_orphaned:
+        command[command.index(str(os.getpid()))] = str(os.getpid() + 1)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
-    return ended.returncode, ended.stdout
-
-
-def test_a_module_runs_as_by_python_m(tmp_path):
-    command = build_command("program", "--a=1", "-m")
-    assert run_program(tmp_path, command) == (3, "program.py ['--a=1', '-m']\n")
-    assert run_program(tmp_path, [sys.executable, "-m", "program", "b"]) == (3, "program.py ['b']\n")
-
-
-def test_nothing_runs_whose_parent_ended_before_the_death_signal_was_set(tmp_path):
-    command = build_command("program")
-    orphaned = [str(os.getpid() + 1) if part == str(os.getpid()) else part for part in command]
-    assert run_program(tmp_path, orphaned) == (1, "")
+    assert (ended.returncode, ended.stdout) == expected
 
 
 @pytest.mark.parametrize(

@@ -29,34 +29,31 @@ def open_part():
         yield open_function
 
 
-def test_inputs_are_given_in_order_and_outputs_are_returned_in_order(open_part):
-    function = open_part(lambda a, b: ([a - b, a * b], None), tf.float32, tf.float32)
-    assert function(np.float32(5), np.float32(2)) == [3.0, 10.0]
-    assert function(np.float32(2), np.float32(5)) == [-3.0, 10.0]
-
-
-def test_an_output_may_be_an_input_and_be_there_twice(open_part):
-    """As where a round hands a client's values on, or gives the same number two names."""
-    assert open_part(lambda a: ([a, a], None), tf.int32)(np.int32(7)) == [7, 7]
-
-    def double_twice(a):
-        doubled = 2 * a
-        return [doubled, doubled], None
-
-    assert open_part(double_twice, tf.int32)(np.int32(7)) == [14, 14]
-
-
-def test_values_take_the_type_of_the_input_and_text_stays_text(open_part):
-    """The path of a client's files is text."""
-    function = open_part(lambda path, number: ([path + b".bin", number], None), tf.string, tf.float32)
-    path, number = function("client", 3)
-    assert (path, number, number.dtype) == (b"client.bin", 3.0, np.float32)
-
-
-def test_a_part_may_take_and_return_nothing(open_part):
-    assert open_part(lambda: ([], None))() == []
-    assert open_part(lambda a: ([], None), tf.float32)(np.float32(1)) == []
-    assert open_part(lambda: ([tf.constant(4)], None))() == [4]
+@pytest.mark.parametrize(
+    ("build", "dtypes", "calls"),
+    [
+        (
+            lambda a, b: ([a - b, a * b], None),  # in order
+            (tf.float32,) * 2,
+            [((np.float32(5), np.float32(2)), [3.0, 10.0]), ((np.float32(2), np.float32(5)), [-3.0, 10.0])],
+        ),
+        # As where a round hands a client's values on, or gives the same number two names.
+        (lambda a: ([a, a], None), (tf.int32,), [((np.int32(7),), [7, 7])]),
+        (lambda a: ([2 * a] * 2, None), (tf.int32,), [((np.int32(7),), [14, 14])]),
+        # The path of a client's files is text.
+        (lambda path, n: ([path + b".bin", n], None), (tf.string, tf.float32), [(("client", 3), [b"client.bin", 3.0])]),
+        (lambda: ([], None), (), [((), [])]),
+        (lambda a: ([], None), (tf.float32,), [((np.float32(1),), [])]),
+        (lambda: ([tf.constant(4)], None), (), [((), [4])]),
+    ],
+    ids=["order", "input", "twice", "text", "nothing", "no output", "no input"],
+)
+def test_a_part_takes_its_inputs_and_gives_its_outputs(open_part, build, dtypes, calls):
+    function = open_part(build, *dtypes)
+    for given, expected in calls:
+        found = function(*given)
+        assert found == expected
+        assert all(each.dtype == np.float32 for each in found if isinstance(each, np.floating))
 
 
 def test_variables_are_made_anew_before_each_call_and_each_session_has_its_own(open_part):

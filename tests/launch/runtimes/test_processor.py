@@ -36,14 +36,11 @@ def say(monkeypatch, tmp_path):
     return (tmp_path / "cpuinfo").write_text
 
 
-def test_cores_are_those_that_the_kernel_binds_us_to(monkeypatch):
+def test_cores_are_those_that_the_kernel_binds_us_to_or_else_all_until_we_keep_to_some(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {5, 2}, raising=False)
     assert (processor.list_cores(), processor.count_cores()) == ([2, 5], 2)
-
-
-def test_where_the_kernel_binds_nothing_all_cores_are_ours_until_we_keep_to_some(monkeypatch):
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
+    for name in ("sched_getaffinity", "sched_setaffinity"):
+        monkeypatch.delattr(os, name, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     monkeypatch.setattr(processor, "_own_share", [])
     assert processor.list_cores() == [0, 1, 2, 3]

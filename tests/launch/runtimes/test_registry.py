@@ -17,20 +17,19 @@ from launch.training import run_runtime
 from launch.training.run_runtime import settle_device, settle_device_again
 
 
-def test_every_name_opens_a_runtime(tmp_path):
+def test_every_name_opens_a_runtime_and_a_config_its_own_with_its_options(monkeypatch, tmp_path):
     for name in runtimes.RUNTIMES:
         assert registry.open_runtime(name, str(tmp_path / "log"))  # it starts when it is entered
-    with pytest.raises(ValueError, match="no runtime is called spark"):
-        registry.open_runtime("spark", str(tmp_path / "log"))
-
-
-def test_a_config_opens_its_runtime_with_its_options(monkeypatch):
     opened = []
     monkeypatch.setattr(run_runtime, "open_runtime", lambda *arguments, **graphs: opened.append(arguments))
-    run_runtime.open_run_runtime(build_run_config({"algo": "fedavg"}), "x.log")
-    config = build_run_config({"algo": "fedavg", "runtime": "ray", "ray_address": "a:1"})
-    run_runtime.open_run_runtime(config, "x.log")
+    for options in ({}, {"runtime": "ray", "ray_address": "a:1"}):
+        run_runtime.open_run_runtime(build_run_config({"algo": "fedavg", **options}), "x.log")
     assert opened == [("in_process", "x.log", "cpu", "", 16), ("ray", "x.log", "cpu", "a:1", 16)]
+    assert [split_evenly("abcdefg", 3), split_evenly("ab", 5), split_evenly([], 5)] == [
+        ["ab", "cd", "efg"],
+        ["a", "b"],
+        [],
+    ]
 
 
 def test_graphs_are_kept_by_commands_and_of_our_own_code_alone(monkeypatch):
@@ -63,11 +62,10 @@ def pretend(monkeypatch):
 def test_a_gpu_is_used_repeatably_and_not_filled_at_once(pretend, device):
     config = pretend(2)
     assert use_device(device) == "gpu"
-    assert [call.args for call in config.experimental.set_memory_growth.call_args_list] == [
-        ("gpu 0", True),
-        ("gpu 1", True),
+    assert config.experimental.mock_calls == [
+        *(mock.call.set_memory_growth(f"gpu {i}", True) for i in range(2)),
+        mock.call.enable_op_determinism(),
     ]
-    config.experimental.enable_op_determinism.assert_called_once()
     config.set_visible_devices.assert_not_called()
 
 
@@ -87,8 +85,3 @@ def test_a_gpu_that_is_not_there_is_one_line(pretend):
     with pytest.raises(FlagError, match=r"^--device=gpu: TensorFlow sees no GPU here; .* give --device=cpu$"):
         settle_device(config)
     assert settle_device_again(config).device == "cpu"  # the models of a finished run may be looked at anywhere
-
-
-def test_shares_of_clients_are_even_in_order_and_never_empty():
-    assert split_evenly("abcdefg", 3) == ["ab", "cd", "efg"]
-    assert split_evenly("ab", 5) == ["a", "b"] and split_evenly([], 5) == []

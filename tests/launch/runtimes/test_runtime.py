@@ -3,23 +3,11 @@
 import concurrent.futures
 import logging.handlers
 import os
-import pathlib
 import subprocess
-import sys
 import threading
 import time
 
 from launch.runtimes.runtime import Runtime, quiet_tensorflow
-
-ROOT = pathlib.Path(__file__).parents[3]
-
-
-def test_importing_the_runtimes_imports_no_tensorflow():
-    heavy = "('tensorflow', 'tensorflow_federated')"
-    modules = "launch.runtimes.registry, launch.runtimes.tff_worker, launch.runtimes.in_process"
-    program = f"import {modules}, sys; print([m for m in {heavy} if m in sys.modules])"
-    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert ended.stdout == "[]\n"
 
 
 def test_notices_of_deprecation_are_switched_off_and_other_warnings_are_not(tmp_path, capsys):

@@ -72,6 +72,10 @@ def test_the_smaller_wheel_is_for_any_machine_and_lacks_the_worker_and_the_impor
 def test_another_wheel_than_the_expected_one_is_an_error(write_wheel, tmp_path, changes):
     with pytest.raises((KeyError, ValueError)):
         shrink_wheel(write_wheel(changes), str(tmp_path))
+    # The installed one lists its worker, so that it is removed with it.
+    files = {str(file): file for file in importlib.metadata.files("tensorflow-federated")}
+    assert files[WORKER].hash is None and files[JAX].hash is not None
+    assert tff_package.find_worker() == files[WORKER].locate()
 
 
 def test_the_worker_comes_whole_or_not_at_all(write_wheel, tmp_path, monkeypatch):
@@ -91,12 +95,6 @@ def test_the_worker_comes_whole_or_not_at_all(write_wheel, tmp_path, monkeypatch
     add_worker(write_wheel())
     assert worker.read_bytes() == FILES[WORKER] and tff_package.has_worker()
     assert list(worker.parent.iterdir()) == [worker]
-
-
-def test_the_installed_tff_lists_its_worker_so_that_it_is_removed_with_it():
-    files = {str(file): file for file in importlib.metadata.files("tensorflow-federated")}
-    assert files[WORKER].hash is None and files[JAX].hash is not None
-    assert tff_package.find_worker() == files[WORKER].locate()
 
 
 @pytest.mark.slow

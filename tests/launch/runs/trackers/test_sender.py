@@ -93,19 +93,17 @@ def test_a_finished_run_is_sent_whole_and_again_nothing_is_sent_twice(start_run,
     ].keys()
 
 
-def test_a_run_that_goes_on_is_sent_as_it_is(start_run, tracker, send):
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_a_run_that_goes_on_is_sent_as_it_is_and_one_that_is_followed_until_it_ends(
+    is_finished, start_run, tracker, send
+):
     run = start_run()
     run.add_rounds(1)
     assert "going on; --follow would send the rest" in send(run)[-1]
-    assert tracker.ends[0][:3] == ("going on", 1, {})
-
-
-@pytest.mark.parametrize("is_finished", [True, False])
-def test_a_run_is_followed_until_it_ends(is_finished, start_run, tracker, send):
-    run = start_run()
     send(run, lambda: run.add_rounds(1), lambda: run.add_rounds(2), lambda: run.end(is_finished))
-    assert tracker.runs == {"run_0": [1, 2, 3]}
-    assert tracker.ends[0][:2] == ("finished" if is_finished else "stopped", 3)
+    assert tracker.runs == {"run_0": [1, 2, 3, 4]}
+    assert [end[:2] for end in tracker.ends] == [("going on", 1), ("finished" if is_finished else "stopped", 4)]
+    assert tracker.ends[0][2] == {}
 
 
 def test_a_round_that_is_half_written_is_sent_when_it_is_whole(start_run, tracker, send):
@@ -222,17 +220,17 @@ def test_files(start_run):
     }  # fmt: skip
 
 
-def test_names():
-    assert sender.name_metric("timing/round_s") == "system/round_s"
-    assert sender.name_metric("archetype_0 (ä=1)") == "archetype_0 ___1_"
-    assert sender.hide_password("https://me:secret@host:5000/a@b") == "https://host:5000/a@b"
-    assert sender.hide_password("sqlite:////tmp/mlflow.db") == "sqlite:////tmp/mlflow.db"
-
-
-def test_it_needs_nothing_of_the_project_and_knows_its_files():
+def test_it_needs_nothing_of_the_project_knows_its_files_and_hides_passwords():
     nodes = [node for node in ast.walk(ast.parse(PROGRAM.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
     imported = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in nodes}
     assert imported - sys.stdlib_module_names == {"mlflow", "wandb"}
     names = (sender.LOCK, sender.METRICS, sender.TIMING, sender.SUMMARY, sender.TRACKING)
     expected = (columns.METRICS_FILE, columns.TIMING_FILE, columns.SUMMARY_FILE, columns.TRACKING)
     assert names == (run_folder.LOCK_FILE, *expected)
+    for call, given, told in (
+        (sender.name_metric, "timing/round_s", "system/round_s"),
+        (sender.name_metric, "archetype_0 (ä=1)", "archetype_0 ___1_"),
+        (sender.hide_password, "https://me:secret@host:5000/a@b", "https://host:5000/a@b"),
+        (sender.hide_password, "sqlite:////tmp/mlflow.db", "sqlite:////tmp/mlflow.db"),
+    ):
+        assert call(given) == told
