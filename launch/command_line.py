@@ -3,7 +3,6 @@
 Exit codes: 0 done, 1 it failed, 2 the request was wrong, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. Imports no TensorFlow.
 """
 
-import contextlib
 import dataclasses
 import os
 import pathlib
@@ -11,7 +10,7 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from datasets.errors import DatasetError
@@ -109,7 +108,7 @@ def _run_main(
     run: Callable[[list[str]], int | None], format_help: Callable[[], str], arguments: list[str], stopped: str
 ) -> int:
     try:
-        with stop_on_signals(), _show_traceback(DEBUG in arguments):
+        with stop_on_signals():
             for argument in arguments:
                 argument.encode()  # or else it is no text
             if any(argument in HELP_FLAGS for argument in arguments):
@@ -119,40 +118,38 @@ def _run_main(
                 with own_temporary_folder():
                     exit_code = run([argument for argument in arguments if argument != DEBUG]) or 0
             sys.stdout.flush()
-    except WRONG_REQUESTS as error:
-        return _fail(f"error: {name_flag(str(error))}{keep_traceback(error)}", 2)
-    except RunStopped as error:
-        is_said = stop_signals.IS_SAID or error.exit_code < 128
-        return _fail(str(error) if is_said else "", error.exit_code)
-    except KeyboardInterrupt as error:
-        return _fail(stopped if stop_signals.IS_SAID else "", get_stop_code(error))
-    except SystemExit as error:  # nothing here exits, but a user's own code may; exit code 0 would look like success
-        return _fail(f"error: the command was ended by {describe_failure(error)}{keep_traceback(error)}", 2)
-    except BrokenPipeError:  # `| head`: the reader has enough, so there is nothing to say
-        return _fail("", 1)
-    except OSError as error:
-        return _fail(f"error: {describe_os_error(error)}", 1)
-    except MemoryError as error:
-        return _fail(f"error: {describe_memory_error(error)}", 1)
-    except UnicodeEncodeError as error:
-        if error.reason != "surrogates not allowed":  # then it came from no bytes that are not UTF-8
-            raise
-        return _fail(f"error: {error.object}: {NOT_UTF8}", 2)
-    except Exception as error:
-        if not find_own_line(error):  # a bug of ours
-            raise
-        return _fail(f"error: {describe_failure(error)}{keep_traceback(error)}", 2)
-    return exit_code
-
-
-@contextlib.contextmanager
-def _show_traceback(is_asked_for: bool) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        if is_asked_for:
+            return exit_code
+    except BaseException as error:
+        if DEBUG in arguments:
             traceback.print_exc()
-        raise
+        end = _describe_end(error, stopped)
+        if end is None:
+            raise
+        return _fail(*end)
+
+
+def _describe_end(error: BaseException, stopped: str) -> tuple[str, int] | None:
+    """What is said of an error that ends a command, "" for nothing, and the exit code; None of a bug of ours."""
+    if isinstance(error, WRONG_REQUESTS):
+        return f"error: {name_flag(str(error))}{keep_traceback(error)}", 2
+    match error:
+        case RunStopped(exit_code=exit_code):
+            return str(error) if stop_signals.IS_SAID or exit_code < 128 else "", exit_code
+        case KeyboardInterrupt():
+            return stopped if stop_signals.IS_SAID else "", get_stop_code(error)
+        case SystemExit():  # nothing here exits, but a user's own code may; exit code 0 would look like success
+            return f"error: the command was ended by {describe_failure(error)}{keep_traceback(error)}", 2
+        case BrokenPipeError():  # `| head`: the reader has enough, so there is nothing to say
+            return "", 1
+        case OSError():
+            return f"error: {describe_os_error(error)}", 1
+        case MemoryError():
+            return f"error: {describe_memory_error(error)}", 1
+        case UnicodeEncodeError(reason="surrogates not allowed"):  # it came from bytes that are not UTF-8
+            return f"error: {error.object}: {NOT_UTF8}", 2
+        case Exception() if not isinstance(error, UnicodeEncodeError) and find_own_line(error):
+            return f"error: {describe_failure(error)}{keep_traceback(error)}", 2
+    return None
 
 
 def keep_traceback(error: BaseException) -> str:

@@ -34,33 +34,37 @@ def own_temporary_folder() -> Iterator[None]:
     It lies beside that of the command that started this one, not in it: paths of sockets are short. What commands left
     that were killed is removed first. Where no folder can be made, nothing changes.
     """
-    shared = find_shared_folder()
+    shared, before = find_shared_folder(), (tempfile.tempdir, os.environ.get("TMPDIR"))
     sweep(shared)
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # a full or read-only disk: who needs a temporary file will say so
+        # On a full or read-only disk, who needs a temporary file will say so.
+        with contextlib.suppress(OSError):
             draft = tempfile.mkdtemp(prefix=f".{PREFIX}", dir=shared)
-            stack.callback(shutil.rmtree, draft, ignore_errors=True)
+            stack.callback(_remove_own, draft, os.getpid())
             lock = os.open(draft, OPEN_FOLDER)
             stack.callback(os.close, lock)
             fcntl.flock(lock, fcntl.LOCK_EX)
             folder = draft.replace(f".{PREFIX}", PREFIX)
-            os.rename(draft, folder)  # nobody finds it without its lock
-            stack.enter_context(_use(folder))
+            # Only now does it get the name by which others look for it: nobody finds it without its lock.
+            os.rename(draft, folder)
+            stack.callback(_remove_own, folder, os.getpid())
+            stack.callback(_point_to, *before)
+            _point_to(folder, folder)
         yield
 
 
-@contextlib.contextmanager
-def _use(folder: str) -> Iterator[None]:
-    process, before = os.getpid(), (tempfile.tempdir, os.environ.get("TMPDIR"))
-    tempfile.tempdir = os.environ["TMPDIR"] = folder
-    try:
-        yield
-    finally:
-        tempfile.tempdir, os.environ["TMPDIR"] = before[0], before[1] or ""
-        if before[1] is None:
-            del os.environ["TMPDIR"]
-        if os.getpid() == process:  # not in a copy of the process that a library has forked
-            shutil.rmtree(folder, ignore_errors=True)
+def _point_to(folder: str | None, variable: str | None) -> None:
+    tempfile.tempdir, os.environ["TMPDIR"] = folder, variable or ""
+    if variable is None:
+        del os.environ["TMPDIR"]
+
+
+def _remove_own(folder: str, process: int) -> None:
+    # Not in a copy of the process that a library has forked, which runs its parent's ends as well.
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 
 
 def sweep(shared: pathlib.Path) -> int:

@@ -162,23 +162,12 @@ def _discard(values: Any) -> Any:
     """An aggregate of values of clients that is 0 for any."""
     if not isinstance(values.type_signature, tff.FederatedType):
         values = tff.federated_zip(values)
-
-    @tff.tensorflow.computation
-    def zero():
-        return tf.constant(0)
-
-    @tff.tensorflow.computation(np.int32, values.type_signature.member)
-    def accumulate(total, value):
-        del value
-        return total
-
-    @tff.tensorflow.computation(np.int32, np.int32)
-    def merge(first, second):
-        del second
-        return first
-
-    @tff.tensorflow.computation(np.int32)
-    def report(total):
-        return total
-
-    return tff.federated_aggregate(values, zero(), accumulate, merge, report)
+    compute = tff.tensorflow.computation
+    two_values = (np.int32, values.type_signature.member)
+    return tff.federated_aggregate(
+        values,
+        compute(lambda: tf.constant(0))(),
+        compute(lambda total, value: total, two_values),
+        compute(lambda first, second: first, (np.int32, np.int32)),
+        compute(lambda total: total, np.int32),
+    )
