@@ -25,24 +25,31 @@ def name_finish(algo: str, **settings: Any) -> dict[str, Any]:
     return settings if algo == "fine_tuning" else {f"fine_tuning_{flag}": value for flag, value in settings.items()}
 
 
-def list_shared(algo: str, degree: str) -> Iterator[Block]:
+DEGREE = ("the paper varies the heterogeneity (section 4.3) without defining its levels",)  # our reason, and a note
+STRUCTURED = (
+    "a fourth degree, with the heterogeneity that a start can use",
+    "It was written before any method was run on it and is counted for no claim.",
+)
+
+
+def list_shared(algo: str, degree: str) -> list[Block]:
     """What all experiments have but those without flags."""
-    yield printed("section 4.1", dataset="building", building_num_sensors=100)
-    if algo == "amfl_p":
-        yield printed("section 4.1", **RATES, fine_tuning_steps=100)
-    yield ours(NOT_OF_PAPER, algo=algo) if algo == "local_only" else printed("section 4", algo=algo)
-    note = "By its Table 1, FedAvg needs 50 rounds to its target (section 4.2)."
-    yield ours("the paper does not print how long it trains", note, rounds=50)
-    if degree == "structured":
-        note = "It was written before any method was run on it and is counted for no claim."
-        why = "a fourth degree, with the heterogeneity that a start can use"
-        yield ours(why, note, building_heterogeneity=degree)
-    else:
-        why = "the paper varies the heterogeneity (section 4.3) without defining its levels"
-        yield ours(why, building_heterogeneity=degree)
-    why = "the last fifth of a sensor's training days, which is three days, is its validation split"
-    yield ours(why, validation_fraction=0.2)
-    yield ours("rounds to an accuracy are counted in steps of five", rounds_per_evaluation=5)
+    return [
+        printed("section 4.1", dataset="building", building_num_sensors=100),
+        printed("section 4.1", **({**RATES, "fine_tuning_steps": 100} if algo == "amfl_p" else {})),
+        ours(NOT_OF_PAPER, algo=algo) if algo == "local_only" else printed("section 4", algo=algo),
+        ours(
+            "the paper does not print how long it trains",
+            "By its Table 1, FedAvg needs 50 rounds to its target (section 4.2).",
+            rounds=50,
+        ),
+        ours(*(STRUCTURED if degree == "structured" else DEGREE), building_heterogeneity=degree),
+        ours(
+            "the last fifth of a sensor's training days, which is three days, is its validation split",
+            validation_fraction=0.2,
+        ),
+        ours("rounds to an accuracy are counted in steps of five", rounds_per_evaluation=5),
+    ]
 
 
 # The paper's own comparison, with local training beside it.
@@ -58,27 +65,35 @@ TRAINING = {"steps": 4, "optimizer": "sgd", "learning_rate": 0.01}
 FINE_TUNING = {f"local_{flag}": value for flag, value in TRAINING.items()} | {"learning_rate": 0.01}
 
 
-def list_paper(algo: str, degree: str) -> Iterator[Block]:
+def list_paper(algo: str, degree: str) -> list[Block]:
     """A method of the paper with the learning rates that it prints, or local training beside it."""
-    yield from list_shared(algo, degree)
     if algo == "amfl_p":
-        yield ADAPTIVE
-        yield printed("section 3.3", fine_tuning_rule="resources")
-        note = "One inner step and plain gradient descent, as in the summary of the algorithm."
-        yield printed("section 3.5", note, inner_steps=1, server_optimizer="sgd")
-        why = "the paper prints neither batch sizes nor the highest rate of fine-tuning, which is the inner rate here"
-        note = (
-            "With plain SGD at this meta-learning rate the global model hardly moves: within 30 rounds its weights "
-            "change by 0.13 % of their norm and its meta-loss falls from 1.423 to 1.420 (medium heterogeneity, mean "
-            "of seeds 0 to 2). Nearly all learning happens in the fine-tuning."
-        )
-        yield ours(why, note, support_size=32, query_size=32, fine_tuning_learning_rate=0.01, batch_size=16)
-    else:
-        training = FINE_TUNING if algo == "fine_tuning" else TRAINING
-        why = "the inner rate of AMFL-P, and as many examples a round as AMFL-P uses"
-        yield ours(why, batch_size=16, **training)
-    if algo == "fine_tuning":
-        yield printed("section 4.2", steps=100)
+        return [
+            *list_shared(algo, degree),
+            ADAPTIVE,
+            printed("section 3.3", fine_tuning_rule="resources"),
+            printed(
+                "section 3.5",
+                "One inner step and plain gradient descent, as in the summary of the algorithm.",
+                inner_steps=1,
+                server_optimizer="sgd",
+            ),
+            ours(
+                "the paper prints neither batch sizes nor the highest rate of fine-tuning, which is the inner rate "
+                "here",
+                "With plain SGD at this meta-learning rate the global model hardly moves: within 30 rounds its weights "
+                "change by 0.13 % of their norm and its meta-loss falls from 1.423 to 1.420 (medium heterogeneity, "
+                "mean of seeds 0 to 2). Nearly all learning happens in the fine-tuning.",
+                support_size=32,
+                query_size=32,
+                fine_tuning_learning_rate=0.01,
+                batch_size=16,
+            ),
+        ]
+    training = FINE_TUNING if algo == "fine_tuning" else TRAINING
+    why = "the inner rate of AMFL-P, and as many examples a round as AMFL-P uses"
+    steps = printed("section 4.2", **({"steps": 100} if algo == "fine_tuning" else {}))
+    return [*list_shared(algo, degree), ours(why, batch_size=16, **training), steps]
 
 
 def list_paper_rows() -> Iterator[Experiment]:
@@ -132,44 +147,56 @@ def choose_own(cell: str) -> Block:
     return choose(cell, best, note, **settings, batch_size=96)
 
 
-def list_start(start: str, finish: str, degree: str) -> Iterator[Block]:
+OLDER = "from an earlier search, which saw seeds 0 to 4 and whose trials were not kept"
+STARTING = {  # what trains a start
+    "fedavg": [
+        ours(NO_OPTIMIZER, local_optimizer="adam"),
+        ours(f"{OLDER}; with Adam, fewer steps and a larger rate do the same", local_steps=2),
+    ],
+    "maml": [
+        printed("section 3.5", "One inner step, as in the summary of the algorithm.", inner_steps=1),
+        ours(
+            "together the two batches fit every sensor: the one with the fewest readings has 78 to train on (high "
+            "heterogeneity, seed 9, of all degrees and seeds 0 to 19 and 100 to 104)",
+            support_size=16,
+            query_size=60,
+        ),
+        ours("Adam, since plain SGD at the printed rate hardly moves the model", server_optimizer="adam"),
+        ours(OLDER, inner_learning_rate=0.1),
+    ],
+    "random": [
+        ours(
+            "a control without a trained model",
+            "Its clients start from the weights before the first round, so one round does.",
+            start="initial",
+            rounds=1,
+            rounds_per_evaluation=1,
+            local_steps=1,
+            local_learning_rate=0.003,
+        )
+    ],
+}
+
+
+def list_start(start: str, finish: str, degree: str) -> list[Block]:
     """A cell of the factorial. MAML stands for AMFL-P's training; the others are Fine-Tuning."""
     algo = "amfl_p" if start == "maml" else "fine_tuning"
-    older = "from an earlier search, which saw seeds 0 to 4 and whose trials were not kept"
-    yield from list_shared(algo, degree)
-    yield printed("section 4.1", "N_max.", **name_finish(algo, steps=100))
-    yield ours("accuracy after every few steps", **name_finish(algo, curve=CURVE))
-    if start == "maml":
-        yield ADAPTIVE
-    if finish == "resources":
-        yield printed("section 3.3", **name_finish(algo, rule=finish))
-    else:
-        why = "a control, with which steps and rate do not depend on resources"
-        yield ours(why, **name_finish(algo, rule=finish))
-    if start == "maml":
-        yield printed("section 3.5", "One inner step, as in the summary of the algorithm.", inner_steps=1)
-        why = (
-            "together the two batches fit every sensor: the one with the fewest readings has 78 to train on (high "
-            "heterogeneity, seed 9, of all degrees and seeds 0 to 19 and 100 to 104)"
-        )
-        yield ours(why, support_size=16, query_size=60)
-        yield ours("Adam, since plain SGD at the printed rate hardly moves the model", server_optimizer="adam")
-        yield ours(older, inner_learning_rate=0.1)
-    elif start == "fedavg":
-        yield ours(NO_OPTIMIZER, local_optimizer="adam")
-        yield ours(f"{older}; with Adam, fewer steps and a larger rate do the same", local_steps=2)
-    else:
-        note = "Its clients start from the weights before the first round, so one round does."
-        settings = {"rounds": 1, "rounds_per_evaluation": 1, "local_steps": 1, "local_learning_rate": 0.003}
-        yield ours("a control without a trained model", note, start="initial", **settings)
-    yield choose_own(f"start_{start}_{finish}")
+    rule, control = name_finish(algo, rule=finish), "a control, with which steps and rate do not depend on resources"
+    return [
+        *list_shared(algo, degree),
+        printed("section 4.1", "N_max.", **name_finish(algo, steps=100)),
+        ours("accuracy after every few steps", **name_finish(algo, curve=CURVE)),
+        ADAPTIVE if start == "maml" else (),
+        printed("section 3.3", **rule) if finish == "resources" else ours(control, **rule),
+        *STARTING[start],
+        choose_own(f"start_{start}_{finish}"),
+    ]
 
 
-def list_beside(cell: str, algo: str, degree: str) -> Iterator[Block]:
+def list_beside(cell: str, algo: str, degree: str) -> list[Block]:
     """FedAvg alone or local training, tuned like the cells of the factorial."""
-    yield from list_shared(algo, degree)
-    yield ours(NOT_OF_PAPER if algo == "local_only" else NO_OPTIMIZER, optimizer="adam")
-    yield choose_own(cell)
+    optimizer = ours(NOT_OF_PAPER if algo == "local_only" else NO_OPTIMIZER, optimizer="adam")
+    return [*list_shared(algo, degree), optimizer, choose_own(cell)]
 
 
 def list_factorial_rows() -> Iterator[Experiment]:
@@ -235,15 +262,17 @@ RULE_STEPS = make_ablation(
 FEW_STARTS = {"fedavg": ("FedAvg", 0)} | {f"maml{k}": (f"MAML with {k} inner steps", k) for k in (1, 5, 10)}
 
 
-def list_few(algo: str) -> Iterator[Block]:
+def list_few(algo: str) -> list[Block]:
     """What all of them share, whatever the readings."""
-    yield from list_shared(algo, "medium")
-    why = (
-        "no readings are held out, so that all starts see the same labels; the weights of AMFL-P judge a sensor's "
-        "model on its query batch"
-    )
-    yield ours(why, validation_fraction=0)
-    yield ours("accuracy is measured when training is over", rounds_per_evaluation=50)
+    return [
+        *list_shared(algo, "medium"),
+        ours(
+            "no readings are held out, so that all starts see the same labels; the weights of AMFL-P judge a sensor's "
+            "model on its query batch",
+            validation_fraction=0,
+        ),
+        ours("accuracy is measured when training is over", rounds_per_evaluation=50),
+    ]
 
 
 def limit_readings(readings: int | None) -> Block:
@@ -259,39 +288,47 @@ def choose_of_16(cell: str, best: str, like: str = "as here", had: str = "", /, 
     return choose(cell, best, f"Batches are of 16, {like}. {trials}", ", those with batches of 16", **settings)
 
 
-def list_few_start(inner_steps: int, readings: int | None) -> Iterator[Block]:
+def list_few_start(inner_steps: int, readings: int | None) -> list[Block]:
     """MAML's start with so many inner steps, which are its K; FedAvg's with none."""
     algo = "amfl_p" if inner_steps else "fine_tuning"
-    yield from list_few(algo)
-    yield printed("section 4.1", "N_max.", **name_finish(algo, steps=100))
-    yield ours("a fifth of the sensors takes no part in training", new_clients=20)
+    training = {"local_steps": 2, "local_optimizer": "adam"}
+    chosen = [choose_of_16("start_fedavg_same", "80.46", local_learning_rate=0.03)]
     if inner_steps:
-        yield ours("as in the factorial", inner_learning_rate=0.1, server_optimizer="adam")
-    else:
-        yield ours("as in the factorial", local_steps=2, local_optimizer="adam")
+        training = {"inner_learning_rate": 0.1, "server_optimizer": "adam"}
+        size, had = (
+            readings // 2 if readings else 32,
+            ", support and query batches of 16 and 60 readings, and one inner step",
+        )
+        batches = {"inner_steps": inner_steps, "support_size": size, "query_size": size}
+        chosen = [
+            ADAPTIVE,
+            ours("the paper does not print K", "Support and query batch share the readings of a sensor.", **batches),
+            choose_of_16("start_maml_same", "81.99", "as here", had, meta_learning_rate=0.03),
+        ]
     finish = name_finish(algo, rule="same", learning_rate=0.1, curve=CURVE)
-    why = "one finish for all starts, so that the starts alone differ"
-    yield ours(why, "No trial chose it.", **finish, batch_size=16)
-    yield limit_readings(readings)
-    if inner_steps:
-        yield ADAPTIVE
-        size = readings // 2 if readings else 32
-        note = "Support and query batch share the readings of a sensor."
-        yield ours("the paper does not print K", note, inner_steps=inner_steps, support_size=size, query_size=size)
-        had = ", support and query batches of 16 and 60 readings, and one inner step"
-        yield choose_of_16("start_maml_same", "81.99", "as here", had, meta_learning_rate=0.03)
-    else:
-        yield choose_of_16("start_fedavg_same", "80.46", local_learning_rate=0.03)
+    return [
+        *list_few(algo),
+        printed("section 4.1", "N_max.", **name_finish(algo, steps=100)),
+        ours("a fifth of the sensors takes no part in training", new_clients=20),
+        ours("as in the factorial", **training),
+        ours(
+            "one finish for all starts, so that the starts alone differ", "No trial chose it.", **finish, batch_size=16
+        ),
+        limit_readings(readings),
+        *chosen,
+    ]
 
 
-def list_few_local(readings: int | None) -> Iterator[Block]:
+def list_few_local(readings: int | None) -> list[Block]:
     """Local training beside these starts."""
-    yield from list_few("local_only")
-    yield limit_readings(readings)
     note = "It knows no new sensors, so all take part; the report tells them apart."
-    yield ours(NOT_OF_PAPER, note, algo="local_only", optimizer="adam")
     training = {"steps": 24, "learning_rate": 0.001, "batch_size": 16}
-    yield choose_of_16("local_training", "80.39", "as the other starts' here", **training)
+    return [
+        *list_few("local_only"),
+        limit_readings(readings),
+        ours(NOT_OF_PAPER, note, algo="local_only", optimizer="adam"),
+        choose_of_16("local_training", "80.39", "as the other starts' here", **training),
+    ]
 
 
 def list_few_rows() -> Iterator[Experiment]:
@@ -330,26 +367,25 @@ DEFAULTS = {  # the words of a row, its algorithm, and the settings that it has 
 }
 
 
-def list_defaults(algo: str, data: str, kind: str, chosen: Block) -> Iterator[Block]:
+TO_THE_END = (
+    "as many rounds for the three that train by epochs, which is the default of two of them; accuracy is measured at "
+    "the end"
+)
+DENSE = (
+    "two dense layers for all algorithms, since the model of this data set's examples has convolutions and takes up to "
+    "an hour a run"
+)
+
+
+def list_defaults(algo: str, data: str, kind: str, chosen: Block) -> list[Block]:
     """The algorithm with its defaults, or with what trials have `chosen`. `kind`: the degree, or how data are split."""
     split = {"building_heterogeneity": kind} if data == "building" else {"partition": PARTITIONS[kind]}
     note = "" if chosen else "All else has its default."
-    yield ours("the algorithm and the data", note, algo=algo, dataset=data, **split)
+    length = ours(TO_THE_END, rounds=30, rounds_per_evaluation=30)
     if algo == "amfl_p":
-        yield ours("accuracy is measured at the end", rounds_per_evaluation=300)
-    else:
-        why = (
-            "as many rounds for the three that train by epochs, which is the default of two of them; accuracy is "
-            "measured at the end"
-        )
-        yield ours(why, rounds=30, rounds_per_evaluation=30)
-    if data in ("cifar10", "har", "mnist"):
-        why = (
-            "two dense layers for all algorithms, since the model of this data set's examples has convolutions and "
-            "takes up to an hour a run"
-        )
-        yield ours(why, model="perceptron")
-    yield chosen
+        length = ours("accuracy is measured at the end", rounds_per_evaluation=300)
+    model = ours(DENSE, model="perceptron") if data in ("cifar10", "har", "mnist") else ()
+    return [ours("the algorithm and the data", note, algo=algo, dataset=data, **split), length, model, chosen]
 
 
 EXPERIMENTS = [

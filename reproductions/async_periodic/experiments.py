@@ -26,70 +26,89 @@ A_REMARK = (
 )
 
 
-def list_shared(case: str) -> Iterator[Block]:
-    """What all experiments have, on IID or non-IID images."""
-    yield ours("how often a checkpoint is kept, which changes no result", rounds_per_checkpoint=10)
-    whole = "no examples are held out on the devices, whose 60,000 are all trained on (section IV)"
-    yield ours(whole, validation_fraction=0, test_fraction=0)
-    yield ours("one virtual second, an arbitrary unit", max_training_s=1.0)
-    yield ours("the paper does not print its model; this is McMahan's 2NN", model="perceptron_2nn")
-    one_pass = (
+SHARED = [  # by all experiments, on IID or non-IID images
+    ours("how often a checkpoint is kept, which changes no result", rounds_per_checkpoint=10),
+    ours(
+        "no examples are held out on the devices, whose 60,000 are all trained on (section IV)",
+        validation_fraction=0,
+        test_fraction=0,
+    ),
+    ours("one virtual second, an arbitrary unit", max_training_s=1.0),
+    ours("the paper does not print its model; this is McMahan's 2NN", model="perceptron_2nn"),
+    ours(
         "the paper prints neither E nor batch size; "
-        "60 steps on batches of 10 are one pass over the 600 examples of a device"
-    )
-    yield ours(one_pass, batch_size=10, steps=60)
+        "60 steps on batches of 10 are one pass over the 600 examples of a device",
+        batch_size=10,
+        steps=60,
+    ),
+]
+TWO_LABELS = printed("section IV", labels_per_client=2)
+NO_TERM = (
+    "The loss of Eq. (4) has no proximal term; Eq. (8), which has one, is introduced in section II-B for asynchronous "
+    "training."
+)
 
 
-def list_periodic(case: str, policy: str, kind: str) -> Iterator[Block]:
+def list_periodic(case: str, policy: str, kind: str) -> list[Block]:
     """Settings of the paper's algorithm; it is FedAvg where it waits for all devices. `kind`: a weighting, or that."""
     where = {"dataset": "mnist", "partition": case}
-    yield printed("section IV", **where, rounds=40, learning_rate=0.01, speed="redrawn", proximal_weight=0.02)
-    yield from list_shared(case)
     waiting = "synchronous" if kind.startswith("synchronous") else "periodic"
-    yield printed("sections II-A and II-B", algo="async_periodic", waiting=waiting)
-    yield printed("sections III-A and III-B", scheduling=policy, weighting="age_aware" if kind in GAMMAS else "equal")
-    yield printed("section II-A", optimizer="sgd")
-    if case == "shards":
-        yield printed("section IV", labels_per_client=2)
-    if waiting == "periodic":
-        yield printed("section IV", period_fraction=0.25)
-    if kind in WEIGHTINGS and kind in GAMMAS:
-        yield ours("the paper does not print gamma; 0.5 favours fresh updates, 2 old ones", gamma=GAMMAS[kind])
-    elif kind in GAMMAS:
-        yield ours("the paper does not print gamma; one of three bases that favour old updates", gamma=GAMMAS[kind])
-    if kind == "synchronous_plain":
-        loss = "The loss of Eq. (4) has no proximal term; "
-        where = "Eq. (8), which has one, is introduced in section II-B for asynchronous training."
-        yield printed("section II-A", loss + where, optimizer="sgd", proximal_weight=0.0)
+    gamma = (
+        "0.5 favours fresh updates, 2 old ones" if kind in WEIGHTINGS else "one of three bases that favour old updates"
+    )
+    return [
+        printed("section IV", **where, rounds=40, learning_rate=0.01, speed="redrawn", proximal_weight=0.02),
+        *SHARED,
+        printed("sections II-A and II-B", algo="async_periodic", waiting=waiting),
+        printed("sections III-A and III-B", scheduling=policy, weighting="age_aware" if kind in GAMMAS else "equal"),
+        printed("section II-A", optimizer="sgd"),
+        TWO_LABELS if case == "shards" else (),
+        printed("section IV", period_fraction=0.25) if waiting == "periodic" else (),
+        ours(f"the paper does not print gamma; {gamma}", gamma=GAMMAS[kind]) if kind in GAMMAS else (),
+        printed("section II-A", NO_TERM, optimizer="sgd", proximal_weight=0.0) if kind == "synchronous_plain" else (),
+    ]
 
 
-def list_hundred(case: str, policy: str, kind: str) -> Iterator[Block]:
+def list_hundred(case: str, policy: str, kind: str) -> list[Block]:
     """The same with the paper's hundred devices."""
-    yield from list_periodic(case, policy, kind)
-    yield printed("section IV", num_clients=100, max_scheduled=30)
-    yield printed("section IV", learning_rate_decay=0.5, learning_rate_decay_rounds=20)
+    return [
+        *list_periodic(case, policy, kind),
+        printed("section IV", num_clients=100, max_scheduled=30),
+        printed("section IV", learning_rate_decay=0.5, learning_rate_decay_rounds=20),
+    ]
 
 
-def list_beside(case: str, algo: str) -> Iterator[Block]:
+def list_beside(case: str, algo: str) -> list[Block]:
     """Settings of FedAsync and FedBuff, which the paper does not have."""
-    yield ours("the paper does not have this algorithm, which stands beside its own", algo=algo)
-    yield printed("section IV", dataset="mnist", partition=case)
-    yield from list_shared(case)
-    yield printed("section IV", num_clients=100)
-    if case == "shards":
-        yield printed("section IV", labels_per_client=2)
-    length = "how long it trains; the learning rate halves in the middle of the run, as in the paper"
-    yield ours(length, rounds=70, learning_rate_decay_rounds=35 if algo == "buffered" else 1050)
     training = {"optimizer": "sgd", "learning_rate_decay": 0.5, "proximal_weight": 0.02, "speed": "redrawn"}
-    alike = "local training and times as printed for periodic aggregation (sections II-A, II-B and IV)"
-    yield ours(alike, **training, learning_rate=0.01)
     demo, staleness = "updates are weighted as in the demo", {"staleness": "polynomial", "staleness_decay": 0.5}
-    if algo == "buffered":
-        number = f"{demo}, and an aggregation takes as many as the paper schedules"
-        yield ours(number, buffer_size=30, **staleness, server_learning_rate=1.0)
-    else:
-        number = f"{demo}, and a round is as many of them as the paper schedules"
-        yield ours(number, **staleness, updates_per_round=30, mixing_weight=0.6)
+    own = {
+        "buffered": ours(
+            f"{demo}, and an aggregation takes as many as the paper schedules",
+            **{"buffer_size": 30, **staleness, "server_learning_rate": 1.0},
+        ),
+        "fed_async": ours(
+            f"{demo}, and a round is as many of them as the paper schedules",
+            **{**staleness, "updates_per_round": 30, "mixing_weight": 0.6},
+        ),
+    }
+    return [
+        ours("the paper does not have this algorithm, which stands beside its own", algo=algo),
+        printed("section IV", dataset="mnist", partition=case),
+        *SHARED,
+        printed("section IV", num_clients=100),
+        TWO_LABELS if case == "shards" else (),
+        ours(
+            "how long it trains; the learning rate halves in the middle of the run, as in the paper",
+            rounds=70,
+            learning_rate_decay_rounds=35 if algo == "buffered" else 1050,
+        ),
+        ours(
+            "local training and times as printed for periodic aggregation (sections II-A, II-B and IV)",
+            **{**training, "learning_rate": 0.01},
+        ),
+        own[algo],
+    ]
 
 
 def choose(search: str, rounds: int, best: str, **settings: float) -> Block:

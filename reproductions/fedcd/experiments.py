@@ -64,62 +64,82 @@ THEIR_RULES = from_code(CODE, RULES_NOTE, **RULES, late_round=15)
 EQUAL = ours("the paper does not print FedAvg's weights", "All devices have as many images.", client_weighting="equal")
 
 
-def list_shared(algo: str, archetypes: str, size: str) -> Iterator[Block]:
+HIERARCHICAL = {"partition": "hierarchical", "clients_per_archetype": 3, "rounds": 45, "bias_min": 0.6, "bias_max": 0.7}
+OF_ARCHETYPES = {
+    "hierarchical": [printed("section 3.2", **HIERARCHICAL, train_per_client=5000)],
+    "hypergeometric": [
+        printed(
+            "section 3.3",
+            partition="hypergeometric",
+            clients_per_archetype=5,
+            hypergeometric_draws=10,
+            rounds=80,
+        ),
+        ours(AS_HIERARCHICAL, train_per_client=5000),
+    ],
+}
+CLONING = {"milestones": "5,15,25,30"}
+OFTEN = "how often the shared models are evaluated on all test and validation examples, on which no claim rests"
+
+
+def list_shared(algo: str, archetypes: str, size: str) -> list[Block]:
     """The devices and the network, as large as in the paper."""
-    yield printed("sections 3 and 3.1", algo=algo, dataset="cifar10", cohort_size=15)
-    yield ours("how often a checkpoint is kept, which changes no result", rounds_per_checkpoint=5)
-    if archetypes == "hierarchical":
-        biases = {"bias_min": 0.6, "bias_max": 0.7}
-        own = {"partition": archetypes, "clients_per_archetype": 3, "rounds": 45, **biases, "train_per_client": 5000}
-        yield printed("section 3.2", **own)
-    else:
-        own = {"partition": archetypes, "clients_per_archetype": 5, "hypergeometric_draws": 10, "rounds": 80}
-        yield printed("section 3.3", **own)
-        yield ours(AS_HIERARCHICAL, train_per_client=5000)
-    if size != "cpu":
-        often = "how often the shared models are evaluated on all test and validation examples, on which no claim rests"
-        yield ours(often, rounds_per_shared_evaluation=5)
-    if algo == "fedavg":
-        yield from_code(CODE, f"{TEN_LAYERS}.", model="image_cnn10", width=1.0)
-    else:
-        cloning = {"milestones": "5,15,25,30"}
-        yield printed("section 3.2", **cloning) if archetypes == "hierarchical" else ours(AS_HIERARCHICAL, **cloning)
-        yield ours("the paper does not print how much randomization the scores get (section 2)", score_noise=0.01)
-        note = f"{TEN_LAYERS}, and nothing of the optimizer."
-        yield from_code(CODE, note, model="image_cnn10", optimizer="sgd", momentum=0.9, width=1.0, epochs=3)
+    network = [from_code(CODE, f"{TEN_LAYERS}.", model="image_cnn10", width=1.0)]
+    if algo == "fedcd":
+        sgd = {"model": "image_cnn10", "optimizer": "sgd", "momentum": 0.9, "width": 1.0, "epochs": 3}
+        is_printed = archetypes == "hierarchical"
+        network = [
+            printed("section 3.2", **CLONING) if is_printed else ours(AS_HIERARCHICAL, **CLONING),
+            ours("the paper does not print how much randomization the scores get (section 2)", score_noise=0.01),
+            from_code(CODE, f"{TEN_LAYERS}, and nothing of the optimizer.", **sgd),
+        ]
+    return [
+        printed("sections 3 and 3.1", algo=algo, dataset="cifar10", cohort_size=15),
+        ours("how often a checkpoint is kept, which changes no result", rounds_per_checkpoint=5),
+        *OF_ARCHETYPES[archetypes],
+        ours(OFTEN, rounds_per_shared_evaluation=5) if size != "cpu" else (),
+        *network,
+    ]
 
 
-def list_training(algo: str, size: str) -> Iterator[Block]:
+def train_devices(algo: str, size: str) -> Block:
     """How devices train: as in the authors' code, or at a constant rate."""
     constant = {"batch_size": 32 if size == "cpu" else 64, "learning_rate": 0.05}
     if size in AUTHORS_SIZES:
-        note = (
-            f"{TEN_LAYERS}, and nothing of how devices train. PyTorch's SGD lets biases and BatchNorm's scales decay "
-            "as well; images are normalised by channel there."
-        )
         sgd = {"optimizer": "sgd", "learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.0005, **STEPS}
-        yield from_code(CODE, note, model="image_cnn10", **sgd, augment="crop_flip", epochs=3, batch_size=128)
-    elif algo == "fedcd":
-        note = (
-            "In the authors' code they are 128 and 0.1, which falls to a tenth three times, with weight decay 5e-4 and "
-            "augmented images."
+        return from_code(
+            CODE,
+            f"{TEN_LAYERS}, and nothing of how devices train. PyTorch's SGD lets biases and BatchNorm's scales decay "
+            "as well; images are normalised by channel there.",
+            **{"model": "image_cnn10", **sgd, "augment": "crop_flip", "epochs": 3, "batch_size": 128},
         )
-        yield ours("the paper prints neither batch size nor learning rate", note, **constant)
-    else:
-        alike = {**constant, "epochs": 2 if size == "cpu" else 3, "optimizer": "sgd", "momentum": 0.9}
-        yield ours("as FedCD's devices train, so that only the algorithm differs", **alike)
-    if algo == "fedavg":
-        yield EQUAL
+    if algo == "fedcd":
+        return ours(
+            "the paper prints neither batch size nor learning rate",
+            "In the authors' code they are 128 and 0.1, which falls to a tenth three times, with weight decay 5e-4 and "
+            "augmented images.",
+            **constant,
+        )
+    alike = {**constant, "epochs": 2 if size == "cpu" else 3, "optimizer": "sgd", "momentum": 0.9}
+    return ours("as FedCD's devices train, so that only the algorithm differs", **alike)
 
 
-def list_size(algo: str, archetypes: str, size: str) -> Iterator[Block]:
+SMALLER = {  # train, validation and test images, batch size
+    ("hierarchical", "authors_small"): (200, 100, 300, 32),
+    ("hierarchical", "authors"): (2000, 500, 500, 64),
+    ("hypergeometric", "authors"): (1000, 250, 250, 64),
+}
+
+
+def list_size(algo: str, archetypes: str, size: str) -> list[Block]:
     """How many images a device has, and how large the network is."""
+    fewer_epochs = {"epochs": 2}
     if size == "cpu":
         small = {"train_per_client": 200, "test_per_client": 300, "width": 0.25, "validation_per_client": 100}
-        small |= {"epochs": 2} if algo == "fedcd" else {}
+        small |= fewer_epochs if algo == "fedcd" else {}
         note = "There a device has 5,000 training images (section 3.2)."
-        yield ours("smaller than in the paper, to suit 2 cores", note, **small)
-    elif size == "paper":
+        return [ours("smaller than in the paper, to suit 2 cores", note, **small)]
+    if size == "paper":
         unprinted, note = "the paper does not print how many images a device validates and tests on", ""
         images = {"validation_per_client": 1000, "test_per_client": 1000}
         if archetypes == "hypergeometric":
@@ -128,45 +148,49 @@ def list_size(algo: str, archetypes: str, size: str) -> Iterator[Block]:
                 "5,000 a label."
             )
             images |= {"validation_per_client": 250, "validation_pool": 0.05}
-        yield ours(unprinted, f"In {THEIR_IMAGES}.{note}", **images)
-    elif size == "authors_full":
-        yield from list_full_size(algo)
-    else:
-        smaller = {  # train, validation and test images, batch size
-            ("hierarchical", "authors_small"): (200, 100, 300, 32),
-            ("hierarchical", "authors"): (2000, 500, 500, 64),
-            ("hypergeometric", "authors"): (1000, 250, 250, 64),
-        }
-        names = ("train_per_client", "validation_per_client", "test_per_client", "batch_size")
-        own = dict(zip(names, smaller[archetypes, size], strict=True))
-        own |= {"epochs": 2} if size == "authors_small" else {}
-        yield ours("smaller than in the authors' code, to suit 2 cores", f"In {THEIR_IMAGES}.", width=0.25, **own)
+        return [ours(unprinted, f"In {THEIR_IMAGES}.{note}", **images)]
+    if size == "authors_full":
+        return list_full_size(algo)
+    names = ("train_per_client", "validation_per_client", "test_per_client", "batch_size")
+    own = dict(zip(names, SMALLER[archetypes, size], strict=True))
+    own |= fewer_epochs if size == "authors_small" else {}
+    return [ours("smaller than in the authors' code, to suit 2 cores", f"In {THEIR_IMAGES}.", width=0.25, **own)]
 
 
-def list_full_size(algo: str) -> Iterator[Block]:
+def list_full_size(algo: str) -> list[Block]:
     """That of the run which the authors print."""
     notes = {
         "fedavg": "The printed run, of FedCD, has 53 rounds.",
         "fedcd": "The printed run has 53 rounds. Its milestones in this commit are 2, 15, 25 and 30, not the printed "
         "5, 15, 25 and 30 that are set here.",
     }
-    yield from_code(CODE, notes[algo], rounds=53, width=1.0, test_per_client=500)
-    yield from list_bits("authors_full", 8)
-    often = "a checkpoint after every round, since rounds are long"
-    yield ours(often, "It changes no result.", rounds_per_checkpoint=1)
-    half = "halves the time where the processor computes with bfloat16; the authors' code has float32"
-    yield ours(half, precision="bfloat16")
-    too_few = "So few of a label are left to validate on that 1,666 do not fit."
-    yield ours(f"in {THEIR_IMAGES}", too_few, validation_per_client=1000)
+    return [
+        from_code(CODE, notes[algo], rounds=53, width=1.0, test_per_client=500),
+        *list_bits("authors_full", 8),
+        ours(
+            "a checkpoint after every round, since rounds are long",
+            "It changes no result.",
+            rounds_per_checkpoint=1,
+        ),
+        ours(
+            "halves the time where the processor computes with bfloat16; the authors' code has float32",
+            precision="bfloat16",
+        ),
+        ours(
+            f"in {THEIR_IMAGES}",
+            "So few of a label are left to validate on that 1,666 do not fit.",
+            validation_per_client=1000,
+        ),
+    ]
 
 
-def list_bits(size: str, bits: int) -> Iterator[Block]:
+def list_bits(size: str, bits: int) -> list[Block]:
     """Compression to 8 bits, as in the authors' code, or to 4."""
     at_random = {"compression_rounding": "stochastic"} if size in AUTHORS_SIZES else {}
-    what, rounded = "The number of bits", "rounded at random"
-    if at_random:
-        what, rounded = f"{what}, and that they are {rounded}", "rounded"
     if bits == 8:
+        what, rounded = "The number of bits", "rounded at random"
+        if at_random:
+            what, rounded = f"{what}, and that they are {rounded}", "rounded"
         note = (
             f"{what}. There the trained weights of convolutions and of the dense layer are {rounded}, scaled by their "
             "largest absolute value, and the tested models are averages of rounded ones. Here the model on its way "
@@ -174,43 +198,49 @@ def list_bits(size: str, bits: int) -> Iterator[Block]:
             "BatchNorm's scales and offsets among them, and the tested models are the rounded averages. The paper "
             "prints no number of bits in its text (section 3.4)."
         )
-        yield from_code(CODE, note, compression_bits=8, **at_random)
-    else:
-        if at_random:
-            yield from_code(CODE, "Numbers are rounded at random.", **at_random)
-        fewer = "fewer than the 8 bits of the authors' code, as the text prints no number of bits (section 3.4)"
-        note = "" if at_random else "Models and updates are sent as integers of that many bits."
-        yield ours(fewer, note, compression_bits=bits)
+        return [from_code(CODE, note, compression_bits=8, **at_random)]
+    fewer = "fewer than the 8 bits of the authors' code, as the text prints no number of bits (section 3.4)"
+    note = "" if at_random else "Models and updates are sent as integers of that many bits."
+    return [
+        from_code(CODE, "Numbers are rounded at random.", **at_random),
+        ours(fewer, note, compression_bits=bits),
+    ]
 
 
-def list_settings(algo: str, archetypes: str, size: str) -> Iterator[Block]:
+MEDIUM_ROUNDS = ours(
+    "the paper's runs have 45 rounds (section 3.2), the authors' printed one 53",
+    "A model counts the rounds in which a device of the cohort has it. So a clone of round 30 that begins the learning "
+    "rates anew has its first step down after about round 58 if three devices have it, 63 if two, and 80 if one: "
+    "rounds 51 to 60 mix models at 0.1 and at 0.01.",
+    rounds=60,
+)
+NINE_DRAWS = ours(
+    "the printed n = 10 (section 3.3) has eleven outcomes, one too many for ten labels",
+    "With 9 draws there are ten, and the archetypes mirror each other.",
+    hypergeometric_draws=9,
+)
+DROPPED = from_code(
+    CODE,
+    "The printed draws have eleven outcomes for ten labels: that without a label is dropped. The shares that are left "
+    "are divided by their sum here, so that a device has as many images all the same.",
+    hypergeometric_last_outcome="drop",
+)
+CALM = "in 45 rounds, clones that begin the learning rates anew, as in the authors' code, would not calm down"
+
+
+def list_settings(algo: str, archetypes: str, size: str) -> list[Block]:
     """All settings of an experiment without a variant."""
-    yield from list_shared(algo, archetypes, size)
-    yield from list_training(algo, size)
-    yield from list_size(algo, archetypes, size)
-    if archetypes == "hypergeometric" and size == "cpu":
-        too_many = "the printed n = 10 (section 3.3) has eleven outcomes, one too many for ten labels"
-        note = "With 9 draws there are ten, and the archetypes mirror each other."
-        yield ours(too_many, note, hypergeometric_draws=9)
-    elif archetypes == "hypergeometric":
-        note = (
-            "The printed draws have eleven outcomes for ten labels: that without a label is dropped. The shares that "
-            "are left are divided by their sum here, so that a device has as many images all the same."
-        )
-        yield from_code(CODE, note, hypergeometric_last_outcome="drop")
+    settings = [*list_shared(algo, archetypes, size), train_devices(algo, size), EQUAL if algo == "fedavg" else ()]
+    settings += list_size(algo, archetypes, size)
+    if archetypes == "hypergeometric":
+        settings.append(NINE_DRAWS if size == "cpu" else DROPPED)
     elif size == "authors":
-        note = (
-            "A model counts the rounds in which a device of the cohort has it. So a clone of round 30 that begins the "
-            "learning rates anew has its first step down after about round 58 if three devices have it, 63 if two, and "
-            "80 if one: rounds 51 to 60 mix models at 0.1 and at 0.01."
-        )
-        yield ours("the paper's runs have 45 rounds (section 3.2), the authors' printed one 53", note, rounds=60)
+        settings.append(MEDIUM_ROUNDS)
     if algo == "fedcd" and size == "authors_small":
-        yield THEIR_RULES
-        calm = "in 45 rounds, clones that begin the learning rates anew, as in the authors' code, would not calm down"
-        yield ours(calm, clone_schedule="shared")
+        settings += [THEIR_RULES, ours(CALM, clone_schedule="shared")]
     elif algo == "fedcd" and size in AUTHORS_SIZES:
-        yield from_code(CODE, f"{RULES_NOTE} {ANEW}", **RULES, late_round=15, clone_schedule="anew")
+        settings.append(from_code(CODE, f"{RULES_NOTE} {ANEW}", **RULES, late_round=15, clone_schedule="anew"))
+    return settings
 
 
 def quote_table_1(algo: str, archetypes: str) -> str:

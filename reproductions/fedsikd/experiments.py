@@ -174,11 +174,13 @@ def cite(data: Data, alpha: float) -> str:
     return f"Tables V and {data.tables[alpha]} and Figure 3 of the FedSiKD paper."
 
 
-def list_shared(algo: str, data: Data, alpha: float) -> Iterator[Block]:
+def list_shared(algo: str, data: Data, alpha: float) -> list[Block]:
     """The algorithm, and the data that all have alike."""
-    yield printed("section IV" if algo == "fedsikd" else "section V-A3", algo=algo)
     clients = {"num_clients": 40, "partition": "dirichlet", "dirichlet_alpha": alpha, "batch_size": 64}
-    yield printed(*SETUP, dataset=data.dataset, **clients, rounds=data.rounds)
+    return [
+        printed("section IV" if algo == "fedsikd" else "section V-A3", algo=algo),
+        printed(*SETUP, dataset=data.dataset, **clients, rounds=data.rounds),
+    ]
 
 
 def train_student(data: Data, note: str = "") -> Block:
@@ -187,62 +189,66 @@ def train_student(data: Data, note: str = "") -> Block:
     return ours(alike, note, epochs=data.student_epochs, optimizer="adam", learning_rate=0.001)
 
 
-def list_fedavg(data: Data) -> Iterator[Block]:
-    """FedAvg's own settings."""
-    theirs = "In the authors' script mnist_fedavg.py, client 0 trains for 8 epochs."
-    yield train_student(data, theirs if data.dataset == "mnist" else "")
-
-
-def list_fl_hc(data: Data) -> Iterator[Block]:
-    """FL+HC's own settings."""
-    yield train_student(data)
-    yield ours("the paper does not print after how many rounds FL+HC clusters", clustering_round=1)
-    elsewhere = "" if data.dataset == "mnist" else ", chosen on MNIST,"
-    yield ours(
-        f"a multiple of the median distance between two clients' updates{elsewhere} tuned by the validation accuracy "
-        "at alpha 0.1 on seeds 100 and 101, all of the grid 0.8 to 1.2 in docs/results/tuning/fl_hc_mnist_printed.csv",
-        "The paper cuts the tree at a distance (section V-A3) that it does not print. The best is the largest of the "
-        "grid: the fewer clusters, the better; at 1.3 there would be one, which is FedAvg.",
-        distance_multiple=1.2,
-    )
-
-
-def list_random_cluster(data: Data) -> Iterator[Block]:
-    """The settings of random clusters."""
-    yield from (ADAM, *data.clusters)
-    alike = {"teacher": "leader", "weighting": "equal", "label_weight": 0.5, "temperature": 3.0}
-    yield ours(f"as in FedSiKD's run, {ONLY_MEMBERS}", **alike)
-    sizes = (
-        "the paper does not print how large random clusters are; k-means on these statistics gives the sizes, as in "
-        "FedSiKD, and only the members are drawn at random"
-    )
-    yield ours(sizes, statistics="scalar")
-
-
-def list_fedsikd(data: Data) -> Iterator[Block]:
-    """FedSiKD's own settings."""
-    yield from (ADAM, LEADER, *data.clusters)
-    mean = "The plain mean within each cluster, then the plain mean of the clusters."
-    yield printed("section IV-C5", mean, weighting="equal")
-    yield choose_statistics(data)
-    open_yet = "the paper prints neither w nor T, and logits are distilled"
-    yield ours(open_yet, f"{data.their_distillation}.", label_weight=0.5, temperature=3.0)
-
-
 def choose_statistics(data: Data) -> Block:
     """What clients are compared by."""
     theirs = f"In the code they are {data.their_statistics}."
     return ours("the paper does not print what the statistics are taken over", theirs, statistics="scalar")
 
 
-OWN = {"fedavg": list_fedavg, "fedsikd": list_fedsikd, "fl_hc": list_fl_hc, "random_cluster": list_random_cluster}
-
-
-def list_cell(algo: str, data: Data, alpha: float) -> Iterator[Block]:
+def list_cell(algo: str, data: Data, alpha: float) -> list[Block]:
     """Settings as the paper prints them, and what we chose where it prints none."""
-    yield from list_shared(algo, data, alpha)
-    yield data.inputs
-    yield from OWN[algo](data)
+    is_mnist = data.dataset == "mnist"
+    theirs = "In the authors' script mnist_fedavg.py, client 0 trains for 8 epochs." if is_mnist else ""
+    elsewhere = "" if is_mnist else ", chosen on MNIST,"
+    own = {
+        "fedavg": [train_student(data, theirs)],
+        "fl_hc": [
+            train_student(data),
+            ours("the paper does not print after how many rounds FL+HC clusters", clustering_round=1),
+            ours(
+                f"a multiple of the median distance between two clients' updates{elsewhere} tuned "
+                "by the validation accuracy at alpha 0.1 on seeds 100 and 101, all of the grid 0.8 to 1.2 in "
+                "docs/results/tuning/fl_hc_mnist_printed.csv",
+                "The paper cuts the tree at a distance (section V-A3) that it does not print. The best is the largest "
+                "of the grid: the fewer clusters, the better; at 1.3 there would be one, which is FedAvg.",
+                distance_multiple=1.2,
+            ),
+        ],
+        "random_cluster": [
+            ADAM,
+            *data.clusters,
+            ours(
+                f"as in FedSiKD's run, {ONLY_MEMBERS}",
+                teacher="leader",
+                weighting="equal",
+                label_weight=0.5,
+                temperature=3.0,
+            ),
+            ours(
+                "the paper does not print how large random clusters are; k-means on these statistics gives the sizes, "
+                "as in FedSiKD, and only the members are drawn at random",
+                statistics="scalar",
+            ),
+        ],
+        "fedsikd": [
+            ADAM,
+            LEADER,
+            *data.clusters,
+            printed(
+                "section IV-C5",
+                "The plain mean within each cluster, then the plain mean of the clusters.",
+                weighting="equal",
+            ),
+            choose_statistics(data),
+            ours(
+                "the paper prints neither w nor T, and logits are distilled",
+                f"{data.their_distillation}.",
+                label_weight=0.5,
+                temperature=3.0,
+            ),
+        ],
+    }
+    return [*list_shared(algo, data, alpha), data.inputs, *own[algo]]
 
 
 def list_cells() -> Iterator[Experiment]:
@@ -275,19 +281,24 @@ def list_authors() -> Iterator[Experiment]:
 
 def make_private(statistics: str, epsilon: str, released: str, noise: Block) -> Experiment:
     """FedSiKD whose clients release statistics of a kind, with noise or without."""
-    weights = (
-        "averages by examples, where the paper prints plain means (section IV-C5), so that the sizes of the clients "
-        "matter; and five rounds, those of the paper's Table VI"
-    )
-    open_yet = "the paper prints neither w nor T nor what the statistics are taken over, and logits are distilled"
-    theirs = f"{MNIST.their_distillation}, and the statistics are {MNIST.their_statistics}."
     return make_experiment(
         f"fedsikd_mnist_alpha0.1_{statistics}_epsilon{epsilon}",
         f"{describe('fedsikd', MNIST, 0.1)}, {released}, {TAKEN_OVER[statistics]}: one of ten runs of accuracy against "
         "epsilon, beside Table VI of the FedSiKD paper.",
         *list_cell("fedsikd", MNIST, 0.1),
-        ours(weights, weighting="examples", rounds=5),
-        ours(open_yet, theirs, statistics=statistics, label_weight=0.5, temperature=3.0),
+        ours(
+            "averages by examples, where the paper prints plain means (section IV-C5), so that the sizes of the "
+            "clients matter; and five rounds, those of the paper's Table VI",
+            weighting="examples",
+            rounds=5,
+        ),
+        ours(
+            "the paper prints neither w nor T nor what the statistics are taken over, and logits are distilled",
+            f"{MNIST.their_distillation}, and the statistics are {MNIST.their_statistics}.",
+            statistics=statistics,
+            label_weight=0.5,
+            temperature=3.0,
+        ),
         noise,
         printed="nothing; the paper assumes differential privacy and leaves it open.",
     )
@@ -318,16 +329,20 @@ def choose(algo: str, alpha: float, before: str = "", **further: Any) -> Block:
     )
 
 
-def list_untuned(algo: str, alpha: float) -> Iterator[Block]:
+def list_untuned(algo: str, alpha: float) -> list[Block]:
     """What the trials of an algorithm left alone."""
-    yield from list_shared(algo, MNIST, alpha)
     teaches = algo in ("fedsikd", "random_cluster")
     teaching = {"student_optimizer": "adam", "teacher_optimizer": "adam", "teacher_learning_rate": 0.001}
-    alike = "the paper prints no optimizer; as in the runs with its settings"
-    yield ours(alike, **(teaching if teaches else {"optimizer": "adam"}))
     compared = "the methods are compared at round 5 and at equal bytes"
     longer = f"30 rounds, so that as many bytes can be moved as FedSiKD moves in five; {compared}"
-    yield ours(f"five rounds; {compared}", rounds=5) if teaches else ours(longer, rounds=30)
+    return [
+        *list_shared(algo, MNIST, alpha),
+        ours(
+            "the paper prints no optimizer; as in the runs with its settings",
+            **(teaching if teaches else {"optimizer": "adam"}),
+        ),
+        ours(f"five rounds; {compared}", rounds=5) if teaches else ours(longer, rounds=30),
+    ]
 
 
 def list_tuned() -> Iterator[Experiment]:

@@ -11,7 +11,7 @@ Command: `python -m launch.sweep --experiments='league/*_league_*' --seeds=0-4 -
 
 import pathlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from launch.runs.tables import iterate_records
@@ -68,7 +68,7 @@ TITLES = METHODS | {
     "async_periodic": "Asynchronous FL",
     "oracle": "FedAvg inside the known groups",
 }
-PLACES = {problem: PROBLEMS[problem]["title"] for problem in METHODS_OF} | {
+DATA_WORDS = {problem: PROBLEMS[problem]["title"] for problem in METHODS_OF} | {
     "dirichlet": "MNIST, alpha 0.1",
     "har_new": "HAR, people who took no part",
     "building_new": "the simulated building, sensors that took no part",
@@ -102,146 +102,191 @@ FIRST_RATES = {
 }
 
 
-def list_data(problem: str) -> Iterator[Block]:
-    """The clients of a problem, and their model."""
-    student = {"model": "image_student", "activation": "relu"}
-    match problem:
-        case "rotated":
-            why = "as the protocol of IFCA's Rotated MNIST, smaller: 100 clients of 100 images"
-            yield ours(why, dataset="mnist", variant="rotated", variant_groups=4, num_clients=100, partition="iid")
-            yield ours(why, most_train_examples=100, model="perceptron_1nn")
-        case "archetypes20" | "archetypes35" | "archetypes65":
-            network = "with FedSiKD's student in place of a network of ten layers, which is ten times dearer"
-            why = f"as FedCD's small experiments, {network}"
-            yield ours(why, dataset="cifar10", partition="hierarchical", clients_per_archetype=3)
-            yield ours(why, train_per_client=200, validation_per_client=100, test_per_client=300)
-            yield ours(why, **student, bias_min=BIASES[problem], bias_max=BIASES[problem])
-        case "dirichlet":
-            why = "as FedSiKD's experiments on MNIST, with 150 images of a client at most"
-            yield ours(why, dataset="mnist", num_clients=40, partition="dirichlet", dirichlet_alpha=0.1)
-            yield ours(why, most_train_examples=150, **student)
-        case "har" | "har_new":
-            why = "a client is a person; the 561 statistics, since windows are ten times dearer"
-            yield ours(why, dataset="har", partition="natural", model="perceptron", test_fraction=0.3)
-        case "building_new":
-            why = "the sensors of AMFL-P's experiments at medium heterogeneity"
-            yield ours(why, dataset="building", partition="natural")
-        case "slow_digits" | "slow_mnist":
-            digits = "two digits a client, as in the experiments of asynchronous FL"
-            why = f"{digits}, and as many images as the digits allow"
-            own = {
-                "slow_digits": {"dataset": "digits", "model": "perceptron"},
-                "slow_mnist": {"dataset": "mnist", "model": "perceptron_2nn", "most_train_examples": 100},
-            }
-            yield ours(why, num_clients=100, partition="shards", labels_per_client=2, batch_size=10, **own[problem])
-        case "shakespeare":
-            roles = "200 roles with 20 sequences or more, of which 40 are trained on at most"
-            why = f"{roles}; two layers of attention, since GRU is five times dearer"
-            yield ours(why, dataset="shakespeare", partition="natural", fewest_examples=20, most_clients=200)
-            yield ours(why, most_train_examples=40, evaluated_clients=100, finally_evaluated_clients=100)
-            yield ours(why, model="char_transformer", batch_size=10)
-    if problem in NEW_CLIENTS:
-        why = "six of 21 people, and a quarter of the sensors, take no part in training"
-        yield ours(why, new_clients=NEW_CLIENTS[problem])
+# The clients of a problem, and their model.
+STUDENT = {"model": "image_student", "activation": "relu"}
+NEW_PEOPLE = "six of 21 people, and a quarter of the sensors, take no part in training"
+PEOPLE = ours(
+    "a client is a person; the 561 statistics, since windows are ten times dearer",
+    dataset="har",
+    partition="natural",
+    model="perceptron",
+    test_fraction=0.3,
+)
+SLOW = {"num_clients": 100, "partition": "shards", "labels_per_client": 2, "batch_size": 10}
+SLOW_DATA = {
+    "slow_digits": {"dataset": "digits", "model": "perceptron"},
+    "slow_mnist": {"dataset": "mnist", "model": "perceptron_2nn", "most_train_examples": 100},
+}
+DATA: Mapping[str, Block] = {
+    "rotated": ours(
+        "as the protocol of IFCA's Rotated MNIST, smaller: 100 clients of 100 images",
+        dataset="mnist",
+        variant="rotated",
+        variant_groups=4,
+        num_clients=100,
+        partition="iid",
+        most_train_examples=100,
+        model="perceptron_1nn",
+    ),
+    **{
+        problem: ours(
+            "as FedCD's small experiments, with FedSiKD's student in place of a network of ten layers, which is ten "
+            "times dearer",
+            dataset="cifar10",
+            partition="hierarchical",
+            clients_per_archetype=3,
+            train_per_client=200,
+            validation_per_client=100,
+            test_per_client=300,
+            **{**STUDENT, "bias_min": bias, "bias_max": bias},
+        )
+        for problem, bias in BIASES.items()
+    },
+    "dirichlet": ours(
+        "as FedSiKD's experiments on MNIST, with 150 images of a client at most",
+        dataset="mnist",
+        num_clients=40,
+        partition="dirichlet",
+        dirichlet_alpha=0.1,
+        **{"most_train_examples": 150, **STUDENT},
+    ),
+    "har": PEOPLE,
+    "har_new": PEOPLE + ours(NEW_PEOPLE, new_clients=NEW_CLIENTS["har_new"]),
+    "building_new": ours(
+        "the sensors of AMFL-P's experiments at medium heterogeneity", dataset="building", partition="natural"
+    )
+    + ours(NEW_PEOPLE, new_clients=NEW_CLIENTS["building_new"]),
+    **{
+        problem: ours(
+            "two digits a client, as in the experiments of asynchronous FL, and as many images as the digits allow",
+            **{**SLOW, **own},
+        )
+        for problem, own in SLOW_DATA.items()
+    },
+    "shakespeare": ours(
+        "200 roles with 20 sequences or more, of which 40 are trained on at most; two layers of attention, since GRU "
+        "is five times dearer",
+        dataset="shakespeare",
+        partition="natural",
+        fewest_examples=20,
+        most_clients=200,
+        most_train_examples=40,
+        evaluated_clients=100,
+        finally_evaluated_clients=100,
+        model="char_transformer",
+        batch_size=10,
+    ),
+}
 
 
-def list_limits(method: str, problem: str) -> Iterator[Block]:
+def limit(method: str, problem: str) -> Block:
     """What a run may spend."""
     most_bytes, most_virtual_s, rounds = LIMITS[problem]
     if method == "local_only":
         rounds = 1 if problem in NEW_CLIENTS else rounds // 2
-    yield ours(*WHY_LIMITS, most_bytes=most_bytes, most_virtual_s=most_virtual_s, rounds=rounds)
+    return ours(*WHY_LIMITS, most_bytes=most_bytes, most_virtual_s=most_virtual_s, rounds=rounds)
 
 
-def list_work(algo: str, problem: str) -> Iterator[Block]:
+SAME = "plain SGD and the same local work for all: two passes over a client's data"
+AS_IN_REPORT = "as in the best of the trials on MNIST in FedSiKD's report"
+TEACHING = {"student_epochs": 2, "student_optimizer": "sgd", "teacher_epochs": 2, "num_clusters": 0}
+PIXELS = "Clients that see turned images differ in each pixel's mean and not in that of all."
+WORK = {"fedcd": {"milestones": 2, "late_round": 5}, "partial": {"personal": "last", "head_epochs": 2}}
+
+
+def list_work(algo: str, problem: str) -> list[Block]:
     """What clients train in a round, and at the end, where nobody waits for the slow ones."""
-    same = "plain SGD and the same local work for all: two passes over a client's data"
     steps = 100 if problem in {**BIASES, **NEW_CLIENTS} else 30
     match algo:
         case "fine_tuning":
-            yield ours(same, local_epochs=2, local_optimizer="sgd", steps=steps)
+            return [ours(SAME, local_epochs=2, local_optimizer="sgd", steps=steps)]
         case "amfl_p":
-            yield ours(same, fine_tuning_steps=steps, fine_tuning_rule="same")
-            began = "the defaults when the league began, which may change"
-            yield ours(began, inner_steps=1, inner_learning_rate=0.1, server_optimizer="adam")
+            began = {"inner_steps": 1, "inner_learning_rate": 0.1, "server_optimizer": "adam"}
+            return [
+                ours(SAME, fine_tuning_steps=steps, fine_tuning_rule="same"),
+                ours("the defaults when the league began, which may change", **began),
+            ]
         case "fedsikd" | "random_cluster":
-            yield ours(same, student_epochs=2, student_optimizer="sgd", teacher_epochs=2, num_clusters=0)
-            best = "as in the best of the trials on MNIST in FedSiKD's report"
-            note = "Clients that see turned images differ in each pixel's mean and not in that of all."
-            if problem not in BIASES:
-                yield ours(best, note, teacher_epochs=5, weighting="examples")
-            if problem == "rotated":
-                yield ours(best, note, statistics="per_feature")
-        case _:
-            own = {"fedcd": {"milestones": 2, "late_round": 5}, "partial": {"personal": "last", "head_epochs": 2}}
-            yield ours(same, epochs=2, optimizer="sgd", **own.get(algo, {}))
+            best = {} if problem in BIASES else {"teacher_epochs": 5, "weighting": "examples"}
+            best |= {"statistics": "per_feature"} if problem == "rotated" else {}
+            return [ours(SAME, **TEACHING), ours(AS_IN_REPORT, PIXELS, **best)]
+    return [ours(SAME, epochs=2, optimizer="sgd", **WORK.get(algo, {}))]
 
 
-def list_cohorts(algo: str, problem: str) -> Iterator[Block]:
+def choose_cohort(algo: str, problem: str) -> Block:
     """How many clients are asked in a round, where the algorithm does not ask all by itself."""
     everybody = {"rotated": 100, "dirichlet": 40, "har": 21}
     if problem in BIASES and algo not in ("local_only", "cfl", "fl_hc", "fedsikd"):
-        yield ours("a half of the devices a round, as in FedCD's experiments", cohort_size=15)
-    elif algo == "fedcd" and problem in everybody:
-        yield ours("all clients in every round", cohort_size=everybody[problem])
+        return ours("a half of the devices a round, as in FedCD's experiments", cohort_size=15)
+    if algo == "fedcd" and problem in everybody:
+        return ours("all clients in every round", cohort_size=everybody[problem])
+    return ()
 
 
-def list_slow(method: str, problem: str) -> Iterator[Block]:
+def wait_for_slow(method: str, problem: str) -> Block:
     """Training with slow devices. FedAvg is asynchronous FL that waits for all."""
-    why = "slow devices have digits that no fast one has; 30 updates an aggregation, 30 devices at a time"
     steps = SLOW_STEPS[problem]
-    shared = {"speed": "by_label", "max_scheduled": 30, "steps": steps, "proximal_weight": 0}
-    match method:
-        case "fedavg":
-            yield ours(why, waiting="synchronous", weighting="age_aware", **shared)
-        case "async_periodic":
-            yield ours(why, waiting="periodic", weighting="age_aware", gamma=1.25, **shared)
-        case "fed_async":
-            yield ours(why, speed="by_label", updates_per_round=30, concurrency=30, steps=steps)
-        case "buffered":
-            yield ours(why, speed="by_label", buffer_size=30, concurrency=30, steps=steps)
+    waiting = {"speed": "by_label", "max_scheduled": 30, "steps": steps, "proximal_weight": 0}
+    asked = {"concurrency": 30, "steps": steps}
+    own = {
+        "fedavg": {"waiting": "synchronous", "weighting": "age_aware", **waiting},
+        "async_periodic": {"waiting": "periodic", "weighting": "age_aware", "gamma": 1.25, **waiting},
+        "fed_async": {"speed": "by_label", "updates_per_round": 30, **asked},
+        "buffered": {"speed": "by_label", "buffer_size": 30, **asked},
+    }
+    why = "slow devices have digits that no fast one has; 30 updates an aggregation, 30 devices at a time"
+    return ours(why, **own[method])
 
 
-def list_text(algo: str) -> Iterator[Block]:
+def list_text(algo: str) -> list[Block]:
     """What is different on Shakespeare's roles."""
-    why = "ten roles a round; Adam on the clients"
-    sgd = "With SGD at a rate of 0.3 FedAvg had 25 % after 30 rounds"
-    note = f"{sgd}, below the 28 % of the most frequent next character; with Adam at 0.002 it had 30 %."
     own = {
         "fine_tuning": {"local_optimizer": "adam", "steps": 4},
         "amfl_p": {"fine_tuning_steps": 4, "support_size": 8, "query_size": 8},
     }
-    yield ours(why, note, cohort_size=10, **own.get(algo, {"optimizer": "adam"}))
-    if algo in ("fine_tuning", "partial", "ifca", "fedcd"):
-        why = "momentum at the server, which FedAvg's trials had chosen before any of these methods was tried"
-        note = "Where no line says so, only FedAvg, SCAFFOLD, FedNova and an oracle could choose it."
-        yield ours(why, note, server_momentum=0.9)
+    has_momentum = algo in ("fine_tuning", "partial", "ifca", "fedcd")
+    return [
+        ours(
+            "ten roles a round; Adam on the clients",
+            "With SGD at a rate of 0.3 FedAvg had 25 % after 30 rounds, below the 28 % of the most frequent next "
+            "character; with Adam at 0.002 it had 30 %.",
+            **{"cohort_size": 10, **own.get(algo, {"optimizer": "adam"})},
+        ),
+        ours(
+            "momentum at the server, which FedAvg's trials had chosen before any of these methods was tried",
+            "Where no line says so, only FedAvg, SCAFFOLD, FedNova and an oracle could choose it.",
+            **({"server_momentum": 0.9} if has_momentum else {}),
+        ),
+    ]
 
 
-def list_settings(method: str, problem: str) -> Iterator[Block]:
+END = {"fairness": True, "rounds_per_evaluation": 1000, "rounds_per_shared_evaluation": 1000}
+END |= {"rounds_per_checkpoint": 1000, "most_test_examples": 2000}
+
+
+def list_settings(method: str, problem: str) -> list[Block]:
     """All of an experiment but what trials choose."""
     is_initial = method == "local_only" and problem in NEW_CLIENTS
     waits_for_slow = method == "fedavg" and problem in SLOW_STEPS
     algo = "fine_tuning" if is_initial else "async_periodic" if waits_for_slow else method
     spelling = "the algorithm of that name; FedPer and FedRep are two schedules of partial personalization"
-    yield ours(spelling, algo=algo)
     end = "only the end counts, and every client's model is tested there"
     note = "How often a checkpoint is kept changes no result."
-    yield ours(end, note, fairness=True, rounds_per_evaluation=1000, rounds_per_shared_evaluation=1000)
-    yield ours(end, note, rounds_per_checkpoint=1000, most_test_examples=2000)
-    yield ours(end, note, batch_size=10 if problem in BIASES else 20)
-    yield from list_data(problem)
-    yield from list_limits(method, problem)
+    size = 10 if problem in BIASES else 20
+    settings = [
+        ours(spelling, algo=algo),
+        ours(end, note, **END, batch_size=size),
+        DATA[problem],
+        limit(method, problem),
+    ]
     if problem in SLOW_STEPS:
-        yield from list_slow(method, problem)
-        return
-    yield from list_work(algo, problem)
+        return [*settings, wait_for_slow(method, problem)]
+    settings += list_work(algo, problem)
     if is_initial:
-        yield ours("new clients train from random weights, so nobody trains before", start="initial")
-    yield ours("from the middle of the grid, where no trials were made", **FIRST_RATES.get(algo, {}))
-    yield from list_cohorts(algo, problem)
-    if problem == "shakespeare":
-        yield from list_text(algo)
+        settings.append(ours("new clients train from random weights, so nobody trains before", start="initial"))
+    settings.append(ours("from the middle of the grid, where no trials were made", **FIRST_RATES.get(algo, {})))
+    settings.append(choose_cohort(algo, problem))
+    return settings + (list_text(algo) if problem == "shakespeare" else [])
 
 
 def read_choices(path: pathlib.Path) -> dict[str, Block]:
@@ -257,17 +302,19 @@ def read_choices(path: pathlib.Path) -> dict[str, Block]:
     return choices
 
 
-def list_rows(choices: Mapping[str, Block]) -> Iterator[Experiment]:
+def list_rows(choices: Mapping[str, Block]) -> list[Experiment]:
     """Every method on its problems, with what trials have chosen for it there or on the problem that it is tuned as."""
-    for problem, methods in METHODS_OF.items():
-        for method in methods:
-            yield make_experiment(
-                name_experiment(method, problem),
-                f"{TITLES[method]} in the league, on {PLACES[problem]}.",
-                *list_settings(method, problem),
-                choices.get(name_tuned(method, problem), ()),
-                printed="nothing; no paper has this comparison.",
-            )
+    return [
+        make_experiment(
+            name_experiment(method, problem),
+            f"{TITLES[method]} in the league, on {DATA_WORDS[problem]}.",
+            *list_settings(method, problem),
+            choices.get(name_tuned(method, problem), ()),
+            printed="nothing; no paper has this comparison.",
+        )
+        for problem, methods in METHODS_OF.items()
+        for method in methods
+    ]
 
 
-EXPERIMENTS = tuple(list_rows(read_choices(TABLE)))
+EXPERIMENTS = list_rows(read_choices(TABLE))

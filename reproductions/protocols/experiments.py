@@ -30,7 +30,7 @@ BENCH = {  # the same of Flower's README, by data set
 DATA = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
 
 
-def list_rotated(algo: str, images: int, num_clients: int) -> Iterator[Block]:
+def list_rotated(algo: str, images: int, num_clients: int) -> list[Block]:
     """Settings of IFCA's protocol for clients with so many images."""
     note = (
         "Each group has the whole train part turned by 0, 90, 180 or 270 degrees, divided at random over its clients; "
@@ -39,19 +39,23 @@ def list_rotated(algo: str, images: int, num_clients: int) -> Iterator[Block]:
     )
     rounds = 10 if algo == "local_only" else 300
     devices = {"dataset": "mnist", "variant": "rotated", "variant_groups": GROUPS, "num_clients": num_clients}
-    yield from_code(IFCA, note, **devices, partition="iid", model="perceptron_1nn", rounds=rounds, batch_size=images)
+    devices |= {"partition": "iid", "model": "perceptron_1nn", "rounds": rounds, "batch_size": images}
     models = {"num_models": GROUPS} if algo == "ifca" else {}
     weighting = {} if algo == "local_only" else {"client_weighting": "equal"}
     own = {"algo": algo, **models, "steps": 10, "optimizer": "sgd", "learning_rate": 0.1, **weighting}
     control = "a control that knows the groups, trained as the authors train"
-    yield ours(control, **own) if algo == "oracle" else from_code(IFCA, note, **own)
-    yield ours("accuracy is measured every 10 rounds", rounds_per_evaluation=10, rounds_per_checkpoint=50)
-    note = (
-        "The turned test part is divided over the clients of a group as their own test splits, where the authors have "
-        "further clients, who choose the model with the least loss on their test images. Compare the printed "
-        "accuracies with our clients' own."
-    )
-    yield ours("all of a client's images are trained on", note, validation_fraction=0)
+    return [
+        from_code(IFCA, note, **devices),
+        ours(control, **own) if algo == "oracle" else from_code(IFCA, note, **own),
+        ours("accuracy is measured every 10 rounds", rounds_per_evaluation=10, rounds_per_checkpoint=50),
+        ours(
+            "all of a client's images are trained on",
+            "The turned test part is divided over the clients of a group as their own test splits, where the authors "
+            "have further clients, who choose the model with the least loss on their test images. Compare the printed "
+            "accuracies with our clients' own.",
+            validation_fraction=0,
+        ),
+    ]
 
 
 def list_rotated_rows() -> Iterator[Experiment]:
@@ -77,7 +81,7 @@ def list_rotated_rows() -> Iterator[Experiment]:
                 yield make_experiment(f"{name}_tenth", about, *settings, printed=told)
 
 
-def list_bench(algo: str, dataset: str) -> Iterator[Block]:
+def list_bench(algo: str, dataset: str) -> list[Block]:
     """Settings of niid_bench."""
     note = (
         "Its Dirichlet partition gives nothing more of a class to a client that has a tenth of all examples already, "
@@ -87,17 +91,19 @@ def list_bench(algo: str, dataset: str) -> Iterator[Block]:
     shared = {"algo": algo, "dataset": dataset, "num_clients": 10, "partition": "dirichlet", "dirichlet_alpha": 0.5}
     shared |= {"model": "lenet", "rounds": 50, "batch_size": 64, "epochs": 10, "optimizer": "sgd"}
     steps = {} if algo == "scaffold" else {"learning_rate": 0.01, "momentum": 0.9}
-    yield from_code(NIID_BENCH, note, **shared, **steps, weight_decay=0.00001)
-    if dataset == "cifar10":
-        yield from_code(NIID_BENCH, "Its padding mirrors the image, ours is black.", augment="crop_flip")
-    if algo == "scaffold":
-        note = (
-            "Our control variates read the steps as gradients, so that there is no momentum. The benchmark has both, "
-            "and its variates begin as the model's weights, not as 0."
-        )
-        yield ours("plain steps at ten times the rate, 0.01, which a momentum of 0.9 comes to", note, learning_rate=0.1)
+    padding = {"augment": "crop_flip"} if dataset == "cifar10" else {}
     whole = "no examples are held out on the clients, whose examples are all trained on"
-    yield ours(whole, validation_fraction=0, test_fraction=0)
+    return [
+        from_code(NIID_BENCH, note, **shared, **steps, weight_decay=0.00001),
+        from_code(NIID_BENCH, "Its padding mirrors the image, ours is black.", **padding),
+        ours(
+            "plain steps at ten times the rate, 0.01, which a momentum of 0.9 comes to",
+            "Our control variates read the steps as gradients, so that there is no momentum. The benchmark has both, "
+            "and its variates begin as the model's weights, not as 0.",
+            **({"learning_rate": 0.1} if algo == "scaffold" else {}),
+        ),
+        ours(whole, validation_fraction=0, test_fraction=0),
+    ]
 
 
 def list_bench_rows() -> Iterator[Experiment]:

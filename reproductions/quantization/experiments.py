@@ -7,7 +7,7 @@ Command: `python -m launch.sweep --experiments='quantization/*' --seeds=0-2 -- -
 
 from collections.abc import Iterator
 
-from launch.settings.experiments import Block, Experiment, from_code, make_experiment, ours
+from launch.settings.experiments import Experiment, from_code, make_experiment, ours
 from reproductions.fedsikd import experiments as fedsikd
 from reproductions.fedsikd.experiments import HAR, MNIST
 
@@ -18,30 +18,43 @@ TUNED = (
 )
 
 
-def list_har() -> Iterator[Block]:
-    """FedSiKD on HAR."""
-    yield from fedsikd.list_shared("fedsikd", HAR, ALPHA)
-    yield from (fedsikd.HAR_EPOCHS, fedsikd.ADAM, fedsikd.LEADER, HAR.inputs)
-    yield ours("the paper does not print T, and logits are distilled", temperature=3.0)
-    yield fedsikd.choose_statistics(HAR)
-    changed = (
-        "Fewer clusters, so that a leader's teacher serves more clients, and less weight on what it says. Averages are "
-        "weighted by examples."
-    )
-    yield ours(TUNED, changed, num_clusters=2, label_weight=0.8, weighting="examples")
-
-
-def list_mnist() -> Iterator[Block]:
-    """FedSiKD on MNIST."""
-    yield from fedsikd.list_shared("fedsikd", MNIST, ALPHA)
-    yield from (from_code(fedsikd.CODE, student_epochs=6), fedsikd.ADAM)
-    yield ours("the paper prints neither w nor T, and logits are distilled", label_weight=0.5, temperature=3.0)
-    changed = (
-        "All members of a cluster train its teacher, for fewer epochs. The distillation term is multiplied by T "
-        "squared, so that T does not weaken it. Averages are weighted by examples."
-    )
-    teaching = {"teacher": "cluster", "teacher_epochs": 3, "num_clusters": 2, "statistics": "per_feature"}
-    yield ours(TUNED, changed, **teaching, temperature_squared=True, weighting="examples")
+# FedSiKD on each data set, and what is quantized.
+SETTINGS = {
+    "har": [
+        *fedsikd.list_shared("fedsikd", HAR, ALPHA),
+        fedsikd.HAR_EPOCHS,
+        fedsikd.ADAM,
+        fedsikd.LEADER,
+        HAR.inputs,
+        ours("the paper does not print T, and logits are distilled", temperature=3.0),
+        fedsikd.choose_statistics(HAR),
+        ours(
+            TUNED,
+            "Fewer clusters, so that a leader's teacher serves more clients, and less weight on what it says. Averages "
+            "are weighted by examples.",
+            num_clusters=2,
+            label_weight=0.8,
+            weighting="examples",
+        ),
+    ],
+    "mnist": [
+        *fedsikd.list_shared("fedsikd", MNIST, ALPHA),
+        from_code(fedsikd.CODE, student_epochs=6),
+        fedsikd.ADAM,
+        ours("the paper prints neither w nor T, and logits are distilled", label_weight=0.5, temperature=3.0),
+        ours(
+            TUNED,
+            "All members of a cluster train its teacher, for fewer epochs. The distillation term is multiplied by T "
+            "squared, so that T does not weaken it. Averages are weighted by examples.",
+            teacher="cluster",
+            teacher_epochs=3,
+            num_clusters=2,
+            statistics="per_feature",
+            temperature_squared=True,
+            weighting="examples",
+        ),
+    ],
+}
 
 
 def list_rows() -> Iterator[Experiment]:
@@ -53,7 +66,8 @@ def list_rows() -> Iterator[Experiment]:
         quantize="qat",
     )
     nothing = "nothing; the paper does not quantize."
-    for data, settings in ((HAR, tuple(list_har())), (MNIST, tuple(list_mnist()))):
+    for data in (HAR, MNIST):
+        settings = SETTINGS[data.name]
         name = f"fedsikd_{data.name}_quantization"
         about = f"Table of quantization: {fedsikd.describe('fedsikd', data, ALPHA)}"
         floats = f"{about}, the float run beside the one trained for 8-bit integers."
