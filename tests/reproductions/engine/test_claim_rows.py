@@ -112,47 +112,52 @@ def ask(values, *conditions):
 
 
 @pytest.mark.parametrize(
-    ("values", "verdict"),
+    ("values", "conditions", "expected"),
     [
-        ({OURS: 0.75, OTHER: 0.6}, AGREE),
-        ({OURS: 0.75, OTHER: 0.9}, CONTRADICT),
-        ({OURS: 0.75, OTHER: 0.75}, CONTRADICT),
-        ({OURS: 0.75}, NOT_PRINTED),
+        ({OURS: 0.75, OTHER: 0.6}, [LEAD], (AGREE, "ours 75.00 %, other 60.00 %")),
+        ({OURS: 0.75, OTHER: 0.9}, [LEAD], (CONTRADICT, "ours 75.00 %, other 90.00 %")),
+        ({OURS: 0.75, OTHER: 0.75}, [LEAD], (CONTRADICT, "ours 75.00 %, other 75.00 %")),  # a lead is strict
+        # Missing numbers leave a claim open, unless one at hand fails.
+        ({}, [LEAD, BETWEEN], (NOT_PRINTED, "")),
+        ({OURS: 0.75}, [LEAD, BETWEEN], (NOT_PRINTED, "1 of 2 comparisons have their numbers")),
+        ({OURS: 0.5}, [LEAD, BETWEEN], (CONTRADICT, "ours 50.00 %")),
+        # The numbers name the failing comparisons, or the closest one.
+        ({OURS: 0.75, OTHER: 0.6}, [LEAD, BETWEEN], (AGREE, "ours 75.00 %, other 60.00 %; ours 75.00 %")),
+        (
+            {OURS: 0.75, OTHER: 0.9},
+            [BETWEEN, LEAD],
+            (CONTRADICT, "1 of 2 comparisons fail: ours 75.00 %, other 90.00 %"),
+        ),
+        (
+            {OURS: 0.79, OTHER: 0.1},
+            [*[LEAD] * 4, BETWEEN],
+            (AGREE, "all 5 comparisons hold, the closest: ours 79.00 %"),
+        ),
     ],
 )
-def test_a_lead_is_strict(values, verdict):
-    assert ask(values, LEAD).verdict == verdict
+def test_what_the_printed_numbers_say(values, conditions, expected):
+    assert ask(values, *conditions) == expected
 
 
-def test_missing_numbers_leave_a_claim_open_unless_one_at_hand_fails():
-    assert ask({}, LEAD, BETWEEN) == (NOT_PRINTED, "")
-    assert ask({OURS: 0.75}, LEAD, BETWEEN) == (NOT_PRINTED, "1 of 2 comparisons have their numbers")
-    assert ask({OURS: 0.5}, LEAD, BETWEEN) == (CONTRADICT, "ours 50.00 %")
-
-
-def test_the_numbers_name_the_failing_comparisons_or_the_closest_one():
-    assert ask({OURS: 0.75, OTHER: 0.6}, LEAD, BETWEEN).numbers == "ours 75.00 %, other 60.00 %; ours 75.00 %"
-    failing = ask({OURS: 0.75, OTHER: 0.9}, BETWEEN, LEAD).numbers
-    assert failing == "1 of 2 comparisons fail: ours 75.00 %, other 90.00 %"
-    closest = ask({OURS: 0.79, OTHER: 0.1}, *[LEAD] * 4, BETWEEN).numbers
-    assert closest == "all 5 comparisons hold, the closest: ours 79.00 %"
+def test_of_many_failing_comparisons_the_first_are_named():
     assert ask({OURS: 0.1, OTHER: 0.2}, *[LEAD] * 6).numbers.endswith("; and 2 more")
 
 
-def test_a_claim_follows_from_the_settings_of_the_presets_that_it_names():
-    everywhere = Claim("3", "few", "few", (LEAD,), by_construction="why")
-    at_cpu = Claim("3", "few", "few", (LEAD,), by_construction="why", constructed_in=frozenset({"cpu"}))
-    nowhere = Claim("3", "few", "few", (LEAD,), constructed_in=frozenset({"cpu"}))
-    assert [claim.follows_in("cpu") for claim in (everywhere, at_cpu, nowhere)] == [True, True, False]
-    assert [claim.follows_in("paper") for claim in (everywhere, at_cpu, nowhere)] == [True, False, False]
-
-
-def test_runs_of_the_presets_that_it_names_cannot_decide_a_claim():
-    nowhere = Claim("3", "few", "few", (LEAD,), not_comparable="why")
-    elsewhere = Claim("3", "few", "few", (LEAD,), not_comparable="why", not_comparable_in=frozenset({"cpu"}))
-    everywhere = Claim("3", "few", "few", (LEAD,), not_comparable_in=frozenset({"cpu"}))
-    assert [claim.is_comparable_in("cpu") for claim in (nowhere, elsewhere, everywhere)] == [False, False, True]
-    assert [claim.is_comparable_in("paper") for claim in (nowhere, elsewhere, everywhere)] == [False, True, True]
+@pytest.mark.parametrize(
+    ("fields", "follows", "is_comparable"),
+    [
+        ({"by_construction": "why"}, [True, True], [True, True]),
+        ({"by_construction": "why", "constructed_in": frozenset({"cpu"})}, [True, False], [True, True]),
+        ({"constructed_in": frozenset({"cpu"})}, [False, False], [True, True]),
+        ({"not_comparable": "why"}, [False, False], [False, False]),
+        ({"not_comparable": "why", "not_comparable_in": frozenset({"cpu"})}, [False, False], [False, True]),
+        ({"not_comparable_in": frozenset({"cpu"})}, [False, False], [True, True]),
+    ],
+)
+def test_a_claim_follows_or_cannot_be_decided_in_the_presets_that_it_names(fields, follows, is_comparable):
+    claim = Claim("3", "few", "few", (LEAD,), **fields)
+    assert [claim.follows_in(preset) for preset in ("cpu", "paper")] == follows
+    assert [claim.is_comparable_in(preset) for preset in ("cpu", "paper")] == is_comparable
 
 
 def test_a_claim_contains_what_follows_from_it():

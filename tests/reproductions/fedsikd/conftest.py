@@ -5,8 +5,10 @@ import pathlib
 import pytest
 
 from launch.runs.run_records import RunRecord
-from reproductions.fedsikd.measures import read_printed
-from reproductions.fedsikd.tables import PAPER
+from reproductions.engine.judge import decide
+from reproductions.fedsikd.claims import CLAIMS
+from reproductions.fedsikd.measures import find_targets, measure_runs, read_printed
+from reproductions.fedsikd.tables import PAPER, list_judged
 
 
 @pytest.fixture
@@ -39,12 +41,11 @@ def report():
 
 
 @pytest.fixture
-def verdicts(report):
-    """(runs, part of a claim's text, column of the presets) -> verdict, numbers."""
+def verdicts(printed):
+    """(runs, part of a claim's text, preset) -> verdict, numbers."""
 
     def find(runs, text, preset="printed"):
-        columns, rows = report(runs).tables["claims"]
-        (row,) = [row for row in rows if text in row[columns.index("claim")]]
-        return row[columns.index(preset)], row[columns.index(f"{preset}_numbers")]
+        (claim,) = [claim for claim in CLAIMS if text in claim.text]
+        return decide(claim, list_judged(measure_runs(runs, find_targets(printed)))[preset], preset)
 
     return find

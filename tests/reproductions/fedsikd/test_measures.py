@@ -49,17 +49,23 @@ def test_every_experiment_of_the_paper_has_a_place_of_its_own():
     assert len({find_place(name) for name in experiments}) == len(experiments) >= 32
 
 
-def test_a_budget_pays_for_whole_rounds():
-    """30 bytes a round: three rounds of four fit into 100, and four of them tell that a fourth does not."""
-    assert count_rounds_within([30, 60, 90, 120], 100) == 3
-    assert count_rounds_within([30, 60, 90], 100) == 3  # another would make 120
-    assert count_rounds_within([30, 60], 100) is None  # another would fit
-    assert count_rounds_within([30, 60], 90) is None  # exactly
-    assert count_rounds_within([30, 60, 90, 120], 90) == 3  # all of it
-    assert count_rounds_within([30.1, 60.1, 90.1], 90) == 2  # however little is missing
-    assert count_rounds_within([150], 100) == 0
-    assert count_rounds_within([], 100) is None
-    assert count_rounds_within([30, 60, 90, 120], None) is None
+@pytest.mark.parametrize(
+    ("sums", "budget", "rounds"),
+    [
+        # 30 bytes a round: three rounds of four fit into 100, and four of them tell that a fourth does not.
+        ([30, 60, 90, 120], 100, 3),
+        ([30, 60, 90], 100, 3),  # another would make 120
+        ([30, 60], 100, None),  # another would fit
+        ([30, 60], 90, None),  # exactly
+        ([30, 60, 90, 120], 90, 3),  # all of it
+        ([30.1, 60.1, 90.1], 90, 2),  # however little is missing
+        ([150], 100, 0),
+        ([], 100, None),
+        ([30, 60, 90, 120], None, None),
+    ],
+)
+def test_a_budget_pays_for_whole_rounds(sums, budget, rounds):
+    assert count_rounds_within(sums, budget) == rounds
 
 
 def test_fluctuation_is_the_deviation_of_changes(make_run):
@@ -78,25 +84,22 @@ def test_fluctuation_is_the_deviation_of_changes(make_run):
     assert "fluctuation" not in measure_round(run, 50), "one of the rounds is missing"
 
 
-def test_a_run_within_its_budget(make_run):
-    """20 MB a round and 50 MB: two rounds, of which neither has 0.75; within five rounds the third has."""
-    run = make_run("fedavg_mnist_alpha0.1_tuned", 0, [0.5, 0.7, 0.8], megabytes=20)
-    numbers = measure_whole(run, 0.75, 50e6)
-    assert numbers[EQUAL_BYTES] == pytest.approx(70)
-    assert numbers[MEGABYTES] == math.inf
-    assert ROUNDS not in numbers  # three rounds say nothing about the fifth
-    assert measure_whole(run, 0.75, 80e6).keys().isdisjoint({EQUAL_BYTES, MEGABYTES})  # pays for a fourth round
-    assert measure_whole(run, 0.65, 50e6)[MEGABYTES] == pytest.approx(40)
-    longer = make_run("fedavg_mnist_alpha0.1_tuned", 0, [0.5, 0.7, 0.8, 0.8, 0.8], megabytes=20)
-    assert measure_whole(longer, 0.75, 50e6)[ROUNDS] == 3
-    assert measure_whole(longer, 0.9, 50e6)[ROUNDS] == math.inf
-    assert measure_whole(longer, 0.75, None).keys().isdisjoint({EQUAL_BYTES, MEGABYTES})
-
-
-def test_a_longer_run_is_not_ahead_for_being_longer(make_run):
-    """A run that gets there in round 6 has not got there within five, however long it is."""
-    late = make_run("fedavg_mnist_alpha0.1", 0, [0.1] * 5 + [0.9] * 5)
-    assert measure_whole(late, 0.75, None)[ROUNDS] == math.inf
+@pytest.mark.parametrize(
+    ("accuracies", "target", "budget", "expected"),
+    [
+        # 20 MB a round and 50 MB: two rounds, of which neither has 0.75; three rounds say nothing about the fifth.
+        ([0.5, 0.7, 0.8], 0.75, 50e6, {EQUAL_BYTES: 70, MEGABYTES: math.inf}),
+        ([0.5, 0.7, 0.8], 0.75, 80e6, {}),  # pays for a fourth round
+        ([0.5, 0.7, 0.8], 0.65, 50e6, {EQUAL_BYTES: 70, MEGABYTES: 40}),
+        ([0.5, 0.7, 0.8, 0.8, 0.8], 0.75, None, {ROUNDS: 3}),
+        ([0.5, 0.7, 0.8, 0.8, 0.8], 0.9, None, {ROUNDS: math.inf}),
+        # A run that gets there in round 6 has not got there within five, however long it is.
+        ([0.1] * 5 + [0.9] * 5, 0.75, None, {ROUNDS: math.inf}),
+    ],
+)
+def test_a_run_within_its_budget(accuracies, target, budget, expected, make_run):
+    found = measure_whole(make_run("fedavg_mnist_alpha0.1_tuned", 0, accuracies, megabytes=20), target, budget)
+    assert {name: found[name] for name in (ROUNDS, MEGABYTES, EQUAL_BYTES) if name in found} == pytest.approx(expected)
 
 
 def test_the_drift_ratio_by_round(make_run):
