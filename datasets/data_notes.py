@@ -85,7 +85,7 @@ def note_content(arrays: ArrayDataset, scale: str | None, is_standardized: bool 
     Args:
       arrays: the data.
       scale: what --scale was, since one that was given is not in doubt; None if the flag does nothing here, so that the
-        loader is named in its place; "" if there is no loader either.
+        loader is named instead; "" if there is no loader either.
       is_standardized: whether features are scaled in any case, so that their size is not in doubt.
     """
     example_format = arrays.format

@@ -368,7 +368,7 @@ def open_reading(reading: Reading) -> ClientSource:
     """The clients of files, from the store, which is written unless it is there.
 
     Raises:
-      DatasetError: a file cannot be read, or what it holds is of no use; one line that names the file and the place.
+      DatasetError: a file cannot be read, or what it holds is of no use; one line that names the file and the row.
     """
     return serve(reading.name, *open_store(reading))
 

@@ -3,7 +3,7 @@
 The first line names the columns. The file is read in blocks of whole rows, so that it may be larger than memory, and
 pyarrow makes columns of each block, without threads: a sweep forks. All columns are text at first, since the last row
 may decide what a column is. Python's `csv` is the judge of quotes: it reads the blocks in which they do not stand as
-they should, and finds the line of a row for an error that is told.
+they should, and finds the line of a row for an error.
 """
 
 import codecs
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 SEPARATORS = {",": "comma-separated", ";": "semicolon-separated", "\t": "tab-separated", "|": "separated by |"}
-HEAD_BYTES = 2**18  # that the dialect is told from
+HEAD_BYTES = 2**18  # that the dialect is found in
 LINE_BYTES = 2**24  # of a line, and of a row; more than that is not held in memory
 _BLOCK_BYTES = 2**20
 _GZIP = b"\x1f\x8b"
@@ -269,9 +269,9 @@ class _CsvFile:
                 f"above"
             )
         if twice := [name for name, count in Counter(names).items() if count > 1 and name]:
-            places = [str(place) for place, name in enumerate(names, 1) if name == twice[0]]
+            numbers = [str(number) for number, name in enumerate(names, 1) if name == twice[0]]
             raise DatasetError(
-                f"{line}: columns {' and '.join(places)} are all called {twice[0]!r}, expected different names"
+                f"{line}: columns {' and '.join(numbers)} are all called {twice[0]!r}, expected different names"
             )
         if "" in names[1:]:
             raise DatasetError(f"{line}: column {names.index('', 1) + 1} has no name, expected one for each column")
@@ -394,7 +394,7 @@ class _CsvFile:
     def _name_rows(self, rows: Collection[int]) -> dict[int, str]:
         """Row, counted from 0 below the header without empty lines -> the line in which it begins, in words."""
         found, number = {}, 0
-        # Fields were read already, so that their length is not what is told.
+        # Fields were read already, so that their length is no error here.
         with open_bytes(self.path) as (stream, _), _limit_fields(LINE_BYTES):
             text = io.TextIOWrapper(stream, encoding=self.dialect.encoding, newline="")
             for _ in range(self.dialect.num_skipped):
@@ -434,18 +434,18 @@ def _find_end(content: bytes, separator: str, is_last: bool) -> int:
     if b'"' not in content:
         return len(content) if is_last else _find_newline(content) + 1
     padded = np.frombuffer(b"\n" + content + b"\n", np.uint8)
-    places = np.flatnonzero(padded == ord('"'))
+    quotes = np.flatnonzero(padded == ord('"'))
     may_be_beside = np.zeros(256, bool)
     # A quote opens a field behind a separator or an end of line, and closes one before such; or it is one of a pair.
     may_be_beside[list(f'{separator}\r\n"'.encode())] = True
-    if not (may_be_beside[padded[places[::2] - 1]].all() and may_be_beside[padded[places[1::2] + 1]].all()):
+    if not (may_be_beside[padded[quotes[::2] - 1]].all() and may_be_beside[padded[quotes[1::2] + 1]].all()):
         return _IRREGULAR
     if is_last:
-        return len(content) if len(places) % 2 == 0 else _IRREGULAR
-    places -= 1
+        return len(content) if len(quotes) % 2 == 0 else _IRREGULAR
+    quotes -= 1
     newline = _find_newline(content)
-    while (before := int(np.searchsorted(places, newline))) % 2:
-        newline = max(content.rfind(each, 0, places[before - 1]) for each in (b"\n", b"\r"))
+    while (before := int(np.searchsorted(quotes, newline))) % 2:
+        newline = max(content.rfind(each, 0, quotes[before - 1]) for each in (b"\n", b"\r"))
     return newline + 1
 
 

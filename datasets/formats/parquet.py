@@ -27,7 +27,7 @@ from datasets.names import sort_key
 from datasets.options import DEFAULT_MISSING_WORDS
 from datasets.tables.cells import mark_missing, read_missing_words
 from datasets.tables.source import make_table_format
-from datasets.tables.table import SPLIT_NAMES, ClientFile, Piece, Place, Table, check_same_columns, names_clients
+from datasets.tables.table import SPLIT_NAMES, ClientFile, Location, Piece, Table, check_same_columns, names_clients
 
 if TYPE_CHECKING:
     import pyarrow
@@ -207,7 +207,7 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
                     name_rows = functools.partial(_name_rows, file.path)
                     cells = {}
                     for name in names:
-                        locate = lambda row, first=first + start: Place(name_rows, first + row)
+                        locate = lambda row, first=first + start: Location(name_rows, first + row)
                         converted = convert_column(part.column(name), name, locate, layout)
                         cells[name] = mark_missing(converted, missing_words)
                         if name in blocks and cells[name].values.ndim == 4:
@@ -215,8 +215,8 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
                     yield Piece(cells, file.client, file.split, name_rows, first + start)
                     start += len(part)
 
-    told = find_class_names((schema.metadata or {}).get(b"huggingface", b"{}"), "info")
-    names = told or (read_class_names(path) if os.path.isdir(path) else {})
+    described = find_class_names((schema.metadata or {}).get(b"huggingface", b"{}"), "info")
+    names = described or (read_class_names(path) if os.path.isdir(path) else {})
     kind = find_kind(files[0].path) or PARQUET
     has_clients = all(file.client for file in files)
     ordered = tuple(field.name for field in schema if is_ordered_text(field.type))

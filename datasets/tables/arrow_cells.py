@@ -1,4 +1,4 @@
-"""Columns of parquet and Arrow as cells of a table: numbers, texts, dates, lists, and images kept as their bytes."""
+"""Columns of parquet and Arrow as cells of a table: numbers, texts, dates, lists, and images stored as their bytes."""
 
 import io
 import typing
@@ -13,14 +13,14 @@ from datasets.tables.cells import Cells, block_cells, date_cells, number_cells, 
 if typing.TYPE_CHECKING:
     import pyarrow
 
-Locate = Callable[[int], object]  # a place, as text
+Locate = Callable[[int], object]  # where a row is, as text
 
 
 def is_image_type(kind: "pyarrow.DataType") -> bool:
     """Whether a column of this type holds images: a struct of bytes and a path, as Hugging Face stores them."""
     import pyarrow.types as types
 
-    return types.is_struct(kind) and {kind.field(place).name for place in range(kind.num_fields)} == {"bytes", "path"}
+    return types.is_struct(kind) and {kind.field(at).name for at in range(kind.num_fields)} == {"bytes", "path"}
 
 
 def is_block_type(kind: "pyarrow.DataType") -> bool:
@@ -46,11 +46,11 @@ def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: I
     Args:
       column: of it.
       name: of the column, for errors.
-      locate: (row of the batch) -> the place in words.
+      locate: (row of the batch) -> where it is, in words.
       images: how images are read.
 
     Raises:
-      DatasetError: a type that is not read, a list of another length, or an image that is damaged or of another form.
+      DatasetError: a type that is not read, a list of another length, or an image that is damaged or of another size.
     """
     import pyarrow
     import pyarrow.types as types

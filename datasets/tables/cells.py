@@ -1,4 +1,4 @@
-"""Columns of a table in the one form that is worked with, whatever file they come from: text, numbers, dates, blocks.
+"""Columns of a table as they are worked with, whatever file they come from: text, numbers, dates, blocks.
 
 A text file says of no value what it is, so each is looked at: "1.5" is a number, "yes" a truth value, "" is missing.
 Whole columns are converted at once. Where one value is no number, the different values are looked at, each once.
@@ -27,7 +27,7 @@ class Cells:
     """A column of a piece of a table.
 
     Attributes:
-      form: "text" if each value had to be looked at, else what the file says of the column.
+      kind: "text" if each value had to be looked at, else what the file says of the column.
       is_missing: bool, shape (rows,).
       numbers: float64, shape (rows,): the numbers, truth values as 0 and 1, dates as seconds since 1970; NaN for what
         is none.
@@ -38,7 +38,7 @@ class Cells:
       missing_words: what is written where a value is missing and the field not empty, and how often.
     """
 
-    form: str
+    kind: str
     is_missing: np.ndarray
     numbers: np.ndarray
     is_boolean: np.ndarray
@@ -123,7 +123,7 @@ def parse_text(
 
 
 def _take_words(text: "pyarrow.Array", missing_words: frozenset[str]) -> "tuple[pyarrow.Array, dict[str, int]]":
-    """(null in the place of these words, how often each stands there as it is written, "" left out)."""
+    """(null for these words, how often each stands there as it is written, "" left out)."""
     import pyarrow
     import pyarrow.compute as compute
 
@@ -141,13 +141,13 @@ def mark_missing(cells: Cells, missing_words: frozenset[str]) -> Cells:
     if not missing_words:
         return cells
     given = np.array([number for word in missing_words if not np.isnan(number := read_number(word))])
-    if cells.form == STRING:
+    if cells.kind == STRING:
         text, words = _take_words(cells.values, missing_words)
         return dataclasses.replace(
             cells, values=text, is_missing=np.asarray(text.is_null()), missing_words={**cells.missing_words, **words}
         )
     is_word = np.isin(cells.numbers, given) & cells.is_number if len(given) else np.zeros(0, bool)
-    if not is_word.any() or cells.form == DATE:
+    if not is_word.any() or cells.kind == DATE:
         return cells
     numbers, counts = np.unique(cells.numbers[is_word], return_counts=True)
     words = {f"{number:.15g}": int(count) for number, count in zip(numbers, counts, strict=True)}

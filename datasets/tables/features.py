@@ -18,7 +18,7 @@ from datasets.names import check_names, describe_joined, find_joined, note_alike
 from datasets.options import split_names
 from datasets.tables.cells import DATE, STRING, TEXT, Cells, read_number
 from datasets.tables.scan import ColumnScan, TableScan, is_free_text, is_text_column
-from datasets.tables.table import MOST_LISTED, Roles, Table, count_rows, list_names, name_places
+from datasets.tables.table import MOST_LISTED, Roles, Table, count_rows, list_names, name_locations
 from datasets.tables.written_numbers import is_odd, read_written
 
 ONE_HOT, INDEX = "one_hot", "index"
@@ -85,7 +85,7 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, options: Datase
         column = scan.columns[name]
         if column.num_missing == column.num_rows:
             raise DatasetError(f"{table.path}: column {name!r} has no value in any row, expected some; {_LEAVE_OUT}")
-        if column.form == DATE or column.num_dates > 0.5 * max(1, column.num_texts):
+        if column.kind == DATE or column.num_dates > 0.5 * max(1, column.num_texts):
             value, where = column.first_text or column.first_number
             raise DatasetError(
                 f"{where}: column {name!r} holds dates ({value!r}), which are no feature; give "
@@ -94,7 +94,7 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, options: Datase
         if column.first_endless:
             text, where = column.first_endless
             raise DatasetError(f"{where}: column {name!r} has {text}, expected a finite number, of at most 3.4e38")
-        if not column.num_texts and column.form != STRING:
+        if not column.num_texts and column.kind != STRING:
             chosen.append(Feature(name))
             continue
         text, where = column.first_text
@@ -124,13 +124,13 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, options: Datase
             counts[joined.get(text, text)] += count
         # The first by name where several are as frequent, so that the order of the file does not matter.
         texts = tuple(counts)
-        frequent = max(range(len(texts)), key=lambda place: (counts[texts[place]], -place))
+        frequent = max(range(len(texts)), key=lambda at: (counts[texts[at]], -at))
         chosen.append(Feature(name, texts, categories == ONE_HOT, frequent, joined))
     return tuple(chosen)
 
 
 def list_groups(features: tuple[Feature, ...]) -> tuple[CategoryGroup, ...]:
-    """The columns of categories, with the places of what they become; a row has one of the values each."""
+    """The columns of categories, with the indices of what they become; a row has one of the values each."""
     ends = itertools.accumulate(len(feature.names) for feature in features)
     return tuple(
         CategoryGroup(
@@ -209,7 +209,7 @@ def _note_words(feature: Feature, column: ColumnScan, missing_words: str) -> lis
             if not any(math.isfinite(read_number(text.strip(), has_comma)) for has_comma in (False, True))
         ]
         num_decimals = sum("." in text or "," in text for text in column.texts)  # of text, 1 and 2 may be codes
-        are_numbers = column.num_numbers > 1 if column.form == TEXT else num_decimals > len(column.texts) / 2
+        are_numbers = column.num_numbers > 1 if column.kind == TEXT else num_decimals > len(column.texts) / 2
         if len(words) == 1 and are_numbers and len(column.texts) > 3:
             notes.append(
                 f"the numbers of {name} are categories, since {words[0]!r} stands among them in "
@@ -252,8 +252,8 @@ def check_missing(table: Table, roles: Roles, scan: TableScan, options: DatasetO
             f"--missing=drop leaves none; leave such columns out by --feature_columns{words}"
         )
     shown = dict(list(found.items())[:MOST_LISTED])
-    places = dict(zip(shown, name_places(column.first_missing for column in shown.values()), strict=True))
-    counts = [f"{name} {column.num_missing:,} ({places.get(name)})" for name, column in found.items()]
+    rows = dict(zip(shown, name_locations(column.first_missing for column in shown.values()), strict=True))
+    counts = [f"{name} {column.num_missing:,} ({rows.get(name)})" for name, column in found.items()]
     ways = "--missing=drop leaves such rows out"
     if missing == REFUSE and not set(found) & {roles.client, *roles.labels, roles.time, roles.weight}:
         ways = f"--missing=median fills them, {ways}"

@@ -33,8 +33,8 @@ class TableLabels(NamedTuple):
       format: what they are; a regression's offset and scale are not known yet.
       class_names: one a label; of multi_label and of a regression of several, the columns; of one number, none.
       numbers: of classes, the number that stands for each, in order; () if texts do.
-      places: of classes, the class of each text that stands for one, several where their spellings are joined; empty
-        if numbers do.
+      index_by_text: of classes, the class of each text that stands for one, several where their spellings are
+        joined; empty if numbers do.
       reading: the task in words, and why, if it is not classification; else "".
       notes: what may have been meant otherwise.
     """
@@ -42,7 +42,7 @@ class TableLabels(NamedTuple):
     format: LabelFormat
     class_names: tuple[str, ...]
     numbers: tuple[float, ...] = ()
-    places: Mapping[str, int] = {}
+    index_by_text: Mapping[str, int] = {}
     reading: str = ""
     notes: tuple[str, ...] = ()
 
@@ -54,9 +54,9 @@ class TableLabels(NamedTuple):
         """
         if self.format.is_by_class and len(cells) > 1:
             return np.argmax(np.stack([each.numbers for each in cells], axis=1) == 1, axis=1).astype(self.format.dtype)
-        if self.places:
+        if self.index_by_text:
             codes, texts = cells[0].list_texts()
-            return np.array([self.places.get(text, 0) for text in texts], self.format.dtype)[codes]
+            return np.array([self.index_by_text.get(text, 0) for text in texts], self.format.dtype)[codes]
         if self.format.is_by_class:
             found = np.searchsorted(np.array(self.numbers), np.nan_to_num(cells[0].numbers))
             return np.minimum(found, len(self.numbers) - 1).astype(self.format.dtype)
@@ -110,7 +110,7 @@ def choose_labels(table: Table, roles: Roles, scan: TableScan, options: DatasetO
         f"the labels in {name} are numbers, but yes or no, true or false, stands among them in "
         f"{count_rows(column.num_booleans)}, which is taken as 1 or 0"
         for name, column in scan.columns.items()
-        if name in roles.labels and not labels.places and column.form == TEXT
+        if name in roles.labels and not labels.index_by_text and column.kind == TEXT
         if column.num_numbers and column.num_booleans
     ]
     return labels._replace(reading="; ".join(filter(None, (reading, labels.reading))), notes=(*labels.notes, *mixed))
@@ -166,8 +166,8 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, opti
         joined = find_joined(list(values), values) if options.join_spellings else {}
         texts = tuple(text for text in column.sort_texts() if text not in joined)
         order = {text: index for index, text in enumerate(texts)}
-        places = {text: order[joined.get(text, text)] for text in values}
-        return TableLabels(LabelFormat(task), texts, places=places, reading=describe_joined(name, joined))
+        index_by_text = {text: order[joined.get(text, text)] for text in values}
+        return TableLabels(LabelFormat(task), texts, index_by_text=index_by_text, reading=describe_joined(name, joined))
     numbers = sorted(values | ({0.0, 1.0} if column.num_booleans else set()))
     if max(abs(numbers[0]), abs(numbers[-1])) >= 2**53:
         raise DatasetError(
@@ -188,7 +188,7 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, opti
             f"--task={task}; give --task={REGRESSION}, {_RENAME}"
         )
     is_truth = column.num_booleans and set(numbers) <= {0.0, 1.0}
-    if is_truth and column.form == TEXT and column.texts and options.truth_names == WRITTEN:
+    if is_truth and column.kind == TEXT and column.texts and options.truth_names == WRITTEN:
         return _choose_truths(name, column.texts, task)
     names = ("false", "true") if is_truth else tuple(f"{number:.0f}" for number in numbers)
     notes = ()
@@ -212,7 +212,7 @@ def _choose_truths(name: str, counts: Counter[str], task: str) -> TableLabels:
         for each in sorted(set(truths.values()))
     ]
     names = tuple(group[0] for group in groups)
-    places = {text: place for place, group in enumerate(groups) for text in group}
+    index_by_text = {text: index for index, group in enumerate(groups) for text in group}
     notes = tuple(
         f"the labels in {name} are written in several ways: "
         + " = ".join(f"{text!r} ({counts[text]:,})" for text in group)
@@ -220,4 +220,4 @@ def _choose_truths(name: str, counts: Counter[str], task: str) -> TableLabels:
         for group in groups
         if len(group) > 1
     )
-    return TableLabels(LabelFormat(task), names, places=places, notes=notes)
+    return TableLabels(LabelFormat(task), names, index_by_text=index_by_text, notes=notes)

@@ -13,8 +13,8 @@ from datasets.names import sort_key
 from datasets.options import AUTO
 from datasets.stored_source import SPLIT_ORDER
 from datasets.tables.cells import DATE, STRING, TEXT, Cells
-from datasets.tables.table import NO_COLUMN, SPLIT_NAMES, Piece, Place, Roles, Sighting, Table
-from datasets.tables.times import TimeForm, TimeScan, are_whole_dates, read_times
+from datasets.tables.table import NO_COLUMN, SPLIT_NAMES, Location, Piece, Roles, Sighting, Table
+from datasets.tables.times import TimeScan, TimeStyle, are_whole_dates, read_times
 from datasets.tables.written_numbers import is_odd, read_written
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class PlainMarks:
         return self.is_open and self.has_none and self.ends_in_zero
 
     def add(self, cells: Cells) -> None:
-        """Looks at the next values, of a column of the form "text"."""
+        """Looks at the next values, of a column of the kind "text"."""
         if self.is_sure:
             return
         import pyarrow
@@ -80,14 +80,14 @@ class PlainMarks:
             self.ends_in_zero |= pyarrow.compute.any(pyarrow.compute.match_substring_regex(marked, r"0\s*$")).as_py()
 
 
-MOST_DIFFERENT = 10_000  # values of a column that are kept; of a label, the most classes
+MOST_DIFFERENT = 10_000  # different values of a column that are counted; of a label, the most classes
 MOST_NUMBERS = 1000  # of them, as long as all are numbers
 LARGEST = float(np.finfo(np.float32).max)
 # Numbers that people write for no value: below all others, or far above them.
 PLACEHOLDERS = (-9.0, -99.0, -999.0, -9999.0, -99999.0)
 HIGH_PLACEHOLDERS = (999.0, 9999.0, 99999.0, 999999.0)
 _TEST_WORDS = {"true": TEST, "1": TEST, "yes": TEST, "false": TRAIN, "0": TRAIN, "no": TRAIN, **SPLIT_NAMES}
-_MOST_LOOKED_AT = 4 * MOST_NUMBERS  # rows, to tell quickly that a column has more different numbers than are kept
+_MOST_LOOKED_AT = 4 * MOST_NUMBERS  # rows, to tell quickly that a column has more different numbers than are counted
 
 
 @dataclasses.dataclass
@@ -95,7 +95,7 @@ class ColumnScan:
     """What a column holds.
 
     Attributes:
-      form: of its cells.
+      kind: of its cells.
       num_rows: looked at.
       num_missing: values that are.
       missing_words: what is written where a value is missing and the field not empty, and how often.
@@ -105,7 +105,7 @@ class ColumnScan:
       first_missing: where; None for nowhere, as with the next.
       num_numbers: values that are numbers and no truth values.
       num_booleans: truth values.
-      num_dates: texts that are written as dates, of a column of the form "date" all.
+      num_dates: texts that are written as dates, of a column of the kind "date" all.
       first_text: (value, where) of the first that is neither number nor truth value.
       first_number: the same of the first number.
       first_endless: the same of the first number that float32 cannot hold.
@@ -114,12 +114,12 @@ class ColumnScan:
       are_dates: whether all numbers are dates with a year of four digits, such as 31122024.
       lowest: number.
       highest: number.
-      numbers: the different ones; None if they are more than `most_different`, or not kept.
+      numbers: the different ones; None if they are more than `most_different`, or not looked for.
       texts: the different values as they are written, where they are text or may be, and how often each stands in a row
         that is not for the test; None if they are more.
       order: the texts that can be there, where the file puts them in an order of its own; else ().
       test_texts: how often each of them stands in a row that is for the test.
-      most_different: values that are kept.
+      most_different: values that are counted.
       points: what the points in plain numbers can mean.
       commas: the same of commas, of files in which plain numbers have these.
       has_written: whether some text is a number written for people, and not digits alone.
@@ -129,14 +129,14 @@ class ColumnScan:
     """
 
     most_different: int = MOST_DIFFERENT
-    form: str = ""
+    kind: str = ""
     num_rows: int = 0
     num_missing: int = 0
     missing_words: Counter[str] = dataclasses.field(default_factory=Counter)
     placeholders: Counter[float] = dataclasses.field(default_factory=Counter)
     lowest_other: float = np.inf
     highest_other: float = -np.inf
-    first_missing: Place | None = None
+    first_missing: Location | None = None
     num_numbers: int = 0
     num_booleans: int = 0
     num_dates: int = 0
@@ -172,11 +172,11 @@ class ColumnScan:
           is_test: which rows are for the test.
           piece: that they are of.
         """
-        if self.form not in ("", cells.form):
+        if self.kind not in ("", cells.kind):
             raise DatasetError(
-                f"{piece.locate(0)}: {cells.form}, before it was {self.form}; expected one kind of values"
+                f"{piece.locate(0)}: {cells.kind}, before it was {self.kind}; expected one kind of values"
             )
-        self.form, self.order = cells.form, self.order or cells.order
+        self.kind, self.order = cells.kind, self.order or cells.order
         self.add_missing(cells, piece)
         is_number = cells.is_number
         is_text = ~(is_number | cells.is_missing | cells.is_boolean)
@@ -198,7 +198,7 @@ class ColumnScan:
         if len(numbers) and self.numbers is not None:
             self.numbers.update(np.unique(numbers).tolist())
             self.numbers = None if len(self.numbers) > self.most_different else self.numbers
-        if cells.form == TEXT and len(numbers):
+        if cells.kind == TEXT and len(numbers):
             self.points.add(cells)
             self.commas.add(cells)
         self._add_texts(cells, is_text, is_test)
@@ -207,8 +207,8 @@ class ColumnScan:
 
     def sort_texts(self) -> tuple[str, ...]:
         """The different values in the file's own order, or as people sort them. They must not be too many."""
-        places = {text: place for place, text in enumerate(self.order)}
-        return tuple(sorted(self.texts, key=lambda text: (places.get(text, len(places)), sort_key(text))))
+        ranks = {text: rank for rank, text in enumerate(self.order)}
+        return tuple(sorted(self.texts, key=lambda text: (ranks.get(text, len(ranks)), sort_key(text))))
 
     def add_missing(self, cells: Cells, piece: Piece) -> None:
         """Looks at which of the next values are missing, and at nothing else."""
@@ -228,15 +228,15 @@ class ColumnScan:
         self.highest_other = max(self.highest_other, others.max(initial=-np.inf))
 
     def _add_texts(self, cells: Cells, is_text: np.ndarray, is_test: np.ndarray) -> None:
-        if self.form == DATE:
+        if self.kind == DATE:
             self.num_dates += int(is_text.sum() + cells.is_number.sum())
             return
         # Numbers are no categories, and a table can have very many columns of them.
         most = self.most_different if self.first_text else min(self.most_different, MOST_NUMBERS)
-        if self.texts is not None and cells.form in (TEXT, STRING) and not self.first_text:
+        if self.texts is not None and cells.kind in (TEXT, STRING) and not self.first_text:
             few = cells.numbers[:_MOST_LOOKED_AT]
             self.texts = None if len(np.unique(few)) > most + 1 else self.texts
-        if not is_text.any() and (self.texts is None or cells.form not in (TEXT, STRING)):
+        if not is_text.any() and (self.texts is None or cells.kind not in (TEXT, STRING)):
             return
         codes, texts = cells.list_texts()
         if is_text.any():
@@ -249,7 +249,7 @@ class ColumnScan:
             self.has_odd = self.has_odd or any(map(is_odd, found))
             self.num_different += len(found)
             self.num_blanks += sum(text.count(" ") for text in found)
-        if self.texts is not None and cells.form in (TEXT, STRING):
+        if self.texts is not None and cells.kind in (TEXT, STRING):
             counts = np.bincount(codes[~cells.is_missing], minlength=len(texts))
             in_test = np.bincount(codes[~cells.is_missing & is_test], minlength=len(texts))
             self.texts.update({texts[code]: int(counts[code] - in_test[code]) for code in np.flatnonzero(counts)})
@@ -269,7 +269,7 @@ class TableScan:
       block_dtype: of it.
       most_ones: of several label columns, the most ones in a row; -1 if there are other numbers than 0 and 1.
       fewest_ones: the fewest.
-      time_form: what the values are that order the rows.
+      time_style: what the values are that order the rows.
     """
 
     columns: dict[str, ColumnScan]
@@ -279,7 +279,7 @@ class TableScan:
     block_dtype: str = ""
     most_ones: int = 0
     fewest_ones: int = 2**31
-    time_form: TimeForm = TimeForm()
+    time_style: TimeStyle = TimeStyle()
 
 
 def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT, date_form: str = AUTO) -> TableScan:
@@ -288,7 +288,7 @@ def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT
     Args:
       table: to be read.
       roles: of its columns.
-      most_categories: different texts of a feature that are kept.
+      most_categories: different texts of a feature that are counted.
       date_form: what `--date_form` says.
 
     Raises:
@@ -323,9 +323,9 @@ def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT
                 scan.fewest_ones = min(scan.fewest_ones, int(ones.min()))
     if not scan.num_rows:
         raise DatasetError(f"{table.path}: no rows below the names of the columns, expected at least one")
-    scan.time_form = times.decide()
+    scan.time_style = times.decide()
     for piece in table.read((roles.block,)) if roles.block else ():
-        # The form of the first example; whether all have it is seen when they are read.
+        # The shape of the first example; whether all have it is seen when they are read.
         block = piece.cells[roles.block].values
         scan.block_shape, scan.block_dtype = tuple(block.shape[1:]), block.dtype.name
         break
@@ -336,7 +336,7 @@ def read_splits(piece: Piece, roles: Roles) -> np.ndarray:
     """The part that each row is in, as index into `SPLIT_ORDER`, uint8 (rows,).
 
     Raises:
-      DatasetError: the column says something else; it names the place.
+      DatasetError: the column says something else; it names the row.
     """
     if not roles.test:
         return np.full(piece.num_rows, SPLIT_ORDER.index(piece.split), np.uint8)
@@ -347,24 +347,24 @@ def read_splits(piece: Piece, roles: Roles) -> np.ndarray:
     if wrong:
         said = repr(wrong.text) if wrong.text else "nothing"
         raise DatasetError(
-            f"{wrong.place}: column {roles.test!r} says {said}, expected true, 1 or test for the rows of the "
+            f"{wrong.where}: column {roles.test!r} says {said}, expected true, 1 or test for the rows of the "
             f"test, false, 0 or train for others, or validation; --test_column names another column, or is {NO_COLUMN}"
         )
     return np.array([SPLIT_ORDER.index(split or TRAIN) for split in splits], np.uint8)[codes]
 
 
-def read_row_times(piece: Piece, roles: Roles, form: TimeForm) -> np.ndarray:
+def read_row_times(piece: Piece, roles: Roles, style: TimeStyle) -> np.ndarray:
     """The time of each row, float64, of a column that `TimeScan` has looked through; NaN where it is missing.
 
     Raises:
-      DatasetError: it is no time; it names the place.
+      DatasetError: it is no time; it names the row.
     """
     cells = piece.cells[roles.time]
-    times = read_times(cells, form)
+    times = read_times(cells, style)
     wrong = piece.find_first(cells, ~cells.is_missing & ~np.isfinite(times))
     if wrong:
         raise DatasetError(
-            f"{wrong.place}: column {roles.time!r} has {wrong.text!r}, expected numbers, "
+            f"{wrong.where}: column {roles.time!r} has {wrong.text!r}, expected numbers, "
             f"dates as in 2024-12-31 23:59:59, or 31.12.2024; --time_column names another column, or is {NO_COLUMN}"
         )
     return times
@@ -384,14 +384,14 @@ def read_row_weights(piece: Piece, roles: Roles) -> np.ndarray:
     """The weight of each row, float32, shape (rows,); 0 where it is missing.
 
     Raises:
-      DatasetError: it is no number of at least 0 that float32 can hold; it names the place.
+      DatasetError: it is no number of at least 0 that float32 can hold; it names the row.
     """
     cells = piece.cells[roles.weight]
-    numbers = np.full(piece.num_rows, np.nan) if cells.form == DATE else cells.numbers
+    numbers = np.full(piece.num_rows, np.nan) if cells.kind == DATE else cells.numbers
     wrong = piece.find_first(cells, ~cells.is_missing & ~((numbers >= 0) & (numbers <= LARGEST)))
     if wrong:
         raise DatasetError(
-            f"{wrong.place}: weight column {roles.weight!r} has {wrong.text!r}, expected "
+            f"{wrong.where}: weight column {roles.weight!r} has {wrong.text!r}, expected "
             f"a finite number of at least 0; correct it, or name another by --weight_column"
         )
     return np.where(cells.is_missing, 0.0, numbers).astype(np.float32)
@@ -404,7 +404,7 @@ def is_free_text(column: ColumnScan) -> bool:
 
 def is_text_column(column: ColumnScan) -> bool:
     """Whether its values are names of something, and not numbers with a mistake among them."""
-    if column.form == STRING:
+    if column.kind == STRING:
         return True
     known = column.num_numbers + column.num_booleans + column.num_texts
     return column.num_texts > 0.1 * known or (column.num_texts > 0 and not column.num_numbers)

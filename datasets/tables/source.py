@@ -49,7 +49,7 @@ from datasets.tables.features import (
     note_missing,
 )
 from datasets.tables.labels import choose_labels, guess_table_task
-from datasets.tables.number_forms import note_numbers, scan_numbers
+from datasets.tables.number_styles import note_numbers, scan_numbers
 from datasets.tables.scan import (
     MOST_DIFFERENT,
     TableScan,
@@ -136,7 +136,7 @@ def _find_gaps(client: np.ndarray, times: np.ndarray) -> np.ndarray:
     return is_gap
 
 
-NUMBERS = "numbers"  # the key of the forms of columns in `Description.more`
+NUMBERS = "numbers"  # the key of the styles of columns in `Description.more`
 
 
 def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: StoreWriter) -> Description:
@@ -145,10 +145,10 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     `more` is the layout of blocks, and how numbers are written in columns of text.
 
     Raises:
-      DatasetError: a value is of no use; it names the file and the place.
+      DatasetError: a value is of no use; it names the file and the row.
     """
     most = MOST_CATEGORIES[INDEX if options.join_spellings else options.categories]  # before spellings are joined
-    table, scan, forms = scan_numbers(table.cache_small(), roles, options, most)
+    table, scan, styles = scan_numbers(table.cache_small(), roles, options, most)
     check_missing(table, roles, scan, options)
     labels = choose_labels(table, roles, scan, options)
     features = () if roles.block else choose_features(table, roles, scan, options)
@@ -165,9 +165,9 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
             is_dropped |= piece.cells[name].is_missing
         num_dropped += int(is_dropped.sum())
         splits[is_dropped] = SPLIT_ORDER.index(LEFT_OUT)
-        # A window must not reach over a row that was dropped, so that this one keeps its place between the others.
+        # A window must not reach over a row that was dropped, so that this one stays between the others.
         rows = np.arange(piece.num_rows) if options.window else np.flatnonzero(~is_dropped)
-        times = np.nan_to_num(read_row_times(piece, roles, scan.time_form))[rows] if roles.time else None
+        times = np.nan_to_num(read_row_times(piece, roles, scan.time_style))[rows] if roles.time else None
         weights = read_row_weights(piece, roles)[rows] if roles.weight else None
         if roles.client:
             codes, names = piece.cells[roles.client].list_texts()
@@ -183,7 +183,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     if filled:
         writer.fill_medians(_find_fills(features, filled, scan))
     groups = list_groups(features)
-    numbers = [f"{name}: {form.sample} read as {form.read_text(form.sample):.12g}" for name, form in forms.items()]
+    numbers = [f"{name}: {style.sample} read as {style.read_text(style.sample):.12g}" for name, style in styles.items()]
     readings = (labels.reading, describe_joined("clients", joined), describe_features(features), list_names(numbers))
     return Description(
         ExampleFormat(
@@ -194,23 +194,23 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
             takes_tokens=layout == TOKENS,
             are_features=not roles.block or layout == FEATURES,
             feature_names=tuple(name for feature in features for name in feature.names),
-            categories=tuple(place for group in groups for place in group.places),
+            categories=tuple(at for group in groups for at in group.places),
             groups=groups,
         ),
         has_clients=bool(roles.client) or table.has_clients,
         is_ordered_by_time=bool(roles.time),
         num_dropped=num_dropped,
-        reading="; ".join(filter(None, (*readings, scan.time_form.reading))),
+        reading="; ".join(filter(None, (*readings, scan.time_style.reading))),
         notes=(
             *labels.notes,
             *(note_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ()),
             *note_missing(roles, scan, scan.columns, options),
-            *note_numbers(roles, scan, forms, options),
+            *note_numbers(roles, scan, styles, options),
             *note_features(roles, scan, features, options.missing_words),
-            *scan.time_form.notes,
+            *scan.time_style.notes,
         ),
         filled=filled,
-        more={"layout": layout, NUMBERS: {name: list(form) for name, form in forms.items()}},
+        more={"layout": layout, NUMBERS: {name: list(style) for name, style in styles.items()}},
     )
 
 
@@ -241,7 +241,7 @@ def _find_fills(features: tuple[Feature, ...], filled: Mapping[str, int], scan: 
 
 
 def join_clients(table: Table, roles: Roles) -> dict[str, str]:
-    """Each client that is another one but for its spelling, and the one whose name is kept; reads the table once."""
+    """Each client that is another one but for its spelling, and the one whose name both get; reads the table once."""
     counts: Counter[str] = Counter()
     for piece in table.read((roles.client,) if roles.client else roles.labels):
         if not roles.client:
@@ -261,7 +261,7 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     """The clients of a table.
 
     Raises:
-      DatasetError: its columns or values are of no use; one line that names the file and the place.
+      DatasetError: its columns or values are of no use; one line that names the file and the row.
     """
     roles = choose_roles(table, options)
     refuse_options(table.path, "a table", options, TextOptions, *(() if roles.block else (ImageOptions,)))
@@ -316,7 +316,7 @@ def _identify_reading(table: Table, roles: Roles, options: DatasetOptions) -> li
     ordered = [name for name in table.ordered if name in (*roles.labels, *roles.features)]
     asked += [{"ordered": ordered}] if ordered else []
     has_names = len(names) > 1 or table.has_clients
-    return [VERSION, table.form, names if has_names else [], sorted(table.class_names.items()), columns, *asked]
+    return [VERSION, table.dialect, names if has_names else [], sorted(table.class_names.items()), columns, *asked]
 
 
 def choose_table_partition(table: Table, options: DatasetOptions) -> str:
@@ -358,7 +358,7 @@ def make_table_format(
 
 
 def _cut(source: ClientSource, store: ExampleStore, options: DatasetOptions, path: str) -> ClientSource:
-    """Windows of the rows in place of these."""
+    """Windows of the rows instead of these."""
     length, step = options.window, options.window_step or options.window
     windows = cut_windows(store.clients, store.splits, store.times, length, step, SPLIT_ORDER.index(LEFT_OUT))
     if not len(windows.starts):
@@ -409,7 +409,7 @@ def _describe_columns(table: Table, roles: Roles, rest: str) -> str:
     def name(role: str, columns: str) -> str:
         return f"{columns} (by its name)" if role in roles.guessed else columns
 
-    parts = [f"table, {table.form}: label {name('label', list_names(roles.labels))}"]
+    parts = [f"table, {table.dialect}: label {name('label', list_names(roles.labels))}"]
     clients = f"client {name('client', roles.client)}" if roles.client else "no clients"
     parts.append("a file a client" if table.has_clients and not roles.client else clients)
     parts += [f"ordered by {name('time', roles.time)}"] if roles.time else []

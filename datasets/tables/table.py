@@ -46,11 +46,11 @@ class ClientFile(NamedTuple):
     is_own_name: bool = False
 
 
-class Place(NamedTuple):
-    """A row of a file. Where that is, in words, is looked for only when it is told, as the text of this.
+class Location(NamedTuple):
+    """A row of a file. Where that is, in words, is looked for only when an error says it, as the text of this.
 
     Attributes:
-      name_rows: (rows of the file, from 0) -> row -> the file and the place in it, in words.
+      name_rows: (rows of the file, from 0) -> row -> the file and the line or row, in words.
       row: of the file.
     """
 
@@ -61,21 +61,21 @@ class Place(NamedTuple):
         return self.name_rows({self.row})[self.row]
 
 
-def name_places(places: Iterable[Place]) -> list[str]:
-    """The texts of several places, for which each file is gone through once."""
-    places = list(places)
+def name_locations(locations: Iterable[Location]) -> list[str]:
+    """The texts of several locations, for which each file is gone through once."""
+    locations = list(locations)
     rows: dict[Callable, set[int]] = {}
-    for place in places:
-        rows.setdefault(place.name_rows, set()).add(place.row)
+    for location in locations:
+        rows.setdefault(location.name_rows, set()).add(location.row)
     names = {name_rows: name_rows(found) for name_rows, found in rows.items()}
-    return [names[place.name_rows][place.row] for place in places]
+    return [names[location.name_rows][location.row] for location in locations]
 
 
 class Sighting(NamedTuple):
     """A value that an error or a note names: its first characters as they are written, and where it stands."""
 
     text: str
-    place: Place
+    where: Location
 
 
 class Piece(NamedTuple):
@@ -85,7 +85,7 @@ class Piece(NamedTuple):
       cells: by the name of the column.
       client: whose they are, if the file says so; "" if a column does, or nothing.
       split: which they are, unless a column says so.
-      name_rows: see `Place`.
+      name_rows: see `Location`.
       first_row: of the file.
     """
 
@@ -100,9 +100,9 @@ class Piece(NamedTuple):
         """How many."""
         return len(next(iter(self.cells.values())).is_missing)
 
-    def locate(self, row: int) -> Place:
-        """The place of a row of the piece, from 0."""
-        return Place(self.name_rows, self.first_row + row)
+    def locate(self, row: int) -> Location:
+        """Where a row of the piece is, counted, from 0."""
+        return Location(self.name_rows, self.first_row + row)
 
     def find_first(self, cells: Cells, is_it: np.ndarray) -> Sighting | None:
         """The first of the values of a column that are it, bool, shape (rows,); None if none is."""
@@ -122,7 +122,7 @@ class Table:
       columns: names in the order of the file, all different.
       blocks: those of them that hold arrays or images.
       read: (names of columns) -> its pieces in the order of the file, with at least these columns.
-      form: in words, such as "comma-separated, UTF-8".
+      dialect: in words, such as "comma-separated, UTF-8".
       class_names: of columns whose numbers the file gives names.
       has_clients: whether pieces say whose they are.
       ordered: of texts that the file puts in an order of its own.
@@ -132,7 +132,7 @@ class Table:
     paths: tuple[str, ...]
     columns: tuple[str, ...]
     read: Callable[[tuple[str, ...]], Iterator[Piece]]
-    form: str
+    dialect: str
     blocks: tuple[str, ...] = ()
     class_names: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     has_clients: bool = False
@@ -140,11 +140,11 @@ class Table:
 
     def cache_small(self) -> "Table":
         """The same table, whose pieces stay in memory for another reading of the same columns if they are few."""
-        kept: dict[tuple[str, ...], list[Piece]] = {}
+        cached: dict[tuple[str, ...], list[Piece]] = {}
 
         def read(names: tuple[str, ...]) -> Iterator[Piece]:
-            if names in kept:
-                yield from kept[names]
+            if names in cached:
+                yield from cached[names]
                 return
             pieces, num_bytes = [], 0
             for piece in self.read(names):
@@ -153,7 +153,7 @@ class Table:
                     pieces.append(piece)
                 yield piece
             if num_bytes <= MOST_CACHED_BYTES:
-                kept[names] = pieces
+                cached[names] = pieces
 
         return dataclasses.replace(self, read=read)
 
@@ -228,7 +228,7 @@ class Roles:
       test: which rows are for the test.
       weight: how much each row's loss counts in training; it is never guessed.
       block: the one feature that holds arrays or images; then `features` is that alone.
-      guessed: which of the roles were told from the names.
+      guessed: which of the roles were guessed from the names.
       left_out: columns that are nothing.
     """
 
@@ -253,7 +253,7 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
     """What each column is for.
 
     Raises:
-      DatasetError: a column that is named is not there, has two uses, or none can be told for the label.
+      DatasetError: a column that is named is not there, has two uses, or none is found for the label.
     """
     check_names(table.path, "column", table.columns)
     given: dict[str, tuple[str, ...]] = {}  # flag -> the columns that it names

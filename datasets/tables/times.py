@@ -1,7 +1,7 @@
 """What orders the rows of a table: dates and times in all the ways that people write them, as seconds since 1970.
 
-Which part of a date is the day is told by all values of a column together: 25/12/2024 says it for 01/02/2024, too. So a
-column is looked through first (`TimeScan`), and read then (`read_times`). What all values leave open is refused.
+Which part of a date is the day follows from all values of a column together: 25/12/2024 says it for 01/02/2024, too.
+So a column is looked through first (`TimeScan`), and read then (`read_times`). What all values leave open is refused.
 """
 
 import re
@@ -66,9 +66,9 @@ class TextDates(NamedTuple):
 
     def read(self, order: str, chosen: np.ndarray) -> np.ndarray:
         """Seconds since 1970 of the chosen ones in an order; NaN where they are no date in it."""
-        places = {YEAR_FIRST: (0, 1, 2), DAY_FIRST: (2, 1, 0), MONTH_FIRST: (2, 0, 1)}[order]
-        year, month, day = (self.parts[chosen][:, place] for place in places)
-        digits, of_day = (self.num_digits[chosen][:, place] for place in (places[0], places[2]))
+        columns = {YEAR_FIRST: (0, 1, 2), DAY_FIRST: (2, 1, 0), MONTH_FIRST: (2, 0, 1)}[order]
+        year, month, day = (self.parts[chosen][:, at] for at in columns)
+        digits, of_day = (self.num_digits[chosen][:, at] for at in (columns[0], columns[2]))
         year = np.where(digits == 2, widen_years(year), year)
         is_right = np.isin(digits, (2, 4)) & (of_day < 3)
         return np.where(is_right, count_seconds(year, month, day), np.nan) + self.clocks[chosen]
@@ -149,25 +149,25 @@ def split_dates(texts: list[str]) -> TextDates:
     clocks = np.zeros(count)
     has_clock = np.array([":" in text for text in texts], bool) & is_iso
     has_zone = np.array([text[-1:] == "Z" or "+" in text or "-" in text[10:] for text in texts], bool) & has_clock
-    for place in np.flatnonzero(~is_iso):
-        text = texts[place].strip()
+    for at in np.flatnonzero(~is_iso):
+        text = texts[at].strip()
         found = _NUMERIC.fullmatch(text)
-        named = None if found else next(filter(None, (form.fullmatch(text) for form in _NAMED)), None)
+        named = None if found else next(filter(None, (pattern.fullmatch(text) for pattern in _NAMED)), None)
         rest = (found or named) and _read_clock((found or named)["rest"])
         if not rest:
             continue
-        clocks[place], has_clock[place], has_zone[place] = rest
+        clocks[at], has_clock[at], has_zone[at] = rest
         if found:
-            kinds[place] = found["by"]
-            parts[place] = [int(found[part]) for part in "abc"]
-            digits[place] = [len(found[part]) for part in "abc"]
+            kinds[at] = found["by"]
+            parts[at] = [int(found[part]) for part in "abc"]
+            digits[at] = [len(found[part]) for part in "abc"]
         elif month := _MONTHS.get(named["month"].lower()):
             year = int(named["year"])
             day = count_seconds(
                 *(np.array([each]) for each in (widen_years(year) if year < 100 else year, month, int(named["day"])))
             )
-            seconds[place] = day[0] + clocks[place]
-            kinds[place] = "" if np.isnan(day[0]) else "name"
+            seconds[at] = day[0] + clocks[at]
+            kinds[at] = "" if np.isnan(day[0]) else "name"
     return TextDates(kinds, seconds, parts, digits, clocks, has_clock, has_zone)
 
 
@@ -209,14 +209,14 @@ _LEAST_YEARS = 5  # different numbers all of which end like years, by chance one
 _OTHER = f"--date_form={NUMBER} if they are numbers"
 
 
-class TimeForm(NamedTuple):
+class TimeStyle(NamedTuple):
     """How the values of a column are times.
 
     Attributes:
       numbers: (kind, order) of numbers that are dates; ("", "") for numbers as they are.
       is_epoch: whether numbers count parts of a second since 1970, in several units.
       orders: of texts, the order by what parts their day, month and year.
-      reading: what was told from the values, in words; "" for nothing that needs saying.
+      reading: what was found from the values, in words; "" for nothing that needs saying.
       notes: what may have been meant otherwise.
     """
 
@@ -251,7 +251,7 @@ class TimeScan:
 
     def add(self, cells: Cells, piece: Piece) -> None:
         """Looks at the next values."""
-        if cells.form == DATE or self._asked == NUMBER:
+        if cells.kind == DATE or self._asked == NUMBER:
             return
         is_number = cells.is_number
         if is_number.any():
@@ -288,13 +288,13 @@ class TimeScan:
         self._add_orders(numbers, cells, piece)
         self._units |= {_EPOCH_UNITS[int(unit)] for unit in np.unique(find_epoch_units(numbers)) if unit >= 0}
         self._are_epochs = self._are_epochs and bool((find_epoch_units(numbers) >= 0).all())
-        if cells.form != TEXT:
+        if cells.kind != TEXT:
             self._are_clocks = self._are_parted = False
         is_clock = (numbers >= 0) & (numbers < 240000) & (numbers % 100 < 60) & (numbers == np.rint(numbers))
         self._are_clocks = self._are_clocks and bool(is_clock.all())
         self._are_parted = self._are_parted and bool(((numbers > 1) & (numbers < 2101)).all())
         is_short = any(kind == _SHORT for kind, _ in self._numbers)
-        if cells.form == TEXT and (self._are_clocks or self._are_parted or is_short):
+        if cells.kind == TEXT and (self._are_clocks or self._are_parted or is_short):
             codes, texts = cells.list_texts()
             texts = [texts[code] for code in np.unique(codes[is_number])]
             self._has_padded |= any(_PADDED.fullmatch(text) for text in texts)
@@ -324,8 +324,8 @@ class TimeScan:
         codes, texts = cells.list_texts()
         used = np.unique(codes[is_text])
         dates = split_dates([texts[code] for code in used])
-        for place in np.flatnonzero(dates.kinds == "")[:1]:
-            self._refuse_text(piece.find_first(cells, is_text & (codes == used[place])))
+        for at in np.flatnonzero(dates.kinds == "")[:1]:
+            self._refuse_text(piece.find_first(cells, is_text & (codes == used[at])))
         self._zones[0] += int((dates.has_clock & ~dates.has_zone).sum())
         self._zones[1] += int(dates.has_zone.sum())
         for separator in np.unique(dates.kinds[np.isnan(dates.seconds)]).tolist():
@@ -354,14 +354,14 @@ class TimeScan:
             f"31.12.2024; {names}"
         )
 
-    def decide(self) -> TimeForm:
+    def decide(self) -> TimeStyle:
         """What the values are.
 
         Raises:
           DatasetError: they leave it open, or contradict each other or `--date_form`; it names a value and the flag.
         """
         if self._asked == NUMBER:
-            return TimeForm()
+            return TimeStyle()
         orders, words = {}, []
         for separator, alive in sorted(self._orders.items()):
             order = self._choose(separator, alive, separator == ".")
@@ -393,7 +393,7 @@ class TimeScan:
             notes.append(
                 f"column {self._column} has a time zone in some values and none in others, which are taken as UTC"
             )
-        return TimeForm(numbers, is_epoch, tuple(orders.items()), "; ".join(words), tuple(notes))
+        return TimeStyle(numbers, is_epoch, tuple(orders.items()), "; ".join(words), tuple(notes))
 
     def _choose(self, key: str, alive: set[str], is_day_first: bool = False) -> str:
         """The one order that all dates of one kind allow."""
@@ -436,9 +436,9 @@ class TimeScan:
         # Where nearly all numbers are dates whose order is not that of the numbers, the others are mistakes.
         for (kind, order), num_odd in self._numbers.items():
             if order != YEAR_FIRST and kind in (_DAY, _MINUTE, _SECOND) and self._num_different > 2 * num_odd:
-                odd, place = self._first[f"{kind} {order}"]
+                odd, where = self._first[f"{kind} {order}"]
                 raise DatasetError(
-                    f"{place}: column {self._column!r} has {odd}, which is no date, beside others that are, such as "
+                    f"{where}: column {self._column!r} has {odd}, which is no date, beside others that are, such as "
                     f"{self._first[f'date {kind} {order}'][0]}; expected dates alone; repair it, give --missing_words "
                     f"if it stands for no value, or {_OTHER}"
                 )
@@ -487,37 +487,37 @@ class TimeScan:
 
 
 def find_epoch_units(numbers: np.ndarray) -> np.ndarray:
-    """Place in `_EPOCH_UNITS` of the unit that a number counts since 1970, by its size; -1 for none."""
+    """Index into `_EPOCH_UNITS` of the unit that a number counts since 1970, by its size; -1 for none."""
     found = np.full(len(numbers), -1)
-    for place, unit in enumerate(_EPOCH_UNITS):
+    for at, unit in enumerate(_EPOCH_UNITS):
         low, high = _EPOCH_RANGE
-        found[(numbers >= low * unit) & (numbers < high * unit)] = place
+        found[(numbers >= low * unit) & (numbers < high * unit)] = at
     return found
 
 
-def read_times(cells: Cells, form: TimeForm) -> np.ndarray:
+def read_times(cells: Cells, style: TimeStyle) -> np.ndarray:
     """Float64, shape (rows,): numbers as they are, dates in seconds since 1970; NaN for what is neither.
 
     Args:
       cells: of the column.
-      form: what `TimeScan` decided.
+      style: what `TimeScan` decided.
     """
-    if cells.form == DATE:
+    if cells.kind == DATE:
         return cells.numbers
-    times = np.where(cells.is_boolean, np.nan, cells.numbers) if cells.form == TEXT else cells.numbers
-    if form.numbers[0]:
-        times = read_number_dates(times, *form.numbers)
-    elif form.is_epoch:
+    times = np.where(cells.is_boolean, np.nan, cells.numbers) if cells.kind == TEXT else cells.numbers
+    if style.numbers[0]:
+        times = read_number_dates(times, *style.numbers)
+    elif style.is_epoch:
         times = times / np.array([*_EPOCH_UNITS, 1.0])[find_epoch_units(times)]
     is_open = ~cells.is_missing & ~cells.is_boolean & ~cells.is_number
     if is_open.any():
         codes, texts = cells.list_texts()
-        used, places = np.unique(codes[is_open], return_inverse=True)
+        used, rows = np.unique(codes[is_open], return_inverse=True)
         dates = split_dates([texts[code] for code in used])
-        seconds, orders = dates.seconds.copy(), dict(form.orders)
+        seconds, orders = dates.seconds.copy(), dict(style.orders)
         for kind in np.unique(dates.kinds[np.isnan(seconds)]).tolist():
             chosen = (dates.kinds == kind) & np.isnan(seconds)
             seconds[chosen] = dates.read(orders.get(kind, DAY_FIRST), chosen) if kind in (*orders, ".") else np.nan
         times = times.copy()
-        times[is_open] = seconds[places]
+        times[is_open] = seconds[rows]
     return times

@@ -1,7 +1,7 @@
 """Numbers as people write them: 1,230 and 1.230,50, 45 %, $45, 45 kg, (45). One text at a time, and all it can mean.
 
 A number has a body, of digits and marks, and a dress: the currency, the unit or the percent sign beside it. What a mark
-means is left open here; `datasets.tables.number_forms` decides it from all values of a column.
+means is left open here; `datasets.tables.number_styles` decides it from all values of a column.
 """
 
 import math

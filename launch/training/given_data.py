@@ -367,10 +367,10 @@ def _read_numbers(array: "pyarrow.Array", column: str) -> np.ndarray:
     """float32 (rows,); texts are read as those of a text file are."""
     cells = _make_cells(array, column)
     numbers = cells.numbers
-    if cells.form == STRING:
+    if cells.kind == STRING:
         cells = parse_text(cells.values)
         numbers = cells.numbers
-    elif cells.form not in (NUMBER, BOOLEAN):
+    elif cells.kind not in (NUMBER, BOOLEAN):
         numbers = np.full(len(numbers), np.nan)
     with np.errstate(over="ignore"):
         numbers = numbers.astype(np.float32)

@@ -18,7 +18,7 @@ from datasets.formats.csv import FORMAT as CSV
 from datasets.formats.csv import is_csv, make_csv_table
 from datasets.tables.cells import MISSING_WORDS
 from datasets.tables.scan import scan_table
-from datasets.tables.table import ClientFile, choose_roles, name_places
+from datasets.tables.table import ClientFile, choose_roles, name_locations
 
 OPTIONS = DatasetOptions()
 FRAME = pandas.DataFrame(
@@ -263,7 +263,7 @@ def test_blocks_are_cut_between_rows_alone(tmp_path, monkeypatch, rows, end, blo
     found = [piece.cells["said"].get_text(row) for piece in pieces for row in range(piece.num_rows)]
     expected = [row[1].strip() for _, row in read_rows(path)[1:]]
     assert found == ["" if text.lower() in MISSING_WORDS else text for text in expected]
-    places = name_places(piece.locate(row) for piece in pieces for row in range(piece.num_rows))
+    places = name_locations(piece.locate(row) for piece in pieces for row in range(piece.num_rows))
     assert [int(place.rsplit(" ", 1)[1]) for place in places] == [line for line, _ in read_rows(path)[1:]]
 
 

@@ -21,7 +21,7 @@ from datasets.options import AUTO
 from datasets.tables.cells import STRING, TEXT, Cells, read_missing_words
 from datasets.tables.labels import guess_table_task
 from datasets.tables.scan import ColumnScan, TableScan, scan_table
-from datasets.tables.table import Piece, Place, Roles, Table
+from datasets.tables.table import Location, Piece, Roles, Table
 from datasets.tables.written_numbers import (
     COMMA,
     EITHER,
@@ -60,7 +60,7 @@ class Found:
     """The first value of a kind, and how many there are."""
 
     text: str
-    place: Place
+    where: Location
     count: int = 0
 
 
@@ -94,11 +94,11 @@ class WrittenColumn:
                 of_text[code] = kinds.setdefault(self._tell(text, numbers[code]), len(kinds))
         of_row = np.where(is_used, of_text[codes], -1)
         counts = np.bincount(of_row[of_row >= 0], minlength=len(kinds))
-        for kind, place in kinds.items():
+        for kind, code in kinds.items():
             if kind not in self.kinds:
-                row = int(np.argmax(of_row == place))
+                row = int(np.argmax(of_row == code))
                 self.kinds[kind] = Found(texts[codes[row]].strip()[:60], piece.locate(row))
-            self.kinds[kind].count += int(counts[place])
+            self.kinds[kind].count += int(counts[code])
 
     def _tell(self, text: str, number: float) -> Kind:
         found = read_written(text)
@@ -154,11 +154,11 @@ class NumberStyle(NamedTuple):
         numbers = np.array([self.read_text(text) for text in texts])[codes]
         numbers[is_missing] = np.nan
         return dataclasses.replace(
-            cells, form=TEXT, is_missing=is_missing, numbers=numbers, is_boolean=np.zeros(len(numbers), bool)
+            cells, kind=TEXT, is_missing=is_missing, numbers=numbers, is_boolean=np.zeros(len(numbers), bool)
         )
 
     def read_text(self, text: str) -> float:
-        """One number; NaN for what is none of this form."""
+        """One number; NaN for what is none of this style."""
         found = read_written(text)
         if found is None or found.dress not in (self.dress, ZERO):
             return math.nan
@@ -177,7 +177,7 @@ def scan_numbers(
       most_categories: see `scan.scan_table`.
 
     Returns:
-      The table with these numbers read, what is in it, and the form of each column that was read again.
+      The table with these numbers read, what is in it, and the style of each column that was read again.
 
     Raises:
       DatasetError: reading fails, or a column has numbers that can mean different things.
@@ -190,24 +190,26 @@ def scan_numbers(
     for piece in table.read(roles.used):
         for name, column in columns.items():
             column.add(piece.cells[name], piece)
-    forms = _choose_styles(table, roles, scan, columns, options)
-    while forms:
-        again = _read_numbers(table, forms, missing_words).cache_small()
+    styles = _choose_styles(table, roles, scan, columns, options)
+    while styles:
+        again = _read_numbers(table, styles, missing_words).cache_small()
         found = scan_table(again, roles, most_categories, options.date_form)
         label = roles.labels[0]
-        if options.task or len(roles.labels) > 1 or label not in forms:
-            return again, found, forms
+        if options.task or len(roles.labels) > 1 or label not in styles:
+            return again, found, styles
         texts = scan.columns[label].texts
-        are_names = forms[label].dress != PLAIN and texts is not None and len(texts) <= MANY
+        are_names = styles[label].dress != PLAIN and texts is not None and len(texts) <= MANY
         if not are_names and REGRESSION in {guess_table_task(roles, each)[0] for each in (scan, found)}:
-            return again, found, forms
-        del forms[label]  # classes, such as 5% and 10%, keep their names
+            return again, found, styles
+        del styles[label]  # classes, such as 5% and 10%, keep their names
     return table, scan, {}
 
 
-def note_numbers(roles: Roles, scan: TableScan, forms: Mapping[str, NumberStyle], options: DatasetOptions) -> list[str]:
+def note_numbers(
+    roles: Roles, scan: TableScan, styles: Mapping[str, NumberStyle], options: DatasetOptions
+) -> list[str]:
     """Lines about numbers that may be meant otherwise: three digits behind each mark, and amounts that are classes."""
-    columns = {name: column for name, column in scan.columns.items() if name not in forms}
+    columns = {name: column for name, column in scan.columns.items() if name not in styles}
     notes = []
     name = next((name for name, column in columns.items() if _is_open(column) and not column.num_texts), "")
     if name and options.decimal_mark == AUTO and not _find_marks(scan):
@@ -231,13 +233,13 @@ def note_numbers(roles: Roles, scan: TableScan, forms: Mapping[str, NumberStyle]
     return notes
 
 
-def _read_numbers(table: Table, forms: Mapping[str, NumberStyle], missing_words: frozenset[str]) -> Table:
-    forms = dict(forms)
+def _read_numbers(table: Table, styles: Mapping[str, NumberStyle], missing_words: frozenset[str]) -> Table:
+    styles = dict(styles)
 
     def read(names: tuple[str, ...]) -> Iterator[Piece]:
         for piece in table.read(names):
             numbers = {
-                name: forms[name].read(cells, missing_words) for name, cells in piece.cells.items() if name in forms
+                name: styles[name].read(cells, missing_words) for name, cells in piece.cells.items() if name in styles
             }
             yield piece._replace(cells={**piece.cells, **numbers})
 
@@ -249,7 +251,7 @@ def _find_doubtful(table: Table, roles: Roles, scan: TableScan, options: Dataset
     names = [*roles.labels] if options.task in (None, "", REGRESSION) else []
     names += [] if roles.block else roles.features
     names += [roles.weight] if roles.weight else []
-    columns = {name: scan.columns[name] for name in names if scan.columns[name].form in (TEXT, STRING)}
+    columns = {name: scan.columns[name] for name in names if scan.columns[name].kind in (TEXT, STRING)}
     votes = _find_marks(scan)
     doubtful = []
     for name, column in columns.items():
@@ -280,7 +282,7 @@ def _find_marks(scan: TableScan) -> set[str]:
 def _choose_styles(
     table: Table, roles: Roles, scan: TableScan, columns: Mapping[str, WrittenColumn], options: DatasetOptions
 ) -> dict[str, NumberStyle]:
-    """The form of each column that has one. Raises DatasetError."""
+    """The style of each column that has one. Raises DatasetError."""
     dresses: dict[str, str] = {}
     marks: dict[str, str] = {}
     votes = _find_marks(scan)
@@ -293,7 +295,7 @@ def _choose_styles(
             if not _may_be_classes(name, roles, scan, options):
                 raise
     votes |= {mark for mark in marks.values() if mark in (POINT, COMMA)}
-    forms = {}
+    styles = {}
     for name, dress in dresses.items():
         mark, points, commas = marks[name], scan.columns[name].points, scan.columns[name].commas
         if mark == OPEN and len(votes) == 1:
@@ -306,18 +308,18 @@ def _choose_styles(
             found = columns[name].find(lambda kind: kind.mark == OPEN)
             written = read_written(found.text)
             raise DatasetError(
-                f"{found.place}: column {name!r} has {found.text!r}, which is {written.point:.12g} or "
+                f"{found.where}: column {name!r} has {found.text!r}, which is {written.point:.12g} or "
                 f"{written.comma:.12g}, and no other value tells; {_FLAG}"
             )
-        form = NumberStyle(COMMA if mark == COMMA else POINT, dress, "")
+        style = NumberStyle(COMMA if mark == COMMA else POINT, dress, "")
         new = {
             kind: found
             for kind, found in columns[name].kinds.items()
-            if kind.dress == dress and (not kind.read_with or (kind.mark == OPEN and kind.read_with != form.mark))
+            if kind.dress == dress and (not kind.read_with or (kind.mark == OPEN and kind.read_with != style.mark))
         }
         if new:  # else all numbers were read so at once
             # The one that tells most: what a mark that may mean two things was taken for.
-            told = max(
+            clearest = max(
                 new,
                 key=lambda kind: (
                     kind.mark == OPEN,
@@ -326,8 +328,8 @@ def _choose_styles(
                     new[kind].count,
                 ),
             )
-            forms[name] = form._replace(sample=new[told].text)
-    return forms
+            styles[name] = style._replace(sample=new[clearest].text)
+    return styles
 
 
 def _may_be_classes(name: str, roles: Roles, scan: TableScan, options: DatasetOptions) -> bool:
@@ -357,19 +359,19 @@ def _choose_dress(name: str, column: WrittenColumn, scan: ColumnScan, is_feature
     is_text = total - num_numbers > MOST_STRAYS * total
     if not wrong and is_text and len(column.different) > MANY and not column.find(lambda kind: kind.dress == WORD):
         # Of a column of a text type, plain numbers may be codes.
-        wrong = column.find(lambda kind: kind.dress == ODD) if scan.form == TEXT or main != PLAIN else None
-    dress = None if wrong or is_text else _find_unit(name, column, counts, total, scan.form)
+        wrong = column.find(lambda kind: kind.dress == ODD) if scan.kind == TEXT or main != PLAIN else None
+    dress = None if wrong or is_text else _find_unit(name, column, counts, total, scan.kind)
     if dress is None and not wrong and is_feature and scan.texts is None and num_numbers > total / 2:
         wrong = column.find(lambda kind: not is_number(kind))
     if wrong:
         raise DatasetError(
-            f"{wrong.place}: column {name!r} has {wrong.text!r}, expected a number as {usual.text!r} in other rows; "
+            f"{wrong.where}: column {name!r} has {wrong.text!r}, expected a number as {usual.text!r} in other rows; "
             f"leave the field empty if the value is missing, or {_LEAVE_OUT}"
         )
     return dress
 
 
-def _find_unit(name: str, column: WrittenColumn, counts: Counter[str], total: int, form: str) -> str | None:
+def _find_unit(name: str, column: WrittenColumn, counts: Counter[str], total: int, cell_kind: str) -> str | None:
     """The unit of a column that is numbers but for a few values; None if they may be names. Raises DatasetError.
 
     Args:
@@ -377,7 +379,7 @@ def _find_unit(name: str, column: WrittenColumn, counts: Counter[str], total: in
       column: its values.
       counts: of the numbers of each unit, but for zeros without one.
       total: of the values.
-      form: of the cells.
+      cell_kind: that of the cells.
     """
     numbers = [kind for kind in column.kinds if is_number(kind)]
     has_others = len(numbers) < len(column.kinds)
@@ -385,46 +387,46 @@ def _find_unit(name: str, column: WrittenColumn, counts: Counter[str], total: in
     if len(counts) <= 1:
         if main == PLAIN:
             are_codes = any(kind.is_code for kind in numbers)
-            may_be_codes = form == STRING and (has_others or all(kind.is_whole for kind in numbers))
+            may_be_codes = cell_kind == STRING and (has_others or all(kind.is_whole for kind in numbers))
             return None if are_codes or may_be_codes else PLAIN
         is_word = len(main) > 1 or not main.isascii()  # 12A and 12B are no amounts
         is_shared_word = not has_others and is_word and len(column.different) >= _FEW
         return main if is_unit(main) or is_shared_word else None
     known = [dress for dress, _ in counts.most_common() if is_unit(dress)]
     num_unknown = sum(count for dress, count in counts.items() if dress not in known)
-    are_codes = form == STRING and main == PLAIN and counts.total() - counts[PLAIN] <= MOST_STRAYS * total
+    are_codes = cell_kind == STRING and main == PLAIN and counts.total() - counts[PLAIN] <= MOST_STRAYS * total
     if num_unknown > MOST_STRAYS * total or are_codes:
         return None
     if len(known) > 1:
         first, second = (column.find(lambda kind, dress=dress: kind.dress == dress) for dress in known[:2])
         raise DatasetError(
-            f"{second.place}: column {name!r} has {second.text!r}, but {first.text!r} in other rows ({first.place}), "
+            f"{second.where}: column {name!r} has {second.text!r}, but {first.text!r} in other rows ({first.where}), "
             f"expected numbers of one unit; write all in one, or {_LEAVE_OUT}"
         )
     return main if main != PLAIN else None
 
 
-def _choose_mark(name: str, column: WrittenColumn, told: str) -> str:
+def _choose_mark(name: str, column: WrittenColumn, asked: str) -> str:
     """The decimal mark of a column of numbers: `POINT`, `COMMA`, `OPEN` or `EITHER`.
 
     Raises:
-      DatasetError: some values have one and some the other, or another one than `told`.
+      DatasetError: some values have one and some the other, or another one than `asked`.
     """
     points, commas = (
         column.find(lambda kind, mark=mark: is_number(kind) and kind.mark == mark) for mark in (POINT, COMMA)
     )
-    if told != AUTO:
-        other = commas if told == POINT else points
+    if asked != AUTO:
+        other = commas if asked == POINT else points
         if other:
             raise DatasetError(
-                f"{other.place}: column {name!r} has {other.text!r}, which is no number with a decimal {told}, as "
-                f"--decimal_mark={told} says; expected such numbers in all columns"
+                f"{other.where}: column {name!r} has {other.text!r}, which is no number with a decimal {asked}, as "
+                f"--decimal_mark={asked} says; expected such numbers in all columns"
             )
-        return told
+        return asked
     if points and commas:
         few, many = sorted((points, commas), key=lambda each: each.count)
         raise DatasetError(
-            f"{few.place}: column {name!r} has {few.text!r}, but {many.text!r} in other rows ({many.place}), expected "
+            f"{few.where}: column {name!r} has {few.text!r}, but {many.text!r} in other rows ({many.where}), expected "
             f"one decimal mark; write all numbers with the same, or {_LEAVE_OUT}"
         )
     if points or commas:
