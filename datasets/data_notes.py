@@ -132,6 +132,7 @@ def note_numbers(x: np.ndarray, example_format: ExampleFormat, scale: str | None
     highest = float(x.max())
     where = {None: "a scale of {} in its loader's Preprocessing", "": STANDARDIZE}.get(scale, "--scale={}")
     is_in_doubt = scale in (None, "", AUTO)
+    # Bytes are scaled by their type, whatever their largest value is.
     if x.dtype == np.uint8 and factor == BYTE_SCALE:
         if not (is_in_doubt and 0 < highest <= SMALL_BYTE):
             return ()

@@ -56,6 +56,7 @@ class StoreWriter:
 
     def __init__(self, folder: str):
         self._files: dict[str, BinaryIO] = {}
+        # Raw files grow by rows, and single rows of them are read back without the others.
         for kind in ("x", "y", "client", "split", "time", "weight"):
             self._files[kind] = open(os.path.join(folder, f"{kind}.raw"), "wb")  # noqa: SIM115 - closed by `close`
         self._clients: dict[str, int] = {}
@@ -85,6 +86,7 @@ class StoreWriter:
         """
         if isinstance(clients, str):
             clients = Named(np.zeros(len(x), np.int64), [clients])
+        # Numbered as they come: only the last piece tells the order of all names.
         numbers = [self._clients.setdefault(name, len(self._clients)) for name in clients.names]
         indices = np.array(numbers, np.int32)[clients.codes]
         if not len(x) == len(y) == len(indices):
@@ -134,6 +136,7 @@ class StoreWriter:
           ranks: of each label that there is, for labels whose order only the last of them tells.
         """
         self._files["y"].flush()
+        # No memory can be mapped of a file without bytes.
         if self.num_rows:
             labels = np.memmap(self._files["y"].name, self._schemas["y"][0], "r+")
             labels[:] = ranks[labels]
@@ -146,6 +149,7 @@ class StoreWriter:
         schemas = {kind: [dtype, list(shape)] for kind, (dtype, shape) in self._schemas.items()}
         content = {"clients": list(self._clients), "num_rows": self.num_rows}
         content |= {"has_times": self._given.get("time", False)}
+        # Without weights there is no such entry, as in stores from before there were any.
         content |= {"has_weights": True} if self._given.get("weight") else {}
         return {**content, **schemas}
 
@@ -175,6 +179,7 @@ class GroupedExamples:
         """Takes the attributes, a function (indices of examples) -> x, and the times that order a client's examples."""
         self._read_x, self.y, self.weights = read_x, y, weights
         self.clients, self.splits, self.num_clients = clients, splits, num_clients
+        # A group is a part of a client; sorted by group, the examples of each lie side by side.
         groups = clients * len(SPLIT_ORDER) + splits
         self._order = np.argsort(groups, kind="stable") if times is None else np.lexsort((times, groups))
         counts = np.bincount(groups, minlength=num_clients * len(SPLIT_ORDER))

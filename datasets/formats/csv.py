@@ -101,6 +101,7 @@ def find_dialect(path: str) -> CsvDialect:
     if not encoding and b"\x00" in head:
         raise DatasetError(f"{path}: a binary file, byte {head.index(0)} is 0; expected a table of text, CSV or TSV")
     encoding = encoding or _find_encoding(path)
+    # The head may end within a character.
     text = codecs.getincrementaldecoder(encoding)("replace").decode(head)
     lines = re.split("\r\n|\r|\n", text)
     if len(head) == HEAD_BYTES and len(lines) > 1:
@@ -163,6 +164,7 @@ def _find_encoding(path: str) -> str:
       DatasetError: it is neither, or a line is too long.
     """
     wrong = []
+    # Nearly all bytes are Windows-1252, so that it is tried last.
     for encoding in ("utf-8", "cp1252"):
         decoder = codecs.getincrementaldecoder(encoding)()
         line, num_open = 1, 0  # the line that a block begins in, and how many bytes of it came before
@@ -218,6 +220,7 @@ def is_csv(path: str) -> bool:
         return False
     if b"\x00" in head or head.lstrip()[:1] in (b"{", b"[", b"<"):
         return False
+    # The last line may be cut.
     lines = head.decode("utf-8", "replace").splitlines()[:-1][:20]
     widths = [{line.count(separator) for line in lines} for separator in SEPARATORS]
     return len(lines) > 1 and any(len(each) == 1 and each != {0} for each in widths)
@@ -254,6 +257,7 @@ class _CsvFile:
     def __init__(self, path: str):
         self.path, self.dialect = path, find_dialect(path)
         lines = io.StringIO(next(self._read_utf8(), b"").decode("utf-8", "replace"), newline="")
+        # Without `strict`, text behind a closing quote would become a part of the field.
         reader = csv.reader(lines, delimiter=self.dialect.separator, strict=True)
         number = 1 + self.dialect.num_skipped
         try:
@@ -289,12 +293,14 @@ class _CsvFile:
             if not end and len(waiting) > LINE_BYTES:
                 raise refuse_long_line(self.path, line)
             whole, waiting = waiting[:end], waiting[end:]
+            # Lines end in \n, in \r or in both, which is one end.
             line += whole.count(b"\n") + whole.count(b"\r") - whole.count(b"\r\n")
             cells = {
                 name: parse_text(column, self.dialect.has_decimal_comma, missing_words)
                 for name, column in columns.items()
             }
             piece = Piece(cells, client, split, self._name_rows, num_rows)
+            # A block may hold no whole row.
             if columns and piece.num_rows:
                 yield piece
                 num_rows += piece.num_rows
@@ -444,6 +450,7 @@ def _find_end(content: bytes, separator: str, is_last: bool) -> int:
         return len(content) if len(quotes) % 2 == 0 else _IRREGULAR
     quotes -= 1
     newline = _find_newline(content)
+    # Behind an odd number of quotes the line ends inside of a field.
     while (before := int(np.searchsorted(quotes, newline))) % 2:
         newline = max(content.rfind(each, 0, quotes[before - 1]) for each in (b"\n", b"\r"))
     return newline + 1

@@ -63,6 +63,7 @@ def walk_files(path: str, most_entries: float = math.inf) -> Iterator[str]:
         num_entries += len(subfolders) + len(names)
         if num_entries > most_entries:
             return
+        # In place, since `os.walk` goes into what is left of the list.
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         for name in sorted(names):
             is_named = name.lower().endswith((*PARQUET_ENDINGS, *ARROW_ENDINGS))
@@ -175,6 +176,7 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
     """
     given = files is not None
     files = files or find_arrow_files(path)
+    # The first file says which columns there are; others are compared when they are read.
     with _open_file(files[0].path) as (schema, _):
         pass
     from datasets.tables.arrow_cells import convert_column, is_block_type, is_image_type, is_ordered_text
@@ -194,6 +196,7 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ClientFile]
     images = ImageLayout(options.image_size, options.image_colour)
 
     def read(names: tuple[str, ...]) -> Iterator[Piece]:
+        # Each reading begins anew: its first image fixes the size.
         layout = images
         has_images = any(name in names for name in pictures)
         for file in files:
@@ -250,6 +253,7 @@ def _open_file(path: str) -> Iterator[tuple["pyarrow.Schema", ReadBatches]]:
 
                 yield reader.schema, read
     except (pyarrow.ArrowException, OSError, ValueError) as error:
+        # It is a ValueError, too, of whoever reads the batches.
         if isinstance(error, DatasetError):
             raise
         line = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -266,6 +270,7 @@ def _read_batches(
         check_same_columns(path, schema.names, names, first_path)
         row = 0
         for batch in read(names, num_rows):
+            # A batch without rows has no shape of an example.
             if len(batch):
                 yield row, batch
             row += len(batch)

@@ -55,6 +55,7 @@ def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: I
     import pyarrow
     import pyarrow.types as types
 
+    # So Hugging Face stores arrays of several axes.
     if isinstance(column, pyarrow.ExtensionArray):
         column = column.storage
     kind = column.type
@@ -62,6 +63,7 @@ def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: I
     if types.is_dictionary(kind):
         column = column.dictionary_decode()
         kind = column.type
+    # Before gaps are filled: with gaps pyarrow makes floats of whole numbers, which cannot hold all of them.
     is_missing = np.asarray(column.is_null())
     if types.is_boolean(kind) or types.is_integer(kind):
         return number_cells(np.asarray(column.fill_null(False if types.is_boolean(kind) else 0)), is_missing)
@@ -79,6 +81,7 @@ def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: I
                 path = f", only the path {value['path']!r}" if value else ""
                 raise DatasetError(f"{where} has no bytes of an image{path}, expected the image in the file itself")
             pixels.append(read_image(io.BytesIO(value["bytes"]), where, images))
+            # The first image says what the size of all must be.
             images = images.fix(pixels[0])
         return block_cells(np.stack(pixels) if pixels else np.zeros((0, 1, 1, 1), np.uint8))
     if is_block_type(kind):

@@ -75,6 +75,7 @@ class Cells:
             encoded = self.values.dictionary_encode()
             texts = encoded.dictionary.to_pylist()
             codes = np.asarray(encoded.indices.fill_null(len(texts)), np.int64)
+        # A value may be missing that is written, such as n/a.
         return np.where(self.is_missing, len(texts), codes), [*texts, ""]
 
 
@@ -110,6 +111,7 @@ def parse_text(
             return _parse_different(text, has_decimal_comma)
         written = pyarrow.compute.replace_substring(text, ",", ".")
     try:
+        # One text makes the cast fail; then each different value is looked at.
         numbers = np.asarray(written.cast(pyarrow.float64()).fill_null(np.nan))
     except pyarrow.ArrowInvalid:
         numbers = None
@@ -140,6 +142,7 @@ def mark_missing(cells: Cells, missing_words: frozenset[str]) -> Cells:
     """The same cells, without a value where a number stands that is one of the words, or a text of a typed file is."""
     if not missing_words:
         return cells
+    # -999 stands for -999.0, too.
     given = np.array([number for word in missing_words if not np.isnan(number := read_number(word))])
     if cells.kind == STRING:
         text, words = _take_words(cells.values, missing_words)
@@ -179,6 +182,7 @@ def read_number(value: str, has_decimal_comma: bool = False) -> float:
     """Of a text without blanks around it; NaN for what is no plain number. Infinity is written as inf."""
     if has_decimal_comma:
         value = "" if "." in value else value.replace(",", ".")
+    # Python reads 1_000, nan and digits of other scripts as numbers, too.
     if value[:1] not in _BEGINNINGS or "_" in value or not value.isascii():
         return np.nan
     try:
@@ -197,6 +201,7 @@ def number_cells(values: np.ndarray, is_missing: np.ndarray | None = None) -> Ce
     is_truth = values.dtype.kind == "b"
     numbers = values.astype(np.float64)
     missing = np.isnan(numbers) if is_missing is None else np.isnan(numbers) | is_missing
+    # Whole numbers have some number where they are missing.
     numbers[missing] = np.nan
     return Cells(BOOLEAN if is_truth else NUMBER, missing, numbers, np.full(len(values), is_truth) & ~missing, values)
 
@@ -210,6 +215,7 @@ def string_cells(values: "pyarrow.Array", order: tuple[str, ...] = ()) -> Cells:
 def date_cells(values: np.ndarray) -> Cells:
     """Cells of datetime64; NaT is missing."""
     is_missing = np.isnat(values)
+    # Of NaT this is a number, too, which is taken out below.
     seconds = values.astype("datetime64[ns]").astype(np.int64) / 1e9
     return Cells(DATE, is_missing, np.where(is_missing, np.nan, seconds), np.zeros(len(values), bool), values)
 

@@ -98,6 +98,7 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, options: Datase
             chosen.append(Feature(name))
             continue
         text, where = column.first_text
+        # A few texts among numbers are mistakes, and no categories.
         if not is_text_column(column) or (column.texts is None and column.num_numbers > column.num_texts):
             if text == name:
                 raise DatasetError(
@@ -157,6 +158,7 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...], 
     notes = []
     for feature in features:
         column = scan.columns[feature.column]
+        # Where these name a word among numbers, nothing more general is said of the numbers.
         of_words = _note_words(feature, column, missing_words)
         # Of many categories, one that is a bound or a range says that numbers were meant.
         odd = filter(is_odd, feature.categories) if len(feature.categories) > _MOST_RARE else ()
@@ -251,6 +253,7 @@ def check_missing(table: Table, roles: Roles, scan: TableScan, options: DatasetO
             f"{table.path}: each of the {scan.num_rows:,} rows lacks a value ({list_names(counts)}), so that "
             f"--missing=drop leaves none; leave such columns out by --feature_columns{words}"
         )
+    # To find a line, its file is read again: only for those that are listed.
     shown = dict(list(found.items())[:MOST_LISTED])
     rows = dict(zip(shown, name_locations(column.first_missing for column in shown.values()), strict=True))
     counts = [f"{name} {column.num_missing:,} ({rows.get(name)})" for name, column in found.items()]

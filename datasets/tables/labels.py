@@ -59,6 +59,7 @@ class TableLabels(NamedTuple):
             return np.array([self.index_by_text.get(text, 0) for text in texts], self.format.dtype)[codes]
         if self.format.is_by_class:
             found = np.searchsorted(np.array(self.numbers), np.nan_to_num(cells[0].numbers))
+            # A label that is missing is 0 here, which may be above all classes.
             return np.minimum(found, len(self.numbers) - 1).astype(self.format.dtype)
         columns = [np.nan_to_num(each.numbers).astype(self.format.dtype) for each in cells]
         return np.stack(columns, axis=1) if self.format.shape else columns[0]
@@ -131,6 +132,7 @@ def guess_table_task(roles: Roles, scan: TableScan) -> tuple[str, str]:
         kind = "whole" if column.is_whole else "float"
         return REGRESSION, f"{roles.labels[0]} has more than {MOST_DIFFERENT:,} different {kind} numbers"
     task, reason = guess_task(np.array(sorted(column.numbers)))
+    # The reason is in words for an array, which is called y.
     return task, reason.replace("y has", f"{roles.labels[0]} has", 1)
 
 
@@ -168,6 +170,7 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, opti
         order = {text: index for index, text in enumerate(texts)}
         index_by_text = {text: order[joined.get(text, text)] for text in values}
         return TableLabels(LabelFormat(task), texts, index_by_text=index_by_text, reading=describe_joined(name, joined))
+    # Yes and no among numbers are 1 and 0.
     numbers = sorted(values | ({0.0, 1.0} if column.num_booleans else set()))
     if max(abs(numbers[0]), abs(numbers[-1])) >= 2**53:
         raise DatasetError(

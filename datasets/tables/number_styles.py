@@ -80,6 +80,7 @@ class WrittenColumn:
 
     def add(self, cells: Cells, piece: Piece) -> None:
         """Looks at the next values; `piece` is what they are of."""
+        # Then it is text, whatever comes.
         if len(self.kinds) > MOST_KINDS:
             return
         codes, texts = cells.list_texts()
@@ -191,6 +192,7 @@ def scan_numbers(
         for name, column in columns.items():
             column.add(piece.cells[name], piece)
     styles = _choose_styles(table, roles, scan, columns, options)
+    # Twice at most: again without the label, where its amounts are names of classes.
     while styles:
         again = _read_numbers(table, styles, missing_words).cache_small()
         found = scan_table(again, roles, most_categories, options.date_form)
@@ -352,6 +354,7 @@ def _choose_dress(name: str, column: WrittenColumn, scan: ColumnScan, is_feature
     num_numbers, total = counts.total(), column.count()
     if not num_numbers or len(column.kinds) > MOST_KINDS:
         return None
+    # A zero without a unit is one in any.
     del counts[ZERO]
     main = counts.most_common(1)[0][0] if counts else PLAIN
     usual = column.find(lambda kind: kind.dress == main) or column.find(is_number)

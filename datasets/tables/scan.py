@@ -60,6 +60,7 @@ class PlainMarks:
             return
         import pyarrow
 
+        # Where each value was looked at, the different texts are at hand, and enough.
         texts = cells.values.dictionary if isinstance(cells.values, pyarrow.DictionaryArray) else cells.values
         if self.mark.encode() not in bytes(texts.buffers()[2] or b""):  # of whole numbers, in no time
             self.has_none = True
@@ -188,8 +189,10 @@ class ColumnScan:
         numbers, num_rows = cells.numbers[is_number], len(is_number)
         if self.is_row_number:
             lowest = self.lowest if np.isfinite(self.lowest) else numbers[0] if len(numbers) else 0
+            # Rows may be counted from any number on.
             first = self.num_rows - num_rows + lowest
             self.is_row_number = len(numbers) == num_rows and bool((numbers == first + np.arange(num_rows)).all())
+        # One number that is none decides, so that later pieces cost nothing.
         self.are_dates = self.are_dates and are_whole_dates(numbers)
         if len(numbers):
             self.lowest, self.highest = min(self.lowest, numbers.min()), max(self.highest, numbers.max())
@@ -220,6 +223,7 @@ class ColumnScan:
 
     def _add_placeholders(self, numbers: np.ndarray) -> None:
         others = numbers
+        # Of most columns the bounds tell at once that there is none.
         if self.lowest < 0 or self.highest in HIGH_PLACEHOLDERS:
             is_placeholder = np.isin(numbers, PLACEHOLDERS if self.lowest < 0 else HIGH_PLACEHOLDERS)
             self.placeholders.update(numbers[is_placeholder].tolist())
@@ -376,6 +380,7 @@ def ignore_test_weights(piece: Piece, roles: Roles, is_test: np.ndarray) -> Piec
         return piece
     cells = piece.cells[roles.weight]
     changed = {name: getattr(cells, name) & ~is_test for name in ("is_missing", "is_boolean")}
+    # A weight of a test row may even be missing or a text.
     cells = dataclasses.replace(cells, numbers=np.where(is_test, 0.0, cells.numbers), **changed)
     return piece._replace(cells={**piece.cells, roles.weight: cells})
 
@@ -387,6 +392,7 @@ def read_row_weights(piece: Piece, roles: Roles) -> np.ndarray:
       DatasetError: it is no number of at least 0 that float32 can hold; it names the row.
     """
     cells = piece.cells[roles.weight]
+    # Dates have numbers, the seconds since 1970, which are no weights.
     numbers = np.full(piece.num_rows, np.nan) if cells.kind == DATE else cells.numbers
     wrong = piece.find_first(cells, ~cells.is_missing & ~((numbers >= 0) & (numbers <= LARGEST)))
     if wrong:

@@ -98,6 +98,7 @@ def cut_windows(
       step: rows from one start to the next, at least 1.
       left_out: the part whose rows are in no window.
     """
+    # Both are stable: rows of one time stay in the order of the file.
     order = np.argsort(clients, kind="stable") if times is None else np.lexsort((times, clients))
     client, split = clients[order], splits[order]
     begins = np.ones(len(order), bool)
@@ -158,6 +159,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     for read in table.read((*roles.used, roles.block) if roles.block else roles.used):
         splits = read_splits(read, roles)
         piece = ignore_test_weights(read, roles, splits == SPLIT_ORDER.index(TEST))
+        # All rows become examples, also those to drop, so that indices fit; they are picked below.
         x = _encode_examples(piece, roles.block, scan.block_shape, layout, features)
         y = labels.encode([piece.cells[name] for name in roles.labels])
         is_dropped = np.zeros(piece.num_rows, bool)
@@ -167,6 +169,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         splits[is_dropped] = SPLIT_ORDER.index(LEFT_OUT)
         # A window must not reach over a row that was dropped, so that this one stays between the others.
         rows = np.arange(piece.num_rows) if options.window else np.flatnonzero(~is_dropped)
+        # A time is missing only in a row that is dropped; NaN has no order.
         times = np.nan_to_num(read_row_times(piece, roles, scan.time_style))[rows] if roles.time else None
         weights = read_row_weights(piece, roles)[rows] if roles.weight else None
         if roles.client:
@@ -302,6 +305,7 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
 def _identify_reading(table: Table, roles: Roles, options: DatasetOptions) -> list:
     """What decides, beside the bytes of the files, which examples they become; as earlier versions listed it."""
     names = [os.path.relpath(path, table.path) for path in table.paths]
+    # A set has no order, which a digest needs.
     columns = {**dataclasses.asdict(roles), "guessed": sorted(roles.guessed)}
     if not roles.weight:  # as before there was such a column
         del columns["weight"]

@@ -64,6 +64,7 @@ class Location(NamedTuple):
 def name_locations(locations: Iterable[Location]) -> list[str]:
     """The texts of several locations, for which each file is gone through once."""
     locations = list(locations)
+    # To find a line, a file of text is read again from its start.
     rows: dict[Callable, set[int]] = {}
     for location in locations:
         rows.setdefault(location.name_rows, set()).add(location.row)
@@ -152,6 +153,7 @@ class Table:
                 if num_bytes <= MOST_CACHED_BYTES:
                     pieces.append(piece)
                 yield piece
+            # Only here all pieces are there: who stops early caches nothing.
             if num_bytes <= MOST_CACHED_BYTES:
                 cached[names] = pieces
 
@@ -276,6 +278,7 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
     guessed = {}
     for role, names in (("label", LABEL_NAMES), ("client", CLIENT_NAMES), ("time", TIME_NAMES), ("test", TEST_NAMES)):
         flag = f"{role}_column"
+        # Files that say whose they are need no column for it.
         if given[flag] or flag in refused or (role == "client" and table.has_clients):
             continue
         found = [name for name in table.columns if simplify(name) in names and name not in taken]
@@ -290,6 +293,7 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
     chosen = {role: next(iter(given[f"{role}_column"]), guessed.get(role, "")) for role in _SINGLE}
     labels = given["label_column"] or ((guessed["label"],) if "label" in guessed else ())
     if not labels:
+        # Else the error would ask for a label that the table has.
         if simplify(chosen["weight"]) in LABEL_NAMES:
             raise DatasetError(
                 f"{table.path}: column {chosen['weight']!r} stands in --weight_column and is the label by its name, "

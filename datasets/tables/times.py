@@ -77,6 +77,7 @@ class TextDates(NamedTuple):
 def count_seconds(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
     """Seconds since 1970 of days, float64; NaN where there is no such day. Takes int64 arrays of one shape."""
     is_right = (month >= 1) & (month <= 12) & (day >= 1) & (year >= 1) & (year < 10_000)
+    # NumPy knows how long months are.
     months = np.where(is_right, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
     first, after = months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]")
     is_right &= day <= (after - first).astype(np.int64)
@@ -98,6 +99,7 @@ def read_number_dates(numbers: np.ndarray, kind: str, order: str) -> np.ndarray:
       order: of year, month and day, as `--date_form` has it.
     """
     with np.errstate(invalid="ignore"):
+        # No date has more than 14 digits.
         is_whole = (numbers >= 0) & (numbers < 1e15) & (numbers == np.rint(numbers))
     whole, clock = np.where(is_whole, numbers, 0).astype(np.int64), np.zeros(len(numbers))
     if kind in ("minute", "second"):
@@ -140,6 +142,7 @@ def split_dates(texts: list[str]) -> TextDates:
     import pandas
 
     count = len(texts)
+    # Nearly all dates of files are ISO 8601, and pandas reads them all at once; the others are matched one by one.
     stamps = pandas.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
     nanoseconds = stamps.tz_localize(None).to_numpy().astype("datetime64[ns]")
     is_iso = ~np.isnat(nanoseconds)
@@ -183,6 +186,7 @@ def _read_clock(text: str | None) -> tuple[float, bool, bool] | None:
         if not 1 <= hour <= 12:
             return None
         hour = hour % 12 + 12 * (half == "p")
+    # A leap second is 60.
     if hour > 23 or minute > 59 or second >= 61:
         return None
     zone = found["zone"] or ""
@@ -406,6 +410,7 @@ class TimeScan:
                 f"{_WRITTEN[self._asked]}, as --date_form={self._asked} has it; expected all to be"
                 + (f"; give --date_form={sorted(alive)[0]}" if len(alive) == 1 else "")
             )
+        # Who writes full stops writes the day first.
         if is_day_first and DAY_FIRST in alive:
             return DAY_FIRST
         if alive == {DAY_FIRST, MONTH_FIRST} and key not in self._differs:
@@ -504,6 +509,7 @@ def read_times(cells: Cells, style: TimeStyle) -> np.ndarray:
     """
     if cells.kind == DATE:
         return cells.numbers
+    # Yes and no have numbers, too, and are no times.
     times = np.where(cells.is_boolean, np.nan, cells.numbers) if cells.kind == TEXT else cells.numbers
     if style.numbers[0]:
         times = read_number_dates(times, *style.numbers)
@@ -518,6 +524,7 @@ def read_times(cells: Cells, style: TimeStyle) -> np.ndarray:
         for kind in np.unique(dates.kinds[np.isnan(seconds)]).tolist():
             chosen = (dates.kinds == kind) & np.isnan(seconds)
             seconds[chosen] = dates.read(orders.get(kind, DAY_FIRST), chosen) if kind in (*orders, ".") else np.nan
+        # These are the numbers of the cells, which others read.
         times = times.copy()
         times[is_open] = seconds[rows]
     return times

@@ -102,9 +102,11 @@ def read_written(text: str) -> Written | None:
         return None
     signs = [found[name] for name in ("sign", "inner", "last") if found[name]]
     after = _name_unit(found["after"] or "")
+    # 12/2020 is a date, but $45/hour a price.
     if len(signs) > 1 or after in _NO_UNITS or (signs and opened) or (after[:1] == "/" and not found["before"]):
         return None
     dress = " ".join(filter(None, (_name_unit(found["before"] or ""), after)))
+    # Accountants write negative amounts in brackets.
     factor = -1.0 if "-" in signs or opened else 1.0
     divisor = {PERCENT: 100.0, "‰": 1000.0}.get(dress, 1.0)
     body = found["body"]
@@ -112,6 +114,7 @@ def read_written(text: str) -> Written | None:
     if math.isnan(point) and math.isnan(comma):
         return None
     is_whole = body.isdigit() and not (found["power"] or signs or opened)
+    # 0 stands beside 5 kg and beside 5 %.
     dress = ZERO if dress == PLAIN and 0 in (point, comma) else dress
     return Written(dress, point, comma, is_whole and len(body) > 1 and body[0] == "0", is_whole)
 
@@ -145,8 +148,10 @@ def _tidy(text: str) -> str:
 def _name_unit(written: str) -> str:
     """One name for the ways in which a unit is written: days and day, hrs and hr, € and EUR."""
     name = written if written in _UNITS else written.rstrip(".")
+    # Short units differ in case: mV and MV, g and G.
     if len(name) > 3 and name.isalpha():
         name = name if name.isupper() or name in _UNITS else name.lower()
+    # The plural.
     if len(name) > 2 and name.endswith("s") and name not in _UNITS:
         name = name[:-1]
     if name not in _UNITS and len(name) > 1 and name.lower() in _UNITS:  # KG, but not G
