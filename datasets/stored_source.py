@@ -35,11 +35,6 @@ LEFT_OUT = "left_out"
 SPLIT_ORDER = (TRAIN, VALIDATION, TEST, LEFT_OUT)
 
 
-def default_store_dir() -> str:
-    """Where stores lie: in the user's cache folder."""
-    return default_cache_dir("stores")
-
-
 class Named(NamedTuple):
     """Names of examples: index of each into the different ones, int64 (examples,)."""
 
@@ -256,20 +251,17 @@ class ExampleStore(GroupedExamples):
         )
 
 
-def open_or_write_store(
-    digest: str, write: Callable[[StoreWriter], Mapping[str, Any]], store_dir: str | None = None
-) -> ExampleStore:
+def open_or_write_store(digest: str, write: Callable[[StoreWriter], Mapping[str, Any]]) -> ExampleStore:
     """Finds the store of this digest in the cache, or writes it.
 
     Args:
       digest: of the file's contents and of all that says how it is read, 64 hex digits.
       write: hands the examples to the writer and returns what else is known, as JSON can hold it.
-      store_dir: the cache folder; None is the default.
 
     Raises:
       DatasetError: `write` fails, the file has no example, or the folder cannot be written.
     """
-    cache = _get_cache(store_dir)
+    cache = _get_cache()
 
     def fill(folder: str) -> dict[str, Any]:
         writer = StoreWriter(folder)
@@ -288,11 +280,11 @@ def open_or_write_store(
     return ExampleStore(cache.name_entry(digest), index)
 
 
-def _get_cache(store_dir: str | None) -> Cache:
-    return Cache(store_dir or default_store_dir(), FORMAT_NAME, FORMAT_VERSION, INDEX_FILE)
+def _get_cache() -> Cache:
+    return Cache(default_cache_dir("stores"), FORMAT_NAME, FORMAT_VERSION, INDEX_FILE)
 
 
-def clean_store_dir(store_dir: str | None = None) -> int:
+def clean_store_dir() -> int:
     """Deletes the stores, finished or abandoned, and nothing else. Returns the bytes freed.
 
     Don't call it while a run uses them.
@@ -301,7 +293,7 @@ def clean_store_dir(store_dir: str | None = None) -> int:
       DatasetError: one cannot be deleted.
     """
     try:
-        return _get_cache(store_dir).clean()
+        return _get_cache().clean()
     except OSError as error:
         raise DatasetError(f"cannot delete {error.filename}: {describe(error)}") from None
 
@@ -310,15 +302,14 @@ Item = TypeVar("Item")
 _SHOWN_AFTER_S = 5.0
 
 
-def show_progress(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
+def show_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
     """The items, with a bar on the terminal from the fifth second on; without a terminal there is none.
 
     Args:
       items: what is worked on, one by one.
       what: they are, before the bar.
-      total: how many there are; None if they say so themselves, or nobody knows.
     """
-    return iter(tqdm(items, what, total, leave=False, file=sys.stderr, disable=None, delay=_SHOWN_AFTER_S))
+    return iter(tqdm(items, what, leave=False, file=sys.stderr, disable=None, delay=_SHOWN_AFTER_S))
 
 
 class Description(NamedTuple):

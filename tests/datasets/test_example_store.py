@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pathlib
 import sys
 
 import numpy as np
@@ -20,11 +21,11 @@ from datasets.stored_source import (
     Named,
     StoreWriter,
     clean_store_dir,
-    default_store_dir,
     open_or_write_store,
     show_progress,
     sort_key,
 )
+from files.cache_folder import default_cache_dir
 
 DIGEST = "ab" * 32
 
@@ -38,17 +39,24 @@ def write_rows(writer, clients, splits="train", times=None, first=0):
     return {"told": [1, "zwei"]}
 
 
-def open_rows(tmp_path, *args, **kwargs) -> ExampleStore:
-    return open_or_write_store(DIGEST, lambda writer: write_rows(writer, *args, **kwargs), str(tmp_path))
+@pytest.fixture
+def store_dir(monkeypatch, tmp_path):
+    """The folder of the stores."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return pathlib.Path(default_cache_dir("stores"))
+
+
+def open_rows(*args, **kwargs) -> ExampleStore:
+    return open_or_write_store(DIGEST, lambda writer: write_rows(writer, *args, **kwargs))
 
 
 def read(store, client, split="train"):
     return store.read(client, split)[0][:, 0].tolist()
 
 
-def test_rows_are_found_by_client_and_split(tmp_path):
+def test_rows_are_found_by_client_and_split():
     splits = ["train", "test", "train", "train", "validation", "test"]
-    store = open_rows(tmp_path, ["10", "b", "9", "10", "b", "10"], splits)
+    store = open_rows(["10", "b", "9", "10", "b", "10"], splits)
     assert store.client_names == ("9", "10", "b")
     assert store.facts == {"told": [1, "zwei"]}
     assert {name: counts.tolist() for name, counts in store.num_examples.items()} == {
@@ -74,8 +82,8 @@ def test_rows_are_found_by_client_and_split(tmp_path):
         ({"clients": ["a", "a", "a"], "splits": ["train", LEFT_OUT, "train"]}, {"train": [[0, 2]]}),
     ],
 )
-def test_a_client_has_the_rows_of_its_parts_in_order(tmp_path, rows, order):
-    store = open_rows(tmp_path, **rows)
+def test_a_client_has_the_rows_of_its_parts_in_order(rows, order):
+    store = open_rows(**rows)
     everyone = range(len(store.client_names))
     assert {split: [read(store, client, split) for client in everyone] for split in store.num_examples} == order
     assert {split: [len(each) for each in order[split]] for split in order} == {
@@ -83,7 +91,7 @@ def test_a_client_has_the_rows_of_its_parts_in_order(tmp_path, rows, order):
     }
 
 
-def test_pieces_are_one_after_the_other(tmp_path):
+def test_pieces_are_one_after_the_other():
     def write(writer: StoreWriter):
         write_rows(writer, ["a", "b"])
         write_rows(writer, [], first=2)
@@ -91,7 +99,7 @@ def test_pieces_are_one_after_the_other(tmp_path):
         assert writer.num_rows == 3
         return {}
 
-    store = open_or_write_store(DIGEST, write, str(tmp_path))
+    store = open_or_write_store(DIGEST, write)
     assert read(store, 0) == [0, 2] and read(store, 1) == [1]
 
 
@@ -104,17 +112,17 @@ def test_pieces_are_one_after_the_other(tmp_path):
         (1, 1, {"split": np.zeros(2, np.uint8)}, "1 examples, 2 splits"),
     ],
 )
-def test_pieces_of_another_schema_are_refused(tmp_path, width, num_labels, more, message):
+def test_pieces_of_another_schema_are_refused(width, num_labels, more, message):
     def write(writer: StoreWriter):
         write_rows(writer, ["a"])
         with pytest.raises(ValueError, match=message):
             writer.append(np.zeros((1, width), np.float32), np.zeros(num_labels, np.int32), "a", **more)
         return {}
 
-    assert read(open_or_write_store(DIGEST, write, str(tmp_path)), 0) == [0]
+    assert read(open_or_write_store(DIGEST, write), 0) == [0]
 
 
-def test_labels_may_be_renumbered_at_the_end(tmp_path):
+def test_labels_may_be_renumbered_at_the_end():
     def write(writer: StoreWriter):
         writer.relabel(np.arange(3, dtype=np.int32))  # of nothing yet
         write_rows(writer, ["a", "b", "a"])
@@ -122,7 +130,7 @@ def test_labels_may_be_renumbered_at_the_end(tmp_path):
         write_rows(writer, ["a"])
         return {}
 
-    store = open_or_write_store(DIGEST, write, str(tmp_path))
+    store = open_or_write_store(DIGEST, write)
     assert store.read(0, "train")[1].tolist() == [5, 3, 0] and store.read(1, "train")[1].tolist() == [4]
 
 
@@ -138,40 +146,38 @@ def set_version(content):
         ("store.json", lambda content: content[:-3]),
     ],
 )
-def test_a_store_is_written_once_unless_it_is_damaged_or_of_an_earlier_version(tmp_path, name, change):
-    open_rows(tmp_path, ["a", "a"])
-    again = open_or_write_store(DIGEST, lambda _: pytest.fail("written twice"), str(tmp_path))
+def test_a_store_is_written_once_unless_it_is_damaged_or_of_an_earlier_version(store_dir, name, change):
+    open_rows(["a", "a"])
+    again = open_or_write_store(DIGEST, lambda _: pytest.fail("written twice"))
     assert read(again, 0) == [0, 1]
-    path = tmp_path / DIGEST / name
+    path = store_dir / DIGEST / name
     path.write_bytes(change(path.read_bytes()))
-    assert open_rows(tmp_path, ["b"]).client_names == ("b",)
+    assert open_rows(["b"]).client_names == ("b",)
 
 
-def test_what_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path):
+def test_what_fails_leaves_nothing_behind(store_dir):
     def fail(writer):
         write_rows(writer, ["a"])
         raise DatasetError("line 3 is wrong")
 
-    assert_refused("line 3 is wrong", open_or_write_store, DIGEST, fail, str(tmp_path))
-    assert_refused("no example", open_or_write_store, DIGEST, lambda _: {}, str(tmp_path))
-    assert os.listdir(tmp_path) == [".lock-ab"]
-    (tmp_path / "file").touch()
-    assert_refused("cannot write the examples into", open_or_write_store, DIGEST, fail, str(tmp_path / "file" / "x"))
+    assert_refused("line 3 is wrong", open_or_write_store, DIGEST, fail)
+    assert_refused("no example", open_or_write_store, DIGEST, lambda _: {})
+    assert os.listdir(store_dir) == [".lock-ab"]
 
 
-def test_names_of_clients_are_in_no_path(tmp_path):
-    store = open_rows(tmp_path, ["../../up", "/etc", "Zoë"])
+def test_a_folder_that_cannot_be_written_is_one_line(store_dir):
+    store_dir.parent.mkdir()
+    store_dir.write_text("")
+    assert_refused("cannot write the examples into", open_or_write_store, DIGEST, lambda _: {})
+
+
+def test_names_of_clients_are_in_no_path(store_dir):
+    store = open_rows(["../../up", "/etc", "Zoë"])
     assert store.client_names == ("../../up", "/etc", "Zoë")
-    files = json.loads((tmp_path / DIGEST / "store.json").read_text())["files"]
-    assert set(os.listdir(tmp_path / DIGEST)) == {*files, "store.json"}
-    assert sorted(os.listdir(tmp_path)) == [".lock-ab", DIGEST]
-
-
-def test_the_cache_of_the_user_is_the_default_and_is_cleaned(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    open_or_write_store(DIGEST, lambda writer: write_rows(writer, ["a"]))
-    assert DIGEST in os.listdir(default_store_dir()) and default_store_dir().startswith(str(tmp_path))
-    assert clean_store_dir() > 0 and os.listdir(default_store_dir()) == []
+    files = json.loads((store_dir / DIGEST / "store.json").read_text())["files"]
+    assert set(os.listdir(store_dir / DIGEST)) == {*files, "store.json"}
+    assert sorted(os.listdir(store_dir)) == [".lock-ab", DIGEST]
+    assert clean_store_dir() > 0 and os.listdir(store_dir) == []
 
 
 def test_names_that_are_numbers_come_first_in_their_order():
