@@ -114,10 +114,6 @@ class WrittenColumn:
         is_zero = 0 in (found.point, found.comma)
         return Kind(found.dress, found.mark, found.is_code, found.is_whole, read_with, is_zero)
 
-    def count(self, is_it: Callable[[Kind], bool] = lambda kind: True) -> int:
-        """Values of these kinds."""
-        return sum(found.count for kind, found in self.kinds.items() if is_it(kind))
-
     def find(self, is_it: Callable[[Kind], bool]) -> Found | None:
         """The first value of the most frequent of these kinds; None if there is none."""
         found = [found for kind, found in self.kinds.items() if is_it(kind)]
@@ -258,9 +254,10 @@ def _find_doubtful(table: Table, roles: Roles, scan: TableScan, options: Dataset
     doubtful = []
     for name, column in columns.items():
         is_misread = column.has_odd or column.points.is_strange or column.commas.is_strange
-        for marks, mark in ((column.points, POINT), (column.commas, COMMA)):
-            is_misread |= bool(marks.sample) and options.decimal_mark not in (AUTO, mark)
-            is_misread |= marks.is_open and bool(votes) and mark not in votes  # of files that are written differently
+        for marks in (column.points, column.commas):
+            is_misread |= bool(marks.sample) and options.decimal_mark not in (AUTO, marks.mark)
+            # So it is in files of one table that are written differently.
+            is_misread |= marks.is_open and bool(votes) and marks.mark not in votes
         if column.has_written or (is_misread and column.num_numbers):
             doubtful.append(name)
     # Others decide what the marks of these are.
@@ -276,9 +273,7 @@ def _is_open(column: ColumnScan) -> bool:
 def _find_marks(scan: TableScan) -> set[str]:
     """The decimal marks that the plain numbers of a table surely have."""
     plain = [column for column in scan.columns.values() if not column.num_texts]
-    return {
-        mark for mark, kind in ((POINT, "points"), (COMMA, "commas")) if any(getattr(c, kind).is_sure for c in plain)
-    }
+    return {marks.mark for column in plain for marks in (column.points, column.commas) if marks.is_sure}
 
 
 def _choose_styles(
@@ -351,7 +346,7 @@ def _choose_dress(name: str, column: WrittenColumn, scan: ColumnScan, is_feature
     for kind, found in column.kinds.items():
         if is_number(kind):
             counts[kind.dress] += found.count
-    num_numbers, total = counts.total(), column.count()
+    num_numbers, total = counts.total(), sum(found.count for found in column.kinds.values())
     if not num_numbers or len(column.kinds) > MOST_KINDS:
         return None
     # A zero without a unit is one in any.

@@ -15,11 +15,12 @@ from datasets.stored_source import SPLIT_ORDER
 from datasets.tables.cells import DATE, STRING, TEXT, Cells
 from datasets.tables.table import NO_COLUMN, SPLIT_NAMES, Location, Piece, Roles, Sighting, Table
 from datasets.tables.times import TimeScan, TimeStyle, are_whole_dates, read_times
-from datasets.tables.written_numbers import is_odd, read_written
+from datasets.tables.written_numbers import COMMA, POINT, is_odd, read_written
 
 if TYPE_CHECKING:
     import pyarrow
 
+_SIGNS = {POINT: ".", COMMA: ","}
 _NUM_QUICK = 1000  # texts that are looked at before the others
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|\d{1,2}:\d{2}(:\d{2}.*)?"
@@ -31,7 +32,7 @@ class PlainMarks:
     """What the marks of a column can mean, as far as it was looked at.
 
     Attributes:
-      mark: which they are, "." or ",".
+      mark: which they are, `POINT` or `COMMA`.
       is_sure: whether some mark surely begins decimals; then nothing more is looked at.
       sample: the first number with a mark; "" if there is none.
       has_none: whether some number has none.
@@ -62,7 +63,7 @@ class PlainMarks:
 
         # Where each value was looked at, the different texts are at hand, and enough.
         texts = cells.values.dictionary if isinstance(cells.values, pyarrow.DictionaryArray) else cells.values
-        if self.mark.encode() not in bytes(texts.buffers()[2] or b""):  # of whole numbers, in no time
+        if _SIGNS[self.mark].encode() not in bytes(texts.buffers()[2] or b""):  # of whole numbers, in no time
             self.has_none = True
             return
         self._look(texts.slice(0, _NUM_QUICK))
@@ -72,10 +73,10 @@ class PlainMarks:
     def _look(self, texts: "pyarrow.Array") -> None:
         import pyarrow.compute
 
-        marked = texts.filter(pyarrow.compute.match_substring(texts, self.mark))
+        marked = texts.filter(pyarrow.compute.match_substring(texts, _SIGNS[self.mark]))
         self.has_none |= len(marked) < len(texts) - texts.null_count
         if len(marked):
-            grouped = rf"^\s*[+-]?[1-9]\d{{0,2}}{re.escape(self.mark)}\d{{3}}\s*$"
+            grouped = rf"^\s*[+-]?[1-9]\d{{0,2}}{re.escape(_SIGNS[self.mark])}\d{{3}}\s*$"
             self.is_sure = not pyarrow.compute.all(pyarrow.compute.match_substring_regex(marked, grouped)).as_py()
             self.sample = self.sample or marked[0].as_py().strip()
             self.ends_in_zero |= pyarrow.compute.any(pyarrow.compute.match_substring_regex(marked, r"0\s*$")).as_py()
@@ -153,8 +154,8 @@ class ColumnScan:
     texts: Counter[str] | None = dataclasses.field(default_factory=Counter)
     order: tuple[str, ...] = ()
     test_texts: Counter[str] = dataclasses.field(default_factory=Counter)
-    points: PlainMarks = dataclasses.field(default_factory=lambda: PlainMarks("."))
-    commas: PlainMarks = dataclasses.field(default_factory=lambda: PlainMarks(","))
+    points: PlainMarks = dataclasses.field(default_factory=lambda: PlainMarks(POINT))
+    commas: PlainMarks = dataclasses.field(default_factory=lambda: PlainMarks(COMMA))
     has_written: bool = False
     has_odd: bool = False
     num_different: int = 0
