@@ -39,26 +39,31 @@ def label(make_federation):
     return make
 
 
-def test_worked_by_hand(label):
-    # The own answers are 0, 2 and, of equals the lowest, 1; of all train labels 0 0 1, 2 2 2 0, 1 2 it is 2 (4 of 9).
-    found = compute_majority_accuracies(label([([0, 0, 1], [0, 2]), ([2, 2, 2, 0], [2]), ([2, 1], [2, 2, 1, 0])]))
-    assert found.own.tolist() == [0.5, 1.0, 0.25]
-    assert found.overall.tolist() == [0.5, 1.0, 0.5]
-    assert found.on_test_set == 0.5
+def compare(found, own, overall, on_test_set):
+    np.testing.assert_array_equal(found.own, own)
+    np.testing.assert_array_equal(found.overall, overall)
+    assert found.on_test_set == on_test_set
 
 
-def test_a_client_without_a_test_split_counts_in_the_overall_class_alone(label):
-    found = compute_majority_accuracies(label([([1, 1, 1], []), ([2, 2], [1, 2])]))
-    np.testing.assert_array_equal(found.own, [np.nan, 0.5])
-    np.testing.assert_array_equal(found.overall, [np.nan, 0.5])
-    assert found.on_test_set == 0.25  # class 1: three against two
-
-
-def test_new_clients_have_classes_of_their_own_and_count_in_no_other(label):
-    found = compute_majority_accuracies(label([([0], [0]), ([1, 1, 1, 1], [1, 0])], num_new=1))
-    assert found.own.tolist() == [1.0, 0.5]
-    assert found.overall.tolist() == [1.0, 0.5]  # class 0
-    assert found.on_test_set == 0.25
+@pytest.mark.parametrize(
+    ("labels", "num_new", "own", "overall", "on_test_set"),
+    [
+        # Own answers are 0, 2 and, of equals the lowest, 1; of all labels 0 0 1, 2 2 2 0, 1 2 it is 2 (4 of 9).
+        (
+            [([0, 0, 1], [0, 2]), ([2, 2, 2, 0], [2]), ([2, 1], [2, 2, 1, 0])],
+            0,
+            [0.5, 1.0, 0.25],
+            [0.5, 1.0, 0.5],
+            0.5,
+        ),
+        # A client without a test split counts in the overall class alone: class 1, three against two.
+        ([([1, 1, 1], []), ([2, 2], [1, 2])], 0, [np.nan, 0.5], [np.nan, 0.5], 0.25),
+        # New clients have classes of their own and count in no other: class 0.
+        ([([0], [0]), ([1, 1, 1, 1], [1, 0])], 1, [1.0, 0.5], [1.0, 0.5], 0.25),
+    ],
+)
+def test_worked_by_hand(label, labels, num_new, own, overall, on_test_set):
+    compare(compute_majority_accuracies(label(labels, num_new)), own, overall, on_test_set)
 
 
 @pytest.mark.parametrize(("are_counted", "on_test_set"), [(True, 0.5), (False, 0.25)])
@@ -95,22 +100,18 @@ def test_worked_by_hand_of_token_baselines():
     assert found == {"unigram_accuracy": pytest.approx(2 / 6), "bigram_accuracy": pytest.approx(4 / 6)}
 
 
-def test_padding_is_never_counted_and_never_given():
-    train = [(np.array([[1, 0, 0, 0]]), np.array([[3, PAD, PAD, -1]]))]
-    test = np.array([[1, 0, 0, 0]]), np.array([[3, PAD, -1, PAD]])
-    assert compute_token_baselines(train, test, make_labels(4)) == {"unigram_accuracy": 1.0, "bigram_accuracy": 1.0}
-
-
-def test_tokens_outside_of_the_vocabulary_count():
-    train = [(np.array([[1, 1]]), np.array([[4, 4]]))]
-    test = np.array([[1, 1]]), np.array([[4, 2]])
-    assert compute_token_baselines(train, test, make_labels(2)) == {"unigram_accuracy": 0.5, "bigram_accuracy": 0.5}
-
-
-def test_of_equal_ones_the_lowest_is_given():
-    train = [(np.array([[1, 1, 2, 2]]), np.array([[3, 2, 3, 2]]))]
-    test = np.array([[1, 2]]), np.array([[2, 3]])
-    assert compute_token_baselines(train, test, make_labels(2)) == {"unigram_accuracy": 0.5, "bigram_accuracy": 0.5}
+@pytest.mark.parametrize(
+    ("train_x", "train_y", "test_x", "test_y", "accuracy"),
+    [
+        ([1, 0, 0, 0], [3, PAD, PAD, -1], [1, 0, 0, 0], [3, PAD, -1, PAD], 1.0),  # padding never counts
+        ([1, 1], [4, 4], [1, 1], [4, 2], 0.5),  # tokens outside of the vocabulary do
+        ([1, 1, 2, 2], [3, 2, 3, 2], [1, 2], [2, 3], 0.5),  # of equal ones the lowest is given
+    ],
+)
+def test_what_counts_and_what_is_given(train_x, train_y, test_x, test_y, accuracy):
+    train, test = [(np.array([train_x]), np.array([train_y]))], (np.array([test_x]), np.array([test_y]))
+    found = compute_token_baselines(train, test, make_labels(len(train_x)))
+    assert found == {"unigram_accuracy": accuracy, "bigram_accuracy": accuracy}
 
 
 def test_one_label_for_a_sequence_follows_its_last_token():
@@ -140,9 +141,8 @@ def test_as_counters_of_python_have_it(rows):
     most_frequent = find_most_frequent([label for _, label in pairs])
     after = {last: find_most_frequent([label for before, label in pairs if before == last]) for last, _ in pairs}
     test = np.arange(7)[np.newaxis], np.array([[1, 2, 3, 4, 5, 6, 1]])
-    expected = np.mean(
-        [after.get(last, most_frequent) == label for last, label in zip(*map(np.ravel, test), strict=True)]
-    )
+    pairs_of_test = zip(*map(np.ravel, test), strict=True)
+    expected = np.mean([after.get(last, most_frequent) == label for last, label in pairs_of_test])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(baselines, "_MOST_WAITING_PAIRS", 3)
         found = compute_token_baselines(iter(clients), test, make_labels(7, 7))

@@ -34,28 +34,18 @@ def files(tmp_path):
     return str(entry / "client_7")
 
 
-def test_files_that_are_here_are_used_where_they_lie(files, tmp_path):
-    assert find_files(files, measure_files(files), str(tmp_path / "copies")) == files
-
-
-def test_a_copy_has_the_same_bytes_and_is_found_again(files, tmp_path):
+def test_files_are_used_where_they_lie_or_as_a_copy_of_the_same_bytes(files, tmp_path):
     copies_dir = str(tmp_path / "copies")
     sizes, contents = measure_files(files), read_files(files)
+    assert find_files(files, sizes, copies_dir) == files
     os.rename(os.path.dirname(files), tmp_path / "elsewhere")
     assert find_files(files, sizes, copies_dir) is None
     copy = write_copy(files, contents, copies_dir)
-    assert find_files(files, sizes, copies_dir) == copy
-    assert copy == str(tmp_path / "copies" / DIGEST / "client_7")
+    assert find_files(files, sizes, copies_dir) == copy == str(tmp_path / "copies" / DIGEST / "client_7")
     assert read_files(copy) == contents
-
-
-def test_a_copy_of_another_size_does_not_count(files, tmp_path):
-    copies_dir = str(tmp_path / "copies")
-    sizes = measure_files(files)
-    copy = write_copy(files, read_files(files), copies_dir)
     os.truncate(copy + ".test.x", 3)
-    os.unlink(files + ".train.x")
     assert find_files(files, sizes, copies_dir) is None
+    assert clean_client_dir(copies_dir) > 0 and os.listdir(copies_dir) == []
 
 
 @pytest.mark.parametrize("is_in_place", [True, False])
@@ -73,23 +63,16 @@ def test_zeros_of_the_same_size_do_not_count(files, tmp_path, is_in_place):
     assert find_files(files, sizes, copies_dir) is None
 
 
-def test_copies_are_cleaned_like_other_files(files, tmp_path):
-    copies_dir = str(tmp_path / "copies")
-    write_copy(files, read_files(files), copies_dir)
-    assert clean_client_dir(copies_dir) > 0
-    assert os.listdir(copies_dir) == []
-
-
-def test_only_a_client_in_a_folder_named_by_a_digest_counts():
-    assert is_client_path(f"/any/where/{DIGEST}/client_12")
-    for text in (
-        "",
-        "client_1",
-        f"/any/{DIGEST[1:]}/client_1",
-        f"/any/{DIGEST}/client_1.train.x",
-        f"{DIGEST}/client_1",
-    ):
-        assert not is_client_path(text)
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        (f"/any/where/{DIGEST}/client_12", True),
+        *((path, False) for path in ("", "client_1", f"/any/{DIGEST[1:]}/client_1", f"{DIGEST}/client_1")),
+        (f"/any/{DIGEST}/client_1.train.x", False),
+    ],
+)
+def test_only_a_client_in_a_folder_named_by_a_digest_counts(path, is_one):
+    assert is_client_path(path) == is_one
 
 
 DIGEST_OF_FLIPPED_LABELS = "ab" * 32

@@ -42,13 +42,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def server(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.content, server.resumes, server.status, server.breaks_after_bytes, server.ranges = (
-        CONTENT,
-        True,
-        None,
-        [],
-        [],
-    )
+    server.content, server.resumes, server.status = CONTENT, True, None
+    server.breaks_after_bytes, server.ranges = [], []
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     yield server
     server.shutdown()
@@ -72,67 +67,55 @@ def test_a_whole_file_is_fetched_once(server, tmp_path):
     assert server.ranges == [None]
 
 
-def test_a_part_is_resumed(server, tmp_path):
-    (tmp_path / "data.bin.part").write_bytes(CONTENT[:1000])
-    assert fetch(server, tmp_path) == CONTENT
-    assert server.ranges == ["bytes=1000-"]
-
-
-def test_a_server_that_does_not_resume_is_read_from_the_start(server, tmp_path):
-    server.resumes = False
-    (tmp_path / "data.bin.part").write_bytes(b"x" * 1000)
-    assert fetch(server, tmp_path) == CONTENT
-    assert server.ranges == ["bytes=1000-"]
-
-
-def test_a_broken_connection_is_resumed(server, tmp_path):
-    server.breaks_after_bytes = [3000, 50_000]
-    assert fetch(server, tmp_path) == CONTENT
-    assert server.ranges == [None, "bytes=3000-", "bytes=53000-"]
-
-
-def test_a_complete_part_needs_no_more_bytes(server, tmp_path):
-    (tmp_path / "data.bin.part").write_bytes(CONTENT)
-    assert fetch(server, tmp_path) == CONTENT
-
-
-@pytest.mark.parametrize("part", [b"x" * 1000, b"x" * (len(CONTENT) + 5)])
-def test_a_part_of_another_file_is_thrown_away(server, tmp_path, part):
+@pytest.mark.parametrize(
+    ("part", "resumes", "breaks_after_bytes", "ranges"),
+    [
+        (CONTENT[:1000], True, [], ["bytes=1000-"]),
+        (b"x" * 1000, False, [], ["bytes=1000-"]),  # a server that cannot resume is read from the start
+        (b"", True, [3000, 50_000], [None, "bytes=3000-", "bytes=53000-"]),
+        (CONTENT, True, [], [f"bytes={len(CONTENT)}-"]),  # a complete part needs no more bytes
+        # A part of another file is thrown away.
+        (b"x" * 1000, True, [], ["bytes=1000-", None]),
+        (b"x" * (len(CONTENT) + 5), True, [], [f"bytes={len(CONTENT) + 5}-", None]),
+    ],
+)
+def test_a_part_is_resumed(server, tmp_path, part, resumes, breaks_after_bytes, ranges):
+    server.resumes, server.breaks_after_bytes = resumes, breaks_after_bytes
     (tmp_path / "data.bin.part").write_bytes(part)
-    assert fetch(server, tmp_path) == CONTENT
-    assert server.ranges == [f"bytes={len(part)}-", None]
+    assert fetch(server, tmp_path) == CONTENT and server.ranges == ranges
+
+
+def refuse(message, remote, folder):
+    with pytest.raises(DownloadError, match=message) as caught:
+        fetch_file(remote, str(folder), timeout_s=5)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_wrong_digest_never_gets_the_final_name(server, tmp_path):
     server.content = b"something else"
-    with pytest.raises(DownloadError, match=r"data\.bin \(wrong digest") as caught:
-        fetch_file(make_remote(server), str(tmp_path))
-    assert f"put it into {tmp_path}" in str(caught.value) and "\n" not in str(caught.value)
+    refuse(rf"data\.bin \(wrong digest.*put it into {tmp_path}", make_remote(server), tmp_path)
     assert not (tmp_path / "data.bin").exists()
 
 
-def test_what_the_server_answers_is_told_and_the_part_is_kept(server, tmp_path):
-    server.status = 403
+@pytest.mark.parametrize(
+    ("status", "breaks_after_bytes", "message", "length"),
+    [
+        (403, [], "the server answered 403", 1000),
+        (None, [10, 10, 10], r"the connection broke: 10 of \d+ bytes came", 1030),
+    ],
+)
+def test_what_went_wrong_is_said_and_the_part_stays(server, tmp_path, status, breaks_after_bytes, message, length):
+    server.status, server.breaks_after_bytes = status, breaks_after_bytes
     (tmp_path / "data.bin.part").write_bytes(CONTENT[:1000])
-    with pytest.raises(DownloadError, match="the server answered 403"):
-        fetch_file(make_remote(server), str(tmp_path))
-    assert (tmp_path / "data.bin.part").read_bytes() == CONTENT[:1000]
-
-
-def test_a_connection_that_keeps_breaking_is_told_and_the_part_is_kept(server, tmp_path):
-    server.breaks_after_bytes = [10, 10, 10]
-    with pytest.raises(DownloadError, match=r"the connection broke: 10 of \d+ bytes came"):
-        fetch_file(make_remote(server), str(tmp_path))
-    assert (tmp_path / "data.bin.part").read_bytes() == CONTENT[:30]
+    refuse(message, make_remote(server), tmp_path)
+    assert (tmp_path / "data.bin.part").read_bytes() == CONTENT[:length]
 
 
 def test_no_network_names_the_file_and_the_folder_and_the_next_address_is_tried(server, tmp_path):
-    port = server.server_port
     dead = "http://127.0.0.1:9/data.bin"
-    with pytest.raises(DownloadError, match="no connection") as caught:
-        fetch_file(RemoteFile("data.bin", (dead,), SHA256), str(tmp_path))
-    assert "data.bin" in str(caught.value) and f"put it into {tmp_path}" in str(caught.value)
-    both = RemoteFile("data.bin", (dead, f"http://127.0.0.1:{port}/data.bin"), SHA256)
+    message = rf"data\.bin.*no connection.*put it into {tmp_path}"
+    refuse(message, RemoteFile("data.bin", (dead,), SHA256), tmp_path)
+    both = RemoteFile("data.bin", (dead, *make_remote(server).addresses), SHA256)
     assert os.path.getsize(fetch_file(both, str(tmp_path))) == len(CONTENT)
 
 
@@ -147,14 +130,13 @@ def test_two_at_once_fetch_it_once(server, tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_one_line(server, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(DownloadError, match=r"cannot write .*; choose another --data_dir"):
-        fetch_file(make_remote(server), str(tmp_path / "file"))
+    refuse(r"cannot write .*; choose another --data_dir", make_remote(server), tmp_path / "file")
 
 
 @pytest.mark.parametrize("put", [os.mkfifo, lambda path: os.symlink("elsewhere", path)], ids=["pipe", "link"])
 @pytest.mark.parametrize("name", ["data.bin", "data.bin.part"])
 def test_what_is_no_file_is_neither_waited_at_nor_followed(server, tmp_path, put, name):
     put(tmp_path / name)
-    with pytest.raises(DownloadError, match=r"data\.bin: (no file, expected one|No such device|Too many levels)"):
-        fetch_file(make_remote(server), str(tmp_path), timeout_s=5)
+    message = r"data\.bin: (no file, expected one|No such device|Too many levels)"
+    refuse(message, make_remote(server), tmp_path)
     assert os.listdir(tmp_path) == [name] and not server.ranges

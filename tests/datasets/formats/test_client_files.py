@@ -32,24 +32,23 @@ def open_folder(folder, **options):
     return open_client_files(str(folder), dataclasses.replace(OPTIONS, **options))
 
 
-def write_pfllib(folder, sizes=(6, 4, 12), shape=(3, 6, 6)):
+def write_pfllib(folder, num_clients=1):
     """As PFLlib's `save_file` does: a dictionary in an array without axes, by client and part."""
-    rng = np.random.default_rng(0)
-    written = {}
-    for part in ("train", "test"):
+    rng, written = np.random.default_rng(0), {}
+    for part, size in (("train", 3), ("test", 2)):
         (folder / part).mkdir()
-        for client, size in enumerate(sizes):
-            size = size if part == "train" else 2
-            pair = rng.normal(size=(size, *shape)).astype(np.float32), rng.permutation(np.arange(size) % 3)
-            with open(folder / part / f"{client}.npz", "wb") as file:
-                np.savez_compressed(file, data={"x": pair[0], "y": pair[1]})
-            written[client, part] = pair
+        for client in range(num_clients):
+            x, y = rng.normal(size=(size, 3, 6, 6)).astype(np.float32), rng.permutation(np.arange(size) % 3)
+            np.savez_compressed(folder / part / f"{client}.npz", data={"x": x, "y": y})
+            written[client, part] = x, y
     (folder / "config.json").write_text("{}")
     return written
 
 
 def test_what_pfllib_writes(folder):
-    written = write_pfllib(folder, sizes=(3,) * 11)
+    assert not is_client_files(str(folder))
+    written = write_pfllib(folder, 11)
+    assert is_client_files(str(folder)) and not is_client_files(str(folder / "train" / "0.npz"))
     source = open_folder(folder)
     assert source.client_names == tuple(map(str, range(11))) and source.has_tests
     assert source.format.input_shape == (6, 6, 3) and source.format.class_names == ("0", "1", "2")
@@ -57,9 +56,8 @@ def test_what_pfllib_writes(folder):
         found = source.read(client, part)
         np.testing.assert_array_equal(found[0], np.moveaxis(x, 1, -1))
         np.testing.assert_array_equal(found[1], y)
-    assert source.count_labels().sum() == 33
+    assert source.count_labels().sum() == 33 and "an npz file a client" in source.reading
     assert choose_client_files_partition(str(folder), OPTIONS) == "natural"
-    assert "an npz file a client" in source.reading
 
 
 def test_plain_npz_with_tests_of_their_own(folder):
@@ -67,7 +65,8 @@ def test_plain_npz_with_tests_of_their_own(folder):
     np.savez(folder / "bob.npz", x=np.full((2, 2), 5), y=["c", "a"])
     source = open_folder(folder)
     assert source.client_names == ("Zoë", "bob") and source.format.class_names == ("a", "b", "c")
-    assert source.num_examples["train"].tolist() == [3, 2] and source.num_examples["test"].tolist() == [1, 0]
+    counts = {split: number.tolist() for split, number in source.num_examples.items()}
+    assert counts == {"train": [3, 2], "test": [1, 0]}
     assert source.format.input_shape == (2, 1) and source.format.are_features
     assert source.read(0, "test")[1].tolist() == [1] and source.read(1, "train")[1].tolist() == [2, 0]
 
@@ -92,21 +91,23 @@ def write_table(folder, name, rows, header="a,label"):
 
 
 def test_a_table_a_client(folder):
-    write_table(folder, "b.csv", ["1,x", "2,y"])
-    write_table(folder, "10.csv", ["3,x"])
-    write_table(folder, "9.csv", ["4,y"])
+    for name, rows in (("b.csv", ["1,x", "2,y"]), ("10.csv", ["3,x"]), ("9.csv", ["4,y"])):
+        write_table(folder, name, rows)
     source = open_folder(folder)
     assert source.client_names == ("9", "10", "b") and "a file a client" in source.reading
     assert source.read(2, "train")[0][:, 0, 0].tolist() == [1, 2]
     assert choose_client_files_partition(str(folder), OPTIONS) == "natural"
 
 
-def test_tables_in_folders_of_parts(folder):
+@pytest.mark.parametrize(("names", "has_clients"), [("{}/ann.csv", True), ("{}.csv", False)])
+def test_tables_in_folders_of_parts_and_parts_of_one_table(folder, names, has_clients):
     for part, rows in (("train", ["1,x", "2,y"]), ("test", ["3,x"])):
-        (folder / part).mkdir()
-        write_table(folder / part, "ann.csv", rows)
+        (folder / names.format(part)).parent.mkdir(exist_ok=True)
+        write_table(folder, names.format(part), rows)
     source = open_folder(folder)
-    assert source.num_examples["train"].tolist() == [2] and source.num_examples["test"].tolist() == [1]
+    counts = {split: number.tolist() for split, number in source.num_examples.items()}
+    assert (counts, source.has_clients) == ({"train": [2], "test": [1]}, has_clients)
+    assert choose_client_files_partition(str(folder), OPTIONS) == ("natural" if has_clients else "")
 
 
 def test_a_column_of_clients_outweighs_the_names_of_files(folder):
@@ -115,14 +116,6 @@ def test_a_column_of_clients_outweighs_the_names_of_files(folder):
     source = open_folder(folder)
     assert source.client_names == ("ann", "bob") and source.read(0, "train")[0][:, 0, 0].tolist() == [1, 3]
     assert open_folder(folder, client_column="none").client_names == ("january", "march")
-
-
-def test_train_and_test_are_parts_of_one_table(folder):
-    write_table(folder, "train.csv", ["1,x", "2,y"])
-    write_table(folder, "test.csv", ["3,x"])
-    source = open_folder(folder)
-    assert not source.has_clients and source.has_tests
-    assert choose_client_files_partition(str(folder), OPTIONS) == ""
 
 
 def save(**arrays):
@@ -154,8 +147,7 @@ def test_what_is_wrong_with_a_file_is_one_line_that_names_it(folder, name):
     np.savez(folder / "ann.npz", x=X, y=Y)
     write(folder / "bob.npz")
     caught = assert_refused("", open_folder, folder)
-    assert expected in caught
-    assert "bob.npz" in caught
+    assert expected in caught and "bob.npz" in caught
 
 
 def test_what_is_wrong_with_a_folder_is_one_line(folder):
@@ -171,12 +163,6 @@ def test_what_is_wrong_with_a_folder_is_one_line(folder):
     assert_refused(r"eve\.csv: no rows below", open_folder, folder)
     np.savez(folder / "bob.npz", x=X, y=Y)
     assert_refused(r"files of several kinds \(csv, npz", open_folder, folder)
-
-
-def test_folders_are_known_by_what_is_in_them(folder):
-    assert not is_client_files(str(folder))
-    write_pfllib(folder)
-    assert is_client_files(str(folder)) and not is_client_files(str(folder / "train" / "0.npz"))
 
 
 def dump(value, protocol=3):
@@ -267,14 +253,16 @@ def test_everything_else_is_refused_in_one_line(content):
     assert caught.startswith("here: ") and "numpy.savez(file, x=x, y=y)" in caught
 
 
-def test_an_array_that_claims_more_than_it_has_is_refused():
-    state = (1, (1000, 1000, 1000), np.dtype("f8"), False, b"12345678")
-    assert_refused("here: ", read_pickled_arrays, dump({"x": Built(state)}), "here")
-
-
 class Built:
+    """Pickled as an array of NumPy with this state."""
+
     def __init__(self, state):
         self._state = state
 
     def __reduce__(self):
         return np.core.multiarray._reconstruct, (np.ndarray, (0,), b"b"), self._state
+
+
+def test_an_array_that_claims_more_than_it_has_is_refused():
+    state = (1, (1000, 1000, 1000), np.dtype("f8"), False, b"12345678")
+    assert_refused("here: ", read_pickled_arrays, dump({"x": Built(state)}), "here")

@@ -27,14 +27,19 @@ def draw(path, value=0, size=(5, 4), mode="L", **how):
     PIL.Image.new(mode, size, value).save(path, **how)
 
 
+def draw_all(folder, *names):
+    """Images of the values 0, 1, ..."""
+    for value, name in enumerate(names):
+        draw(folder / name, value)
+    return open_folder(folder)
+
+
 def open_folder(folder, **options):
     return open_image_tree(str(folder), dataclasses.replace(OPTIONS, **options))
 
 
 def test_a_folder_a_client_and_a_folder_a_class(folder):
-    for n, name in enumerate(["Zoë/cat/b.png", "Zoë/cat/a.png", "Zoë/dog/1.png", "bob/dog/x.PNG", "10/cat/1.png"]):
-        draw(folder / name, n)
-    source = open_folder(folder)
+    source = draw_all(folder, "Zoë/cat/b.png", "Zoë/cat/a.png", "Zoë/dog/1.png", "bob/dog/x.PNG", "10/cat/1.png")
     assert source.client_names == ("10", "Zoë", "bob") and source.format.class_names == ("cat", "dog")
     assert source.format.input_shape == (4, 5, 1) and source.format.input_dtype == "uint8"
     assert source.format.preprocessing.scale == 1 / 255
@@ -46,18 +51,16 @@ def test_a_folder_a_client_and_a_folder_a_class(folder):
 
 
 def test_classes_without_clients(folder):
-    for n, name in enumerate(["cat/1.png", "dog/1.png", "dog/2.png"]):
-        draw(folder / name, n)
-    source = open_folder(folder)
+    source = draw_all(folder, "cat/1.png", "dog/1.png", "dog/2.png")
     assert not source.has_clients and source.num_examples["train"].tolist() == [3]
     assert choose_image_partition(str(folder), OPTIONS) == ""
 
 
 @pytest.mark.parametrize("client", ["", "ann/"])
 def test_train_and_test_on_top(folder, client):
-    for n, name in enumerate([f"train/{client}cat/1.png", f"train/{client}dog/1.png", f"test/{client}dog/1.png"]):
-        draw(folder / name, n)
-    source = open_folder(folder)
+    source = draw_all(
+        folder, *(f"{each}/1.png" for each in (f"train/{client}cat", f"train/{client}dog", f"test/{client}dog"))
+    )
     assert source.num_examples["train"].tolist() == [2] and source.num_examples["test"].tolist() == [1]
     assert source.read(0, "test")[0][0, 0, 0, 0] == 2 and source.has_clients == bool(client)
 
@@ -85,9 +88,7 @@ def test_a_photograph_is_turned_as_its_camera_says(folder):
 
 
 def test_pixels_are_decoded_once_whatever_their_scale(folder, monkeypatch):
-    draw(folder / "a/cat/1.png")
-    draw(folder / "b/dog/1.png", 3)
-    first = open_folder(folder)
+    first = draw_all(folder, "a/cat/1.png", "b/dog/1.png")
     monkeypatch.setattr("datasets.formats.images.read_image", lambda *_: pytest.fail("decoded twice"))
     source = open_folder(folder, scale="0.5", task="binary")
     assert source.num_examples["train"].tolist() == [1, 1] and source.digest == first.digest
@@ -95,27 +96,14 @@ def test_pixels_are_decoded_once_whatever_their_scale(folder, monkeypatch):
     assert source.reading.startswith("images of 4 x 5 pixels, 1 channel, scaled by 1/2, in grey; a folder a class")
 
 
-def test_an_image_that_has_changed_is_read_anew(folder):
-    draw(folder / "cat/1.png", 1)
-    draw(folder / "dog/1.png", 2)
-    assert open_folder(folder).read(0, "train")[0][1, 0, 0, 0] == 2
-    draw(folder / "dog/1.png", 3)
-    assert open_folder(folder).read(0, "train")[0][1, 0, 0, 0] == 3
-
-
-def test_the_digest_is_of_the_images_their_places_and_how_they_are_read(folder):
-    draw(folder / "cat/1.png")
-    draw(folder / "dog/1.png")
-    digests = {open_folder(folder).digest, open_folder(folder, image_size=3).digest}
+def test_the_digest_is_of_the_images_their_paths_and_how_they_are_read(folder):
+    first, resized = draw_all(folder, "cat/1.png", "dog/1.png"), open_folder(folder, image_size=3)
     os.rename(folder / "dog/1.png", folder / "dog/2.png")
-    digests.add(open_folder(folder).digest)
+    renamed = open_folder(folder)
     draw(folder / "dog/2.png", 5)
-    digests.add(open_folder(folder).digest)
-    assert len(digests) == 4
-
-
-def spoil(path, keep=40):
-    path.write_bytes(path.read_bytes()[:keep])
+    changed = open_folder(folder)
+    assert changed.read(0, "train")[0][1, 0, 0, 0] == 5
+    assert len({source.digest for source in (first, resized, renamed, changed)}) == 4
 
 
 WRONG = {
@@ -147,15 +135,14 @@ def test_what_is_wrong_is_one_line_that_names_the_odd_one(folder, name):
 
 
 def test_an_image_that_is_cut_is_named(folder):
-    draw(folder / "cat/1.png", size=(50, 50))
-    draw(folder / "dog/1.png", 3, size=(50, 50))
-    spoil(folder / "dog/1.png", 60)
+    for name in ("cat/1.png", "dog/1.png"):
+        draw(folder / name, size=(50, 50))
+    os.truncate(folder / "dog/1.png", 60)
     assert_refused(r"dog/1\.png: a damaged image", open_folder, folder)
 
 
 def test_a_pipe_is_no_image(folder):
-    draw(folder / "cat/1.png")
-    draw(folder / "dog/1.png")
+    draw_all(folder, "cat/1.png", "dog/1.png")
     os.mkfifo(folder / "dog/2.png")
     assert open_folder(folder).num_examples["train"].tolist() == [2]
 
@@ -163,5 +150,4 @@ def test_a_pipe_is_no_image(folder):
 def test_one_class_and_no_image_are_one_line(folder):
     assert_refused("no image in this folder", open_folder, folder)
     assert not is_image_tree(str(folder))
-    draw(folder / "cat/1.png")
-    assert_refused("1 class, expected at least 2", open_folder, folder)
+    assert_refused("1 class, expected at least 2", draw_all, folder, "cat/1.png")
