@@ -25,11 +25,11 @@ from datasets.layouts import LAYOUTS, arrange, choose_preprocessing, describe_ex
 from datasets.mnist import MNIST_FORMAT
 
 
-def make(x=None, y=None, test_x=None, test_y=None, names=("a", "b"), clients=None):
+def make(x=None, y=None, test_x=None, test_y=None, names=("a", "b"), clients=None, **fields):
     x = np.zeros((4, 3, 1), np.float32) if x is None else x
     y = np.array([0, 1, 0, 1]) if y is None else y
     test = (x if test_x is None else test_x, y if test_y is None else test_y)
-    return make_array_dataset("toy", (x, y), test, format_of(x, names), clients)
+    return make_array_dataset("toy", (x, y), test, format_of(x, names), clients, **fields)
 
 
 def test_labels_become_int32_and_clients_become_positions():
@@ -58,33 +58,26 @@ def test_what_does_not_fit_is_reported_in_one_line(fields, message):
     assert_refused(message, make, **fields)
 
 
-def test_arrays_are_what_their_format_says():
+@pytest.mark.parametrize(("shape", "dtype"), [((2, 1), "float32"), ((3, 1), "uint8"), ((3,), "float32")])
+def test_arrays_are_what_their_format_says(shape, dtype):
     part = np.zeros((4, 3, 1), np.float32), np.arange(4) % 2
-    for shape, dtype in (((2, 1), "float32"), ((3, 1), "uint8"), ((3,), "float32")):
-        assert_refused(
-            rf"^toy, train part: x is float32 \(4, 3, 1\), .* says {dtype} and",
-            make_array_dataset,
-            "toy",
-            part,
-            part,
-            make_format(shape, dtype, 2),
-        )
+    message = rf"^toy, train part: x is float32 \(4, 3, 1\), .* says {dtype} and"
+    assert_refused(message, make_array_dataset, "toy", part, part, make_format(shape, dtype, 2))
 
 
 def test_the_first_example_that_is_not_finite_is_named():
     x = np.zeros((4, 3, 1), np.float32)
-    x[2, 1] = np.nan
-    x[3, 0] = np.inf
+    x[2, 1], x[3, 0] = np.nan, np.inf
     assert_refused(r"2 examples .* first is example 2", make, x=x)
 
 
-def test_digest_is_that_of_the_content():
+def test_digest_is_that_of_the_content_and_dropped_examples_are_no_part_of_it():
     changed = np.zeros((4, 3, 1), np.float32)
     changed[3, 2] = 1e-30
-    assert make().source_digest == make().source_digest
-    digests = {make().source_digest, make(x=changed).source_digest, make(names=("a", "c")).source_digest}
-    digests.add(make(clients=np.array([0, 0, 1, 1])).source_digest)
-    assert len(digests) == 4
+    others = ({}, {"x": changed}, {"names": ("a", "c")}, {"clients": np.array([0, 0, 1, 1])})
+    assert len({make(**fields).source_digest for fields in others}) == 4
+    rest = make(num_dropped=5)
+    assert rest.num_dropped == 5 and rest.source_digest == make().source_digest
 
 
 @hypothesis_settings(deadline=None)
@@ -96,13 +89,6 @@ def test_held_out_part_is_stratified_and_disjoint(labels, seed):
     for label in np.unique(labels):
         size = np.count_nonzero(labels == label)
         assert np.count_nonzero(labels[test] == label) == int(size * 0.2 + 0.5) < size
-
-
-def test_dropped_examples_are_no_part_of_the_identity():
-    x, y = np.zeros((4, 3), np.float32), np.array([0, 1, 0, 1])
-    whole, rest = (make_array_dataset("toy", (x, y), (x, y), format_of(x, ("a", "b")), num_dropped=n) for n in (0, 5))
-    assert (whole.num_dropped, rest.num_dropped) == (0, 5)
-    assert whole.source_digest == rest.source_digest
 
 
 @pytest.mark.parametrize(
@@ -178,19 +164,12 @@ def test_a_format_of_labels_must_fit_its_task(arguments):
 
 
 def test_tokens_are_whole_numbers_from_0_on():
-    tokens = np.arange(6, dtype=np.int32).reshape(2, 3)
-    part, names = (tokens, np.arange(2)), ("a", "b")
-    arrays = make_array_dataset("toy", part, part, format_of(part[0], names, takes_tokens=True))
-    assert arrays.train_x.dtype == np.int32
-    assert_refused("input_dtype=int32: expected uint8 or float32", format_of, part[0], names)
-    assert_refused(
-        "expected tokens, uint8 or int32, of at least 0",
-        make_array_dataset,
-        "toy",
-        (tokens - 1, part[1]),
-        part,
-        format_of(tokens - 1, names, takes_tokens=True),
-    )
+    tokens, names = np.arange(6, dtype=np.int32).reshape(2, 3), ("a", "b")
+    part, example_format = (tokens, np.arange(2)), format_of(tokens, names, takes_tokens=True)
+    assert make_array_dataset("toy", part, part, example_format).train_x.dtype == np.int32
+    assert_refused("input_dtype=int32: expected uint8 or float32", format_of, tokens, names)
+    wrong, message = (tokens - 1, part[1]), "expected tokens, uint8 or int32, of at least 0"
+    assert_refused(message, make_array_dataset, "toy", wrong, part, example_format)
 
 
 Y = np.arange(60) % 3
@@ -287,24 +266,26 @@ def test_only_pictures_in_uint8_are_scaled_unasked(scale, shape, is_uint8, facto
 
 
 @pytest.mark.parametrize(
-    ("example_format", "text"),
+    ("shape", "preprocessing", "layout", "text"),
     [
-        (DIGITS_FORMAT, "images of 8 x 8 pixels, 1 channel, scaled by 1/16"),
-        (MNIST_FORMAT, "images of 28 x 28 pixels, 1 channel, scaled by 1/255"),
-        (CIFAR10_FORMAT, "images of 32 x 32 pixels, 3 channels, scaled by 1/255"),
-        (HAR_FORMATS["statistics"], "561 features or steps of 1 channel, as they are"),
-        (HAR_FORMATS["inertial"], "sequences of 128 steps, 9 channels, as they are"),
+        *(
+            (example_format.input_shape, example_format.preprocessing, "auto", text)
+            for example_format, text in (
+                (DIGITS_FORMAT, "images of 8 x 8 pixels, 1 channel, scaled by 1/16"),
+                (MNIST_FORMAT, "images of 28 x 28 pixels, 1 channel, scaled by 1/255"),
+                (CIFAR10_FORMAT, "images of 32 x 32 pixels, 3 channels, scaled by 1/255"),
+                (HAR_FORMATS["statistics"], "561 features or steps of 1 channel, as they are"),
+                (HAR_FORMATS["inertial"], "sequences of 128 steps, 9 channels, as they are"),
+            )
+        ),
+        ((1,), Preprocessing(0.5, 1.0), "auto", "1 feature, scaled by 1/2 and shifted by 1"),
+        ((24, 1), Preprocessing(), "features", "24 features, as they are"),
+        ((24, 1), Preprocessing(), "sequence", "sequences of 24 steps, 1 channel, as they are"),
+        ((5, 8, 9, 3), Preprocessing(), "auto", "arrays of 5 x 8 x 9 values, 3 channels, as they are"),
     ],
 )
-def test_what_was_understood_in_words(example_format, text):
-    assert describe_examples(example_format.input_shape, example_format.preprocessing) == text
-
-
-def test_rare_forms_in_words():
-    assert describe_examples((1,), Preprocessing(0.5, 1.0)) == "1 feature, scaled by 1/2 and shifted by 1"
-    assert describe_examples((24, 1), Preprocessing(), "features") == "24 features, as they are"
-    assert describe_examples((24, 1), Preprocessing(), "sequence") == "sequences of 24 steps, 1 channel, as they are"
-    assert describe_examples((5, 8, 9, 3), Preprocessing()) == "arrays of 5 x 8 x 9 values, 3 channels, as they are"
+def test_what_was_understood_in_words(shape, preprocessing, layout, text):
+    assert describe_examples(shape, preprocessing, layout) == text
 
 
 @pytest.mark.parametrize(

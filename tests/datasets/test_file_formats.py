@@ -92,11 +92,8 @@ def test_a_format_is_found_by_looking(tmp_path, name, write, expected):
 def test_a_format_that_is_named_is_not_looked_for(tmp_path):
     write_tables(tmp_path / "a")
     assert find_format(str(tmp_path / "a"), "images") == get_format("images")
-    assert_refused(
-        "no image in this folder",
-        open_data,
-        dataclasses.replace(OPTIONS, data=str(tmp_path / "a"), data_format="images"),
-    )
+    options = dataclasses.replace(OPTIONS, data=str(tmp_path / "a"), data_format="images")
+    assert_refused("no image in this folder", open_data, options)
 
 
 def test_what_is_in_no_format_is_one_line(tmp_path):
@@ -124,11 +121,13 @@ def test_formats_that_take_much_are_asked_last():
     assert titles[0] == "an npz file of arrays" and titles[-1] == "a folder of images"
 
 
-def test_data_are_called_as_their_file_without_endings(tmp_path):
-    write_text(tmp_path / "my data.csv.gz")
-    write_images(tmp_path / "photos.2024")
-    assert name_data(str(tmp_path / "my data.csv.gz")) == "my data"
-    assert name_data(str(tmp_path / "photos.2024")) == "photos.2024"
+@pytest.mark.parametrize(
+    ("name", "write", "expected"),
+    [("my data.csv.gz", write_text, "my data"), ("photos.2024", write_images, "photos.2024")],
+)
+def test_data_are_called_as_their_file_without_endings(tmp_path, name, write, expected):
+    write(tmp_path / name)
+    assert name_data(str(tmp_path / name)) == expected
 
 
 @pytest.mark.parametrize(

@@ -323,11 +323,9 @@ def test_an_honest_file_that_is_too_large_is_one_line(tmp_path, monkeypatch):
 def test_an_encrypted_entry_is_one_line(tmp_path):
     path = pathlib.Path(save(tmp_path, x=X, y=Y))
     content = bytearray(path.read_bytes())
-    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        at = content.find(signature)
-        while at >= 0:
-            content[at + offset] |= 1
-            at = content.find(signature, at + 1)
+    for signature, offset in ((rb"PK\x03\x04", 6), (rb"PK\x01\x02", 8)):
+        for found in re.finditer(signature, bytes(content)):
+            content[found.start() + offset] |= 1
     path.write_bytes(content)
     assert_refused("encrypted", open_file, str(path))
 

@@ -35,16 +35,22 @@ TWO = np.array([[[0, 0], [0, 5], [0, 0], [3, 0], [0, 0]]], np.float32)
 SERIES, PAIRS = make_format((6, 1)), make_format((5, 2))
 
 
-def test_steps_of_zeros_at_the_ends_and_anywhere():
-    assert find_padding(ONE, ENDS).astype(int).tolist() == [[1, 1, 0, 0, 0, 1], [1] * 6, [0] * 6]
-    assert find_padding(ONE, ANYWHERE).astype(int).tolist() == [[1, 1, 0, 1, 0, 1], [1] * 6, [0] * 6]
-    assert find_padding(TWO, ANYWHERE).astype(int).tolist() == [[1, 0, 1, 0, 1]]
-    assert find_padding(TWO, ENDS).astype(int).tolist() == [[1, 0, 0, 0, 1]]
-    assert find_padding(ONE, Padding(5.0, True)).astype(int).tolist() == [
-        [0, 0, 1, 0, 0, 0],
-        [0] * 6,
-        [0, 0, 0, 0, 1, 0],
-    ]
+@pytest.mark.parametrize(
+    ("x", "padding", "steps"),
+    [
+        (ONE, ENDS, ["110001", "111111", "000000"]),
+        (ONE, ANYWHERE, ["110101", "111111", "000000"]),
+        (ONE, Padding(5.0, True), ["001000", "000000", "000010"]),
+        (TWO, ANYWHERE, ["10101"]),
+        (TWO, ENDS, ["10001"]),
+    ],
+)
+def test_steps_of_a_number_at_the_ends_and_anywhere(x, padding, steps):
+    found = find_padding(x, padding).astype(int)
+    assert ["".join(map(str, row)) for row in found] == steps
+
+
+def test_steps_are_counted():
     assert count_steps(ONE, 0.0) == StepCounts(9, 1, 18) and count_steps(TWO, 0.0) == StepCounts(2, 1, 5)
 
 
@@ -106,9 +112,15 @@ def test_reasons_are_told():
     assert read_example_format(old).categories == ()
 
 
-def test_what_the_flag_can_be():
-    assert all(map(is_unscaled, ("auto", "categories", "nothing", "-1", "0", "1e3")))
-    assert not any(map(is_unscaled, ("none", "nan", "inf", "1e39", "")))
+@pytest.mark.parametrize(
+    ("text", "is_right"),
+    [
+        *((text, True) for text in ("auto", "categories", "nothing", "-1", "0", "1e3")),
+        *((text, False) for text in ("none", "nan", "inf", "1e39", "")),
+    ],
+)
+def test_what_the_flag_can_be(text, is_right):
+    assert is_unscaled(text) == is_right
 
 
 def test_no_scaling_is_advised_for_indices_switches_and_padding():
@@ -176,15 +188,17 @@ def test_arrays_by_hand():
 
 def test_a_source_by_hand():
     scaled = standardize_clients(make_source())
-    assert [scaled.read(client, "train")[0].tolist() for client in (0, 1)] == [SCALED[::2], SCALED[1::2]]
-    assert [scaled.read(client, "test")[0].tolist() for client in (0, 1)] == [TEST_SCALED[:1], TEST_SCALED[1:]]
+    found = [[scaled.read(client, split)[0].tolist() for client in (0, 1)] for split in ("train", "test")]
+    assert found == [[SCALED[::2], SCALED[1::2]], [TEST_SCALED[:1], TEST_SCALED[1:]]]
     assert scaled.read(0, "test")[0].dtype == np.float32 and scaled.digest != make_source().digest
 
 
-def test_channels_are_measured_over_steps_and_pixels():
+def test_channels_are_measured_over_steps_and_pixels_without_padding():
     means, deviations = measure_features(np.array([[[1, 7], [3, 7]], [[5, 7], [7, 7]]], np.float32))
     assert means.tolist() == [4, 7] and deviations.tolist() == [5**0.5, 1]
     assert measure_features(np.zeros((2, 3, 1)))[0].shape == (3, 1)
+    means, deviations = measure_features(np.array([[[4.0], [-1.0]], [[8.0], [6.0]]]), Padding(-1.0, True))
+    assert means[:, 0].tolist() == [6, 6] and deviations[:, 0].tolist() == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -246,9 +260,3 @@ def test_all_clients_leave_the_same_features():
     assert scaled.reading.endswith("but not feature 1 (0 or 1), feature 2 (category)")
     everything = standardize_clients(make_clients(parts, categories=(2,)), "nothing")
     assert everything.read(0, "train")[0].tolist() == [[-1, 1, -1], [1, -1, 1]]
-
-
-def test_padding_is_not_measured():
-    x = np.array([[[4.0], [-1.0]], [[8.0], [6.0]]])
-    means, deviations = measure_features(x, Padding(-1.0, True))
-    assert means[:, 0].tolist() == [6, 6] and deviations[:, 0].tolist() == [2, 1]

@@ -24,6 +24,10 @@ def make(x=NOISE, y=LABELS, test=None, names=("a", "b"), **fields):
     return make_array_dataset("mine", (x, y), test, format_of(x, names, **described), **fields)
 
 
+def measure_of(*arguments, **fields):
+    return measure(draw_sample(make(*arguments, **fields)))
+
+
 def look(*arguments, **fields):
     sample = draw_sample(make(*arguments, **fields))
     return find_suspicions(sample, measure(sample))
@@ -55,13 +59,13 @@ def make_source(sizes=(3, 1)):
 def test_shares_of_the_most_frequent_classes_by_hand():
     """Client 0 has classes 0 0 1, client 1 has 1: shares of 2/3 and 1. Of equals, class 0 is that of all."""
     test = (np.zeros((4, 2), np.float32), np.array([0, 1, 1, 1]))
-    named = measure(draw_sample(make(NOISE[:4], [0, 0, 1, 1], test, clients=[0, 0, 0, 1]))).majority
+    named = measure_of(NOISE[:4], [0, 0, 1, 1], test, clients=[0, 0, 0, 1]).majority
     assert named == pytest.approx((0.25, 5 / 6))
-    assert measure(draw_sample(make(NOISE[:4], [0, 0, 1, 1], test))).majority == (0.25, None)
+    assert measure_of(NOISE[:4], [0, 0, 1, 1], test).majority == (0.25, None)
 
 
 def test_features_by_hand():
-    found = measure(draw_sample(make([[1, 7], [3, 7], [5, 7]], [0, 1, 0], (np.array([[7, 7]], np.float32), [1]))))
+    found = measure_of([[1, 7], [3, 7], [5, 7]], [0, 1, 0], (np.array([[7, 7]], np.float32), [1]))
     first, second = found.features
     assert first == ("feature 0", 1.0, 7.0, 4.0, 5**0.5) and second == ("feature 1", 7.0, 7.0, 7.0, 0.0)
     assert second.is_constant and not first.is_constant
@@ -70,21 +74,21 @@ def test_features_by_hand():
 
 def test_a_large_mean_keeps_its_digits_and_bytes_are_counted():
     column = 1e6 + np.array([0, 1, 2, 3] * 10)
-    feature = measure(draw_sample(make(with_column(column), **test_part(1e6)))).features[2]
+    feature = measure_of(with_column(column), **test_part(1e6)).features[2]
     assert feature.deviation == pytest.approx(np.append(column, 1e6).std(), rel=1e-12)
     image = np.array([[[[0, 200]]], [[[2, 100]]]], np.uint8)
-    low, high = measure(draw_sample(make(image, [0, 1], (image[:1], np.array([0]))))).features
+    low, high = measure_of(image, [0, 1], (image[:1], np.array([0]))).features
     assert low == ("channel 0", 0.0, 2.0, pytest.approx(2 / 3), pytest.approx(np.std([0, 2, 0])))
     assert high.deviation == pytest.approx(np.std([200, 100, 200]))
 
 
 def test_a_regressions_labels_and_tokens():
     labels = LabelFormat("regression", (), 1, (0.0,), (1.0,))
-    found = measure(draw_sample(make(y=np.float32(LABELS), names=(), labels=labels, test=(NOISE[:1], np.float32([2])))))
+    found = measure_of(y=np.float32(LABELS), names=(), labels=labels, test=(NOISE[:1], np.float32([2])))
     assert found.labels[:4] == ("labels", 0.0, 2.0, pytest.approx(22 / 41)) and found.class_counts is None
     tokens = np.array([[1, 2], [3, 9]], np.uint8)
     next_token = LabelFormat("next_token", (2,), 10, padding=-1)
-    found = measure(draw_sample(make(tokens, tokens, (tokens, tokens), (), labels=next_token, takes_tokens=True)))
+    found = measure_of(tokens, tokens, (tokens, tokens), (), labels=next_token, takes_tokens=True)
     assert (found.largest_token, found.features) == (9, ())
 
 
@@ -93,7 +97,7 @@ def test_examples_that_are_there_twice():
     x, y = NOISE.copy(), LABELS.copy()
     x[1] = x[2] = x[0]
     y[:3] = 0, 0, 1
-    repeats = measure(draw_sample(make(x, y, (np.concatenate([x[:1], x[:2] + 1]), [0, 1, 0])))).repeats
+    repeats = measure_of(x, y, (np.concatenate([x[:1], x[:2] + 1]), [0, 1, 0])).repeats
     assert (repeats.in_train, repeats.with_other_labels, repeats.in_both, repeats.clients) == (2, 1, 1, ())
 
 
@@ -110,11 +114,8 @@ def test_a_client_in_both_splits():
 def test_of_large_data_a_sample_is_drawn_by_the_seed(monkeypatch):
     monkeypatch.setattr(samples, "MOST_EXAMPLES", 10)
     first, again, other = (draw_sample(make(), seed) for seed in (0, 0, 1))
-    assert (
-        len(first.y) == 10
-        and not first.is_whole
-        and np.array_equal(first.x[first.choose("train")], again.x[again.choose("train")])
-    )
+    assert len(first.y) == 10 and not first.is_whole
+    np.testing.assert_array_equal(first.x[first.choose("train")], again.x[again.choose("train")])
     assert not np.array_equal(first.x, other.x)
     of_source = draw_sample(make_source([3] * 30))
     assert of_source.num_clients_read < 30 and not of_source.is_whole and 10 <= len(of_source.y) <= 16
