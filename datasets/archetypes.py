@@ -93,6 +93,7 @@ def apportion(num_examples: int, shares: np.ndarray) -> np.ndarray:
     exact = num_examples * shares
     # A product that should be 500 may be 499.99999999999994.
     counts = np.floor(exact + 1e-9).astype(np.int64)
+    # Equal remainders may differ in their last digits.
     order = np.argsort(-np.round(exact - counts, 9), kind="stable")
     counts[order[: num_examples - counts.sum()]] += 1
     return counts

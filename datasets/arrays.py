@@ -258,6 +258,7 @@ def hold_out_test_part(
     held_out = np.zeros(len(labels), bool)
     for label in np.unique(labels):
         members = rng.permutation(np.flatnonzero(labels == label))
+        # Halves go up; `round` would take them to even numbers.
         held_out[members[: int(len(members) * fraction + 0.5)]] = True
     if clients is not None:
         _return_lost_clients(held_out, labels, np.unique(clients, return_inverse=True)[1], rng)

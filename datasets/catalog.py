@@ -107,6 +107,7 @@ __all__ = [
     "locate",
 ]
 
+# Code is named by text, and imported when it is needed: to list the data sets costs nothing.
 _ROWS = (
     Dataset(
         "digits",

@@ -94,7 +94,8 @@ def read_batch(
     try:
         batch = read_pickled_dictionary(content, "bytes")
         data, labels = batch[b"data"], np.array(batch[label_key.encode()])
-    except Exception as error:  # a damaged pickle can raise almost anything
+    except Exception as error:
+        # A damaged pickle can raise almost anything.
         reason = f"no {error} in it" if isinstance(error, KeyError) else error
         raise DatasetError(f"{where}: damaged, truncated or not a batch of {title} ({reason})") from None
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape != (len(data), _VALUES_PER_IMAGE):
@@ -295,6 +296,7 @@ def open_cifar100(database: TffDatabase, parts: Mapping[str, str], options: Data
         example_format,
         Decoder(("image", "label"), decode, ["cifar100", options.cifar100_form]),
         _describe(options),
+        # Test clients are others than the train clients of the same numbers.
         prefixes={TEST: "test ", VALIDATION: "validation "},
     )
 

@@ -48,7 +48,8 @@ def load_class_weights(source: str, class_names: Sequence[str]) -> tuple[float, 
         text = read_regular(os.path.expanduser(source), MOST_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise DatasetError(f"{label}: {describe(error)}; expected balanced, none, or a file of class weights") from None
-    except ValueError:  # no UTF-8, or a NUL in the path
+    except ValueError:
+        # No UTF-8, or a NUL in the path.
         raise DatasetError(f"{label}: not a text in UTF-8; {_FORM}") from None
     pairs = _read_json(text, label) if source.lower().endswith(".json") else _read_csv(text, label)
     found: dict[str, float] = {}

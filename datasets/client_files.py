@@ -19,6 +19,7 @@ import functools
 import hashlib
 import json
 import os
+import pathlib
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
@@ -181,11 +182,7 @@ def measure_files(path: str) -> dict[str, int]:
 
 def read_files(path: str) -> dict[str, bytes]:
     """The contents of a client's files, by what follows `path` in their names. Raises OSError."""
-    contents = {}
-    for suffix in _list_suffixes(path):
-        with open(path + suffix, "rb") as file:
-            contents[suffix] = file.read()
-    return contents
+    return {suffix: pathlib.Path(path + suffix).read_bytes() for suffix in _list_suffixes(path)}
 
 
 def find_files(path: str, sizes: Mapping[str, int], copies_dir: str) -> str | None:
@@ -234,6 +231,7 @@ def flip_labels(data: FederatedData, clients: Collection[int]) -> FederatedData:
     for index in map(int, clients):
         client = data.clients[index]
         folder, name = os.path.split(client.prefix)
+        # The flipped files are others, so that their entry has another name.
         digest = hashlib.sha256(f"{os.path.basename(folder)} with flipped labels".encode()).hexdigest()
         entry = os.path.join(os.path.dirname(folder), digest)
         write = functools.partial(_write, client, entry, name, data.format.num_classes, data.format.labels.dtype)

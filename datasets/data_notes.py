@@ -50,33 +50,35 @@ def note_layout(layout: str, shape: tuple[int, ...], is_uint8: bool) -> tuple[st
         return ()
     chosen, axes = resolve_layout(layout, shape, is_uint8), f"x is (N, {', '.join(map(str, shape))})"
     first, second, last = shape[0], shape[1], shape[-1]
-    if chosen == IMAGE_CHANNELS_FIRST:
-        channels = "1 channel" if first == 1 else f"{first} channels"
-        return (
-            f"{axes}, read as {channels} of {second} x {last} pixels, channels first; if these are "
-            f"{first} x {second} pixels of {last} channels, give --layout={IMAGE}",
-        )
-    if len(shape) == 3 and last > MOST_CHANNELS and second == last != first:
-        return (
+    channels = "1 channel" if first == 1 else f"{first} channels"
+    steps = f"{axes}, read as sequences of {first} steps with {last} channels"
+    # (whether the shape may mean something else, what it was taken for and may be); the first that is true is said.
+    doubts = [
+        (
+            chosen == IMAGE_CHANNELS_FIRST,
+            f"{axes}, read as {channels} of {second} x {last} pixels, channels first; if these are {first} x {second} "
+            f"pixels of {last} channels, give --layout={IMAGE}",
+        ),
+        (
+            len(shape) == 3 and last > MOST_CHANNELS and second == last != first,
             f"{axes}, read as {first} x {second} pixels of {last} channels; if these are {first} channels of {second} "
             f"x {last} pixels, give --layout={IMAGE_CHANNELS_FIRST}",
-        )
-    if chosen == SEQUENCE and min(shape) >= LEAST_SIDE and max(shape) <= 2 * min(shape):
-        return (
-            f"{axes}, read as sequences of {first} steps with {last} channels; if these are grey pictures, give "
-            f"--layout={IMAGE}",
-        )
-    if chosen == SEQUENCE and first <= 2 * LEAST_SIDE and last >= 4 * first:
-        return (
-            f"{axes}, read as sequences of {first} steps with {last} channels; if these are {first} channels of {last} "
-            f"steps, give --layout={SEQUENCE_CHANNELS_FIRST}",
-        )
-    if chosen == IMAGE and len(shape) == 2 and min(shape) < LEAST_SIDE:
-        return (
+        ),
+        (
+            chosen == SEQUENCE and min(shape) >= LEAST_SIDE and max(shape) <= 2 * min(shape),
+            f"{steps}; if these are grey pictures, give --layout={IMAGE}",
+        ),
+        (
+            chosen == SEQUENCE and first <= 2 * LEAST_SIDE and last >= 4 * first,
+            f"{steps}; if these are {first} channels of {last} steps, give --layout={SEQUENCE_CHANNELS_FIRST}",
+        ),
+        (
+            chosen == IMAGE and len(shape) == 2 and min(shape) < LEAST_SIDE,
             f"{axes} in uint8, read as grey pictures of {first} x {last} pixels; if these are sequences of {first} "
             f"steps, give --layout={SEQUENCE}, or --layout={FEATURES}",
-        )
-    return ()
+        ),
+    ]
+    return tuple(text for is_doubtful, text in doubts if is_doubtful)[:1]
 
 
 def note_content(arrays: ArrayDataset, scale: str | None, is_standardized: bool = False) -> tuple[str, ...]:
@@ -110,11 +112,10 @@ def note_labels(
     """
     unseen, notes = np.flatnonzero((train == 0) & (test > 0)), ()
     if len(unseen):
-        names = ", ".join(class_names[label] for label in unseen[:MOST_NAMED])
-        more = f" and {len(unseen) - MOST_NAMED} more" if len(unseen) > MOST_NAMED else ""
+        names = name_some([class_names[label] for label in unseen], MOST_NAMED)
         notes = (
             f"{test[unseen].sum():,} of {test.sum():,} test examples are of classes that no train example has "
-            f"({names}{more}); no model can be right on these",
+            f"({names}); no model can be right on these",
         )
     counts = dict(zip(class_names, (train + test if everywhere is None else everywhere).tolist(), strict=True))
     return (*notes, *note_alike("classes", class_names, counts))

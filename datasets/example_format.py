@@ -73,6 +73,7 @@ class LabelFormat:
         outputs = self.num_outputs
         usual: dict[str, list[tuple[int, ...]]] = {MULTI_LABEL: [(outputs,)], REGRESSION: [(outputs,)]}
         shapes = {**usual, NEXT_TOKEN: [self.shape]}.get(self.task, [()])
+        # A single number may be stored with an axis of its own, or without.
         if self.task == REGRESSION and outputs == 1:
             shapes.append(())
         if self.shape not in shapes or (not self.is_by_class and outputs < 1):

@@ -77,7 +77,8 @@ def read_image(file: str | IO[bytes], where: str, layout: ImageLayout) -> np.nda
         raise DatasetError(f"{where}: no image, or a damaged one; expected a PNG or JPEG; take it out") from None
     except (FileNotFoundError, PermissionError) as error:
         raise DatasetError(f"{where}: cannot be read ({error.strerror})") from None
-    except Exception as error:  # Pillow's decoders raise whatever a damaged file makes them
+    except Exception as error:
+        # Pillow's decoders raise whatever a damaged file makes them.
         raise DatasetError(f"{where}: a damaged image ({error}); take it out, or get it again") from None
     if layout.size:
         resampling = PIL.Image.Resampling.BICUBIC if layout.is_published else PIL.Image.Resampling.BILINEAR

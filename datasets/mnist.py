@@ -13,6 +13,7 @@ import gzip
 import hashlib
 import math
 import os
+import pathlib
 import struct
 import zlib
 from collections.abc import Callable, Mapping
@@ -116,8 +117,7 @@ def read_idx_file(path: str) -> np.ndarray:
     Raises:
       DatasetError: damaged, truncated or not idx.
     """
-    with open(path, "rb") as file:
-        content = file.read()
+    content = pathlib.Path(path).read_bytes()
     if content[:2] == b"\x1f\x8b":
         try:
             content = gzip.decompress(content)

@@ -124,12 +124,11 @@ def note_alike(kind: str, names: Sequence[str], counts: Mapping[str, int], noun:
     groups = find_alike(names, counts)
     if not groups:
         return ()
-    shown = [" = ".join(f"{name!r} ({counts.get(name, 0):,})" for name in group) for group in groups[:MOST_SHOWN]]
-    more = f" and {len(groups) - MOST_SHOWN:,} more" if len(groups) > MOST_SHOWN else ""
+    shown = [" = ".join(f"{name!r} ({counts.get(name, 0):,})" for name in group) for group in groups]
     left = len(names) - sum(len(group) - 1 for group in groups)
     return (
-        f"{kind} that are spelled in several ways, with their {noun}: {', '.join(shown)}{more}; {len(names):,} {kind} "
-        f"would be {left:,}; {JOIN_FIX}",
+        f"{kind} that are spelled in several ways, with their {noun}: {name_some(shown, MOST_SHOWN)}; {len(names):,} "
+        f"{kind} would be {left:,}; {JOIN_FIX}",
     )
 
 
@@ -137,6 +136,5 @@ def describe_joined(what: str, joined: Mapping[str, str]) -> str:
     """Which spellings were joined, in words; "" for none."""
     if not joined:
         return ""
-    shown = [f"{name!r} as {keeper!r}" for name, keeper in list(joined.items())[:MOST_SHOWN]]
-    more = f" and {len(joined) - MOST_SHOWN:,} more" if len(joined) > MOST_SHOWN else ""
-    return f"spellings of {what} joined: {', '.join(shown)}{more}"
+    shown = [f"{name!r} as {keeper!r}" for name, keeper in joined.items()]
+    return f"spellings of {what} joined: {name_some(shown, MOST_SHOWN)}"

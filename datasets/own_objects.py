@@ -98,7 +98,8 @@ def is_module(name: str) -> bool:
     _read_sources()
     try:
         spec = importlib.util.find_spec(name)
-    except ModuleNotFoundError as error:  # of the name itself, or of what a package around it needs
+    except ModuleNotFoundError as error:
+        # What is missing may be the name itself, or what a package around it needs.
         return not f"{name}.".startswith(f"{error.name}.")
     except Exception:
         # The import will say what is wrong.
@@ -122,7 +123,8 @@ def import_module(name: str, label: str, error_type: Callable[[str], ValueError]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return importlib.import_module(name)
-    except (Exception, SystemExit) as error:  # sys.exit would end the command without a word
+    except (Exception, SystemExit) as error:
+        # A call of sys.exit would end the command without a word.
         # Raised by hand, the error need not have a name.
         if isinstance(error, ModuleNotFoundError) and error.name:
             fix = "run from the folder that holds it, or put that folder in PYTHONPATH"
@@ -151,7 +153,8 @@ def import_object(spelling: str, label: str, error_type: Callable[[str], ValueEr
         fix = "; a command sees no script or notebook: put it into a module of its own"
         fix = fix if module_name == "__main__" else _name_valid(error)
         raise error_type(f"{label}: expected {name} in {module_name}, there is none{fix}") from None
-    except (Exception, SystemExit) as error:  # of a `__getattr__` of the module's own
+    except (Exception, SystemExit) as error:
+        # A module may have a `__getattr__` of its own, which may raise anything.
         raise error_type(f"{label}: importing {module_name} failed: {describe_failure(error)}") from error
 
 

@@ -62,8 +62,7 @@ def partition_pachinko(
     Raises:
       DatasetError: more clients than examples.
     """
-    if not 1 <= num_clients <= len(labels):
-        raise DatasetError(f"num_clients={num_clients}: expected 1 to {len(labels)}, the number of train examples")
+    _check_enough(labels, num_clients)
     members = [np.flatnonzero(labels == label) for label in range(len(kinds))]
     waiting = [rng.permutation(each).tolist() for each in members]
     classes_of_kind = [np.flatnonzero(kinds == kind).tolist() for kind in range(int(kinds.max()) + 1)]
@@ -271,6 +270,7 @@ def split_client(
     """
     num_validation = num_test = 0
     if len(indices) >= MINIMUM_EXAMPLES_TO_SPLIT:
+        # Halves go up; `round` would take them to even numbers.
         num_validation = int(len(indices) * settings.validation_fraction + 0.5)
         num_test = int(len(indices) * settings.test_fraction + 0.5)
     most = settings.most_train_examples or len(indices)

@@ -68,6 +68,7 @@ class Cache(NamedTuple):
             found, state = describe_states(os.path.join(entry, name) for name in sizes)
             if found != tuple(sizes.values()):
                 return None
+            # What this process has found right is read again only after a change.
             if _checked.get(checked) != state:
                 for name in sizes:
                     if compute_sum(os.path.join(entry, name), self.may_trust_records) != sums[name]:

@@ -91,7 +91,8 @@ def _is_remote(descriptor: int) -> bool:
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
             mounts = [line.split() for line in file]
-    except OSError:  # not on Linux
+    except OSError:
+        # Only Linux has this file.
         return False
     kinds = [fields[fields.index("-") + 1] for fields in mounts if fields[2] == device and "-" in fields]
     return any(map(_REMOTE.fullmatch, kinds))

@@ -161,7 +161,8 @@ def _is_old(draft: pathlib.Path) -> bool:
     """Whether nothing of a draft was written for a day."""
     try:
         youngest = max(path.lstat().st_mtime for path in (draft, *draft.rglob("*")))
-    except FileNotFoundError:  # it got its name meanwhile
+    except FileNotFoundError:
+        # It got its name meanwhile.
         return False
     return time.time() - youngest > ABANDONED_AFTER_S
 

@@ -308,6 +308,7 @@ def simulate_climate(rooms: Rooms, num_days: int, steps_per_interval: int, seed:
             + AIR_HEAT_J_PER_M3_K * air.airflow_m3_per_h / 3600 * SUPPLY_C
             + CONTROL_W_PER_K * rooms.capacity * set_point_c
         )
+        # The way to the balance is solved exactly, so that a step may be long.
         balance_c = (gain_w + supplied_w) / air.heat_w_per_k
         temperature_c = temperature_c + air.heat_approach * (balance_c - temperature_c)
         outdoor = outdoor_g_per_m3[day]

@@ -62,7 +62,8 @@ def read_pickled_arrays(content: bytes, where: str) -> dict[str, np.ndarray]:
                 raise ValueError(f"{key} is no array of numbers or text")
             arrays[key] = array
         return arrays
-    except Exception as error:  # a damaged pickle can raise anything
+    except Exception as error:
+        # A damaged pickle can raise anything.
         raise DatasetError(
             f"{where}: holds Python objects that are not read ({error}), expected a dictionary of arrays x and y; save "
             f"them with numpy.savez(file, x=x, y=y)"

@@ -76,6 +76,7 @@ def find_leaf_files(path: str) -> list[tuple[str, str]]:
     files = files or _list_json(os.path.join(path, "all_data"))
     if files:
         return [(file, TRAIN) for file in files]
+    # LEAF's scripts leave their files in a folder data.
     inner = os.path.join(path, "data")
     return find_leaf_files(inner) if os.path.isdir(inner) else []
 

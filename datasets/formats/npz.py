@@ -37,6 +37,7 @@ from datasets.errors import DatasetError
 from datasets.example_format import LABEL_KINDS, NEXT_TOKEN, ExampleFormat
 from datasets.file_formats import FileFormat
 from datasets.layouts import AUTO, FEATURES, TOKENS, arrange, choose_preprocessing, describe_examples, resolve_layout
+from datasets.names import name_some
 from datasets.npz_labels import (
     convert_labels,
     guess_task,
@@ -103,9 +104,8 @@ def read_npz_file(
         with file:
             there = file.files
             if missing := [key for key in required if key not in there]:
-                shown = ", ".join(there[:_MOST_NAMED]) or "none"
-                more = f" and {len(there) - _MOST_NAMED} more" if len(there) > _MOST_NAMED else ""
-                raise DatasetError(f"{path}: array {missing[0]!r} is missing; it has {shown}{more}")
+                shown = name_some(there, _MOST_NAMED) or "none"
+                raise DatasetError(f"{path}: array {missing[0]!r} is missing; it has {shown}")
             known = (*required, *optional)
             unknown = [key for key in there if key not in known]
             if unknown and not ignore_unknown:
