@@ -5,7 +5,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -77,7 +77,7 @@ def load_own_model(
         check_own_model, label, input_shape=input_shape, task=task, to_train=to_train, input_dtype=input_dtype
     )
     with _keep_common(first, second):
-        # Whether a layer of the model may have adapted to data: it was not told its numbers or words as it was made
+        # Whether a layer of the model may have adapted to data: it was made without its numbers or words
         is_checked = not any(
             _find_adapted(layer) for layer in second._flatten_layers(include_self=False)
         )  # what a layer has adapted to is no weight of the model that is trained
@@ -136,20 +136,6 @@ _SAME = 1e-2  # differences of outputs below this share of the largest one are r
 _WAY_OUT = "compute such numbers outside of the function, and give them to the layers"
 
 Build = Callable[[], tf.keras.Model]
-
-
-class _Pattern(NamedTuple):
-    """A model that graphs get copies of.
-
-    Attributes:
-      model: the model.
-      kept: the places of a copy's weights among those of the model.
-      configs: of its layers, by their ids; made eagerly, since they may ask for values, too.
-    """
-
-    model: tf.keras.Model
-    kept: tuple[int, ...]
-    configs: dict[int, dict[str, Any]]
 
 
 def list_variables(model: tf.keras.Model) -> list[tf.Variable]:
@@ -218,9 +204,10 @@ def _find_copying_build(
     expected = compute(model)
     if not _agree(compute(first), expected) and not _agree(compute(_build_seeded(build)), expected):
         raise _CopyError("each call of the function makes other numbers that are no weights")
-    kept = _keep_adapted(model)
-    copying = functools.partial(_build_copy, build, _Pattern(model, kept, _list_configs(model)))
-    values = [model.weights[place].numpy() for place in kept]
+    positions = _keep_adapted(model)
+    # The configs are made here, eagerly, since they may ask for values, too.
+    copying = functools.partial(_build_copy, build, model, _list_configs(model), positions)
+    values = [model.weights[position].numpy() for position in positions]
     if not _agree(_compute_in_graph(copying, values, batch, examples), expected):
         raise _CopyError("a layer's get_config lacks some of its numbers")
     return copying
@@ -231,26 +218,34 @@ def _build_seeded(build: Build) -> tf.keras.Model:
     return build()
 
 
-def _build_copy(build: Build, pattern: _Pattern) -> tf.keras.Model:
-    """A copy of the pattern; outside of graphs with weights that the function has just made, pretrained or drawn."""
-    if not tf.executing_eagerly():
-        return _copy(pattern.model, pattern.configs)
-    weights = build().weights
-    model = _copy(pattern.model, pattern.configs)
-    model.set_weights([weights[place].numpy() for place in pattern.kept])
-    return model
+def _build_copy(
+    build: Build, model: tf.keras.Model, configs: dict[int, dict[str, Any]], positions: tuple[int, ...]
+) -> tf.keras.Model:
+    """A copy of the model; outside of graphs with weights that the function has just made, pretrained or drawn.
+
+    Args:
+      build: the user's function without arguments.
+      model: what is copied.
+      configs: of its layers, by their ids.
+      positions: of the copy's weights among those of the model.
+    """
+    weights = build().weights if tf.executing_eagerly() else []
+    copied = _copy(model, configs)
+    if weights:
+        copied.set_weights([weights[position].numpy() for position in positions])
+    return copied
 
 
 def _find_adapted(layer: tf.keras.layers.Layer) -> type | None:
-    """The kind of a layer that takes from data what it was not told."""
-    told = {_LAYERS.Normalization: "input_mean", _LAYERS.Discretization: "input_bin_boundaries"}
-    told |= dict.fromkeys(_LOOKUPS, "input_vocabulary")
-    kinds = [kind for kind, name in told.items() if isinstance(layer, kind) and getattr(layer, name) is None]
+    """The kind of a layer that takes from data what it was not made with."""
+    given = {_LAYERS.Normalization: "input_mean", _LAYERS.Discretization: "input_bin_boundaries"}
+    given |= dict.fromkeys(_LOOKUPS, "input_vocabulary")
+    kinds = [kind for kind, name in given.items() if isinstance(layer, kind) and getattr(layer, name) is None]
     return kinds[0] if kinds and layer.built else None
 
 
 def _keep_adapted(model: tf.keras.Model) -> tuple[int, ...]:
-    """Puts what layers have adapted to into their configs; the places of the weights that a copy still has."""
+    """Puts what layers have adapted to into their configs; the positions of the weights that a copy still has."""
     gone = {id(weight) for weight in model.weights if not isinstance(weight, tf.Variable)}
     for layer in model._flatten_layers(include_self=False):
         kind = _find_adapted(layer)
@@ -267,7 +262,7 @@ def _keep_adapted(model: tf.keras.Model) -> tuple[int, ...]:
         if isinstance(layer, _LOOKUPS) and layer.output_mode != "int" and not layer.pad_to_max_tokens:
             # In a graph, Keras cannot count the tokens.
             layer.max_tokens, layer.pad_to_max_tokens = layer.vocabulary_size(), True
-    return tuple(place for place, weight in enumerate(model.weights) if id(weight) not in gone)
+    return tuple(position for position, weight in enumerate(model.weights) if id(weight) not in gone)
 
 
 def _list_configs(model: tf.keras.Model) -> dict[int, dict[str, Any]]:
