@@ -3,7 +3,7 @@
 TensorFlow writes most gradients with ordinary operations: that of a matrix product is two matrix products. But those of
 convolution, pooling, activations and a few more are operations of their own, such as Conv2DBackpropFilter, which TFLite
 runs only with the select operators of TensorFlow. While a graph is traced inside `use_builtin_gradients`, the
-operations in `_GRADIENTS` get a gradient from here in place of TensorFlow's, and `tf.gradients` then follows it. Where
+operations in `_GRADIENTS` get a gradient from here in index of TensorFlow's, and `tf.gradients` then follows it. Where
 no formula is shorter, such a gradient is that of the same values made of slices, products and sums (`_differentiate`).
 A few operations that TFLite lacks themselves are made of others there (`use_builtin_operations`).
 
@@ -186,7 +186,7 @@ def _differentiate_kernel(op: tf.Operation, x: tf.Tensor, kernel: tf.Tensor, gra
 
 @_gradient_of("Conv2DBackpropInput")
 def _differentiate_transposed_convolution(op: tf.Operation, gradient: tf.Tensor) -> tuple[None, tf.Tensor, tf.Tensor]:
-    """y is the gradient that x would have as a convolution's output: x and y change places in what is said above."""
+    """y is the gradient that x would have as a convolution's output: x and y are each other in what is said above."""
     _, kernel, x = op.inputs
     strides, padding, dilations = (op.get_attr(name) for name in ("strides", "padding", "dilations"))
     of_kernel = _differentiate_kernel(op, gradient, kernel, x)
@@ -270,7 +270,7 @@ for _operation in _BY_VALUE:
 
 @_gradient_of("StridedSlice")
 def _differentiate_slice(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tensor | None, ...]:
-    """y = x[...]: y's gradient at the places that were taken, zeros elsewhere."""
+    """y = x[...]: y's gradient where a value was taken, zeros elsewhere."""
     shape = op.inputs[0].shape
     bounds = [tf.get_static_value(tensor) for tensor in op.inputs[1:4]]
     if any(bound is None for bound in bounds) or not shape.is_fully_defined():
@@ -310,8 +310,8 @@ def _read_parts(op: tf.Operation, shape: tf.TensorShape, begin, end, strides) ->
         elif not is_in(added, i):
             length = shape[len(parts)]
             if is_in(shrunk, i):
-                place = int(begin[i]) % length
-                parts.append(range(place, place + 1))
+                index = int(begin[i]) % length
+                parts.append(range(index, index + 1))
                 continue
             first = None if is_in(begins, i) else int(begin[i])
             parts.append(range(length)[first : None if is_in(ends, i) else int(end[i]) : int(strides[i])])
@@ -343,7 +343,7 @@ def _differentiate_resizing(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.T
 
 
 def _find_matrix(op: tf.Operation, length: int, number: int) -> np.ndarray:
-    """What of each of `length` places goes into each of `number`, (number, length): the operation on unit vectors."""
+    """What of each of `length` pixels goes into each of `number`, (number, length): the operation on unit vectors."""
     options = {name: op.get_attr(name) for name in ("align_corners", "half_pixel_centers")}
     unit = np.eye(length, dtype=np.float32).reshape(1, length, 1, length)
     with tf.init_scope():

@@ -97,9 +97,9 @@ def build_model_spec(
             shape = input_shape if has_channel_axis else input_shape[:-1]
             dtype = "int32" if example_format.takes_tokens else "float32"
             build = load_own_model(name, shape, task.num_outputs, flag, precision, to_train, task, dtype)
-            form, input_dtype = settle_input(build(), example_format, shape)
+            received, input_dtype = settle_input(build(), example_format, shape)
         else:
-            form, input_dtype = example_format, ""
+            received, input_dtype = example_format, ""
             architecture = ARCHITECTURES[name]
             if architecture.rank not in (None, len(input_shape)):
                 raise ModelError(
@@ -113,7 +113,7 @@ def build_model_spec(
             build = functools.partial(builder, input_shape, task.num_outputs, **chosen)
             build = build if precision == "float32" else functools.partial(build_in_precision, build, precision)
         return ModelSpec(
-            name, build, form, precision=precision, augment=change, task=task, has_channel_axis=has_channel_axis,
+            name, build, received, precision=precision, augment=change, task=task, has_channel_axis=has_channel_axis,
             input_dtype=input_dtype,
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ from models.model_spec import ModelSpec
 
 
 class Head(NamedTuple):
-    """Where a model's head is: the places of its kernel and its bias among the weights, and the embedding's width."""
+    """Where a model's head is: where its kernel and its bias are among the weights, and the embedding's width."""
 
     kernel: int
     bias: int
@@ -22,7 +22,7 @@ class Head(NamedTuple):
     def replace(self, weights: tuple[np.ndarray, ...], kernel: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, ...]:
         """The model's weights with another kernel, shape (width, classes), and bias, shape (classes,)."""
         given = {self.kernel: kernel, self.bias: bias}
-        return tuple(given.get(place, array) for place, array in enumerate(weights))
+        return tuple(given.get(position, array) for position, array in enumerate(weights))
 
 
 def find_head(spec: ModelSpec) -> Head:
@@ -42,10 +42,10 @@ def find_head(spec: ModelSpec) -> Head:
         expected = f"a last layer tf.keras.layers.Dense({spec.task.num_outputs}) with a bias and without an activation"
         found = "a model of a class of its own" if layer is None else f"{type(layer).__name__} {layer.name}"
         raise ModelError(f"{spec.name}: expected {expected}, which gets one row an example, found {found}")
-    places = {id(weight): place for place, weight in enumerate(model.weights)}
-    if [id(weight) for weight in _expose(model).weights] != list(places):
+    positions = {id(weight): position for position, weight in enumerate(model.weights)}
+    if [id(weight) for weight in _expose(model).weights] != list(positions):
         raise ModelError(f"{spec.name}: expected a model that is called layer by layer; give Sequential or Functional")
-    return Head(places[id(layer.kernel)], places[id(layer.bias)], int(layer.input.shape[1]))
+    return Head(positions[id(layer.kernel)], positions[id(layer.bias)], int(layer.input.shape[1]))
 
 
 def expose_embedding(spec: ModelSpec) -> ModelSpec:

@@ -122,8 +122,8 @@ def find_misfit(dtype: str, example_format: ExampleFormat, x: np.ndarray) -> str
     if fits.all():
         return ""
     found = values[~fits][0]
-    kind, form = ("whole numbers", ",") if is_whole else ("numbers", ".6g")
-    return f"{found:.6g}, expected {kind} from {lowest:{form}} to {highest:{form}}"
+    kind, spelling = ("whole numbers", ",") if is_whole else ("numbers", ".6g")
+    return f"{found:.6g}, expected {kind} from {lowest:{spelling}} to {highest:{spelling}}"
 
 
 def _list_inputs(model: tf.keras.Model) -> list:
@@ -147,7 +147,7 @@ def _find_bounds(dtype: str, example_format: ExampleFormat) -> tuple[float, floa
     if dtype in _HALVES and example_format.takes_tokens:
         highest = 2048 if dtype == "float16" else 256  # up to which each whole number is one of them
         return -highest, highest
-    form = tf.as_dtype(dtype)
-    if form.is_bool:
+    known = tf.as_dtype(dtype)
+    if known.is_bool:
         return 0, 1
-    return (int(form.min), int(form.max)) if form.is_integer else (float(form.min), float(form.max))
+    return (int(known.min), int(known.max)) if known.is_integer else (float(known.min), float(known.max))

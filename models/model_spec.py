@@ -141,7 +141,7 @@ class Quantization:
 
     Attributes:
       float_spec: the float model.
-      positions: the place of each of its weights among those of the quantization-aware model.
+      positions: the position of each of its weights among those of the quantization-aware model.
     """
 
     float_spec: ModelSpec

@@ -80,8 +80,8 @@ class StepState:
     @property
     def variables(self) -> dict[str, tf.Variable]:
         """All of them, by name."""
-        kept = (*self._anchors, *self._accumulators, *self._preconditioners, *self._count)
-        return {variable.name.removesuffix(":0"): variable for variable in kept}
+        beside = (*self._anchors, *self._accumulators, *self._preconditioners, *self._count)
+        return {variable.name.removesuffix(":0"): variable for variable in beside}
 
     def begin_round(self, weights: Mapping[int, tf.Tensor]) -> None:
         """Starts the optimizer afresh and pulls to these weights from now on, by the id of their variable."""
@@ -101,10 +101,10 @@ class StepState:
         if decay:
             pairs = zip(gradients, values, strict=True)
             gradients = [gradient + decay * value if value.shape.rank >= 2 else gradient for gradient, value in pairs]
-        steps, kept = self._compute_steps(gradients, learning_rate)
+        steps, further = self._compute_steps(gradients, learning_rate)
         stepped = constrain(self._trained, [value - step for value, step in zip(values, steps, strict=True)])
         # All are computed before the first is assigned.
-        for variable, value in (*zip(self._trained, stepped, strict=True), *kept):
+        for variable, value in (*zip(self._trained, stepped, strict=True), *further):
             variable.assign(value)
 
     def _compute_steps(
@@ -127,8 +127,8 @@ class StepState:
         powers = [1.0 - tf.pow(base, counted[1]) for base in (BETA_1, BETA_2)]
         scaled = rate * tf.sqrt(powers[1]) / powers[0]
         steps = [scaled * mean / (tf.sqrt(spread) + EPSILON) for mean, spread in zip(means, spreads, strict=True)]
-        kept = [*zip(self._accumulators, means, strict=True), *zip(self._preconditioners, spreads, strict=True)]
-        return steps, [*kept, counted]
+        further = [*zip(self._accumulators, means, strict=True), *zip(self._preconditioners, spreads, strict=True)]
+        return steps, [*further, counted]
 
     def _read(self, averages: Sequence[tf.Variable], count: tf.Tensor) -> list[tf.Tensor]:
         """The averages, or zeros in the first step of a round: not a product, since NaN times 0 is NaN."""
@@ -313,18 +313,18 @@ def _build_get_and_set_weights(changing: dict[str, tf.Variable], counters: Seque
     return get_weights, set_weights
 
 
-def _build_save_and_restore(kept: dict[str, tf.Variable]):
+def _build_save_and_restore(saved: dict[str, tf.Variable]):
     path_signature = [tf.TensorSpec((), tf.string)]
 
     @tf.function(input_signature=path_signature, autograph=False)
     def save(path):
-        values = [variable.read_value() for variable in kept.values()]
-        tf.raw_ops.Save(filename=path, tensor_names=list(kept), data=values)
+        values = [variable.read_value() for variable in saved.values()]
+        tf.raw_ops.Save(filename=path, tensor_names=list(saved), data=values)
         return {"path": path}
 
     @tf.function(input_signature=path_signature, autograph=False)
     def restore(path):
-        for name, variable in kept.items():
+        for name, variable in saved.items():
             value = tf.raw_ops.Restore(file_pattern=path, tensor_name=name, dt=variable.dtype)
             variable.assign(tf.ensure_shape(value, variable.shape))
         return {"path": path}

@@ -147,12 +147,12 @@ def find_looked_up(model: tf.keras.Model, input_shape: tuple[int, ...]) -> tuple
         return ()
     number, found = count_features(input_shape), []
     for start in range(0, number, _MOST_PROBED):
-        places = np.arange(start, min(start + _MOST_PROBED, number))
-        x = np.zeros((1 + len(places), *input_shape), np.float32)
-        x.reshape(len(x), -1, number)[1 + np.arange(len(places)), :, places] = 1
+        features = np.arange(start, min(start + _MOST_PROBED, number))
+        x = np.zeros((1 + len(features), *input_shape), np.float32)
+        x.reshape(len(x), -1, number)[1 + np.arange(len(features)), :, features] = 1
         for _, numbers in function(tf.constant(x)):
             rows = numbers.numpy().reshape(len(x), -1)
-            found += places[(rows[1:] != rows[0]).any(axis=1)].tolist()
+            found += features[(rows[1:] != rows[0]).any(axis=1)].tolist()
     return tuple(sorted(set(found)))
 
 
@@ -180,8 +180,8 @@ def find_cut_off(model: tf.keras.Model, input_shape: tuple[int, ...]) -> CutOff:
     except tf.errors.InvalidArgumentError:  # it looks up something else, too
         return CutOff()
     found = [(set((np.flatnonzero(np.isin(x, floats.numpy())) % number).tolist()), each) for floats, each in pairs]
-    places = sorted(set().union(*(places for places, _ in found)))
-    return CutOff(tuple(places), next((each.dtype.name for places, each in found if places), ""))
+    features = sorted(set().union(*(features for features, _ in found)))
+    return CutOff(tuple(features), next((each.dtype.name for features, each in found if features), ""))
 
 
 def list_input_dtypes(model: tf.keras.Model) -> set[tf.DType]:

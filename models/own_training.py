@@ -129,5 +129,5 @@ def _is_loss_of(task: Task, loss: Any) -> bool:
     are_usual = all(options.get(option, value) == value for option, value in usual.items())
     is_sum = options.get("reduction") == tf.keras.losses.Reduction.SUM
     same = _LOSSES[task.kind.name, task.loss]
-    names = (same, same.removeprefix("sparse_"))  # of labels in one-hot form
+    names = (same, same.removeprefix("sparse_"))  # of one-hot labels
     return is_keras and are_usual and not is_sum and name in names

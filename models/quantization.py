@@ -136,8 +136,8 @@ def build_quantized_model(build: Callable[[], tf.keras.Model]) -> tf.keras.Model
 def list_weights_as_loaded(model: tf.keras.Model) -> Iterator[None]:
     """In the block, each wrapped layer lists its weights as TF-MOT's own do that were read from a file.
 
-    A file has a layer's weights by their place in its list. Of a layer that was wrapped when it was built already, the
-    list has all trainable weights, then those that are rounded a second time; of one from a file, the latter alone.
+    A file has a layer's weights by their position in its list. Of a layer that was wrapped when it was built already,
+    the list has all trainable weights, then those that are rounded a second time; of one from a file, the latter alone.
     """
     wrappers = _list_wrappers(model)
     listed = [(layer, layer._trainable_weights) for wrapper in wrappers for layer in (wrapper, wrapper.layer)]

@@ -1,4 +1,4 @@
-"""Recurrent layers in the forms that TFLite files can hold: as loops, or written out step by step.
+"""Recurrent layers as TFLite files can hold them: as loops, or written out step by step.
 
 The converter makes one operator of Keras's fused LSTM, and that operator keeps its state from call to call: the answer
 for an example would depend on the one before. So no layer is left fused. In a loop, a layer answers as in Keras, for
@@ -29,7 +29,7 @@ def use_loops(model: tf.keras.Model) -> None:
         if layer.stateful:
             raise ModelError(f"layer {layer.name} is stateful, but a file keeps nothing between examples; leave it out")
         layer.unroll = False
-        layer._could_use_gpu_kernel = False  # of LSTM and GRU: their fused form, which Keras takes on CPUs, too
+        layer._could_use_gpu_kernel = False  # of LSTM and GRU: their fused operation, which Keras takes on CPUs, too
 
 
 def write_out_steps(model: tf.keras.Model, inputs: np.ndarray, max_steps: int = MAX_STEPS) -> list[str]:

@@ -51,7 +51,7 @@ def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | o
         (Path(folder) / ARRAYS_FILE).unlink(missing_ok=True)
         return ""
     with replace_whole(Path(folder) / ARRAYS_FILE) as draft:
-        np.savez(draft, **{f"weight_{place}": array for place, array in enumerate(weights)})
+        np.savez(draft, **{f"weight_{position}": array for position, array in enumerate(weights)})
     (Path(folder) / KERAS_FILE).unlink(missing_ok=True)  # of a run that goes on
     return "" if error is None else describe_failure(error)
 
@@ -227,7 +227,7 @@ def read_arrays(path: str | os.PathLike, variables: Sequence[tf.Variable]) -> tu
       OSError: it cannot be read.
       zipfile.BadZipFile: it is damaged.
     """
-    names = [f"weight_{place}" for place in range(len(variables))]
+    names = [f"weight_{position}" for position in range(len(variables))]
     with zipfile.ZipFile(path) as archive:
         if sorted(archive.namelist()) != sorted(f"{name}.npy" for name in names):
             raise ValueError(f"{len(names)} arrays weight_0 and so on, found {len(archive.namelist())}")

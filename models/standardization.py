@@ -55,9 +55,9 @@ class Standardization:
         if count_scaled(shape) != len(self.means):
             found = f"{len(self.means)} means"
             raise ModelError(f"feature_means: {found} for examples of shape {shape}, expected {count_scaled(shape)}")
-        form = (-1, 1) if shape[1:] == (1,) else (-1,)
+        axes = (-1, 1) if shape[1:] == (1,) else (-1,)
         means, deviations = np.array(self.means, np.float32), np.array(self.deviations, np.float64)
-        return means.reshape(form), (1 / deviations).astype(np.float32).reshape(form)
+        return means.reshape(axes), (1 / deviations).astype(np.float32).reshape(axes)
 
     def apply(self, x: tf.Tensor, shape: tuple[int, ...]) -> tf.Tensor:
         """Model inputs, float32 (batch, *shape), to those that the layers get, in any graph."""

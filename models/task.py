@@ -180,8 +180,8 @@ class Task:
     @_as_written
     def average_tokens(self, values: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """The mean over an example's tokens of values, shape (batch, *label_shape), padding left out; (batch,)."""
-        kept = tf.where(self._find_tokens(labels), values, 0.0)
-        return tf.math.divide_no_nan(tf.reduce_sum(kept, self._position_axes), self.compute_weights(labels))
+        counted = tf.where(self._find_tokens(labels), values, 0.0)
+        return tf.math.divide_no_nan(tf.reduce_sum(counted, self._position_axes), self.compute_weights(labels))
 
     @_as_written
     def mean_loss(self, labels: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
@@ -362,8 +362,8 @@ def _count_in_bins(is_positive: tf.Tensor, outputs: tf.Tensor, groups: tf.Tensor
     """Histograms of the positive and of the negative pairs' outputs, each float64, shape (num_groups, bins)."""
     largest = math.asinh(BIN_SHARPNESS * LARGEST_BINNED_OUTPUT)
     # What is no number counts as undecided.
-    places = tf.where(tf.math.is_nan(outputs), 0.0, tf.asinh(BIN_SHARPNESS * outputs) / largest)
-    bins = tf.cast(tf.floor((tf.clip_by_value(places, -1.0, 1.0) + 1) / 2 * NUM_BINS), tf.int32)
+    positions = tf.where(tf.math.is_nan(outputs), 0.0, tf.asinh(BIN_SHARPNESS * outputs) / largest)
+    bins = tf.cast(tf.floor((tf.clip_by_value(positions, -1.0, 1.0) + 1) / 2 * NUM_BINS), tf.int32)
     cells = groups[:, tf.newaxis] * NUM_BINS + tf.minimum(bins, NUM_BINS - 1)
     counts = []
     for is_counted in (is_positive, ~is_positive):

@@ -78,11 +78,11 @@ def build_char_transformer(input_shape: tuple[int], vocabulary: int):
     """Tokens (batch, positions) in int32, below `vocabulary`, to logits (batch, positions, vocabulary)."""
     layers = tf.keras.layers
     tokens = tf.keras.Input(input_shape, dtype="int32")
-    places = tf.cumsum(tf.ones_like(tokens), axis=1, exclusive=True)  # 0, 1, ... as part of the graph of layers
+    positions = tf.cumsum(tf.ones_like(tokens), axis=1, exclusive=True)  # 0, 1, ... as part of the graph of layers
     x = layers.Add(name="embedding")(
         [
             layers.Embedding(vocabulary, _WIDTH, name="token_embedding")(tokens),
-            layers.Embedding(input_shape[0], _WIDTH, name="position_embedding")(places),
+            layers.Embedding(input_shape[0], _WIDTH, name="position_embedding")(positions),
         ]
     )
     for number in range(1, _LAYERS + 1):

@@ -129,10 +129,10 @@ def describe_refusal(text: str) -> str:
     found = _LOCATION.match(first)
     named = _PATH.search(found[2] or "") if found else None
     layers = "/".join(named[1].split("/")[1:-1]) if named else ""
-    place = f" layer {layers}" if layers else ""
+    where = f" layer {layers}" if layers else ""
     lacking, advice = _NO_OPERATION.search(first), ""
     if lacking:
         advice = "; write it with other operations, in float32, or do it before the model"
         if _BINCOUNT.fullmatch(lacking[1]):
             advice = "; take tf.one_hot in place of CategoryEncoding or tf.math.bincount"
-    return f"the TFLite converter refuses{place}: {_LOCATION.sub('', first)}{advice}"
+    return f"the TFLite converter refuses{where}: {_LOCATION.sub('', first)}{advice}"

@@ -288,7 +288,7 @@ def test_outside_of_the_context_all_is_as_before():
     ],
 )
 def test_slices(take):
-    """They take every place once, so a gradient of 1, 2, 3 ... comes back at just the places of these."""
+    """They take every value once at most, so the gradient comes back at just these."""
     check(take, (draw(2, 5, 6),), atol=0)
 
 

@@ -58,7 +58,7 @@ def test_logits_and_embedding_are_those_of_the_model_and_its_weights_are_in_the_
     replaced = head.replace(weights, kernel, bias)
     model.set_weights(replaced)
     np.testing.assert_allclose(model(X), embedding @ kernel + bias, rtol=1e-5)
-    changed = [place for place, (a, b) in enumerate(zip(weights, replaced, strict=True)) if a is not b]
+    changed = [position for position, (a, b) in enumerate(zip(weights, replaced, strict=True)) if a is not b]
     assert changed == sorted([head.kernel, head.bias])
 
 

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from small_formats import make_format, make_spec
 
+from datasets.example_format import Preprocessing
 from models.input_dtypes import check_input, describe_input, find_misfit, settle_input
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
@@ -79,8 +80,8 @@ def build_dict():
     ],
 )
 def test_a_model_that_asks_for_whole_numbers_gets_the_stored_ones(model, dtype):
-    form, found = settle_input(model(), make_format(SHAPE, "uint8", scale=1 / 16, offset=-0.5), SHAPE)
-    assert (found, form.preprocessing.scale, form.preprocessing.offset) == (dtype, 1, 0)
+    given, found = settle_input(model(), make_format(SHAPE, "uint8", scale=1 / 16, offset=-0.5), SHAPE)
+    assert (found, given.preprocessing.scale, given.preprocessing.offset) == (dtype, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -99,17 +100,16 @@ def test_others_get_scaled_numbers(model, dtype):
 
 
 def test_a_known_range_is_that_of_the_stored_numbers():
-    form = make_format(SHAPE, "uint8", scale=1 / 16, offset=-0.5)
-    form = form.__class__(**{**vars(form), "preprocessing": form.preprocessing.__class__(1 / 16, -0.5, (-0.5, 0.5))})
-    assert settle_input(build("uint8"), form, SHAPE)[0].preprocessing.feature_range == (0, 16)
+    given = dataclasses.replace(BYTES, preprocessing=Preprocessing(1 / 16, -0.5, (-0.5, 0.5)))
+    assert settle_input(build("uint8"), given, SHAPE)[0].preprocessing.feature_range == (0, 16)
 
 
 @pytest.mark.parametrize(("dtype", "found"), [("int32", ""), ("int64", ""), ("uint8", "uint8"), ("float16", "float16")])
 def test_tokens_are_never_scaled_and_narrower_inputs_are_known(dtype, found):
-    form = make_format((4,), "int32", takes_tokens=True)
-    assert settle_input(build(dtype, shape=(4,)), form, (4,)) == (form, found)
+    given = make_format((4,), "int32", takes_tokens=True)
+    assert settle_input(build(dtype, shape=(4,)), given, (4,)) == (given, found)
     if found:
-        assert find_misfit(found, form, np.array([[0, 255], [3000, 1]], np.int32)).startswith("3000, expected whole")
+        assert find_misfit(found, given, np.array([[0, 255], [3000, 1]], np.int32)).startswith("3000, expected whole")
 
 
 def build_two_inputs():

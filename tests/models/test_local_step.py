@@ -56,10 +56,10 @@ def test_the_pull_goes_to_where_the_round_began():
 def test_kernels_decay_and_constraints_hold():
     """A kernel of 2 loses 0.5 * 0.5 * 2, a bias nothing; what would be below 0 is brought back."""
     kernel, bias = tf.Variable([[2.0]]), tf.Variable([2.0])
-    kept = tf.Variable([[2.0]], constraint=tf.keras.constraints.NonNeg())
-    state = StepState(LocalStep(weight_decay=0.5), [kernel, bias, kept])
+    held = tf.Variable([[2.0]], constraint=tf.keras.constraints.NonNeg())
+    state = StepState(LocalStep(weight_decay=0.5), [kernel, bias, held])
     take(state, [[[0]], [0], [[9]]])
-    assert (float(kernel), float(bias), float(kept)) == (1.5, 2, 0)
+    assert (float(kernel), float(bias), float(held)) == (1.5, 2, 0)
 
 
 def test_there_is_no_more_state_than_the_step_needs():

@@ -164,17 +164,17 @@ def test_freezing_keeps_the_order_in_which_runs_have_their_weights():
     assert first[3:] == ["kernel:0", "bias:0", "optimizer_step:0", "kernel_min:0", "kernel_max:0"]
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_weight_that_is_frozen_alone_is_one_line(place):
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_weight_that_is_frozen_alone_is_one_line(position):
     """Its layer's copy would train it."""
 
     def build():
         model = tf.keras.Sequential([tf.keras.Input((4,)), layers.Dense(4, name="a"), layers.Dense(3)])
         dense = model.layers[0]
-        dense._non_trainable_weights.append(dense._trainable_weights.pop(place))
+        dense._non_trainable_weights.append(dense._trainable_weights.pop(position))
         return model
 
-    name = ["a/kernel", "a/bias"][place]
+    name = ["a/kernel", "a/bias"][position]
     with pytest.raises(ModelError, match=f"^quantize=qat with model=own: {name} alone is frozen, in layer a .Dense.*;"):
         build_quantized_spec(ModelSpec("own", build, make_format((4,))))
 

@@ -18,7 +18,7 @@ def drop(seed=SEED, salt=0, rate=0.25, x=ONES):
 @pytest.mark.parametrize("other", [{"seed": [3, 8]}, {"seed": [4, 7]}, {"salt": 1}])
 def test_seed_and_salt_decide_the_mask(other):
     np.testing.assert_array_equal(drop(), drop())
-    assert (drop() != drop(**other)).mean() > 0.2  # two independent masks differ at 2 * 0.25 * 0.75 = 0.375 of places
+    assert (drop() != drop(**other)).mean() > 0.2  # two independent masks differ in 2 * 0.25 * 0.75 = 0.375
 
 
 def test_zero_or_scaled_and_expectation_preserved():
