@@ -3,19 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
-from models.tflite_export import convert_model, convert_training_module, find_select_operators, list_operators
+from models.tflite_export import convert_training_module, find_select_operators, list_operators
 
-X = np.array([[0, 0, 0, 0], [1, 2, 3, 4]], np.float32)
 WEIGHTS = (np.ones((4, 3), np.float32), np.ones(3, np.float32))
-
-
-def test_operators_are_counted_as_they_stand_in_the_file(linear_spec):
-    def count(export_format, io="float32"):
-        return list_operators(convert_model(linear_spec, WEIGHTS, export_format, io, representative=X))
-
-    assert count("float32") == {"FULLY_CONNECTED": 1}
-    assert count("int8") == {"DEQUANTIZE": 1, "FULLY_CONNECTED": 1, "QUANTIZE": 1}
-    assert count("int8", "int8") == {"FULLY_CONNECTED": 1}
 
 
 def test_operators_of_all_signatures_count(linear_spec):
