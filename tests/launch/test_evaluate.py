@@ -231,6 +231,7 @@ def test_a_file_that_has_moved_or_changed_says_what_to_do(run_on_a_file, tmp_pat
     )
     assert evaluate.main([str(run_dir), f"--data_dir={moved.parent}"]) == 0
     assert capsys.readouterr().out == of_run
+    assert evaluate.read_finished_run(str(run_dir), npz=str(moved)).load_data().num_train.sum() > 0
     arrays = dict(np.load(moved))
     np.savez(npz, **{**arrays, "x": arrays["x"] + 1})
     assert evaluate.main([str(run_dir)]) == 2
