@@ -22,8 +22,10 @@ ENDS = ("js", "wasm")
 
 @pytest.fixture(scope="module", autouse=True)
 def short_timing():
+    """And pictures that are there, since how they look has tests of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("launch.tflite.export_measurement.TIMED_RUNS", 5)
+        patch.setattr("launch.tflite.export_models.draw_confusions", lambda counts, names, title, path: path.touch())
         yield
 
 
@@ -61,12 +63,6 @@ def plain_run(tmp_path_factory, write_finished_run):
     (run_dir / "export").mkdir()
     (run_dir / "export" / "global.float32.tflite").write_bytes(b"of before")
     return run_dir
-
-
-@pytest.fixture
-def no_pictures(monkeypatch):
-    """They have been looked at."""
-    monkeypatch.setattr("launch.tflite.export_models.draw_confusions", lambda *given: None)
 
 
 def test_every_format_is_written_with_its_json(exported):
@@ -189,7 +185,7 @@ def test_student_stands_beside_its_teacher(exported):
     assert [float(row["times_smaller"]) for row in students] == pytest.approx(ratios, rel=1e-5)
 
 
-def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported, no_pictures, capsys):
+def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported, capsys):
     """Each export replaces the one before, and leaves what a person has put there."""
     (exported / "README.md").write_text("mine")
     (exported / "mine.int8.tflite").write_bytes((exported / "global.int8.tflite").read_bytes())
@@ -205,14 +201,15 @@ def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported
     assert description["input"]["scale"] == pytest.approx(1 / 255, rel=0.1)
     reports = ["report.md", "report.csv", "report_clients.csv", "report_teachers.csv"]
     assert {path.name for path in exported.iterdir()} == {
-        *("client_2.int8.tflite", "client_2.int8.json", "card.md", "card.json", "labels.txt", *reports),
+        *(f"client_2.int8.{ending}" for ending in ("tflite", "json", "confusions.png")),
+        *("card.md", "card.json", "labels.txt", *reports),
         *("README.md", "mine.int8.tflite"),
     }
     *_, last_row, report = capsys.readouterr().out.splitlines()
     assert last_row.startswith("client_2.int8.tflite") and report == f"report   {exported / 'report.md'}"
 
 
-def test_a_page_is_written_beside_its_files(plain_run, no_pictures, monkeypatch, tmp_path, capsys):
+def test_a_page_is_written_beside_its_files(plain_run, monkeypatch, tmp_path, capsys):
     runtime = tmp_path / "core"
     for name in ("package.json", "dist/index.js", *(f"wasm/{stem}.{end}" for stem in BUILDS.values() for end in ENDS)):
         (runtime / name).parent.mkdir(parents=True, exist_ok=True)
@@ -274,9 +271,7 @@ def make_another_model(convert_model, spec, weights, *arguments, **options):
         ),
     ],
 )
-def test_what_stops_in_the_midst_leaves_nothing(
-    plain_run, no_pictures, convert_by, capfd, convert, exit_code, expected
-):
+def test_what_stops_in_the_midst_leaves_nothing(plain_run, convert_by, capfd, convert, exit_code, expected):
     convert_by(convert)
     formats = "float32" if convert is make_another_model else "float32,int8"
     exported = plain_run / "export"
@@ -289,9 +284,7 @@ def test_what_stops_in_the_midst_leaves_nothing(
 
 
 @pytest.mark.parametrize(("formats", "exit_code"), [(["--formats=float32,int8"], 1), ([], 0)])
-def test_a_format_that_cannot_be_is_a_line_and_the_others_are_written(
-    plain_run, no_pictures, convert_by, capfd, formats, exit_code
-):
+def test_a_format_that_cannot_be_is_a_line_and_the_others_are_written(plain_run, convert_by, capfd, formats, exit_code):
     """Only who asked for it by name gets an exit code."""
     convert_by(fail_in(["int8", "float16", "dynamic"], ModelError("int8 of perceptron: the converter crashed")))
     exported = plain_run / "export"
