@@ -169,6 +169,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
             rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
             continue
         rows.append(_make_row(name, "global", evaluate(weights, federation.test_x, federation.test_y)))
+        # A model is measured on the clients that use it, as in the run.
         users = [client for client in asked if run.client_models.get(client.name) == name]
         rows += [
             _make_row(name, client.name, evaluate(weights, *federation.read_split(client, "test")))

@@ -118,6 +118,7 @@ def _run(arguments: Sequence[str]) -> int:
     if request.web_page:
         example_format = run.format
         is_classified = example_format.takes_tokens and example_format.labels.task != NEXT_TOKEN
+        # What the models take is known only now.
         check_page_request(request.io, classifies_tokens=is_classified)
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)

@@ -70,6 +70,7 @@ def inspect_data(
     is_scaled = given.get("standardize", "none") != "none"
     suspicions = tuple(find_suspicions(sample, measures, scale, is_scaled, data.notes))
     if isinstance(data, ArrayDataset):
+        # Arrays have no validation part; a run takes one of each client.
         numbers = {TRAIN: len(data.train_y), VALIDATION: 0, TEST: len(data.test_y)}
     else:
         numbers = {split: int(data.num_examples.get(split, np.zeros(1)).sum()) for split in (TRAIN, VALIDATION, TEST)}
@@ -199,6 +200,7 @@ def _list_classes(findings: Findings) -> tuple[list[str], np.ndarray]:
     if findings.measures.class_counts is None:
         return [], np.zeros(0, np.int64)
     (train, test), names = findings.measures.class_counts, findings.sample.format.class_names
+    # Stable, so that of equal classes the first ones are shown.
     order = np.arange(len(names)) if len(names) <= MOST_CLASSES else np.argsort(-train, kind="stable")
     shares = 100 * train / max(train.sum(), 1)
     shown = order[:MOST_CLASSES]

@@ -98,6 +98,7 @@ def _list_results(card: Card) -> Iterator[tuple[str, str]]:
         worst, mean = (
             _span((result[f"{name}_of_clients"] for result in results), task) for name in ("worst_tenth", "mean")
         )
+        # Files of several models have clients of their own.
         number = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
         yield "For the worst clients?", f"worst tenth {worst}, mean {mean} of {number} clients on their own test splits"
     if not task.kind.is_labelled_by_class:
@@ -179,6 +180,7 @@ def _rank(named: tuple[Mapping[str, Any], str]) -> float:
 
 def _span(values: Iterable[float | None], task: TaskColumns) -> str:
     """The worst and the best of some values of the main metric."""
+    # A class without test examples has None, and so has a model without clients.
     known = sorted((value for value in values if value is not None), key=lambda value: task.sign * value)
     # The worst and the best may be the same, or look so.
     return " to ".join(dict.fromkeys(_format(value, task) for value in known[:1] + known[-1:])) or _percent(None)

@@ -81,6 +81,7 @@ class BoundedProcess:
         with contextlib.suppress(BrokenPipeError):  # the answer says why
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
+        # By turns, since nothing wakes us when its memory grows.
         while not select.select([self._process.stdout], [], [], CHECK_S)[0]:
             if self.measure_memory() > memory_bytes:
                 self.stop()

@@ -58,6 +58,7 @@ def split_file(content: bytes) -> CardedFile:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             info = archive.getinfo(CARD_NAME)
             card = archive.read(info)
+            # The archive begins behind the model, with the first of its files.
             start = min(each.header_offset for each in archive.infolist())
     except (zipfile.BadZipFile, zlib.error, KeyError, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
         # zipfile has no error of its own for every way in which bytes can be wrong.

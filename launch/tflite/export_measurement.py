@@ -223,6 +223,7 @@ def classify(outputs: np.ndarray) -> np.ndarray:
       outputs: float32, (examples, classes), or (examples, 1) of two classes.
     """
     if outputs.shape[1] == 1:
+        # One output tells two classes apart by its sign.
         return (outputs[:, 0] > 0).astype(np.int32)
     return outputs.argmax(axis=1).astype(np.int32)
 
@@ -245,6 +246,7 @@ def compute_agreement(task: Task, outputs: np.ndarray, reference: np.ndarray) ->
     """
     if not task.kind.is_labelled_by_class:
         return None
+    # The largest of NaNs is the first, so that a file of NaNs would agree wherever Keras chooses class 0.
     are_numbers = ~(np.isnan(outputs) | np.isnan(reference)).any(axis=1)
     return float(np.mean((classify(outputs) == classify(reference)) & are_numbers))
 
@@ -291,4 +293,5 @@ def warn_of_no_numbers(reference: np.ndarray) -> str:
 def compute_lost(task: Task, reached: float, reference: float) -> float:
     """How much worse a file is than Keras's model: the difference of two shares, or else relative to Keras's value."""
     worse = TaskColumns(task.kind).sign * (reference - reached)
+    # Relative to an error of 0, any other is infinitely worse.
     return worse if task.kind.main_metric.unit == "%" or not reference else worse / abs(reference)

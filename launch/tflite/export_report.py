@@ -252,6 +252,7 @@ def read_layers(rows: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
                 "layer": "output" if len(parts) == 1 else "/".join(parts[1:-1]) or parts[0],
                 "operator": row["op_name"],
                 "error_in_steps": math.sqrt(mean_squared_error) / scale if scale else math.nan,
+                # The debugger writes whole numbers as 64.0.
                 "elements": round(float(row["num_elements"])),
                 "mean_error": float(row["mean_error"]),
                 "standard_deviation": float(row["stddev"]),

@@ -173,7 +173,6 @@ def count_confusions(labels: np.ndarray, predictions: np.ndarray, num_classes: i
 def describe_file(
     row: FileRow,
     clients: Sequence[ClientRow],
-    worst_tenth: float,
     num_test: int,
     confusions: np.ndarray | None,
     task: TaskColumns,
@@ -183,12 +182,15 @@ def describe_file(
     Args:
       row: its row of the report.
       clients: its result for each client.
-      worst_tenth: mean of the main metric over the worst tenth of the clients; NaN without clients.
       num_test: examples of the global test set.
       confusions: as from `count_confusions`, on the global test set; None where the labels are no classes.
       task: what the main metric is called, which is a key of what is returned.
     """
-    name, by_class = task.metric.name, task.kind.is_labelled_by_class
+    name, by_class, reached = (
+        task.metric.name,
+        task.kind.is_labelled_by_class,
+        np.array([each.test for each in clients]),
+    )
     worst = sorted(clients, key=lambda each: task.sign * each.test)[:MOST_WORST_CLIENTS]
     classes = {}
     if confusions is not None:
@@ -202,7 +204,7 @@ def describe_file(
             "global": row.test,
             "test_examples": num_test,
             "mean_of_clients": row.client_test,
-            "worst_tenth_of_clients": worst_tenth if clients else None,
+            "worst_tenth_of_clients": task.compute_worst_tenth(reached) if clients else None,
             "clients": len(clients),
             "worst_clients": [
                 {"client": each.client, name: each.test, "test_examples": each.examples} for each in worst

@@ -42,6 +42,7 @@ def find_phone_training(run: FinishedRun, export: ModelExport) -> PhoneTraining:
         return PhoneTraining(learning_rate=rate, not_in_file=not_in_file)
     if hasattr(settings, "inner_learning_rate"):  # AMFL-P
         return PhoneTraining(learning_rate=settings.inner_learning_rate, not_in_file=not_in_file)
+    # Algorithms with teachers call the training of the others `student`.
     names = ("teacher_training",) if export.is_teacher else ("student", "training")
     training = next((getattr(settings, name) for name in names if hasattr(settings, name)), None)
     if not isinstance(training, LocalTrainingConfig):

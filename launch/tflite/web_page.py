@@ -144,6 +144,7 @@ def describe_text(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
     """What the page's scripts need to know of the tokens."""
     example_format = data.format
     names = list(example_format.class_names) or list(map(str, range(example_format.num_outputs)))
+    # Without names a token is its number, which needs no other spelling.
     shown = {**VISIBLE, **SPECIAL} if example_format.class_names else {}
     return {
         "positions": example_format.input_shape[0],
@@ -170,6 +171,7 @@ def describe_task(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
         truths = [", ".join(f"{value:.6g}" for value in row) for row in rows]
     else:
         truths = [", ".join(name for name, has in zip(names, row, strict=True) if has) or "none" for row in rows]
+    # A format without scale and offset has the labels as they are.
     ones = (1.0,) * example_format.num_outputs
     return {
         "answers": "numbers",

@@ -134,13 +134,12 @@ def export_file(
     used = representative["representative_examples"]
     row = row._replace(warning=_find_warnings(job, export, model, row, outputs, reference, used))
     predictions = predict(model.spec.task, outputs)
-    worst_tenth = task.compute_worst_tenth(np.array([row.test for row in clients]))
     confusions = None
     if task.kind.is_labelled_by_class:
         confusions = count_confusions(labels, predictions, job.data.format.num_classes)
     tensors = {"input": file.input._asdict(), "output": file.output._asdict()}
     own = {"format": export_format, **tensors, **representative, **_describe_labels(model.spec.task)}
-    facts = describe_file(row, clients, worst_tenth, len(labels), confusions, task)
+    facts = describe_file(row, clients, len(labels), confusions, task)
     size_bytes = _write_file(job, export, name, content, row.size_bytes, own, facts)
     row = row._replace(size_bytes=size_bytes, card_bytes=size_bytes - row.size_bytes)
     say(f"{name}  {row.size_bytes:,} bytes, test {task.title} {task.format(row.test)}")
@@ -192,6 +191,7 @@ def can_train_quantized(config: RunConfig, spec: ModelSpec) -> bool:
     """Whether a run with these settings and this float model could begin with --quantize=qat, which is advised then."""
     privacy = getattr(config.algorithm, "privacy", None)
     is_private = privacy is not None and privacy.is_active
+    # A run with one of these is refused, so that it would be no advice.
     if find_algorithm(config.algo).takes_floats_alone or config.precision != "float32" or is_private:
         return False
     if not is_own_model(spec.name):
@@ -325,6 +325,7 @@ def measure_model(job: ExportJob, spec: ModelSpec, weights: Weights) -> LoadedMo
             spec, weights, *cost, convert_model(spec, weights, "float32", converter=_find_converter(job))
         )
     except ModelError as error:
+        # Other formats may be possible all the same.
         return LoadedModel(spec, weights, *cost, b"", str(error))
 
 

@@ -34,9 +34,9 @@ CLIENTS = [ClientRow(ROW.file, f"client_{i}", 10, accuracy) for i, accuracy in e
 IDENTITY = {"file": ROW.file, "model": "global", "format": "int8", "model_bytes": 1000}
 
 
-def describe(row=ROW, clients=CLIENTS, worst_tenth=0.5, confusions=None, num_test=6, task=TASK):
+def describe(row=ROW, clients=CLIENTS, confusions=None, num_test=6, task=TASK):
     confusions = count_confusions(LABELS, PREDICTIONS, 4) if confusions is None else confusions
-    return IDENTITY | describe_file(row, clients, worst_tenth, num_test, confusions, task)
+    return IDENTITY | describe_file(row, clients, num_test, confusions, task)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_what_was_not_measured_and_a_model_without_clients_claim_nothing(make_ca
     assert dict(card_rows(card))["How good is it?"] == "not measured in this form"
     assert "The worst clients" not in format_card_page(card)
     row = ROW._replace(client_test=None, num_clients=0)
-    card = {**make_card([describe(row, [], float("nan"))]), "classes": ["a", "b", "c", "d"]}
+    card = {**make_card([describe(row, [])]), "classes": ["a", "b", "c", "d"]}
     expected = {"For the worst clients?": "nobody knows", "Worst clients": "none"}
     assert begin(dict(card_rows(card)), expected) == expected
 
@@ -193,7 +193,7 @@ def test_a_card_of_a_regression_speaks_of_its_error_and_how_to_read_outputs(make
     task = find_task_columns("regression")
     labels = LabelFormat("regression", (), 1, (100.0,), (50.0,))
     card = make_card(
-        [IDENTITY | describe_file(row, clients, 90.0, 30, None, task)],
+        [IDENTITY | describe_file(row, clients, 30, None, task)],
         {"labels": labels, "class_names": ()},
         {"task": {"kind": "regression"}},
         dataset="npz",
