@@ -13,7 +13,6 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from datasets.example_format import NEXT_TOKEN
 from datasets.federated_data import FederatedData
 from launch.command_line import parse_command, run_command, take_run_dir
 from launch.console.stop_signals import leave
@@ -36,6 +35,7 @@ from launch.tflite.export_plan import (
 )
 from launch.tflite.export_report import ExportReport, format_summary
 from launch.tflite.representatives import check_representative_client
+from launch.tflite.web_page import check_format as check_page_format
 from launch.tflite.web_page import check_request as check_page_request
 from launch.training.finished_run import FinishedRun, read_finished_run, say_if_unchecked
 from launch.training.run_runtime import ensure_installed, keep_to_this_machine, open_run_runtime, settle_device_again
@@ -116,10 +116,7 @@ def _run(arguments: Sequence[str]) -> int:
     npz, trusted = os.path.expanduser(request.npz), read_trusted(request.trust_module)
     run = read_finished_run(request.run_dir, request.data_dir, npz, request.round, trusted, request.client_dir)
     if request.web_page:
-        example_format = run.format
-        is_classified = example_format.takes_tokens and example_format.labels.task != NEXT_TOKEN
-        # What the models take is known only now.
-        check_page_request(request.io, classifies_tokens=is_classified)
+        check_page_format(run.format)
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
     report = export_run(run, exports, request)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from datasets.example_format import GROUPS, NEXT_TOKEN, REGRESSION
+from datasets.example_format import GROUPS, NEXT_TOKEN, REGRESSION, ExampleFormat
 from datasets.federated_data import FederatedData
 from files.writing import write_text
 from launch.console.shown_text import escape_hidden
@@ -58,15 +58,18 @@ USED_NAMES = ("Environment", "LiteRt", "Tensor", "loadAndCompile", "setGlobalLit
 PAGE_FORMATS = ("float32", "int8", "qat_int8")
 
 
-def check_request(io: str, classifies_tokens: bool = False) -> None:
+def check_format(example_format: ExampleFormat) -> None:
+    """Raises FlagError if a run's models take tokens without saying which come next, for which there is no page."""
+    if example_format.takes_tokens and example_format.labels.task != NEXT_TOKEN:
+        raise FlagError("--web_page: the page gives tokens to models that say which come next; leave it out")
+
+
+def check_request(io: str) -> None:
     """Whether a page can be made, before any work starts.
 
     Raises:
-      FlagError: LiteRT.js is not there, or not in the version of the lock, the files would have integer inputs, or the
-        model takes tokens without saying which come next.
+      FlagError: LiteRT.js is not there, or not in the version of the lock, or the files would have integer inputs.
     """
-    if classifies_tokens:
-        raise FlagError("--web_page: the page gives tokens to models that say which come next; leave it out")
     if io == "int8":
         raise FlagError(
             "--web_page with --io=int8: LiteRT.js takes float inputs only; leave --io=int8 out, int8 computes in "
@@ -113,7 +116,7 @@ def write_web_page(
       formats: those that go into the page; empty for those of PAGE_FORMATS. All that were exported if none of them was.
       section: the data section of the run's `config.json`.
     """
-    sample, is_text = choose_sample(data.test_y), has_text_page(data)
+    sample, is_text = choose_sample(data.test_y), data.format.takes_tokens
     # The scripts of a text page read 32-bit numbers, whatever the tokens are stored as.
     examples = data.test_x[sample].astype(np.int32) if is_text else data.test_x[sample]
     assets = {"examples": np.ascontiguousarray(examples).tobytes()}
@@ -133,11 +136,6 @@ def write_web_page(
     described = describe_text(data, sample) if is_text else describe_data(data, sample, section)
     title = f"{report.title}, round {report.rounds}"
     write_text(folder / WEB_PAGE, assemble_page(title, described | {"models": models}, assets, is_text))
-
-
-def has_text_page(data: FederatedData) -> bool:
-    """Whether a model of these data reads tokens and says which come next."""
-    return data.format.takes_tokens and data.format.labels.task == NEXT_TOKEN
 
 
 def describe_text(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:

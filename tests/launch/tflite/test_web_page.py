@@ -234,7 +234,8 @@ def test_pictures_say_how_they_are_drawn(data, expected):
 def test_what_has_no_page_is_one_line(runtime_dir):
     web_page.check_request("float32")
     with pytest.raises(FlagError, match="tokens to models that say which come next"):
-        web_page.check_request("float32", classifies_tokens=True)
+        web_page.check_format(make_format((3,), "uint8", 6, takes_tokens=True))
+    web_page.check_format(make_format((3,), "uint8", 6, takes_tokens=True, labels=LabelFormat("next_token", (3,), 6)))
     with pytest.raises(FlagError, match=r"--web_page with --io=int8: LiteRT\.js takes float inputs only"):
         web_page.check_request("int8")
     package = runtime_dir / "package.json"
@@ -345,16 +346,3 @@ def test_every_element_that_the_scripts_name_is_in_the_html(write_text_page):
     script = (web_page.SOURCES / "text_main.js").read_text() + (web_page.SOURCES / "answer.js").read_text()
     named = {*re.findall(r"\bpage\.(\w+)", script), *re.findall(r'\bpage\["([\w-]+)"\]', script)}
     assert named <= ids, named - ids
-
-
-@pytest.mark.parametrize(
-    ("takes_tokens", "labels", "expected"),
-    [
-        (True, LabelFormat("next_token", (3,), 6), True),
-        (True, CLASS_LABELS, False),
-        (False, LabelFormat("next_token", (3,), 6), False),
-    ],
-)
-def test_a_text_page_is_for_tokens_whose_next_ones_are_said(takes_tokens, labels, expected):
-    example_format = make_format((3,), "uint8", 6, takes_tokens=takes_tokens, labels=labels)
-    assert web_page.has_text_page(types.SimpleNamespace(format=example_format)) is expected
