@@ -17,7 +17,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     try:
         report = import_reproduction("report")
-    except FlagError as error:  # there is no such folder, or a claim in it cannot be read
+    # There is no such folder, or a claim in it cannot be read.
+    except FlagError as error:
         why = error
 
         def refuse(arguments: Sequence[str]) -> None:

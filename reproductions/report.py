@@ -167,7 +167,8 @@ def write_report(report: Report, request: Request) -> list[pathlib.Path]:
         before = {path: path.stat().st_mtime_ns for path in request.output.glob("*.png")}
         written.append(paper.draw(report.runs, request.output))
         for path in request.output.glob("*.png"):
-            if before.get(path) != path.stat().st_mtime_ns:  # drawn just now, and not a file of somebody else's
+            # Drawn just now, and not a file of somebody else's.
+            if before.get(path) != path.stat().st_mtime_ns:
                 reduce_colors(path)
     return written
 
@@ -233,5 +234,6 @@ def reduce_colors(path: pathlib.Path) -> None:
     from PIL import Image
 
     with Image.open(path) as image:
+        # Without dithering plain areas keep their colours, and a figure that is reduced again stays the same.
         reduced = image.convert("RGB").quantize(COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     reduced.save(path, optimize=True)

@@ -17,7 +17,8 @@ OURS = {
     "weighting_adaptive": "adaptive weights",
     "weighting_examples": "by examples",
     "weighting_equal": "equal",
-    "few_shot_maml1": "MAML",  # one inner step, as in the summary of the algorithm
+    # With one inner step, as in the summary of the algorithm.
+    "few_shot_maml1": "MAML",
     "few_shot_fedavg": "FedAvg",
     "few_shot_random": "random",
 }

@@ -87,7 +87,8 @@ def _draw_by_steps(
     column, line and steps; `find_local` gives those of local training by row and column.
     """
     measured = sorted(found.index.unique("steps"))
-    places = range(len(measured))  # evenly spaced, since steps grow roughly by a factor
+    # Evenly spaced, since steps grow roughly by a factor.
+    places = range(len(measured))
 
     def make_panel(row: str, column: str) -> Panel:
         axes = {"xticks": places, "xticklabels": measured}

@@ -61,6 +61,7 @@ def compute_pooled_accuracy(arrays: ArrayDataset, seed: int) -> float:
         max_leaf_nodes=15,
         min_samples_leaf=20,
         l2_regularization=10.0,
+        # The sensor's number stands behind the readings' own features. As a quantity it would mean nothing.
         categorical_features=[arrays.train_x.shape[1]],
         random_state=seed,
     )

@@ -195,7 +195,8 @@ CLAIMS = (
         "much is great",
         lambda runs: [runs("fresh", setting=policy) > runs("equal", setting=policy) for policy in POLICIES],
     ),
-    *(  # "Different" has no side: the rule has that of the means, and the interval is two-sided.
+    # "Different" has no side: the rule has that of the means, and the interval is two-sided.
+    *(
         claim(
             "abstract",
             '"the scheduling and aggregation design for asynchronous FL can be rather different from the synchronous '

@@ -176,12 +176,12 @@ class Book:
         number = len(condition.cells)
         plain = ", ".join(f"{{{i}.algo}} {{{i}}}" for i in range(number))
         text = condition.text or text or self.texts.get(number, plain)
-        text = text.format(*(_Place(i, cell, self.names) for i, cell in enumerate(condition.cells)))
+        text = text.format(*(_NamedResult(i, cell, self.names) for i, cell in enumerate(condition.cells)))
         return dataclasses.replace(condition, text=text, seeds=seeds or frozenset().union(*of_data))
 
 
-class _Place:
-    """Where a result stands in a text: the names of its fields, and the place itself, which numbers fill later."""
+class _NamedResult:
+    """A result in a text: the names of its fields, and itself as the braces that its number fills later."""
 
     def __init__(self, number: int, cell: Cell, names: Mapping[str, Mapping[str, str]]):
         self._number = number

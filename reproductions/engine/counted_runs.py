@@ -56,7 +56,8 @@ def read_run(run_dir: RunPath, experiment: Experiment) -> RunRecord:
     except (OSError, ValueError, KeyError) as error:
         raise RunRecordError(f"{run_dir}: its metrics.csv cannot be read ({error})") from None
     if (run_dir / SUMMARY_FILE).exists():
-        read_json(run_dir / SUMMARY_FILE)  # raises here, so that no report meets a damaged one
+        # Raises here, so that no report meets a damaged one.
+        read_json(run_dir / SUMMARY_FILE)
     dataset = data.get("dataset") or flags["dataset"]
     return RunRecord(run_dir, flags, experiment.name, rounds, dataset, settings.revision, settings.digests)
 
@@ -105,6 +106,7 @@ def choose_runs(runs: Iterable[RunRecord]) -> tuple[list[RunRecord], list[str]]:
         rival = chosen.setdefault(key, run)
         if rival is run:
             continue
+        # A run that was stopped and made again is the beginning of the longer one.
         longest, other = (rival, run) if len(rival.rounds) >= len(run.rounds) else (run, rival)
         same = all(
             longest.rounds.get(number, {}).get(TEST_ACCURACY) == row.get(TEST_ACCURACY)

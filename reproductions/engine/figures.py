@@ -187,7 +187,8 @@ def _draw_panel(ax: "Axes", panel: Panel) -> None:
 
 def name_line_ends(figure: "Figure", axes: np.ndarray) -> None:
     """Names each line at its end."""
-    figure.draw_without_rendering()  # settles the layout, by which labels find their room
+    # The layout must be settled before labels look for free space.
+    figure.draw_without_rendering()
     for ax in axes.flat:
         label_line_ends(ax)
 

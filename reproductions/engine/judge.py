@@ -89,6 +89,7 @@ class Evidence(NamedTuple):
         if len(self.values) < LEAST_SEEDS:
             return 0
         if self.uses_signs:
+            # Infinite rounds have no mean, so that the sides of the seeds decide.
             is_sure = compute_sign_p_value(self.num_on_side, self.num_decided) < 1 - level
             return is_sure * (1 if 2 * self.num_on_side > self.num_decided else -1)
         above, below = self.condition.above, self.condition.below
@@ -158,6 +159,7 @@ def gather(condition: Condition, seed_values: SeedValues) -> Evidence | None:
         return None
     values = {cell: [look_up(cell)[seed] for seed in by_seed] for cell in condition.cells}
     is_finite = all(math.isfinite(value) for each in values.values() for value in each)
+    # One infinite seed would make the mean infinite, whatever the others have.
     find_center = compute_mean if is_finite else statistics.median
     centers = {cell: find_center(each) for cell, each in values.items()}
     return Evidence(condition, tuple(by_seed.values()), centers)
@@ -236,6 +238,7 @@ def decide_further(claims: Sequence[Claim], seed_values: SeedValues) -> list[Fur
     """
     gathered = [[gather(condition, seed_values) for condition in claim.conditions] for claim in claims]
     weakest = [None if None in found else min(found, key=_rank) for found in gathered]
+    # Only what has a p-value is of the family: others would make Holm's correction harder for nothing.
     tested = [i for i, evidence in enumerate(weakest) if evidence is not None and _has_test(evidence)]
     p_values = [_compute_p_value(weakest[i], len(gathered[i])) for i in tested]
     adjusted = dict(zip(tested, correct_by_holm(p_values), strict=True))

@@ -149,6 +149,7 @@ def look_up(name: str, page: Mapping[str, Any], tables: Mapping[str, Table]) -> 
     if table.columns and (unknown := {wanted["column"], *wanted["row"]} - set(table.columns)):
         raise PageError(f"{PAGE_FILE}: {{{name}}}: no column {', '.join(sorted(unknown))} in {wanted['table']}")
     rows = [row for row in table.records if all(cell in row[column] for column, cell in wanted["row"].items())]
+    # Words that are a whole cell may be a part of other cells, too; then the whole one is meant.
     exact = [row for row in rows if all(row[column] == cell for column, cell in wanted["row"].items())]
     rows = exact or rows
     if len(rows) > 1:

@@ -51,7 +51,8 @@ def tabulate_provenance(experiments: Sequence[Experiment]) -> Table:
 def describe_revisions(runs: Sequence[RunRecord]) -> str:
     """A paragraph that says with which revisions of the code the runs were made; "" without runs."""
     revisions = Counter(re.sub(r"^(\w{7})\w*", r"\1", run.revision) or "unknown" for run in runs)
-    ordered = sorted(revisions.items(), key=lambda item: (-item[1], item[0]))  # not by the order in which runs are read
+    # Equal counts must not hang on the order in which runs are read.
+    ordered = sorted(revisions.items(), key=lambda item: (-item[1], item[0]))
     shown = [f"{name} ({number})" for name, number in ordered]
     dirty = " *Dirty*: with changes that were not committed." if any("-dirty" in name for name in revisions) else ""
     return f"Runs by revision of the code: {', '.join(shown)}.{dirty}" if shown else ""

@@ -109,6 +109,7 @@ def make_frame(
       columns: names that the frame has even where no run has them.
     """
     rows = [{EXPERIMENT: run.experiment, SEED: run.flags[SEED], **found} for run in runs if (found := measure(run))]
+    # Columns that no run has are there as well, so that tables of no runs need no code of their own.
     found = dict.fromkeys((EXPERIMENT, SEED, *columns, *(name for row in rows for name in row)))
     return pd.DataFrame(rows, columns=list(found))
 

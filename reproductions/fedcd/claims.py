@@ -335,7 +335,8 @@ FURTHER = (
         "mean accuracy of the devices",
         text=BITS,
     ),
-    further(  # FedCD's calm alone would say little: see SAME_RATES
+    # FedCD's calm alone would say little: see SAME_RATES.
+    further(
         "in rounds 51 to 60 a device's accuracy changes by at most 5 points a round under FedCD, and by more under "
         "FedAvg, hierarchical archetypes",
         lambda runs: [runs("fedcd") <= 5, runs("fedavg") > runs("fedcd")],

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from launch.settings.experiments import Block, Experiment, from_code, make_experiment, ours, printed
 
-Place = tuple[str, str, str]  # algorithm, archetypes and size, as in a name
+Case = tuple[str, str, str]  # algorithm, archetypes and size, as in a name
 TITLES = {"fedavg": "FedAvg", "fedcd": "FedCD"}
 THEIR_TRAINING = "trained as in the authors' code"
 SIZES = {  # data, training and scale, in words
@@ -253,33 +253,33 @@ def quote_table_1(algo: str, archetypes: str) -> str:
 
 
 def make_row(
-    place: Place, settings: Iterable[Block], shows: str, variant: str = "", words: str = "", told: str = ""
+    case: Case, settings: Iterable[Block], shows: str, variant: str = "", words: str = "", prints: str = ""
 ) -> Experiment:
     """An experiment.
 
     Args:
-      place: its algorithm, archetypes and size.
+      case: its algorithm, archetypes and size.
       settings: all of them.
       shows: what of the paper.
       variant: how it differs, at the end of its name.
       words: the same in its text.
-      told: what the paper prints for it, if not Table 1.
+      prints: what the paper prints for it, if not Table 1.
     """
-    algo, archetypes, size = place
+    algo, archetypes, size = case
     data, training, scale = SIZES[size]
     name = "_".join(filter(None, (algo, "cifar10", archetypes, size, variant)))
     parts = (f"{TITLES[algo]} on {data}", f"{archetypes} archetypes", training, words, scale)
     about = f"{', '.join(filter(None, parts))}: {shows}"
-    told = told or quote_table_1(algo, archetypes)
-    return make_experiment(name, about, *settings, printed=told, short=SHORT.get(name, ""))
+    prints = prints or quote_table_1(algo, archetypes)
+    return make_experiment(name, about, *settings, printed=prints, short=SHORT.get(name, ""))
 
 
 def list_by_size() -> Iterator[Experiment]:
     """Each algorithm on each kind of archetypes in each size."""
     for (algo, archetypes), by_size in FIGURES.items():
         for size, figures in by_size.items():
-            place = (algo, archetypes, size)
-            yield make_row(place, list_settings(*place), f"Figures {figures} and Table 1 of the FedCD paper.")
+            case = (algo, archetypes, size)
+            yield make_row(case, list_settings(*case), f"Figures {figures} and Table 1 of the FedCD paper.")
 
 
 def list_longer() -> Iterator[Experiment]:
@@ -292,31 +292,31 @@ def list_longer() -> Iterator[Experiment]:
     }
     cases = [("hierarchical", 150, "authors"), *((*each, size) for each in lengths for size in ("cpu", "paper"))]
     for archetypes, rounds, size in cases:
-        place = ("fedavg", archetypes, size)
-        settings = [*list_settings(*place), lengths[archetypes, rounds]]
+        case = ("fedavg", archetypes, size)
+        settings = [*list_settings(*case), lengths[archetypes, rounds]]
         shows = f"Figures {FIGURES['fedavg', archetypes][size]} and Table 1 of the FedCD paper."
-        yield make_row(place, settings, shows, f"{rounds}rounds", f"{rounds} rounds")
+        yield make_row(case, settings, shows, f"{rounds}rounds", f"{rounds} rounds")
 
 
 def list_bits_and_biases() -> Iterator[Experiment]:
     """Models compressed to fewer bits, and one bias for all devices."""
     for algo, size in (("fedavg", "authors_small"), ("fedcd", "authors_small"), ("fedcd", "cpu"), ("fedcd", "paper")):
-        place, shows = (algo, "hierarchical", size), "Figure 6 of the FedCD paper."
-        told = "a figure without numbers; the number of bits has no significant effect"
-        told += ", as with FedAvg." if algo == "fedavg" else "."
+        case, shows = (algo, "hierarchical", size), "Figure 6 of the FedCD paper."
+        prints = "a figure without numbers; the number of bits has no significant effect"
+        prints += ", as with FedAvg." if algo == "fedavg" else "."
         for bits in (4, 8):
-            settings = [*list_settings(*place), *list_bits(size, bits)]
-            yield make_row(place, settings, shows, f"{bits}bits", f"compressed to {bits} bits", told)
+            settings = [*list_settings(*case), *list_bits(size, bits)]
+            yield make_row(case, settings, shows, f"{bits}bits", f"compressed to {bits} bits", prints)
     unprinted = "the text does not print which biases its figures show"
     for size in ("authors_small", "cpu", "paper"):
-        place, shows = ("fedcd", "hierarchical", size), "Figures 8 and 9 of the FedCD paper."
-        told = "curves without numbers; the score deviation approaches 0 for all biases."
+        case, shows = ("fedcd", "hierarchical", size), "Figures 8 and 9 of the FedCD paper."
+        prints = "curves without numbers; the score deviation approaches 0 for all biases."
         for bias in (0.2, 0.35, 0.5, 0.65, 0.8):
             note = "Within a meta-archetype, 0.2 is the IID case (section 3.6)."
             if size == "authors_small" and bias != 0.2:
                 note = ""  # of that size it is said at 0.2 alone
-            settings = [*list_settings(*place), ours(unprinted, note, bias_min=bias, bias_max=bias)]
-            yield make_row(place, settings, shows, f"bias{bias}", f"every bias {bias}", told)
+            settings = [*list_settings(*case), ours(unprinted, note, bias_min=bias, bias_max=bias)]
+            yield make_row(case, settings, shows, f"bias{bias}", f"every bias {bias}", prints)
 
 
 def list_causes() -> Iterator[Experiment]:
@@ -343,19 +343,19 @@ def list_causes() -> Iterator[Experiment]:
         "validation500": ("500 images to validate on", validation),
         "weight_decay": ("weight decay", from_code(CODE, **decay)),
     }
-    place = ("fedcd", "hierarchical", "cpu")
+    case = ("fedcd", "hierarchical", "cpu")
     shows = "what makes Figures 1, 2 and 7 and Table 1 of the FedCD paper differ."
     for variant, (words, *blocks) in causes.items():
-        yield make_row(place, [*list_settings(*place), *blocks], shows, variant, words)
+        yield make_row(case, [*list_settings(*case), *blocks], shows, variant, words)
 
 
 def list_cohorts() -> Iterator[Experiment]:
     """FedAvg in the small size with other draws of devices, or another network."""
-    place = ("fedavg", "hierarchical", "cpu")
+    case = ("fedavg", "hierarchical", "cpu")
     league = "as FedAvg in the league's problem of bias 0.65, whose rate trials on validation examples chose"
     sgd = {"activation": "relu", "batch_size": 10, "epochs": 2, "optimizer": "sgd", "learning_rate": 0.1}
-    usual = list(list_settings(*place))
-    of_student = [*list_shared(*place), *list_size(*place), EQUAL, ours(league, width=1.0, **sgd)]  # without momentum
+    usual = list(list_settings(*case))
+    of_student = [*list_shared(*case), *list_size(*case), EQUAL, ours(league, width=1.0, **sgd)]  # without momentum
     student, stratified = {"model": "image_student"}, {"participation": "stratified"}
     even, as_many = {**stratified, "cohort_size": 20}, "as many devices of each archetype in a round"
     two = "two devices of each archetype in a round"
@@ -370,27 +370,29 @@ def list_cohorts() -> Iterator[Experiment]:
     why = "whether it is the draw of devices that makes FedAvg oscillate, or normalization by the batch"
     shows = "what makes FedAvg oscillate in Figures 1 and 2 of the FedCD paper."
     for variant, (words, settings, changes) in cohorts.items():
-        yield make_row(place, [*settings, ours(why, **changes)], shows, variant, words)
+        yield make_row(case, [*settings, ours(why, **changes)], shows, variant, words)
 
 
 def list_rules() -> Iterator[Experiment]:
     """FedCD as in the authors' code with other milestones, scores or schedules."""
-    place = ("fedcd", "hierarchical", "authors_small")
+    case = ("fedcd", "hierarchical", "authors_small")
     first = "the first of the printed milestones alone, to see what the later ones do (section 3.5)"
-    settings = [*list_settings(*place), ours(first, milestones=5)]
-    words, told = "cloned only after round 5", "later clonings have a limited effect (section 3.5)."
-    yield make_row(place, settings, "Figure 7 of the FedCD paper.", "1milestone", words, told)
+    settings = [*list_settings(*case), ours(first, milestones=5)]
+    words, prints = "cloned only after round 5", "later clonings have a limited effect (section 3.5)."
+    yield make_row(case, settings, "Figure 7 of the FedCD paper.", "1milestone", words, prints)
     not_three = "fewer and more than the printed three (section 2)"
     shows = "Table 1 of the FedCD paper, and what its section 2 says of the last three."
-    told = "the mean of the last three accuracies has the highest performance and is robust to oscillation (section 2)."
+    prints = (
+        "the mean of the last three accuracies has the highest performance and is robust to oscillation (section 2)."
+    )
     for rounds, words in ((1, "the latest accuracy"), (5, "the last five accuracies")):
-        settings = [*list_settings(*place), ours(not_three, score_rounds=rounds)]
-        yield make_row(place, settings, shows, f"scores{rounds}", f"scored by {words}", told)
-    place = ("fedcd", "hierarchical", "authors")
+        settings = [*list_settings(*case), ours(not_three, score_rounds=rounds)]
+        yield make_row(case, settings, shows, f"scores{rounds}", f"scored by {words}", prints)
+    case = ("fedcd", "hierarchical", "authors")
     beside = ours("beside the authors' choice that a clone begins the learning rates anew", clone_schedule="shared")
-    settings = [*list_settings(*place), printed("section 3.2", rounds=45), THEIR_RULES, beside]
+    settings = [*list_settings(*case), printed("section 3.2", rounds=45), THEIR_RULES, beside]
     words, shows = "one schedule of learning rates for all models", "Figures 1, 2 and 7 and Table 1 of the FedCD paper."
-    yield make_row(place, settings, shows, "shared", words)
+    yield make_row(case, settings, shows, "shared", words)
 
 
 NINE_ROUNDS = make_experiment(

@@ -65,7 +65,8 @@ def find_place(experiment: str) -> Place:
 
     Experiments that differ only in rounds share a place.
     """
-    sizes = "|".join(sorted(SIZES, key=len, reverse=True))  # the longest first, since some begin like others
+    # The longest first, since some begin like others.
+    sizes = "|".join(sorted(SIZES, key=len, reverse=True))
     pattern = rf"(\w+?)_cifar10_([a-z]+)_({sizes})(?:_(.+))?"
     algo, partition, size, variant = re.fullmatch(pattern, experiment).groups(default=BASE)
     return Place(size, partition, BASE if variant.endswith("rounds") else variant, algo)
@@ -135,7 +136,8 @@ def read_authors_run() -> RunRecord:
     archetypes = np.arange(len(devices.columns)) // 3  # the devices of an archetype are side by side, three of each
     rounds = devices.T.groupby(archetypes).mean().T.rename(columns=name_accuracy)
     rounds[ACCURACY], rounds[CHANGE] = devices.mean(axis=1), devices.diff().abs().mean(axis=1)
-    by_round = {round_num: row.dropna().to_dict() for round_num, row in rounds.iterrows()}  # no change in the first
+    # The first round has no change, so its cell is dropped.
+    by_round = {round_num: row.dropna().to_dict() for round_num, row in rounds.iterrows()}
     return RunRecord(path, {}, "fedcd_cifar10_hierarchical_authors_full", by_round)
 
 

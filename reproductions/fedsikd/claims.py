@@ -418,7 +418,8 @@ CLAIMS = (
         har=["0.1"],
         metric="drift_ratio",
     ),
-    BOOK.claim(  # where a leader trains the teacher; tuned runs may have all do so
+    # Where a leader trains the teacher; tuned runs may have all do so.
+    BOOK.claim(
         "I, V-D",
         'students reduce "computational load by avoiding the need to run full layers of deep learning models"',
         "the student has fewer weights and multiplications than its teacher",

@@ -75,7 +75,8 @@ def measure_runs(runs: Iterable[RunRecord], targets: pd.Series) -> pd.DataFrame:
       a whole run stands at round 5. What a run is too short for is missing.
     """
     placed, rows = place_runs(runs), []
-    presets = placed.preset.replace(AUTHORS, PRINTED)  # the authors' values set how FedSiKD distils, not what it moves
+    # The authors' values set how FedSiKD distils, not what it moves.
+    presets = placed.preset.replace(AUTHORS, PRINTED)
     for (_, dataset, alpha, _), paired in placed.groupby([presets, "dataset", "setting", SEED]):
         moved = [list_bytes(run) for run in paired.run[paired.algo == "fedsikd"]]
         budget = next((sums[BUDGET_ROUNDS - 1] for sums in moved if len(sums) >= BUDGET_ROUNDS), None)

@@ -106,7 +106,7 @@ def tabulate_standings(frame: pd.DataFrame) -> Table:
         words, lines, baseline = PROBLEMS[problem], [], runs.judged[runs.method == BASELINE]
         for (method, experiment), own in runs.groupby(["method", EXPERIMENT], observed=True):
             shares = [show(own[share], absent="") for share in SHARES]
-            costs = [f"{compute_mean(own[cost]):{form}}" for cost, form in COSTS.items()]
+            costs = [f"{compute_mean(own[cost]):{digits}}" for cost, digits in COSTS.items()]
             search = list_searches()[name_tuned(*split_name(experiment))]
             rate = show_rate(search.flags["search"], list_experiments()[experiment].flags)
             has_pair = len(baseline) and method != BASELINE

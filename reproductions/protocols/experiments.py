@@ -71,14 +71,14 @@ def list_rotated_rows() -> Iterator[Experiment]:
             clients = f"{num_clients:,} clients of {images} images in four groups"
             about = f"{title} on Rotated MNIST, {protocol}, Table 1: {clients}"
             column = '"global"; ' if algo == "fedavg" else ""
-            told = f"test accuracy {accuracy} % ({column}not checked against a copy of the paper)."
-            told = told if accuracy else "not in the table; what IFCA has if it finds all groups at once."
+            prints = f"test accuracy {accuracy} % ({column}not checked against a copy of the paper)."
+            prints = prints if accuracy else "not in the table; what IFCA has if it finds all groups at once."
             settings = [*list_rotated(algo, images, num_clients)]
-            yield make_experiment(name, f"{about}.", *settings, printed=told)
+            yield make_experiment(name, f"{about}.", *settings, printed=prints)
             if images == 200 and algo != "local_only":
                 settings.append(ours(tenth, cohort_size=num_clients // 10))
                 about = f"{about}, of whom a tenth takes part in a round."
-                yield make_experiment(f"{name}_tenth", about, *settings, printed=told)
+                yield make_experiment(f"{name}_tenth", about, *settings, printed=prints)
 
 
 def list_bench(algo: str, dataset: str) -> list[Block]:
@@ -116,15 +116,15 @@ def list_bench_rows() -> Iterator[Experiment]:
         for dataset, accuracy in accuracies.items():
             name = f"{algo}_{dataset}_dirichlet0.5"
             about = f"{title} on {DATA[dataset]} in the protocol of Flower's niid_bench"
-            told = f"test accuracy {accuracy} % after round 50 (Flower's README, commit 1599d01)."
+            prints = f"test accuracy {accuracy} % after round 50 (Flower's README, commit 1599d01)."
             settings = [*list_bench(algo, dataset)]
-            yield make_experiment(name, f"{about}, beside Table III of Li et al., {silos}.", *settings, printed=told)
+            yield make_experiment(name, f"{about}, beside Table III of Li et al., {silos}.", *settings, printed=prints)
             name, about = f"{name}_10rounds", f"{about}, the first ten of its 50 rounds"
             if dataset == "mnist":
-                yield make_experiment(name, f"{about}.", *settings, ten, printed=told)
+                yield make_experiment(name, f"{about}.", *settings, ten, printed=prints)
             if dataset == "mnist" and algo == "scaffold":
                 name, about = f"{name}_authors_rate", f"{about}, at its rate."
-                yield make_experiment(name, about, *settings, ten, slow, printed=told)
+                yield make_experiment(name, about, *settings, ten, slow, printed=prints)
 
 
 EXPERIMENTS = (*list_rotated_rows(), *list_bench_rows())

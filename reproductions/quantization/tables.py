@@ -88,7 +88,7 @@ def list_files(files: pd.DataFrame) -> list[list[str]]:
     takes = {"mean": compute_mean, "worst": min}
     rows = []
     for (experiment, name), found in files.groupby(["experiment", "format"]):
-        shown = [f"{takes[take](found[number]):{form}}" for number, take, form in TEXTS["file_columns"].values()]
+        shown = [f"{takes[take](found[number]):{digits}}" for number, take, digits in TEXTS["file_columns"].values()]
         rows.append([experiment, name, str(len(found)), *shown])
     formats = list(EXPORT_FORMATS)
     return sorted(rows, key=lambda row: (row[0], formats.index(row[1])))

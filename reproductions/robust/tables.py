@@ -68,7 +68,8 @@ def draw_robust_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathl
 def _build_panel(frame: pd.DataFrame, title: str) -> Panel:
     def paint(ax: "Axes") -> None:
         for place, name in enumerate(reversed(AGGREGATORS)):
-            color = COLORS[1] if name == "mean" else GREY  # the weighted mean, beside which the others are to be read
+            # The weighted mean, beside which the others are to be read.
+            color = COLORS[1] if name == "mean" else GREY
             paint_means(ax, place, list(frame[PERCENT][frame.aggregator == name]), color)
         ax.set_yticks(range(len(AGGREGATORS)), reversed(AGGREGATORS.values()))
         ax.set_xlim(0, 100)

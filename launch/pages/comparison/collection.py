@@ -38,10 +38,11 @@ def collect_runs(patterns: Sequence[str], archives: Sequence[str] = ()) -> Colle
     """
     runs, left_out, seen = [], [], set()
     for run_dir, name in [*_match_patterns(patterns), *_open_archives(archives)]:
-        place = run_dir.resolve() if isinstance(run_dir, pathlib.Path) else name
-        if place in seen:
+        identity = run_dir.resolve() if isinstance(run_dir, pathlib.Path) else name
+        # Patterns overlap, and links lead to runs that are there already: each run counts once.
+        if identity in seen:
             continue
-        seen.add(place)
+        seen.add(identity)
         try:
             runs.append(read_compared_run(run_dir, name))
         except RunRecordError as error:
@@ -63,7 +64,7 @@ def tell_algorithms_apart(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
     text, as two files of one name have, their titles."""
     pairs = {(str(run.flags[ALGO]), run.title) for run in runs}
     spellings, titles = (collections.Counter(column) for column in zip(*pairs, strict=True))
-    told = []
+    named = []
     for run in runs:
         algo, title, flags = str(run.flags[ALGO]), run.title, run.flags
         if algo not in ALGORITHMS:
@@ -72,8 +73,8 @@ def tell_algorithms_apart(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
             if titles[title] > 1:
                 title = f"{title} ({algo})"
         heading = title + run.heading.removeprefix(run.title)
-        told.append(run._replace(title=title, heading=heading, flags=flags))
-    return told
+        named.append(run._replace(title=title, heading=heading, flags=flags))
+    return named
 
 
 def _match_patterns(patterns: Sequence[str]) -> Iterator[tuple[RunPath, str]]:

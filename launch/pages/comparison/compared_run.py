@@ -116,7 +116,8 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     title = escape_hidden(settings.algorithm.title)
     completed = complete_stored_flags(stored, list_fields(stored["algo"]))
     # In the order of `config.json`, what old runs lack last.
-    silent = PLACES | REQUESTS | find_stored_idle(completed)  # what did nothing in this run would only seem to differ
+    # What did nothing in this run would only seem to differ.
+    silent = PLACES | REQUESTS | find_stored_idle(completed)
     shown = {flag: completed[flag] for flag in (*stored, *completed) if flag not in silent}
     plain = (bool, int, float, type(None))
     flags = {flag: value if isinstance(value, plain) else escape_hidden(str(value)) for flag, value in shown.items()}

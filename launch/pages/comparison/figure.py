@@ -104,6 +104,7 @@ def write_figure(ranking: Ranking, drawing: Drawing, path: pathlib.Path) -> None
 
     with matplotlib.rc_context(PAPER_STYLE):
         figure = draw_comparison(ranking, drawing)
+        # Long names beside the axes change their sizes, and by these the ticks.
         settle_ticks(figure)
         save_figure(figure, path, MAKER)
 

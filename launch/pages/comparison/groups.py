@@ -47,12 +47,14 @@ def find_differing_flags(runs: Sequence[ComparedRun]) -> list[str]:
     for run in runs:
         for name, value in run.flags.items():
             whose = None if name in _OF_ALL else run.flags.get(ALGO)
+            # In a set, False would be the same as 0, which is another value of a flag.
             values.setdefault((name, whose), set()).add((type(value) is bool, value))
     differing = list(dict.fromkeys(name for (name, _), found in values.items() if len(found) > 1))
     if EXPERIMENT in differing and ALGO in differing:
         pairs = {(run.flags.get(EXPERIMENT), run.flags.get(ALGO)) for run in runs}
         if len(pairs) == len({pair[0] for pair in pairs}) == len({pair[1] for pair in pairs}):
-            differing.remove(EXPERIMENT)  # folders that are called after their algorithm say nothing more
+            # Folders that are called after their algorithm say nothing more.
+            differing.remove(EXPERIMENT)
     return differing
 
 

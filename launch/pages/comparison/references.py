@@ -69,7 +69,8 @@ def _name_missing(runs: Sequence[ComparedRun]) -> dict[str, list[int]]:
     if not fitted or any(run.flags.get("smoke") for run in fitted):
         return {}
     has_kinds = all(ARCHETYPE in run.clients for run in fitted)
-    has_new = any(run.flags.get("new_clients") for run in fitted)  # local training has nothing for them
+    # Local training has nothing for clients that did not train.
+    has_new = any(run.flags.get("new_clients") for run in fitted)
     possible = {LOCAL_ONLY: not has_new, FINE_TUNING: True, ORACLE: has_kinds}
     seeds = {int(run.flags[SEED]) for run in fitted}
     missing = {}

@@ -179,6 +179,7 @@ def rank_groups(
     rival, theirs = found[chosen][:2]
 
     def compare(group: Group, values: BySeed) -> Difference:
+        # Seeds of different data are no pairs, though their numbers are the same.
         is_fair = are_of_one_data([*group.runs, *rival.runs])
         return compare_by_seed(values, theirs) if is_fair else NO_DIFFERENCE
 

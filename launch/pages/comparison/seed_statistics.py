@@ -23,7 +23,8 @@ import numpy as np
 
 LEVEL, TIE_LEVEL = 0.95, 0.90
 ERROR_RATE = 0.05
-LEAST_SEEDS = 3  # fewer decide nothing
+# Of two seeds the interval is 12.7 standard errors either side, so fewer than three decide nothing.
+LEAST_SEEDS = 3
 MARGIN = 0.01  # a point of accuracy
 ROUNDING = 1e-9  # a spread this small, as a share of the numbers, is that of rounding
 WIN, LOSS, TIE, UNDECIDED = "win", "loss", "tie", "undecided"
@@ -100,7 +101,8 @@ def compute_deviation(values: Collection[float]) -> float | None:
 
 def compute_t_quantile(degrees: int, level: float = LEVEL) -> float:
     """What a two-sided interval takes of Student's t with so many degrees of freedom."""
-    from scipy import special  # quicker to import than scipy.stats, which asks it for the same
+    # Quicker to import than scipy.stats, which asks it for the same.
+    from scipy import special
 
     return float(special.stdtrit(degrees, (1 + level) / 2))
 
@@ -165,6 +167,7 @@ def average_repeats(measured: Iterable[tuple[int, float]]) -> dict[int, float]:
 
 def subtract_by_seed(first: BySeed, second: BySeed) -> dict[int, float]:
     """The first minus the second, in the order of the seeds that both have; series of pandas by seed will do, too."""
+    # The keys of a series are an index, of which & is another operation.
     first, second = dict(first), dict(second)
     return {seed: first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())}
 

@@ -99,7 +99,8 @@ def draw_models(
             count_rounds(ax)
         for ax in axes[:2]:
             count_values(ax)
-        if "max_active_models" in metrics:  # FedCD has it, an algorithm of somebody's own need not
+        # FedCD has it, an algorithm of somebody's own need not.
+        if "max_active_models" in metrics:
             axes[1].set_title(f"Active models (at most {np.nanmax(metrics['max_active_models']):.0f} on a device)")
         figure.suptitle(f"{title}\ndotted: after these rounds all models are cloned")
     return path

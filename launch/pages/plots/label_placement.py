@@ -50,7 +50,8 @@ def label_line_ends(ax: "Axes") -> None:
             fontsize=8,
             color=line.get_color(),
         )
-        label.set_in_layout(False)  # else the layout, by which the labels were placed, would change again
+        # Else the layout, by which the labels were placed, would change again.
+        label.set_in_layout(False)
 
 
 def place_labels(points: np.ndarray, gap: tuple[float, float]) -> list[tuple[float, float]]:
@@ -84,7 +85,8 @@ def spread_out(positions: Sequence[float], gap: float) -> np.ndarray:
     Labels that would touch form a block around the mean of their positions; blocks that touch are merged.
     """
     order = np.argsort(positions, kind="stable")
-    blocks: list[list[float]] = []  # (sum of where each member would like the block to start, members)
+    # Of each the sum of where its members would like the block to start, and how many these are.
+    blocks: list[list[float]] = []
     # With the i gaps before it subtracted, a position only has to be no smaller than the one before. That is isotonic
     # regression, solved by merging neighbours that are in the wrong order.
     for i, position in enumerate(np.asarray(positions, np.float64)[order]):

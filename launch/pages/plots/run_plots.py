@@ -202,7 +202,8 @@ def _draw_series(
             shown = smooth(values[seen], window) if window > 1 else values[seen]
             ax.plot(axis.values[seen], shown, LINES[i], label=label, **style)
     if ax.lines:
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)  # where it covers no curve
+        # Where it covers no curve.
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 
 def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:

@@ -48,7 +48,8 @@ STYLE = {
     "lines.linewidth": 1.8,
     "savefig.dpi": 130,
     "svg.hashsalt": "federated-suite",  # the same figure gives the same bytes
-    "text.parse_math": False,  # a client or class may be called $x$
+    # A client or class may be called $x$.
+    "text.parse_math": False,
 }
 
 
@@ -94,7 +95,8 @@ def span_values(values: np.ndarray, bounds: tuple[float | None, float | None] = 
     low, high = float(np.min(values)), float(np.max(values))
     margin = 0.08 * (high - low) or 0.1 * abs(high) or 0.5
     least, most = bounds
-    beyond = 0.02 * (high - low + 2 * margin)  # so that a line at the bound is not cut in half
+    # A line at the bound must not be cut in half.
+    beyond = 0.02 * (high - low + 2 * margin)
     start = low - margin if least is None else max(low - margin, least - beyond)
     return start, high + margin if most is None else min(high + margin, most + beyond)
 
@@ -125,7 +127,8 @@ def draw_counts(ax: "Axes", values: np.ndarray, **style: Any) -> None:
 def new_figure(width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure
 
-    warnings.filterwarnings("ignore", "Glyph .* missing from")  # names may have letters that the font lacks
+    # Names may have letters that the font lacks.
+    warnings.filterwarnings("ignore", "Glyph .* missing from")
     # This layout is the one that makes room for legends "outside" the axes.
     return Figure(figsize=(width, height), layout="constrained")
 
@@ -169,12 +172,12 @@ def save_figure(figure: "Figure", path: pathlib.Path, maker: str | None = None) 
     canvas = FigureCanvasAgg(figure)
     figure.get_layout_engine().execute(figure)
     figure.set_layout_engine("none")  # it is laid out now
-    form = path.suffix.removeprefix(".")
-    if form == PNG:
+    ending = path.suffix.removeprefix(".")
+    if ending == PNG:
         with replace_whole(path) as temporary:
             canvas.print_png(temporary, metadata={"Software": maker} if maker else None)
     creator = maker or STYLE["svg.hashsalt"]
-    for name in _further_formats if form == PNG else [form]:
+    for name in _further_formats if ending == PNG else [ending]:
         with replace_whole(path.with_suffix(f".{name}")) as temporary:
             figure.savefig(temporary, format=name, metadata={"Creator": creator, DATES[name]: None})
     return path

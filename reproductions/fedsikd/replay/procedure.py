@@ -76,7 +76,8 @@ def _build_side(spec: ModelSpec, arrays: ArrayDataset, num_epochs: int) -> Side:
         epochs=num_epochs, batch_size=BATCH_SIZE, optimizer="adam", learning_rate=LEARNING_RATE
     )
     model = spec.build()
-    built = dataclasses.replace(spec, build=lambda: model)  # outside of TFF, a graph may make no variables of its own
+    # Outside of TFF, a graph may make no variables of its own, so the model is made once before.
+    built = dataclasses.replace(spec, build=lambda: model)
     weights_type = tuple(tf.TensorSpec(weight.shape, weight.dtype) for weight in model.weights)
     examples_type = tf.TensorSpec((None, *spec.format.input_shape), spec.format.input_dtype)
 

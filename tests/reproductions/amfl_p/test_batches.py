@@ -7,6 +7,7 @@ import functools
 
 import numpy as np
 import pytest
+from experiment_flags import read_flags
 
 from datasets.building.physics import DEGREES, Climate, draw_sensors
 from datasets.building.readings import (
@@ -20,9 +21,7 @@ from datasets.building.readings import (
 )
 from datasets.federate import split_client
 from datasets.partition_settings import PartitionSettings
-from launch.runs.run_records import resolve_experiment
-from launch.settings.experiments import get_experiment, match_experiments
-from launch.settings.run_config import flag_values
+from launch.settings.experiments import match_experiments
 from reproductions.amfl_p.measures import AXES, NEW_SENSORS
 
 SEEDS = (*range(20), *range(100, 105))  # reported ones, and those of the trials
@@ -48,7 +47,7 @@ def name_fine_tuning(algo):
 def list_meta_learners():
     """{experiment: flags} of AMFL-P on the building, without the paper's own tables."""
     return {
-        each.name: flag_values(resolve_experiment(each))
+        each.name: read_flags(each.full_name)
         for each in match_experiments("amfl_p/*_building_*")
         if each.flags["algo"] == "amfl_p" and not each.name.startswith("amfl_p_")
     }
@@ -88,27 +87,25 @@ def test_the_largest_batches_that_fit_are_of_78_readings(size, fits):
 
 
 @pytest.mark.parametrize("degree", ["low", "medium", "high", "structured"])
-def test_cells_of_the_factorial_share_their_data_and_the_finish_its_rule(degree):
-    for finish in ("same", "resources"):
-        for start, algo in (("fedavg", "fine_tuning"), ("maml", "amfl_p"), ("random", "fine_tuning")):
-            flags = flag_values(resolve_experiment(get_experiment(f"start_{start}_{finish}_building_{degree}")))
-            assert (flags["algo"], flags["building_heterogeneity"]) == (algo, degree)
-            assert (flags["building_num_sensors"], flags["validation_fraction"]) == (100, 0.2)
-            tuning = name_fine_tuning(algo)
-            assert flags[f"{tuning}rule"] == finish
-            assert flags[f"{tuning}steps"] == 100
-            assert flags[f"{tuning}start"] == ("initial" if start == "random" else "trained")
-            # The trials have no curve, and their best settings must not bring that along.
-            assert flags[f"{tuning}curve"] == "0,1,2,5,10,20,50,100"
-            if start != "random":  # whose one round reaches nothing
-                assert flags["rounds_per_evaluation"] == 5, "rounds to an accuracy are counted"
+@pytest.mark.parametrize("finish", ["same", "resources"])
+@pytest.mark.parametrize(("start", "algo"), [("fedavg", "fine_tuning"), ("maml", "amfl_p"), ("random", "fine_tuning")])
+def test_cells_of_the_factorial_share_their_data_and_the_finish_its_rule(degree, finish, start, algo):
+    """The trials have no curve, and their best settings must not bring that along."""
+    flags = read_flags(f"start_{start}_{finish}_building_{degree}")
+    expected = {"algo": algo, "building_heterogeneity": degree, "building_num_sensors": 100, "validation_fraction": 0.2}
+    begun = "initial" if start == "random" else "trained"
+    finishing = {"rule": finish, "steps": 100, "start": begun, "curve": "0,1,2,5,10,20,50,100"}
+    expected |= {name_fine_tuning(algo) + name: value for name, value in finishing.items()}
+    # Rounds to an accuracy are counted; but the one round of a random start reaches nothing.
+    expected |= {} if start == "random" else {"rounds_per_evaluation": 5}
+    assert {name: flags[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("readings", ["16", "32", "64", "all"])
 def test_few_shot_runs_differ_in_the_start_alone(readings):
     finishes = set()
     for start in ("fedavg", "maml1", "maml5", "maml10"):
-        flags = flag_values(resolve_experiment(get_experiment(f"few_shot_{start}_building_{readings}")))
+        flags = read_flags(f"few_shot_{start}_building_{readings}")
         prefix = name_fine_tuning(flags["algo"])
         finish = {name: flags[prefix + name] for name in ("steps", "learning_rate", "rule", "start", "curve")}
         shared = ("batch_size", "rounds", "building_heterogeneity", "new_clients", "most_train_examples")

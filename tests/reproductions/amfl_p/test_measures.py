@@ -11,15 +11,13 @@ import math
 import numpy as np
 import pytest
 import threadpoolctl
+from experiment_flags import find_experiments, read_flags
 from small_formats import format_of
 
 from datasets.arrays import make_array_dataset
 from datasets.building.readings import BUILDING_FORMAT
-from launch.runs.run_records import resolve_experiment
 from launch.runs.tables import write_json, write_table
 from launch.runs.task_columns import find_task_columns
-from launch.settings.experiments import get_experiment, list_experiments
-from launch.settings.run_config import flag_values
 from reproductions.amfl_p import pooled_reference
 from reproductions.amfl_p.measures import (
     ACCURACY,
@@ -45,10 +43,6 @@ from reproductions.amfl_p.pooled_reference import (
     read_pooled,
 )
 from reproductions.engine.counted_runs import collect_runs
-
-
-def read_flags(experiment):
-    return flag_values(resolve_experiment(get_experiment(experiment)))
 
 
 @pytest.fixture
@@ -198,7 +192,7 @@ def test_every_place_of_the_papers_tables_has_its_experiment():
     """Twelve are runs of our factorial, the methods as tuned."""
     variants = [(variant, algo) for variant, algo in STANDS_FOR if algo in ALGOS]
     names = [f"{variant}_building_{level}" for variant, _ in variants for level in ("low", "medium", "high")]
-    assert set(names) < {each.name for each in list_experiments().values() if each.paper == "amfl_p"}
+    assert set(names) < {each.name for each in find_experiments("amfl_p")}
     assert len(set(names)) == 24
     assert {algo: variant for variant, algo in variants if f"{variant}_".startswith(TUNED_KINDS)} == {
         "amfl_p": "start_maml_resources",

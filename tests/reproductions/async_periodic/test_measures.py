@@ -6,10 +6,9 @@ import statistics
 import numpy as np
 import pandas as pd
 import pytest
+from experiment_flags import find_experiments, read_flags
 
-from launch.runs.run_records import RunRecord, resolve_experiment
-from launch.settings.experiments import get_experiment, list_experiments
-from launch.settings.run_config import flag_values
+from launch.runs.run_records import RunRecord
 from reproductions.async_periodic.tables import (
     FEDAVG,
     FEDAVG_PROXIMAL,
@@ -30,7 +29,7 @@ CITY = "async_periodic_mnist_city"  # shows what a large federation costs; no ac
 
 def make_run(experiment, accuracies, period=0.25, models=None):
     """A run whose round r ends at `period` * r T_max, has 30 updates, and moves so many models down and up."""
-    flags = flag_values(resolve_experiment(get_experiment(experiment), ["--seed=0"]))
+    flags = read_flags(experiment, "--seed=0")
     longest_s = flags["max_training_s"]
     moved = {} if models is None else {"bytes_down": models[0] * MODEL_BYTES, "bytes_up": models[1] * MODEL_BYTES}
     rounds = {
@@ -46,7 +45,7 @@ def climb(last, swing=0.0):
 
 
 def test_every_place_has_its_experiment_and_every_experiment_its_place():
-    names = {each.name for each in list_experiments().values() if each.paper == "async_periodic"}
+    names = {each.name for each in find_experiments("async_periodic")}
     assert PLACES.keys() == names - {CITY}
     assert len([place for place in PLACES.values() if not place.algo.endswith("_tuned")]) == 2 * (3 * 5 + 2) + 5
     older = Place("printed", "persistent", "random", "old1.25")
@@ -60,14 +59,13 @@ def test_every_place_has_its_experiment_and_every_experiment_its_place():
 def test_fedavg_with_the_proximal_term_differs_from_the_papers_in_that_alone():
     for case in ("iid", "shards"):
         plain, proximal = (
-            flag_values(resolve_experiment(get_experiment(f"async_periodic_mnist_{case}_random_{kind}")))
-            for kind in (FEDAVG, FEDAVG_PROXIMAL)
+            read_flags(f"async_periodic_mnist_{case}_random_{kind}") for kind in (FEDAVG, FEDAVG_PROXIMAL)
         )
         assert plain == proximal | {"proximal_weight": 0.0}
 
 
 def test_methods_that_never_wait_send_alike():
-    runs = [flag_values(resolve_experiment(get_experiment(f"{algo}_mnist_shards"))) for _, algo in OTHERS.values()]
+    runs = [read_flags(f"{algo}_mnist_shards") for _, algo in OTHERS.values()]
     assert len({(run["rounds"], run["batch_size"]) for run in runs}) == 1
 
 

@@ -4,10 +4,10 @@ What each has is in the committed table of settings, which a test compares; here
 """
 
 import pytest
+from experiment_flags import read_flags
 
 from launch.runs.run_records import resolve_experiment
-from launch.settings.experiments import get_experiment, match_experiments
-from launch.settings.run_config import flag_values
+from launch.settings.experiments import match_experiments
 from reproductions.fedcd.measures import AXES, COMPARED_ROUNDS, MILESTONES, count_rounds, find_place
 from reproductions.registry import PAPERS
 
@@ -58,7 +58,7 @@ VARIANTS = {  # by the experiment that they are compared with: how each differs
 
 def resolve(name):
     algo, _, rest = name.partition("_")
-    return flag_values(resolve_experiment(get_experiment(f"fedcd/{algo}_cifar10_{rest}")))
+    return read_flags(f"fedcd/{algo}_cifar10_{rest}")
 
 
 @pytest.mark.parametrize("base", VARIANTS)
@@ -87,7 +87,7 @@ def test_fedavg_trains_as_fedcd_does_on_the_same_devices(size):
 
 
 def test_the_student_is_trained_as_in_the_league():
-    league = flag_values(resolve_experiment(get_experiment("fedavg_league_archetypes65")))
+    league = read_flags("fedavg_league_archetypes65")
     trained = (*STUDENT, "epochs", "optimizer", "cohort_size", "server_learning_rate")
     student = resolve("fedavg_hierarchical_cpu_student")
     assert {name: league[name] for name in trained} == {name: student[name] for name in trained}
@@ -103,7 +103,7 @@ def test_experiments_clone_at_the_milestones_that_texts_and_measures_have():
 def test_the_settings_of_a_size_leave_two_models_on_a_device(size):
     """Each round after the last milestone takes one of three or more: of 16 models, 14 rounds leave two."""
     for each in match_experiments(f"fedcd/fedcd_cifar10_*_{size}*"):
-        flags = flag_values(resolve_experiment(each))
+        flags = read_flags(each.full_name)
         is_cause = find_place(each.name).setting in AXES["cause"]  # of which no claim is asked
         assert is_cause or flags["deletion"] == "below_best", "or more than two could stay"
         assert flags["protected_models"] == 2, "that many stay, at least and at most"

@@ -55,16 +55,22 @@ def test_trailing_means_are_over_five_rounds_or_as_many_as_there_are():
     assert compute_trailing_means([5, 1, 3, 3, 3, 10]) == [5, 3, 3, 3, 3, 4]
 
 
-def test_convergence_by_hand():
-    """Calm from round 11 on: the last change of 20 is in round 10, and leaves the five-round mean after round 14."""
-    changes = [0.0] + [20.0] * 9 + [1.0] * 20
-    assert find_convergence([50.0] * 30, changes) == 14, "(20 + 4 * 1) / 5 = 4.8 in round 14, 8.6 in round 13"
-    # The level: 40 up to round 12, 50 from there on; five-round means 48 in round 16 and 46 in round 15.
-    assert find_convergence([40.0] * 12 + [50.0] * 18, [0.0] * 30) == 16
-    assert find_convergence([40.0] * 12 + [50.0] * 12, [0.0] * 24) == math.inf, "16 to 24 are fewer than ten rounds"
-    assert find_convergence([40.0] * 12 + [50.0] * 13, [0.0] * 25) == 16
-    assert find_convergence([50.0] * 30, [0.0] + [6.0] * 29) == math.inf
-    assert find_convergence([50.0] * 30, [99.0] + [0.0] * 29) == 1, "there is no change in the first round"
+@pytest.mark.parametrize(
+    ("accuracies", "changes", "convergence"),
+    [
+        # Calm from round 11 on: the last change of 20 is in round 10, and leaves the five-round mean after round 14:
+        # (20 + 4 * 1) / 5 = 4.8 there, and 8.6 in round 13.
+        ([50.0] * 30, [0.0] + [20.0] * 9 + [1.0] * 20, 14),
+        # The level: 40 up to round 12, 50 from there on; five-round means 48 in round 16 and 46 in round 15.
+        ([40.0] * 12 + [50.0] * 18, [0.0] * 30, 16),
+        ([40.0] * 12 + [50.0] * 12, [0.0] * 24, math.inf),  # 16 to 24 are fewer than ten rounds
+        ([40.0] * 12 + [50.0] * 13, [0.0] * 25, 16),
+        ([50.0] * 30, [0.0] + [6.0] * 29, math.inf),
+        ([50.0] * 30, [99.0] + [0.0] * 29, 1),  # there is no change in the first round
+    ],
+)
+def test_convergence_by_hand(accuracies, changes, convergence):
+    assert find_convergence(accuracies, changes) == convergence
 
 
 def test_the_longest_run_of_a_seed_counts_and_short_ones_do_not(runs_dir, tmp_path, write_archetype_run):
@@ -218,12 +224,9 @@ def judge(claim, values):
     """The verdict where three seeds have these results, whichever data the claim is on."""
     found = {}
     for cell in {cell for condition in claim.conditions for cell in condition.cells}:
-        names = (
-            f"{cell.algo} {cell.metric} {cell.setting}",
-            f"{cell.algo} {cell.metric}",
-            f"{cell.algo} {cell.setting}",
-        )
-        known = [name.strip() for name in (*names, cell.algo) if name.strip() in values]
+        metric = f"{cell.algo} {cell.metric}"
+        names = (f"{metric} {cell.setting}".strip(), metric, f"{cell.algo} {cell.setting}".strip(), cell.algo)
+        known = [name for name in names if name in values]
         found[cell] = dict.fromkeys(range(3), values[known[0]])
     return decide(claim, found).verdict
 

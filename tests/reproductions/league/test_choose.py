@@ -94,21 +94,23 @@ def score(*means):
     }
 
 
-def test_the_best_mean_is_chosen_and_the_first_of_equals(request_of_four):
-    rows = rank_trials("a", request_of_four, score(0.5, 0.7, 0.7, 0.6))
-    assert [row["chosen"] for row in rows] == ["", "yes", "", ""]
-    assert rows[0]["scores"] == "0.499 0.501" and rows[0]["mean"] == "0.5"
+@pytest.mark.parametrize(
+    ("objective", "means", "chosen"),
+    [
+        ("client_validation_accuracy", (0.5, 0.7, 0.7, 0.6), 2),  # the first of equals
+        ("validation_rmse", (0.5, 0.7, 0.4, 0.4), 3),  # of an error the lowest
+        ("client_validation_accuracy", (0.5, None, 0.4, None), 1),  # not one whose run failed
+        ("client_validation_accuracy", (None,) * 4, None),
+    ],
+)
+def test_the_best_mean_is_chosen(objective, means, chosen, request_of_four):
+    rows = rank_trials("a", request_of_four._replace(objective=objective), score(*means))
+    assert [number for number, row in enumerate(rows, 1) if row["chosen"]] == ([chosen] if chosen else [])
+    assert [row["mean"] for row in rows] == ["" if mean is None else f"{mean:g}" for mean in means]
 
 
-def test_of_an_error_the_lowest_mean_is_chosen(request_of_four):
-    rows = rank_trials("a", request_of_four._replace(objective="validation_rmse"), score(0.5, 0.7, 0.4, 0.4))
-    assert [row["chosen"] for row in rows] == ["", "", "yes", ""]
-
-
-def test_a_trial_whose_run_failed_is_not_chosen(request_of_four):
-    rows = rank_trials("a", request_of_four, score(0.5, None, 0.4, None))
-    assert [row["chosen"] for row in rows] == ["yes", "", "", ""] and rows[1]["mean"] == ""
-    assert not any(row["chosen"] for row in rank_trials("a", request_of_four, score(*[None] * 4)))
+def test_scores_of_all_seeds_stand_side_by_side(request_of_four):
+    assert rank_trials("a", request_of_four, score(*[0.5] * 4))[0]["scores"] == "0.499 0.501"
 
 
 def test_what_was_chosen_of_others_stays(request_of_four, tmp_path):
@@ -171,20 +173,14 @@ def test_every_experiment_is_searched_under_the_problem_that_it_is_tuned_as(requ
 
 
 def test_what_was_run_has_the_settings_of_its_best_trial(rows):
-    experiments = list_experiments()
-    best = {row["experiment"]: row for row in rows if row["chosen"]}
+    experiments, best = list_experiments(), {row["experiment"]: row for row in rows if row["chosen"]}
     assert best
     for name, row in best.items():
-        mine = [each for each in rows if each["experiment"] == name]
-        assert len(mine) == NUM_TRIALS and float(row["mean"]) == max(
-            float(each["mean"]) for each in mine if each["mean"]
-        )
-        assert row["settings"].split() == format_settings(
-            {
-                flag: experiments[name].flags[flag]
-                for flag in (each[2:].split("=")[0] for each in row["settings"].split())
-            }
-        )
+        means = [each["mean"] for each in rows if each["experiment"] == name]
+        assert len(means) == NUM_TRIALS and float(row["mean"]) == max(float(mean) for mean in means if mean)
+        flags = [each[2:].split("=")[0] for each in row["settings"].split()]
+        own = format_settings({flag: experiments[name].flags[flag] for flag in flags})
+        assert row["settings"].split() == own
 
 
 def test_the_kept_trials_are_all_points_of_the_grids(requests, rows):

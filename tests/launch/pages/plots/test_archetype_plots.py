@@ -45,11 +45,6 @@ def test_a_client_without_a_row_still_prefers_its_last_model(tmp_path):
     assert read_preferences(tmp_path / "events.csv").tolist() == [[4, -1], [4, -1], [4, 5]]
 
 
-def test_preferences_are_read_whatever_else_happened(tmp_path):
-    write_preferences(tmp_path / "events.csv", [[0, 0], [0, 3]])
-    assert read_preferences(tmp_path / "events.csv").tolist() == [[0, 0], [0, 3]]
-
-
 def test_a_run_of_fedcd_gets_its_pictures(tmp_path, write_archetype_run, sketches):
     run_dir = write_archetype_run(tmp_path, FEDCD_CPU, [0.2, 0.3, 0.4], swing=0.1, mixed=[1, 1, 0], **MODELS)
     write_preferences(run_dir / "events.csv", [[0] * 30, [0] * 30, [0] * 15 + [1] * 15])

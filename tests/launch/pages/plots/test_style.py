@@ -48,9 +48,9 @@ def count(values):
     return [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in ax.patches]
 
 
-def test_whole_numbers_are_counted_each_by_itself():
-    assert count([5, 5, 5]) == [(5, 3)]
-    assert count([0, 2, 2]) == [(0, 1), (1, 0), (2, 2)]
+@pytest.mark.parametrize(("values", "bars"), [([5, 5, 5], [(5, 3)]), ([0, 2, 2], [(0, 1), (1, 0), (2, 2)])])
+def test_whole_numbers_are_counted_each_by_itself(values, bars):
+    assert count(values) == bars
 
 
 def test_wide_ranges_are_counted_in_as_many_bars_as_fit():
