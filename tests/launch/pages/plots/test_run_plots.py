@@ -25,7 +25,7 @@ def write_clients(run_dir, **columns):
     write_table(run_dir / "clients.csv", list(table), rows)
 
 
-def test_a_run_gets_all_its_plots(tmp_path, write_run, sketches, assert_is_picture):
+def test_a_run_gets_all_its_plots(tmp_path, write_run, figures, assert_is_picture):
     run_dir = write_run(tmp_path, CELL, seed=0, rounds=2)
     config = read_json(run_dir / "config.json")
     data = {"label_counts": [[0, 1], [5, 0], [2, 2], [1, 0]], "class_names": ["no", "yes"]}
@@ -36,8 +36,8 @@ def test_a_run_gets_all_its_plots(tmp_path, write_run, sketches, assert_is_pictu
     assert [path.relative_to(run_dir / "plots").as_posix() for path in written] == expected
     for path in written:
         assert_is_picture(path)
-    assert set(read_lines(sketches["by_round.png"].axes[1])) == {"global test set", "training (with distillation)"}
-    (drift,) = sketches["drift.png"].axes
+    assert set(read_lines(figures["by_round.png"].axes[1])) == {"global test set", "training (with distillation)"}
+    (drift,) = figures["drift.png"].axes
     assert read_lines(drift) == {"total": ([1, 2], [0.03, 0.015]), "within clusters": ([1, 2], [0.02, 0.01])}
     assert drift.get_yscale() == "log", "drift is compared by its ratio"
 
