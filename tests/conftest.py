@@ -1,6 +1,7 @@
 """Fixtures for everyone: one runtime for the whole test run, and small federations on disk."""
 
 import functools
+import io
 import os
 import pathlib
 import signal
@@ -266,10 +267,10 @@ def figures(monkeypatch):
         names.append(path.name)
         return replace(path)
 
-    def keep(canvas, *arguments, **keywords):
-        if names:  # else only a layout is asked for
+    def keep(canvas, file, **keywords):
+        if not isinstance(file, io.BytesIO):  # as where only a layout is asked for
             drawn[names[-1]] = canvas.figure
-        return save(canvas, *arguments, **keywords)
+        return save(canvas, file, **keywords)
 
     monkeypatch.setitem(style.STYLE, "savefig.dpi", 50)
     monkeypatch.setattr(style, "replace_whole", note_name)
