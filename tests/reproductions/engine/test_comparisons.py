@@ -102,11 +102,17 @@ def test_the_margin_by_hand(condition, margin):
     assert condition.compute_margin(VALUES.get) == pytest.approx(margin, abs=1e-12)
 
 
-def test_texts_name_the_results_in_the_order_in_which_they_are_written():
-    assert (a > b).told("a {0}, b {1}").describe(VALUES.get) == "a 0.50, b 0.20"
-    assert (a < b).told("a {0}, b {1}").describe(VALUES.get) == "a 0.50, b 0.20"
-    assert (mean([a, b]) > c).told("{0}, {1} against c {2}").describe(VALUES.get) == "0.50, 0.20 against c 0.40"
-    assert (a - b > c - d).told("{1} to {0}, {3} to {2}").describe(VALUES.get) == "0.20 to 0.50, 0.30 to 0.40"
+@pytest.mark.parametrize(
+    ("condition", "text", "shown"),
+    [
+        ((a > b), "a {0}, b {1}", "a 0.50, b 0.20"),
+        ((a < b), "a {0}, b {1}", "a 0.50, b 0.20"),
+        ((mean([a, b]) > c), "{0}, {1} against c {2}", "0.50, 0.20 against c 0.40"),
+        ((a - b > c - d), "{1} to {0}, {3} to {2}", "0.20 to 0.50, 0.30 to 0.40"),
+    ],
+)
+def test_texts_name_the_results_in_the_order_in_which_they_are_written(condition, text, shown):
+    assert condition.told(text).describe(VALUES.get) == shown
 
 
 @pytest.mark.parametrize(

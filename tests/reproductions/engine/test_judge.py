@@ -228,22 +228,32 @@ def test_what_is_open_or_against_is_listed_and_of_a_long_claim_the_closest():
     assert closest == "all 3 comparisons, the closest: 3.00 %: [0.52, 5.48], n = 3"
 
 
-def test_missing_runs_leave_a_claim_open_unless_others_decide_against_it():
-    claim = claim_of(*map(lead_of, (A, B)))
-    assert decide(claim, {}) == (NOT_RUN, "")
-    assert decide(claim, {A: three(0.05)}) == (NOT_RUN, "1 of 2 comparisons have their runs")
-    assert decide(claim, {A: three(-0.06)}).verdict == NOT_REPRODUCED
-    assert decide(claim, {A: three(-0.03)}).verdict == NOT_RUN, "of two, missing ones counted, at 0.975: +- 0.0358"
+@pytest.mark.parametrize(
+    ("values", "verdict", "numbers"),
+    [
+        ({}, NOT_RUN, ""),
+        ({A: three(0.05)}, NOT_RUN, "1 of 2 comparisons have their runs"),
+        ({A: three(-0.06)}, NOT_REPRODUCED, "-6.00 %: [-8.48, -3.52], n = 3"),
+        # Of two, missing ones counted, at 0.975: +- 0.0358.
+        ({A: three(-0.03)}, NOT_RUN, "1 of 2 comparisons have their runs"),
+    ],
+)
+def test_missing_runs_leave_a_claim_open_unless_others_decide_against_it(values, verdict, numbers):
+    assert decide(claim_of(*map(lead_of, (A, B))), values) == (verdict, numbers)
 
 
-def test_what_follows_from_the_algorithm_is_not_decided_by_runs():
-    claim = claim_of(lead_of(A), by_construction="it cannot be otherwise", constructed_in=frozenset({"cpu"}))
-    assert decide(claim, {A: three(-0.05)}, "cpu").verdict == BY_CONSTRUCTION
-    assert decide(claim, {A: three(-0.05)}, "cpu").numbers.startswith("it cannot be otherwise; -5.00 %")
-    assert decide(claim, {}, "cpu") == (BY_CONSTRUCTION, "it cannot be otherwise")
-    assert decide(claim, {A: three(-0.05)}, "paper").verdict == NOT_REPRODUCED
-    everywhere = claim_of(lead_of(A), by_construction="always")
-    assert decide(everywhere, {}, "any").verdict == BY_CONSTRUCTION
+@pytest.mark.parametrize(
+    ("constructed_in", "values", "preset", "verdict", "numbers"),
+    [
+        ({"cpu"}, {A: three(-0.05)}, "cpu", BY_CONSTRUCTION, "it is so; -5.00 %: [-7.48, -2.52], n = 3"),
+        ({"cpu"}, {}, "cpu", BY_CONSTRUCTION, "it is so"),
+        ({"cpu"}, {A: three(-0.05)}, "paper", NOT_REPRODUCED, "-5.00 %: [-7.48, -2.52], n = 3"),
+        (set(), {}, "any", BY_CONSTRUCTION, "it is so"),
+    ],
+)
+def test_what_follows_from_the_algorithm_is_not_decided_by_runs(constructed_in, values, preset, verdict, numbers):
+    claim = claim_of(lead_of(A), by_construction="it is so", constructed_in=frozenset(constructed_in))
+    assert decide(claim, values, preset) == (verdict, numbers)
 
 
 def test_our_own_comparisons_are_corrected_as_a_family():
@@ -256,24 +266,26 @@ def test_our_own_comparisons_are_corrected_as_a_family():
     assert (first.p_value, second.p_value) == pytest.approx((0.0701, 0.0701), abs=1e-4)
 
 
-def test_of_several_conditions_of_our_own_comparison_all_must_hold():
-    """0.2 +- 0.0248 and 0.03: the weaker has p = 0.0351. Against one of two it counts twice; without runs of all, none.
-
-    -0.03 has 0.0351 as well, so 0.0701; -0.2 has 1 - t / sqrt(t^2 + 2) with t = 0.2 sqrt(3) / 0.01, 0.000832.
-    """
-    claim = claim_of(lead_of(A), lead_of(B))
-    for first, second, verdict, p_value in (
+@pytest.mark.parametrize(
+    ("first", "second", "verdict", "p_value"),
+    [
         (0.2, 0.03, "yes", 0.0351),
         (0.03, 0.2, "yes", 0.0351),
         (0.2, 0.02, UNDECIDED, 0.0742),
         (0.2, -0.03, UNDECIDED, 0.0701),
         (0.03, -0.2, "no", 2 * 0.000832),
         (-0.03, -0.2, "no", 2 * 0.000832),
-    ):
-        (found,) = decide_further([claim], {A: three(first), B: three(second)})
-        assert (found.verdict, found.p_value) == (verdict, pytest.approx(p_value, abs=1e-4)), (first, second)
-        assert found.numbers.count("n = 3") == 2
-    assert decide_further([claim], {A: three(0.2)})[0].verdict == NOT_RUN
+    ],
+)
+def test_of_several_conditions_of_our_own_comparison_all_must_hold(first, second, verdict, p_value):
+    """0.2 +- 0.0248 and 0.03: the weaker has p = 0.0351. Against one of two it counts twice; without runs of all, none.
+
+    -0.03 has 0.0351 as well, so 0.0701; -0.2 has 1 - t / sqrt(t^2 + 2) with t = 0.2 sqrt(3) / 0.01, 0.000832.
+    """
+    claim = claim_of(lead_of(A), lead_of(B))
+    (found,) = decide_further([claim], {A: three(first), B: three(second)})
+    assert (found.verdict, found.p_value) == (verdict, pytest.approx(p_value, abs=1e-4))
+    assert found.numbers.count("n = 3") == 2 and decide_further([claim], {A: three(first)})[0].verdict == NOT_RUN
 
 
 def test_our_own_comparisons_by_signs_and_counts():

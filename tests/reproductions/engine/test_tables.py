@@ -12,7 +12,6 @@ import pytest
 from launch.runs.run_records import RunRecord
 from reproductions.engine import tables
 from reproductions.engine.collection import Place, find_first_round
-from reproductions.engine.counted_runs import collect_runs
 from reproductions.engine.figures import (
     Line,
     Panel,
@@ -25,7 +24,6 @@ from reproductions.engine.figures import (
 from reproductions.engine.tables import (
     Section,
     Table,
-    format_measured,
     format_rounds,
     format_table,
     tabulate_legend,
@@ -66,10 +64,8 @@ def test_numbers_of_a_frame_are_results_of_their_place():
 
 
 def test_cells_of_a_table():
-    assert tables.show([0.7, np.nan, 0.8]) == "75.00 ± 7.07"
-    assert tables.show([7.0], "points") == "7.00"
-    assert (tables.show([]), tables.show([np.nan], absent="")) == ("not run", "")
-    assert tables.count([1.0], [], [1.0, 2.0, 3.0]) == "1 to 3" and tables.count([]) == "0"
+    assert (tables.show([0.5]), tables.show([])) == ("50.00", "not run")
+    assert (tables.count([1.0], [], [1.0, 2.0, 3.0]), tables.count([])) == ("1 to 3", "0")
     assert (tables.show_range([5.0, 3.0, 4.0]), tables.show_range([4]), tables.show_range([])) == ("3 to 5", "4", "")
 
 
@@ -111,12 +107,19 @@ def test_a_legend_says_how_a_table_is_read():
     assert legend.rows == [["all", "", "For all."], ["one", "One", "Read it so."], ["two", "Two", ""]]
 
 
-def test_a_result():
-    assert format_measured("test_accuracy", [0.7, 0.8, 0.9]) == "80.00 ± 10.00"
-    assert format_measured("test_loss", [0.8]) == "0.80"
-    assert format_measured("test_loss", []) == "not run"
-    assert format_measured("test_loss", [], absent="") == ""
-    assert format_measured("rounds", [5, 15, math.inf]) == "not reached by all"
+@pytest.mark.parametrize(
+    ("metric", "values", "text"),
+    [
+        ("test_accuracy", [0.7, 0.8, 0.9], "80.00 ± 10.00"),
+        ("test_accuracy", [0.7, np.nan, 0.8], "75.00 ± 7.07"),
+        ("test_loss", [0.8], "0.80"),
+        ("test_loss", [np.nan], "absent"),
+        ("test_loss", [], "absent"),
+        ("rounds", [5, 15, math.inf], "not reached by all"),
+    ],
+)
+def test_a_result(metric, values, text):
+    assert tables.show(values, metric, absent="absent") == text
 
 
 @pytest.mark.parametrize(
@@ -132,11 +135,9 @@ def test_rounds_that_some_seeds_never_reach(rounds, text):
     assert format_rounds(rounds, 50) == text
 
 
-def test_the_first_round_with_an_accuracy():
-    accuracies = {1: 0.5, 2: 0.8, 3: 0.7, 6: 0.9}
-    assert find_first_round(accuracies, 0.8, 5) == 2
-    assert find_first_round(accuracies, 0.85, 5) == math.inf
-    assert find_first_round(accuracies, 0.85, 6) == 6
+@pytest.mark.parametrize(("target", "last", "found"), [(0.8, 5, 2), (0.85, 5, math.inf), (0.85, 6, 6)])
+def test_the_first_round_with_an_accuracy(target, last, found):
+    assert find_first_round({1: 0.5, 2: 0.8, 3: 0.7, 6: 0.9}, target, last) == found
 
 
 CELL = "fedsikd_mnist_alpha0.1"
@@ -159,11 +160,14 @@ def test_panels_show_lines_and_levels_and_say_what_was_not_run(tmp_path, sketche
     assert [text.get_text() for text in legend.get_texts()] == ["ours", "level"]
 
 
-def test_the_last_row_of_panels_is_filled_up_and_of_none_there_is_one_that_was_not_run():
-    first, second, third = (Panel(axes={"title": title}) for title in "abc")
-    assert arrange([first, second, third], 2) == [[first, second], [third, None]]
-    assert arrange([first, second], 2) == [[first, second]]
-    assert arrange([], 2) == [[Panel(), None]]
+A, B, C = (Panel(axes={"title": title}) for title in "abc")
+
+
+@pytest.mark.parametrize(
+    ("panels", "rows"), [([A, B, C], [[A, B], [C, None]]), ([A, B], [[A, B]]), ([], [[Panel(), None]])]
+)
+def test_the_last_row_of_panels_is_filled_up_and_of_none_there_is_one_that_was_not_run(panels, rows):
+    assert arrange(panels, 2) == rows
 
 
 def test_lines_may_be_named_at_their_ends(tmp_path, assert_is_picture):
@@ -183,11 +187,16 @@ def test_a_band_may_be_the_interval_of_the_mean():
     np.testing.assert_allclose(curve, [[0, 5, 9], [0.3, 0.5, 0.6], [0, 0.02484, 0]], atol=1e-5)
 
 
-def test_a_curve_by_round_ends_where_it_is_told_to_or_where_a_run_does(tmp_path, write_run):
-    for seed in (0, 1):
-        write_run(tmp_path, CELL, seed=seed, rounds=3 + seed)
-    runs = collect_runs(tmp_path)[0]
-    assert compute_curve_by_round(runs, "test_accuracy").places.tolist() == [1, 2, 3, 4]
-    assert compute_curve_by_round(runs, "test_accuracy", of_all=True).places.tolist() == [1, 2, 3]
-    assert compute_curve_by_round(runs, "test_accuracy", last_round=2).places.tolist() == [1, 2]
-    assert compute_curve_by_round(runs, "client_test_accuracy").places.tolist() == []
+@pytest.mark.parametrize(
+    ("column", "asked", "rounds"),
+    [
+        ("test_accuracy", {}, [1, 2, 3, 4]),
+        ("test_accuracy", {"of_all": True}, [1, 2, 3]),
+        ("test_accuracy", {"last_round": 2}, [1, 2]),
+        ("client_test_accuracy", {}, []),
+    ],
+)
+def test_a_curve_by_round_ends_where_it_is_asked_to_or_where_a_run_does(column, asked, rounds):
+    lengths = [{number: {"test_accuracy": 0.5} for number in range(1, 4 + more)} for more in (0, 1)]
+    runs = [RunRecord(None, {}, CELL, each) for each in lengths]
+    assert compute_curve_by_round(runs, column, **asked).places.tolist() == rounds
