@@ -12,7 +12,6 @@ import dataclasses
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from files.writing import write_text
 from launch.command_line import describe_os_error, parse_flags, run_command
@@ -84,24 +83,6 @@ PROGRAM = "python -m launch.report"
 ALL = "all"
 
 
-class Request(NamedTuple):
-    """What is asked for.
-
-    Attributes:
-      tables: the paper.
-      runs_dirs: where the runs lie.
-      output: where the report goes; None: it is only printed.
-      figure: whether the paper's figure is drawn into `output`.
-      archive: where the numbers of the runs that count are kept; None: nowhere.
-    """
-
-    tables: str
-    runs_dirs: tuple[RunPath, ...]
-    output: pathlib.Path | None
-    figure: bool
-    archive: pathlib.Path | None
-
-
 @dataclasses.dataclass(frozen=True)
 class Flags:
     """The flags of this command."""
@@ -122,51 +103,47 @@ class Flags:
     )
 
 
-def parse_request(argv: Sequence[str]) -> Request:
-    """Reads the command line, without the program's name, and opens the archives of runs.
+def parse_request(argv: Sequence[str]) -> Flags:
+    """Reads the command line, without the program's name.
 
     Raises:
-      FlagError: a wrong flag, or no such folder.
-      RunFolderError: an archive that cannot be read.
+      FlagError: a wrong flag, or flags that do not go together.
     """
-    values = parse_flags(Flags, argv)
-    if not values.tables:
+    flags = parse_flags(Flags, argv)
+    if not flags.tables:
         raise FlagError(f"--tables is missing: expected one of {', '.join([*PAPERS, ALL])}")
-    if values.figure and not values.output:
+    if flags.figure and not flags.output:
         raise FlagError("--figure needs --output=<folder to draw into>")
-    if values.tables == ALL and (not values.output or values.archive or len(values.runs_dir) > 1):
+    if flags.tables == ALL and (not flags.output or flags.archive or len(flags.runs_dir) > 1):
         raise FlagError(f"--tables={ALL} needs --output, one --runs_dir with an archive a paper, and no --archive")
-    if values.figure and values.tables != ALL and PAPERS[values.tables].draw is None:
-        raise FlagError(f"--figure: --tables={values.tables} has no figure; leave it out")
-    output, archive = (pathlib.Path(folder) if folder else None for folder in (values.output, values.archive))
-    if output is not None and output.is_file():
-        raise FlagError(f"--output={output}: a file; expected a folder")
-    if archive is not None and archive.is_file() and not is_archive(archive):
+    if flags.figure and flags.tables != ALL and PAPERS[flags.tables].draw is None:
+        raise FlagError(f"--figure: --tables={flags.tables} has no figure; leave it out")
+    if flags.output and pathlib.Path(flags.output).is_file():
+        raise FlagError(f"--output={pathlib.Path(flags.output)}: a file; expected a folder")
+    archive = pathlib.Path(flags.archive)
+    if archive.is_file() and not is_archive(archive):
         raise FlagError(f"--archive={archive}: a file; expected a folder or a name that ends in .zip")
-    if values.tables == ALL:
-        return Request(ALL, (pathlib.Path(values.runs_dir[0]),), output, values.figure, archive)
-    runs_dirs = tuple(open_runs(pathlib.Path(name)) for name in values.runs_dir)
-    return Request(values.tables, runs_dirs, output, values.figure, archive)
+    return flags
 
 
-def write_report(report: Report, request: Request) -> list[pathlib.Path]:
+def write_report(report: Report, flags: Flags) -> list[pathlib.Path]:
     """Writes what is asked for: archive, Markdown, CSV files, figure; returns their paths."""
-    paper = PAPERS[request.tables]
+    paper, output = PAPERS[flags.tables], pathlib.Path(flags.output)
     written = []
-    if request.archive is not None:
-        archive_runs(report.runs, request.archive, paper.kept)
-        written.append(request.archive)
-    if request.output is None:
+    if flags.archive:
+        written.append(pathlib.Path(flags.archive))
+        archive_runs(report.runs, written[-1], paper.kept)
+    if not flags.output:
         return written
-    written.append(request.output / f"{request.tables}.md")
+    written.append(output / f"{flags.tables}.md")
     write_text(written[-1], report.markdown)
     for name, (columns, rows) in report.tables.items():
-        written.append(request.output / f"{request.tables}_{name}.csv")
+        written.append(output / f"{flags.tables}_{name}.csv")
         write_table(written[-1], columns, rows)
-    if request.figure and paper.draw is not None:
-        before = {path: path.stat().st_mtime_ns for path in request.output.glob("*.png")}
-        written.append(paper.draw(report.runs, request.output))
-        for path in request.output.glob("*.png"):
+    if flags.figure and paper.draw is not None:
+        before = {path: path.stat().st_mtime_ns for path in output.glob("*.png")}
+        written.append(paper.draw(report.runs, output))
+        for path in output.glob("*.png"):
             # Drawn just now, and not a file of somebody else's.
             if before.get(path) != path.stat().st_mtime_ns:
                 reduce_colors(path)
@@ -180,15 +157,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    request = parse_request(arguments)
-    if request.tables != ALL:
-        make_report(request)
+    flags = parse_request(arguments)
+    if flags.tables != ALL:
+        make_report(flags, [open_runs(pathlib.Path(name)) for name in flags.runs_dir])
         return
-    (folder,) = request.runs_dirs
-    requests = [request._replace(tables=name, runs_dirs=(open_runs(folder / f"{name}.zip"),)) for name in PAPERS]
-    # All archives could be read.
-    made = [(PAPERS[each.tables], make_report(each).tables) for each in requests]
-    path = request.output.with_suffix(".md")
+    (folder,) = flags.runs_dir
+    # All are opened before anything is written, so that a missing one leaves the pages as they were.
+    archives = {name: open_runs(pathlib.Path(folder, f"{name}.zip")) for name in PAPERS}
+    made = [
+        (PAPERS[name], make_report(dataclasses.replace(flags, tables=name), [runs]).tables)
+        for name, runs in archives.items()
+    ]
+    path = pathlib.Path(flags.output).with_suffix(".md")
     try:
         write_text(path, compose_overview(made))
     except OSError as error:
@@ -196,32 +176,33 @@ def _run(arguments: Sequence[str]) -> None:
     print(f"written: {path}", file=sys.stderr)
 
 
-def make_report(request: Request) -> Report:
-    """Makes the report of one paper, prints its page, and writes what is asked for.
+def make_report(flags: Flags, runs_dirs: Sequence[RunPath]) -> Report:
+    """Makes the report of one paper of the runs in these, prints its page, and writes what is asked for.
 
     Raises:
       RunStopped: a file could not be written.
     """
-    runs, left_out = collect_runs(*request.runs_dirs)
-    report = PAPERS[request.tables].build_report(runs)
+    paper = PAPERS[flags.tables]
+    runs, left_out = collect_runs(*runs_dirs)
+    report = paper.build_report(runs)
     print(report.markdown)
     for reason in (*left_out, *report.left_out):
         print(f"not counted: {escape_hidden(reason)}", file=sys.stderr)
-    if others := sorted({run.experiment for run in runs} - PAPERS[request.tables].experiments.keys()):
+    if others := sorted({run.experiment for run in runs} - paper.experiments.keys()):
         hint = find_paper(others)
         see = f"; see --tables={hint}" if hint else ""
         print(f"not counted: runs of {len(others)} experiments of other tables{see}", file=sys.stderr)
     if not report.runs:
-        places = ", ".join(map(str, request.runs_dirs))
+        places = ", ".join(map(str, runs_dirs))
         print(f"no runs of these tables in {places}; make some with python -m launch.sweep", file=sys.stderr)
     try:
-        written = write_report(report, request)
+        written = write_report(report, flags)
     except OSError as error:
         raise RunStopped(f"error: cannot write {describe_os_error(error)}", 1) from None
     if written:
         print("written: " + ", ".join(map(str, written)), file=sys.stderr)
-    figure = PAPERS[request.tables].page.get("figure")
-    if request.output is not None and figure and not (request.output / figure).is_file():
+    figure = paper.page.get("figure")
+    if flags.output and figure and not pathlib.Path(flags.output, figure).is_file():
         print(f"not drawn: {figure}, which the page shows; --figure draws it", file=sys.stderr)
     return report
 

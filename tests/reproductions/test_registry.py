@@ -7,7 +7,7 @@ import pytest
 from launch.runs.run_archive import open_runs
 from reproductions.engine.counted_runs import collect_runs
 from reproductions.registry import PAPERS
-from reproductions.report import Request, write_report
+from reproductions.report import Flags, write_report
 
 ROOT = pathlib.Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
@@ -20,7 +20,7 @@ def test_the_kept_runs_give_the_committed_page_and_tables_and_all_count(name, tm
     report = PAPERS[name].build_report(runs)
     assert left_out == [] and len(report.runs) == len(runs) > 0
     assert not [line for line in report.left_out if "in no table, only in curves" not in line]
-    write_report(report, Request(name, (), tmp_path, figure=False, archive=None))
+    write_report(report, Flags(tables=name, output=str(tmp_path)))
     made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert made == {file: (RESULTS / file).read_bytes() for file in made}
 

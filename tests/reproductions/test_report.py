@@ -149,9 +149,9 @@ def test_all_pages_are_made_at_once(tmp_path, monkeypatch, capsys):
     """Each of its own archive; and beside their folder the page of all, of the tables that they have."""
     asked = []
 
-    def make(request):
-        asked.append((request.tables, *request.runs_dirs))
-        return PAPERS[request.tables].build_report([])
+    def make(flags, runs_dirs):
+        asked.append((flags.tables, *runs_dirs))
+        return PAPERS[flags.tables].build_report([])
 
     monkeypatch.setattr(report, "open_runs", lambda path: path.name)
     monkeypatch.setattr(report, "make_report", make)
