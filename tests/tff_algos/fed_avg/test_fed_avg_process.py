@@ -83,22 +83,6 @@ def test_what_travels_is_compressed_and_the_server_keeps_its_precision(build, ma
         np.testing.assert_allclose(held, round_to(wanted), atol=1e-5)
 
 
-MOMENTUM = ServerStepConfig(learning_rate=0.5, momentum=0.5)
-
-
-def test_momentum_goes_on_from_round_to_round(build, make_federation):
-    """Both rounds from the plain server's updates, since the client does one full-batch step."""
-    data = make_federation([8])
-    process = build(data, FULL_BATCH, server=MOMENTUM)
-    weights = process.get_models(process.initialize())["global"]
-    velocity = [np.zeros_like(array) for array in weights]
-    for _ in range(2):
-        gradients = read_full_batch_gradient(data, 0, weights)
-        velocity = [0.5 * v - 0.1 * g for v, g in zip(velocity, gradients, strict=True)]
-        weights = [w + 0.5 * v for w, v in zip(weights, velocity, strict=True)]
-    assert_close([array[0] for array in run(process, 2)[0].models], weights)
-
-
 def test_a_broken_client_is_as_if_it_had_not_come(build, make_federation, break_client):
     data = make_federation([8, 8])
     break_client(data, 1)

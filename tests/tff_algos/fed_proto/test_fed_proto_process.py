@@ -72,8 +72,11 @@ def test_two_architectures_by_hand(process, data, run, get_bytes):
     own = [get_own(process, state) for state in (first, second, third)]
     assert [len(weights) for weights in own[0]] == [4, 6, 4]
     assert get_bytes(own[0][0]) == get_bytes(own[0][2])
+    embeddings, labels = [], []
     for index, spec in enumerate((SMALL, LARGE, SMALL)):
         x, y = data.read_split(data.clients[index], "train")
+        embeddings.append(embed(spec, own[2][index], x))
+        labels.append(y)
         for number, state in enumerate((first, second)):
             model = spec.build()
             model.set_weights(own[number][index])
@@ -86,11 +89,6 @@ def test_two_architectures_by_hand(process, data, run, get_bytes):
             stepped = zip(own[number][index], gradients, own[number + 1][index], strict=True)
             for before, gradient, after in stepped:
                 np.testing.assert_allclose(after, before - 0.1 * gradient, atol=2e-6)
-    embeddings, labels = [], []
-    for index, spec in enumerate((SMALL, LARGE, SMALL)):
-        x, y = data.read_split(data.clients[index], "train")
-        embeddings.append(embed(spec, own[2][index], x))
-        labels.append(y)
     embeddings, labels = np.concatenate(embeddings), np.concatenate(labels)
     for label in range(3):
         np.testing.assert_allclose(third.own.means[label], embeddings[labels == label].mean(axis=0), rtol=1e-5)

@@ -138,19 +138,6 @@ def test_the_second_round_by_the_printed_equation(build, data, run):
         np.testing.assert_allclose(new[0], np.average(own, axis=0, weights=[9, 4, 14]), atol=1e-6)
 
 
-def test_a_client_keeps_the_model_of_the_last_round_it_took_part_in(build, fix_cohort, run, get_bytes):
-    process = build(ONE_STEP)
-    states = [process.initialize()]
-    for cohort in ([0, 2], [1, 2], [0, 1]):
-        fix_cohort(cohort)
-        states.append(process.next(states[-1]).state)
-    kept = [process.store.read(state.kept, range(3)) for state in states]
-    assert states[2].kept.versions.tolist() == [1, 2, 2] and states[3].kept.versions.tolist() == [3, 3, 2]
-    assert get_bytes(kept[1][1]) == get_bytes(process.initial_weights), "before its first round, the first model"
-    assert get_bytes(kept[1][0]) == get_bytes(kept[2][0]) != get_bytes(kept[3][0])
-    assert get_bytes(kept[2][2]) == get_bytes(kept[3][2]) != get_bytes(kept[1][2])
-
-
 def test_a_client_without_examples_has_no_say(build, make_federation, run, get_bytes):
     process = build(ONE_STEP, make_federation([9, 0]))
     (first, second), (row,) = run(process, 1)

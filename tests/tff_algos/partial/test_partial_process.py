@@ -1,6 +1,5 @@
 """Partial personalization: both schedules by hand, its limit cases, what travels, and who keeps which layers."""
 
-import dataclasses
 import functools
 
 import numpy as np
@@ -78,17 +77,6 @@ def test_without_personal_layers_it_is_fed_avg_to_the_byte(build_algorithm, data
     (*_, state), rows = run(process)
     (*_, expected), expected_rows = run(build_algorithm("fedavg", data, SEVERAL_BATCHES, cohort_size=2))
     assert get_bytes(state.models) == get_bytes(expected.models) and rows == expected_rows
-
-
-@pytest.mark.slow
-def test_one_client_alone_has_the_model_of_fed_avg(build, build_algorithm, data, run, get_personal):
-    """Its layers are joined again as they were when they came apart."""
-    alone = dataclasses.replace(data, clients=data.clients[:1])
-    process = dataclasses.replace(build(SEVERAL_BATCHES), clients=alone)
-    (*_, state), _ = run(process, 2)
-    fed_avg = build_algorithm("fedavg", alone, SEVERAL_BATCHES)
-    (*_, expected), _ = run(fed_avg, 2)
-    assert_close(get_personal(process, state)[0], fed_avg.get_models(expected)["global"])
 
 
 def test_a_client_whose_head_diverges_keeps_its_layers(build, data, break_client, run, get_bytes):

@@ -1,5 +1,7 @@
 """SCAFFOLD: two rounds by hand, what clients keep, and who does not count."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,7 @@ def sigmoid(value):
     return 1 / (1 + np.exp(-value))
 
 
-def compute_rounds(clients, num_rounds, num_steps=2, global_rate=1.0):
+def compute_rounds(clients, num_rounds, num_steps, global_rate):
     """Algorithm 1 with option II on one weight, all clients in each round, in NumPy: a row (x, c, [c_i]) a round."""
     x, c, kept, rows = 0.0, 0.0, [0.0] * len(clients), []
     for _ in range(num_rounds):
@@ -62,8 +64,7 @@ def test_two_rounds_by_hand(build, make_scalar_federation, run):
     Then c_i becomes c_i - c + (x - y), as K eta = 1.
     """
     process = build(make_scalar_federation([(1, 1, 4), (2, 0, 4)]))
-    states, _ = run(process, 3)
-    first, second = states[1:3]
+    (_, first, second), _ = run(process, 2)
     assert first.models[0].item() == pytest.approx(-0.150015, abs=2e-6)
     assert first.own[0].item() == pytest.approx(0.150015, abs=2e-6)
     assert get_kept(process, first) == pytest.approx([-0.468912, 0.768941], abs=2e-6)
@@ -72,22 +73,29 @@ def test_two_rounds_by_hand(build, make_scalar_federation, run):
     assert get_kept(process, second) == pytest.approx(
         [-0.468912 - 0.150015 + moves[0], 0.768941 - 0.150015 + moves[1]], abs=4e-6
     )
-    for state, (x, c, kept) in zip(states[1:], compute_rounds([(1, 1), (2, 0)], 3), strict=True):
-        assert state.models[0].item() == pytest.approx(x, abs=1e-6)
-        assert state.own[0].item() == pytest.approx(c, abs=1e-6)
-        assert get_kept(process, state) == pytest.approx(kept, abs=1e-6)
 
 
-def test_steps_are_counted_by_batches_and_the_servers_rate_leaves_the_variates(build, make_scalar_federation, run):
-    """4 alike examples in batches of 2 and 2 epochs are K = 4; the server's rate is eta_g, on the model alone."""
-    data = make_scalar_federation([(1, 1, 4), (2, 0, 4)])
-    training = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=RATE, batch_size=2)
-    process = build(data, training, server=ServerStepConfig(learning_rate=0.5))
-    states, _ = run(process, 2)
-    for state, (x, c, kept) in zip(states[1:], compute_rounds([(1, 1), (2, 0)], 2, 4, 0.5), strict=True):
-        assert state.models[0].item() == pytest.approx(x, abs=1e-6)
-        assert state.own[0].item() == pytest.approx(c, abs=1e-6)
-        assert get_kept(process, state) == pytest.approx(kept, abs=1e-6)
+@pytest.mark.parametrize(
+    ("clients", "batch_size", "num_steps", "global_rate"),
+    [
+        ([(1, 1), (2, 0)], 8, 2, 1.0),
+        ([(1, 1), (2, 0)], 2, 4, 0.5),  # two epochs of two batches; the server's rate is the model's alone
+        ([(1, 1)], 8, 2, 1.0),  # alone, c_0 = c after each round, so it is never corrected
+    ],
+)
+def test_three_rounds_in_numpy(build, make_scalar_federation, run, clients, batch_size, num_steps, global_rate):
+    """4 examples each, all alike."""
+    training, server = (
+        dataclasses.replace(TWO_STEPS, batch_size=batch_size),
+        ServerStepConfig(learning_rate=global_rate),
+    )
+    process = build(make_scalar_federation([(*client, 4) for client in clients]), training, server=server)
+    states, _ = run(process, 3)
+    for state, (x, c, kept) in zip(states[1:], compute_rounds(clients, 3, num_steps, global_rate), strict=True):
+        found = [state.models[0].item(), state.own[0].item(), *get_kept(process, state)]
+        assert found == pytest.approx([x, c, *kept], abs=1e-6)
+    if len(clients) == 1:
+        assert kept == [pytest.approx(c)]
 
 
 def test_only_who_takes_part_keeps_something_and_c_is_over_all_clients(build, make_federation, run):
@@ -123,17 +131,6 @@ def test_a_broken_client_keeps_its_variate_and_does_not_count(build, make_federa
     pairs = zip(first.models, second.models, own_before, own, first.own, strict=True)
     for w, w_next, c_0, new, c in pairs:  # (x - y) / (K eta) = c_i+ - c_i + c, and x+ = y
         np.testing.assert_allclose(w - w_next, (new - c_0 + c)[np.newaxis] * 2 * RATE, atol=1e-6)
-
-
-def test_one_client_is_never_corrected(build, make_scalar_federation, run):
-    """Alone, c_0 = c after each round, so a step is one of plain SGD."""
-    process = build(make_scalar_federation([(1, 1, 4)]))
-    states, _ = run(process, 2)
-    weight = 0.0
-    for _ in range(4):
-        weight += RATE * (1 - sigmoid(weight))
-    assert states[2].models[0].item() == pytest.approx(weight, abs=1e-6)
-    assert get_kept(process, states[2]) == pytest.approx([states[2].own[0].item()], abs=1e-6)
 
 
 def test_a_client_without_examples_changes_nothing(build, make_scalar_federation, run):
