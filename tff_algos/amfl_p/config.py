@@ -138,7 +138,7 @@ class AMFLPConfig(PrivateAlgorithmConfig):
 
     @property
     def server(self) -> ServerStepConfig:
-        """The server's step in the form that all algorithms share."""
+        """The server's step as the settings of the other algorithms have it."""
         has_momentum = self.server_optimizer == MOMENTUM
         return ServerStepConfig(
             optimizer=SGD if has_momentum else self.server_optimizer,

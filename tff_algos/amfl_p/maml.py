@@ -65,18 +65,18 @@ class FunctionalModel:
 
     @functools.cached_property
     def _order(self) -> list[int]:
-        """The places in `keras_model.weights` in the order in which TFF takes them."""
+        """The positions in `keras_model.weights` in the order in which TFF takes them."""
         return _find_order_of_creation(self._build)
 
     def __call__(self, weights: WeightTensors, x: tf.Tensor) -> tf.Tensor:
-        ordered = tuple(weights[place] for place in self._order)
+        ordered = tuple(weights[position] for position in self._order)
         return self._functional.predict_on_batch((ordered, ()), self.model_spec.preprocess(x), training=True)
 
     def try_out(self) -> None:
         """Calls the model, since a user's layers may do to a variable what a tensor lacks; raises what they raise."""
         spec, functional, order = self.model_spec, self._functional, self._order
         with tf.Graph().as_default():
-            tensors = tuple(tf.zeros(spec.weight_shapes[place]) for place in order)
+            tensors = tuple(tf.zeros(spec.weight_shapes[position]) for position in order)
             x = tf.zeros(spec.model_input_shape, spec.model_input_dtype)[tf.newaxis]
             functional.predict_on_batch((tensors, ()), x, training=True)
 
@@ -113,7 +113,7 @@ def _choose_build(build: BuildModel) -> BuildModel:
 
 
 def _find_order_of_creation(build: BuildModel) -> list[int]:
-    """The places in `keras_model.weights` in the order in which the model makes its weights, which TFF takes them in.
+    """The positions in `keras_model.weights` in the order in which the model makes its weights, which is TFF's.
 
     The two differ where branches run beside each other, or where a class makes its layers in another order than it
     calls them.
@@ -126,8 +126,8 @@ def _find_order_of_creation(build: BuildModel) -> list[int]:
 
     with tf.variable_creator_scope(note):
         model = build()
-    places = {variable.ref(): place for place, variable in enumerate(model.weights)}
-    return [places[variable.ref()] for variable in created if variable.ref() in places]
+    positions = {variable.ref(): position for position, variable in enumerate(model.weights)}
+    return [positions[variable.ref()] for variable in created if variable.ref() in positions]
 
 
 def compute_loss(predict: Predict, weights: WeightTensors, batch: Batch, task: Task = CLASSIFICATION) -> tf.Tensor:

@@ -146,6 +146,7 @@ def build_meta_training(model_spec: ModelSpec, config: AMFLPConfig) -> LocalWork
         compute_gradient = compute_reptile_gradient
 
     def fine_tune(weights, x, y, seed, own: MetaInput):
+        # Apart from the seed that draws the batches, and from that of dropout below.
         seed = tf.random.experimental.stateless_fold_in(seed, 1)
         return train(weights, x, y, seed, own.fine_tuning_rate, own.num_steps)
 
@@ -171,6 +172,7 @@ def build_meta_training(model_spec: ModelSpec, config: AMFLPConfig) -> LocalWork
         validation = Batch(*read_split(client.path, "validation", model_spec))
         has_validation = tf.shape(validation.y)[0] > 0
         judged = fine_tune(weights, x, y, client.seed, own) if train else meta.adapted
+        # The loss of an empty split is 0, which would be the best quality there is.
         loss = tf.where(has_validation, compute_loss(predict, judged, validation, task), meta.query_loss)
         num_train = tf.cast(tf.shape(y)[0], tf.float32)
         query_labels, _ = split_labels(query.y, task)
@@ -180,7 +182,7 @@ def build_meta_training(model_spec: ModelSpec, config: AMFLPConfig) -> LocalWork
         result = reject_if_not_finite([-g for g in meta.gradient], meta.query_loss * num_query, num_query)
         # The judged model can have diverged where the update has not, and a weight of NaN would make the sum NaN.
         is_judged = tf.math.is_finite(weight)
-        weight = tf.where(is_judged & (tf.shape(y)[0] > 0), weight, 0.0)  # a padded place in the cohort has none
+        weight = tf.where(is_judged & (tf.shape(y)[0] > 0), weight, 0.0)  # an empty slot of the cohort has none
         return ClientUpdate(reject_unless(is_judged, result), tf.constant(0), weight)
 
     return work
@@ -244,6 +246,7 @@ class AMFLPProcess(SynchronousProcess):
 
     def invite(self, state: ServerState, cohort: np.ndarray, purpose: str = "meta-training") -> list[Participant]:
         current, plan, round_num = self.compute_resources(state), self.plan(state), int(state.round_num) + 1
+        # The weight is made on the device, of losses and resources that the server never sees.
         group, weight, rate = np.int32(0), np.float32(1), np.float32(self.config.inner_learning_rate)
         invited = []
         for index in cohort.tolist():

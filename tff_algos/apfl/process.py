@@ -92,6 +92,7 @@ class MixtureRule:
     @as_written
     def start(self) -> Carry:
         variables = self._optimizer.variables
+        # The optimizer starts from what its variables hold, so they are v for a moment.
         w, shared = self._optimizer.start(), _read(variables)
         _assign(variables, self._own)
         v = self._optimizer.start()
@@ -103,6 +104,7 @@ class MixtureRule:
         variables, alpha = self._optimizer.variables, carried.alpha
         shared, own = _read(variables), self._optimizer.split(carried.v)
         loss, gradients = measure(None)
+        # A forward pass in training moves BatchNorm's statistics: those of w are put back at the end.
         of_shared = _read(self._others)
         _assign(variables, mix(alpha, own, shared))
         _assign(self._others, carried.statistics)
@@ -165,6 +167,7 @@ def build_mixture_training(model_spec, config):
         start, rate = told.model, client.learning_rate
         make_rule = functools.partial(MixtureRule, own=own, alpha=alpha, rate=rate if config.adaptive else 0.0)
         result, (trained, moved) = train_by_rule(model_spec, config.training, start, x, y, client.seed, rate, make_rule)
+        # The update of w says nothing of v and alpha, and what is kept must be finite, too.
         change = [new - old for new, old in zip((*trained, moved), told.kept, strict=True) if is_float(old)]
         kept_is_finite = reject_if_not_finite(change, result.loss_sum, result.num_trained).is_finite
         sent = reject_unless(kept_is_finite, result)

@@ -139,6 +139,7 @@ def compute_age_aware_weights(num_examples: np.ndarray, ages: np.ndarray, gamma:
 
     The powers are divided by the largest one, in logarithms, so that none overflows and at least one is 1.
     """
+    # An old device's power can overflow, and of a small gamma all powers vanish.
     logarithms = np.asarray(ages, np.float64) * np.log(gamma)
     weights = num_examples * np.exp(logarithms - logarithms.max())
     return weights / weights.sum()
@@ -208,7 +209,7 @@ class AsyncPeriodicProcess(FederatedProcess):
       clients, config, seed: see `build_async_periodic_process`.
       initial_weights: theta(1).
       devices: the simulated devices, see `build_devices`.
-      num_places: of a call of `run_round`.
+      num_slots: of a call of `run_round`.
       run_round: the computation of `build_versioned_round`, for a policy that looks at no updates; else None.
       compute_updates: the computation of `build_versioned_updates`, for one that does; else None.
       server_step: the server's step.
@@ -219,7 +220,7 @@ class AsyncPeriodicProcess(FederatedProcess):
     seed: int
     initial_weights: Weights
     devices: SimulatedDevices
-    num_places: int
+    num_slots: int
     run_round: Callable | None
     compute_updates: Callable | None
     server_step: ServerStep
@@ -257,7 +258,7 @@ class AsyncPeriodicProcess(FederatedProcess):
         return take_all(clock)  # synchronous: devices that dropped out are waited for as well
 
     def build_inputs(
-        self, state: ServerState, chosen: np.ndarray, weights: np.ndarray, num_places: int
+        self, state: ServerState, chosen: np.ndarray, weights: np.ndarray, num_slots: int
     ) -> list[VersionedInput]:
         """What devices are told when they train, with the model that each got last."""
         rows = self.find_rows(state)[chosen].tolist()
@@ -272,7 +273,7 @@ class AsyncPeriodicProcess(FederatedProcess):
             self.config.training,
             self.seed,
             round_nums,
-            num_places,
+            num_slots,
         )
 
     def find_rows(self, state: ServerState) -> np.ndarray:
@@ -285,7 +286,7 @@ class AsyncPeriodicProcess(FederatedProcess):
         if self.compute_updates is None:
             return {}
         results = self.compute_updates(self.build_inputs(state, ready, np.ones(self.num_clients), 1))
-        return dict(zip(ready.tolist(), results, strict=False))  # the results end with those of empty places
+        return dict(zip(ready.tolist(), results, strict=False))  # the results end with those of empty slots
 
     def choose(self, state: ServerState, ready: np.ndarray, updates: dict[int, LocalResult]) -> np.ndarray:
         """Step 2: the scheduled devices, ascending."""
@@ -312,7 +313,7 @@ class AsyncPeriodicProcess(FederatedProcess):
         if updates:
             result = average_updates([updates[device] for device in scheduled.tolist()], weights[scheduled])
         else:
-            result = self.run_round(self.build_inputs(state, scheduled, weights, self.num_places))
+            result = self.run_round(self.build_inputs(state, scheduled, weights, self.num_slots))
         is_rejected = np.zeros(self.num_clients, bool)
         is_rejected[scheduled] = np.asarray(result.is_finite)[: len(scheduled)] == 0
         # A device whose update is left out has no weight for its start model either.
@@ -325,6 +326,7 @@ class AsyncPeriodicProcess(FederatedProcess):
 
     def step(self, newest: Weights, mixed: Weights, server: tuple) -> tuple[Weights, tuple]:
         """The server's step from the newest model along the way to the mean one; by default all of it, Eq. (10)."""
+        # The mean as it is, without the rounding of a way from the newest model to it.
         if self.server_step.is_plain and self.config.server.learning_rate == 1:
             return mixed, server
         way = [mean - old for mean, old in zip(mixed, newest, strict=True) if is_float(old)]
@@ -341,14 +343,15 @@ class AsyncPeriodicProcess(FederatedProcess):
         # Step 4
         receivers = find_waiting(clock)
         start_indices = record_reception(state.start_indices, receivers, index + 1)
-        kept = index + 2 - int(start_indices.min())  # versions from the oldest that a device still trains
+        num_versions = index + 2 - int(start_indices.min())  # versions from the oldest that a device still trains
         models = tuple(
-            np.concatenate([stacked, array[np.newaxis]])[-kept:]
+            np.concatenate([stacked, array[np.newaxis]])[-num_versions:]
             for stacked, array in zip(state.models, done.model, strict=True)
         )
         counts = count_scheduled(state.counts, done.scheduled)
         everyone = np.arange(self.num_clients if index == 1 else 0)  # the starts at time 0
         now_s, versions = float(clock.time_s), state.start_indices
+        # In order of time: all that follows the events happens at the aggregation.
         log = [
             *log_clients(0.0, everyone, "start", versions),
             *log_events(events, versions),
@@ -407,7 +410,7 @@ def build_async_periodic_process(
       seed: of the first weights, the times, the scheduling and the local training.
     """
     initial_weights = initialize_weights(model_spec, seed)
-    num_places = compute_padded_size(min(config.max_scheduled, len(clients.clients)))
+    num_slots = compute_padded_size(min(config.max_scheduled, len(clients.clients)))
     computation = (model_spec, config.training, initial_weights)
     needs_updates = POLICIES[config.scheduling].needs_updates
     return AsyncPeriodicProcess(
@@ -416,8 +419,8 @@ def build_async_periodic_process(
         seed=seed,
         initial_weights=initial_weights,
         devices=build_devices(clients, config.times, config.training, initial_weights, seed),
-        num_places=num_places,
-        run_round=None if needs_updates else build_versioned_round(*computation, num_places),
+        num_slots=num_slots,
+        run_round=None if needs_updates else build_versioned_round(*computation, num_slots),
         compute_updates=build_versioned_updates(*computation) if needs_updates else None,
         server_step=build_server_step(config.server, initial_weights),
     )

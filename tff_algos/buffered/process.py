@@ -105,13 +105,13 @@ def build_buffered_process(
       seed: of the first weights, the times and the local training.
     """
     initial_weights = initialize_weights(model_spec, seed)
-    places = compute_padded_size(config.buffer_size)
+    num_slots = compute_padded_size(config.buffer_size)
     return BufferedProcess(
         clients=clients,
         config=config,
         seed=seed,
         initial_weights=initial_weights,
         devices=build_devices(clients, config.times, config.training, initial_weights, seed),
-        run_round=build_versioned_round(model_spec, config.training, initial_weights, places),
+        run_round=build_versioned_round(model_spec, config.training, initial_weights, num_slots),
         server_step=build_server_step(config.server, initial_weights),
     )

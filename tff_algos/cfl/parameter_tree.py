@@ -111,7 +111,7 @@ class ParameterTree(NamedTuple):
 
         Args:
           num_clients: that come.
-          train: (cut, places of clients) -> their updates of the model of that cut, shape (places, parameters).
+          train: (cut, which of the clients) -> their updates of that cut's model, shape (these clients, parameters).
         """
         found = np.zeros(num_clients, np.int32)
         for cut, cluster in enumerate(self.clusters):

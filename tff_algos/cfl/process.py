@@ -59,6 +59,7 @@ class CFLProcess(ClusteredProcess):
         """Step 3."""
         means, longest = self.measure(state, outcome)
         largest, config = np.maximum(state.own.largest, means), self.config
+        # Before the cuts: both parts inherit the largest norm of their cluster.
         stepped = stepped._replace(own=state.own._replace(largest=largest))
         is_still = means < (config.eps_1_multiple * largest if config.eps_1_multiple else config.eps_1)
         is_torn = longest > (config.eps_2_multiple * largest if config.eps_2_multiple else config.eps_2)
@@ -103,11 +104,12 @@ class CFLProcess(ClusteredProcess):
 
         return self.last_found(state.assignments, find)
 
-    def train_new_clients(self, tree: ParameterTree, cut: int, places: np.ndarray) -> np.ndarray:
-        """Updates of new clients that train the model of a cut as in its round, shape (places, parameters)."""
-        round_num, indices, config = int(tree.rounds[cut]), len(self.everyone) + places, self.config
+    def train_new_clients(self, tree: ParameterTree, cut: int, numbers: np.ndarray) -> np.ndarray:
+        """Updates of new clients that train the model of a cut as in its round, shape (numbers, parameters)."""
+        round_num, indices, config = int(tree.rounds[cut]), len(self.everyone) + numbers, self.config
         parts = self.clients, indices, np.zeros_like(indices), config.client_weighting, config.training
         inputs = [PlacedInput(told) for told in tell_clients(*parts, self.seed, "descent", round_num)]
+        # Rounded as for that round's clients: the state counts the rounds before it.
         model = self.transport.send(tuple(array[cut : cut + 1] for array in tree.models), round_num - 1)
         return stack_updates([each.update.result for each in self.phase.collect(model, inputs, ())])
 

@@ -48,6 +48,7 @@ def build_personal_training(model_spec, config):
         sent, client = train_shared(told), told.client
         x, y = read_split(client.path, "train", model_spec)
         own = train_locally(model_spec, pulled, told.kept, x, y, client.seed, client.learning_rate, anchor=told.model)
+        # Deltas that are not finite come as zeros, so v_k stays then.
         kept = add_deltas(told.kept, own.weights_delta)
         return sent._replace(sums=tf.cast(~own.is_finite, tf.float32), kept=kept)
 

@@ -109,6 +109,7 @@ class FedAsyncProcess(AsynchronousProcess):
                 weight = compute_mixing_weight(config.mixing_weight, arrival.staleness, *rule)
                 models[newest + 1] = mix(models[newest], models[arrival.start_version], result, float(weight))
                 newest += 1
+        # Devices may have started from versions that were made and replaced within the round.
         new_models = [models[number] for number in range(versions.newest + 1, newest + 1)]
         new_versions = add_versions(versions, new_models, find_used_versions(collected.starts))
         metrics = build_server_metrics(sum_totals(results), collected, self.initial_weights)

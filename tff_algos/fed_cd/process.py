@@ -26,7 +26,7 @@ choice of models stay with it. A device with n models clips each update to 1 / s
 together they change the sums of all slots by at most that. The noisy sum of a slot is divided by the expected cohort,
 whoever has the model; the server noises, keeps, clones and gives out all slots, whether or not a device has the model.
 
-What the server's step and the aggregator keep is kept for each model, and a clone goes on with its parent's.
+What the server's step and the aggregator remember is of each model, and a clone goes on with its parent's.
 
 Limit cases: without milestones, noise and compression it is FedAvg with equal weights.
 
@@ -79,13 +79,13 @@ from tff_algos.fed_cd.scores import add_noise, compute_aggregation_weights, comp
 from tff_algos.fed_cd.state import (
     ServerState,
     build_first_state,
+    clear_other_slots,
     clone_all,
     delete_models,
     find_live,
     find_preferred,
     find_released,
     find_sources,
-    keep_slots,
     score_models,
 )
 from tff_algos.protocol import ClientWork, Weights
@@ -145,6 +145,7 @@ class FedCDProcess(SynchronousProcess):
         rows, slots = np.nonzero(state.is_active[cohort])
         devices = cohort[rows]
         generator = derive_generator(self.seed, "score noise", round_num)
+        # For all scores, so that a device's noise does not depend on who else takes part.
         sent = add_noise(state.scores, config.score_noise, generator)[devices, slots]
         weights = compute_aggregation_weights(sent if config.weighting == "scores" else np.ones(len(slots)), slots)
         if config.privacy.is_active:  # the share of the clip norm that each update of a device may have
@@ -169,13 +170,14 @@ class FedCDProcess(SynchronousProcess):
             # Slots that no milestone has filled yet, which everybody knows, have noise but no model to move.
             is_filled = np.arange(self.config.capacity) < self.config.count_slots(int(state.round_num) + 1)
             has_update = aggregate.has_update & is_filled
-            aggregate = aggregate._replace(update=keep_slots(aggregate.update, is_filled), has_update=has_update)
+            aggregate = aggregate._replace(update=clear_other_slots(aggregate.update, is_filled), has_update=has_update)
         return super().apply(state, outcome._replace(aggregate=aggregate))
 
     def finish(
         self, state: ServerState, stepped: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
     ) -> ServerState:
         """Steps 3 to 5."""
+        # What the devices evaluate and clone are the models as they travelled.
         received, new_state = self.distribute(stepped), stepped._replace(was_active=state.is_active)
         if self.config.clone_schedule == "anew":
             is_trained = state.is_active[cohort].any(axis=0)

@@ -1,6 +1,6 @@
 """FedCD's scores: what a device thinks of its models, Eqs. (2) and (3). NumPy only.
 
-Evaluations are kept as counts of correct examples, so that models with equal accuracies have equal scores to the last
+Evaluations are stored as counts of correct examples, so that models with equal accuracies have equal scores to the last
 bit, whatever the order of their evaluations, and ties are ties. Where an example is not just right or wrong, they are
 sums of the examples' scores, each in [0, 1] (`models.task.Task.compute_scores`), and their mean is the accuracy here.
 """
@@ -15,7 +15,7 @@ def record_evaluation(history: np.ndarray, num_correct: np.ndarray, is_active: n
 
     Args:
       history: correct examples by evaluation, `NOT_EVALUATED` where there was none, int64 (or float64, sums of scores),
-        shape (clients, capacity, evaluations kept).
+        shape (clients, capacity, evaluations).
       num_correct: of this evaluation, in the same dtype, shape (clients, capacity).
       is_active: the models that were evaluated, shape (clients, capacity).
     """
@@ -61,10 +61,10 @@ def normalize(values: np.ndarray, is_active: np.ndarray) -> np.ndarray:
       values: at least 0, float64, shape (clients, capacity).
       is_active: shape (clients, capacity).
     """
-    kept = np.where(is_active, values, 0.0)
-    sums = kept.sum(axis=1, keepdims=True)
+    of_active = np.where(is_active, values, 0.0)
+    sums = of_active.sum(axis=1, keepdims=True)
     equal = is_active / np.maximum(is_active.sum(axis=1, keepdims=True), 1)
-    return np.where(sums > 0, np.divide(kept, sums, out=np.zeros(kept.shape), where=sums > 0), equal)
+    return np.where(sums > 0, np.divide(of_active, sums, out=np.zeros(of_active.shape), where=sums > 0), equal)
 
 
 def add_noise(scores: np.ndarray, deviation: float, generator: np.random.Generator) -> np.ndarray:
@@ -95,6 +95,7 @@ def find_best(scores: np.ndarray, can_be_best: np.ndarray) -> np.ndarray:
       scores: shape (clients, capacity).
       can_be_best: the slots to choose from, one or more a client, shape (clients, capacity).
     """
+    # No score is negative.
     return np.where(can_be_best, scores, -1.0).argmax(axis=1)
 
 

@@ -230,10 +230,10 @@ def find_live(state: ServerState) -> np.ndarray:
     return np.flatnonzero(state.is_active.any(axis=0))
 
 
-def keep_slots(stacked: Weights, is_kept: np.ndarray) -> Weights:
-    """Arrays stacked by slot, with zeros in the slots that are not kept; `is_kept` is bool, shape (capacity,)."""
+def clear_other_slots(stacked: Weights, is_left: np.ndarray) -> Weights:
+    """Arrays stacked by slot, with zeros in all slots but some; `is_left` is bool, shape (capacity,)."""
     return tuple(
-        np.where(is_kept.reshape(-1, *[1] * (array.ndim - 1)), array, np.zeros((), array.dtype)) for array in stacked
+        np.where(is_left.reshape(-1, *[1] * (array.ndim - 1)), array, np.zeros((), array.dtype)) for array in stacked
     )
 
 
@@ -261,7 +261,7 @@ def delete_models(state: ServerState, config: FedCDConfig) -> ServerState:
     scores, is_active = delete_on_devices(state.scores, state.is_active, int(state.round_num), config)
     if config.privacy.is_active:
         return state._replace(scores=scores, history=forget(state.history, is_active), is_active=is_active)
-    models = keep_slots(state.models, is_active.any(axis=0))
+    models = clear_other_slots(state.models, is_active.any(axis=0))
     history = forget(state.history, is_active)
     return state._replace(models=models, scores=scores, history=history, is_active=is_active)
 
@@ -286,6 +286,7 @@ def clone_all(state: ServerState, received: Weights, num_validation: np.ndarray,
     scores, is_active = clone_scores(scores, state.is_active, num_slots, of_parents)
     slots = np.arange(config.capacity)
     is_clone = (slots >= num_slots) & (slots < 2 * num_slots)
+    # The slot of a model that nobody has is empty, and so is that of its clone.
     if not config.privacy.is_active:
         is_clone &= is_active.any(axis=0)
     sources = np.where(is_clone, slots - num_slots, -1)

@@ -46,8 +46,10 @@ def sum_step_weights(num_steps: tf.Tensor, momentum: float, pull: tf.Tensor) -> 
       momentum: rho; 0 with a pull.
       pull: eta mu, by which a step goes back to the start, float32 scalar below 1; 0 without a proximal term.
     """
+    # The momentum is a setting, so Python decides; the pull has the rate of the round, a tensor.
     if momentum:
         return (num_steps - momentum * (1 - momentum**num_steps) / (1 - momentum)) / (1 - momentum)
+    # (1 - (1 - pull)^tau) / pull; of a small pull the power would be 1 but for rounding.
     return tf.where(pull > 0, -tf.math.divide_no_nan(tf.math.expm1(num_steps * tf.math.log1p(-pull)), pull), num_steps)
 
 
@@ -62,6 +64,7 @@ def build_normalized_training(model_spec, training):
         num_steps = tf.cast(count_steps(training, tf.shape(y)[0]), tf.float32)
         total = sum_step_weights(num_steps, training.momentum, client.learning_rate * training.proximal_weight)
         divided = tuple(tf.math.divide_no_nan(delta, total) for delta in result.weights_delta)
+        # Who is left out of the mean must not count in tau_eff either.
         weight = tf.where(result.is_finite, client.weight, 0.0)
         squared = tf.math.divide_no_nan(result.squared_norm, tf.square(total))
         sent = result._replace(weights_delta=divided, squared_norm=squared)

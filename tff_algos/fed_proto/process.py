@@ -82,6 +82,7 @@ def compute_prototypes(spec: ModelSpec, weights: Sequence[tf.Tensor], x: tf.Tens
     model, num_classes = spec.build(), spec.task.num_outputs
     width = model.output_shape[1] - num_classes
 
+    # Keras layers hold variables, which take the weights here, inside a graph of their own.
     @tf.function
     def add_up(x, y):
         for variable, value in zip(model.weights, weights, strict=True):
@@ -103,6 +104,7 @@ def aggregate_prototypes(before: Prototypes, sent: Sequence[Prototypes]) -> Prot
 
     A class that no client of the round has keeps its prototype.
     """
+    # Sums over many clients lose digits in float32.
     counts = sum((each.counts.astype(np.float64) for each in sent), np.zeros(before.counts.shape))
     sums = sum(
         (each.means.astype(np.float64) * each.counts[:, np.newaxis] for each in sent), np.zeros_like(before.means)
@@ -186,12 +188,13 @@ class FedProtoProcess(SynchronousProcess):
         inputs = [PlacedInput(each.told, kept=row) for each, row in zip(invited, rows, strict=True)]
         sent = {}
         for group, (phase, store) in enumerate(zip(self.phases, self.store.stores, strict=True)):
-            places = [place for place, each in enumerate(inputs) if each.client.group == group]
+            positions = [position for position, each in enumerate(inputs) if each.client.group == group]
             size, blank = max(_MOST_BYTES // store.row_bytes, 1), PlacedInput(NOBODY, kept=store.initial)
-            for part in (places[start : start + size] for start in range(0, len(places), size)):
-                collected = phase.collect(state.own, [inputs[place] for place in part], (), 1, blank)
+            for part in (positions[start : start + size] for start in range(0, len(positions), size)):
+                collected = phase.collect(state.own, [inputs[position] for position in part], (), 1, blank)
                 sent.update(zip(part, collected, strict=True))
-        sent = [sent[place] for place in range(len(inputs))]
+        # Back in the order of the cohort, by which the store writes.
+        sent = [sent[position] for position in range(len(inputs))]
         results = [each.update.result for each in sent]
         loss_sum, num_trained = sum(each.loss_sum for each in results), sum(each.num_trained for each in results)
         totals = RoundTotals(loss_sum, num_trained, sum(not each.is_finite for each in results), 0.0, 0.0)

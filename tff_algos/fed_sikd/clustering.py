@@ -143,8 +143,10 @@ def choose_for_silhouette(assignments: np.ndarray, seed: int, most: int = MOST_F
 
 def _run_kmeans(points: np.ndarray, num_clusters: int, num_distinct: int, seed: int) -> Clustering:
     """k-means with at most `num_distinct` clusters, and the indices of its result."""
+    # Here, since random clusters of equal sizes do without it.
     from sklearn import cluster, metrics
 
+    # A plain RandomState takes no seed beyond 32 bits.
     random_state = np.random.RandomState(np.random.MT19937(seed))
     kmeans = cluster.KMeans(num_clusters, init="k-means++", n_init=KMEANS_RESTARTS, random_state=random_state)
     assignments = number_by_first_appearance(kmeans.fit_predict(points))

@@ -103,6 +103,7 @@ def add_noise(moments: tf.Tensor, standard_deviation: float, seed: tf.Tensor) ->
 
 
 def _new_accountant() -> dp_accounting.PrivacyAccountant:
+    # What is hidden is an example more or less, see above.
     return dp_accounting.rdp.RdpAccountant(RENYI_ORDERS, dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE)
 
 

@@ -49,6 +49,7 @@ class PrivateTeachers(PrivateAggregator):
 
     def finish(self, values, weight, counts, sizes, state, round_num) -> Aggregate:
         noisy = super().finish(values, weight, counts, sizes, state, round_num)
+        # A divisor of the aggregate is one number for all rows, and clusters differ in size.
         divisors = sizes.astype(np.float32)
         means = tuple(array / divisors.reshape(-1, *[1] * (array.ndim - 1)) for array in noisy.update)
         return noisy._replace(update=means, divisor=1)

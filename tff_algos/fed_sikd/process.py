@@ -21,7 +21,7 @@ k-means finds, whose members are drawn at random, or clusters of equal sizes. Li
 `label_weight` of 1 and weighting by examples is FedAvg.
 
 Deviations from the paper:
-- A cluster's teacher is kept from round to round. The paper starts it from the global weights each round, which works
+- A cluster's teacher goes on from round to round. The paper starts it from the global weights each round, which works
   only if teacher and student share one architecture; by its own tables they do not.
 - All teachers start alike. Sending them to the members is counted in the byte ledger; a leader has its own already.
 - The paper names neither optimizer nor epochs, temperature, loss weight or k; the experiments say where ours come from.
@@ -172,6 +172,7 @@ class FedSiKDProcess(SynchronousProcess):
             return self.everyone
         speeds, noisy = self.clients.profiles.examples_per_s, state.noisy_sizes
         sizes = self.clients.num_train if noisy is None else noisy
+        # In the order of the clients, as a cohort is told.
         return np.sort(choose_leaders(state.assignments, sizes, speeds, self.config.leader))
 
     def build_inputs(

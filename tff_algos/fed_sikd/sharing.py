@@ -50,13 +50,14 @@ class StatisticsSharing:
 
 def take_statistics(shared: np.ndarray) -> np.ndarray:
     """The statistics in a shared array, shape (clients, 3 * columns)."""
+    # Three columns a feature: a column beyond that is the sizes.
     return shared[:, shared.shape[1] % 3 :]
 
 
 def take_noisy_sizes(shared: np.ndarray) -> np.ndarray | None:
     """The clients' noisy numbers of examples in a shared array, each at least 1, shape (clients,).
 
-    None if it has none: without privacy, and in states of earlier versions, which kept the statistics alone.
+    None if it has none: without privacy, and in states of earlier versions, which had the statistics alone.
     """
     return shared[:, 0] if shared.shape[1] % 3 else None
 

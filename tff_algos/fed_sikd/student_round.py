@@ -60,6 +60,7 @@ def compute_distillation_losses(
     divergence = _compute_task_divergence(
         task, labels, student_logits, teacher_logits, temperature, distillation_inputs
     )
+    # T^2 makes up for logits that were divided by T, which a regression's are not.
     has_temperature = task.kind.activation != "identity"
     divergence_factor = temperature**2 if temperature_squared and has_temperature else 1.0
     return label_weight * losses + (1 - label_weight) * divergence_factor * divergence

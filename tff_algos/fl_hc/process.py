@@ -72,6 +72,7 @@ def cluster_updates(
     elif distance_threshold > 0:
         labels = hierarchy.fcluster(tree, distance_threshold, criterion="distance")
     else:
+        # `fcluster` would give fewer clusters where distances tie.
         labels = hierarchy.cut_tree(tree, n_clusters=min(num_clusters, len(updates)))[:, 0]
     return number_by_first_appearance(labels)
 

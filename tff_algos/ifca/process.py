@@ -11,7 +11,7 @@
 | paper | here |
 |---|---|
 | k, theta_j | `num_models`, the rows of `ServerState.models` |
-| j-hat of client i, s_i | `find_best`, kept in `ServerState.own`; -1 for who has not taken part yet |
+| j-hat of client i, s_i | `find_best`, in `ServerState.own`; -1 for who has not taken part yet |
 | M_t, m | the cohort, the sum of its weights |
 | tau, gamma | `training.epochs` or `steps`, `training.learning_rate` (times `server.learning_rate`) |
 
@@ -61,14 +61,16 @@ class IFCAProcess(GroupedProcess):
     def find_best(self, state, clients: Sequence[ClientFiles]) -> np.ndarray:
         """Step 2: the model with the least train loss, as each client got it, int32, shape (clients,)."""
         losses = self.evaluate(self.send(state), clients, np.ones((len(clients), self.config.num_models), bool))
+        # Of a diverged model the loss is NaN, which `argmin` would choose.
         return np.where(np.isfinite(losses), losses, np.inf).argmin(axis=1).astype(np.int32)
 
     def prepare(self, state, cohort):
         if state.round_num < self.config.dealt_rounds:
-            places = derive_generator(self.seed, "dealt models", int(state.round_num) + 1).permutation(len(cohort))
-            found = places % self.config.num_models
+            shuffled = derive_generator(self.seed, "dealt models", int(state.round_num) + 1).permutation(len(cohort))
+            found = shuffled % self.config.num_models
         else:
             found = self.find_best(state, [self.clients.clients[index] for index in cohort])
+        # A state is never changed, so that its round can be repeated.
         choices = state.own.copy()
         choices[cohort] = found
         return state._replace(own=choices), 0
@@ -80,6 +82,7 @@ class IFCAProcess(GroupedProcess):
         """Step 4; option I turns each mean into a sum over the weight of all."""
         aggregate = outcome.aggregate
         if self.config.averaging == GRADIENTS:
+            # If all updates are rejected, all weights are 0, and so are the means.
             share = aggregate.weight / max(aggregate.weight.sum(), np.finfo(np.float32).tiny)
             update = (np.asarray(rows) for rows in aggregate.update)
             update = tuple(rows * share.reshape(-1, *[1] * (rows.ndim - 1)) for rows in update)

@@ -111,7 +111,7 @@ class LocalOnlyProcess(FederatedProcess):
         told = tell_clients(self.clients, part, groups, "equal", training, self.seed, "training", round_num)
         inputs = pad_cohort(told)
         models = [take_model(state.models, index) for index in part]
-        models += [self.initial_weights] * (len(inputs) - len(models))  # empty places train nothing, but need a model
+        models += [self.initial_weights] * (len(inputs) - len(models))  # empty slots train nothing, but need a model
         return self.run_round(list(zip(models, inputs, strict=True)))[: len(part)]
 
     def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:

@@ -23,7 +23,7 @@ its gradient 0, so that this is FedAvg, too. Deviations from the paper:
 - A forward pass counts as a third of an example that is trained on, in virtual time and in energy.
 - A client whose training is not finite keeps the model it had. The optimizer can be Adam.
 
-Beside the kept models, a client needs memory for two representations of each of its examples.
+Beside its own model, a client needs memory for two representations of each of its examples.
 """
 
 import tensorflow as tf

@@ -96,6 +96,7 @@ def build_partial_training(model_spec, config, is_personal: Sequence[bool]):
             seed = tf.random.experimental.stateless_fold_in(client.seed, _SHARED_PHASE)
             body, _ = train(config.training, start, seed, is_shared)
             sums = body.loss_sum + head.loss_sum, body.num_trained + head.num_trained
+            # A head that diverged comes back as it was, so that the body alone would look finite.
             result = reject_unless(head.is_finite, body._replace(loss_sum=sums[0], num_trained=sums[1]))
             kept = take_layers(is_personal, start)
         else:
@@ -103,6 +104,7 @@ def build_partial_training(model_spec, config, is_personal: Sequence[bool]):
             kept = take_layers(is_personal, trained)
         is_sent = [is_it for is_it, weight in zip(is_shared, start, strict=True) if is_float(weight)]
         deltas = take_layers(is_sent, result.weights_delta)
+        # Clipping and drift go by what is sent, not by what stays with the client.
         norm = tf.add_n([tf.reduce_sum(tf.square(delta)) for delta in deltas])
         update = ClientUpdate(result._replace(weights_delta=deltas, squared_norm=norm), client.group, client.weight)
         return Sent(update, kept=keep_finite(result.is_finite, kept, told.kept))

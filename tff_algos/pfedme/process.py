@@ -107,6 +107,7 @@ class PFedMeProcess(SynchronousProcess):
 
 def build_envelope_training(model_spec, config):
     """A client's work: theta, which it keeps, and w, whose change it sends."""
+    # The term of FedProx with another anchor: each step is told the newest w_i.
     pulled = dataclasses.replace(config.training, proximal_weight=config.pull)
     make_rule = functools.partial(EnvelopeRule, inner_steps=config.inner_steps, move=config.outer_rate * config.pull)
 
@@ -115,6 +116,7 @@ def build_envelope_training(model_spec, config):
         x, y = read_split(client.path, "train", model_spec)
         own, w = train_by_rule(model_spec, pulled, start, x, y, client.seed, client.learning_rate, make_rule)
         deltas = [new - old for new, old in zip(w, start, strict=True) if is_float(old)]
+        # w can look finite where theta has diverged.
         sent = reject_unless(own.is_finite, reject_if_not_finite(deltas, own.loss_sum, own.num_trained))
         kept = keep_finite(sent.is_finite, add_deltas(start, own.weights_delta), told.kept)
         return Sent(ClientUpdate(sent, client.group, client.weight), kept=kept)

@@ -61,6 +61,7 @@ def build_controlled_training(model_spec, training):
         start, rate = tuple(model[client.group] for model in models), client.learning_rate
         correction = tuple(c - c_i for c, c_i in zip(server_control, own_control, strict=True))
         result = train_locally(model_spec, training, start, x, y, client.seed, rate, correction=correction)
+        # 0 without examples, where no step was taken that c_i could be read from.
         length = tf.cast(count_steps(training, tf.shape(y)[0]), tf.float32) * rate
         pairs = zip(server_control, result.weights_delta, strict=True)
         moves = [
