@@ -28,7 +28,7 @@ from launch.settings.flag_fields import DEBUG, FlagField, format_default, iterat
 from launch.settings.flag_parsing import FULL_HELP, HELP_FLAGS, define_flags, read_flags, read_given
 from launch.settings.flags import describe_unknown
 from models.model_names import ModelError
-from tff_algos.protocol import KeptFileError
+from tff_algos.protocol import ClientStateError
 from tff_algos.settings.config_fields import ConfigError
 
 # What each command does, in the order in which a person may need them.
@@ -51,7 +51,7 @@ Flags = TypeVar("Flags")
 NOT_UTF8 = "not UTF-8; expected arguments and names of files in UTF-8, with PYTHONUTF8=1 where the locale is not"
 DEBUG_HELP = "prints the traceback of an error, too"
 MOST_TRACEBACKS = 20
-WRONG_REQUESTS = (FlagError, ConfigError, RunFolderError, DatasetError, ModelError, KeptFileError)
+WRONG_REQUESTS = (FlagError, ConfigError, RunFolderError, DatasetError, ModelError, ClientStateError)
 
 
 def run_main(

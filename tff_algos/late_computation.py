@@ -1,6 +1,6 @@
 """A computation that is made when it is first called, by what may have its graphs already.
 
-Tracing takes most of a first round. A runtime that has kept the graphs of an earlier run calls those, if it can tell
+Tracing takes most of a first round. A runtime that has cached the graphs of an earlier run calls those, if it can tell
 from what the computation would be made of that they are the same (see `launch.runtimes.kept_graphs`).
 """
 
@@ -34,5 +34,6 @@ class LateComputation:
     def __call__(self, *values: Any) -> Any:
         """The result of the computation."""
         context = tff.framework.get_context_stack().current
+        # Only this project's contexts know of late computations; TFF's own, as in tests, get the computation itself.
         call_late = getattr(context, "call_late", None)
         return call_late(self, values) if call_late else self.made(*values)

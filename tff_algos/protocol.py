@@ -26,7 +26,7 @@ RESOURCE, CLIENT_STEPS = "resource", "fine_tuning_steps"  # R_i and N_i, where d
 JOULES, JOULES_TOTAL = "joules", "joules_total"
 
 
-class KeptFileError(ValueError):
+class ClientStateError(ValueError):
     """A file of what a client keeps between rounds is gone or damaged; the message is one line for the user."""
 
 
@@ -76,7 +76,7 @@ class FederatedProcess(abc.ABC):
         teachers). The function takes and returns `Weights`, of one model or of several stacked along a first axis. None
         if the process cannot change its models between two rounds; quantization can then not start later. What a
         `ClientStore` keeps is not mapped, since that would write all its files anew each round: a process whose clients
-        keep models, or anything that has a model's form, leaves it at None.
+        keep models, or anything of a model's shapes, leaves it at None.
       list_work: a method (state, next state) -> the `ClientWork` of the round between them, which the bytes of its
         metrics are the sum of. None if the process does not say; the energy of its clients can then not be counted.
     """
@@ -155,13 +155,13 @@ class FederatedProcess(abc.ABC):
         del folder
 
     def find_kept(self, state: State) -> Any:
-        """What `forget` must be told of a state that is kept, small arrays; by default None, no state needs a file."""
+        """What `forget` must be told of a retained state, small arrays; by default None, no state needs a file."""
         return None
 
     def forget(self, needed: Sequence[Any]) -> None:
         """Removes the files that no state needs any more; by default there are none.
 
         Args:
-          needed: what `find_kept` says of all states that are kept, the newest last.
+          needed: what `find_kept` says of all retained states, the newest last.
         """
         del needed

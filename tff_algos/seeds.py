@@ -20,6 +20,7 @@ def derive_seed(seed: int, purpose: str, round_num: int = 0, client: int = 0, sl
       client: index of the client.
       slot: which of the client's models, where it trains several.
     """
+    # A view: the same bits, of which words above 2^31 are negative numbers.
     return _sequence(seed, purpose, round_num, client, slot).generate_state(2).view(np.int32)
 
 

@@ -80,6 +80,7 @@ def build_type(value: Any) -> tff.Type:
         return tff.TensorType(np.str_)
     if not isinstance(value, tuple | list):
         return tff.TensorType(value.dtype.type, value.shape)
+    # With its class, so that what a computation returns is that NamedTuple again, and not a struct of TFF.
     names = getattr(value, "_fields", None)
     parts = [build_type(part) for part in value]
     return tff.StructWithPythonType(zip(names, parts, strict=True) if names else parts, type(value))
@@ -87,4 +88,5 @@ def build_type(value: Any) -> tff.Type:
 
 def compute_model_bytes(weights: Weights, bits: int = 32) -> int:
     """Bytes of one model on the wire: its floating-point weights at `bits` bits each; integer weights never travel."""
+    # Each tensor is rounded up alone, as it travels alone.
     return sum((array.size * bits + 7) // 8 for array in weights if array.dtype.kind == "f")

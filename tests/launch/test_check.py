@@ -32,7 +32,7 @@ MISTAKES = {  # what is replaced by what, and what is then said
     "kept_sent": (", kept=kept)", ")", "the work sends no kept=, but build_parts was given kept="),
     "order": ("correction=correction", "correction=correction[::-1]", r"correction.0. has shape \(10,\), expected .64"),
     "nothing": (SENT, "Sent", "the work gave NoneType, expected Sent.ClientUpdate"),
-    "blank": ("    def finish(", f"{INVITE}    def finish(", "own_blank, for an empty place, has ..,"),
+    "blank": ("    def finish(", f"{INVITE}    def finish(", "own_blank, for an empty slot, has ..,"),
     "setting": ("above=0)", "abov=0)", "setting takes no abov, expected of minimum, above, .*line "),
     "plain": ("@dataclasses.dataclass(frozen=True)", "", "FedDynConfig declares alpha but is no dataclass; write @"),
     "lost": ("return stepped._replace(models", "stepped._replace(models", "finish gave NoneType, expected stepped"),

@@ -39,7 +39,7 @@ from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.aggregators import ListedMean
 from tff_algos.rounds.clustered import ClusteredProcess, LastFound, count_clusters, stack_updates
 from tff_algos.rounds.synchronous import build_parts
-from tff_algos.rounds.training_phase import PlacedInput
+from tff_algos.rounds.training_phase import SlotInput
 from tff_algos.weights import take_model
 
 
@@ -108,7 +108,7 @@ class CFLProcess(ClusteredProcess):
         """Updates of new clients that train the model of a cut as in its round, shape (numbers, parameters)."""
         round_num, indices, config = int(tree.rounds[cut]), len(self.everyone) + numbers, self.config
         parts = self.clients, indices, np.zeros_like(indices), config.client_weighting, config.training
-        inputs = [PlacedInput(told) for told in tell_clients(*parts, self.seed, "descent", round_num)]
+        inputs = [SlotInput(told) for told in tell_clients(*parts, self.seed, "descent", round_num)]
         # Rounded as for that round's clients: the state counts the rounds before it.
         model = self.transport.send(tuple(array[cut : cut + 1] for array in tree.models), round_num - 1)
         return stack_updates([each.update.result for each in self.phase.collect(model, inputs, ())])

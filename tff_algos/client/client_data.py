@@ -18,7 +18,7 @@ def read_split(path: tf.Tensor, split: str, model_spec: ModelSpec) -> tuple[tf.T
     """The examples of one client and split, in any graph.
 
     Args:
-      path: string scalar, `ClientFiles.path`; "" (an empty place in a cohort) gives no examples.
+      path: string scalar, `ClientFiles.path`; "" (an empty slot in a cohort) gives no examples.
       split: "train", "validation" or "test".
       model_spec: its format has the shape and dtype of the examples in the files, its task those of the labels.
 
@@ -35,6 +35,7 @@ def read_split(path: tf.Tensor, split: str, model_spec: ModelSpec) -> tuple[tf.T
     def read():
         x = tf.io.decode_raw(tf.io.read_file(tf.strings.join([path, f".{split}.x"])), dtype)
         y = tf.io.decode_raw(tf.io.read_file(tf.strings.join([path, f".{split}.y"])), label_dtype)
+        # A reshape of plain labels would be one op more in each client's graph.
         y = tf.reshape(y, (-1, *task.label_shape)) if task.label_shape else y
         return tf.reshape(x, (-1, *model_spec.format.input_shape)), y
 
@@ -53,6 +54,7 @@ def read_split(path: tf.Tensor, split: str, model_spec: ModelSpec) -> tuple[tf.T
         lambda: tf.zeros(0),
     )
     shares = tf.cast(tf.cast(stored, tf.float64) / mean, tf.float32)
+    # As columns beside the labels, so that gathering a batch keeps both together.
     labels = tf.reshape(tf.cast(y, tf.float32), (-1, math.prod(task.label_shape)))
     return x, tf.concat([labels, shares[:, tf.newaxis]], axis=1)
 

@@ -47,6 +47,7 @@ def build_client_evaluation(
       split: "train", "validation" or "test".
       what: `SCORES` or `LOSSES`.
     """
+    # One computation for all models: each would trace its own graph otherwise.
     models_type = build_stacked_type(template_weights, num_models)
     blank = EvaluationInput("", np.zeros(num_models, bool))  # of an empty slot, which is asked nothing
     run = LateComputation(_build, model_spec, models_type, build_type(blank), split, what)
@@ -111,6 +112,7 @@ def sum_over_examples(
         sums = tf.zeros(num_models, task.score_dtype if what == SCORES else tf.float32)
         # One Keras model serves all: its variables take the weights of one row after another.
         for index in tf.range(num_models):
+            # A branch of the graph: a model that is not asked for costs neither reading nor time.
             if is_asked[index]:
                 for variable, stacked in zip(model.weights, models, strict=True):
                     variable.assign(stacked[index])

@@ -56,43 +56,45 @@ def choose_cohort(
     kinds = None
     if data.archetypes is not None and participation == STRATIFIED:
         kinds = np.array([data.archetypes.of_clients, data.archetypes.meta_of_clients]).T[available]
-    places = sample_cohort(len(available), size, participation, seed, round_num, is_private, kinds)
-    return wait_s, available[places]
+    drawn = sample_cohort(len(available), size, participation, seed, round_num, is_private, kinds)
+    return wait_s, available[drawn]
 
 
 def compute_padded_size(num_clients: int) -> int:
     """The next of the sizes 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, ... (four an octave).
 
     Each distinct number of clients makes the worker keep another executor with its threads and graphs (20 MB for a
-    small model), so cohorts of varying size are padded to a few sizes. An empty place has no examples and costs little.
+    small model), so cohorts of varying size are padded to a few sizes. An empty slot has no examples and costs little.
     """
+    # Four sizes an octave: at most a fifth of the slots are empty, and few executors are made.
     step = 2 ** max(num_clients.bit_length() - 3, 0)
     return -(-num_clients // step) * step
 
 
-def compute_usual_places(num_clients: int, mean_size: int) -> int:
-    """Places for a cohort that each client joins by chance; it fits in all but one round in a thousand, or fewer.
+def compute_usual_slots(num_clients: int, mean_size: int) -> int:
+    """Slots for a cohort that each client joins by chance; it fits in all but one round in a thousand, or fewer.
 
-    The cohort's size is binomial. The places are four standard deviations above its mean, at most all clients, padded.
+    The cohort's size is binomial. The slots are four standard deviations above its mean, at most all clients, padded.
     A run that pads all its cohorts to them (see `pad_cohort`) makes one executor, in its first round.
 
     Args:
       num_clients: clients that may join.
       mean_size: of the cohort, at most `num_clients`.
     """
+    # Of a binomial; TFF's worker never frees an executor of a size that came once.
     deviation = math.sqrt(mean_size * (1 - mean_size / num_clients))
     return compute_padded_size(min(math.ceil(mean_size + 4 * deviation), num_clients))
 
 
-def pad_cohort(inputs: Sequence[Any], min_places: int = 1, padding: Any = NOBODY) -> list:
-    """The cohort with empty places up to its padded size, or up to `min_places` if that is more.
+def pad_cohort(inputs: Sequence[Any], min_slots: int = 1, padding: Any = NOBODY) -> list:
+    """The cohort with empty slots up to its padded size, or up to `min_slots` if that is more.
 
     Args:
       inputs: what each client is told, possibly of none.
-      min_places: places at least, at least 1.
-      padding: what an empty place is told; of the type of the inputs.
+      min_slots: slots at least, at least 1.
+      padding: what an empty slot is told; of the type of the inputs.
     """
-    return [*inputs, *[padding] * (max(compute_padded_size(len(inputs)), min_places) - len(inputs))]
+    return [*inputs, *[padding] * (max(compute_padded_size(len(inputs)), min_slots) - len(inputs))]
 
 
 def tell_clients(
@@ -105,7 +107,7 @@ def tell_clients(
     purpose: str,
     round_num: int,
 ) -> list[ClientInput]:
-    """What each client of a cohort is told, without empty places (see `pad_cohort`).
+    """What each client of a cohort is told, without empty slots (see `pad_cohort`).
 
     Args:
       data: the federation.

@@ -31,6 +31,7 @@ def sample_cohort(
     generator = derive_generator(seed, "cohort", round_num)
     if participation == STRATIFIED:
         assert kinds is not None  # the settings refuse data without archetypes
+        # Shuffled first, since `order_by_kind` takes the first clients of each kind as they come.
         order = generator.permutation(num_clients)
         return np.sort(order[order_by_kind(kinds[order])[:cohort_size]])
     if participation == "bernoulli":
@@ -57,8 +58,8 @@ def order_by_kind(kinds: np.ndarray) -> np.ndarray:
     """
     archetypes, meta_archetypes = kinds.T
     turns = _count_earlier(archetypes)
-    places = _count_earlier(turns * (meta_archetypes.max(initial=0) + 1) + meta_archetypes)
-    return np.lexsort((places, turns))
+    meta_turns = _count_earlier(turns * (meta_archetypes.max(initial=0) + 1) + meta_archetypes)
+    return np.lexsort((meta_turns, turns))
 
 
 def _count_earlier(labels: np.ndarray) -> np.ndarray:

@@ -82,6 +82,7 @@ def build_fine_tuning(
         indices = np.array([client.index for client in clients], int)
         num_steps, learning_rates = plan.num_steps[indices], plan.learning_rates[indices]
         if most_steps is not None:
+            # The first steps of the whole training, since the order of examples follows from the seed alone.
             num_steps = np.minimum(num_steps, most_steps)
         for first in range(0, len(clients), _CLIENTS_PER_CALL):
             part = slice(first, first + _CLIENTS_PER_CALL)

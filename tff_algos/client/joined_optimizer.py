@@ -28,25 +28,26 @@ class FlatLayout:
 
     def __init__(self, variables: Sequence[tf.Variable]):
         self._shapes = [variable.shape for variable in variables]
-        places: dict[Any, list[int]] = {}
+        parts: dict[Any, list[int]] = {}
         for i, variable in enumerate(variables):
+            # Large ones would be copied at each step, which takes longer than their ops.
             is_small = variable.shape.num_elements() < _JOINED_SIZE
-            places.setdefault((variable.dtype, None if is_small else i), []).append(i)
-        self._places = list(places.values())
+            parts.setdefault((variable.dtype, None if is_small else i), []).append(i)
+        self._parts = list(parts.values())
 
     @as_written
     def join(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The vectors, each of one dtype."""
-        return [tf.concat([tf.reshape(tensors[i], [-1]) for i in places], axis=0) for places in self._places]
+        return [tf.concat([tf.reshape(tensors[i], [-1]) for i in part], axis=0) for part in self._parts]
 
     @as_written
     def split(self, vectors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The tensors in the order of the variables."""
         tensors = [None] * len(self._shapes)
-        for places, vector in zip(self._places, vectors, strict=True):
-            sizes = [self._shapes[i].num_elements() for i in places]
-            for i, part in zip(places, tf.split(vector, sizes), strict=True):
-                tensors[i] = tf.reshape(part, self._shapes[i])
+        for part, vector in zip(self._parts, vectors, strict=True):
+            sizes = [self._shapes[i].num_elements() for i in part]
+            for i, values in zip(part, tf.split(vector, sizes), strict=True):
+                tensors[i] = tf.reshape(values, self._shapes[i])
         return tensors
 
 

@@ -43,6 +43,7 @@ class LocalResult(NamedTuple):
 def count_examples_trained(config: LocalTrainingConfig, num_examples: int) -> int:
     """Examples that a client with `num_examples` trains on in a round, each epoch counted."""
     if config.steps:
+        # The last batch of an epoch may be smaller, so steps are no fixed number of examples.
         full_epochs, rest = divmod(config.steps, -(-num_examples // config.batch_size))
         return full_epochs * num_examples + min(rest * config.batch_size, num_examples)
     return config.epochs * num_examples
@@ -114,6 +115,7 @@ def train_by_rule(
     is not judged: `reject_if_not_finite` does it.
     """
     model = model_spec.build()
+    # By variable, since Keras's lists of variables have different orders.
     is_chosen = _key_by_variable("chosen", model.weights, [True] * len(weights) if chosen is None else chosen)
     trained = [variable for variable in model.trainable_variables if is_chosen[variable.ref()]]
     start_of = _key_by_variable("weights", model.weights, weights)
@@ -147,11 +149,11 @@ def _key_by_variable(name: str, variables, values) -> dict:
         raise ContractError(
             f"train_locally: {name} has {len(values)} entries, expected {len(variables)}, one for each weight"
         )
-    for place, (variable, value) in enumerate(zip(variables, values, strict=True)):
+    for index, (variable, value) in enumerate(zip(variables, values, strict=True)):
         shape = getattr(value, "shape", variable.shape)  # a choice has none
         if not variable.shape.is_compatible_with(shape):
             expected = f"{tuple(variable.shape)}, as {variable.name} has"
-            raise ContractError(f"train_locally: {name}[{place}] has shape {tuple(shape)}, expected {expected}")
+            raise ContractError(f"train_locally: {name}[{index}] has shape {tuple(shape)}, expected {expected}")
     return {variable.ref(): value for variable, value in zip(variables, values, strict=True)}
 
 
@@ -180,9 +182,9 @@ def reject_if_not_finite(deltas: Sequence[tf.Tensor], loss_sum: tf.Tensor, num_t
     # One NaN or infinity anywhere makes the sum of squares not finite, so this one test covers all weights.
     squared_norm = tf.add_n([tf.reduce_sum(tf.square(delta)) for delta in deltas])
     is_finite = tf.math.is_finite(squared_norm) & tf.math.is_finite(loss_sum)
-    kept = tuple(tf.where(is_finite, delta, tf.zeros_like(delta)) for delta in deltas)
+    finite = tuple(tf.where(is_finite, delta, tf.zeros_like(delta)) for delta in deltas)
     norm, loss, trained = (tf.where(is_finite, value, 0.0) for value in (squared_norm, loss_sum, num_trained))
-    return LocalResult(kept, norm, loss, trained, is_finite)
+    return LocalResult(finite, norm, loss, trained, is_finite)
 
 
 def reject_unless(is_fine: tf.Tensor, result: LocalResult) -> LocalResult:
@@ -206,6 +208,7 @@ def predict_logits(
     def predict(x):
         for variable, value in zip(model.weights, weights, strict=True):
             variable.assign(value)
+        # The number of examples is unknown while the graph is made, so the loop is TensorFlow's.
         num_batches = (tf.shape(x)[0] + batch_size - 1) // batch_size
         # Batches differ in size, so the array's elements have no common static shape.
         shape = (None, *output_shape)

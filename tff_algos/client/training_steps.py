@@ -237,6 +237,7 @@ class TrainingSteps:
             order = _shuffle(num_examples, _fold_in(seed, epoch))
             epochs = epochs.write(epoch, tf.pad(order, [[0, steps_per_epoch * size - num_examples]]))
         order = tf.reshape(epochs.stack(), [-1])
+        # XLA compiles for fixed shapes, so a chunk has one of a few sizes and the rest of it is padding.
         sizes = tf.constant(CHUNK_STEPS)
         chunk_steps = tf.reduce_min(tf.where(sizes >= num_steps, sizes, CHUNK_STEPS[-1]))
         progress = self._start()
@@ -253,6 +254,7 @@ class TrainingSteps:
         steps_per_epoch = divide_up(num_examples, size)
         for step in tf.range(first, last):
             epoch, of_epoch = step // steps_per_epoch, step % steps_per_epoch
+            # The last batch of an epoch is smaller; rows of padding must neither teach nor count.
             is_there = tf.range(size) < num_examples - of_epoch * size
             batch, step_seed = chunk.cut((step - first) * size, size), _fold_in(_fold_in(seed, epoch), of_epoch)
             progress = self._take_step(progress, batch, is_there, step_seed)
@@ -264,6 +266,7 @@ class TrainingSteps:
 
         def measure(anchor):
             with tf.GradientTape() as tape:
+                # Keras's own dropout seeds cannot be repeated in TFF's worker.
                 with dropout_seed(seed):
                     logits = model(self._spec.preprocess_to_train(batch.x, seed), training=True)
                 pulled_to = self._anchor if anchor is None else tuple(anchor)
@@ -271,6 +274,7 @@ class TrainingSteps:
                 loss = add_own_losses(self._compute_mean_loss(seen, is_there, batch.weights), model)
                 if config.proximal_weight:  # decided while the graph is made: plain training has no such term
                     loss += compute_proximal_term(seen, config.proximal_weight)
+            # Zeros for weights that the loss does not touch, such as those of a head that is not used.
             gradients = tape.gradient(loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO)
             corrected = correct_gradients(make_dense(gradients), self._corrections)
             return loss, decay_weights(corrected, trained, config.weight_decay)
@@ -299,6 +303,7 @@ class TrainingSteps:
         if is_there is None:
             return task.average(losses, seen.labels)
         weights = tf.where(is_there, task.compute_weights(seen.labels), 0.0)
+        # A batch of padding alone has no weight, and its loss must not become NaN.
         return tf.math.divide_no_nan(tf.reduce_sum(weights * losses), tf.reduce_sum(weights))
 
     @as_written

@@ -157,7 +157,7 @@ class FedCDProcess(SynchronousProcess):
             invited.append(Participant(int(device), told))
         return invited
 
-    def count_places(self, num_invited: int) -> int:
+    def count_slots(self, num_invited: int) -> int:
         # How many take part varies with the active models. A multiple of the cohort is one of few sizes, and each
         # distinct size costs the worker an executor (see `cohort.compute_padded_size`).
         unit = min(self.config.cohort_size, len(self.everyone))

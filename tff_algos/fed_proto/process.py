@@ -51,7 +51,7 @@ from tff_algos.rounds.aggregation import ClientUpdate, RoundTotals
 from tff_algos.rounds.aggregators import Aggregate, SumAggregator
 from tff_algos.rounds.client_store import GroupedStore
 from tff_algos.rounds.synchronous import ServerState, SynchronousProcess
-from tff_algos.rounds.training_phase import LocalWork, PhaseOutcome, PlacedInput, Sent, Told, TrainingPhase
+from tff_algos.rounds.training_phase import LocalWork, PhaseOutcome, Sent, SlotInput, Told, TrainingPhase
 from tff_algos.rounds.transport import build_transport
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -185,11 +185,11 @@ class FedProtoProcess(SynchronousProcess):
         """Step 2, one architecture after another; `PhaseOutcome.sums` are the prototypes of each client."""
         del round_num
         rows = self.store.read(state.kept, [each.index for each in invited])
-        inputs = [PlacedInput(each.told, kept=row) for each, row in zip(invited, rows, strict=True)]
+        inputs = [SlotInput(each.told, kept=row) for each, row in zip(invited, rows, strict=True)]
         sent = {}
         for group, (phase, store) in enumerate(zip(self.phases, self.store.stores, strict=True)):
             positions = [position for position, each in enumerate(inputs) if each.client.group == group]
-            size, blank = max(_MOST_BYTES // store.row_bytes, 1), PlacedInput(NOBODY, kept=store.initial)
+            size, blank = max(_MOST_BYTES // store.row_bytes, 1), SlotInput(NOBODY, kept=store.initial)
             for part in (positions[start : start + size] for start in range(0, len(positions), size)):
                 collected = phase.collect(state.own, [inputs[position] for position in part], (), 1, blank)
                 sent.update(zip(part, collected, strict=True))

@@ -71,7 +71,7 @@ from tff_algos.protocol import (
 from tff_algos.rounds.aggregators import SumAggregator
 from tff_algos.rounds.clustered import count_clusters
 from tff_algos.rounds.synchronous import Participant, SynchronousProcess, build_parts
-from tff_algos.rounds.training_phase import PhaseOutcome, PlacedInput, TrainingPhase, build_group_training
+from tff_algos.rounds.training_phase import PhaseOutcome, SlotInput, TrainingPhase, build_group_training
 from tff_algos.rounds.transport import build_transport
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -158,7 +158,7 @@ class FedSiKDProcess(SynchronousProcess):
         """All clients, at once."""
         return 0.0, self.everyone
 
-    def count_places(self, num_invited: int) -> int:
+    def count_slots(self, num_invited: int) -> int:
         return 1
 
     def count_groups(self, state: ServerState) -> int:
@@ -192,7 +192,7 @@ class FedSiKDProcess(SynchronousProcess):
             return state, 0
         trainers, groups = self.choose_trainers(state), self.count_groups(state)
         inputs = self.build_inputs(state, trainers, "teacher training", self.config.teacher_training)
-        placed, round_num = [PlacedInput(each) for each in inputs], int(state.round_num) + 1
+        placed, round_num = [SlotInput(each) for each in inputs], int(state.round_num) + 1
         outcome = self.teacher_phase.run(state.teachers, placed, groups, state.aggregator, round_num)
         teachers = add_deltas(state.teachers, outcome.aggregate.update)
         return state._replace(teachers=teachers, aggregator=outcome.aggregate.state), int(outcome.totals.num_rejected)

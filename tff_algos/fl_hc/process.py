@@ -37,7 +37,7 @@ from tff_algos.rounds.clustered import (
     stack_updates,
 )
 from tff_algos.rounds.synchronous import build_parts
-from tff_algos.rounds.training_phase import PlacedInput
+from tff_algos.rounds.training_phase import SlotInput
 
 # Parameters compared at a time: a float64 block of 40 clients (1.3 MB) stays in the cache.
 BLOCK_PARAMETERS = 4096
@@ -108,7 +108,7 @@ class FLHCProcess(ClusteredProcess):
         """
         if not self.is_clustering(state):
             return state, 0
-        inputs = [PlacedInput(each.told) for each in self.invite(state, cohort, "clustering")]
+        inputs = [SlotInput(each.told) for each in self.invite(state, cohort, "clustering")]
         updates = [each.update for each in self.phase.collect(state.models, inputs, ())]
         results = [update.result for update in self.phase.forge(updates, inputs)]
         is_finite = np.array([bool(result.is_finite) for result in results])

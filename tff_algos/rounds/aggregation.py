@@ -1,7 +1,7 @@
 """Weighted means of client updates by group, in one federated aggregation, and the scalars of a round.
 
 A *group* is a row of the aggregate: the only one (FedAvg), a cluster (FedSiKD, FL+HC) or a model (FedCD). Each client's
-weighted update is added to the row of its group. A client whose update is not finite, or an empty place in the cohort,
+weighted update is added to the row of its group. A client whose update is not finite, or an empty slot in the cohort,
 adds zeros and no weight, so the mean is over the clients that count. BatchNorm's moving statistics are averaged like
 trained weights.
 
@@ -117,6 +117,7 @@ def build_zero_totals(shapes: Sequence[tuple[int, ...]], num_groups: int) -> Run
 def finish_totals(totals: RunningTotals, shapes: Sequence[tuple[int, ...]]) -> GroupTotals:
     """The totals with the rows cut into tensors of these shapes, stacked over the groups."""
     rows = tf.stack(totals.rows)
+    # Cut once at the end: while clients are added a row stays one vector.
     parts = tf.split(rows, [math.prod(shape) for shape in shapes], axis=1)
     deltas = tuple(tf.reshape(part, (len(totals.rows), *shape)) for part, shape in zip(parts, shapes, strict=True))
     return GroupTotals(deltas, *totals[1:])
@@ -157,6 +158,7 @@ def sum_on_host(updates: Sequence[ClientUpdate], shapes: Sequence[tuple[int, ...
       shapes: of an update.
       num_groups: rows of the aggregate.
     """
+    # From zeros, as the graph begins, so that even the first sum has the same bits.
     totals = build_zero_totals(shapes, num_groups)
     for update in updates:
         # TensorFlow's float32 arithmetic, as in a computation; NumPy could round or sum otherwise.
@@ -192,6 +194,7 @@ def compute_drift(totals: GroupTotals) -> tuple[tf.Tensor, tf.Tensor]:
     group_square = tf.add_n([tf.reduce_sum(tf.square(m), axis=range(1, len(m.shape))) for m in means])
     # The mean of all is the mean of the group means, by the groups' shares of the weight.
     all_square = tf.add_n([tf.reduce_sum(tf.square(tf.reduce_sum(_scale_rows(m, share), axis=0))) for m in means])
+    # The subtraction of two nearly equal sums can end below 0.
     within = tf.maximum(mean_square - tf.reduce_sum(share * group_square), 0.0)
     return within, tf.maximum(mean_square - all_square, 0.0)
 
@@ -213,6 +216,7 @@ def build_common_metrics(
       bytes_down: sent by the server in this round, to all clients together.
       bytes_up: sent by the clients in this round.
     """
+    # Python's numbers, since metrics go into JSON.
     num_trained = float(totals.num_trained)
     return {
         VIRTUAL_TIME_S: float(virtual_time_s),
@@ -232,4 +236,5 @@ def sum_bytes(works: Sequence[ClientWork]) -> tuple[int, int]:
 
 
 def _sum_over_clients(num_bytes: np.ndarray | float, work: ClientWork) -> float:
+    # In float64: a float32 sum would lose bytes from 16 MB on.
     return float(np.broadcast_to(num_bytes, work.clients.shape).sum(dtype=np.float64))

@@ -70,7 +70,7 @@ class Aggregator(abc.ABC):
         """The aggregate of single updates, on the host.
 
         Args:
-          updates: in the order of the clients, empty places left out; NumPy's.
+          updates: in the order of the clients, empty slots left out; NumPy's.
           totals: their weighted sums.
           counts: the sums of those of `encode`.
           sizes: clients of each group that were asked, int64, shape (groups,).
@@ -149,6 +149,7 @@ class GroupwiseAggregator(Aggregator):
     is_bound_to_shapes = True
 
     def initialize(self, num_groups: int) -> Any:
+        # Stacked, so that a checkpoint has as many leaves whatever the number of groups.
         states = self.inner.initialize(self.shapes, num_groups)
         return tf.nest.map_structure(lambda *leaves: np.stack(leaves), *states) if states else ()
 
@@ -160,6 +161,7 @@ class GroupwiseAggregator(Aggregator):
         has_update = np.zeros(len(sizes), bool)
         states, columns = [_take(state, group) for group in range(len(sizes))], []
         for group in range(len(sizes)):
+            # A rejected update is zeros, which would pull a median or a trimmed mean towards 0.
             members = [each for each in updates if int(each.group) == group and bool(each.result.is_finite)]
             if not members:
                 continue
@@ -168,6 +170,7 @@ class GroupwiseAggregator(Aggregator):
             combined[group], states[group], measured = self.inner.combine(rows, weights, states[group])
             has_update[group] = True
             columns.append(measured)
+        # A table's columns are those of its first row, so a round without an update has them, too.
         names = self._name_columns(columns, state)
         metrics = {name: float(np.mean([each[name] for each in columns])) if columns else np.nan for name in names}
         has_state = not (isinstance(state, tuple) and not state)  # one that is a bare array has no truth value

@@ -59,6 +59,7 @@ def build_server_metrics(totals: RoundTotals, collected: Collected, weights: Wei
     model_bytes, num_arrivals = compute_model_bytes(weights), len(collected.arrivals)
     sent = (collected.num_handed_out * model_bytes, num_arrivals * model_bytes)
     metrics = build_common_metrics(totals, float(collected.starts.clock.time_s), num_arrivals, *sent)
+    # There is at least one arrival: a round ends with the number that it waits for.
     staleness = np.array([arrival.staleness for arrival in collected.arrivals])
     return {**metrics, "mean_staleness": float(staleness.mean()), "max_staleness": int(staleness.max())}
 

@@ -42,12 +42,12 @@ class Attack:
     Attributes:
       config: the settings.
       clients: indices of the attackers, ascending.
-      places: of the attackers' files, by which a round knows them.
+      paths: prefixes of the attackers' files, by which a round knows them.
     """
 
     config: AttackConfig
     clients: np.ndarray
-    places: frozenset[str]
+    paths: frozenset[str]
 
     def describe(self, data: FederatedData) -> str:
         """The line that a run says before its first round."""
@@ -66,7 +66,8 @@ class Attack:
             return self._forge(list(updates), clients)
 
     def _forge(self, updates: list[ClientUpdate], clients: Sequence[ClientInput]) -> list[ClientUpdate]:
-        attackers = [i for i, told in enumerate(clients) if told.path in self.places]
+        # By path: what clients are told has no index, and a client may come twice.
+        attackers = [i for i, told in enumerate(clients) if told.path in self.paths]
         if self.config.attack == ALIE:
             for group in {int(updates[i].group) for i in attackers}:
                 self._forge_alike(updates, [i for i in attackers if int(updates[i].group) == group], group)
@@ -85,6 +86,7 @@ class Attack:
         return [generator.normal(0, self.config.attack_deviation, delta.shape).astype(np.float32) for delta in deltas]
 
     def _forge_alike(self, updates: list[ClientUpdate], attackers: Sequence[int], group: int) -> None:
+        # A diverged update is zeros, which would pull the mean that the others hide behind.
         known = [updates[i].result.weights_delta for i in attackers if bool(updates[i].result.is_finite)]
         if not known:
             return
@@ -105,6 +107,7 @@ def compute_alie_z(num_clients: int, num_attackers: int) -> float:
 
 def forge_alie(known: np.ndarray, z: float) -> np.ndarray:
     """mean - z * deviation over axis 0, (attackers, *shape) to (*shape), float32; float64 inside."""
+    # In float64: a variance of updates of 1e20 overflows float32.
     known = known.astype(np.float64)
     return (known.mean(axis=0) - z * known.std(axis=0)).astype(np.float32)
 

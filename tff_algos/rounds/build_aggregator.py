@@ -62,6 +62,7 @@ def build_list_aggregator(
     if config.is_own:
         return load_own_aggregator(config.aggregator, shapes)
     if config.is_factory:
+        # TFF takes no negative seed.
         noise_seed = int(derive_seed(seed, "aggregator")[0]) & 0x7FFFFFFF
         factory = build_factory(config, shapes, cohort_size, noise_seed)
         # The noise of every group would begin with the same seed.
@@ -141,6 +142,7 @@ def build_aggregator(
       ConfigError: see `check_private_model`, `Accounting.settle_noise`, `build_list_aggregator` and `check_memory`.
     """
     num_clients = len(clients.clients)
+    # An estimate is enough: with Bernoulli draws a cohort may be larger.
     expected_size = min(getattr(config, "cohort_size", 0) or num_clients, num_clients)
     privacy, aggregation = getattr(config, "privacy", None), getattr(config, "aggregation", AggregationConfig())
     if privacy is not None and privacy.is_active:
@@ -152,6 +154,7 @@ def build_aggregator(
     shapes = tuple(array.shape for array in weights if is_float(array))
     num_updates = expected_size * getattr(config, "capacity", 1)  # models that a client may train in a round
     size = aggregation, num_updates, compute_model_bytes(weights)
+    # Before anything is built, so that a run that cannot be held is refused and not killed.
     check_memory(*size)
     inner = build_list_aggregator(aggregation, shapes, expected_size, seed)
     return GroupwiseAggregator(inner, shapes, describe_memory(*size) + describe_trimming(aggregation, expected_size))

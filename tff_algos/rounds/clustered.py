@@ -15,6 +15,7 @@ from tff_algos.weights import stack_models, take_model
 
 def number_by_first_appearance(labels: np.ndarray) -> np.ndarray:
     """Renames cluster labels to 0, 1, ... in the order of first appearance, int32, same shape."""
+    # Clustering numbers clusters as it likes; by first appearance a repeated run has the same names.
     _, first_clients, positions = np.unique(labels, return_index=True, return_inverse=True)
     return first_clients.argsort().argsort()[positions].astype(np.int32)
 
@@ -109,9 +110,10 @@ class ClusteredProcess(GroupedProcess):
         )
 
     def choose_cohort(self, state: ClusteredState) -> tuple[float, np.ndarray]:
+        # Nobody is left out, so nobody is waited for; devices that are away get the model when they are back.
         return 0.0, self.everyone
 
-    def count_places(self, num_invited: int) -> int:
+    def count_slots(self, num_invited: int) -> int:
         return 1
 
     def assign_groups(self, state: ClusteredState, cohort: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Any aggregator of `tff.aggregators`, or of a user, as one that sees single updates.
 
-TFF's aggregators are made for a round in which every client counts. Ours has empty places and rejected updates, which
+TFF's aggregators are made for a round in which every client counts. Ours has empty slots and rejected updates, which
 must not move a clipping quantile. So the updates that count come to the server first, and TFF's aggregation then runs
 over exactly these as its clients. The bytes of a round stay those of whole updates: that an aggregator compresses is
 felt in its values alone. Secure sums are simulated: plain sums with the rounding and the limits of secure ones.
@@ -101,6 +101,7 @@ class FactoryAggregator(ListAggregator):
         return states
 
     def combine(self, updates, weights, state):
+        # Only the updates that count are TFF's clients; their number may change from round to round.
         values = [cut_updates(update, self.shapes) for update in updates]
         arguments = [_rebuild(iter(state), self._state_type), values]
         if self._is_weighted:
@@ -136,6 +137,7 @@ def _flatten(value: Any, type_spec: tff.Type) -> tuple[np.ndarray, ...]:
         parts, types = tff.structure.from_container(value), tff.structure.iter_elements(type_spec)
         return tuple(leaf for part, (_, spec) in zip(parts, types, strict=True) for leaf in _flatten(part, spec))
     if type_spec.dtype.type is np.str_:
+        # TFF returns a text as bytes, in an array or not, by the runtime.
         text = value.item() if isinstance(value, np.ndarray) else value
         return (np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8),)
     return (np.asarray(value),)
@@ -158,6 +160,7 @@ def _name_columns(value: Any, type_spec: tff.Type, path: str = COLUMN_PREFIX) ->
         for index, (part, (name, spec)) in enumerate(zip(parts, types, strict=True)):
             columns.update(_name_columns(part, spec, f"{path}_{index if name is None else name}"))
         return columns
+    # metrics.csv has a number a column; arrays among the measurements have no column.
     is_number = type_spec.shape == () and np.dtype(type_spec.dtype).kind in "biuf"
     return {path: np.asarray(value).item()} if is_number else {}
 
@@ -228,6 +231,7 @@ def load_own_aggregator(spelling: str, shapes: Sequence[tuple[int, ...]]) -> Lis
             raise make_error(f"{EXPECTED}, got {kind}")
         _check_arguments(own, make_error)
         own = FunctionAggregator(own)
+    # TFF checks its own factories by types; anything else is checked at every call.
     aggregator = CheckedAggregator(own, spelling)
     try:  # before a run touches any folder
         aggregator.initialize(shapes, 1)
@@ -284,12 +288,14 @@ class CheckedAggregator(ListAggregator):
         return states
 
     def combine(self, updates, weights, state):
+        # Frozen: the updates are the runtime's own memory, and later groups and metrics read them.
         outcome = self.own.combine(_freeze(updates), _freeze(weights), state)
         if not isinstance(outcome, tuple) or len(outcome) != 3:
             raise _complain(self.name, f"combine gave {_describe(outcome)}, not (update, state, columns)")
         update, next_state, columns = outcome
         update = self._check_update(update, updates.shape[1])
         self._check_state(next_state, "combine")
+        # A checkpoint is read back into the first state's structure.
         nested, before = (tf.nest.map_structure(lambda leaf: None, each) for each in (next_state, state))
         if nested != before:
             raise _complain(self.name, "combine changed the structure of the state")

@@ -103,6 +103,7 @@ def divide_moments(
     shift = sums / count
     deviations = np.sqrt(np.maximum(squares / count - shift**2, 0.0))
     means = origin + shift
+    # Dividing by a deviation that is only rounding would blow noise up to the size of a feature.
     is_constant = deviations <= np.maximum(LEAST_DEVIATION, _ROUNDING * np.abs(means))
     return means, np.where(is_constant, 1.0, deviations)
 

@@ -64,6 +64,7 @@ class FineTunedProcess(ForwardingProcess):
     def personalize_from(
         self, state: State, clients: Sequence[ClientFiles], start: str, most_steps: int | None = None
     ) -> Iterator[tuple[ClientFiles, Weights]]:
+        # As clients have the model, compressed or not: that is what they fine-tune.
         weights = self.initial_weights if start == INITIAL else self.process.get_models(state)["global"]
         return self.fine_tune(weights, clients, self.plan(state), most_steps)
 

@@ -100,6 +100,7 @@ class MeteredProcess(ForwardingProcess):
         output = self.process.next(state.inner)
         joules = compute_joules(self.rates, self.process.list_work(state.inner, output.state))
         new_state = MeteredState(output.state, state.joules + joules)
+        # At the end of the row, so that tables with and without energy begin alike.
         energy = {JOULES: float(joules.sum()), JOULES_TOTAL: float(new_state.joules.sum())}
         return RoundOutput(new_state, {**output.metrics, **energy})
 

@@ -15,6 +15,7 @@ def join_update(deltas: Sequence[np.ndarray]) -> np.ndarray:
 
 def cut_updates(vectors: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
     """The inverse for vectors of any leading axes: one array a shape, (..., num_weights) to (..., *shape)."""
+    # Without the last sum, which is the length: it would make an empty part more.
     parts = np.split(vectors, np.cumsum([math.prod(shape) for shape in shapes])[:-1], axis=-1)
     return tuple(part.reshape((*vectors.shape[:-1], *shape)) for part, shape in zip(parts, shapes, strict=True))
 

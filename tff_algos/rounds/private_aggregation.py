@@ -9,7 +9,7 @@ Clipping", Algorithm 1). A round:
    sum and in however many shares; and divides by the cohort's expected size, which tells nothing of who came.
 4. With adaptive clipping, S moves along the noisy number of clients whose update was left whole.
 
-An update that is not finite counts as none, and adds zeros; so does an empty place. The accounting is in
+An update that is not finite counts as none, and adds zeros; so does an empty slot. The accounting is in
 `Accounting`. TFF's `DifferentiallyPrivateFactory` does the same inside a TFF aggregation, but draws its noise
 unseeded in the graph, so that no run could be repeated or resumed, and again in each share of a round that is cut.
 
@@ -69,7 +69,7 @@ INTEGER_ORDERS = (*range(2, 33), 40, 48, 64, 96, 128)
 
 @functools.lru_cache(maxsize=256)
 def _compute_divergences(event: dp_accounting.DpEvent, orders: tuple[float, ...]) -> np.ndarray:
-    """The Rényi divergences of an event; kept, since they are the same in every round, and may take a second."""
+    """The Rényi divergences of an event; cached, since they are the same in every round, and may take a second."""
     is_fixed_size = isinstance(event, dp_accounting.SampledWithoutReplacementDpEvent)
     relation = dp_accounting.NeighboringRelation
     neighbors = relation.REPLACE_ONE if is_fixed_size else relation.ADD_OR_REMOVE_ONE
@@ -130,6 +130,7 @@ class Accounting:
         if self.unit == CLIENT:
             event = dp_accounting.GaussianDpEvent(noise_multiplier)
         else:
+            # Replacing a client, or all that an example did, changes the sum by up to twice the clip norm.
             event = dp_accounting.GaussianDpEvent(noise_multiplier / 2)
         if not self.is_sampled:
             return event
@@ -163,6 +164,7 @@ class Accounting:
         if before >= epsilon:
             expected = f"more than the {before:.4g} that the clients' statistics cost at dp_delta={self.delta:g}"
             raise ConfigError("dp_epsilon", epsilon, expected)
+        # Doubled and halved first: Brent's method needs a sign change, and little noise is slow to account.
         low = high = USUAL_MULTIPLIER
         while self.compute_epsilon(high, rounds) > epsilon:
             low, high = high, 2 * high
@@ -278,8 +280,8 @@ def clip_update(
     factor = tf.cast(
         tf.where(is_whole, tf.ones_like(norm), (1 - SAFETY) * tf.math.divide_no_nan(bound, norm)), tf.float32
     )
-    kept = tf.cast(tf.minimum(norm, bound), tf.float32)
-    return tuple(factor * delta for delta in deltas), tf.square(kept), is_whole
+    clipped_norm = tf.cast(tf.minimum(norm, bound), tf.float32)
+    return tuple(factor * delta for delta in deltas), tf.square(clipped_norm), is_whole
 
 
 def clip_client(update: ClientUpdate, clip_norm: tf.Tensor) -> tuple[ClientUpdate, ClipCounts]:
@@ -287,10 +289,11 @@ def clip_client(update: ClientUpdate, clip_norm: tf.Tensor) -> tuple[ClientUpdat
 
     Args:
       update: its weight is the share of the clip norm that it may have: 1 for a client with one update; 1 / sqrt(n) for
-        each of the n updates of one client, whose norms together are then within the clip norm; 0 in an empty place.
+        each of the n updates of one client, whose norms together are then within the clip norm; 0 in an empty slot.
       clip_norm: S, float32.
     """
     result, share = update.result, update.weight
+    # An empty slot has weight 0; it must not count as an update that was left whole.
     is_there = (share > 0) & result.is_finite
     deltas, squared_norm, is_whole = clip_update(result.weights_delta, clip_norm * share)
     # The squared shares of a client's updates sum to 1, so that a client counts 1 however many models it trains.
@@ -314,6 +317,7 @@ def move_clip_norm(clip_norm: float, share_whole: float, config: UpdatePrivacyCo
     """
     exponent = -config.clip_learning_rate * (share_whole - config.clip_quantile)
     moved = clip_norm * math.exp(min(max(exponent, -MOST_STEP), MOST_STEP))
+    # The state is float32: 0 or infinity in it would end all later rounds.
     limits = np.finfo(np.float32)
     return np.float32(min(max(moved, float(limits.tiny)), float(limits.max)))
 

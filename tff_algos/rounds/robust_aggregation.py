@@ -29,10 +29,11 @@ FAR = 1000.0  # times the length that more than half of the weight stays within
 def _iterate_blocks(updates: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Columns of the updates, some at a time: where they are, and their values as float64."""
     num_clients, num_weights = updates.shape
+    # In blocks, since all updates as float64 would need twice the memory of the list.
     width = max(1, BLOCK_NUMBERS // num_clients)
     for start in range(0, num_weights, width):
-        place = slice(start, min(start + width, num_weights))
-        yield place, updates[:, place].astype(np.float64)
+        columns = slice(start, min(start + width, num_weights))
+        yield columns, updates[:, columns].astype(np.float64)
 
 
 class MedianAggregator(ListAggregator):
@@ -43,8 +44,8 @@ class MedianAggregator(ListAggregator):
 
     def combine(self, updates, weights, state):
         median = np.empty(updates.shape[1], np.float32)
-        for place, values in _iterate_blocks(updates):
-            median[place] = np.median(values, axis=0)
+        for columns, values in _iterate_blocks(updates):
+            median[columns] = np.median(values, axis=0)
         return median, state, {}
 
 
@@ -70,9 +71,9 @@ class TrimmedMeanAggregator(ListAggregator):
         num_clients, num_weights = updates.shape
         trimmed = count_trimmed(self.share, num_clients)
         mean = np.empty(num_weights, np.float32)
-        for place, values in _iterate_blocks(updates):
-            kept = np.sort(values, axis=0)[trimmed : num_clients - trimmed] if trimmed else values
-            mean[place] = kept.mean(axis=0)
+        for columns, values in _iterate_blocks(updates):
+            rest = np.sort(values, axis=0)[trimmed : num_clients - trimmed] if trimmed else values
+            mean[columns] = rest.mean(axis=0)
         return mean, state, {"num_trimmed": 2 * trimmed}
 
 
@@ -81,6 +82,7 @@ def compute_squared_distances(updates: np.ndarray) -> np.ndarray:
     num_clients = len(updates)
     total = np.zeros(num_clients * (num_clients - 1) // 2)
     for _, values in _iterate_blocks(updates):
+        # Not |a|^2 + |b|^2 - 2ab, which is not exactly 0 between equal updates.
         total += pdist(values, "sqeuclidean")
     return squareform(total)
 
@@ -106,7 +108,7 @@ class KrumAggregator(ListAggregator):
 
     With equal scores it is the client that comes first. In a round that rejected updates have left with fewer than
     2 f + 3 clients, f is the largest number that they allow, at least 0; of one or two clients it is then the first.
-    All clients count alike. Columns: `krum_chosen`, the place of the best update among those of the round, 0-based, and
+    All clients count alike. Columns: `krum_chosen`, which update of the round is the best, counted from 0, and
     `krum_num_byzantine`, the f of the round.
 
     Args:
@@ -119,9 +121,11 @@ class KrumAggregator(ListAggregator):
 
     def combine(self, updates, weights, state):
         num_clients = len(updates)
+        # Updates that were rejected can leave a round smaller than the settings were checked for.
         num_byzantine = min(self.num_byzantine, max((num_clients - 3) // 2, 0))
         scores = compute_krum_scores(compute_squared_distances(updates), num_byzantine)
         order = np.argsort(scores, kind="stable")
+        # In the order of the clients, so that the sum rounds alike whatever the scores are.
         chosen = np.sort(order[: self.num_chosen or num_clients - num_byzantine])
         mean = np.zeros(updates.shape[1])
         for client in chosen:

@@ -134,6 +134,7 @@ class ServerStep:
             return self._add(models, means, divisor, factor), state
         # Copies, into which the rows are written.
         stepped, leaves = [np.array(array) for array in models], [np.array(leaf) for leaf in state]
+        # Row by row: an optimizer's state belongs to one model, and some models rest in a round.
         for row in np.flatnonzero(has_update):
             model, row_state = (tuple(array[row] for array in arrays) for arrays in (models, state))
             mean = [np.asarray(array)[row] for array in means]
@@ -153,6 +154,7 @@ class ServerStep:
         # As tensors, so that all arithmetic is TensorFlow's in float32, as it is inside a computation.
         nested = tf.nest.pack_sequence_as(self.initial, [tf.constant(leaf) for leaf in state])
         floats = tuple(tf.constant(array) for array in model if is_float(array))
+        # Optimizers go down a gradient, and an update points where weights should go.
         gradient = tuple(
             tf.constant(np.asarray(-(array * factor) / divisor, array.dtype)) for array in map(np.asarray, mean)
         )
@@ -179,6 +181,7 @@ def build_server_step(
       template_weights: one model's weights, for their shapes and dtypes.
       always_by_optimizer: whether a plain step is one of TFF's SGD, too, which has a state (its rate).
     """
+    # Also for a plain step, whose optimizer is never called: the fields are alike then.
     optimizer = build_optimizer(config)
     specs = tuple(tf.TensorSpec(array.shape, array.dtype) for array in template_weights if is_float(array))
     # Hyperparameters are Python numbers in the state.

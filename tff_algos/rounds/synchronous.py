@@ -22,7 +22,7 @@ from tff_algos.client.cohort import (
     ClientInput,
     choose_cohort,
     compute_padded_size,
-    compute_usual_places,
+    compute_usual_slots,
     tell_clients,
 )
 from tff_algos.client.local_training import count_examples_trained
@@ -45,7 +45,7 @@ from tff_algos.rounds.server_step import ServerStep, build_server_step
 from tff_algos.rounds.training_phase import (
     LocalWork,
     PhaseOutcome,
-    PlacedInput,
+    SlotInput,
     TrainingPhase,
     build_group_training,
 )
@@ -102,7 +102,7 @@ class SynchronousProcess(FederatedProcess):
       server_step: what the server does with that.
       store: what the clients keep; None if they keep nothing.
       released: what the algorithm gives out, in words, for what a private run says.
-      own_blank: what `Participant.own` is in an empty place.
+      own_blank: what `Participant.own` is in an empty slot.
       models_trained: by a client in a round, each on all the examples of its training.
     """
 
@@ -192,13 +192,14 @@ class SynchronousProcess(FederatedProcess):
         """Rows of the aggregate."""
         return len(state.models[0])
 
-    def count_places(self, num_invited: int) -> int:
-        """Places of a round at least, see `cohort.pad_cohort`; the same in every round, or nearly so."""
+    def count_slots(self, num_invited: int) -> int:
+        """Slots of a round at least, see `cohort.pad_cohort`; the same in every round, or nearly so."""
         num_clients = len(self.everyone)
+        # 0 means all, and so does a number above them.
         size = min(self.config.cohort_size or num_clients, num_clients)
         # Cohorts of every size would each make an executor in the worker.
         is_by_chance = self.config.participation == "bernoulli"
-        return compute_usual_places(num_clients, size) if is_by_chance else compute_padded_size(size)
+        return compute_usual_slots(num_clients, size) if is_by_chance else compute_padded_size(size)
 
     def apply(self, state: State, outcome: PhaseOutcome) -> State:
         """The server's step along what became of the clients' updates."""
@@ -233,6 +234,7 @@ class SynchronousProcess(FederatedProcess):
         round_num = int(state.round_num) + 1
         wait_s, cohort = _expect(self.choose_cohort, self.choose_cohort(state), 2, "(seconds waited, indices)")
         prepared, num_rejected = _expect(self.prepare, self.prepare(state, cohort), 2, "(state, number rejected)")
+        # From the prepared state, since `prepare` may move clients to other groups.
         invited = self.invite(prepared, cohort)
         outcome = self.train(prepared, invited, round_num)
         stepped = _expect(self.apply, self.apply(prepared, outcome), type(state), "the state")
@@ -245,11 +247,14 @@ class SynchronousProcess(FederatedProcess):
         )
         if self.store:
             indices = np.array([each.index for each in invited], np.int64)
+            # Written before `finish`, which may read what clients hold now.
             stepped = stepped._replace(kept=self.store.write(state.kept, indices, outcome.kept, round_num))
         finished, expected = self.finish(state, stepped, outcome, cohort), "stepped._replace(...)"
         new_state = _expect(self.finish, finished, type(state), expected)
+        # The round before would be done again and again, and nothing else would tell.
         if new_state.round_num != round_num:
             raise ContractError(f"finish gave the state of the round before, expected {expected}", self.finish)
+        # Of the state before: what clients were asked to do follows from it alone, as in `list_work`.
         sent = sum_bytes([*phases, *self.list_untimed(state, cohort)])
         metrics = build_common_metrics(outcome.totals, new_state.virtual_time_s, len(cohort), *sent)
         metrics[NUM_REJECTED] += num_rejected
@@ -267,11 +272,11 @@ class SynchronousProcess(FederatedProcess):
         kept: Sequence[Weights] = [()] * len(invited)
         if self.store:
             kept = self.store.read(state.kept, np.array([each.index for each in invited], np.int64))
-        inputs = [PlacedInput(each.told, each.own, tuple(row)) for each, row in zip(invited, kept, strict=True)]
-        blank = PlacedInput(NOBODY, self.own_blank, self.store.initial if self.store else ())
-        places = self.count_places(len(inputs))
+        inputs = [SlotInput(each.told, each.own, tuple(row)) for each, row in zip(invited, kept, strict=True)]
+        blank = SlotInput(NOBODY, self.own_blank, self.store.initial if self.store else ())
+        slots = self.count_slots(len(inputs))
         models, groups = self.distribute(state), self.count_groups(state)
-        return self.phase.run(models, inputs, groups, state.aggregator, round_num, places, blank)
+        return self.phase.run(models, inputs, groups, state.aggregator, round_num, slots, blank)
 
     def iterate_kept(self, state: State, clients: Sequence[ClientFiles]) -> Iterator[tuple[ClientFiles, Weights]]:
         """Each client with what it keeps; before its first round with what all kept at first."""
@@ -352,6 +357,7 @@ def build_parts(
         seen, and the memory for them is not there.
     """
     first = initialize_weights(model_spec, seed)
+    # Drawn whole first, so that what travels begins as it does where everything travels.
     weights = first if travels is None else tuple(itertools.compress(first, travels))
     transport = build_transport(model_spec, weights, seed, getattr(config, "compression", None), travels)
     aggregator = aggregator or build_aggregator(model_spec, weights, clients, config, seed)

@@ -4,8 +4,8 @@ It is put together from three parts: what a client does (`LocalWork`, the algori
 (`Transport`), and the aggregator. There are two computations, since a computation either aggregates or returns what
 single clients send, never both (TFF's compiler would run the clients' work twice):
 
-  summed: (<models, told>@SERVER, {PlacedInput, flat}@CLIENTS) -> <values, weight, totals, sums, counts>@SERVER
-  listed: (<models, told>@SERVER, {PlacedInput, flat}@CLIENTS) -> {Sent}@CLIENTS
+  summed: (<models, told>@SERVER, {SlotInput, flat}@CLIENTS) -> <values, weight, totals, sums, counts>@SERVER
+  listed: (<models, told>@SERVER, {SlotInput, flat}@CLIENTS) -> {Sent}@CLIENTS
 
 The second is for clients that keep something, for aggregators that see single updates, and for attackers that forge
 theirs. An aggregator that sums then does so on the host, by the same functions in the same order.
@@ -44,7 +44,7 @@ from tff_algos.weights import build_type
 _MAX_RESULT_BYTES = 2**28
 
 
-class PlacedInput(NamedTuple):
+class SlotInput(NamedTuple):
     """What a client gets from the host: the usual, what the algorithm adds to it, and what the client has kept."""
 
     client: ClientInput
@@ -52,7 +52,7 @@ class PlacedInput(NamedTuple):
     kept: tuple = ()
 
 
-BLANK = PlacedInput(NOBODY)  # an empty place, where clients keep nothing and are told nothing of the algorithm's own
+BLANK = SlotInput(NOBODY)  # an empty slot, where clients keep nothing and are told nothing of the algorithm's own
 
 
 class Told(NamedTuple):
@@ -134,36 +134,38 @@ class TrainingPhase:
     def run(
         self,
         models: Any,
-        inputs: Sequence[PlacedInput],
+        inputs: Sequence[SlotInput],
         num_groups: int,
         state: Any,
         round_num: int,
-        min_places: int = 1,
-        blank: PlacedInput = BLANK,
+        min_slots: int = 1,
+        blank: SlotInput = BLANK,
     ) -> PhaseOutcome:
         """Runs the phase.
 
         Args:
           models: what the server sends, nested arrays.
-          inputs: of the clients in ascending order, without empty places.
+          inputs: of the clients in ascending order, without empty slots.
           num_groups: rows of the aggregate.
           state: the aggregator's.
           round_num: 1-based.
-          min_places: see `pad_cohort`.
-          blank: the input of an empty place.
+          min_slots: see `pad_cohort`.
+          blank: the input of an empty slot.
         """
+        # Clients that were asked, not those that count: a private sum must not tell whose update was rejected.
         sizes = np.bincount(np.array([each.client.group for each in inputs], np.int64), minlength=num_groups)
         if isinstance(self.aggregator, SumAggregator) and self.aggregator.is_sum and not (blank.kept or self.is_forged):
             values, weight, totals, sums, counts = self._call(
-                _build_summed, models, inputs, state, min_places, blank, self.aggregator, num_groups
+                _build_summed, models, inputs, state, min_slots, blank, self.aggregator, num_groups
             )
             aggregate = self.aggregator.finish(
                 tuple(map(np.asarray, values)), np.asarray(weight), counts, sizes, state, round_num
             )
             return PhaseOutcome(aggregate, totals, sums, [])
-        sent, empty = self._list(models, inputs, state, min_places, blank)
-        # As in a sum in the graph, empty places add their zeros: a round of nobody has sums, too.
+        sent, empty = self._list(models, inputs, state, min_slots, blank)
+        # As in a sum in the graph, empty slots add their zeros: a round of nobody has sums, too.
         sums, counts = (_add_up([getattr(each, name) for each in (*sent, *empty)]) for name in ("sums", "counts"))
+        # Before the sum, so that forged updates reach the mean as they reach a robust rule.
         updates = self.forge([each.update for each in sent], inputs)
         totals = sum_on_host(updates, self.shapes, num_groups)
         aggregate = self.aggregator.aggregate(updates, totals, counts, sizes, state, round_num)
@@ -172,24 +174,26 @@ class TrainingPhase:
     def collect(
         self,
         models: Any,
-        inputs: Sequence[PlacedInput],
+        inputs: Sequence[SlotInput],
         state: Any,
-        min_places: int = 1,
-        blank: PlacedInput = BLANK,
+        min_slots: int = 1,
+        blank: SlotInput = BLANK,
     ) -> list[Sent]:
         """What each client sends, in the order of the inputs; the arguments are those of `run`."""
-        return self._list(models, inputs, state, min_places, blank)[0]
+        # What empty slots do is dropped: here nothing is summed.
+        return self._list(models, inputs, state, min_slots, blank)[0]
 
-    def _list(self, models, inputs, state, min_places, blank) -> tuple[list[Sent], list[Sent]]:
-        """What the clients send, and what the empty places do; in several calls if one result could be too large."""
+    def _list(self, models, inputs, state, min_slots, blank) -> tuple[list[Sent], list[Sent]]:
+        """What the clients send, and what the empty slots do; in several calls if one result could be too large."""
+        # By the update alone: what else comes back is about as large at most, and the bound lies far below the limit.
         update_bytes = 4 * sum(math.prod(shape) for shape in self.shapes)
         size = max(_MAX_RESULT_BYTES // max(update_bytes, 1), 1)
         parts = [inputs[start : start + size] for start in range(0, len(inputs), size)] or [inputs]
         sent, empty = [], []
         for part in parts:
-            places = self._call(_build_listed, models, part, state, min(min_places, size), blank)
-            sent += places[: len(part)]
-            empty += places[len(part) :]
+            found = self._call(_build_listed, models, part, state, min(min_slots, size), blank)
+            sent += found[: len(part)]
+            empty += found[len(part) :]
         return sent, empty
 
     @property
@@ -197,20 +201,19 @@ class TrainingPhase:
         """Whether somebody sends another update than it has trained."""
         return self.attack is not None and self.attack.config.forges_updates
 
-    def forge(self, updates: Sequence[ClientUpdate], inputs: Sequence[PlacedInput]) -> list[ClientUpdate]:
+    def forge(self, updates: Sequence[ClientUpdate], inputs: Sequence[SlotInput]) -> list[ClientUpdate]:
         """What the server gets of these updates, which are in the order of the inputs."""
         return self.attack.forge(updates, [each.client for each in inputs]) if self.attack else list(updates)
 
-    def _call(self, build, models, inputs, state, min_places, blank, *arguments) -> Any:
+    def _call(self, build, models, inputs, state, min_slots, blank, *arguments) -> Any:
         own, empty = (
             [(np.shape(each), np.asarray(each).dtype) for each in tf.nest.flatten(given.own)]
             for given in (*inputs[:1], blank, blank)[:2]
         )
+        # Else TFF would complain of types, which names neither the algorithm nor `own_blank`.
         if own != empty:
-            raise ContractError(
-                f"own_blank, for an empty place, has {empty}, clients are told {own}; expected the same"
-            )
-        server, placed = (models, self.aggregator.tell(state)), pad_cohort(inputs, min_places, blank)
+            raise ContractError(f"own_blank, for an empty slot, has {empty}, clients are told {own}; expected the same")
+        server, placed = (models, self.aggregator.tell(state)), pad_cohort(inputs, min_slots, blank)
         # The caches of TFF and of the runtimes go by identity, so the same computation must serve every round.
         key = build, build_type(server), build_type(blank), *arguments
         if key not in self._computations:
@@ -223,7 +226,7 @@ class TrainingPhase:
     def _computations(self) -> dict[tuple, Callable]:
         return {}
 
-    def do_client_work(self, server: tuple, given: PlacedInput) -> Sent:
+    def do_client_work(self, server: tuple, given: SlotInput) -> Sent:
         """What a client does and sends, in any graph."""
         models, told = server
         try:
@@ -232,6 +235,7 @@ class TrainingPhase:
         except Exception as error:
             if given.kept or "kept" not in getattr(getattr(self.work, "__code__", None), "co_names", ()):
                 raise
+            # An index into an empty tuple is how it shows: the author's own traceback would not name the cause.
             problem = "the work reads told.kept, but build_parts was given no kept=, what clients keep at first"
             raise ContractError(problem, self.work) from error
         # The norm and the loss are those of the update before it was rounded.
@@ -253,6 +257,7 @@ class TrainingPhase:
                 else "sends no kept=, but build_parts was given kept="
             )
             raise ContractError(f"the work {problem}; give both, or neither", self.work)
+        # In a graph a shape may be unknown, so it is compared for compatibility alone.
         deltas = [(shape, tf.float32) for shape in self.shapes]
         before = [(each.shape, each.dtype) for each in tf.nest.flatten(kept)]
         pairs: dict[str, tuple[Any, list]] = {
@@ -263,18 +268,19 @@ class TrainingPhase:
             arrays = [(each.shape, tf.as_dtype(each.dtype)) for each in tf.nest.flatten(values)]
             if len(arrays) != len(wanted):
                 raise ContractError(f"{name} has {len(arrays)} arrays, expected {len(wanted)}", self.work)
-            for place, ((shape, dtype), (a, b)) in enumerate(zip(arrays, wanted, strict=True)):
+            for index, ((shape, dtype), (a, b)) in enumerate(zip(arrays, wanted, strict=True)):
                 if dtype != b or not tf.TensorShape(a).is_compatible_with(shape):
                     what = f"{dtype.name} of shape {tuple(shape)}, expected {b.name} of shape {tuple(a)}"
-                    raise ContractError(f"{name}[{place}] of the work is {what}", self.work)
+                    raise ContractError(f"{name}[{index}] of the work is {what}", self.work)
 
 
 def _add_up(values: Sequence[Any]) -> Any:
     """The sum of nested arrays, at least one, one after another as a federated sum adds them."""
+    # Not NumPy's sum, which adds pairwise and so rounds otherwise than the graph does.
     return functools.reduce(functools.partial(tf.nest.map_structure, np.add), values)
 
 
-def _build_work(phase: TrainingPhase, server_type: tff.Type, blank: PlacedInput) -> tff.Computation:
+def _build_work(phase: TrainingPhase, server_type: tff.Type, blank: SlotInput) -> tff.Computation:
     """A client's work as a computation of what the server sends, and of the flat input of the client."""
 
     @tff.tensorflow.computation(server_type, build_type(tuple(tf.nest.flatten(blank))))
@@ -290,7 +296,7 @@ def _place(client_work: tff.Computation) -> tuple[tff.FederatedType, tff.Federat
 
 
 def _build_summed(
-    phase: TrainingPhase, server_type: tff.Type, blank: PlacedInput, aggregator: SumAggregator, num_groups: int
+    phase: TrainingPhase, server_type: tff.Type, blank: SlotInput, aggregator: SumAggregator, num_groups: int
 ) -> Callable:
     client_work = _build_work(phase, server_type, blank)
     # Nothing is summed of what is empty: a graph without an output makes TensorFlow complain.
@@ -315,7 +321,7 @@ def _is_empty(type_spec: tff.Type) -> bool:
     return isinstance(type_spec, tff.StructType) and not len(type_spec)
 
 
-def _build_listed(phase: TrainingPhase, server_type: tff.Type, blank: PlacedInput) -> Callable:
+def _build_listed(phase: TrainingPhase, server_type: tff.Type, blank: SlotInput) -> Callable:
     client_work = _build_work(phase, server_type, blank)
 
     @tff.federated_computation(*_place(client_work))

@@ -43,6 +43,7 @@ def quantize_uniform(values: tf.Tensor, bits: int, seed: tf.Tensor | None = None
     """
     axes = list(range(num_batch_axes, len(values.shape)))
     low = tf.reduce_min(values, axes, keepdims=True)
+    # The ends are levels themselves, so the largest values stay as they are.
     step = (tf.reduce_max(values, axes, keepdims=True) - low) / (2**bits - 1)
     levels = tf.math.divide_no_nan(values - low, step)  # a tensor of equal values has a step of 0
     if seed is None:
@@ -116,10 +117,12 @@ def build_transport(
     is_compressed: tuple[bool, ...] = (False,) * len(weights)
     model_bytes = compute_model_bytes(weights)
     if config.is_active:
+        # It builds the model, which takes a while: not where nothing is rounded.
         found = find_compressed(model_spec)
         is_compressed = found if travels is None else tuple(itertools.compress(found, travels))
         rounded = tuple(itertools.compress(weights, is_compressed))
         saved = compute_model_bytes(rounded) - compute_model_bytes(rounded, config.bits)
         model_bytes += RANGE_BYTES * len(rounded) - saved
+    # An update lacks the integer weights that a model has.
     of_update = tuple(itertools.compress(is_compressed, map(is_float, weights)))
     return Transport(config, is_compressed, seed, model_bytes, of_update)

@@ -1,7 +1,7 @@
 """Training from different versions of the global model in one call: each client is handed its own start weights.
 
-There are two computations, since a computation either aggregates or returns per-client values, never both: the form in
-which a round runs in this process has one result of the clients' work. An algorithm that must look at single updates
+There are two computations, since a computation either aggregates or returns per-client values, never both: the graph of
+a round that runs in this process has one result of the clients' work. An algorithm that must look at single updates
 takes the second, and averages on the host.
 
 Functional types of the computations that the builders return:
@@ -38,11 +38,11 @@ from tff_algos.weights import build_type
 
 
 class VersionedInput(NamedTuple):
-    """A client's start weights, what it is told, and its place in the call, int32, counted from 0."""
+    """A client's start weights, what it is told, and its slot in the call, int32, counted from 0."""
 
     start: Weights
     client: ClientInput
-    place: np.int32
+    slot: np.int32
 
 
 class VersionedResult(NamedTuple):
@@ -50,7 +50,7 @@ class VersionedResult(NamedTuple):
 
     Attributes:
       mean_update: weighted mean of the updates that are finite, zeros without any.
-      is_finite: 1 at the places of clients whose update counts, 0 elsewhere, float32, shape (places,).
+      is_finite: 1 in the slots of clients whose update counts, 0 elsewhere, float32, shape (slots,).
       totals: the usual scalars.
     """
 
@@ -76,7 +76,7 @@ def _summarize(totals: GroupTotals, is_finite: tf.Tensor) -> VersionedResult:
 
 
 def build_versioned_round(
-    model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights, num_places: int
+    model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights, num_slots: int
 ) -> Callable:
     """Each client trains from its own start weights; the server gets the weighted mean of the updates.
 
@@ -84,21 +84,21 @@ def build_versioned_round(
       model_spec: the model.
       training: local training of each client.
       template_weights: one model's weights, for their shapes and dtypes.
-      num_places: clients of a call, empty places included.
+      num_slots: clients of a call, empty slots included.
     """
-    return LateComputation(_build_round, model_spec, training, build_type(_build_blank(template_weights)), num_places)
+    return LateComputation(_build_round, model_spec, training, build_type(_build_blank(template_weights)), num_slots)
 
 
 def _build_round(
-    model_spec: ModelSpec, training: LocalTrainingConfig, input_type: tff.Type, num_places: int
+    model_spec: ModelSpec, training: LocalTrainingConfig, input_type: tff.Type, num_slots: int
 ) -> Callable:
     @tff.tensorflow.computation(input_type)
     def client_work(given):
         result = _train(model_spec, training, given)
         # One number a client must reach the host beside the aggregate. It travels as a row with a single entry, and the
-        # sum of these rows has the number of each client at its place.
+        # sum of these rows has the number of each client in its slot.
         is_there = tf.strings.length(given.client.path) > 0
-        flag = tf.one_hot(given.place, num_places) * tf.cast(result.is_finite & is_there, tf.float32)
+        flag = tf.one_hot(given.slot, num_slots) * tf.cast(result.is_finite & is_there, tf.float32)
         return ClientUpdate(result, tf.constant(0), given.client.weight), flag
 
     @tff.tensorflow.computation
@@ -121,7 +121,7 @@ def build_versioned_inputs(
     training: LocalTrainingConfig,
     seed: int,
     round_nums: np.ndarray,
-    min_places: int = 1,
+    min_slots: int = 1,
 ) -> list[VersionedInput]:
     """What clients are told, padded (see `cohort.pad_cohort`); a client that is chosen twice gets two seeds.
 
@@ -133,22 +133,22 @@ def build_versioned_inputs(
       training: gives the learning rate.
       seed: the run's.
       round_nums: what each one's learning rate and seed are derived from, 1-based, shape (members,).
-      min_places: the smallest number of places.
+      min_slots: the smallest number of slots.
     """
     inputs = []
-    for place, (client, start, weight, round_num) in enumerate(
+    for index, (client, start, weight, round_num) in enumerate(
         zip(chosen, starts, weights, round_nums.tolist(), strict=True)
     ):
         # A fast device can be chosen twice in one call; the slot keeps its two trainings apart.
         told = ClientInput(
             clients.clients[client].path,
-            derive_seed(seed, "training", round_num, client, slot=np.sum(chosen[:place] == client)),
+            derive_seed(seed, "training", round_num, client, slot=np.sum(chosen[:index] == client)),
             np.int32(0),
             np.float32(weight),
             np.float32(training.round_learning_rate(round_num)),
         )
-        inputs.append(VersionedInput(start, told, np.int32(place)))
-    return pad_cohort(inputs, min_places, _build_blank(starts[0]))
+        inputs.append(VersionedInput(start, told, np.int32(index)))
+    return pad_cohort(inputs, min_slots, _build_blank(starts[0]))
 
 
 def build_versioned_updates(
@@ -184,6 +184,7 @@ def average_updates(results: Sequence[LocalResult], weights: np.ndarray) -> Vers
       results: from the computation of `build_versioned_updates`, at least one.
       weights: of each in the mean, shape (updates,).
     """
+    # On the host by TensorFlow's arithmetic, for the same bytes as in a computation.
     shapes = [np.shape(delta) for delta in results[0].weights_delta]
     pairs = zip(results, np.asarray(weights, np.float32), strict=True)
     totals = sum_on_host([ClientUpdate(result, np.int32(0), weight) for result, weight in pairs], shapes, 1)

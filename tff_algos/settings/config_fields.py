@@ -147,6 +147,7 @@ def setting(
     The default is a value, or a function that gives it, for one that depends on the environment.
     """
     known = [field.name for field in dataclasses.fields(Setting) if field.name not in ("help_text", "needs")]
+    # A typing error in an author's limits would otherwise switch the limit off.
     if unknown := next((name for name in limits if name not in known), None):
         raise TypeError(f"setting takes no {unknown}, expected of {', '.join(known)}")
     declared = Setting(help_text, needs=(needs,) if isinstance(needs, Needs) else needs, **limits)
@@ -205,6 +206,7 @@ _TYPES = {bool: (bool,), int: (numbers.Integral,), float: (numbers.Real,), str: 
 
 def _check_type(field: dataclasses.Field, limits: "Setting", value: Any) -> None:
     """Flags have parsed their text already; a config that is built in Python may hold anything."""
+    # The annotation of a tuple is a generic alias, which `isinstance` does not take.
     declared = type(field.default) if isinstance(field.default, tuple) else field.type
     if declared is tuple:
         taken = isinstance(value, tuple) and all(_is_of(each, int) for each in value)
@@ -254,6 +256,7 @@ def parse_value(default: Any, value: Any) -> Any:
     """
     if not isinstance(default, tuple) or not isinstance(value, str):
         return value
+    # Of empty text there is one part, and no integer.
     texts = [text.strip() for text in value.split(",")] if value.strip() else []
     # `int` alone would take 1_0 for 10, and digits of other scripts.
     if not all(re.fullmatch("[+-]?[0-9]+", text) for text in texts):

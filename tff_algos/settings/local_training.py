@@ -69,6 +69,7 @@ class LocalTrainingConfig:
 
     def round_learning_rate(self, round_num: int) -> float:
         """The learning rate of round `round_num` (1-based)."""
+        # Both schedules multiply, but the settings allow one of them only.
         decayed = self.learning_rate * self.learning_rate_decay ** ((round_num - 1) // self.learning_rate_decay_rounds)
         return decayed * self.learning_rate_step_factor ** sum(step < round_num for step in self.learning_rate_steps)
 

@@ -130,6 +130,7 @@ class PrivateAlgorithmConfig(AlgorithmConfig):
         """The settings with a budget that is to last for so many rounds; as they are without privacy."""
         if not self.privacy.is_active:
             return self
+        # Only where it matters: a plain run's config is the same object for any number of rounds.
         changed: dict[str, Any] = {"privacy": dataclasses.replace(self.privacy, rounds=rounds)}
         return dataclasses.replace(self, **changed)
 

@@ -85,9 +85,11 @@ def choose_next(devices: SimulatedDevices, starts: DeviceStarts, concurrency: in
       concurrency: how many may train at a time; 0: all.
     """
     waiting = find_waiting(starts.clock)
+    # Devices that are away do not count: their slot is another's until they are back.
     free = (concurrency or len(starts.versions)) - count_training(starts.clock)
     if free >= len(waiting):
         return waiting
+    # By the number of starts so far, which a resumed run knows from its state.
     generator = derive_generator(devices.seed, "next device", int(starts.num_starts.sum()))
     return np.sort(generator.choice(waiting, free, replace=False))
 
@@ -146,7 +148,7 @@ class ModelVersions(NamedTuple):
         return int(self.numbers[-1])
 
     def get(self, number: int) -> Weights:
-        """The model of a version that is kept."""
+        """The model of a version that is in use."""
         row = int(np.searchsorted(self.numbers, number))
         return tuple(stacked[row] for stacked in self.models)
 
@@ -167,14 +169,14 @@ def add_versions(versions: ModelVersions, models: list[Weights], used: np.ndarra
       used: the version that each device uses, of the old ones or the new ones, in any order.
     """
     numbers = np.concatenate([versions.numbers, versions.newest + 1 + np.arange(len(models))])
-    # A version is kept only while a device trains from it, so the memory does not grow with the rounds.
-    kept = np.isin(numbers, used)
-    kept[-1] = True
+    # A version stays only while a device trains from it, so the memory does not grow with the rounds.
+    in_use = np.isin(numbers, used)
+    in_use[-1] = True
     stacked = tuple(
-        np.concatenate([old, *(model[i][np.newaxis] for model in models)])[kept]
+        np.concatenate([old, *(model[i][np.newaxis] for model in models)])[in_use]
         for i, old in enumerate(versions.models)
     )
-    return ModelVersions(numbers[kept], stacked)
+    return ModelVersions(numbers[in_use], stacked)
 
 
 def compute_mixing_weight(

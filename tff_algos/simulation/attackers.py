@@ -22,4 +22,5 @@ def draw_attackers(config: AttackConfig, num_clients: int, seed: int) -> np.ndar
         return np.zeros(0, np.int64)
     wanted = math.ceil(config.attack_share * num_clients - 1e-9)  # 0.07 * 100 is 7.000000000000001
     generator = derive_generator(seed, "attackers")
+    # One client is honest, or nothing would be left to attack.
     return np.sort(generator.choice(num_clients, min(wanted, num_clients - 1), replace=False)).astype(np.int64)

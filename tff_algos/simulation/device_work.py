@@ -30,6 +30,7 @@ def list_logged_work(
       is_first_round: whether the log begins with the starts at time 0, which `num_starts` has already.
       bytes_of_ready: what a ready device sends so that the server can choose.
     """
+    # `bytes_down` of the first round does not have the first models, so energy leaves their starts out, too.
     rows = list(log)[np.count_nonzero(num_starts) if is_first_round else 0 :]
     clients = {what: np.array([row.client for row in rows if row.what == what], np.int64) for what in _WHATS}
     ready, dropped = clients["ready"], clients["dropped"]

@@ -81,11 +81,11 @@ class PackedLog(NamedTuple):
 def pack_log(rows: Iterable[LogRow]) -> PackedLog:
     """The rows as arrays."""
     times_s, clients, whats, versions = zip(*rows, strict=True) if (rows := list(rows)) else ((),) * 4
-    places = [WHATS.index(what) for what in whats]
+    codes = [WHATS.index(what) for what in whats]
     return PackedLog(
         np.array(times_s, np.float64),
         np.array(clients, np.int64),
-        np.array(places, np.int8),
+        np.array(codes, np.int8),
         np.array(versions, np.int64),
     )
 
@@ -166,6 +166,7 @@ def take_next(state: ClockState) -> tuple[ClockState, Event | None]:
     next_s = find_next_time(state)
     if next_s == np.inf:
         return state, None
+    # One alone: the server may start devices before it takes the next event, even one of the same time.
     state, events = _take_due(state, next_s, at_most=1)
     return state._replace(time_s=np.asarray(next_s, np.float64)), events[0]
 
@@ -192,6 +193,7 @@ def find_waiting(state: ClockState) -> np.ndarray:
 
 def count_training(state: ClockState) -> int:
     """How many devices train, also those that will drop out; without those that are away."""
+    # An absent device has a pending event, too, but trains nothing.
     return int(np.count_nonzero(np.isfinite(state.event_times_s) & (state.event_kinds != BACK)))
 
 

@@ -78,6 +78,7 @@ def advance_devices(
       generator: draws who is plugged in, and the new loads.
     """
     plugged_in = generator.random(len(current)) < PLUGGED_IN_CHANCE
+    # By what the device can spend now, which falls with its charge: an empty battery drains next to nothing.
     drain = FULL_WORK_DRAIN * current * np.where(took_part, 1.0, IDLE_DRAIN)
     charge = np.clip(state.charge + PLUGGED_IN_GAIN * plugged_in - drain, 0, 1)
     load = LOAD_MEMORY * state.load + (1 - LOAD_MEMORY) * generator.random(len(current))

@@ -46,6 +46,7 @@ def choose_most_significant(
     ready: np.ndarray, context: SchedulingContext, generator: np.random.Generator
 ) -> np.ndarray:
     """The R with the largest updates, Eq. (11); ties by index. A norm that is not finite (it diverged) comes last."""
+    # A diverged update is never worth a slot while another device is ready.
     norms = np.asarray(context.update_norms, np.float64)[ready]
     order = np.argsort(-np.where(np.isfinite(norms), norms, -1.0), kind="stable")
     return ready[order[: context.max_scheduled]]

@@ -113,6 +113,7 @@ def compute_training_s(devices: SimulatedDevices, clients: np.ndarray, num_start
         return config.max_training_s * _draw(devices.seed, "redrawn training time", clients, num_starts)
     drawn = _draw_persistent(devices.seed, len(devices.num_examples))
     if config.speed == "by_label":
+        # The same times as with persistent speeds, only dealt out by label, so that runs compare.
         drawn = np.sort(drawn)[rank_by_label(devices.label_counts)]
     return config.max_training_s * drawn[clients]
 
@@ -122,12 +123,13 @@ def _draw_persistent(seed: int, num_clients: int) -> np.ndarray:
     """The draws of all devices, which are the same at every start, so that one run makes them once."""
     clients = np.arange(num_clients)
     drawn = _draw(seed, "persistent training time", clients, np.zeros_like(clients))
+    # One array serves all starts of a run.
     drawn.flags.writeable = False
     return drawn
 
 
 def rank_by_label(label_counts: np.ndarray) -> np.ndarray:
-    """Each device's place in the order of the highest label that it holds, then of its mean label, then of its index.
+    """Each device's rank in the order of the highest label that it holds, then of its mean label, then of its index.
 
     Args:
       label_counts: examples of each label, shape (clients, classes).
@@ -138,6 +140,7 @@ def rank_by_label(label_counts: np.ndarray) -> np.ndarray:
     labels = np.arange(label_counts.shape[1])
     highest = np.where(label_counts > 0, labels, -1).max(axis=1)
     mean = label_counts @ labels / np.maximum(label_counts.sum(axis=1), 1)
+    # Twice: an order becomes each device's rank.
     return np.argsort(np.lexsort((mean, highest)))
 
 

@@ -53,6 +53,7 @@ def find_available(
     """
     wait_s, available = 0.0, candidates
     if profiles.windows is not None and len(candidates):
+        # Who asks for all would wait for ever for devices that are never there together.
         needed = num_asked if 0 < num_asked < len(candidates) else 1
         wait_s, available = _wait_for_windows(profiles.windows, candidates, needed, time_s)
     chances = profiles.availability[available]

@@ -12,8 +12,8 @@ from launch.runs.run_folder import check_run_folder
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
 from launch.training import kept_models
-from tff_algos.protocol import COMMON_METRICS, FederatedProcess, KeptFileError, RoundOutput
-from tff_algos.rounds.client_store import ClientStore, KeptState
+from tff_algos.protocol import COMMON_METRICS, ClientStateError, FederatedProcess, RoundOutput
+from tff_algos.rounds.client_store import ClientStore, StoreState
 
 ROUNDS, NUM_CLIENTS = 7, 5
 TASK = find_task_columns("classification")
@@ -25,7 +25,7 @@ class State(NamedTuple):
 
     round_num: np.int32
     model: np.ndarray
-    kept: KeptState
+    kept: StoreState
 
 
 class Process(FederatedProcess):
@@ -169,13 +169,13 @@ def test_a_lost_file_is_one_line_and_leaves_the_checkpoints(make_loop, tmp_path,
     for path in (tmp_path / "run" / "kept").rglob("*.bin"):
         path.unlink()
     resumed = make_loop()
-    with pytest.raises(KeptFileError, match=r"kept/0/\d_\d\.bin: gone or damaged"):
+    with pytest.raises(ClientStateError, match=r"kept/0/\d_\d\.bin: gone or damaged"):
         resumed.run()
     # In round 5 take part who keep nothing yet.
     assert max(find_checkpoints(tmp_path / "run" / "checkpoints")) == 5
 
     def fail(arguments):
-        raise KeptFileError("kept/0/1_2.bin: gone")
+        raise ClientStateError("kept/0/1_2.bin: gone")
 
     assert run_main(fail, str, []) == 2
     assert capsys.readouterr().err == "error: kept/0/1_2.bin: gone\n"

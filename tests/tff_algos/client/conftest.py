@@ -3,7 +3,7 @@
 import pytest
 
 from tff_algos.rounds.aggregators import SumAggregator
-from tff_algos.rounds.training_phase import PlacedInput, TrainingPhase, build_group_training
+from tff_algos.rounds.training_phase import SlotInput, TrainingPhase, build_group_training
 from tff_algos.rounds.transport import build_transport
 from tff_algos.weights import add_deltas, is_float
 
@@ -18,7 +18,7 @@ def build_mean_round(tff_runtime):
         phase = TrainingPhase(work, transport, SumAggregator(), shapes)
 
         def run_round(models, inputs):
-            placed = [PlacedInput(each) for each in inputs]
+            placed = [SlotInput(each) for each in inputs]
             return add_deltas(models, phase.run(models, placed, 1, (), 1).aggregate.update)
 
         return run_round

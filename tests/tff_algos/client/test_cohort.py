@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from tff_algos.client.cohort import NOBODY, compute_padded_size, compute_usual_places, pad_cohort, tell_clients
+from tff_algos.client.cohort import NOBODY, compute_padded_size, compute_usual_slots, pad_cohort, tell_clients
 from tff_algos.client.cohort_draw import sample_cohort
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -26,15 +26,15 @@ def test_sizes_are_those_of_the_docstring():
 
 def test_usual_places_are_four_deviations_above_the_mean():
     """100 of 1000: 100 + 4 sqrt(100 * 0.9) = 137.9, padded to 160; 5 of 10: 5 + 4 sqrt(2.5) = 11.3 > 10."""
-    assert compute_usual_places(1000, 100) == 160
-    assert compute_usual_places(10, 5) == 10
-    assert compute_usual_places(40, 40) == 40
+    assert compute_usual_slots(1000, 100) == 160
+    assert compute_usual_slots(10, 5) == 10
+    assert compute_usual_slots(40, 40) == 40
 
 
 @given(st.integers(1, 500), st.data())
 def test_usual_places_hold_nearly_every_cohort(num_clients, data):
     mean_size = data.draw(st.integers(1, num_clients))
-    places = compute_usual_places(num_clients, mean_size)
+    places = compute_usual_slots(num_clients, mean_size)
     assert binom.sf(places, num_clients, mean_size / num_clients) < 1e-3 and places == compute_padded_size(places)
 
 

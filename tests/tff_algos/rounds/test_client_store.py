@@ -9,7 +9,7 @@ import pytest
 from small_runs import assert_same
 
 from launch.runs.checkpoints import flatten_state, pack_state
-from tff_algos.protocol import KeptFileError
+from tff_algos.protocol import ClientStateError
 from tff_algos.rounds.client_store import MOST_BYTES, ClientStore, GroupedStore
 
 INITIAL = (np.zeros((2, 3), np.float32), np.float64(7), np.array([1, 2, 3], np.int8))  # 24 + 8 + 3 bytes
@@ -156,6 +156,7 @@ def test_files_go_with_a_store_that_was_given_no_folder():
     state = write(store, store.initialize(), [1], 1)
     folder = store._folder
     assert list_files(folder) == ["1_1.bin"]
+    # Nothing else holds the store, whose end removes the folder.
     del store, state
     assert not folder.exists()
 
@@ -239,10 +240,11 @@ def test_a_damaged_file_is_one_line_that_names_it(tmp_path, damage):
     store = make_store(folder=tmp_path)
     state = write(store, store.initialize(), [1, 2], 3)
     state = write(store, state, [5], 4)
+    # A whole file of another client, for the damage that puts it in this one's stead.
     (tmp_path / "0" / "2_1.bin").write_bytes((tmp_path / "0" / "2_3.bin").read_bytes())
     path = tmp_path / "0" / "1_3.bin"
     damage(path)
-    with pytest.raises(KeptFileError, match=f"{re.escape(str(path))}: gone or damaged.*client 1.*round 3") as caught:
+    with pytest.raises(ClientStateError, match=f"{re.escape(str(path))}: gone or damaged.*client 1.*round 3") as caught:
         store.read(state, [2, 1])
     assert "\n" not in str(caught.value)
     assert_rows(store.read(state, [2, 5]), [32, 45])
@@ -254,6 +256,7 @@ def test_a_write_that_fails_names_the_file_and_leaves_no_half_of_it(tmp_path, mo
     def fail(source, target):
         raise OSError(28, "No space left on device")
 
+    # The last call of a whole write: what lies in the folder before it is no file of the store's.
     monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="No space left") as caught:
         write(store, store.initialize(), [1], 1)

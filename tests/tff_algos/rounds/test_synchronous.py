@@ -80,7 +80,7 @@ def test_one_computation_serves_all_rounds(build, participation):
         sizes.add(metrics["num_clients"])
     assert len(process.phase._computations) == 1
     assert (len(sizes) > 1) == (participation == "bernoulli")
-    usual = {process.count_places(number) for number in sizes}
+    usual = {process.count_slots(number) for number in sizes}
     assert len(usual) == 1 and usual.pop() >= max(sizes)
 
 
@@ -90,6 +90,7 @@ def test_an_empty_private_cohort_of_clients_that_keep_something(data, linear_spe
     config = DittoConfig(ONE_STEP, cohort_size=1, participation="bernoulli", client_weighting="equal", privacy=privacy)
     process = build_ditto_process(linear_spec, data, config, seed=1)
     state = process.initialize()
+    # A round's cohort follows from its number, so an empty one is found and not waited for.
     number = next(n for n in range(20) if not len(process.choose_cohort(state._replace(round_num=np.int32(n)))[1]))
     state = state._replace(round_num=np.int32(number))
     after, metrics = process.next(state)

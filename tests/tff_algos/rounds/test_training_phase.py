@@ -13,7 +13,7 @@ from tff_algos.rounds.aggregators import GroupwiseAggregator, ListedMean, SumAgg
 from tff_algos.rounds.attacks import Attack
 from tff_algos.rounds.list_aggregator import ListAggregator
 from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator
-from tff_algos.rounds.training_phase import PlacedInput, Sent, TrainingPhase
+from tff_algos.rounds.training_phase import Sent, SlotInput, TrainingPhase
 from tff_algos.rounds.transport import Transport
 from tff_algos.settings.aggregation import AttackConfig, CompressionConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
@@ -21,7 +21,7 @@ from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 SHAPES = ((2,), ())
 TRANSPORT = Transport(CompressionConfig(), (False, False), 0, 12, (False, False))
 MODELS = (np.zeros((1, 2), np.float32), np.zeros(1, np.float32))
-BLANK = PlacedInput(NOBODY, (np.zeros(3, np.float32),))
+BLANK = SlotInput(NOBODY, (np.zeros(3, np.float32),))
 KEEPING_BLANK = BLANK._replace(kept=(np.float32(0),))
 
 
@@ -64,7 +64,7 @@ def make_inputs(rows, groups=None, weights=None, kept=()):
     """A client for each row of three numbers."""
     groups, weights = groups or [0] * len(rows), weights or [1.0] * len(rows)
     return [
-        PlacedInput(
+        SlotInput(
             NOBODY._replace(path=f"client_{i}", group=np.int32(group), weight=np.float32(weight)),
             (np.asarray(row, np.float32),),
             kept,
@@ -88,6 +88,7 @@ def test_summed_and_listed_are_the_same_bit_for_bit(tff_runtime, num_clients):
     """Nine clients have ten places; three groups, one of them perhaps without a client, and a rejected update."""
     inputs = draw_inputs(num_clients)
     if num_clients > 2:
+        # A rejected update among others, which sums in the graph and on the host must leave out alike.
         inputs[2].own[0][1] = np.nan
     summed = SUMMED.run(MODELS, inputs, 3, (), 1, blank=BLANK)
     kept = (np.float32(0),)
@@ -109,7 +110,7 @@ def test_summed_and_listed_are_the_same_bit_for_bit(tff_runtime, num_clients):
 @pytest.mark.parametrize("phase", [SUMMED, LISTED, make_phase(GroupwiseAggregator(Recording(), SHAPES, ""))])
 @pytest.mark.parametrize("blank", [BLANK, KEEPING_BLANK])
 def test_a_round_of_nobody_changes_nothing(tff_runtime, phase, blank):
-    """Of whatever kind, what is summed is the zeros of an empty place, and nobody keeps anything."""
+    """Of whatever kind, what is summed is the zeros of an empty slot, and nobody keeps anything."""
     outcome = phase.run(MODELS, [], 3, (), 1, blank=blank)
     assert outcome.aggregate.has_update.tolist() == [False] * 3
     assert [array.shape for array in outcome.aggregate.update] == [(3, 2), (3,)]
@@ -132,7 +133,7 @@ def test_empty_places_and_rejected_updates_never_reach_a_list(tff_runtime):
     phase = make_phase(GroupwiseAggregator(Recording(), SHAPES, ""))
     rows = [[1, 2, 3], [4, np.inf, 6], [7, 8, 9], [1, 0, 0], [np.nan, 0, 0]]
     inputs = make_inputs(rows, [0, 0, 0, 1, 2], [2.0, 3.0, 4.0, 0.5, 1.0], (np.float32(5),))
-    outcome = phase.run(MODELS, inputs, 4, (), 1, min_places=8, blank=KEEPING_BLANK)
+    outcome = phase.run(MODELS, inputs, 4, (), 1, min_slots=8, blank=KEEPING_BLANK)
     assert phase.aggregator.inner.calls == [([[1, 2, 3], [7, 8, 9]], [2, 4]), ([[1, 0, 0]], [0.5])]
     assert outcome.aggregate.has_update.tolist() == [True, True, False, False]
     assert outcome.aggregate.update[0].tolist() == [[1, 2], [1, 0], [0, 0], [0, 0]]
@@ -146,7 +147,7 @@ def test_places_beyond_the_cohort_change_nothing(tff_runtime, is_listed):
     phase = LISTED if is_listed else SUMMED
     inputs = draw_inputs(3)
     few = phase.run(MODELS, inputs, 3, (), 1, blank=BLANK)
-    many = phase.run(MODELS, inputs, 3, (), 1, min_places=8, blank=BLANK)
+    many = phase.run(MODELS, inputs, 3, (), 1, min_slots=8, blank=BLANK)
     assert get_bytes(few.aggregate.update) == get_bytes(many.aggregate.update)
     assert get_bytes(few[1:3]) == get_bytes(many[1:3])
 
@@ -157,6 +158,7 @@ def test_a_computation_serves_all_rounds_of_its_size(tff_runtime, is_listed):
     """A client's work is traced once for each size of what the server sends, whatever the round and the cohort."""
     phase = make_phase(ListedMean() if is_listed else SumAggregator())
     phase.run(MODELS, draw_inputs(3, 1), 1, (), 1, blank=BLANK)
+    # TFF may trace a function more than once to make one computation.
     first = phase.work.num_traced
     assert first >= 1
     for round_num in (2, 3):
@@ -168,7 +170,7 @@ def test_a_computation_serves_all_rounds_of_its_size(tff_runtime, is_listed):
 
 
 def test_single_updates_can_be_had_without_an_aggregate(tff_runtime):
-    sent = SUMMED.collect(MODELS, draw_inputs(3), (), min_places=8, blank=BLANK)
+    sent = SUMMED.collect(MODELS, draw_inputs(3), (), min_slots=8, blank=BLANK)
     expected = [each.own[0][:2].tolist() for each in draw_inputs(3)]
     assert [each.update.result.weights_delta[0].tolist() for each in sent] == expected
 
