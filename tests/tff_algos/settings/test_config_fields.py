@@ -9,6 +9,8 @@ from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fl_hc.config import FLHCConfig
+from tff_algos.settings.aggregation import AggregationConfig, AttackConfig
+from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Setting, format_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 
@@ -70,6 +72,31 @@ NO_STEPS = r"^learning_rate_steps=.*: expected rounds in ascending order with co
 def test_settings_that_contradict_each_other(config_class, values, message):
     with pytest.raises(ConfigError, match=message):
         config_class(**values)
+
+
+@pytest.mark.parametrize(
+    ("config_class", "field", "value"),
+    [
+        (AggregationConfig, "aggregator", "average"),
+        (AggregationConfig, "aggregator", "module:"),
+        (AggregationConfig, "aggregator_trimmed_share", 0.5),
+        (AggregationConfig, "aggregator_clip_radius", 0.0),
+        (AggregationConfig, "aggregator_num_byzantine", -1),
+        (AttackConfig, "attack", "krum"),
+        (AttackConfig, "attack_share", 1.0),
+        (AttackConfig, "attack_scale", 0.0),
+        (AttackConfig, "attack_deviation", 0.0),
+        (AttackConfig, "attack_z", -1.0),
+        (TrainingTimesConfig, "speed", "fast"),
+        (TrainingTimesConfig, "max_training_s", 0.0),
+        (TrainingTimesConfig, "dropout", 1.0),
+        (TrainingTimesConfig, "availability_cycle_s", -1.0),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(config_class, field, value):
+    with pytest.raises(ConfigError) as raised:
+        config_class(**{field: value})
+    assert raised.value.field == field
 
 
 @pytest.mark.parametrize(
@@ -158,6 +185,7 @@ def test_numbers_that_tensorflow_cannot_hold_are_refused(values, expected):
     assert str(caught.value).endswith(expected)
 
 
+# FL+HC looks at its number of clusters only where no distance cuts the tree.
 CUT_BY_NUMBER = {"distance_multiple": 0.0, "num_clusters": 4}
 
 

@@ -22,6 +22,7 @@ NO_STARTS = np.zeros(200, np.int64)
 
 
 def make_devices(seed=3, availability=1.0, num_clients=200, **settings):
+    # Each device has a speed of its own, so that mixed-up indices show.
     rates = np.arange(1.0, num_clients + 1)
     profiles = DeviceProfiles(10 * rates, 100 * rates, 50 * rates, np.full(num_clients, availability))
     return SimulatedDevices(TrainingTimesConfig(**settings), seed, profiles, np.full(num_clients, 40), 300.0, 150.0)
@@ -128,11 +129,3 @@ def test_a_plan_starts_and_ends_in_a_window():
     rest_s = compute_wait_s(devices, CLIENTS, 10.0 + wait_s + training_s)
     np.testing.assert_allclose(plan.durations_s, wait_s + training_s + rest_s)
     assert (wait_s > 0).any() and (rest_s > 0).any()
-
-
-@pytest.mark.parametrize(
-    "settings", [{"speed": "fast"}, {"max_training_s": 0.0}, {"dropout": 1.0}, {"availability_cycle_s": -1.0}]
-)
-def test_settings_out_of_range_are_errors(settings):
-    with pytest.raises(ConfigError, match=next(iter(settings))):
-        TrainingTimesConfig(**settings)
