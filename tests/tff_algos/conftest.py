@@ -24,6 +24,7 @@ def tff_runtime(tff_runtime):
     def call_first(late, *values):
         if "first" not in vars(late):
             with pytest.MonkeyPatch.context() as patch:
+                # Models and losses of tests count as sources, or no content with one could be told.
                 patch.setattr(content_digest, "SOURCES", (*content_digest.SOURCES, "tests"))
                 try:
                     content = content_digest.digest_content("", late.build, late.arguments)
@@ -34,6 +35,7 @@ def tff_runtime(tff_runtime):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LateComputation, "__call__", call_first)
+        # The graphs of a computation, too, are looked for once.
         patch.setattr(RoundContext, "_find_or_make", functools.cache(RoundContext._find_or_make))
         for kind in (LocalTrainingConfig, FineTuningConfig, ServerStepConfig):
             for field in dataclasses.fields(kind):
@@ -119,6 +121,7 @@ def make_scalar_federation(make_federation):
     """
 
     def make(clients):
+        # The files are those of other examples, and are written over.
         data = make_federation([number for _, _, number in clients])
         for client, (x, y, number) in zip(data.clients, clients, strict=True):
             np.full((number, 1), x, np.float32).tofile(f"{client.path}.train.x")

@@ -22,6 +22,7 @@ def test_seeds_of_many_clients_and_rounds_do_not_collide():
 def test_the_global_generator_plays_no_part():
     drawn = []
     for round_num in (1, 1, 2):
+        # Another state of the global generator before each draw.
         np.random.seed(len(drawn))
         drawn.append(derive_generator(5, "cohort", round_num).random())
     assert drawn[0] == drawn[1] != drawn[2]

@@ -68,6 +68,7 @@ def test_deltas_keep_float32_at_a_rate_of_float64():
 
 def test_a_stacked_model_is_taken_out_as_it_was_put_in():
     models = [initialize_weights(COUNTING_SPEC, seed) for seed in (1, 2)]
+    # Counters differ, so that one of the other model would show.
     models[1] = (*models[1][:2], np.int32(7))
     stacked = stack_models(models)
     assert [array.shape for array in stacked] == [(2, 3, 2), (2, 2), (2,)]

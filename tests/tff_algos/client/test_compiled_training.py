@@ -61,6 +61,7 @@ def trace(spec, config, with_options):
                 "targets": tf.cast(y, tf.float32) + 1,
                 "loss_fn": lambda batch: batch.targets * spec.task.compute_losses(batch.labels, batch.logits),
             }
+        # All four in one graph, since building the session takes longest.
         results = [
             train_locally(each, config, start, x, y, tf.constant([7, 8]), tf.constant(0.05), num_steps=steps, **options)
             for each in (spec, dataclasses.replace(spec, compiled=True))

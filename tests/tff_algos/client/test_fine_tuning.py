@@ -111,6 +111,7 @@ def test_a_client_that_is_stopped_has_taken_the_first_of_its_own_steps(build_bot
     whole = list_personal(fed_avg.personalize(state, data.clients))
     assert_equal(whole, list_personal(fed_avg.personalize_from(state, data.clients, "trained", most_steps=8)))
     stopped = list_personal(fed_avg.personalize_from(state, data.clients, "trained", most_steps=3))
+    # The same first steps as a plan that ends there: orders follow from the seed and not from the plan.
     plan = fed_avg.plan(state)
     in_steps = list_personal(fed_avg.fine_tune(
         fed_avg.initial_weights, data.clients, FineTuningPlan(np.minimum(plan.num_steps, 3), plan.learning_rates)

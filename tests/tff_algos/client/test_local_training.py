@@ -124,6 +124,7 @@ def test_autograph_rewrites_the_loop_and_the_users_layers_and_no_more(monkeypatc
             note("optimizer")
             return state, weights
 
+    # An optimizer of Python, which can say how it was traced.
     monkeypatch.setattr(training_steps, "build_optimizer", lambda *_: OwnOptimizer())
     spec = ModelSpec("own", build, make_format((1,), "float32", 2))
     config = LocalTrainingConfig(epochs=1, batch_size=2)
@@ -222,6 +223,7 @@ def recording_loss(batch):
 
 def record_logits(spec, weights, x, seed):
     """The logits of each step of three epochs, one example a step, at a rate that moves nothing."""
+    # One traced function serves all calls, so what it has seen is global.
     SEEN.clear()
     train(spec, sgd(epochs=3), weights, x, np.zeros(len(x)), seed=seed, rate=1e-30, loss_fn=recording_loss)
     assert len(SEEN) == 3 * len(x)

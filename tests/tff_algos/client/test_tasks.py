@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from small_formats import format_of, make_format
-from small_runs import assert_close
+from small_runs import assert_close, assert_same
+from traced_training import train
 
 from datasets.arrays import make_array_dataset
 from datasets.example_format import LabelFormat
@@ -14,7 +15,7 @@ from models.task import build_format_task, build_task
 from tff_algos.client.client_data import read_split
 from tff_algos.client.client_evaluation import LOSSES, build_client_evaluation
 from tff_algos.client.fine_tuning import build_fine_tuning_steps
-from tff_algos.client.local_training import predict_logits, train_locally
+from tff_algos.client.local_training import predict_logits
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import add_deltas, stack_models
@@ -51,6 +52,7 @@ def make_examples(name):
     if name == "next_token":
         x = rng.integers(1, NUM_TOKENS, (NUM_EXAMPLES, 4), np.int32)
         y = x % (NUM_TOKENS - 1) + 1
+        # Texts of unlike lengths, the rest being padding.
         y[::3, 2:] = 0
         return x, y, LabelFormat(name, (4,), NUM_TOKENS), ()
     return {
@@ -88,19 +90,16 @@ def read(spec, data, split="train"):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_client_reads_its_labels_and_learns_them(make_data, name):
     spec, data = make_data(name)
-    x, y = read(spec, data)
-    expected_x, expected_y = data.read_split(data.clients[0], "train")
-    assert y.dtype == expected_y.dtype == spec.task.label_dtype
-    np.testing.assert_array_equal(x, expected_x)
-    np.testing.assert_array_equal(y, expected_y)
+    (x, y), expected = read(spec, data), data.read_split(data.clients[0], "train")
+    assert_same((x, y), expected)
+    assert y.dtype == expected[1].dtype == spec.task.label_dtype
     config = LocalTrainingConfig(epochs=40, optimizer="sgd", batch_size=5, momentum=0.5, weight_decay=1e-4)
     weights = draw_weights(spec)
-    before = spec.task.mean_loss(y, predict_logits(spec, weights, x))
-    result = train_locally(spec, config, weights, x, y, tf.constant([1, 2]), tf.constant(0.1))
-    outputs = predict_logits(spec, add_deltas(weights, result.weights_delta), x)
-    assert outputs.shape[1:] == spec.task.output_shape and bool(result.is_finite)
-    assert spec.task.mean_loss(y, outputs) < 0.6 * before
-    counted = (expected_y > 0).sum() if name == "next_token" else len(expected_y)
+    result = train(spec, config, weights, x, y)
+    trained = add_deltas(weights, result.weights_delta)
+    before, after = (spec.task.mean_loss(y, predict_logits(spec, each, x)) for each in (weights, trained))
+    assert after < 0.6 * before and result.is_finite
+    counted = (expected[1] > 0).sum() if name == "next_token" else len(y)
     assert float(result.num_trained) == 40 * counted
     empty = read_split(tf.constant(""), "train", spec)
     assert empty[1].shape == (0, *spec.task.label_shape)
@@ -119,7 +118,7 @@ def test_a_step_on_one_batch_goes_down_the_mean_over_tokens(make_data):
         loss = total / float((y.numpy() > 0).sum())
     gradients = tape.gradient(loss, model.trainable_variables)
     config = LocalTrainingConfig(epochs=1, batch_size=len(y), optimizer="sgd")
-    result = train_locally(spec, config, weights, x, y, tf.constant([1, 2]), tf.constant(0.5))
+    result = train(spec, config, weights, x, y, rate=0.5)
     for delta, gradient in zip(result.weights_delta, gradients, strict=True):
         np.testing.assert_allclose(delta, -0.5 * tf.convert_to_tensor(gradient), atol=1e-6)
     assert float(result.loss_sum) == pytest.approx(float(total), rel=1e-5)
@@ -137,9 +136,7 @@ def test_masked_tokens_of_length_1_train_as_classification(make_data):
     tokens = ModelSpec("tokens", build, make_format((3,)), task=build_task("next_token", 3, (1,), padding_label=-1))
     weights = draw_weights(classes)
     config = LocalTrainingConfig(epochs=3, batch_size=5)
-    arguments = (tf.constant([3, 4]), tf.constant(0.1))
-    first = train_locally(classes, config, weights, tf.constant(x), tf.constant(y), *arguments)
-    second = train_locally(tokens, config, weights, tf.constant(x), tf.constant(y[:, np.newaxis]), *arguments)
+    first, second = train(classes, config, weights, x, y), train(tokens, config, weights, x, y[:, np.newaxis])
     assert_close(first.weights_delta, second.weights_delta, atol=1e-6)
     assert float(first.loss_sum) == pytest.approx(float(second.loss_sum), rel=1e-5)
 

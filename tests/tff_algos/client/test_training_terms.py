@@ -107,7 +107,7 @@ def train_scalar(build, **options):
     return train_own(build, [np.ones((1, 1), np.float32)], [[2.0], [1.0]], [0, 3], loss_fn=square_loss, **options)
 
 
-# The others are found, see `test_own_losses_are_found`, and then trained by the same code.
+# The others are found, see the last test here, and then trained by the same code.
 ONLY_SLOW = ("nested", "function", "activity layer", "add_loss of two layers", "add_loss of a function")
 
 
@@ -197,17 +197,14 @@ def test_a_model_without_any_is_trained_by_the_same_graph(monkeypatch):
         return sorted(node.op for function in graph.as_graph_def().library.function for node in function.node_def)
 
     before = trace()
+    # As if the code for own losses and constraints were not there.
     monkeypatch.setattr(training_steps, "add_own_losses", lambda loss, model: loss)
     monkeypatch.setattr(joined_optimizer, "has_constraints", lambda variables: False)
     assert before == trace() and before
 
 
-def test_own_losses_are_found():
-    assert {term: find_training_terms(build(), (1,)) for term, (build, *_) in TERMS.items()} == dict.fromkeys(
-        TERMS, ("losses of its own",)
-    )
-
-
-def test_constraints_are_found_and_plain_models_have_neither():
+def test_own_losses_and_constraints_are_found_and_plain_models_have_neither():
+    found = {term: find_training_terms(build(), (1,)) for term, (build, *_) in TERMS.items()}
+    assert found == dict.fromkeys(TERMS, ("losses of its own",))
     assert find_training_terms(build_scalar(kernel_constraint="non_neg"), (1,)) == ("constraints",)
     assert find_training_terms(build_scalar(LAYERS.ReLU()), (1,)) == ()

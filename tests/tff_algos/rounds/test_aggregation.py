@@ -75,6 +75,7 @@ def test_rows_become_the_stacked_weights_again():
 
 def test_a_huge_update_spoils_nothing(linear_spec):
     """Of length about 1e25: finite, but its square is not, so it is left out; groups 0 and 1 are as without it."""
+    # By the loop itself, which makes zeros of what is not finite.
     start = tuple(tf.convert_to_tensor(variable) for variable in linear_spec.build().weights)
     config = LocalTrainingConfig(epochs=1, optimizer="sgd")
     x, y = tf.constant([[1.0, -1.0, 2.0, 0.5]]), tf.constant([1])
@@ -134,6 +135,7 @@ def test_drift_equals_its_definition_and_within_is_at_most_total(updates, groups
     within, total = compute_drift(total_of(updates, groups.tolist(), weights, 3))
     mean = np.average(updates, axis=0, weights=weights)
     expected_total = np.average(np.sum((updates - mean) ** 2, axis=1), weights=weights)
+    # The mean of each client's group, a row a client.
     own = np.stack([np.average(updates[groups == g], axis=0, weights=weights[groups == g]) for g in groups])
     expected_within = np.average(np.sum((updates - own) ** 2, axis=1), weights=weights)
     np.testing.assert_allclose([within, total], [expected_within, expected_total], atol=1e-4)

@@ -79,6 +79,7 @@ def load(tff_runtime, tmp_path, monkeypatch):
     (tmp_path / "outside_aggregators.py").write_text(textwrap.dedent(MODULE))
     (tmp_path / "broken_aggregators.py").write_text("1 / 0")
     monkeypatch.syspath_prepend(str(tmp_path))
+    # Python remembers for a while what a folder had before the files were written.
     importlib.invalidate_caches()
 
     def load(name):
@@ -86,6 +87,7 @@ def load(tff_runtime, tmp_path, monkeypatch):
         return aggregator, aggregator.initialize(SHAPES, 1)
 
     yield load
+    # The next test writes the module anew.
     sys.modules.pop("outside_aggregators", None)
 
 

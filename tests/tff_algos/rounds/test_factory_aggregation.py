@@ -70,6 +70,7 @@ def test_every_factory_with_a_name_runs(name, build, context):
     begun = begin(aggregator)
     assert all(isinstance(leaf, np.ndarray) for leaf in begun)
     state, names = begun, set()
+    # Another number of clients is another executor, which must go on from the same state.
     for round_num, num_clients in enumerate((4, 1, 4)):
         update, state, columns = aggregator.combine(*draw(num_clients, seed=round_num), state)
         assert update.dtype == np.float32 and update.shape == (NUM_WEIGHTS,) and np.isfinite(update).all()

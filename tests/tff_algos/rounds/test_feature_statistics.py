@@ -80,6 +80,7 @@ def test_a_large_mean_beside_a_small_deviation(prepare):
 
 
 def test_of_many_clients_some_are_drawn_by_the_seed(make_federation, monkeypatch):
+    # Thousands of clients would take their time.
     monkeypatch.setattr(feature_statistics, "MOST_CLIENTS", 3)
     data = make_federation([2] * 9)
     drawn = [tuple(client.index for client in choose_clients(data, seed)) for seed in range(4)]

@@ -65,6 +65,7 @@ def after(round_num, model):
 @pytest.mark.parametrize("kind", [QuantizationStart, MeteredProcess])
 def test_everything_public_is_defined_anew(kind):
     """What the base class gains must be passed on, too; its default would hide what the inner processes say."""
+    # By `vars`, since an attribute that is only inherited would be found as well.
     missing = set(PUBLIC) - set(vars(kind)) - set(vars(ForwardingProcess))
     assert missing == (set() if kind is QuantizationStart else set(OF_MODELS))
 

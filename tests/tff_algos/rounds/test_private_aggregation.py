@@ -139,6 +139,7 @@ def test_the_noise_has_the_deviation_z_times_s():
 
 def test_noise_is_drawn_anew_for_each_round_release_and_seed_and_repeats():
     aggregator = make_aggregator()
+    # Two norms, since a second release has one of its own.
     state = aggregator.initialize(1)._replace(clip_norms=np.full(2, 2.0, np.float32))
 
     def draw(round_num=1, **changes):
@@ -224,6 +225,7 @@ def test_a_run_of_abadi_costs_no_more_than_printed():
     Rényi divergences is tighter.
     """
     accounting = Accounting(1e-5, num_clients=10_000, cohort_size=100, participation="bernoulli")
+    # Integer orders, as the moments accountant of the paper had them.
     divergences = rdp.RdpAccountant(range(2, 64)).compose(accounting.build_event(4.0), 10_000).rdp
     printed = min(divergences + np.log(1e5) / (np.arange(2, 64) - 1))
     assert printed == pytest.approx(1.26, abs=0.005)

@@ -150,6 +150,7 @@ def test_the_median_in_clusters_of_clients_that_are_alike_is_their_mean(
     copy_examples(data, [0, 1, 0, 1, 1, 0])
     models = []
     for aggregation in (AggregationConfig("median"), AggregationConfig()):
+        # Cut by number, so that there are two clusters however near they are.
         config = FLHCConfig(FULL_BATCH, distance_multiple=0, num_clusters=2, aggregation=aggregation)
         state, _ = run(build_fl_hc_process(linear_spec, data, config, SEED), ROUNDS)
         assert state.assignments.tolist() in ([0, 1, 0, 1, 1, 0], [1, 0, 1, 0, 0, 1])

@@ -30,6 +30,7 @@ def learn(data, linear_spec):
     datasets = []
     for client in data.clients:
         examples = tf.data.Dataset.from_tensor_slices(data.read_split(client, "train"))
+        # TFF trains on the dataset once, so epochs are repeats in it.
         datasets.append(examples.batch(max(SIZES)).repeat(EPOCHS))
 
     def learn(process, weights):

@@ -32,6 +32,7 @@ def nowhere(num_clients=2):
 @pytest.fixture
 def starts(monkeypatch):
     """Two devices that train for 1 s and 2.5 s, started at 0 s from version 0."""
+    # Times in which no two arrivals fall together.
     durations = np.array([1.0, 2.5])
     plan = lambda devices, clients, num_starts, time_s: StartPlan(durations[clients], np.zeros(len(clients)))
     monkeypatch.setattr(module, "plan_starts", plan)

@@ -120,6 +120,7 @@ def draw_hours(draw):
     for _ in range(draw(st.integers(1, 6))):
         ends = sorted(draw(st.lists(st.integers(0, 23), min_size=2, max_size=4, unique=True)))
         pairs = [(ends[0], ends[1]), (ends[2], ends[3])] if len(ends) == 4 else [(ends[0], ends[1])]
+        # The complement: a window over midnight.
         pairs = [(end, start + 24) for start, end in pairs] if len(pairs) == 1 and draw(st.booleans()) else pairs
         hours = [(start, end - start) for start, end in pairs]
         devices.append(hours + [(0, 0)] * (2 - len(hours)))
@@ -134,6 +135,7 @@ def test_waiting_is_as_a_plain_search_hour_by_hour_finds_it(hours, hour, num_ask
     counts = [len(find_open(hour + wait)) for wait in range(25)]
     wait = next((wait for wait, count in enumerate(counts) if count >= num_asked), int(np.argmax(counts)))
     profiles = make_profiles(hours)
+    # Who asks for all takes those that are there, and waits for one.
     if num_asked >= len(hours):
         wait = next(wait for wait, count in enumerate(counts) if count)
     assert ask(profiles, num_asked, hour) == (wait, find_open(hour + wait))

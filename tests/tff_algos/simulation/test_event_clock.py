@@ -97,6 +97,7 @@ def test_log_rows_name_what_happened_and_the_model():
 @settings(max_examples=60, deadline=None)
 @given(DEVICES)
 def test_no_event_is_lost_and_all_come_in_order(plans):
+    # Later than any device trains and is away.
     _, events = take_until(start_all(plans), 100.0)
     expected = [(duration_s, client, DROPPED if away_s else READY) for client, (duration_s, away_s) in enumerate(plans)]
     expected += [(sum(plan), client, BACK) for client, plan in enumerate(plans) if plan[1]]

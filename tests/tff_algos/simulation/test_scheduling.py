@@ -36,8 +36,11 @@ def test_significance_picks_the_largest_norms_and_a_diverged_device_last():
         assert run("significance", ready, max_scheduled, norms=norms).tolist() == expected
 
 
-def test_frequency_picks_the_least_scheduled_and_breaks_ties_at_random():
+def test_random_reaches_every_set_and_frequency_the_least_scheduled_with_ties_at_random():
     counts = np.array([2, 0, 1, 1, 1, 0])
+    sets = {tuple(run("random", np.array([3, 8, 11]), 2, seed=seed)) for seed in range(40)}
+    assert sets == {(3, 8), (3, 11), (8, 11)}
+    # Two have never been scheduled; the third is drawn among three.
     picks = {tuple(run("frequency", np.arange(6), 3, counts, seed=seed)) for seed in range(40)}
     assert picks == {(1, 2, 5), (1, 3, 5), (1, 4, 5)}
 
@@ -52,11 +55,6 @@ def test_counts_stay_balanced_with_frequency_and_not_with_random():
             assert name == "random" or spreads[name] <= 1
         assert counts.sum() == 210
     assert spreads["random"] > 1
-
-
-def test_random_reaches_every_set():
-    picks = {tuple(run("random", np.array([3, 8, 11]), 2, seed=seed)) for seed in range(40)}
-    assert picks == {(3, 8), (3, 11), (8, 11)}
 
 
 def test_only_significance_has_to_see_updates():
