@@ -90,11 +90,6 @@ def format_markdown_table(rows: Sequence[Sequence[str]], num_texts: int | None =
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *others))
 
 
-def tabulate_texts(rows: Sequence[Sequence[str]], num_texts: int | None = None) -> str:
-    """The same of texts that may be anything."""
-    return format_markdown_table([list(map(escape_markdown, row)) for row in rows], num_texts)
-
-
 def describe_filled(filled: Mapping[str, int]) -> str:
     """How many missing values of which columns were filled in, by what, in words."""
     counts = ", ".join(f"{name} {count:,}" for name, count in list(filled.items())[:MOST_FILLED])

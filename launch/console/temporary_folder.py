@@ -65,8 +65,6 @@ def _remove_own(folder: str, process: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-
-
 def sweep(shared: pathlib.Path) -> int:
     """Removes the folders of our user's commands that have ended without doing so; returns how many.
 

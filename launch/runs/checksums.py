@@ -30,17 +30,16 @@ RECORDS = (CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FI
 
 
 def write_checksums(folder: RunFolder) -> None:
-    """Writes the sums of a run's records and models, as the last of its files."""
-    names = [name for name in (*RECORDS, *_list_kept_models(folder)) if (folder.path / name).exists()]
-    lines = [f"{_compute_sum(folder.path / name)}  {name}\n" for name in names]
-    write_text(folder.path / CHECKSUMS_FILE, "".join(lines))
+    """Writes the sums of a run's records and models, as the last of its files.
 
-
-def _list_kept_models(folder: RunFolder) -> list[str]:
-    """The models of the last round, and what is kept of the best one."""
+    Models are those of the last round, and what is archived of the best one.
+    """
     models = [f"*/{name}" for name in SAVED_FILES]
     found = [*find_files(folder.models, *models), *find_files(folder.best_models, *models, CLIENTS_FILE)]
-    return sorted(path.relative_to(folder.path).as_posix() for path in found)
+    names = [*RECORDS, *sorted(path.relative_to(folder.path).as_posix() for path in found)]
+    there = [name for name in names if (folder.path / name).exists()]
+    lines = [f"{_compute_sum(folder.path / name)}  {name}\n" for name in there]
+    write_text(folder.path / CHECKSUMS_FILE, "".join(lines))
 
 
 def check_sums(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str] = RECORDS) -> None:

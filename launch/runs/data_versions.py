@@ -64,21 +64,24 @@ def find_data_versions(runs: Sequence[Digested]) -> list[str]:
     Args:
       runs: as for `compare_like`.
     """
+    # Only comparisons need it: it takes a third of a second to import.
+    from scipy.cluster.hierarchy import DisjointSet
+
     # What has a digest in common is of one version, as a file that was written anew with the same content.
-    alike, first = _Alike(len(runs)), {}
+    alike, first = DisjointSet(range(len(runs))), {}
     for i, (_, digests) in enumerate(runs):
         for kind in (SOURCE_DIGEST, ARRAYS_DIGEST, DIGEST):
             if kind in digests:
-                alike.join(first.setdefault((digests[kind], *_get_beside(digests)), i), i)
+                alike.merge(first.setdefault((digests[kind], *_get_beside(digests)), i), i)
     differing: set[int] = set()
     for found in compare_like(runs):
-        versions = {alike.find(members[0]) for members in found}
+        versions = {alike[members[0]] for members in found}
         differing |= versions if len(versions) > 1 else set()
     names: dict[int, str] = {}
     for i, (_, digests) in enumerate(runs):
-        if (root := alike.find(i)) in differing:
-            names.setdefault(root, _name(digests))
-    return [names.get(alike.find(i), "") for i in range(len(runs))]
+        if alike[i] in differing:
+            names.setdefault(alike[i], _name(digests))
+    return [names.get(alike[i], "") for i in range(len(runs))]
 
 
 def find_code_versions(modules: Sequence[Mapping[str, str]]) -> list[str]:
@@ -107,19 +110,3 @@ def _name(digests: Mapping[str, str]) -> str:
     shown = next(digests[kind] for kind in (SOURCE_DIGEST, ARRAYS_DIGEST, DIGEST) if kind in digests)
     beside = zip(("devices", "weights"), _get_beside(digests), strict=True)
     return ", ".join([f"data {shown[:_SHOWN]}", *(f"{what} {digest[:_SHOWN]}" for what, digest in beside if digest)])
-
-
-class _Alike:
-    """Which of some things are the same: those that were joined, and what these were joined with."""
-
-    def __init__(self, count: int):
-        self._parents = list(range(count))
-
-    def find(self, i: int) -> int:
-        """What stands for all that are the same as `i`."""
-        while self._parents[i] != i:
-            i = self._parents[i]
-        return i
-
-    def join(self, i: int, j: int) -> None:
-        self._parents[self.find(j)] = self.find(i)

@@ -20,39 +20,26 @@ from collections.abc import Iterable
 LONGEST = 100  # bytes; a file's own suffixes come behind it, and file systems take 143 to 255
 _EMPTY, _CUT = "~", "~~"
 _DIGEST_LENGTH = 32
-_KEPT = "[a-z0-9_.-]"
-_PIECE = re.compile(rf"{_KEPT}|\+[a-z]|~[0-9a-f]{{2}}")
+_SPELLED = re.compile("[^a-z0-9_.-]")
+_AT_AN_END = re.compile(r"^[.-]|\.\Z")  # which hides a file, begins a flag, or gets lost on Windows
+_SPELLING = re.compile(r"\+([a-z])|~([0-9a-f]{2})|~")
+_WHOLE_PIECES = re.compile(r"([a-z0-9_.-]|\+[a-z]|~[0-9a-f]{2})*")
 
 
 def encode_name(name: str) -> str:
     """The file's name for any string, as above."""
-    text = "".join(map(_encode_byte, name.encode("utf-8", "surrogatepass"))) or _EMPTY
-    if text[0] in ".-":
-        text = _encode_plainly(text[0]) + text[1:]
-    if text[-1] == ".":
-        text = text[:-1] + _encode_plainly(".")
-    return text if len(text) <= LONGEST else _cut(name, text)
+    # Latin-1 has a letter for each byte, so that the bytes can be searched as text.
+    letters = name.encode("utf-8", "surrogatepass").decode("latin-1")
+    text = _AT_AN_END.sub(_spell, _SPELLED.sub(_spell, letters)) or _EMPTY
+    if len(text) <= LONGEST:
+        return text
+    start = _WHOLE_PIECES.match(text[: LONGEST - len(_CUT) - _DIGEST_LENGTH])
+    return f"{start[0]}{_CUT}{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGEST_LENGTH]}"
 
 
-def _encode_byte(byte: int) -> str:
-    letter = chr(byte)
-    if re.fullmatch(_KEPT, letter):
-        return letter
-    return f"+{letter.lower()}" if "A" <= letter <= "Z" else _encode_plainly(letter)
-
-
-def _encode_plainly(letter: str) -> str:
-    return f"~{ord(letter):02x}"
-
-
-def _cut(name: str, text: str) -> str:
-    most = LONGEST - len(_CUT) - _DIGEST_LENGTH
-    kept = ""
-    for piece in _PIECE.findall(text):  # no piece is cut in two
-        if len(kept) + len(piece) > most:
-            break
-        kept += piece
-    return f"{kept}{_CUT}{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGEST_LENGTH]}"
+def _spell(match: re.Match) -> str:
+    letter = match[0]
+    return f"+{letter.lower()}" if "A" <= letter <= "Z" else f"~{ord(letter):02x}"
 
 
 def decode_names(file_names: Iterable[str], known: Iterable[str] = ()) -> list[str]:
@@ -70,13 +57,13 @@ def decode_names(file_names: Iterable[str], known: Iterable[str] = ()) -> list[s
 
 def _decode(file_name: str) -> str:
     try:
-        name = b"".join(map(_decode_piece, _PIECE.findall(file_name))).decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
+        name = _SPELLING.sub(_read_spelling, file_name).encode("latin-1").decode("utf-8", "surrogatepass")
+    except UnicodeError:
         return file_name
     return name if encode_name(name) == file_name else file_name
 
 
-def _decode_piece(piece: str) -> bytes:
-    if piece[0] == "~":
-        return bytes.fromhex(piece[1:])
-    return piece.removeprefix("+").upper().encode() if piece[0] == "+" else piece.encode()
+def _read_spelling(match: re.Match) -> str:
+    if match[2]:
+        return chr(int(match[2], 16))
+    return match[1].upper() if match[1] else ""

@@ -239,18 +239,15 @@ def _format_rows(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> b
 
 def write_zip(entries: Mapping[str, bytes], path: pathlib.Path) -> None:
     """Writes an archive atomically, {name: content}; one that holds the same already is left as it is."""
-    contents = pack({name: entries[name] for name in sorted(entries, key=_find_order)}, zipfile.ZIP_STORED)
+    # Files of a kind side by side, which compress well.
+    names = sorted(entries, key=lambda name: (posixpath.basename(name), name))
+    contents = pack({name: entries[name] for name in names}, zipfile.ZIP_STORED)
     digest = compute_digest(contents)
     if path.is_file() and zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as there:
             if there.comment.decode("utf-8", "replace") == digest:
                 return
     write_whole(path, pack({CONTENTS: contents}, zipfile.ZIP_LZMA, digest))
-
-
-def _find_order(name: str) -> tuple[str, str]:
-    """Files of a kind side by side, which compress well."""
-    return posixpath.basename(name), name
 
 
 def pack(entries: Mapping[str, bytes], compression: int, comment: str = "") -> bytes:

@@ -94,17 +94,22 @@ def read_columns(path: RunPath) -> dict[str, np.ndarray]:
       OSError: see `open_text`.
       ValueError: it is no such file, two columns have one name, or a row has more cells or fewer than there are.
     """
+    return {name: values for name, values in _read_all_columns(path).items() if values is not None}
+
+
+def _read_all_columns(path: RunPath) -> dict[str, np.ndarray | None]:
+    """The same, and None for a column of text."""
     with open_text(path) as file:
         names, *rows = list(iterate_rows(file)) or [[]]
     if not names:
         raise ValueError("it is empty")
     check_columns(names)
-    columns = {}
+    columns: dict[str, np.ndarray | None] = {}
     for name, cells in zip(names, zip(*rows, strict=True) if rows else ([],) * len(names), strict=True):
         try:
             columns[name] = np.array([float(cell) if cell else math.nan for cell in cells], np.float64)
         except ValueError:
-            continue
+            columns[name] = None
     return columns
 
 
@@ -116,10 +121,8 @@ def read_rounds(path: RunPath) -> dict[int, dict[str, float]]:
       ValueError: a column holds something else than numbers, or that of rounds something else than different rounds.
       KeyError: there is no column of rounds.
     """
-    columns = read_columns(path)
-    with open_text(path) as file:
-        texts = [name for name in next(iterate_rows(file)) if name not in columns]
-    if texts:
+    columns = _read_all_columns(path)
+    if texts := [name for name, values in columns.items() if values is None]:
         raise ValueError(f"its {texts[0]:.60} holds something else than numbers")
     check_rounds(columns[ROUND])
     return {

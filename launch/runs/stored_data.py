@@ -107,7 +107,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     FILLED: (lambda value: isinstance(value, dict) and all(map(_is_count, value.values())), "whole numbers by column"),
     FEATURE_PADDING: (
-        _object_of({"value": _is_number, "is_anywhere": _is_switch}),
+        _object_of(_PADDING_CHECKS),
         "a number, and whether it is anywhere",
     ),
     WEIGHTS: (_object_of(_WEIGHTS_CHECKS), "a column and what its numbers are"),

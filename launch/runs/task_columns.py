@@ -60,8 +60,8 @@ class TaskColumns:
 
     @property
     def label(self) -> str:
-        """The same for an axis, with its unit if it has one."""
-        return name_with_unit(self.metric)
+        """The same for an axis: "accuracy", or "error (K)"; shares are shown as they are, without their unit."""
+        return f"{self.title} ({self.metric.unit})" if self.metric.unit.strip(PERCENT) else self.title
 
     # metrics.csv
 
@@ -193,11 +193,6 @@ def capitalize(text: str) -> str:
 def format_value(value: float) -> str:
     """A value of any metric: with four digits after the point, or two from ten on."""
     return f"{value:.4f}" if not abs(value) >= 10 else f"{value:,.2f}"
-
-
-def name_with_unit(metric: Metric) -> str:
-    """For an axis: "accuracy", or "error (K)"; the unit of shares is left out, since they are shown as they are."""
-    return f"{metric.title} ({metric.unit})" if metric.unit.strip(PERCENT) else metric.title
 
 
 def name_test(metric: Metric) -> str:
