@@ -31,8 +31,8 @@ from launch.command_line import parse_flags, run_command
 from launch.console.stop_signals import leave
 from launch.runs.columns import WORKER_LOG
 from launch.runs.library_versions import find_version, name_library
+from launch.runtimes.cached_graphs import clean_graph_dir
 from launch.runtimes.device import DeviceError, use_device
-from launch.runtimes.kept_graphs import clean_graph_dir
 from launch.runtimes.processor import count_cores
 from launch.runtimes.registry import open_runtime
 from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, limit_time, quiet_tensorflow
@@ -263,6 +263,7 @@ def _run(arguments: Sequence[str]) -> int:
             print(f"freed {freed_bytes / 1e6:.1f} MB of traced graphs, in the cache folder")
         return 0
     findings = diagnose(values.data_dir or None, client_dir, values.runtime, values.device)
+    # All are printed, also after one that must be fixed.
     all_well = [print_finding(finding) for finding in findings]
     return 0 if all(all_well) else 1
 

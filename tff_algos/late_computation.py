@@ -1,7 +1,7 @@
 """A computation that is made when it is first called, by what may have its graphs already.
 
 Tracing takes most of a first round. A runtime that has cached the graphs of an earlier run calls those, if it can tell
-from what the computation would be made of that they are the same (see `launch.runtimes.kept_graphs`).
+from what the computation would be made of that they are the same (see `launch.runtimes.cached_graphs`).
 """
 
 import functools

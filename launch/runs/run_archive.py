@@ -64,14 +64,14 @@ ARCHIVE_SUFFIX = ".zip"
 EARLIEST_DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold
 PERMISSIONS = 0o100644  # a file that its owner may write and all may read
 UNIX = 3
-KEPT_FROM_CONFIG = ("flags", OWN_ALGORITHM, OWN_MODULES, "versions", "git_revision")
+ARCHIVED_OF_CONFIG = ("flags", OWN_ALGORITHM, OWN_MODULES, "versions", "git_revision")
 # What names the data, the name of a subset, who is of which archetype, and a task that was guessed: no flag says so.
-KEPT_FROM_DATA = (
+ARCHIVED_OF_DATA = (
     *(DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES, CLASS_WEIGHTS_DIGEST),
     *("dataset", "archetypes", TASK),
 )
-KEPT_OF_TIMING = (ROUND, ROUND_S, EVALUATION_S)
-KEPT_OF_EVENTS = (ROUND, CLIENT, WHAT, MODEL)
+ARCHIVED_OF_TIMING = (ROUND, ROUND_S, EVALUATION_S)
+ARCHIVED_OF_EVENTS = (ROUND, CLIENT, WHAT, MODEL)
 FILES = (TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, EXPORT_REPORT)
 MAX_UNPACKED_BYTES = 2**31  # a hundred times what those of the papers hold
 CONTENTS = "runs.zip"  # the one entry
@@ -128,6 +128,7 @@ def _open_zip(path: pathlib.Path, content: bytes) -> zipfile.ZipFile:
     """A zip whose entries are all whole. Raises RunFolderError, which names `path`."""
     unreadable = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError, LookupError)
     try:
+        # Sizes are looked at before anything is unpacked: a small zip can hold a disk full of zeros.
         archive = zipfile.ZipFile(io.BytesIO(content))
         if sum(entry.file_size for entry in archive.infolist()) > MAX_UNPACKED_BYTES:
             raise ValueError(f"it unpacks to more than {MAX_UNPACKED_BYTES / 2**30:.0f} GB")
@@ -162,7 +163,7 @@ def archive_runs(runs: Iterable[RunRecord], target: pathlib.Path, keep: Kept = E
         # A run that already lies where it would go stays as it is: its folder may hold models as well.
         is_there = isinstance(run.path, pathlib.Path) and run.path.resolve() == (target / place).resolve()
         if (run.path / SUMMARY_FILE).is_file() and not is_there:
-            entries |= {f"{place}/{name}": content for name, content in read_kept_files(run, keep).items()}
+            entries |= {f"{place}/{name}": content for name, content in read_archived_files(run, keep).items()}
     if is_zip:
         write_zip(entries, target)
     else:
@@ -170,29 +171,33 @@ def archive_runs(runs: Iterable[RunRecord], target: pathlib.Path, keep: Kept = E
             write_whole(target / name, content)
 
 
-def read_kept_files(run: RunRecord, keep: Kept = EVERYTHING) -> dict[str, bytes]:
+def read_archived_files(run: RunRecord, keep: Kept = EVERYTHING) -> dict[str, bytes]:
     """What is kept of a run, by name in its folder: its settings without the places of one machine, and its numbers."""
     config = read_config(run.path)
-    kept = {name: config[name] for name in KEPT_FROM_CONFIG if name in config}
-    data = {name: config["data"][name] for name in KEPT_FROM_DATA if name in config.get("data", {})}
+    kept = {name: config[name] for name in ARCHIVED_OF_CONFIG if name in config}
+    data = {name: config["data"][name] for name in ARCHIVED_OF_DATA if name in config.get("data", {})}
     kept |= {"data": data} if data else {}
     kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
     files = {CONFIG_FILE: format_json(kept).encode(), SUMMARY_FILE: (run.path / SUMMARY_FILE).read_bytes()}
-    files[METRICS_FILE] = _read_kept_metrics(run.path / METRICS_FILE, keep.metrics)
+    files[METRICS_FILE] = _read_archived_metrics(run.path / METRICS_FILE, keep.metrics)
     there = [name for name in keep.files if (run.path / name).is_file()]
     files |= {name: (run.path / name).read_bytes() for name in there if name in (FINE_TUNING_FILE, EXPORT_REPORT)}
     reached = read_task_columns(data).of_client
-    kept_columns = {
-        TIMING_FILE: KEPT_OF_TIMING,
+    archived_columns = {
+        TIMING_FILE: ARCHIVED_OF_TIMING,
         CLIENTS_FILE: (CLIENT, NUM_TRAIN, reached, CLUSTER, RESOURCE, CLIENT_STEPS),
     }
-    tables = {name: _read_kept_columns(run.path / name, kept_columns[name]) for name in there if name in kept_columns}
+    tables = {
+        name: _read_archived_columns(run.path / name, archived_columns[name])
+        for name in there
+        if name in archived_columns
+    }
     if EVENTS_FILE in there and "archetypes" in data:  # the logs of asynchronous runs are long and hold no preferences
-        tables[EVENTS_FILE] = _read_kept_events(run.path / EVENTS_FILE)
+        tables[EVENTS_FILE] = _read_archived_events(run.path / EVENTS_FILE)
     return files | {name: table for name, table in tables.items() if table}
 
 
-def _read_kept_metrics(path: RunPath, wanted: str) -> bytes:
+def _read_archived_metrics(path: RunPath, wanted: str) -> bytes:
     """The file as it is, if all its columns are kept."""
     rows = _read_cells(path)
     columns = list(rows[0]) if rows else []
@@ -203,14 +208,14 @@ def _read_kept_metrics(path: RunPath, wanted: str) -> bytes:
         return "".join(iterate_whole_lines(file)).encode()
 
 
-def _read_kept_columns(path: RunPath, wanted: Sequence[str]) -> bytes:
+def _read_archived_columns(path: RunPath, wanted: Sequence[str]) -> bytes:
     """The columns of a table that are kept; b"" if they say nothing but the names and sizes of its rows."""
     rows = _read_cells(path) if path.exists() else []
     kept = [name for name in wanted if any(row.get(name) for row in rows)]
     return _format_rows(kept, rows) if len(set(kept) - {NUM_TRAIN}) >= 2 else b""
 
 
-def _read_kept_events(path: RunPath) -> bytes:
+def _read_archived_events(path: RunPath) -> bytes:
     """When a device came to prefer another model, and what all prefer after the last round; b"" if none ever does."""
     rows = [row for row in _read_cells(path) if row[WHAT] == PREFERS] if path.exists() else []
     last_round = rows[-1][ROUND] if rows else ""
@@ -220,7 +225,7 @@ def _read_kept_events(path: RunPath) -> bytes:
         if models.get(row[CLIENT]) != row[MODEL] or row[ROUND] == last_round:
             kept.append(row)
         models[row[CLIENT]] = row[MODEL]
-    return _format_rows(KEPT_OF_EVENTS, kept) if kept else b""
+    return _format_rows(ARCHIVED_OF_EVENTS, kept) if kept else b""
 
 
 def _read_cells(path: RunPath) -> list[dict[str, str]]:

@@ -113,6 +113,7 @@ class _Describer:
                 raise UnknownContent(str(error)) from None
         elif isinstance(value, tuple | list | set | frozenset):
             self._say(_name_class(type(value)), str(len(value)))
+            # A set's order differs between processes, since the hashes of text do.
             for part in sorted(value, key=repr) if isinstance(value, set | frozenset) else value:
                 self.describe(part)
         elif type(value) in MAPPINGS:

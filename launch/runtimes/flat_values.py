@@ -122,20 +122,20 @@ def describe_type(type_spec: tff.Type | None) -> Any:
     raise ValueError(f"a type that cannot be kept: {type_spec}")
 
 
-def read_type(form: Any) -> tff.Type | None:
+def read_type(described: Any) -> tff.Type | None:
     """The type that `describe_type` described. Raises ValueError, TypeError or KeyError if it is none."""
-    if form is None:
+    if described is None:
         return None
-    if "result" in form:
-        return tff.FunctionType(read_type(form["parameter"]), read_type(form["result"]))
-    if "at" in form:
-        return tff.FederatedType(read_type(form["member"]), PLACEMENTS[form["at"]], form["all_equal"])
-    if "parts" in form:
-        parts = [(name, read_type(part)) for name, part in form["parts"]]
-        container = form["container"]
+    if "result" in described:
+        return tff.FunctionType(read_type(described["parameter"]), read_type(described["result"]))
+    if "at" in described:
+        return tff.FederatedType(read_type(described["member"]), PLACEMENTS[described["at"]], described["all_equal"])
+    if "parts" in described:
+        parts = [(name, read_type(part)) for name, part in described["parts"]]
+        container = described["container"]
         return tff.StructWithPythonType(parts, _find_container(container)) if container else tff.StructType(parts)
-    dtype = np.str_ if form["dtype"] == "text" else np.dtype(form["dtype"]).type
-    return tff.TensorType(dtype, form["shape"])
+    dtype = np.str_ if described["dtype"] == "text" else np.dtype(described["dtype"]).type
+    return tff.TensorType(dtype, described["shape"])
 
 
 def _name_container(container: type) -> str:

@@ -37,7 +37,7 @@ class GraphPart:
 
 
 @dataclasses.dataclass(frozen=True)
-class RoundForm:
+class RoundGraphs:
     """The parts of a federated computation, in the order in which they run.
 
     Attributes:
@@ -122,7 +122,7 @@ class GraphFunction:
         config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
         if device == "cpu":
             config.device_count["GPU"] = 0
-        config.allow_soft_placement = True  # reading a file has no form for a GPU
+        config.allow_soft_placement = True  # reading a file has no kernel for a GPU
         config.gpu_options.allow_growth = True
         # TFF has simplified the graphs once; every session doing so again makes the first round take twice as long.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
@@ -148,18 +148,18 @@ class GraphFunction:
 
 
 class ShareRunner:
-    """Runs the clients' part of a form: of all clients, or of a share of them.
+    """Runs the clients' part of a round: of all clients, or of a share of them.
 
     Clients run on a few threads, and are accumulated in their order, so that the same clients give the same bytes.
     """
 
-    def __init__(self, form: RoundForm, num_threads: int, device: str = "cpu"):
-        self._returns_client_values = form.returns_client_values
+    def __init__(self, graphs: RoundGraphs, num_threads: int, device: str = "cpu"):
+        self._returns_client_values = graphs.returns_client_values
         self._num_threads = num_threads
-        self._work = GraphFunction(form.work, num_threads, device)
+        self._work = GraphFunction(graphs.work, num_threads, device)
         self._functions = [self._work]
-        if not form.returns_client_values:
-            self._zero, self._accumulate = GraphFunction(form.zero), GraphFunction(form.accumulate)
+        if not graphs.returns_client_values:
+            self._zero, self._accumulate = GraphFunction(graphs.zero), GraphFunction(graphs.accumulate)
             self._functions += [self._zero, self._accumulate]
         self._pool = concurrent.futures.ThreadPoolExecutor(num_threads)
 

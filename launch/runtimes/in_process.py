@@ -13,7 +13,7 @@ from launch.runtimes.quick_import import import_quickly
 from launch.runtimes.runtime import Runtime, quiet_tensorflow
 
 if TYPE_CHECKING:
-    from launch.runtimes.graph_sessions import RoundForm
+    from launch.runtimes.graph_sessions import RoundGraphs
     from launch.runtimes.round_context import RunClients
 
 
@@ -35,6 +35,7 @@ def run_in_process(
     Raises:
       WorkerError: inside the block, an operation of a computation failed.
     """
+    # Before TensorFlow's first device, which reads it.
     give_sessions_own_threads()
     pathlib.Path(log_path).parent.mkdir(parents=True, exist_ok=True)
     with quiet_tensorflow(log_path):
@@ -45,8 +46,8 @@ def run_in_process(
     num_threads = num_threads or default_num_threads(device)
 
     @contextlib.contextmanager
-    def open_clients(form: "RoundForm") -> "Iterator[RunClients]":
-        with contextlib.closing(ShareRunner(form, num_threads, device)) as runner:
+    def open_clients(graphs: "RoundGraphs") -> "Iterator[RunClients]":
+        with contextlib.closing(ShareRunner(graphs, num_threads, device)) as runner:
             yield runner.run_share
 
     with contextlib.closing(RoundContext(open_clients, graph_dir, device)) as context, use_context(context):

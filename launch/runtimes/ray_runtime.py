@@ -39,7 +39,7 @@ from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime, WorkerError, quiet
 
 MAX_RUNNERS = 8  # graphs kept at a time; an algorithm has a few
 
-_runners: dict[str, "ShareRunner"] = {}  # by the digest of the form; the one used last comes last
+_runners: dict[str, "ShareRunner"] = {}  # by the digest of the graphs; the one used last comes last
 _found: dict[str, str] = {}  # path of a client's files at the driver -> its path here
 
 
@@ -47,13 +47,13 @@ class Share(NamedTuple):
     """A share of a round's clients.
 
     Attributes:
-      form_digest: stands for the form.
+      graphs_digest: stands for the graphs.
       tensorflow: the version that the driver has.
       clients: the values of each client.
       files: the sizes of the files of each client, by the path that its values name (see `measure_files`).
     """
 
-    form_digest: str
+    graphs_digest: str
     tensorflow: str
     clients: Sequence[Sequence[Any]]
     files: Mapping[str, Mapping[str, int]]
@@ -78,14 +78,14 @@ class Failed(NamedTuple):
 
 
 def run_share(
-    share: Share, prepared: Sequence[Any], form: Sequence[Any], shipped: Mapping[str, Any]
+    share: Share, prepared: Sequence[Any], graphs: Sequence[Any], shipped: Mapping[str, Any]
 ) -> Done | MissingFiles | Failed:
     """Computes a share.
 
     Args:
       share: what to compute.
-      prepared: what the form's `prepare` gave.
-      form: the form as one reference into Ray's object store, taken out only where it is needed.
+      prepared: what the `prepare` of the round gave.
+      graphs: those of the round as one reference into Ray's object store, taken out only where they are needed.
       shipped: the contents of clients' files, as references likewise, by path.
     """
     give_sessions_own_threads()
@@ -118,13 +118,13 @@ def run_share(
     ]
     try:
         # A share has one core, so one thread.
-        runner = _runners.pop(share.form_digest, None) or ShareRunner(ray.get(form[0]), num_threads=1)
-        _runners[share.form_digest] = runner
+        runner = _runners.pop(share.graphs_digest, None) or ShareRunner(ray.get(graphs[0]), num_threads=1)
+        _runners[share.graphs_digest] = runner
         if len(_runners) > MAX_RUNNERS:
             _runners.pop(next(iter(_runners))).close()
         return Done(runner.run_share(clients, prepared))
     except tf.errors.OpError as error:
-        _runners.pop(share.form_digest).close()
+        _runners.pop(share.graphs_digest).close()
         return Failed(explain_failure(error))
 
 
@@ -136,7 +136,7 @@ def name_path(value: Any) -> str:
 
 
 if TYPE_CHECKING:
-    from launch.runtimes.graph_sessions import RoundForm, ShareRunner, Tensors
+    from launch.runtimes.graph_sessions import RoundGraphs, ShareRunner, Tensors
     from launch.runtimes.round_context import RunClients
 
 MAX_RETRIES = 20  # of a share whose process or node died; one that kills its process every time must end, too
@@ -172,8 +172,8 @@ def run_ray(
         shipment = Shipment(ray)
 
         @contextlib.contextmanager
-        def open_clients(form: "RoundForm") -> "Iterator[RunClients]":
-            with contextlib.closing(ClientShares(ray, form, num_shares, shipment)) as shares:
+        def open_clients(graphs: "RoundGraphs") -> "Iterator[RunClients]":
+            with contextlib.closing(ClientShares(ray, graphs, num_shares, shipment)) as shares:
                 yield shares.run_clients
 
         with contextlib.closing(RoundContext(open_clients, graph_dir)) as context, use_context(context):
@@ -219,9 +219,9 @@ class Shipment:
 
 
 class ClientShares:
-    """Runs the clients' part of one form on the cluster."""
+    """Runs the clients' part of the rounds of one computation on the cluster."""
 
-    def __init__(self, ray: Any, form: "RoundForm", num_shares: int, shipment: Shipment):
+    def __init__(self, ray: Any, graphs: "RoundGraphs", num_shares: int, shipment: Shipment):
         import tensorflow as tf
 
         from launch.runtimes.graph_sessions import GraphFunction
@@ -229,11 +229,13 @@ class ClientShares:
         self._ray, self._shipment, self._num_shares = ray, shipment, num_shares
         # By default Ray fills one node before it looks at the next, so that short shares follow each other on that one.
         self._task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES, scheduling_strategy="SPREAD")(run_share)
-        self._digest = hashlib.sha256(pickle.dumps(form)).hexdigest()
-        self._form = [ray.put(form)]  # in a list, so that Ray hands on the reference and not the form
-        self._returns_client_values = form.returns_client_values
+        self._digest = hashlib.sha256(pickle.dumps(graphs)).hexdigest()
+        self._graphs = [ray.put(graphs)]  # in a list, so that Ray hands on the reference and not the graphs
+        self._returns_client_values = graphs.returns_client_values
         self._tensorflow = tf.__version__
-        self._functions = [] if form.returns_client_values else [GraphFunction(form.zero), GraphFunction(form.merge)]
+        self._functions = (
+            [] if graphs.returns_client_values else [GraphFunction(graphs.zero), GraphFunction(graphs.merge)]
+        )
 
     def run_clients(self, clients: "Sequence[Tensors]", prepared: "Tensors") -> "Tensors | list[Tensors]":
         """The totals of the clients, or their values in their order; see `ShareRunner.run_share`."""
@@ -245,7 +247,7 @@ class ClientShares:
             prepared_reference = self._ray.put(list(prepared))
 
             def submit(share: Share) -> Any:
-                return self._task.remote(share, prepared_reference, self._form, self._shipment.find(share.files))
+                return self._task.remote(share, prepared_reference, self._graphs, self._shipment.find(share.files))
 
             results: list[Any] = [None] * len(shares)
             waiting = {submit(share): position for position, share in enumerate(shares)}
@@ -272,6 +274,6 @@ class ClientShares:
         return totals
 
     def close(self) -> None:
-        """Frees what this process has for the form."""
+        """Frees what this process has for the graphs."""
         for function in self._functions:
             function.close()

@@ -11,11 +11,11 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from launch.runtimes import flat_values
+from launch.runtimes.cached_graphs import CachedRound, GraphFolder
 from launch.runtimes.content_digest import UnknownContent, describe_surroundings, digest_content
 from launch.runtimes.flat_values import describe_type, read_type
-from launch.runtimes.graph_sessions import GraphFunction, RoundForm, Tensors, explain_failure
-from launch.runtimes.kept_graphs import GraphFolder, KeptRound
-from launch.runtimes.round_form import (
+from launch.runtimes.graph_sessions import GraphFunction, RoundGraphs, Tensors, explain_failure
+from launch.runtimes.round_graphs import (
     export_graph,
     export_round,
     is_at_clients,
@@ -25,12 +25,12 @@ from launch.runtimes.round_form import (
 )
 from launch.runtimes.runtime import ComputationError, WorkerError
 
-MAX_COMPUTATIONS = 32  # kept at a time; an algorithm has a few
+MAX_COMPUTATIONS = 32  # cached at a time; an algorithm has a few
 
 # (values of each client, what every client gets) -> totals, or each client's values
 RunClients = Callable[[Sequence[Tensors], Tensors], Tensors | list[Tensors]]
-# Makes the above for a form, and ends with what it needs.
-OpenClients = Callable[[RoundForm], contextlib.AbstractContextManager[RunClients]]
+# Makes the above for the graphs of a round, and ends with what it needs.
+OpenClients = Callable[[RoundGraphs], contextlib.AbstractContextManager[RunClients]]
 
 
 class _GraphCall:
@@ -49,20 +49,20 @@ class _GraphCall:
 class _RoundCall:
     """A federated computation: the server's parts run here, the clients' where `open_clients` says."""
 
-    def __init__(self, form: RoundForm, type_spec: tff.FunctionType, open_clients: OpenClients):
+    def __init__(self, graphs: RoundGraphs, type_spec: tff.FunctionType, open_clients: OpenClients):
         self._type = type_spec
         placed = list_placed(self._type.parameter)
         self._server_types = [each for each in placed if not is_at_clients(each)]
         self._client_types = [each for each in placed if is_at_clients(each)]
-        self._returns_client_values = form.returns_client_values
-        self._prepare = GraphFunction(form.prepare)
+        self._returns_client_values = graphs.returns_client_values
+        self._prepare = GraphFunction(graphs.prepare)
         self._stack = contextlib.ExitStack()
         self._stack.callback(self._prepare.close)
-        if not form.returns_client_values:
-            self._report, self._update = GraphFunction(form.report), GraphFunction(form.update)
+        if not graphs.returns_client_values:
+            self._report, self._update = GraphFunction(graphs.report), GraphFunction(graphs.update)
             self._stack.callback(self._report.close)
             self._stack.callback(self._update.close)
-        self._run_clients = self._stack.enter_context(open_clients(form))
+        self._run_clients = self._stack.enter_context(open_clients(graphs))
 
     def __call__(self, arg: Any) -> Any:
         # The tensors of the server, and those of each client
@@ -73,6 +73,7 @@ class _RoundCall:
             raise ValueError(f"values of {', '.join(str(len(value)) for value in each)} clients in one call")
         server_type, client_type = type_of_values(self._server_types), type_of_values(self._client_types)
         clients = [flat_values.flatten(list(client), client_type) for client in zip(*each, strict=True)]
+        # Where the server has nothing, the graph still wants the number that nobody reads.
         server = flat_values.flatten(server or [0], server_type)
         outcome = self._run_clients(clients, self._prepare(*server))
         if self._returns_client_values:
@@ -94,11 +95,11 @@ def _list_values(value: Any, type_spec: tff.Type) -> Iterator[tuple[Any, tff.Fed
 
 
 class RoundContext(tff.framework.SyncContext):
-    """Runs each computation as graphs. What it needs for one is made at its first call and kept for the others.
+    """Runs each computation as graphs. What it needs for one is made at its first call and cached for the others.
 
     Args:
       open_clients: who runs the clients.
-      graph_dir: the folder where graphs are kept for later runs; "" for none.
+      graph_dir: the folder where graphs are cached for later runs; "" for none.
       device: what the clients compute on.
     """
 
@@ -119,22 +120,22 @@ class RoundContext(tff.framework.SyncContext):
         """The same of a `LateComputation` of clients, called with these values."""
         return self._call(late, values[0] if len(values) == 1 else values, lambda: self._find_or_make(late))
 
-    def _find_or_make(self, late: Any) -> tuple[RoundForm, tff.FunctionType]:
-        """The parts of a late computation, which is traced only if it was not kept, and its type."""
+    def _find_or_make(self, late: Any) -> tuple[RoundGraphs, tff.FunctionType]:
+        """The parts of a late computation, which is traced only if it was not cached, and its type."""
         try:
             digest = self._surroundings and digest_content(self._surroundings, late.build, late.arguments)
         except UnknownContent:
             digest = None
-        if digest and (kept := self._folder.find(digest)):
+        if digest and (cached := self._folder.find(digest)):
             with contextlib.suppress(Exception):  # a type that this version does not know, or a foreign file
-                return kept.form, read_type(kept.type_form)
-        form, type_spec = export_round(late.made), late.made.type_signature
+                return cached.graphs, read_type(cached.described_type)
+        graphs, type_spec = export_round(late.made), late.made.type_signature
         if digest:
-            with contextlib.suppress(ValueError):  # a type that cannot be kept
-                self._folder.keep(digest, KeptRound(form, describe_type(type_spec)))
-        return form, type_spec
+            with contextlib.suppress(ValueError):  # a type that cannot be cached
+                self._folder.store(digest, CachedRound(graphs, describe_type(type_spec)))
+        return graphs, type_spec
 
-    def _call(self, comp: Any, arg: Any, take_apart: Callable[[], tuple[RoundForm, tff.FunctionType] | None]) -> Any:
+    def _call(self, comp: Any, arg: Any, take_apart: Callable[[], tuple[RoundGraphs, tff.FunctionType] | None]) -> Any:
         key = id(comp)  # stands for the computation as long as the entry holds it
         if key not in self._calls:
             parts = take_apart()

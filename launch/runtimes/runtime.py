@@ -135,6 +135,7 @@ def limit_time(timeout_s: float) -> Iterator[None]:
     def give_up(signal_number, frame):
         raise TimeoutError(f"not ready within {timeout_s:g} s")
 
+    # The alarm is that of `stop_on_signals` as well, whose handler comes back at the end.
     previous = signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, timeout_s)
     try:

@@ -109,6 +109,7 @@ def main(parent_pid: int, listener: socket.socket, command: list[str]) -> None:
     if os.fork() == 0:
         die_with(worker_pid)
         relay(listener, PORT)
+    # The relay has it; a second holder would keep the socket open after the relay's end.
     listener.close()
     if not set_death_signal():  # only now: a change of rights might have cancelled it
         sys.exit("prctl(PR_SET_PDEATHSIG) failed")

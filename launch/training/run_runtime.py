@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import launch
 from datasets.federated_data import FederatedData
+from launch.runtimes.cached_graphs import default_graph_dir
 from launch.runtimes.device import DeviceError, give_sessions_own_threads, use_device
-from launch.runtimes.kept_graphs import default_graph_dir
 from launch.runtimes.ray_cluster import INSTALL, is_ray_installed
 from launch.runtimes.registry import open_runtime
 from launch.runtimes.runtime import Runtime, WorkerError

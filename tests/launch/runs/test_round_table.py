@@ -12,7 +12,7 @@ import pytest
 from launch.api import Run
 from launch.runs.errors import RunFolderError
 from launch.runs.round_table import EventLog, GrowingTable, RoundTable, read_round_table
-from launch.runs.run_archive import _read_kept_columns, _read_kept_metrics
+from launch.runs.run_archive import _read_archived_columns, _read_archived_metrics
 from launch.runs.run_records import read_columns, read_rounds, read_rows
 from launch.runs.trackers.sender import read_table
 
@@ -101,8 +101,8 @@ READERS = {
     "rows": lambda path: [row["round"] for row in read_rows(path)],
     "columns": lambda path: [f"{number:.0f}" for number in read_columns(path)["round"]],
     "rounds": lambda path: list(map(str, read_rounds(path))),
-    "archive": lambda path: list_rounds(_read_kept_metrics(path, ".*")),
-    "archived columns": lambda path: list_rounds(_read_kept_columns(path, ("round", "client_loss", "=own"))),
+    "archive": lambda path: list_rounds(_read_archived_metrics(path, ".*")),
+    "archived columns": lambda path: list_rounds(_read_archived_columns(path, ("round", "client_loss", "=own"))),
     "round table": lambda path: [row[0] for row in read_round_table(path)[1]],
     "sender": lambda path: list(map(str, read_table(path))),
     "api": lambda path: list(

@@ -262,7 +262,7 @@ def test_batch_norm_of_four_channels_is_joined_with_its_relu_as_ever():
     """Without the joint operation, the last digits of such models would change. Only oneDNN has it."""
     from tensorflow.python.util import _pywrap_util_port
 
-    from launch.runtimes.round_form import export_round
+    from launch.runtimes.round_graphs import export_round
 
     if not _pywrap_util_port.IsMklEnabled():
         pytest.skip("TensorFlow leaves oneDNN off on this processor")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from small_formats import make_spec
 
-from launch.runtimes import kept_graphs
-from launch.runtimes.graph_sessions import GraphPart, RoundForm
+from launch.runtimes import cached_graphs
+from launch.runtimes.cached_graphs import CachedRound, GraphFolder, clean_graph_dir, default_graph_dir
+from launch.runtimes.graph_sessions import GraphPart, RoundGraphs
 from launch.runtimes.in_process import run_in_process
-from launch.runtimes.kept_graphs import GraphFolder, KeptRound, clean_graph_dir, default_graph_dir
 
 DIGEST, OTHER = "a" * 64, "b" * 64
 NAMES = ("prepare", "work", "zero", "accumulate", "merge", "report", "update")
@@ -22,7 +22,7 @@ def make_round(size=10):
     """A form whose graphs are `size` bytes that cannot be compressed."""
     graphs = {name: np.random.default_rng(place).bytes(size) for place, name in enumerate(NAMES)}
     parts = {name: GraphPart(graph, (f"{name}:0",), ("out:0", "out:1"), "init") for name, graph in graphs.items()}
-    return KeptRound(RoundForm(**parts, returns_client_values=False), {"dtype": "float32", "shape": [2, None]})
+    return CachedRound(RoundGraphs(**parts, returns_client_values=False), {"dtype": "float32", "shape": [2, None]})
 
 
 @pytest.fixture
@@ -31,16 +31,16 @@ def folder(tmp_path):
 
 
 def test_what_was_kept_is_found_under_its_digest_alone(folder):
-    graphs, kept = GraphFolder(str(folder)), make_round()
+    graphs, cached = GraphFolder(str(folder)), make_round()
     assert graphs.find(DIGEST) is None
-    graphs.keep(DIGEST, kept)
-    assert GraphFolder(str(folder)).find(DIGEST) == kept and graphs.find(OTHER) is None
+    graphs.store(DIGEST, cached)
+    assert GraphFolder(str(folder)).find(DIGEST) == cached and graphs.find(OTHER) is None
     assert folder.stat().st_mode & 0o777 == 0o700 and [path.stat().st_mode & 0o77 for path in folder.iterdir()] == [0]
 
 
 def test_damaged_and_foreign_files_count_as_none(folder):
     graphs = GraphFolder(str(folder))
-    graphs.keep(DIGEST, make_round())
+    graphs.store(DIGEST, make_round())
     (path,) = folder.iterdir()
     content = path.read_bytes()
     places = [*range(0, len(content), 37), len(content) - 1]
@@ -56,7 +56,7 @@ def test_damaged_and_foreign_files_count_as_none(folder):
 def put_rest(head, packed=b""):
     """A function that writes a file as a writer of this format, so that the sum is right."""
     rest = (head if isinstance(head, bytes) else json.dumps(head).encode()) + b"\n" + packed
-    whole = kept_graphs.FORMAT + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
+    whole = cached_graphs.FORMAT + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
     return lambda path: path.write_bytes(whole)
 
 
@@ -89,21 +89,21 @@ def test_whatever_lies_in_the_place_of_graphs_counts_as_none(folder, name):
     folder.mkdir(mode=0o700)
     path = folder / f"{DIGEST}.graphs"
     HOSTILE[name](path)
-    graphs, kept = GraphFolder(str(folder)), make_round()
+    graphs, cached = GraphFolder(str(folder)), make_round()
     assert graphs.find(DIGEST) is None
-    graphs.keep(DIGEST, kept)
-    assert graphs.find(DIGEST) == (None if name == "a folder" else kept) and len(list(folder.iterdir())) == 1
+    graphs.store(DIGEST, cached)
+    assert graphs.find(DIGEST) == (None if name == "a folder" else cached) and len(list(folder.iterdir())) == 1
 
 
 def test_a_folder_that_others_can_write_is_not_used_and_one_that_cannot_be_made_stops_nothing(folder):
     graphs = GraphFolder(str(folder))
     folder.write_text("a file")
-    graphs.keep(DIGEST, make_round())
+    graphs.store(DIGEST, make_round())
     assert graphs.find(DIGEST) is None and folder.read_text() == "a file"
     folder.unlink()
-    graphs.keep(DIGEST, make_round())
+    graphs.store(DIGEST, make_round())
     folder.chmod(0o770)
-    graphs.keep(OTHER, make_round())
+    graphs.store(OTHER, make_round())
     assert graphs.find(DIGEST) is None and len(list(folder.iterdir())) == 1
     folder.chmod(0o700)
     assert graphs.find(DIGEST) is not None
@@ -113,10 +113,10 @@ def test_a_folder_that_others_can_write_is_not_used_and_one_that_cannot_be_made_
 
 
 def test_what_was_used_longest_ago_goes_first(folder, monkeypatch):
-    monkeypatch.setattr(kept_graphs, "MAX_BYTES", 40_000)
+    monkeypatch.setattr(cached_graphs, "MAX_BYTES", 40_000)
     graphs, digests = GraphFolder(str(folder)), [f"{number:064x}" for number in range(5)]
     for age, digest in enumerate(digests):
-        graphs.keep(digest, make_round(1500))
+        graphs.store(digest, make_round(1500))
         if (folder / f"{digest}.graphs").exists():
             os.utime(folder / f"{digest}.graphs", (1000 + age, 1000 + age))
         if age == 2:
@@ -130,7 +130,7 @@ def test_cleaning_removes_graphs_alone(monkeypatch, tmp_path):
     monkeypatch.delenv("FL_KEEP_GRAPHS")
     folder = tmp_path / "federated_suite" / "graphs"
     assert default_graph_dir() == str(folder)
-    GraphFolder(str(folder)).keep(DIGEST, make_round())
+    GraphFolder(str(folder)).store(DIGEST, make_round())
     (folder / f".1234.0a1b2c3d.{OTHER}.graphs").write_text("left by a process that was killed")
     (folder / "mine.txt").write_text("mine")
     assert clean_graph_dir() > 100 and [path.name for path in folder.iterdir()] == ["mine.txt"]

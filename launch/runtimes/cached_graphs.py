@@ -22,56 +22,56 @@ from files.reading import read_regular
 from files.writing import write_whole
 
 if TYPE_CHECKING:
-    from launch.runtimes.graph_sessions import RoundForm
+    from launch.runtimes.graph_sessions import RoundGraphs
 
 MAX_BYTES = 10**9  # of all files; above it, those that were used longest ago go
 MAX_UNPACKED_BYTES = 4 * 10**9  # of one computation; TensorFlow refuses a graph of 2 GB
-KEPT_SHARE = 0.8  # of these bytes, what then stays
+RETAINED_SHARE = 0.8  # of these bytes, what then stays
 FORMAT = b"federated-suite graphs 1\n"
 VARIABLE = "FL_KEEP_GRAPHS"
 # With the beginning, or as the last, they are left by a process that was killed.
 _NAME = re.compile(r"(\.\d+\.[0-9a-f]{8}\.)?[0-9a-f]{64}\.graphs|\.writing-\w+")
 
 
-class KeptRound(NamedTuple):
+class CachedRound(NamedTuple):
     """A federated computation taken apart, and its type as `describe_type` describes it."""
 
-    form: "RoundForm"
-    type_form: Any
+    graphs: "RoundGraphs"
+    described_type: Any
 
 
 def default_graph_dir() -> str:
-    """Where graphs are kept, in the user's cache folder; "" if the variable FL_KEEP_GRAPHS says 0."""
+    """Where graphs are cached, in the user's cache folder; "" if the variable FL_KEEP_GRAPHS says 0."""
     return "" if os.environ.get(VARIABLE, "1") == "0" else default_cache_dir("graphs")
 
 
 class GraphFolder:
-    """A folder of kept graphs."""
+    """A folder of cached graphs."""
 
     def __init__(self, path: str):
         self._path = path
 
-    def find(self, digest: str) -> KeptRound | None:
+    def find(self, digest: str) -> CachedRound | None:
         """The graphs under a digest; None if there are none, or they cannot be trusted or read."""
         path = self._name(digest)
         try:
             if not self._is_ours():
                 return None
-            kept = _read(read_regular(path, MAX_BYTES), digest)
+            cached = _read(read_regular(path, MAX_BYTES), digest)
             os.utime(path)  # used last
         except Exception:  # whatever a damaged one leads to, no memory and too deep nesting among it
             return None
-        return kept
+        return cached
 
-    def keep(self, digest: str, kept: KeptRound) -> None:
-        """Keeps graphs for later runs, if the folder can be written and is the user's own."""
+    def store(self, digest: str, cached: CachedRound) -> None:
+        """Stores graphs for later runs, if the folder can be written and is the user's own."""
         with contextlib.suppress(OSError):
             os.makedirs(self._path, mode=0o700, exist_ok=True)
             if self._is_ours():
-                write_whole(self._name(digest), _write(kept, digest), mode=0o600)
+                write_whole(self._name(digest), _write(cached, digest), mode=0o600)
                 files = sorted(_list_files(self._path), key=lambda item: item.stat().st_mtime)
                 num_bytes = sum(item.stat().st_size for item in files)
-                most_bytes = KEPT_SHARE * MAX_BYTES if num_bytes > MAX_BYTES else MAX_BYTES
+                most_bytes = RETAINED_SHARE * MAX_BYTES if num_bytes > MAX_BYTES else MAX_BYTES
                 for item in files:
                     if num_bytes > most_bytes:
                         num_bytes -= item.stat().st_size
@@ -88,7 +88,7 @@ class GraphFolder:
 
 
 def clean_graph_dir() -> int:
-    """Deletes the kept graphs, and nothing else. Returns the bytes freed. Raises OSError."""
+    """Deletes the cached graphs, and nothing else. Returns the bytes freed. Raises OSError."""
     freed_bytes = 0
     for item in list(_list_files(default_cache_dir("graphs"))):
         freed_bytes += item.stat().st_size
@@ -104,19 +104,23 @@ def _list_files(folder: str) -> Iterator[os.DirEntry]:
         )
 
 
-def _write(kept: KeptRound, digest: str) -> bytes:
+def _write(cached: CachedRound, digest: str) -> bytes:
     """A line of format, one with the digest of the rest, one of JSON, and the compressed graphs one after another."""
-    form = kept.form
-    graphs = {name: part for name, part in vars(form).items() if name != "returns_client_values"}
+    graphs = {name: part for name, part in vars(cached.graphs).items() if name != "returns_client_values"}
     parts = {name: [len(part.graph_def), part.inputs, part.outputs, part.initialize] for name, part in graphs.items()}
-    head = {"digest": digest, "type": kept.type_form, "parts": parts, "lists": form.returns_client_values}
+    head = {
+        "digest": digest,
+        "type": cached.described_type,
+        "parts": parts,
+        "lists": cached.graphs.returns_client_values,
+    }
     rest = json.dumps(head).encode() + b"\n" + zlib.compress(b"".join(part.graph_def for part in graphs.values()), 1)
     return FORMAT + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
 
 
-def _read(content: bytes, digest: str) -> KeptRound:
+def _read(content: bytes, digest: str) -> CachedRound:
     """What `_write` wrote under that digest. Raises errors of many types if it is not that."""
-    from launch.runtimes.graph_sessions import GraphPart, RoundForm
+    from launch.runtimes.graph_sessions import GraphPart, RoundGraphs
 
     if not content.startswith(FORMAT):
         raise ValueError("not of this format")
@@ -138,4 +142,4 @@ def _read(content: bytes, digest: str) -> KeptRound:
     for name, (size, inputs, outputs, initialize) in head["parts"].items():
         parts[name] = GraphPart(graphs[start : start + size], tuple(inputs), tuple(outputs), initialize)
         start += size
-    return KeptRound(RoundForm(**parts, returns_client_values=head["lists"]), head["type"])
+    return CachedRound(RoundGraphs(**parts, returns_client_values=head["lists"]), head["type"])

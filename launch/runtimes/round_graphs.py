@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from launch.runtimes.graph_sessions import GraphPart, RoundForm
+from launch.runtimes.graph_sessions import GraphPart, RoundGraphs
 
 PARTS = ("prepare", "work", "zero", "accumulate", "merge", "report", "update")
 
@@ -52,7 +52,7 @@ def _name_tensors(binding: Any) -> Iterator[str]:
         raise ValueError(f"a computation with a {kind}: only tensors and structures of them can be run here")
 
 
-def export_round(comp: Any) -> RoundForm:
+def export_round(comp: Any) -> RoundGraphs:
     """The parts of a federated computation.
 
     Raises:
@@ -77,7 +77,7 @@ def export_round(comp: Any) -> RoundForm:
     update = parts["update"]
     num_passed = len(parts["prepare"].inputs)
     parts["update"] = GraphPart(update.graph_def, update.inputs, update.outputs[num_passed:], update.initialize)
-    return RoundForm(**parts, returns_client_values=returns_client_values(comp.type_signature.result))
+    return RoundGraphs(**parts, returns_client_values=returns_client_values(comp.type_signature.result))
 
 
 def _can_be_loaded(part: GraphPart) -> bool:
