@@ -22,6 +22,7 @@ def open_lock_file(path: str | os.PathLike) -> BinaryIO:
     Raises:
       OSError: it cannot be opened for writing, or is a link, a pipe or a device, at which nobody waits; it says which.
     """
+    # Without O_NONBLOCK, opening a pipe waits for its other end.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags, 0o666)

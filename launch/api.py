@@ -251,6 +251,7 @@ def fit(
     _check_process()
     given = {**flags, **({} if model is None else {"model": model}), "algo": algo}
     check_values(flags)
+    # Nothing is written yet: a wrong flag is to leave no file behind.
     named, contents = place_data(data, flags)
     given |= named
     with _train_alone():

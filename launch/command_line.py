@@ -161,6 +161,7 @@ def keep_traceback(error: BaseException) -> str:
     if raised is None or not find_own_line(raised):
         return ""
     folder = pathlib.Path(default_cache_dir("tracebacks"))
+    # Names sort by time, and those of one second differ.
     path = folder / f"{time.strftime('%Y%m%d_%H%M%S')}_{time.perf_counter_ns()}.txt"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -178,6 +179,7 @@ def _fail(message: str, exit_code: int) -> int:
         try:
             print(text, end="\n" if text else "", file=stream, flush=True)
         except OSError:
+            # Python flushes its streams once more at the end, and would complain then.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)

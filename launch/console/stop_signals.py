@@ -67,6 +67,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
     global _stop
     if number != signal.SIGALRM:
         _stop = StopSignal(number)
+        # Again and again, since the exception of a check may be swallowed as well.
         signal.setitimer(signal.ITIMER_REAL, CHECK_S, CHECK_S)
     elif _stop is None or _is_stopping():
         return
@@ -102,6 +103,7 @@ def leave(exit_code: int) -> NoReturn:
     """
     if exit_code < 128:
         sys.exit(exit_code)
+    # os._exit runs no handlers of a program's end.
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never there

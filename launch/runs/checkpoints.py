@@ -215,5 +215,6 @@ def _hold_back_stop() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+    # One is enough: the first says with which code the process ends.
     if came:
         signal.raise_signal(came[0])

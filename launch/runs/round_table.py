@@ -42,6 +42,7 @@ class GrowingTable:
         Raises:
           OSError: the file cannot be read or written.
         """
+        # Compared as bytes, so that a resumed run leaves a file alone that is right already.
         content = format_lines([[encode_cell(name) for name in columns], *rows]).encode()
         # A write would change another file by a link, or where a folder was copied by hard links.
         is_own = self.path.is_file() and not self.path.is_symlink() and self.path.stat().st_nlink == 1

@@ -119,6 +119,7 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
     given = {name: getattr(config, name) for name in ("data_dir", "client_dir", "npz", "data")}
     places = {name: path and os.path.abspath(os.path.expanduser(path)) for name, path in given.items()}
     stored = dataclasses.replace(config, run_dir=str(folder.path), **ASKED_ONCE, **places)
+    # Summed when the run begins: what is edited later is not what it runs.
     modules = sum_run_modules(config)
     content = {
         "flags": flag_values(stored),

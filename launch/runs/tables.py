@@ -99,6 +99,7 @@ def iterate_whole_lines(lines: Iterable[str]) -> Iterator[str]:
       ValueError: a line of a file is longer than any of a table.
     """
     if hasattr(lines, "readline"):
+        # Iterating over a file would read a line of any length into memory.
         lines = iter(functools.partial(lines.readline, MAX_LINE), "")
     for line in lines:
         if line.endswith("\n"):

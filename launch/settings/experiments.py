@@ -133,6 +133,7 @@ def import_reproduction(name: str) -> types.ModuleType:
     """A module of the papers' folder, which is found by its path. Raises FlagError where there is no such folder."""
     if not (REPRODUCTIONS / "__init__.py").is_file():
         raise FlagError(NO_PAPERS)
+    # By its path: a folder of this name where the user is would be found first by an import.
     if REPRODUCTIONS.name not in sys.modules:
         path = REPRODUCTIONS / "__init__.py"
         spec = importlib.util.spec_from_file_location(
@@ -253,6 +254,7 @@ def format_flagfile(experiment: Experiment) -> str:
 
 @functools.cache
 def _list_all(kind: str, folder: pathlib.Path) -> dict[str, Experiment]:
+    # The cache is by folder, in whose place tests put another.
     everything: dict[str, Experiment] = {}
     for path in sorted(folder.glob(f"*/{kind}.py")):
         for each in _read(kind, folder, path.parent.name).values():

@@ -82,6 +82,7 @@ def _name_file(typed: str, label: str) -> str:
     path = pathlib.Path(os.path.expanduser(typed)).resolve()
     if not path.is_file():
         raise FlagError(f"{label}: no such file; expected one that holds your Algorithm, or module:ALGORITHM")
+    # The first folder that finds this very file, as a package's module if it lies in one.
     for folder in map(pathlib.Path.resolve, map(pathlib.Path, sys.path)):
         parts = path.relative_to(folder).with_suffix("").parts if path.is_relative_to(folder) else ()
         if parts and all(map(str.isidentifier, parts)) and _find_origin(".".join(parts)) == path:

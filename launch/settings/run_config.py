@@ -276,6 +276,7 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     config = RunConfig(**{field.name: values[field.name] for field in shared_fields() if field.name in values})
     settings = replace_fields(algorithm.default_config(), {**values, "batch_size": config.batch_size})
     config = dataclasses.replace(config, algorithm=settings)
+    # Before the rounds are planned: a privacy budget is to last for those that there will be.
     config = shrink_to_smoke(config) if config.smoke else config
     config = dataclasses.replace(config, algorithm=config.algorithm.plan_rounds(config.rounds))
     config.algorithm.check_run(config.rounds)

@@ -203,6 +203,7 @@ def check_trusted(flags: Mapping[str, Any], run_dir: str, trusted: Collection[st
     check_session(run_dir, list_session_names(list_objects(flags)), SESSION in trusted)
     for module in list_modules(flags):
         places, name = _find_places(module), module.partition(".")[0]
+        # Even if it is trusted: a name may be a stranger's choice, and what lies here is theirs.
         if any(place.is_relative_to(folder) for place in places):
             raise FlagError(f"--run_dir={run_dir}: its module {module} lies in the run folder, from which nothing is "
                             "imported; keep your modules outside of it")  # fmt: skip
@@ -225,6 +226,7 @@ def _find_places(module: str) -> list[pathlib.Path]:
     """Where a module would be imported from, as far as can be told without importing a package; empty if nowhere."""
     name, *inner = module.split(".")
     loaded = sys.modules.get(name)
+    # `importlib.util.find_spec` would import the packages around a module, which runs their code.
     spec = getattr(loaded, "__spec__", None) or importlib.machinery.PathFinder.find_spec(name)
     if spec is None:
         return []

@@ -66,6 +66,7 @@ def start_sender(
     """
     for run in runs:
         pathlib.Path(run["path"], TRACKING).mkdir(exist_ok=True)
+    # A pipe would have to be fed by a process that waits, and this one may train meanwhile.
     with tempfile.TemporaryFile("w+") as file:
         json.dump({"tracker": tracker, "follow": follow, "models": models, "again": again, "runs": runs}, file)
         file.seek(0)

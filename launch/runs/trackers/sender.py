@@ -43,6 +43,7 @@ def find_state(path):
     """Whether a run goes on, has all its rounds, or was stopped before: it holds a lock as long as it goes on."""
     try:
         with open(path / LOCK, "rb") as lock:
+            # Shared, so that two senders that look at once do not take each other for the run.
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return GOING_ON
@@ -233,6 +234,7 @@ class Sending:
         places = self.path / TRACKING / f"{self._order['tracker']}.json"
         if self._places is None:
             self._places = open(places, "a+", encoding="utf-8")  # noqa: SIM115 (until the run is sent)
+        # A run that replaces this one has a file of its own under the same name.
         if not places.exists() or not os.path.samestat(places.stat(), os.fstat(self._places.fileno())):
             say(f"note     {self.path}: removed, or replaced by another run; it is not sent any more")
             return True
