@@ -84,11 +84,18 @@ GET_UV += " --target TOOLS/uv -r requirements-uv.lock"
 INSTALLS = [GET_TFF, *(f"{BY_UV} {what}" for what in (TOOLS, PACKAGES, PROJECT)), COMPILE]
 
 
-def test_the_environment_is_made_once(run_setup):
+def test_the_environment_is_made_once_and_gets_a_changed_lock_but_no_second_tff(run_setup):
+    """A TFF that is there stays, since it may have its worker."""
     exit_code, stdout, stderr, calls = run_setup()
     assert (exit_code, stderr, calls) == (0, "", ["-m venv .venv", *INSTALLS])
     assert stdout.startswith("setting up .venv: 3 packages")
     assert run_setup() == (0, "", "", [])
+    for lock, installed in (("a==3\n", INSTALLS), ("a==4\n", INSTALLS[1:])):
+        (run_setup.project / "requirements.lock").write_text(lock)
+        assert run_setup()[3] == installed
+        assert run_setup()[3] == []
+        package = run_setup.project / ".venv/lib/python3.11/site-packages/tensorflow_federated-0.87.0.dist-info"
+        package.mkdir(exist_ok=True)
 
 
 def test_without_uv_pip_gets_that_of_the_lock_for_the_moment(run_setup, tmp_path):
@@ -119,13 +126,6 @@ def test_build_tools_come_from_the_lock_with_their_hashes(run_setup, tmp_path):
     assert tools.count("--hash=sha256:") >= 2
 
 
-def test_a_changed_lock_is_installed_into_the_same_environment(run_setup):
-    run_setup()
-    (run_setup.project / "requirements.lock").write_text("a==3\n")
-    assert run_setup()[3] == INSTALLS
-    assert run_setup()[3] == []
-
-
 def test_an_environment_of_another_origin_is_completed_and_kept(run_setup):
     (run_setup.project / ".venv" / "bin").mkdir(parents=True)
     shutil.copy(run_setup.programs / "python", run_setup.project / ".venv" / "bin" / "python")
@@ -133,14 +133,6 @@ def test_an_environment_of_another_origin_is_completed_and_kept(run_setup):
     assert run_setup(UV_EXIT="1", PIP_EXIT="1")[0] == 1
     assert run_setup()[3] == INSTALLS
     assert (run_setup.project / ".venv" / "mine").exists()
-
-
-def test_a_tff_that_is_there_stays_since_it_may_have_its_worker(run_setup):
-    run_setup()
-    installed = run_setup.project / ".venv/lib/python3.11/site-packages/tensorflow_federated-0.87.0.dist-info"
-    installed.mkdir()
-    (run_setup.project / "requirements.lock").write_text("a==3\n")
-    assert run_setup()[3] == INSTALLS[1:]
 
 
 def test_a_killed_set_up_is_made_anew(run_setup):
@@ -185,22 +177,19 @@ def pretend(run_setup, system, machine):
     [
         ("Linux", "aarch64", "requirements-linux-aarch64.lock"),
         ("Darwin", "arm64", "requirements-macos-arm64.lock"),
+        ("Darwin", "x86_64", ""),
+        ("Linux", "riscv64", ""),
     ],
 )
-def test_each_platform_has_its_lock(run_setup, system, machine, lock):
+def test_each_platform_has_its_lock_and_another_machine_gets_one_line(run_setup, system, machine, lock):
     pretend(run_setup, system, machine)
     exit_code, stdout, stderr, calls = run_setup()
-    assert (exit_code, stderr) == (0, "") and stdout.startswith("setting up .venv: 2 packages")
-    assert calls == ["-m venv .venv", *(call.replace("requirements.lock", lock) for call in INSTALLS)]
-
-
-@pytest.mark.parametrize(("system", "machine"), [("Darwin", "x86_64"), ("Linux", "riscv64")])
-def test_another_machine_gets_one_line(run_setup, system, machine):
-    pretend(run_setup, system, machine)
-    exit_code, stdout, stderr, _ = run_setup()
-    assert (exit_code, stdout) == (1, "")
-    assert stderr.endswith(f"or macOS on arm64, and this is {system} on {machine}; on Windows use WSL\n")
-    assert stderr.count("\n") == 1
+    if lock:
+        assert (exit_code, stderr) == (0, "") and stdout.startswith("setting up .venv: 2 packages")
+        assert calls == ["-m venv .venv", *(call.replace("requirements.lock", lock) for call in INSTALLS)]
+    else:
+        assert (exit_code, stdout, stderr.count("\n")) == (1, "", 1)
+        assert stderr.endswith(f"or macOS on arm64, and this is {system} on {machine}; on Windows use WSL\n")
 
 
 MISSING = (
@@ -271,15 +260,12 @@ def test_a_python_that_cannot_be_got_is_one_line_with_what_to_type(run_setup, tm
     assert set(tmp_path.iterdir()) <= before | {tmp_path / "calls"}
 
 
-def test_without_any_python_it_is_one_line(run_setup):
+def test_without_any_python_or_with_a_named_one_of_another_version_it_is_one_line(run_setup):
+    assert run_setup(PYTHON_EXIT="1", PYTHON="python3") == (1, "", f"{MISSING}\n", [])
+    assert not (run_setup.project / ".venv").exists()
     path = hide_uv(run_setup)
     for name in ("python3.11", "python3", "python"):
         (run_setup.programs / name).unlink()
     exit_code, _, stderr, calls = run_setup(PATH=path)
     assert (exit_code, calls) == (1, [])
     assert stderr == f"{MISSING} (error: no uv and no Python 3 to get it with)\n"
-
-
-def test_a_named_python_of_another_version_is_one_line(run_setup):
-    assert run_setup(PYTHON_EXIT="1", PYTHON="python3") == (1, "", f"{MISSING}\n", [])
-    assert not (run_setup.project / ".venv").exists()
