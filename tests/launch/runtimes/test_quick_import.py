@@ -68,18 +68,14 @@ def run_in_threads(function):
         return [each.result() for each in [pool.submit(function) for _ in range(4)]]
 
 
-def test_a_module_is_executed_once_and_threads_see_it_only_when_it_is_whole(package):
+def test_a_module_is_executed_once_is_seen_only_when_whole_and_fails_each_time_it_is_asked(package):
     assert run_in_threads(lambda: package.heavy.answer) == [42] * 4 and package.log.entries == ["begun"]
     assert package.heavy.answer == 42 and type(package.heavy) is types.ModuleType
-    with pytest.raises(AttributeError):
-        package.heavy.no_such_name  # noqa: B018
-
-
-def test_a_module_that_fails_fails_each_time_it_is_asked(package):
-    for attempt in (1, 2):
-        with pytest.raises(ZeroDivisionError):
-            package.broken.anything  # noqa: B018
-        assert package.log.entries == ["tried"] * attempt
+    for module, error in ((package.heavy, AttributeError), (package.broken, ZeroDivisionError)):
+        for _ in range(2):
+            with pytest.raises(error):
+                module.no_such_name  # noqa: B018
+    assert package.log.entries == ["begun", "tried", "tried"]
 
 
 def test_tff_is_imported_without_what_no_run_uses_and_has_it_all_the_same():
