@@ -1,6 +1,6 @@
 """How a data set is divided over clients: the settings, whose flags follow. Imports no NumPy, so `--help` is quick.
 
-What the partitions do stands in `partitioners`, `archetypes`, `pachinko` and `variants`.
+What the partitions do stands in `partitioners`, `archetypes` and `variants`.
 """
 
 import dataclasses
