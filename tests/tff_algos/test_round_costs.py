@@ -12,6 +12,8 @@ ONE = {"training": LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=
 TWO = {"training": LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=0.1)}
 STUDENTS = {"student": ONE["training"], "label_weight": 1.0, "num_clusters": 2}
 
+TEACHERS = {**STUDENTS, "teacher_training": ONE["training"], "label_weight": 0.5}
+
 
 @pytest.mark.parametrize(
     ("algorithm", "rounds_done", "fields", "bytes_down", "bytes_up", "seconds"),
@@ -46,6 +48,18 @@ STUDENTS = {"student": ONE["training"], "label_weight": 1.0, "num_clusters": 2}
         ("fedsikd", 0, {**STUDENTS, "statistics": "per_feature"}, 3 * 60, 3 * 60 + 288, 0.06 + 0.09 + 0.12),
         ("fedsikd", 0, {**STUDENTS, "privacy_epsilon": 2.0}, 3 * 60, 3 * 60 + 96, 0.06 + 0.09 + 0.12),
         ("fedsikd", 1, STUDENTS, 3 * 60, 3 * 60, 0.06 + 0.09 + 0.12),
+        # A teacher has 67 floats, 268 bytes. All train and get it.
+        (
+            "fedsikd",
+            1,
+            {**TEACHERS, "teacher": "cluster"},
+            3 * 328,
+            3 * 328,
+            (0.09 + 0.536) + (0.328 + 0.09 + 0.12),
+        ),
+        # Clients 1 and 2 are leaders, and 0 alone gets a teacher. Client 1 is the slower one: 4 examples at 200 a
+        # second, 1000 bytes/s up.
+        ("fedsikd", 1, TEACHERS, 3 * 60 + 268, 3 * 60 + 2 * 268, (0.02 + 0.268) + (0.328 + 0.09 + 0.12)),
     ],
 )
 def test_bytes_and_seconds_by_hand(

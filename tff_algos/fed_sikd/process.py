@@ -215,9 +215,20 @@ class FedSiKDProcess(SynchronousProcess):
         return state._replace(student=student, server=server)
 
     def list_phases(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
+        """The teachers' phase, then the students' phase."""
+        student_bytes, trainers = self.transport.model_bytes, self.choose_trainers(state)
         teacher_bytes = self.teacher_phase.transport.model_bytes if self.teacher_phase else 0
-        trainers = self.choose_trainers(state)
-        return list_round_phases(self.clients, self.config, trainers, self.transport.model_bytes, teacher_bytes)
+        down = np.full(len(cohort), student_bytes + teacher_bytes)
+        if self.config.teacher == "leader":
+            down[trainers] -= teacher_bytes  # a leader has trained its cluster's teacher itself
+        of_teachers, of_students = (
+            np.array([count_examples_trained(training, n) for n in self.clients.num_train])
+            for training in (self.config.teacher_training, self.config.student)
+        )
+        return [
+            ClientWork(trainers, of_teachers[trainers], bytes_up=teacher_bytes),
+            ClientWork(cohort, of_students, down, student_bytes),
+        ]
 
     def list_untimed(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
         """The statistics that all clients send before the first round."""
@@ -269,30 +280,6 @@ class FedSiKDProcess(SynchronousProcess):
 
     def _map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
         return state._replace(student=function(state.student))
-
-
-def list_round_phases(
-    data: FederatedData, config: FedSiKDConfig, trainers: np.ndarray, student_bytes: int, teacher_bytes: int
-) -> list[ClientWork]:
-    """The teachers' phase, then the students' phase.
-
-    Args:
-      data: the federation.
-      config: settings.
-      trainers: indices of the clients that train a teacher.
-      student_bytes: of one student.
-      teacher_bytes: of one teacher, 0 if there is none.
-    """
-    everyone = np.arange(len(data.clients))
-    teacher_examples = np.array([count_examples_trained(config.teacher_training, n) for n in data.num_train[trainers]])
-    student_examples = np.array([count_examples_trained(config.student, n) for n in data.num_train])
-    down = np.full(len(everyone), student_bytes + teacher_bytes)
-    if config.teacher == "leader":
-        down[trainers] -= teacher_bytes  # a leader has trained its cluster's teacher itself
-    return [
-        ClientWork(trainers, teacher_examples, bytes_up=teacher_bytes),
-        ClientWork(everyone, student_examples, down, student_bytes),
-    ]
 
 
 def build_fed_sikd_process(

@@ -92,7 +92,7 @@ class TestClusterByStatistics:
         assert (clustering.silhouette, clustering.davies_bouldin) == (1, 0)
         assert math.isnan(clustering.calinski_harabasz)
 
-    @settings(deadline=None, max_examples=10)
+    @settings(deadline=None, max_examples=5)
     @given(
         st.integers(1, 7).flatmap(lambda n: arrays(np.float64, (n, 2), elements=st.integers(-2, 2).map(float))),
         st.integers(0, 5),

@@ -8,14 +8,10 @@ from small_formats import change_format
 from small_runs import assert_close, assert_same, run
 
 from datasets.example_format import Preprocessing
-from tff_algos.fed_sikd.config import FedSiKDConfig
-from tff_algos.fed_sikd.process import list_round_phases
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
-from tff_algos.rounds.aggregation import sum_bytes
 from tff_algos.settings.aggregation import AggregationConfig, ServerStepConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.simulation.virtual_clock import compute_phases_s
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 FULL_BATCH = dataclasses.replace(SGD, batch_size=99)
@@ -175,32 +171,6 @@ def test_pure_distillation_follows_the_teacher_and_not_the_labels(build, make_fe
         model.set_weights(state.student)
         accuracies.append(float(np.mean(np.argmax(model(data.test_x), axis=1) == data.test_y)))
     assert accuracies[0] > 0.9 and accuracies[1] < 0.8
-
-
-@pytest.mark.parametrize(
-    ("fields", "trainers", "teacher_bytes", "sent", "seconds"),
-    [
-        # Leader: down 5 * 60 + 3 * 200 = 900, up 5 * 60 + 2 * 200 = 700. Teacher phase, clients 1 and 2 (rates 2 and 3
-        # times the first's 100 examples/s and 500 B/s up): client 1 has 24 / 200 + 200 / 1000 = 0.32 s, client 2
-        # 60 / 300 + 200 / 1500 = 0.3333 s. Student phase: client 0: 260 / 1000 + 36 / 100 + 60 / 500 = 0.74 s,
-        # client 2: 60 / 3000 + 120 / 300 + 60 / 1500 = 0.46 s; the slowest is client 0.
-        ({}, [1, 2], 200, (900, 700), 60 / 300 + 200 / 1500 + 0.74),
-        # Each client trains the teacher, and all get it. Teacher phase: client 0 needs 18 / 100 + 200 / 500 = 0.58 s,
-        # client 2 60 / 300 + 200 / 1500 = 0.3333 s, and the others less. Student phase: client 0 0.74 s as above,
-        # client 2 260 / 3000 + 120 / 300 + 60 / 1500 = 0.5267 s.
-        ({"teacher": "cluster"}, range(5), 200, (5 * 260, 5 * 260), 0.58 + 0.74),
-        # The student's phase alone: client 0 needs 60 / 1000 + 36 / 100 + 60 / 500 = 0.54 s, client 2 0.46 s.
-        ({"label_weight": 1.0}, [], 0, (5 * 60, 5 * 60), 0.54),
-    ],
-    ids=["leaders", "a federated teacher", "no teacher"],
-)
-def test_bytes_and_seconds_by_hand(make_federation, fields, trainers, teacher_bytes, sent, seconds):
-    """Student 60 bytes, teacher 200; per client 4 epochs of the student, 2 of the teacher."""
-    data, student, teacher = make_federation(SIZES), *(dataclasses.replace(SGD, epochs=epochs) for epochs in (4, 2))
-    config = FedSiKDConfig(**{**FIELDS, "student": student, "teacher_training": teacher, **fields})
-    phases = list_round_phases(data, config, np.array(trainers, np.int64), 60, teacher_bytes)
-    assert sum_bytes(phases) == sent
-    assert compute_phases_s(data.profiles, phases, 0.0) == pytest.approx(seconds)
 
 
 def test_privacy_changes_what_is_shared_and_says_what_it_costs(build, make_federation):
