@@ -75,7 +75,7 @@ def test_a_signal_that_is_swallowed_ends_the_command_all_the_same(swallow, exit_
     start_s = time.monotonic()
     assert run_main(run, str, [], stopped="stopped by you") == exit_code
     assert capsys.readouterr() == ("", "stopped by you\n")
-    assert time.monotonic() - start_s < LONG_S / 2
+    assert time.monotonic() - start_s < LONG_S, "it was not noticed that it was swallowed"
 
 
 def test_what_is_done_on_the_way_out_is_not_disturbed_and_a_command_keeps_its_words(capsys):
