@@ -352,7 +352,7 @@ def test_a_page_of_compare_shows_what_the_reports_compute(answers, change, expec
 
 
 @pytest.mark.parametrize(("num_other", "code"), [(0, 0), (1, 0), (2, 1)])
-def test_a_page_answers_as_the_report(num_other, code, tmp_path, capsys):
+def test_a_page_answers_as_the_report(num_other, code, tmp_path, capsys, monkeypatch):
     """Of 100 examples one may be of another class."""
     y = np.arange(100) % 2
     np.savez(tmp_path / "test_set.npz", y=y, **{"global.int8.tflite": y})
@@ -362,17 +362,18 @@ def test_a_page_answers_as_the_report(num_other, code, tmp_path, capsys):
     answers = {"global": {"int8": {"classes": logits.argmax(axis=1).tolist(), "logits": logits.tolist()}}}
     visit = {"name": "file", "build": "compat", "strokes": [], "trainings": [], "answers": answers, "problems": []}
     visit["sample"] = {"indices": list(range(100)), "labels": y.tolist()}
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "web"))
     check_page = load("web/check_page.py")
 
     def check(**changes):
         write_json(tmp_path / "answers.json", {"size": 1, "visits": [visit | changes]})
-        return check_page.main([str(tmp_path), str(tmp_path / "answers.json")])
+        return check_page.check_export([str(tmp_path), str(tmp_path / "answers.json")], check_page.check_visit)
 
     assert check() == code
     assert f"{100 - num_other} of 100 as in the report" in capsys.readouterr().out
     assert check(problems=["request: http://127.0.0.1/x"]) == 1
     assert check(sample={"indices": list(range(100)), "labels": [1] * 100}) == 1
-    assert check_page.main([str(tmp_path)]) == 2
+    assert check_page.check_export([str(tmp_path)], check_page.check_visit) == 2
 
 
 PAGE = """# Page
