@@ -3,7 +3,7 @@
 TensorFlow writes most gradients with ordinary operations: that of a matrix product is two matrix products. But those of
 convolution, pooling, activations and a few more are operations of their own, such as Conv2DBackpropFilter, which TFLite
 runs only with the select operators of TensorFlow. While a graph is traced inside `use_builtin_gradients`, the
-operations in `_GRADIENTS` get a gradient from here in index of TensorFlow's, and `tf.gradients` then follows it. Where
+operations in `_GRADIENTS` get a gradient from here in place of TensorFlow's, and `tf.gradients` then follows it. Where
 no formula is shorter, such a gradient is that of the same values made of slices, products and sums (`_differentiate`).
 A few operations that TFLite lacks themselves are made of others there (`use_builtin_operations`).
 
