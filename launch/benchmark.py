@@ -49,13 +49,16 @@ PROGRAM = "python -m launch.benchmark"
 SECONDS = ("median", "fastest", "slowest", "CPU", "system", "first")
 COUNTED = ("ratio", "spread", "switches", "faults", "memory")
 GPU_USE = ("GPU busy", "GPU mem.", "growth")
-GPU_CELLS = (  # key of the results, unit, how it is shown
+# Key of the results, unit, how it is shown.
+GPU_CELLS = (
     ("utilisation_percent", 1.0, "{:.0f} %"),
     ("memory_bytes", 1e6, "{:.0f} MB"),
     ("memory_growth_bytes", 1e6, "{:+.0f} MB"),
 )
-SMOKE = {"processes": 1, "repeats": 2}  # unless they are given
-MAX_SPREAD = 1.1  # processes that differ by more are marked
+# Unless they are given.
+SMOKE = {"processes": 1, "repeats": 2}
+# Processes of one peer that differ by more are marked: their median says little.
+MAX_SPREAD = 1.1
 EXPLANATION = f"""seconds a round; ratio: how many times as long as ours, above 1 where ours is faster
 spread: the slowest process over the quickest, each by its median; * if its processes differ by more than {MAX_SPREAD:g}
 switches: how often a thread stopped to wait, faults: how often a page of memory had to be found, in a round"""
@@ -106,7 +109,8 @@ class Flags:
     processes: int = setting(
         5, "How many times each peer is started; a process may be slow as a whole.", minimum=1, maximum=1000
     )
-    repeats: int = setting(  # with stock TFF at 5 to 11 s a round on 2 cores, about ten minutes in all
+    # With stock TFF at 5 to 11 s a round on 2 cores, about ten minutes in all.
+    repeats: int = setting(
         15, "Timed rounds of each peer in all, after the first of each process, which traces.", minimum=1, maximum=10**6
     )
     output: str = setting("", "JSON file for the results; empty: only the table.")
@@ -124,9 +128,11 @@ def parse_options(argv: Sequence[str]) -> Options:
     values = given.flags
     if values.smoke:
         values = dataclasses.replace(values, **{name: few for name, few in SMOKE.items() if name not in given.names})
+    # Only the first is sampled: TensorFlow's default strategy computes on no other.
     gpu = (os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0") if values.device == GPU else ""
     numbers = _read_clients_at_a_time(values)
     peers = make_gpu_peers(gpu, numbers, values.smoke) if gpu else dict(PEERS)
+    # The default of --peers names those of the CPU, of which --device=gpu has none but pfl-research.
     asked = list(values.peers if "peers" in given.names else peers)
     _check_names("workloads", values.workloads, WORKLOADS)
     _check_names("peers", asked, peers)
@@ -191,6 +197,7 @@ def run_workload(
     Raises:
       PeerError: a peer could not start or finish a round.
     """
+    # What is missing in an environment must not stop the others, which a table compares all the same.
     present = [name for name in workload.peers if not peers[name].explain_absence()]
     times: dict[str, list[Times]] = {name: [] for name in present}
     with tempfile.TemporaryDirectory(prefix="benchmark_") as folder:
@@ -203,9 +210,11 @@ def run_workload(
             report(f"skipped: {', '.join(names)}: {reason}")
         for number in range(processes):
             report(f"{workload.describe()}; process {number + 1}/{processes}: starting {', '.join(present)}")
+            # Differences of rounded-down parts add up to `repeats`, however many processes share them.
             rounds = repeats * (number + 1) // processes - repeats * number // processes
             with contextlib.ExitStack() as stack:
                 started = [stack.enter_context(PeerProcess(name, peers[name], workload, folder)) for name in present]
+                # All are built before the first is timed: a peer that still imports would take cores from the others.
                 for peer in started:
                     peer.wait_until_ready()
                 runs = {peer.name: peer.run_round for peer in started}
@@ -235,6 +244,7 @@ def _run(options: Options) -> None:
     def report(line: str) -> None:
         print(f"[{time.monotonic() - start:4.0f} s] {line}", flush=True)
 
+    # Read before the first peer starts, so that the load is that of other programs.
     machine = {
         "cpu": name_processor(),
         "num_cores": count_cores(),
@@ -285,6 +295,7 @@ def _check_output(path: str) -> None:
     if pathlib.Path(path).is_dir():
         raise FlagError(f"--output={path}: is a folder; expected a file")
     try:
+        # A file of its own, so that a table which is there stays until the timing is over.
         with tempfile.TemporaryFile(dir=pathlib.Path(path).absolute().parent):
             pass
     except OSError as error:

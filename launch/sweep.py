@@ -111,6 +111,7 @@ def parse_request(argv: Sequence[str]) -> Request:
             raise FlagError("--rounds stands before and after --; expected it once")
         extra = [f"--rounds={values.rounds}", *extra]
     shares = share_arguments(recipes, extra)
+    # The nearest that exists: a file on the way would fail only when the first run is made.
     place = next((path for path in (runs_dir, *runs_dir.parents) if path.exists()), runs_dir)
     if place.exists() and not place.is_dir() and not is_archive(runs_dir):
         raise FlagError(f"--runs_dir={runs_dir}: expected a folder, {place} is a file; choose another")
@@ -141,6 +142,7 @@ def _check_handed_on(own: Sequence[str], recipes: Sequence[Recipe], arguments: S
 def suggest_report(tasks: Sequence[Task]) -> str:
     """What to type to see the runs beside what a paper prints; "" where they are of no paper's experiments."""
     reports = Counter(each.experiment.report for each in {task.recipe for task in tasks} if each.experiment)
+    # Of equal counts the last name, so that the hint is the same each time.
     name = max(reports, key=lambda each: (reports[each], each), default="")
     if not name:
         return ""

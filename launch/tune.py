@@ -103,7 +103,8 @@ def check_validation(request: Request) -> None:
       FlagError: settings that `launch.train` would refuse.
       DatasetError: the data cannot be read, or give no client an example to validate on.
     """
-    if request.folder.exists():  # it was looked at when the search began
+    # It was looked at when the search began.
+    if request.folder.exists():
         return
     from launch.training.federation import load_federated_data
 

@@ -41,18 +41,22 @@ def read_cost(wall_s: float) -> Cost:
     """What this process and those below it that still live have taken until now, `wall_s` seconds on the clock."""
     this, costs = psutil.Process(), []
     for process in (this, *this.children(recursive=True)):
+        # A process may end while it is read; what it took is then in no reading.
         with contextlib.suppress(psutil.Error, OSError):
             user_s, system_s = process.cpu_times()[:2]
             if psutil.LINUX:
                 of_process = pathlib.Path(f"/proc/{process.pid}")
+                # The program's name stands in brackets and may hold spaces and brackets of its own.
                 fields = (of_process / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-                faults = int(fields[7]) + int(fields[9])  # minor and major ones: fields 10 and 12 of proc_pid_stat(5)
+                # Minor and major ones: fields 10 and 12 of proc_pid_stat(5), counted behind the program's name.
+                faults = int(fields[7]) + int(fields[9])
                 status = (of_process / "status").read_text("utf-8", "replace")
                 memory_bytes = int(status.partition("VmHWM:")[2].split()[0]) * 1024
                 # Linux counts the voluntary ones for each thread, and each thread has a number as a process has.
                 switches = 0
                 for thread in process.threads():
-                    with contextlib.suppress(psutil.Error):  # it has just ended
+                    # A thread may have just ended.
+                    with contextlib.suppress(psutil.Error):
                         switches += psutil.Process(thread.id).num_ctx_switches().voluntary
             else:
                 faults, memory_bytes = 0, process.memory_info().rss
@@ -191,7 +195,8 @@ class GpuSampler:
 
     def _read(self) -> None:
         for line in self._program.stdout:
-            with contextlib.suppress(ValueError):  # "[N/A]", where a driver does not tell
+            # Where a driver does not tell, it prints "[N/A]".
+            with contextlib.suppress(ValueError):
                 utilisation_percent, memory_mib = map(float, line.split(","))
                 self.samples.append(Sample(time.monotonic(), utilisation_percent, memory_mib * 2**20))
 
@@ -228,6 +233,7 @@ def summarize(samples: Iterable[Sample], processes: Iterable[Sequence[Span]]) ->
     ]
     memory_bytes = [[_find_memory(samples, span.end_s) for span in rounds] for rounds in processes]
     known = [taken for each in memory_bytes for taken in each if taken is not None]
+    # From the second round on: the first one makes what later ones use again.
     growths = [each[-1] - each[1] for each in memory_bytes if len(each) > 1 and each[1] is not None]
     return {
         "utilisation_percent": statistics.mean(busy) if busy else None,

@@ -18,7 +18,8 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 RANDOM_EXAMPLES = "launch.benchmarks.random_examples"
-MANY_ROUNDS = 10**6  # of the run that a round is one of, which may be compiled if it is long
+# Of the run that a round is one of: a long run may be compiled, a short one is not.
+MANY_ROUNDS = 10**6
 
 
 def lend_random_examples() -> None:
@@ -53,7 +54,8 @@ def run_rounds(given: dict[str, Any], orders: Iterable[str], answers: TextIO) ->
 
         return run_in_process(given["log_path"], config.device, given["clients_at_a_time"])
 
-    config = parse_config([], given["arguments"])  # as of a flagfile: a setting that does nothing is no mistake
+    # As of a flagfile, in which a setting that does nothing is no mistake.
+    config = parse_config([], given["arguments"])
     data = load_federated_data(config)
     config = settle_device(config)
     # An earlier version's data have no format, and its model is built by their description.
@@ -61,12 +63,14 @@ def run_rounds(given: dict[str, Any], orders: Iterable[str], answers: TextIO) ->
     if hasattr(config, "compile"):
         from launch.training.run_runtime import settle_compilation
 
+        # As the run of a person would be, whose rounds are many; the few that are timed would not pay for it.
         _, spec = settle_compilation(dataclasses.replace(config, rounds=MANY_ROUNDS), spec, data)
     with open_runtime():
         print("ready", file=answers, flush=True)
         process = state = None
         for _ in orders:
             if process is None:
+                # In the first round, so that its time has all that is done once.
                 process = build_process(config, spec, data)
                 state = process.initialize()
             state = process.next(state)[0]
@@ -76,6 +80,7 @@ def run_rounds(given: dict[str, Any], orders: Iterable[str], answers: TextIO) ->
 def main() -> None:
     """Runs the command line; what is printed by others goes to stderr."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    # The answers have a descriptor of their own, so that what TensorFlow prints is not taken for one.
     os.dup2(2, 1)
     lend_random_examples()
     try:

@@ -40,6 +40,7 @@ def open_rounds(
         "clients_at_a_time": clients_at_a_time,
     }
     with subprocess.Popen(
+        # With -P the folder of `drive.py` is not on the path, so that all imports are of the checkout.
         [find_python(checkout), "-P", str(DRIVER), json.dumps(given)],
         cwd=checkout,
         env={**os.environ, "PYTHONPATH": checkout},
@@ -50,7 +51,8 @@ def open_rounds(
         read_answer(driver.stdout, "ready")
 
         def run_round():
-            with contextlib.suppress(BrokenPipeError):  # then there is no answer either
+            # Where nobody reads, there is no answer either, and its absence is what is reported.
+            with contextlib.suppress(BrokenPipeError):
                 driver.stdin.write("go\n")
                 driver.stdin.flush()
             read_answer(driver.stdout, "done")

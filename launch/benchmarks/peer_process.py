@@ -25,6 +25,7 @@ START_LIMIT_S = 300.0
 ROUND_LIMIT_S = 600.0
 QUIT_LIMIT_S = 10.0
 THREAD_VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS", VARIABLE)
+# A forked peer would begin with what this process holds; each is to start as a program of its own.
 _SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -47,6 +48,7 @@ class PeerProcess(contextlib.AbstractContextManager):
         self._process = _SPAWN.Process(target=_serve, args=arguments)
         with _set_environment(peer):
             self._process.start()
+        # Else the end of the peer would not end the pipe, of which this process held the other end.
         theirs.close()
 
     def __exit__(self, *_) -> None:
@@ -59,7 +61,8 @@ class PeerProcess(contextlib.AbstractContextManager):
     def run_round(self) -> Cost:
         """Runs one round; returns what it took, as the peer itself measures it. Raises PeerError if it fails."""
         self._is_busy = True
-        with contextlib.suppress(BrokenPipeError):  # then there is no answer either
+        # Where nobody reads, there is no answer either, and its absence is what is reported.
+        with contextlib.suppress(BrokenPipeError):
             self._connection.send("go")
         return self._read_answer(ROUND_LIMIT_S)
 
@@ -71,12 +74,14 @@ class PeerProcess(contextlib.AbstractContextManager):
             if not self._is_busy:
                 with contextlib.suppress(ConnectionError):
                     self._connection.send("quit")
-                    self._connection.poll(QUIT_LIMIT_S)  # until its end is closed
+                    # It becomes readable when the peer closes its end.
+                    self._connection.poll(QUIT_LIMIT_S)
         finally:
             # The leader has not been waited for yet, so the kernel cannot have given its number to another process.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.kill()  # if it led no group yet
+            # The group's kill misses a peer that led no group yet.
+            self._process.kill()
             self._process.join()
             self._connection.close()
 
@@ -126,6 +131,7 @@ def _serve(
         multiprocessing.parent_process().join()
         os.killpg(0, signal.SIGKILL)
 
+    # A daemon, which does not keep the process alive that it watches.
     threading.Thread(target=end_with_parent, daemon=True).start()
     try:
         with importlib.import_module(module).open_rounds(workload, folder, **options) as run_round:
@@ -139,5 +145,6 @@ def _serve(
         traceback.print_exc()
         try:
             connection.send(" ".join(f"{type(error).__name__}: {error}".split()))
-        except OSError:  # the parent was killed, and this process must not end before it has ended what it started
+        # The parent was killed, and this process must not end before it has ended what it started.
+        except OSError:
             os.killpg(0, signal.SIGKILL)

@@ -32,8 +32,10 @@ from pfl.internal.ops.pytorch_ops import get_default_device
 from pfl.metrics import Metrics, Weighted
 from pfl.model.pytorch import PyTorchModel
 
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
-FILTERS = (32, 16, 16, 64)  # of `models.image_cnn`'s student
+# From linux/prctl.h.
+PR_SET_PDEATHSIG = 1
+# Those of `models.image_cnn`'s student.
+FILTERS = (32, 16, 16, 64)
 NEVER = 10**9
 
 
@@ -89,13 +91,15 @@ class Orders(TrainingProcessCallback):
     def _answer_until_next_round(self, model):
         answer = "done"
         if torch.cuda.is_available():
-            torch.cuda.synchronize()  # a GPU may still be at work
+            # Calls return before the GPU has done their work, which belongs to this round.
+            torch.cuda.synchronize()
         while True:
             print(answer, file=self._channel, flush=True)
             order = self._channel.readline().strip()
             if order == "round":
                 return
-            if order != "accuracy":  # the benchmark has closed the socket
+            # An empty line means that the benchmark has closed the socket.
+            if order != "accuracy":
                 os._exit(0)
             answer = repr(compute_accuracy(model.pytorch_model, *self._test_set))
 
@@ -126,12 +130,14 @@ def read_users(path, scale, offset, device):
 
 def main(settings):
     """Trains until the socket closes. `settings` are those of `pfl_research.open_processes`."""
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)  # macOS has none; there the socket's end is enough
+    # macOS has none; there the socket's end is enough.
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl and prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         sys.exit("prctl(PR_SET_PDEATHSIG) failed")
     orders = socket.socket(socket.AF_UNIX)
     orders.connect(settings["socket"])
-    np.random.seed(settings["seed"])  # pfl-research draws its seeds from NumPy; all processes need the same
+    # pfl-research draws its seeds from NumPy, and all processes need the same.
+    np.random.seed(settings["seed"])
     torch.manual_seed(settings["seed"])
     device = get_default_device()
     users, test_set = read_users(settings["arrays"], settings["scale"], settings["offset"], device)
@@ -140,6 +146,7 @@ def main(settings):
     module = ImageStudent().to(device, memory_format=torch.channels_last)
     model = PyTorchModel(
         module,
+        # Keras's epsilon; PyTorch's own is 1e-8.
         functools.partial(torch.optim.Adam, eps=1e-7, fused=True),
         central_optimizer=torch.optim.SGD(module.parameters(), lr=1.0),
     )

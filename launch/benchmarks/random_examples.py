@@ -15,7 +15,8 @@ from datasets.mnist import MNIST_FORMAT
 
 FORMATS = {"mnist": MNIST_FORMAT, "cifar10": CIFAR10_FORMAT, "shakespeare": choose_character_format(DatasetOptions())}
 LEAST_TEST = 10
-TEXT_SMOKE_SIZES = (60, 12)  # each is 80 steps of a recurrent model
+# Fewer than of images: each example is 80 steps of a recurrent model.
+TEXT_SMOKE_SIZES = (60, 12)
 
 
 def __getattr__(name: str) -> Dataset:
@@ -37,7 +38,8 @@ def draw_examples(name: str, form: ExampleFormat, num_examples: int, seed: int) 
     generator, num_examples = np.random.default_rng(seed), num_examples + num_test
     if form.takes_tokens:
         text = generator.integers(1, form.labels.num_outputs, (num_examples, form.input_shape[0] + 1), np.int32)
-        x, y = text[:, :-1], text[:, 1:]  # 0, which is padding, is not drawn
+        # 0 is padding, which is not drawn.
+        x, y = text[:, :-1], text[:, 1:]
     else:
         x = generator.integers(0, 256, (num_examples, *form.input_shape), np.uint8)
         y = generator.integers(0, form.num_classes, num_examples, np.int32)

@@ -19,6 +19,7 @@ from launch.settings.run_config import RunConfig
 from launch.training.federation import build_spec
 from tff_algos.settings.local_training import LocalTrainingConfig
 
+# Those of Keras's Adam, by which the other peers train.
 FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-7
 
 
@@ -41,6 +42,7 @@ def open_rounds(workload: Workload, folder: str, num_processes: int = 0) -> Iter
 
         def run_round():
             nonlocal weights
+            # All get their order before the first answer is awaited, so that they work at once.
             for connection in connections:
                 connection.send(weights)
             sums = [connection.recv() for connection in connections]
@@ -120,6 +122,7 @@ def build_step(training: LocalTrainingConfig, variables: Sequence[tf.Variable]) 
 
 def _serve(connection, workload: Workload, folder: str, indices: Sequence[int]) -> None:
     """One process: holds the arrays of the clients `indices`; weights in, sum of the clients' trained weights out."""
+    # Threads are set before the first operation: later TensorFlow refuses it.
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     data = build_data(workload, folder)

@@ -32,6 +32,7 @@ def open_rounds(workload: Workload, folder: str) -> Iterator[Callable[[], None]]
 
     def model_fn():
         return tff.learning.models.from_keras_model(
+            # TFF calls this in graphs of its own: a model that was built outside would belong to another graph.
             build_spec(config, data.format).build(),
             loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             input_spec=datasets[0].element_spec,
@@ -56,6 +57,7 @@ def build_client_dataset(config: RunConfig, data: FederatedData, client: ClientF
     pixels = x if data.format.takes_tokens else x.astype(np.float32) * scale + offset
     examples = tf.data.Dataset.from_tensor_slices(collections.OrderedDict(pixels=pixels, label=y))
     batches = (
+        # Repeated before it is batched, as in TFF's tutorial: an epoch's last batch is filled by the next epoch.
         examples.repeat(config.algorithm.training.epochs).shuffle(len(y), seed=config.seed).batch(config.batch_size)
     )
     named = batches.map(lambda batch: collections.OrderedDict(x=batch["pixels"], y=batch["label"]))

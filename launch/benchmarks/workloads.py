@@ -181,7 +181,8 @@ WORKLOADS = {
         make_fed_avg(
             "fed_avg_mnist_student", "image_student", 40, 1500, peers=(*OF_THIS_PROJECT, RAW_LOOP, PFL, STOCK)
         ),
-        make_fed_avg(  # as in the experiment fedcd/fedavg_cifar10_hierarchical_authors
+        # As in the experiment fedcd/fedavg_cifar10_hierarchical_authors.
+        make_fed_avg(
             "fed_avg_cifar10_authors",
             "image_cnn10",
             15,
@@ -196,7 +197,8 @@ WORKLOADS = {
             width=0.25,
             augment="crop_flip",
         ),
-        make_fed_avg(  # two of Shakespeare's roles, who have 46 sequences of 80 characters on average
+        # Two of Shakespeare's roles, who have 46 sequences of 80 characters on average.
+        make_fed_avg(
             "fed_avg_shakespeare_char_lstm",
             "char_lstm",
             2,
@@ -268,12 +270,14 @@ def make_gpu_peers(gpu: str, clients_at_a_time: Sequence[int], is_smoke: bool) -
     With `is_smoke`, those of the GPU compute on the CPU in its place.
     """
     if is_smoke:
-        environment = {"OMP_NUM_THREADS": "1"}  # PyTorch's threads wait for one another where others work
+        # PyTorch's threads wait for one another where others work.
+        environment = {"OMP_NUM_THREADS": "1"}
         pfl = dataclasses.replace(PEERS[PFL], options={"num_processes": 1})
     else:
         environment = {
             "CUDA_VISIBLE_DEVICES": gpu,
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # as nvidia-smi counts
+            # As nvidia-smi counts; CUDA's own order begins with the fastest.
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             # A card newer than TensorFlow's kernels has these compiled by the driver, once: they must fit its cache.
             "CUDA_CACHE_MAXSIZE": str(4 * 2**30),
         }

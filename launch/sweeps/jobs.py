@@ -33,11 +33,13 @@ BASE_BYTES = 1.2 * 2**30
 # Copies of the weights: of a client that trains, of the server with what is sent and evaluated, and of each client in
 # algorithms that keep its model.
 COPIES_TRAINING, COPIES_SERVER, COPIES_CLIENT = 6, 17, 2
-UNKNOWN_BYTES = 25e6  # of data whose size only their file tells
+# Of data whose size only their file tells.
+UNKNOWN_BYTES = 25e6
 
 TRAIN = "launch.train"
 IMPORTS = "launch.sweeps.imports"
-MAX_STARTS = 2  # of a run whose warm process dies
+# Of a run whose warm process dies: what kills the second one as well is the run itself.
+MAX_STARTS = 2
 
 
 class _WarmProcess:
@@ -45,19 +47,23 @@ class _WarmProcess:
 
     def __init__(self, cores: Sequence[int]):
         self._replies, theirs = os.pipe()
+        # Many runs are watched in turn, and none may hold up the others.
         os.set_blocking(self._replies, False)
         arguments = [str(theirs), ",".join(map(str, cores)), IMPORTS]
         self.process = subprocess.Popen(
             build_command("launch.sweeps.warm_process", *arguments),
             stdin=subprocess.PIPE,
             pass_fds=[theirs],
+            # Ctrl-C of the terminal is for this process, which lets the runs keep their checkpoints.
             start_new_session=True,
         )
+        # With our copy open, the end of the process would not be the end of its replies.
         os.close(theirs)
         self._unread = b""
 
     def ask(self, request: dict[str, Any]) -> None:
-        with contextlib.suppress(BrokenPipeError):  # it is dead, which whoever waits for a reply will notice
+        # It is dead, which whoever waits for a reply will notice.
+        with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(f"{json.dumps(request)}\n".encode())
             self.process.stdin.flush()
 
@@ -66,6 +72,7 @@ class _WarmProcess:
         with contextlib.suppress(BlockingIOError):
             while piece := os.read(self._replies, 2**16):
                 self._unread += piece
+        # A reply may come in pieces: what follows the last line's end waits for the rest.
         *lines, self._unread = self._unread.split(b"\n")
         return {name: value for line in lines for name, value in json.loads(line).items()}
 
@@ -88,6 +95,7 @@ class LocalRun:
         if engine.keeps_logs:
             task.log.parent.mkdir(parents=True, exist_ok=True)
             task.log.touch()
+            # A run that goes on appends to the log of before, whose lines were shown then.
             self._log, self._read_bytes = task.log.absolute(), task.log.stat().st_size
         self._start()
 
@@ -113,11 +121,13 @@ class LocalRun:
         if self._exit_code is not None:
             return self._exit_code
         dead = self._process.process.poll()
-        replies = self._process.read_replies()  # after we looked whether it lives, so that no last words are missed
+        # After we looked whether it lives, so that no last words are missed.
+        replies = self._process.read_replies()
         self._pid = replies.get("pid", self._pid)
         self._exit_code = replies.get("exit_code")
         if dead is not None and self._pid == self._process.process.pid:
-            self._exit_code = dead  # it was the run itself, where a warm process does not fork
+            # It was the run itself, where a warm process does not fork.
+            self._exit_code = dead
         if dead is not None and self._exit_code is None:
             self._engine.close_process(self._slot)
             if self._starts < MAX_STARTS:
@@ -229,6 +239,7 @@ def choose_jobs(configs: Sequence[RunConfig], num_cores: int, available_bytes: i
     """
     if any(getattr(config, "device", "cpu") != "cpu" for config in configs):
         return 1
+    # Fewer jobs have more cores each, and each core's session holds copies of the weights.
     for jobs in range(min(num_cores, len(configs)), 1, -1):
         needed = sorted((estimate_memory_bytes(config, -(-num_cores // jobs)) for config in configs), reverse=True)
         if sum(needed[:jobs]) <= available_bytes:
@@ -254,7 +265,8 @@ def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
     width = config.width**2 if set(models) & set(WIDTH_MODELS) else 1
     counts = [ARCHITECTURES[model].num_weights if model in ARCHITECTURES else MOST_WEIGHTS for model in models]
     weights_bytes = 4 * width * max(counts)
-    num_models = getattr(config.algorithm, "capacity", 1)  # FedCD's slots
+    # FedCD's slots, of which each holds a model.
+    num_models = getattr(config.algorithm, "capacity", 1)
     copies = COPIES_TRAINING * 2 * num_cores + COPIES_SERVER * num_models + COPIES_CLIENT * config.num_clients
     is_known = form is not None and row.num_examples
     example_bytes = math.prod(form.input_shape) * np.dtype(form.input_dtype).itemsize if is_known else 0

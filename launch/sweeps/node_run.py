@@ -69,6 +69,7 @@ def unpack(packed: bytes, run_dir: pathlib.Path) -> None:
     """Puts what `pack` gave in the place of `run_dir`, whole or not at all."""
     with replace_folder(run_dir) as draft:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            # The filter refuses links and paths that lead out of the folder: a node's answer is not trusted.
             archive.extractall(draft, filter="data")
         config = json.loads((draft / CONFIG_FILE).read_text(encoding="utf-8"))
         config["flags"]["run_dir"] = str(run_dir)
@@ -101,18 +102,21 @@ class NodeRun:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _train(self, train: list[str], log: io.BufferedWriter) -> int:
-        command = build_command(*train)  # ends with this actor: Ray may start it again, and two would be at work
+        # It ends with this actor: Ray may start the actor again, and two runs would be at work.
+        command = build_command(*train)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])}
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
         ) as self._child:
+            # It was asked to stop while the folder was unpacked, when there was no process to tell.
             if self._is_stopped.is_set():
                 self._child.send_signal(signal.SIGTERM)
             return self._child.wait()
 
     def read_output(self, start: int) -> bytes:
         """What the run has printed, from that byte on."""
-        with contextlib.suppress(OSError, AttributeError):  # it has not begun, or has ended
+        # The run has not begun, or has ended.
+        with contextlib.suppress(OSError, AttributeError):
             return self._log.read_bytes()[start:]
         return b""
 
@@ -127,7 +131,8 @@ class NodeRun:
 def _take_core():
     """Binds this thread, and so the run that it starts, to a core that no other run on this machine has."""
     everything = list_cores()
-    locks = default_cache_dir("locks")  # nobody else writes there, as somebody might into the temporary folder
+    # Nobody else writes there, as somebody might into the temporary folder.
+    locks = default_cache_dir("locks")
     os.makedirs(locks, exist_ok=True)
     with contextlib.ExitStack() as stack:
         for core in everything:

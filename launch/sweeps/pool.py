@@ -19,7 +19,8 @@ from launch.console.progress import format_duration, say
 from launch.runs.errors import RunFolderError
 from launch.sweeps.tasks import Task, is_finished
 
-SECONDS_PER_LINE = 60  # between two lines on the progress, where there is no terminal
+# Between two lines on the progress, where there is no terminal.
+SECONDS_PER_LINE = 60
 _ERROR = "error: "
 _ROUND = re.compile(r"round (\d+)/(\d+): (.*)")
 
@@ -36,6 +37,7 @@ class _Shown:
         if match := _ROUND.fullmatch(line):
             self.round_num, self.text = int(match[1]), match[3]
             if self.start_round is None:
+                # A resumed run begins later than at 0; only what is run now tells how long a round takes.
                 self.start_round = self.round_num - 1
         elif line.startswith("done "):
             self.text = line.removeprefix("done ").strip()
@@ -61,7 +63,8 @@ class ProgressOfMany:
         self._count, self._keeps_logs = len(rounds), keeps_logs
         self._start_s = self._line_s = time.perf_counter()
         self._rounds_run = self._num_ended = 0
-        self._left = dict(enumerate(rounds, 1))  # the rounds of what has not ended
+        # The rounds of what has not ended.
+        self._left = dict(enumerate(rounds, 1))
         self._shown: dict[int, _Shown] = {}
         self._has_bars = keeps_logs and sys.stderr.isatty()
         self._total = self._open_bar("all runs", self._count, slots) if self._has_bars else None
@@ -150,6 +153,7 @@ class ProgressOfMany:
 
     def _estimate(self) -> str:
         """The time gone and left, estimated from the rounds that were run and those that remain; "" before any."""
+        # What is asked to stop has left the count, but still holds its slot.
         going = [shown for shown in self._shown.values() if shown.position in self._left]
         rounds_run = self._rounds_run + sum(shown.rounds_run for shown in going)
         if not rounds_run:
@@ -235,6 +239,7 @@ def run_tasks(
         try:
             pool.run()
         except KeyboardInterrupt:
+            # Before the engine is closed, which kills what still runs.
             _stop([each.run for each in pool.started.values()])
             raise
         return [pool.failures[position] for position in sorted(pool.failures)]
@@ -269,7 +274,8 @@ class _Pool:
                 while has_more and slot not in self.started:
                     position, task = next(self._waiting, (0, None))
                     has_more = bool(position)
-                    if task is not None:  # it may fail at once or be finished
+                    # It may fail at once or be finished; then the slot takes the next.
+                    if task is not None:
                         self._start(position, task, slot)
                     elif has_more:
                         self._progress.leave_out(position)
@@ -296,7 +302,8 @@ class _Pool:
     def _look_at(self, slot: int) -> None:
         started = self.started[slot]
         task, run = started.task, started.run
-        exit_code = run.poll()  # before the output is read, so that its last lines are read when it has ended
+        # Before the output is read, so that its last lines are read when it has ended.
+        exit_code = run.poll()
         self._progress.read(slot, run.read_output())
         if exit_code is None:
             if not started.stopped and (reason := self._find_end(task)):
@@ -305,13 +312,15 @@ class _Pool:
             return
         del self.started[slot]
         last_line = self._progress.last_line(slot)
+        # A run that we stopped ends with a code of its own, which is no failure.
         if not exit_code or started.stopped:
             self._progress.end(started.position, slot, started.stopped)
         else:
             has_results = False
             with contextlib.suppress(RunFolderError):
                 has_results = is_finished(task)
-            if has_results:  # though none to be glad of, as where every update was rejected
+            # Though none to be glad of, as where every update was rejected.
+            if has_results:
                 self._progress.end(started.position, slot, last_line)
             else:
                 self._fail(started.position, task, _explain(exit_code, task, self._engine, last_line))

@@ -44,10 +44,12 @@ class PresentData:
             stored = read_config(run_dir)
         except RunRecordError:
             return ""
+        # Before the data, which may be made by the very code that has changed.
         if changed := list_changed(stored.get(OWN_MODULES), sum_run_modules(config)):
             return f"of other code than {', '.join(changed)} holds now"
         data = stored.get("data")
-        if not isinstance(data, dict) or not data.get(DIGEST):  # of an earlier version, or kept in an archive
+        # Of an earlier version, or kept in an archive, where nothing says on which data.
+        if not isinstance(data, dict) or not data.get(DIGEST):
             return ""
         now = self._identify(config, stored.get("flags", {}))
         places = {
@@ -63,7 +65,8 @@ class PresentData:
 
         Settings that do nothing may be others than those `stored`, but are in the digest; so the latter are taken.
         """
-        from launch.training.opened_data import identify_data  # takes a while, and only finished runs need it
+        # The import takes a while, and only finished runs need it.
+        from launch.training.opened_data import identify_data
 
         values = vars(config) | {name: stored[name] for name in DATA_FLAGS - PLACES if name in stored}
         names = sorted(DATA_FLAGS | {"seed", DEVICES, CLASS_WEIGHTS})

@@ -54,6 +54,7 @@ class RayEngine:
         log_path = str(tasks[0].run_dir.parents[1] / LOG)
         self._ray = self._stack.enter_context(join_ray(address, log_path, READY_TIMEOUT_S))
         self.slots = max(1, min(jobs or int(self._ray.cluster_resources()["CPU"]), len(tasks)))
+        # A run that its node takes down is begun anew elsewhere; three calls at once: run, output, interrupt.
         options = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": -1, "max_concurrency": 3}
         self._actors = self._ray.remote(**options)(NodeRun)
 
@@ -73,9 +74,11 @@ class RayRun:
     def __init__(self, ray: Any, actor: Any, task: Task):
         self._ray, self._actor, self._task = ray, actor, task
         self._exit_code: int | None = None
-        remember_places(vars(task.config))  # the node that trains records it elsewhere
+        # The node that trains records them elsewhere.
+        remember_places(vars(task.config))
         task.log.parent.mkdir(parents=True, exist_ok=True)
         self._shown_bytes, self._unread = 0, b""
+        # The node has a folder of its own for the run.
         arguments = tuple(each for each in task.arguments if not each.startswith("--run_dir="))
         request = Request(f"{task.recipe.name}.flags", task.recipe.read(), arguments, pack(task.run_dir))
         self._outcome = actor.run.remote(request)
@@ -84,6 +87,7 @@ class RayRun:
     def read_output(self) -> list[str]:
         """The whole lines that came from the node since the last call; asks for more."""
         if self._exit_code is None:
+            # Never waits for the node: one answer is asked for at a time, and taken when it has come.
             if self._asked is not None and self._is_there(self._asked):
                 with contextlib.suppress(self._ray.exceptions.RayError):
                     self._keep_output(self._ray.get(self._asked))

@@ -115,12 +115,14 @@ def find_recipes(flagfiles: Sequence[str], experiments: Sequence[str], algos: Se
             raise FlagError(f"--experiments={error}") from None
     for typed in algos:
         recipe = Recipe(typed, f"{ALGO}{typed}")
-        if asked := find_asked_algorithm([recipe.argument]):  # else `Recipe.resolve` will say what is wrong
+        # Where there is none, `Recipe.resolve` will say what is wrong.
+        if asked := find_asked_algorithm([recipe.argument]):
             recipe = Recipe(find_algorithm(asked).name, f"{ALGO}{asked}")
         found.append(("algos", recipe))
     recipes: dict[str, Recipe] = {}
     for flag, recipe in found:
         other = recipes.setdefault(recipe.name, recipe)
+        # Two patterns may find one file; two files of one name would share a folder.
         are_files = other.argument.startswith(FLAGFILE) and recipe.argument.startswith(FLAGFILE)
         if other != recipe and not (are_files and pathlib.Path(other.shown).samefile(recipe.shown)):
             raise FlagError(f"--{flag}: {other.shown} and {recipe.shown} would share a run folder; rename one")
@@ -152,6 +154,7 @@ def share_arguments(recipes: Sequence[Recipe], arguments: Sequence[str]) -> Shar
     lacking: dict[str, list[str]] = {}
     for argument in join_values(arguments):
         typed = get_flag(argument)
+        # --noX switches X off, unless a flag's own name begins so.
         flag = typed.removeprefix("no") if typed not in known else typed
         owner, setting = find_owner(flag, everyone), find_setting(flag, everyone)
         having = [owner] if owner else [row for row in everyone if setting in row.names]
@@ -159,6 +162,7 @@ def share_arguments(recipes: Sequence[Recipe], arguments: Sequence[str]) -> Shar
             raise FlagError(f"--{flag}: belongs to none of the algorithms {', '.join(row.name for row in everyone)}")
         for name, row in rows.items():
             if not having or row in having:
+                # What names its algorithm comes later on the command line, and there the last one counts.
                 given = alone if owner else of_all
                 given[name] += rename_arguments([argument], everyone)
         if having and not owner and len(having) < len(everyone):

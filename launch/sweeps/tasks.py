@@ -15,7 +15,8 @@ from launch.sweeps.present_data import PresentData
 from launch.sweeps.recipes import Recipe
 from launch.training.run_end import list_limits
 
-OWN_FLAGS = ("seed", "run_dir", "resume", "overwrite", "rounds")  # which the runs get from their task
+# Those that the runs get from their task.
+OWN_FLAGS = ("seed", "run_dir", "resume", "overwrite", "rounds")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +101,7 @@ def _find_other_settings(run_dir: RunPath, config: RunConfig) -> list[str]:
 def _has_finished(run_dir: RunPath, config: RunConfig) -> bool:
     """Whether a run has its rounds, target, budget, limits or patience behind it; false if none can be read."""
     try:
+        # Without it a run cannot be told from another, whatever its summary says.
         read_json(run_dir / CONFIG_FILE)
         summary = read_json(run_dir / SUMMARY_FILE)
         is_over = summary.get("rounds", 0) >= config.rounds or bool(summary.get(BUDGET_SPENT))
@@ -108,7 +110,8 @@ def _has_finished(run_dir: RunPath, config: RunConfig) -> bool:
         columns = read_task_columns(summary)
         has_reached_target = columns.has_reached_target(config, summary.get("final", {}).get(columns.test))
         return is_over or has_lost_patience or has_reached_limits or has_reached_target
-    except (RunRecordError, TypeError, AttributeError):  # of a damaged one, whose values are of other kinds
+    # A damaged summary has values of other kinds; the run goes on.
+    except (RunRecordError, TypeError, AttributeError):
         return False
 
 
@@ -118,7 +121,8 @@ def build_arguments(task: Task) -> list[str]:
     return [task.recipe.argument, *task.arguments, *resume]
 
 
-MOST = 10**4  # runs of a range: more are a slip of the hand
+# Runs of a range: more are a slip of the hand.
+MOST = 10**4
 EXPECTED = "expected whole numbers with commas between them, or ranges, as 0,1,2 or 0-4"
 
 
@@ -139,6 +143,7 @@ def read_seeds(texts: Iterable[str], flag: str, may_be_none: bool = False) -> tu
         raise FlagError(f"--{flag} is empty: {EXPECTED}")
     seeds: list[int] = []
     for text in texts:
+        # Digits of other scripts, which int() takes, and numbers beyond any seed are refused.
         match = re.fullmatch("([0-9]{1,12})(?:-([0-9]{1,12}))?", text)
         if match is None:
             raise FlagError(f"--{flag}={','.join(texts)}: {EXPECTED}")

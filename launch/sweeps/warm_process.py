@@ -31,15 +31,18 @@ from launch.console import stop_signals
 from launch.runtimes.child_process import die_with
 from launch.runtimes.processor import keep_to_cores
 
-FORKS = hasattr(os, "waitid")  # which Python 3.11 does not have on macOS
+# Python 3.11 does not have it on macOS, where no process is forked safely that has loaded its libraries.
+FORKS = hasattr(os, "waitid")
 
 
 def main(replies: int, cores: Sequence[int], module: str) -> None:
     """Serves requests until stdin ends. In the process that is to run it, runs what was asked for."""
-    keep_to_cores(cores)  # before the imports: thread pools are as large as the cores are many
+    # Before the imports: thread pools are as large as the cores are many.
+    keep_to_cores(cores)
     importlib.import_module(module)
     gc.collect()
-    gc.freeze()  # what is shared with the runs stays shared: their collector leaves it alone
+    # What is shared with the runs stays shared: their collector leaves it alone.
+    gc.freeze()
     # Else the interpreter's end would not collect what the imports made, and TFF's destructors would fail aloud.
     atexit.register(gc.unfreeze)
     request = _wait_for_request(replies)
@@ -64,6 +67,7 @@ def _wait_for_request(replies: int) -> dict[str, Any] | None:
                 os.setsid()
             _enter_run(replies, request["log"])
             return request
+        # Without reaping it: until the next request its number must not be given to another process.
         result = os.waitid(os.P_PID, ended, os.WEXITED | os.WNOWAIT)
         exited = result.si_code == os.CLD_EXITED
         _reply(replies, exit_code=result.si_status if exited else -result.si_status)
@@ -77,13 +81,15 @@ def _reply(replies: int, **content: int) -> None:
 def _enter_run(replies: int, log: str | None) -> None:
     """What a process started by itself would have: Ctrl-C, no stdin, an output of its own."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    _reply(replies, pid=os.getpid())  # from now on it can be asked to keep a checkpoint and end
+    # From now on it can be asked to keep a checkpoint and end.
+    _reply(replies, pid=os.getpid())
     os.close(replies)
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
     os.close(nowhere)
     if log is None:
-        stop_signals.IS_SAID = False  # beside the line of the sweep
+        # The sweep has a line of its own that says so.
+        stop_signals.IS_SAID = False
     else:
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         os.dup2(output, 1)

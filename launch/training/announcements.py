@@ -62,9 +62,12 @@ from launch.training.opened_data import is_random
 from models.model_names import is_own_model
 from tff_algos.settings.config_fields import is_own
 
-NOTE = "note"  # the topic of what the user should know
-LARGE_INPUT = 100  # of a number that a model gets; those of images are at most 1, standardised ones a few
-LEAST_CHANGE = 0.01  # as a share of the norm; a model that moved less starts next to random weights
+# The topic of what the user should know.
+NOTE = "note"
+# Of a number that a model gets; those of images are at most 1, standardised ones a few.
+LARGE_INPUT = 100
+# As a share of the norm; a model that moved less starts next to random weights.
+LEAST_CHANGE = 0.01
 
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
@@ -197,7 +200,8 @@ def find_models(config: RunConfig, spec: "ModelSpec") -> Iterator[Finding]:
             "many rounds, until its statistics follow; momentum=0.9 takes few",
         )
     for each in (float_spec, *spec.peers, *teachers):
-        if is_own_model(each.name):  # such as the loss of `compile`, which Keras's `fit` would use
+        # Such as the loss of `compile`, which Keras's `fit` would use.
+        if is_own_model(each.name):
             yield from (Finding(NOTE, f"{each.name}: {line}") for line in list_unused_parts(each.build(), each.task))
     if is_own(config.loss):
         yield Finding("loss", f"{config.loss} in training; tests and validation have that of --loss=auto")
@@ -246,18 +250,21 @@ def find_troubles(config: RunConfig, data: FederatedData, metrics: RoundTable, i
             "clients reach is that of the others",
         )
     counts, is_all_rejected = [int(count or 0) for count in metrics.column(NUM_REJECTED)], was_all_rejected(metrics)
-    if any(counts) and not is_all_rejected:  # that ends with an error of its own
+    # Where all were rejected, the run ends with an error of its own.
+    if any(counts) and not is_all_rejected:
         where = [i for i, count in enumerate(counts, 1) if count]
         whole = len(find_rejected_rounds(metrics))
         stayed = f", in {whole} of them all, so that the models stayed as they were" if whole else ""
         rounds = f"in {len(where)} of {len(counts)} rounds (first in round {where[0]}){stayed}"
         advice = advise_on_rejected(config, data)
         yield Finding(NOTE, f"{sum(counts)} updates were not finite and do not count, {rounds}; {advice}")
-    has_diverged = math.isinf(metrics.last(TEST_LOSS) or 0)  # as where the outputs are no numbers
+    # As where the outputs are no numbers.
+    has_diverged = math.isinf(metrics.last(TEST_LOSS) or 0)
     if has_diverged:
         advice = advise_on_rejected(config, data)
         yield Finding(NOTE, f"the training has diverged: test_loss is infinite; {advice}")
-    elif is_one_model and not config.smoke and not is_all_rejected:  # a smoke run's data are random numbers
+    # A smoke run's data are random numbers.
+    elif is_one_model and not config.smoke and not is_all_rejected:
         yield from find_lack_of_learning(metrics, data.test_y, bool(data.notes))
 
 
@@ -309,7 +316,8 @@ def find_lack_of_learning(metrics: RoundTable, test_y: np.ndarray, has_notes: bo
     margin = 2 * math.sqrt(chance * (1 - chance) / len(test_y))
     same_answer = f"giving all {len(test_y):,} test examples the same answer reaches {chance:.4f}"
     fix = "see the notes on the data above, lower the rate" if has_notes else "lower the rate"
-    if not accuracy > chance:  # rather than at or below: the accuracy of a diverged model can be NaN
+    # Rather than at or below: the accuracy of a diverged model can be NaN.
+    if not accuracy > chance:
         yield Finding(
             NOTE,
             f"the model has learned nothing: its test accuracy is {accuracy:.4f}, and {same_answer}; {fix}, "
@@ -344,7 +352,8 @@ def find_result(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any]
         for sentence in task.say_undefined(of_clients.get(UNDEFINED), of_clients.get(NUM_EVALUATED, 0)):
             yield Finding(NOTE, f"{sentence}{among}")
     yield from compare_with_tables(summary)
-    if not config.smoke:  # whose labels are mostly random
+    # The labels of a smoke run are mostly random.
+    if not config.smoke:
         yield from compare_with_majority(summary, task)
     mean, deviation, _, worst_tenth = (clients.get(name) for name in task.statistics)
     if mean is not None:
@@ -386,6 +395,7 @@ def _find_next_commands(config: RunConfig, folder: RunFolder, summary: Mapping[s
     if _find_used_of_session(config):
         yield Finding("next", "in Python, by the Run that fit returns: predict(examples), load_model()")
     else:
+        # A loss is for training alone, so no command that uses the models needs its module.
         used = {**flags, LOSS: None} if list_session_names(list_objects(flags)) else flags
         for topic, command in (("next", "launch.evaluate"), ("", "launch.export")):
             yield Finding(topic, f"{spell_program(command, used)} --run_dir={path}{spell_trust(used)}")
@@ -432,6 +442,7 @@ def compare_with_majority(summary: Mapping[str, Any], task: TaskColumns) -> Iter
         f"({on_test_set} on the test set)",
     )
     reached = clients[task.statistics[0]]
+    # Likewise, a diverged model's NaN beats nothing.
     if not reached > clients[MAJORITY_ACCURACY]:
         yield Finding(
             NOTE,

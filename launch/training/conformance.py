@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
 _ARGUMENTS = "(model_spec, clients, config, seed)"
-_MOST_EXAMPLES = 8  # of a client and split
-_SYNCHRONOUS = ("round_num", columns.VIRTUAL_TIME_S, "aggregator", "server", "kept")  # what its state has
+# Of a client and split.
+_MOST_EXAMPLES = 8
+# What the state of a `SynchronousProcess` has.
+_SYNCHRONOUS = ("round_num", columns.VIRTUAL_TIME_S, "aggregator", "server", "kept")
 _TASKS = [TaskColumns(kind) for kind in TASK_KINDS.values()]
 _DRIVERS_METRICS = {columns.ROUND, *(name for task in _TASKS for name in (*task.evaluation, *task.spread))}
 _DRIVERS_METRICS |= {columns.JOULES, columns.JOULES_TOTAL}
@@ -131,7 +133,8 @@ def _cut(client: ClientFiles, index: int, folder: str) -> ClientFiles:
     for split in SPLITS:
         count = getattr(client, f"num_{split}")
         counts.append(min(count, _MOST_EXAMPLES))
-        for kind in ("x", "y", "w"):  # the last where examples have weights
+        # The last where examples have weights.
+        for kind in ("x", "y", "w"):
             with contextlib.suppress(FileNotFoundError), open(f"{client.path}.{split}.{kind}", "rb") as source:
                 size = os.fstat(source.fileno()).st_size * counts[-1] // max(count, 1)
                 pathlib.Path(f"{path}.{split}.{kind}").write_bytes(source.read(size))
@@ -190,8 +193,10 @@ class Conformance:
 
     def __init__(self, label: str, process: FederatedProcess, model_spec: "ModelSpec", data: FederatedData):
         self.label, self.process, self.spec, self.data = label, process, model_spec, data
-        self._structure: list[tuple] = []  # that of the first state
-        self._metrics: list[str] = []  # the names of the first round
+        # That of the first state.
+        self._structure: list[tuple] = []
+        # The names of the first round.
+        self._metrics: list[str] = []
 
     def check(self) -> None:
         """Two rounds, the first of them repeated, and everything else that a run asks.
@@ -209,7 +214,8 @@ class Conformance:
             self._expect(isinstance(value, kind), name, f"a {kind.__name__}", repr(value))
         first = self._ask("initialize")
         self._check_state(first, "initialize")
-        bases = {kind.__name__ for kind in type(self.process).__mro__}  # by name, which needs no TensorFlow
+        # By name, which needs no TensorFlow.
+        bases = {kind.__name__ for kind in type(self.process).__mro__}
         fields = _SYNCHRONOUS if "SynchronousProcess" in bases else ()
         missing = [name for name in fields if not hasattr(first, name)]
         expected = "a state as that of super().initialize(), with ._replace(own=...)"

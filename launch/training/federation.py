@@ -49,7 +49,8 @@ def load_federated_data(config: RunConfig) -> FederatedData:
       DatasetError: a file is missing or damaged, or the split asked for cannot be made.
     """
     if config.device_profiles:
-        load_device_profiles(config.device_profiles, 1, config.seed)  # its mistakes come before the data's minutes
+        # Its mistakes come before the minutes that the data take.
+        load_device_profiles(config.device_profiles, 1, config.seed)
     with say_while_waiting(f"the data of {config.dataset} are read or made"):
         data = _load(config)
     if not config.device_profiles:
@@ -95,11 +96,13 @@ def _note_content(config: RunConfig, data: ArrayDataset | ClientSource, federati
         few = np.flatnonzero(data.num_examples[TRAIN])[:MOST_NOTED_CLIENTS]
         x = np.concatenate([data.read(int(client), TRAIN)[0] for client in few])
         numbers = note_numbers(x, data.format, scale)
-    if not federation.label_counts.size:  # labels that are no classes, or of too many clients
+    # Labels that are no classes, or of too many clients.
+    if not federation.label_counts.size:
         return (*numbers, *clients)
     train, test = federation.label_counts.sum(axis=0), np.bincount(federation.test_y, minlength=data.format.num_classes)
     everywhere = None
-    if data.count_labels is not None:  # also of what clients keep for validation and tests
+    # Also of what clients hold back for validation and tests.
+    if data.count_labels is not None:
         everywhere = data.count_labels().sum(axis=0) + test * data.has_tests
     return (*numbers, *note_labels(data.format.class_names, train, test, everywhere), *clients)
 

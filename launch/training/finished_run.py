@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
 LAST = "last"
-MODEL_FLAGS = ("model", "models")  # how the names of flags end that name them
+# How the names of flags end that name models.
+MODEL_FLAGS = ("model", "models")
 
 
 class FinishedRun(NamedTuple):
@@ -126,6 +127,7 @@ class FinishedRun(NamedTuple):
             from models.standardization import Standardization
 
             spec = spec.with_standardization(Standardization(*scaling))
+        # A budget, a target or patience may end a run before its first quantized round.
         is_float = spec.quantization is not None and self.rounds < self.config.qat_start_round
         return spec.quantization.float_spec if is_float else spec
 
@@ -145,6 +147,7 @@ class FinishedRun(NamedTuple):
         """The folder of each saved model, by the model's name, in the order of the names."""
         files = [path for name in SAVED_FILES for path in self.models.glob(f"*/{name}")]
         folders = list(dict.fromkeys(path.parent for path in files))
+        # A long name is cut in a folder's name, and only the records have the whole.
         known = {*self.client_models.values(), *self.teachers}
         return dict(sorted(zip(decode_names([folder.name for folder in folders], known), folders, strict=True)))
 
@@ -223,7 +226,8 @@ def read_finished_run(
     remember_places({"data_dir": data_dir, "client_dir": client_dir})
     path = pathlib.Path(run_dir)
     keep_inside(path)
-    with contextlib.suppress(OSError):  # of a folder that may only be read
+    # Of a folder that may only be read.
+    with contextlib.suppress(OSError):
         remove_unfinished(path)
     check_sums(path)
     try:

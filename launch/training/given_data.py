@@ -37,11 +37,14 @@ if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
 
-DATA_FOLDER = RUNS / "data"  # where arrays and tables lie that `fit` was given
+# Where arrays and tables lie that `fit` was given.
+DATA_FOLDER = RUNS / "data"
 COLUMN_FLAGS = ("client_column", "label_column", "time_column", "test_column", "weight_column", "feature_columns")
 _ROLE_NAMES = CLIENT_NAMES | LABEL_NAMES | TIME_NAMES | TEST_NAMES
-_TIME = "time"  # what an index of dates without a name is called
-_LEAST_TIME = 10**9  # whole numbers from here on count no rows: they are times since 1970, or names
+# What an index of dates without a name is called.
+_TIME = "time"
+# Whole numbers from here on count no rows: they are times since 1970, or names.
+_LEAST_TIME = 10**9
 
 
 def place_data(data: Any, flags: Mapping[str, Any]) -> tuple[dict[str, str], dict[pathlib.Path, bytes]]:
@@ -138,6 +141,7 @@ def _name_columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 def _convert_column(values: pd.Series, where: str) -> "pyarrow.Array":
     import pyarrow
 
+    # pyarrow takes none of these kinds of pandas as it is.
     if isinstance(values.dtype, pd.SparseDtype):
         values = values.sparse.to_dense()
     elif isinstance(values.dtype, pd.PeriodDtype):
@@ -241,8 +245,10 @@ def _as_array(name: str, values: Any) -> np.ndarray:
     if array.dtype != object:
         return array
     flat = array.ravel().tolist()
+    # Of a list in a cell pandas answers with an array, which is not True.
     if any(pd.isna(value) is True for value in flat):
         raise FlagError(f"data: {name} lacks values (None, NaN or pd.NA), expected none; fill or drop them")
+    # numpy.bool_ is no number by its class, but stands for 1 and 0 as bool does.
     kinds = {bool if isinstance(value, np.bool_) else type(value) for value in flat}
     if not kinds <= {str} and not all(issubclass(kind, int | float | np.number) for kind in kinds):
         found = list_names(sorted(kind.__name__ for kind in kinds))
@@ -280,11 +286,13 @@ def read_examples(x: Any, example_format: ExampleFormat, are_joined: bool = Fals
     except ValueError as error:  # rows of several lengths
         raise FlagError(f"x: is no array ({error})") from None
     shape = tuple(example_format.input_shape)
+    # Images of one channel and series of one feature are often given without that axis.
     without_channel = shape[:-1] if shape[-1] == 1 else shape
     if x.shape[1:] not in (shape, without_channel):
         raise FlagError(f"x: expected shape (examples, {', '.join(map(str, without_channel))}), got {x.shape}")
     if x.dtype.kind not in "biuf":
         raise FlagError(f"x: expected numbers, got {x.dtype}; a table with the names of the columns may hold texts")
+    # Pixels for a model that was trained on scaled ones would be taken without a word.
     if x.dtype == np.uint8 and example_format.input_dtype == "float32":
         raise FlagError(
             "x: expected float32 as in training, got uint8; scale the numbers as those were, and give "
@@ -298,7 +306,8 @@ def read_examples(x: Any, example_format: ExampleFormat, are_joined: bool = Fals
 
 def check_inputs(spec: "ModelSpec", x: np.ndarray) -> None:
     """Raises FlagError unless the stored examples are numbers of the dtype that the model's Input has."""
-    from models.input_dtypes import find_misfit  # TensorFlow is loaded by now
+    # TensorFlow is loaded by now.
+    from models.input_dtypes import find_misfit
 
     if misfit := find_misfit(spec.input_dtype, spec.format, x):
         raise FlagError(f"x: has {misfit}, since the Input of {spec.name} has dtype {spec.input_dtype}")

@@ -57,6 +57,7 @@ class BestRound:
 
     def prune(self, rounds: ValidatedRounds) -> None:
         """Removes states that were the best once, but for those that a run needs which goes on from a checkpoint."""
+        # None stands for the end of what is in the table now.
         ends = [None, *find_checkpoints(self._folder.checkpoints)]
         self._checkpoints.prune_best({rounds.find_best(end) for end in ends})
 
@@ -94,7 +95,8 @@ def check_saving(config: RunConfig, spec: ModelSpec) -> ModelSpec:
     checked: dict[tuple[str, bool], ModelSpec] = {}
 
     def check(each: ModelSpec) -> ModelSpec:
-        key = each.name, each.quantization is not None  # a teacher may be of the same function
+        # A teacher may be of the same function, and a quantized model beside its float one.
+        key = each.name, each.quantization is not None
         if is_own_model(each.name) and key not in checked:
             checked[key] = _check(each)
         is_written = checked[key].has_keras_file if key in checked else True

@@ -47,7 +47,8 @@ def check_model_inputs(data: FederatedData, spec: "ModelSpec") -> None:
       ModelError: some are not, and Keras would make other numbers of them without a word; or a model itself makes
         whole numbers of scaled ones.
     """
-    from models.input_dtypes import describe_input, find_misfit, holds_all  # TensorFlow is loaded by now
+    # TensorFlow is loaded by now.
+    from models.input_dtypes import describe_input, find_misfit, holds_all
 
     for flag, each in (*(("model", each) for each in (spec, *spec.peers)), ("teacher_model", spec.teacher)):
         if each is None or not is_own_model(each.name):
@@ -85,7 +86,8 @@ def _check_not_cut_off(data: FederatedData, spec: "ModelSpec", flag: str) -> Non
     from models.own_model_checks import find_cut_off
 
     form = spec.format
-    if form.takes_tokens or spec.quantization is not None:  # no layer that casts can be quantized
+    # No layer that casts can be quantized.
+    if form.takes_tokens or spec.quantization is not None:
         return
     found = find_cut_off(spec.build(), spec.model_input_shape)
     unscaled = dataclasses.replace(form, preprocessing=Preprocessing())
@@ -127,7 +129,8 @@ def scale_features(
         _check_scaled_by_clients(config, data, spec)
     if config.standardize != FEDERATED:
         return data, spec
-    from models.standardization import Standardization  # TensorFlow is loaded by now
+    # TensorFlow is loaded by now.
+    from models.standardization import Standardization
 
     scaling = None
     if not folder.is_new and folder.config.exists():
@@ -159,7 +162,8 @@ def _compute(config: RunConfig, data: FederatedData, spec: "ModelSpec") -> Scali
     number = len(found.means) - len(places)
     say(f"scaling  {number:,} means and deviations, federated sums over {asked} clients, in the model")
     if places:
-        way_out = "" if looked_up else f"; --unscaled={NOTHING} scales them, too"  # which is refused above
+        # --unscaled=nothing is refused where the model looks something up.
+        way_out = "" if looked_up else f"; --unscaled={NOTHING} scales them, too"
         say(f"note     {len(places):,} of {len(found.means):,} features stay as they are, no measurements: "
             f"{describe_places(form, places, looked_up)}{way_out}")  # fmt: skip
     found.means[list(places)], found.deviations[list(places)] = 0, 1

@@ -25,7 +25,8 @@ def open_data(config: RunConfig) -> tuple[ArrayDataset | ClientSource, Partition
     row, options = find_dataset(config.dataset), choose_options(vars(config))
     arrays = make_random_arrays(row, options) if is_random(config) else row.load(options)
     values = {field.name: getattr(config, field.name) for field in dataclasses.fields(PartitionSettings)}
-    if config.smoke:  # Fewer clients share as many shards, so each would hold more labels than there are.
+    # Fewer clients share as many shards, so each would hold more labels than there are.
+    if config.smoke:
         values["labels_per_client"] = max(1, min(config.labels_per_client, arrays.format.num_classes))
     return arrays, PartitionSettings(**values)
 

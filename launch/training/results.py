@@ -41,7 +41,8 @@ from models.model_spec import ModelSpec
 from tff_algos.protocol import FederatedProcess, State, Weights
 from tff_algos.settings.fine_tuning import INITIAL, TRAINED
 
-MOST_READ_CLIENTS = 1000  # whose text the baselines are counted from
+# Whose text the baselines are counted from.
+MOST_READ_CLIENTS = 1000
 
 
 def write_results(
@@ -75,12 +76,15 @@ def write_results(
         tested = {name: of_teacher(weights, data.test_x, data.test_y) for name, weights in teachers.items()}
         own[task.teachers] = {name: result.metric for name, result in tested.items()}
     summary = build_summary(config, metrics, timing, task)
-    summary["dataset"] = data.dataset  # a subset has a name of its own
+    # A subset has a name of its own.
+    summary["dataset"] = data.dataset
     num_members = len(data.clients)
     summary |= _describe_clients(data, asked, results, task)
-    if 0 < config.evaluated_clients < len(data.clients):  # the tables have that of a sample
+    # The tables have that of a sample.
+    if 0 < config.evaluated_clients < len(data.clients):
         summary["final"][task.client_test] = summary["clients"][task.statistics[0]]
-    if data.format.labels.task == NEXT_TOKEN:  # what a model should beat: a table of two tokens needs few clients
+    # What a model should beat: a table of two tokens needs few clients.
+    if data.format.labels.task == NEXT_TOKEN:
         readers = choose_evaluated_clients(data, MOST_READ_CLIENTS, config.seed)
         train = (data.read_split(client, "train") for client in readers)
         baselines = compute_token_baselines(train, (data.test_x, data.test_y), data.format.labels)
@@ -90,12 +94,14 @@ def write_results(
         summary[columns.ATTACK] = {columns.ATTACK: find_attacks(config).attack, columns.ATTACKERS: names}
     summary[columns.IS_PERSONAL] = process.is_personal
     if columns.JOULES in (table := process.client_columns(state)):
-        joules = np.array(table[columns.JOULES])[:num_members]  # spent in training by each client
+        # Spent in training by each client; new ones have spent none.
+        joules = np.array(table[columns.JOULES])[:num_members]
         summary[columns.JOULES] = {"total": joules.sum(), "mean": joules.mean(), "most": joules.max()}
     if start := measure_start(process, state, data, members, evaluate, results.metric, task):
         summary[columns.START] = start
     summary[find_algorithm(config.algo).name] = own
     write_json(folder.summary, summary)
+    # Last, since it sums up all that was written before.
     write_checksums(folder)
     return summary
 
@@ -192,7 +198,8 @@ def compute_client_statistics(values: np.ndarray, task: TaskColumns) -> dict[str
     known = values[~np.isnan(values)]
     if not known.size:
         return dict.fromkeys(task.statistics)
-    with np.errstate(invalid="ignore"):  # the deviation of infinite errors is unknown
+    # The deviation of infinite errors is unknown.
+    with np.errstate(invalid="ignore"):
         measured = (known.mean(), known.std(), task.compute_worst_percentile(known), task.compute_worst_tenth(known))
     return dict(zip(task.statistics, measured, strict=True))
 
@@ -258,6 +265,7 @@ def compute_relative_change(before: Mapping[str, Weights], after: Mapping[str, W
         for first, second in zip(before[name], after[name], strict=True)
         if np.issubdtype(first.dtype, np.floating)
     ]
+    # In float64: the squares of many float32 weights would lose the small ones.
     norm = square([first for first, _ in pairs]) ** 0.5
     return square([second - first for first, second in pairs]) ** 0.5 / norm if norm else float("inf")
 

@@ -58,6 +58,7 @@ class RoundLoop:
         last_round = checkpoints.last_round()
         if last_round > config.rounds:
             raise RunFolderError(f"--rounds={config.rounds}: the run has done {last_round}; expected as many or more")
+        # Before the state is restored: what clients keep may lie in files of this folder.
         process.keep_in(folder.kept)
         self.round_num, self._state = checkpoints.restore(process.initialize())
         self._kept_files = KeptFiles(process, checkpoints)
@@ -66,7 +67,8 @@ class RoundLoop:
         self._events = EventLog(folder.events, self.round_num)
         self._validated = ValidatedRounds(self.metrics, task)
         self._limits = CostLimits(config, process, self.metrics)
-        self._digests = self._list_digests()  # as they are after `round_num`, also while the next round is written
+        # As they are after `round_num`, also while the next round is written.
+        self._digests = self._list_digests()
         if self.round_num:
             check_record(checkpoints.read_record(self.round_num), folder, config, self._digests)
             if self._best is not None:
@@ -112,6 +114,7 @@ class RoundLoop:
         self._checkpoints.save(self._state, self.round_num, record)
         if self._best is not None:
             self._best.prune(self._validated)
+        # After the checkpoint is written, so that no file goes that an older one still needs.
         self._kept_files.prune(self.round_num, self._state)
 
     def _list_digests(self) -> dict[str, str]:
@@ -183,7 +186,8 @@ class KeptFiles:
 
     def __init__(self, process: FederatedProcess, checkpoints: Checkpoints):
         self._process, self._checkpoints = process, checkpoints
-        self._needed: dict[int, Any] = {}  # by round, None for a state that needs no file
+        # By round, None for a state that needs no file.
+        self._needed: dict[int, Any] = {}
 
     def prune(self, round_num: int, state: State) -> None:
         """Removes the files that no kept state needs, after the state of a round was saved as the newest."""
@@ -200,7 +204,8 @@ class KeptFiles:
             return self._needed[round_num]
         try:
             return self._process.find_kept(self._checkpoints.load_any(round_num, template))
-        except Exception:  # of many types, see `Checkpoints.load`; a damaged state is of no use, whatever it needs
+        # Of many types, see `Checkpoints.load`; a damaged state is of no use, whatever it needs.
+        except Exception:
             return None
 
 

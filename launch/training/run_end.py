@@ -32,7 +32,8 @@ class CostLimits:
 
     def __init__(self, config: RunConfig, process: FederatedProcess, metrics: RoundTable):
         self._process, self._limits = process, list_limits(config)
-        is_asked = metrics.num_rounds and any(self._limits.values())  # else the table is not read for nothing
+        # Without a limit the table is not read for nothing.
+        is_asked = metrics.num_rounds and any(self._limits.values())
         # By the rounds that `next` has given, and by those of a run that goes on.
         self._sent_bytes = sum(sum(metrics.column(name)) for name in SENT) if is_asked else 0.0
         self._ahead: tuple[State, RoundOutput, float] | None = None
@@ -50,6 +51,7 @@ class CostLimits:
         return output, took_s
 
     def _make_ahead(self, state: State) -> tuple[RoundOutput, float]:
+        # By identity: what was made ahead belongs to this very state, and to no equal one.
         if self._ahead is None or self._ahead[0] is not state:
             start_s = time.perf_counter()
             output = self._process.next(state)
@@ -96,8 +98,10 @@ class ValidatedRounds:
     def __init__(self, metrics: RoundTable, task: TaskColumns):
         self._metrics, self._task = metrics, task
         self._best: float | None = None
-        self._bests: list[int] = []  # the rounds that were the best so far
-        self._num_later = 0  # evaluations after the last of them
+        # The rounds that were the best so far.
+        self._bests: list[int] = []
+        # Evaluations after the last of them.
+        self._num_later = 0
         if metrics.num_rounds:
             for round_num, value in enumerate(metrics.column(task.client_validation), start=1):
                 self._add(round_num, value)

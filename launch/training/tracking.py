@@ -18,9 +18,12 @@ from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig
 from launch.settings.trackers import SENT
 
-ERROR, SAID = "error: ", ("warning  ", "sent  ")  # how lines of its log begin that a person sees
-WAIT_S = 60.0  # at the end of the run, for files that are still being sent
-QUIET_S = 2.0  # the first of them, without a word
+# How lines of its log begin that a person sees.
+ERROR, SAID = "error: ", ("warning  ", "sent  ")
+# At the end of the run, for files that are still being sent.
+WAIT_S = 60.0
+# The first of them, without a word.
+QUIET_S = 2.0
 
 
 class Tracking:

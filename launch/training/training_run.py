@@ -70,7 +70,8 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     check_run_folder(config)
     ensure_installed(config)
     data = load_federated_data(config)
-    if not config.resume:  # what was begun may go on
+    # What was begun with fewer clients may go on.
+    if not config.resume:
         config.algorithm.check_clients(len(data.clients))
     config.algorithm.check_examples(int(data.num_train.min()))
     config.algorithm.check_devices(data.profiles, len(data.clients))
@@ -81,14 +82,16 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     check_attack(config, data)
     check_can_be_scaled(config, data)
     with contextlib.ExitStack() as stack:
-        tracking = stack.enter_context(open_tracking(config))  # ends after the folder is let go: so it knows of the end
+        # It ends after the folder is let go, and so knows of the end.
+        tracking = stack.enter_context(open_tracking(config))
         folder = stack.enter_context(_open_folder(config))
         stack.enter_context(_stop_in_one_line(folder, config))
         if not folder.is_new:
             check_same_data(folder, data)
             check_same_modules(folder, config)
         say_findings(find_start(config, folder, data))
-        with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
+        # The first import of TensorFlow, whose noise goes to the log.
+        with folder.start_log() as log, quiet_tensorflow(log):
             config = settle_device(config)
             task = build_run_task(config, data.format, data.class_weights)
             config, spec = settle_compilation(config, build_spec(config, data.format, task=task), data)
@@ -223,7 +226,8 @@ def _run(
     checkpoints = Checkpoints(folder.checkpoints)
     best = BestRound(folder, data, spec, process, checkpoints) if config.keep_best else None
     loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, task, names, best)
-    write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
+    # After the loop was built, which refuses a resumed run that has done more rounds.
+    write_config(folder, config, data)
     settings = folder.config.read_text(encoding="utf-8")
     tensorboard = TensorBoardLog(
         folder.tensorboard, loop.metrics.columns, loop.metrics.iterate_rows(), flag_values(config)
@@ -236,7 +240,8 @@ def _run(
 
     style.import_matplotlib_meanwhile()
     state = loop.run(after_round=after_round)
-    if not folder.config.exists():  # somebody moved or cleaned the folder; results are of no use without it
+    # Somebody moved or cleaned the folder; results are of no use without it.
+    if not folder.config.exists():
         write_text(folder.config, settings)
     summary = results.write_results(
         folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing, task
@@ -246,6 +251,7 @@ def _run(
     is_one_model = has_one_model(process, state) and task.is_classification
     say_findings(find_troubles(config, data, loop.metrics, is_one_model))
     say_findings(find_result(config, folder, summary))
+    # Only here, when all is written: what the rounds show helps to find the cause.
     if was_all_rejected(loop.metrics):
         reason = "no client's update was finite in any round, so nothing was learned"
         raise RunStopped(f"error: {reason}; {advise_on_rejected(config, data)}", 1)
@@ -268,7 +274,8 @@ def write_page(config: RunConfig, folder: RunFolder) -> None:
     from launch.pages.comparison.page import find_plotly, write_run_page
 
     page = folder.path / RUN_PAGE
-    page.unlink(missing_ok=True)  # of a run that goes on
+    # That of a run that goes on is out of date now.
+    page.unlink(missing_ok=True)
     if not config.run_page or (config.smoke and not config.run_dir):
         return
     if find_plotly() is None:

@@ -20,7 +20,8 @@ from launch.sweeps.tuning.search_space import check_space, format_search
 from launch.sweeps.tuning.study import Study
 from launch.sweeps.tuning.trials import Outcome, State, build_task, read_curve, read_score, write_trials
 
-MIN_TRIALS = 5  # complete ones, before whose median no run is stopped
+# Complete ones, before whose median no run is stopped.
+MIN_TRIALS = 5
 
 
 class Behind(NamedTuple):
@@ -99,7 +100,8 @@ def resolve_experiment(request: Request) -> RunConfig:
 def check_same_data(request: Request, outcome: Outcome) -> None:
     """Raises RunFolderError if a trial that is over was trained on other data or code than there are now."""
     if outcome.state not in (State.COMPLETE, State.PRUNED):
-        return  # what is open is looked at when its turn comes
+        # What is open is looked at when its turn comes.
+        return
     with contextlib.suppress(FlagError):
         for seed in request.seeds:
             task = build_task(request, outcome.number, outcome.settings, seed)
@@ -132,9 +134,12 @@ class _Search:
         self._outcomes = {outcome.number: outcome for outcome in study.read()}
         for outcome in self._outcomes.values():
             check_same_data(request, outcome)
-        self._runs: dict[pathlib.Path, tuple[int, str]] = {}  # trial and seed of each that was asked for
-        self._behind: dict[int, tuple[str, Behind]] = {}  # the seed of the run that ends a trial, and where
-        self._judged: dict[pathlib.Path, int] = {}  # the last round that was compared
+        # Trial and seed of each that was asked for.
+        self._runs: dict[pathlib.Path, tuple[int, str]] = {}
+        # The seed of the run that ends a trial, and where.
+        self._behind: dict[int, tuple[str, Behind]] = {}
+        # The last round that was compared.
+        self._judged: dict[pathlib.Path, int] = {}
 
     @property
     def outcomes(self) -> list[Outcome]:

@@ -182,6 +182,7 @@ def expand_search(argv: Sequence[str]) -> list[str]:
             search = get_search(name)
         except FlagError as error:
             raise FlagError(f"--search={error}") from None
+        # What the user types beside a paper's search comes later, and so counts.
         own = {"experiment": search.full_name, "output": f"docs/results/tuning/{search.name}.csv"} | search.flags
         expanded += [f"--{flag}={value}" for flag, value in own.items()]
     return expanded
@@ -215,7 +216,8 @@ def _check_output(request: Request) -> None:
     try:
         with request.output.open(newline="", encoding="utf-8", errors="replace") as file:
             columns = next(csv.reader(file), [])
-    except OSError:  # there is none, or the first write will say what is wrong
+    # There is none, or the first write will say what is wrong.
+    except OSError:
         return
     searched = list(itertools.takewhile(lambda column: not column.startswith(tuple(OBJECTIVES)), columns[1:]))
     is_table = columns[:1] == ["trial"]

@@ -14,8 +14,10 @@ from launch.sweeps.tuning.request import Request
 from launch.sweeps.tuning.search_space import Settings
 from launch.sweeps.tuning.trials import Outcome, Scores, State, build_task, name_seeds, rank, read_score, write_trials
 
-DRAW_SEED = 0  # of the trials: the same request draws the same ones
-DRAWS = 100  # as many are looked at for one that varies every flag
+# Of the trials: the same request draws the same ones.
+DRAW_SEED = 0
+# As many are looked at for one that varies every flag.
+DRAWS = 100
 
 OpenEngine = Callable[[Sequence[Task], int | None], Engine]
 ScoresOfTrials = Mapping[int, Scores]
@@ -107,7 +109,8 @@ def build_tasks(request: Request) -> dict[tuple[int, str], Task]:
       FlagError: settings that `launch.train` would refuse.
     """
     rounds = () if request.rounds is None else (f"--rounds={request.rounds}",)
-    request.experiment.resolve(rounds)  # what is wrong from here on is wrong in --search
+    # What is wrong from here on is wrong in --search.
+    request.experiment.resolve(rounds)
     trials = list(enumerate(draw_trials(request.space, request.num_trials), 1))
     return {
         (number, seed): build_task(request, number, trial, seed) for seed in request.seeds for number, trial in trials

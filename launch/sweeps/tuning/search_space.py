@@ -11,13 +11,15 @@ from launch.settings.run_config import find_algorithm, shared_fields
 from launch.settings.setting_names import read_name
 from launch.sweeps.tasks import OWN_FLAGS
 
-OWN_FLAGS_HERE = {"seed": "--seeds", "rounds": "--rounds", "run_dir": "--runs_dir"}  # in place of those of a run
+# In place of those of a run.
+OWN_FLAGS_HERE = {"seed": "--seeds", "rounds": "--rounds", "run_dir": "--runs_dir"}
 INT, FLOAT, LOG = "int", "float", "log"
 KINDS = {INT: int, FLOAT: float, LOG: float}
 SIGNIFICANT_DIGITS = 6
 
 Choices = tuple[str, ...]
-Settings = Mapping[str, str]  # the values of searched flags, as they are typed
+# The values of searched flags, as they are typed.
+Settings = Mapping[str, str]
 
 
 class Range(NamedTuple):

@@ -41,7 +41,8 @@ def check_installed() -> None:
 def hold_folder(folder: pathlib.Path) -> Iterator[None]:
     """Keeps other searches out of the folder. The kernel lets it go however this process ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (JOURNAL, LOCK_FILE):  # both are written where they lie, and somebody else may have made the folder
+    # Both are written in place, and somebody else may have made the folder.
+    for name in (JOURNAL, LOCK_FILE):
         if (folder / name).is_symlink():
             raise RunFolderError(f"{folder}: its {name} is a symbolic link, no file of a search; remove it")
     with open_lock_file(folder / LOCK_FILE) as lock:
@@ -116,9 +117,11 @@ class Study:
 
         trials = self.optuna_study.get_trials(deepcopy=False)
         settings = self._start if not trials and self._start else self._format(self._suggest(trials))
+        # What is typed counts, which has fewer digits than what was drawn.
         rounded = {name: self._parse(name, value) for name, value in settings.items()}
         trial = create_trial(state=TrialState.RUNNING, params=rounded, distributions=self._distributions)
-        self.optuna_study.add_trial(trial)  # one record, so that no trial is ever there in part
+        # One record, so that no trial is ever there in part.
+        self.optuna_study.add_trial(trial)
         return Outcome(len(trials) + 1, settings)
 
     def tell(self, outcome: Outcome, reason: str = "") -> None:
@@ -128,6 +131,7 @@ class Study:
         trial = self.optuna_study.get_trials(deepcopy=False)[outcome.number - 1]
         for index, seed in enumerate(self._seeds):
             for round_num, value in outcome.curves.get(seed, {}).items():
+                # Optuna has one curve a trial; those of the seeds lie in it one behind the other.
                 step = index * self._rounds + round_num
                 self._storage.set_trial_intermediate_value(trial._trial_id, step, value)
         for name, value in ((SCORES, dict(outcome.scores)), (PRUNED, outcome.pruned), (REASON, reason)):
@@ -156,8 +160,10 @@ class Study:
         import numpy as np
         import optuna
 
+        # By the number of the trial, so that a search that goes on draws as one that never stopped.
         (seed,) = np.random.SeedSequence((SAMPLER_SEED, len(trials))).generate_state(1)
         sampler = optuna.samplers.TPESampler(seed=int(seed))
+        # A study in memory: asking the stored one would draw by its own sampler's state.
         study = optuna.create_study(sampler=sampler, direction=self._direction)
         study.add_trials(trials)
         return study.ask(self._distributions).params

@@ -29,8 +29,10 @@ STATE, PRUNED_ROUND, PRUNED_VALUE = "state", "pruned_after_round", "value_then"
 
 NONE_YET: Mapping = types.MappingProxyType({})
 
-Curve = Mapping[int, float]  # the objective by round
-Scores = Mapping[str, float]  # the objective after the last round, by seed
+# The objective by round.
+Curve = Mapping[int, float]
+# The objective after the last round, by seed.
+Scores = Mapping[str, float]
 
 
 class State(enum.StrEnum):
@@ -39,7 +41,8 @@ class State(enum.StrEnum):
     OPEN = ""
     COMPLETE = "complete"
     PRUNED = "pruned"
-    REFUSED = "refused"  # launch.train would refuse its settings
+    # launch.train would refuse its settings.
+    REFUSED = "refused"
 
 
 class Outcome(NamedTuple):
@@ -87,6 +90,7 @@ def _resolve(recipe: Recipe, arguments: Sequence[str], settings: Settings) -> Ru
         config = parse_config([recipe.argument, *arguments])
     except FlagError as error:
         raise refuse_search(error, settings) from None
+    # Partitions by archetype count examples, all others take a fraction.
     flag = "validation_per_client" if config.partition in ARCHETYPE_PARTITIONS else "validation_fraction"
     if not getattr(config, flag):
         raise FlagError(f"--{flag}=0: expected more, since trials are scored on the clients' validation examples")
