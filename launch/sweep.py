@@ -112,9 +112,9 @@ def parse_request(argv: Sequence[str]) -> Request:
         extra = [f"--rounds={values.rounds}", *extra]
     shares = share_arguments(recipes, extra)
     # The nearest that exists: a file on the way would fail only when the first run is made.
-    place = next((path for path in (runs_dir, *runs_dir.parents) if path.exists()), runs_dir)
-    if place.exists() and not place.is_dir() and not is_archive(runs_dir):
-        raise FlagError(f"--runs_dir={runs_dir}: expected a folder, {place} is a file; choose another")
+    nearest = next((path for path in (runs_dir, *runs_dir.parents) if path.exists()), runs_dir)
+    if nearest.exists() and not nearest.is_dir() and not is_archive(runs_dir):
+        raise FlagError(f"--runs_dir={runs_dir}: expected a folder, {nearest} is a file; choose another")
     if is_archive(runs_dir):
         raise FlagError(
             f"--runs_dir={runs_dir}: runs go into a folder; --finished={runs_dir} skips those of an archive"
@@ -147,8 +147,8 @@ def suggest_report(tasks: Sequence[Task]) -> str:
     if not name:
         return ""
     runs_dirs = [str(each).rstrip("/") for each in (tasks[0].run_dir.parents[1], *tasks[0].finished)]
-    places = [] if runs_dirs == ["runs"] else [f" --runs_dir={shlex.quote(each)}" for each in runs_dirs]
-    return f"; next: python -m launch.report --tables={name}{''.join(places)}"
+    flags = [] if runs_dirs == ["runs"] else [f" --runs_dir={shlex.quote(each)}" for each in runs_dirs]
+    return f"; next: python -m launch.report --tables={name}{''.join(flags)}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -171,8 +171,8 @@ def _describe_trials(request: Request, outcomes: Sequence[Outcome]) -> str:
     if not request.is_adaptive:
         size = compute_grid_size(request.space)
         return f"{'all' if count == size else f'{count} of the {size}'} points of the grid"
-    told = {state: sum(outcome.state is state for outcome in outcomes) for state in (State.PRUNED, State.REFUSED)}
-    parts = ", ".join(f"{number} {state}" for state, number in told.items() if number)
+    counts = {state: sum(outcome.state is state for outcome in outcomes) for state in (State.PRUNED, State.REFUSED)}
+    parts = ", ".join(f"{number} {state}" for state, number in counts.items() if number)
     return f"{count} trials chosen by TPE{parts and f' ({parts})'}"
 
 

@@ -120,8 +120,8 @@ def build_command(settings: dict, num_processes: int) -> list[str]:
     if num_processes == 1:
         return [python, *program]
     port = portpicker.pick_unused_port()
-    place = ["--nnodes=1", "--master-addr=127.0.0.1", f"--master-port={port}"]
-    return [python, "-m", "torch.distributed.run", *place, f"--nproc-per-node={num_processes}", *program]
+    rendezvous = ["--nnodes=1", "--master-addr=127.0.0.1", f"--master-port={port}"]
+    return [python, "-m", "torch.distributed.run", *rendezvous, f"--nproc-per-node={num_processes}", *program]
 
 
 def accept(listener: socket.socket, started: subprocess.Popen) -> socket.socket:

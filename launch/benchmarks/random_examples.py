@@ -1,4 +1,4 @@
-"""Random examples in the form of known data sets, as data sets of one's own: nothing is downloaded.
+"""Random examples in the format of known data sets, as data sets of one's own: nothing is downloaded.
 
 `--dataset=launch.benchmarks.random_examples:mnist_60000` is 60,000 random images like MNIST's. `drive.py` lends this
 module to other checkouts, which may not have it, so that both train on the same bytes.
@@ -32,20 +32,22 @@ def __getattr__(name: str) -> Dataset:
     )
 
 
-def draw_examples(name: str, form: ExampleFormat, num_examples: int, seed: int) -> ArrayDataset:
+def draw_examples(name: str, example_format: ExampleFormat, num_examples: int, seed: int) -> ArrayDataset:
     """So many examples to train on, and a tenth as many to test on; a pure function of its arguments."""
     num_test = max(LEAST_TEST, num_examples // 10)
     generator, num_examples = np.random.default_rng(seed), num_examples + num_test
-    if form.takes_tokens:
-        text = generator.integers(1, form.labels.num_outputs, (num_examples, form.input_shape[0] + 1), np.int32)
+    if example_format.takes_tokens:
+        text = generator.integers(
+            1, example_format.labels.num_outputs, (num_examples, example_format.input_shape[0] + 1), np.int32
+        )
         # 0 is padding, which is not drawn.
         x, y = text[:, :-1], text[:, 1:]
     else:
-        x = generator.integers(0, 256, (num_examples, *form.input_shape), np.uint8)
-        y = generator.integers(0, form.num_classes, num_examples, np.int32)
+        x = generator.integers(0, 256, (num_examples, *example_format.input_shape), np.uint8)
+        y = generator.integers(0, example_format.num_classes, num_examples, np.int32)
     return make_array_dataset(
         name,
         (x[num_test:], y[num_test:]),
         (x[:num_test], y[:num_test]),
-        form,
+        example_format,
     )

@@ -140,7 +140,13 @@ class Workload:
 
 
 def make_fed_avg(
-    name: str, model: str, num_clients: int, num_examples: int, form: str = "mnist", peers=OF_THIS_PROJECT, **settings
+    name: str,
+    model: str,
+    num_clients: int,
+    num_examples: int,
+    examples: str = "mnist",
+    peers=OF_THIS_PROJECT,
+    **settings,
 ) -> Workload:
     """FedAvg on random examples; all clients take part, and train on all their examples.
 
@@ -149,7 +155,7 @@ def make_fed_avg(
       model: as `--model` spells it.
       num_clients: clients, all of them in every round.
       num_examples: examples of each client.
-      form: of the examples, a key of `random_examples.FORMATS`.
+      examples: their format, a key of `random_examples.FORMATS`.
       peers: see `Workload`.
       settings: further ones of the run.
     """
@@ -162,7 +168,7 @@ def make_fed_avg(
         f"FedAvg, {num_clients} clients x {num_examples} examples, batch {shared['batch_size']}, {work}",
         {
             "algo": "fedavg",
-            "dataset": f"launch.benchmarks.random_examples:{form}_{num_clients * num_examples}",
+            "dataset": f"launch.benchmarks.random_examples:{examples}_{num_clients * num_examples}",
             "partition": "iid",
             "num_clients": num_clients,
             "validation_fraction": 0.0,

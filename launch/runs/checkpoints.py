@@ -63,7 +63,7 @@ VERSION = 2
 _LEAF = "leaf_"
 _UNFINISHED = ".[0-9]*.npz"  # what a save leaves that is killed
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_BEST = "best_{}.npz"  # the state after the best round, see `launch.training.kept_models`
+_BEST = "best_{}.npz"  # the state after the best round, see `launch.training.run_models`
 _BEST_NAME = re.compile(r"best_(\d+)\.npz")
 _NAME = re.compile(r"round_(\d+)\.npz")
 

@@ -258,9 +258,11 @@ def share_cores(cores: Sequence[int], jobs: int) -> list[list[int]]:
 def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
     """What a run on so many cores may take, roughly and rather too much than too little."""
     row, options = find_dataset(config.dataset), choose_options(vars(config))
-    form = None if row.format is None else row.find_format(options)
-    # What `--model=auto` means for examples of this form; "" where only their file tells it.
-    own = row.find_model(options) or ("" if form is None else STUDENT_OF_RANK.get(len(form.input_shape), ""))
+    example_format = None if row.format is None else row.find_format(options)
+    # What `--model=auto` means for examples of this format; "" where only their file tells it.
+    own = row.find_model(options) or (
+        "" if example_format is None else STUDENT_OF_RANK.get(len(example_format.input_shape), "")
+    )
     models = [own if name == "auto" else name for name in config.algorithm.model_names or (config.model,)]
     width = config.width**2 if set(models) & set(WIDTH_MODELS) else 1
     counts = [ARCHITECTURES[model].num_weights if model in ARCHITECTURES else MOST_WEIGHTS for model in models]
@@ -268,6 +270,8 @@ def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
     # FedCD's slots, of which each holds a model.
     num_models = getattr(config.algorithm, "capacity", 1)
     copies = COPIES_TRAINING * 2 * num_cores + COPIES_SERVER * num_models + COPIES_CLIENT * config.num_clients
-    is_known = form is not None and row.num_examples
-    example_bytes = math.prod(form.input_shape) * np.dtype(form.input_dtype).itemsize if is_known else 0
+    is_known = example_format is not None and row.num_examples
+    example_bytes = (
+        math.prod(example_format.input_shape) * np.dtype(example_format.input_dtype).itemsize if is_known else 0
+    )
     return BASE_BYTES + copies * weights_bytes + 2 * (row.num_examples * example_bytes or UNKNOWN_BYTES)

@@ -69,9 +69,9 @@ class ProgressOfMany:
         self._has_bars = keeps_logs and sys.stderr.isatty()
         self._total = self._open_bar("all runs", self._count, slots) if self._has_bars else None
 
-    def _open_bar(self, name: str, total: int, place: int) -> tqdm:
+    def _open_bar(self, name: str, total: int, row: int) -> tqdm:
         layout = "{desc} |{bar:20}| {n_fmt}/{total_fmt}{postfix}"
-        return tqdm(total=total, desc=name, bar_format=layout, file=sys.stderr, position=place, leave=False)
+        return tqdm(total=total, desc=name, bar_format=layout, file=sys.stderr, position=row, leave=False)
 
     def skip(self, position: int, task: Task) -> None:
         """A run that was finished before."""
@@ -199,12 +199,12 @@ class Engine(Protocol):
         """Starts a run in a slot, from 0, in which no other goes on. Does not wait."""
 
     def close(self) -> None:
-        """Ends whatever still goes on, and what was kept for further runs."""
+        """Ends whatever still goes on, and what serves further runs."""
 
 
 @dataclasses.dataclass
 class _Started:
-    """A run that goes on: its place among all, from 1, and why it was asked to end before its last round; "" if not."""
+    """A run that goes on: its position among all, from 1, and why it was asked to end early; "" if it was not."""
 
     position: int
     task: Task

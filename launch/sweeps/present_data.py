@@ -48,16 +48,16 @@ class PresentData:
         if changed := list_changed(stored.get(OWN_MODULES), sum_run_modules(config)):
             return f"of other code than {', '.join(changed)} holds now"
         data = stored.get("data")
-        # Of an earlier version, or kept in an archive, where nothing says on which data.
+        # Of an earlier version, or in an archive, where nothing says on which data.
         if not isinstance(data, dict) or not data.get(DIGEST):
             return ""
         now = self._identify(config, stored.get("flags", {}))
-        places = {
+        sources = {
             DIGEST: config.npz or config.data or config.dataset,
             DEVICES: config.device_profiles,
             CLASS_WEIGHTS_DIGEST: config.class_weights,
         }
-        other = [place for name, place in places.items() if name in data and now.get(name, data[name]) != data[name]]
+        other = [source for name, source in sources.items() if name in data and now.get(name, data[name]) != data[name]]
         return f"on other data than {' and '.join(other)} holds now" if other else ""
 
     def _identify(self, config: RunConfig, stored: Mapping[str, Any]) -> Mapping[str, str]:

@@ -51,7 +51,7 @@ class Task:
         return self.run_dir.with_name(f"{self.run_dir.name}.log")
 
     @property
-    def place(self) -> str:
+    def archived_path(self) -> str:
         """Where its folder lies in a folder or an archive of runs."""
         return f"{self.recipe.name}/seed_{self.config.seed}"
 
@@ -72,18 +72,18 @@ def is_finished(task: Task) -> bool:
     is_over = _has_finished(task.run_dir, task.config)
     if change := task.present.find_change(task.run_dir, task.config, is_over):
         raise RunFolderError(f"{task.run_dir}: a run {change}; choose another --runs_dir, or move it away")
-    is_over = is_over or any(_is_kept(runs / task.place, task) for runs in task.finished)
+    is_over = is_over or any(_is_asked_for(runs / task.archived_path, task) for runs in task.finished)
     for path in (task.run_dir, task.log):
         if not is_over and path.is_symlink():
             raise RunFolderError(f"{path}: is a symbolic link, by which a sweep trains nothing; remove it")
     return is_over
 
 
-def _is_kept(place: RunPath, task: Task) -> bool:
-    """Whether a kept run is the one asked for; with other settings, data or code it is another, and this is made."""
-    if _find_other_settings(place, task.config) or not _has_finished(place, task.config):
+def _is_asked_for(run_dir: RunPath, task: Task) -> bool:
+    """Whether a stored run is the one asked for. With other settings, data or code it is another, and this is made."""
+    if _find_other_settings(run_dir, task.config) or not _has_finished(run_dir, task.config):
         return False
-    return not task.present.find_change(place, task.config)
+    return not task.present.find_change(run_dir, task.config)
 
 
 def _find_other_settings(run_dir: RunPath, config: RunConfig) -> list[str]:

@@ -371,11 +371,11 @@ def find_result(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any]
         )
     if start := summary.get(START):
         yield from find_worth_of_start(start, task)
-    if kept := summary.get(KEPT_BEST):
-        reached = task.format(kept[task.client_validation])
+    if best_round := summary.get(KEPT_BEST):
+        reached = task.format(best_round[task.client_validation])
         yield Finding(
             "best",
-            f"models of round {kept[ROUND]}, best by the clients' own validation {task.title} ({reached}), "
+            f"models of round {best_round[ROUND]}, best by the clients' own validation {task.title} ({reached}), "
             f"are in {folder.best_models}: evaluate or export them with --round=best",
         )
     elif config.keep_best:

@@ -228,8 +228,8 @@ class Conformance:
         before = _list_variables(self.process)
         self._next(output.state)
         changed = [name for name, value in _list_variables(self.process).items() if before.get(name, value) != value]
-        repeated, kept = self._next(first), f", as {' and '.join(changed)} may be" if changed else ""
-        advice = f"keep nothing on the process{kept}, but in the state, and draw by (seed, round)"
+        repeated, remembered = self._next(first), f", as {' and '.join(changed)} may be" if changed else ""
+        advice = f"keep nothing on the process{remembered}, but in the state, and draw by (seed, round)"
         where = f"next gives another result when a round is repeated, at {{}}; {advice}"
         self._compare(_copy(output), _copy(repeated), where)
 
@@ -357,8 +357,8 @@ class Conformance:
         self._expect(is_right, where, "a tuple of NumPy arrays", found)
         shapes = spec.of_weights(weights).weight_shapes
         self._expect(len(weights) == len(shapes), where, f"{len(shapes)} arrays, as the model has", str(len(weights)))
-        for place, (array, shape) in enumerate(zip(weights, shapes, strict=True)):
-            expected = f"the shapes of the model's weights, {shape} of number {place}"
+        for number, (array, shape) in enumerate(zip(weights, shapes, strict=True)):
+            expected = f"the shapes of the model's weights, {shape} of number {number}"
             self._expect(array.shape == tuple(shape), where, expected, str(array.shape))
 
     def _check_pairs(self, method: str, state: State, clients: Sequence[ClientFiles], *arguments: Any) -> None:

@@ -66,7 +66,7 @@ class FinishedRun(NamedTuple):
       client_models: the name of each client's model in that round, by the client's name.
       teachers: the names of the models that are teachers.
       rounds: rounds done until then: all of the run, or up to the best one.
-      is_best: whether it is what the run has kept of its best round that is asked for, and not its end.
+      is_best: whether the models of its best round are asked for, and not its end.
       is_personal: whether each client ended up with a model of its own. These are not saved; an export makes them anew.
       architectures: the name of the specification of each saved model, by the model's name, where not all have the
         same.
@@ -210,10 +210,10 @@ def read_finished_run(
       npz: where the user's own file is now, if it has another name as well.
       of_round: LAST or BEST, whose models are wanted.
       trusted: the modules that may be imported if the run names them, see `launch.settings.trusted_modules`.
-      client_dir: where client files go; "" for where the run kept them.
+      client_dir: where client files go; "" for where the run had them.
 
     Raises:
-      FlagError: there is no run in that folder, its algorithm is the user's own and cannot be used, it has kept no best
+      FlagError: there is no run in that folder, its algorithm is the user's own and cannot be used, it has no best
         round, it needs a module that is not trusted, or `npz` is given for a run of another data set.
       RunFolderError: the run is not finished, one of its files is damaged, or something in its folder is a link.
       ConfigError: its config does not fit this version.
@@ -309,11 +309,11 @@ def choose_models(run: FinishedRun, model_name: str) -> list[str]:
       RunFolderError: there is no model at all.
     """
     folders = run.find_model_folders()
-    names, place = list(folders), run.models.relative_to(run.path)
+    names, below = list(folders), run.models.relative_to(run.path)
     if not names:
-        raise RunFolderError(f"--run_dir={run.path}: its saved models are gone ({place}/*/{KERAS_FILE}); train again")
+        raise RunFolderError(f"--run_dir={run.path}: its saved models are gone ({below}/*/{KERAS_FILE}); train again")
     if model_name and model_name not in names:
         raise FlagError(f"--model={model_name}: expected one of {', '.join(names)}")
     chosen = [model_name] if model_name else names
-    check_sums(run.path, [f"{place}/{folders[name].name}/{file}" for name in chosen for file in SAVED_FILES])
+    check_sums(run.path, [f"{below}/{folders[name].name}/{file}" for name in chosen for file in SAVED_FILES])
     return chosen

@@ -1,6 +1,6 @@
 """Data that `launch.api` gets in memory: arrays and tables of `fit`, which become files, and examples of `Run.predict`.
 
-Files are named by their contents. A table is kept as parquet, so that what pandas knows of a column lives on: texts
+Files are named by their contents. A table is stored as parquet, so that what pandas knows of a column lives on: texts
 that look like numbers, whole numbers with gaps, the order of categories. Its index becomes columns, or is refused where
 nothing says what it is for. A table of examples is taken by the names of its columns, in any order, and a column of
 texts becomes what it became in training.
@@ -130,7 +130,7 @@ def _name_columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
             f"{what}: the columns have names of {frame.columns.nlevels} levels, such as {frame.columns[0]!r}, expected "
             f"one text for each; join them: frame.columns = ['_'.join(map(str, name)) for name in frame.columns]"
         )
-    if nameless := [place for place, name in enumerate(frame.columns, 1) if pd.isna(name)]:
+    if nameless := [number for number, name in enumerate(frame.columns, 1) if pd.isna(name)]:
         raise FlagError(f"{what}: column {nameless[0]} has no name, expected one for each")
     names = list(map(str, frame.columns))
     if twice := [name for name, count in Counter(names).items() if count > 1]:
@@ -332,15 +332,15 @@ def _read_frame(frame: pd.DataFrame, example_format: ExampleFormat, are_joined: 
     arrays = convert_frame(frame.loc[:, is_wanted], "x")
     encoded = np.empty((len(frame), len(names)), np.float32)
     categories: dict[str, dict[str, int]] = {}
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         column, category = sources[name]
         if category is None:
-            encoded[:, place] = _read_numbers(arrays[column], column)
+            encoded[:, index] = _read_numbers(arrays[column], column)
         else:
-            categories.setdefault(column, {})[category] = place
-    for column, places in categories.items():
-        encoded[:, list(places.values())] = 0
-        encoded[np.arange(len(frame)), _find_categories(arrays[column], column, places, are_joined)] = 1
+            categories.setdefault(column, {})[category] = index
+    for column, indices in categories.items():
+        encoded[:, list(indices.values())] = 0
+        encoded[np.arange(len(frame)), _find_categories(arrays[column], column, indices, are_joined)] = 1
     return encoded
 
 
@@ -351,8 +351,8 @@ def _find_source(name: str, columns: list[str]) -> tuple[str, str | None]:
     """
     if name in columns or "=" not in name:
         return name, None
-    places = [place for place, letter in enumerate(name) if letter == "="]
-    cut = next((place for place in places if name[:place] in columns), places[0])
+    signs = [at for at, letter in enumerate(name) if letter == "="]
+    cut = next((at for at in signs if name[:at] in columns), signs[0])
     return name[:cut], name[cut + 1 :]
 
 
@@ -399,17 +399,17 @@ def _read_numbers(array: "pyarrow.Array", column: str) -> np.ndarray:
     return numbers
 
 
-def _find_categories(array: "pyarrow.Array", column: str, places: dict[str, int], are_joined: bool) -> np.ndarray:
-    """The place of each row's category, int64 (rows,)."""
+def _find_categories(array: "pyarrow.Array", column: str, indices: dict[str, int], are_joined: bool) -> np.ndarray:
+    """The index of each row's category, int64 (rows,)."""
     codes, texts = _make_cells(array, column).list_texts()
-    folded = {fold_spelling(category): place for category, place in places.items()} if are_joined else {}
+    folded = {fold_spelling(category): index for category, index in indices.items()} if are_joined else {}
     alike = [folded.get(fold_spelling(text), -1) if folded else -1 for text in texts]
-    found = [places.get(text, places.get(text.strip(), other)) for text, other in zip(texts, alike, strict=True)]
+    found = [indices.get(text, indices.get(text.strip(), other)) for text, other in zip(texts, alike, strict=True)]
     found = np.array(found, np.int64)[codes]
     if (found < 0).any():
         row = int(np.argmax(found < 0))
         raise FlagError(
             f"x: column {column!r} has {texts[codes[row]]!r:.60} in row {row} (counted from 0), which was not there in "
-            f"training; expected one of {list_names(list(places))}"
+            f"training; expected one of {list_names(list(indices))}"
         )
     return found

@@ -1,6 +1,6 @@
 """What a model gets: features scaled over the clients, and numbers of the dtype that a user's model asks for.
 
-Means and deviations are computed once, when a run begins, and kept. Imports no TensorFlow itself.
+Means and deviations are computed once, when a run begins, and stored. Imports no TensorFlow itself.
 """
 
 import dataclasses
@@ -85,20 +85,21 @@ def _check_not_cut_off(data: FederatedData, spec: "ModelSpec", flag: str) -> Non
     from models.input_dtypes import find_misfit
     from models.own_model_checks import find_cut_off
 
-    form = spec.format
+    example_format = spec.format
     # No layer that casts can be quantized.
-    if form.takes_tokens or spec.quantization is not None:
+    if example_format.takes_tokens or spec.quantization is not None:
         return
     found = find_cut_off(spec.build(), spec.model_input_shape)
-    unscaled = dataclasses.replace(form, preprocessing=Preprocessing())
+    unscaled = dataclasses.replace(example_format, preprocessing=Preprocessing())
     for _, x in _iterate_examples(data) if found.places else ():
-        columns = x.reshape(len(x), -1, count_features(form.input_shape))
-        for place in found.places:
-            misfit = find_misfit(found.dtype, form, columns[..., place])
+        columns = x.reshape(len(x), -1, count_features(example_format.input_shape))
+        for index in found.places:
+            misfit = find_misfit(found.dtype, example_format, columns[..., index])
             if not misfit:
                 continue
-            what = f"makes whole numbers ({found.dtype}) of its inputs, but {form.name_feature(place)} has {misfit}"
-            if not find_misfit(found.dtype, unscaled, columns[..., place]):
+            name = example_format.name_feature(index)
+            what = f"makes whole numbers ({found.dtype}) of its inputs, but {name} has {misfit}"
+            if not find_misfit(found.dtype, unscaled, columns[..., index]):
                 raise ModelError(
                     f"{flag}={spec.name}: {what}, since it is scaled; start with "
                     f'tf.keras.Input({spec.model_input_shape}, dtype="{found.dtype}"), which gets the stored numbers, '
@@ -150,23 +151,23 @@ def scale_features(
 def _compute(config: RunConfig, data: FederatedData, spec: "ModelSpec") -> Scaling:
     from tff_algos.rounds.feature_statistics import compute_feature_statistics
 
-    models, form = _build_own_models(config, spec), data.format
+    models, example_format = _build_own_models(config, spec), data.format
     masked, looked_up = _find_masked(config, models), _find_looked_up(config, models, spec)
     if looked_up and config.unscaled == NOTHING:
-        names = name_some([form.name_feature(place) for place in looked_up])
+        names = name_some([example_format.name_feature(index) for index in looked_up])
         raise ConfigError("unscaled", NOTHING, f"{AUTO}, since the model looks up whole numbers ({names})")
     padding = _find_padding(config, data, spec, masked)
     found = compute_feature_statistics(spec, data, config.seed, padding)
-    places = choose_places(config.unscaled, form, found.no_switches, looked_up)
+    indices = choose_places(config.unscaled, example_format, found.no_switches, looked_up)
     asked = f"{found.num_clients:,} of {len(data.clients):,}" if found.num_clients < len(data.clients) else "all"
-    number = len(found.means) - len(places)
+    number = len(found.means) - len(indices)
     say(f"scaling  {number:,} means and deviations, federated sums over {asked} clients, in the model")
-    if places:
+    if indices:
         # --unscaled=nothing is refused where the model looks something up.
         way_out = "" if looked_up else f"; --unscaled={NOTHING} scales them, too"
-        say(f"note     {len(places):,} of {len(found.means):,} features stay as they are, no measurements: "
-            f"{describe_places(form, places, looked_up)}{way_out}")  # fmt: skip
-    found.means[list(places)], found.deviations[list(places)] = 0, 1
+        say(f"note     {len(indices):,} of {len(found.means):,} features stay as they are, no measurements: "
+            f"{describe_places(example_format, indices, looked_up)}{way_out}")  # fmt: skip
+    found.means[list(indices)], found.deviations[list(indices)] = 0, 1
     means, deviations = (tuple(each.tolist()) for each in (found.means, found.deviations))
     return Scaling(means, deviations, padding if number else None)
 
@@ -240,7 +241,7 @@ def _find_looked_up(config: RunConfig, models: "list[tf.keras.Model]", spec: "Mo
     if any(takes_whole_numbers(each.input_dtype) for each in (spec, *spec.peers, spec.teacher) if each is not None):
         return tuple(range(count_features(spec.format.input_shape)))
     try:
-        return tuple(sorted({place for each in models for place in find_looked_up(each, spec.model_input_shape)}))
+        return tuple(sorted({index for each in models for index in find_looked_up(each, spec.model_input_shape)}))
     except Exception as error:
         raise ModelError(f"model={config.model}: cannot tell which features it looks up: {error!s:.200}") from error
 
@@ -254,6 +255,6 @@ def _check_scaled_by_clients(config: RunConfig, data: FederatedData, spec: "Mode
         if data.format.is_series and config.unscaled == AUTO:
             raise ConfigError("unscaled", AUTO, f"{masked:g}, which a Masking layer of the model looks for")
         _note_lost_mask(config, data, masked)
-    if scaled := [place for place in looked_up if place not in data.format.categories]:
-        names = name_some([data.format.name_feature(place) for place in scaled])
+    if scaled := [index for index in looked_up if index not in data.format.categories]:
+        names = name_some([data.format.name_feature(index) for index in scaled])
         raise ConfigError("standardize", CLIENT, f"{FEDERATED}, which leaves alone what the model looks up ({names})")

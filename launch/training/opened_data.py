@@ -16,7 +16,7 @@ from launch.settings.run_config import RunConfig
 
 
 def is_random(config: RunConfig) -> bool:
-    """Whether the examples are random numbers, as those of a smoke run are where their form is known."""
+    """Whether the examples are random numbers, as those of a smoke run are where their format is known."""
     return config.smoke and find_dataset(config.dataset).is_drawn_for_smoke
 
 

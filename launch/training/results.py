@@ -35,8 +35,8 @@ from launch.training.evaluation import (
     evaluate_pairs,
 )
 from launch.training.federation import find_attackers, find_attacks
-from launch.training.kept_models import save_models
 from launch.training.run_end import ValidatedRounds, list_limits
+from launch.training.run_models import save_models
 from models.model_spec import ModelSpec
 from tff_algos.protocol import FederatedProcess, State, Weights
 from tff_algos.settings.fine_tuning import INITIAL, TRAINED
@@ -127,7 +127,7 @@ def _describe_clients(
 def _describe_end(
     config: RunConfig, process: FederatedProcess, state: State, metrics: RoundTable, task: TaskColumns
 ) -> dict[str, Any]:
-    """Why the run ended before its last round, if it did, and which round is the best, if its models are kept."""
+    """Why the run ended before its last round, if it did, and which round is the best, if its models are saved."""
     ended: dict[str, Any] = {columns.BUDGET_SPENT: True} if process.is_spent(state) else {}
     validated = ValidatedRounds(metrics, task)
     if validated.has_stopped_early(config):

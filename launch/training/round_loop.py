@@ -22,7 +22,7 @@ from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 
 if TYPE_CHECKING:
     from launch.training.evaluation import EvaluateState
-    from launch.training.kept_models import BestRound
+    from launch.training.run_models import BestRound
 
 
 class RoundLoop:
@@ -61,7 +61,7 @@ class RoundLoop:
         # Before the state is restored: what clients keep may lie in files of this folder.
         process.keep_in(folder.kept)
         self.round_num, self._state = checkpoints.restore(process.initialize())
-        self._kept_files = KeptFiles(process, checkpoints)
+        self._client_files = ClientStateFiles(process, checkpoints)
         self.metrics = RoundTable(folder.metrics, self.round_num)
         self.timing = RoundTable(folder.timing, self.round_num)
         self._events = EventLog(folder.events, self.round_num)
@@ -115,7 +115,7 @@ class RoundLoop:
         if self._best is not None:
             self._best.prune(self._validated)
         # After the checkpoint is written, so that no file goes that an older one still needs.
-        self._kept_files.prune(self.round_num, self._state)
+        self._client_files.prune(self.round_num, self._state)
 
     def _list_digests(self) -> dict[str, str]:
         return {columns.METRICS_FILE: self.metrics.digest(), columns.EVENTS_FILE: self._events.digest()}
@@ -176,11 +176,11 @@ def build_metrics_row(
     return {columns.ROUND: round_num, **common, **measured, **own}
 
 
-class KeptFiles:
-    """Knows what each state needs that is kept.
+class ClientStateFiles:
+    """Knows which files of the clients' states each checkpoint needs.
 
     Args:
-      process: the algorithm, told where its files lie.
+      process: the algorithm, which knows where its files lie.
       checkpoints: those of the run.
     """
 
@@ -190,12 +190,12 @@ class KeptFiles:
         self._needed: dict[int, Any] = {}
 
     def prune(self, round_num: int, state: State) -> None:
-        """Removes the files that no kept state needs, after the state of a round was saved as the newest."""
+        """Removes the files that no checkpoint needs, after the state of a round was saved as the newest."""
         newest = self._process.find_kept(state)
         if newest is None:
             return
         self._needed[round_num] = newest
-        self._needed = {kept: self._find(kept, state) for kept in self._checkpoints.list_rounds()}
+        self._needed = {each: self._find(each, state) for each in self._checkpoints.list_rounds()}
         self._process.forget([needed for needed in self._needed.values() if needed is not None])
 
     def _find(self, round_num: int, template: State) -> Any:
@@ -215,19 +215,19 @@ def check_record(record: str, folder: RunFolder, config: RunConfig, digests: Map
     Raises:
       RunFolderError: the settings or a table have changed since.
     """
-    kept: dict[str, Any] = json.loads(record)
+    recorded: dict[str, Any] = json.loads(record)
     flags = _list_flags(config)
     # A flag that only one of them has was added or removed by another version.
-    kept_flags = rename_stored_flags(kept["flags"], find_algorithm(config.algo))
-    changed = [name for name, value in kept_flags.items() if name in flags and flags[name] != value]
+    recorded_flags = rename_stored_flags(recorded["flags"], find_algorithm(config.algo))
+    changed = [name for name, value in recorded_flags.items() if name in flags and flags[name] != value]
     if changed:
         name = changed[0]
         raise RunFolderError(
-            f"{folder.config}: says --{name}={flags[name]}, but its checkpoint was made with {kept_flags[name]}; "
+            f"{folder.config}: says --{name}={flags[name]}, but its checkpoint was made with {recorded_flags[name]}; "
             "restore the file that is damaged or another run's, or start a new run"
         )
     for name, digest in digests.items():
-        if kept["digests"].get(name, digest) != digest:
+        if recorded["digests"].get(name, digest) != digest:
             raise RunFolderError(
                 f"{folder.path / name}: changed since its checkpoint was made: damaged, or another run's; "
                 "restore it, or start a new run"

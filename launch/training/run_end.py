@@ -26,7 +26,7 @@ class CostLimits:
     """Says whether a run has reached its limits.
 
     What a round costs is known once it was made. So where there is a limit, the next round is made before the current
-    one counts as the last or not; it is kept, and only that after the last was made for nothing. The answer depends on
+    one counts as the last or not; it is used, and only that after the last was made for nothing. The answer depends on
     the state and on `metrics.csv` alone, so a resumed run ends in the same round.
     """
 
@@ -88,7 +88,7 @@ def _count_sent(output: RoundOutput) -> float:
 class ValidatedRounds:
     """The rounds by their `client_validation_accuracy`, or what it is called by the task.
 
-    Of all the rounds, only those are kept that were the best so far.
+    Of all the rounds, only those are remembered that were the best so far.
 
     Args:
       metrics: the table, whose rows of now count.

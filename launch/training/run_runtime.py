@@ -1,6 +1,6 @@
 """What computes a run: its runtime, its device, and whether training is compiled. Imports no TensorFlow at its top.
 
-All three are settled when a run begins, and kept in `config.json`.
+All three are settled when a run begins, and stand in `config.json`.
 """
 
 import contextlib
@@ -73,7 +73,7 @@ def keep_to_this_machine(config: RunConfig) -> RunConfig:
 def open_run_runtime(config: RunConfig, log_path: str) -> contextlib.AbstractContextManager[Runtime]:
     """The runtime of a run whose device is settled; see `open_runtime`.
 
-    Graphs are kept for later runs by commands alone, and if all of the run's code is this project's: a program or a
+    Graphs are cached for later runs by commands alone, and if all of the run's code is this project's: a program or a
     notebook may have replaced parts of it.
     """
     graph_dir = default_graph_dir() if launch.IS_COMMAND and not list_modules(flag_values(config)) else ""

@@ -63,7 +63,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
 
     Raises:
       RunStopped: the worker died or nobody reads the output (exit code 1), or somebody pressed Ctrl-C (130); a
-        checkpoint is kept. Or the run is over, but every update was rejected (1).
+        checkpoint is saved. Or the run is over, but every update was rejected (1).
       ValueError: of a subclass whose message is one line: what the config asks for cannot be done.
       OSError: a file cannot be read or written.
     """
@@ -171,7 +171,7 @@ def _raise_own_failure(error: BaseException, folder: RunFolder, config: RunConfi
     if not label:
         raise error
     label = ", ".join([label, *getattr(error, "__notes__", [])[:1]])
-    # No command goes on with it: the code that mends this is another than the one with which the run began.
+    # No command goes on with it: the code that fixes this is another than the one with which the run began.
     rest = f"; what it has done is kept in {folder.path}" if folder.metrics.exists() else ""
     raise RunStopped(f"error: {label}: {reason}{keep_traceback(error)}{rest}", 2) from error
 
@@ -203,12 +203,12 @@ def _run(
     worker_memory_bytes: Callable[[], int],
     tracking: Tracking,
 ) -> dict[str, Any]:
-    # These import TensorFlow or Matplotlib. TensorFlow has been loaded by now, and its noise kept in the worker's log;
+    # These import TensorFlow or Matplotlib. TensorFlow has been loaded by now, and its noise is in the worker's log;
     # at the top of the module they would cost every wrong request the seconds that the import takes.
     from launch.pages.plots import run_plots, style
     from launch.runs.tensorboard_log import TensorBoardLog
     from launch.training import evaluation, results
-    from launch.training.kept_models import BestRound, check_saving
+    from launch.training.run_models import BestRound, check_saving
 
     process = build_process(config, spec, data)
     evaluate = evaluation.build_evaluator(spec)

@@ -94,7 +94,8 @@ def test_table_shows_seconds_ratios_counters_and_marks_processes_that_differ():
     rows = {line.split()[0]: line.replace(" s ", " ").replace(" MB", "").split() for line in lines[2:]}
     seconds = ["9.000", "6.000", "12.000", "4.500", "0.450", "25.000"]
     assert rows["stock_tff"][1:12] == [*seconds, "6.00", "1.75*", "90", "900", "1000"]
-    assert rows["ours"][7:9] == ["1.60*", "15"]  # no ratio to itself
+    # No ratio to itself.
+    assert rows["ours"][7:9] == ["1.60*", "15"]
     assert rows["tff_worker"][8] == "1.05"
 
 
@@ -362,7 +363,8 @@ def test_samples_are_told_by_process_and_round():
     ]
     processes = [[Span(0, 1), Span(1, 2), Span(3, 4)], [Span(10, 11), Span(11, 12)]]
     assert summarize(samples, processes) == {
-        "utilisation_percent": 60,  # of rounds 2 and 3 of the first process, and 2 of the other
+        # Of rounds 2 and 3 of the first process, and 2 of the other.
+        "utilisation_percent": 60,
         "memory_bytes": 320,
         "memory_growth_bytes": 5,
         "memory_by_round_bytes": [[100, 300, 305], [150, 320]],
@@ -373,7 +375,8 @@ def test_the_gpu_is_sampled_in_the_background_and_the_program_ends_with_the_bloc
     with GpuSampler("0") as sampler:
         run = sampler.watch("gpu", lambda: wait_for_samples(sampler) or Cost(1.0, 1.0))
         assert run() == run() == Cost(1.0, 1.0)
-    assert [sample[1:] for sample in sampler.samples] == [(10, 500 * 2**20), (30, 700 * 2**20)]  # not what is "[N/A]"
+    # A reading of "[N/A]" is left out.
+    assert [sample[1:] for sample in sampler.samples] == [(10, 500 * 2**20), (30, 700 * 2**20)]
     assert sampler._program.returncode is not None
     assert sampler.summarize()["gpu"]["memory_by_round_bytes"] == [[700 * 2**20] * 2]
 
@@ -387,8 +390,8 @@ def test_without_nvidia_smi_nothing_is_told(without_nvidia_smi):
     with GpuSampler("0") as sampler:
         pass
     assert sampler.samples == [] and find_gpu("0") is None
-    told = {"utilisation_percent": None, "memory_bytes": None, "memory_growth_bytes": None}
-    assert summarize([], [[Span(0, 1), Span(1, 2)]]) == {**told, "memory_by_round_bytes": [[None, None]]}
+    unknown = {"utilisation_percent": None, "memory_bytes": None, "memory_growth_bytes": None}
+    assert summarize([], [[Span(0, 1), Span(1, 2)]]) == {**unknown, "memory_by_round_bytes": [[None, None]]}
 
 
 def test_peers_are_on_the_gpu_that_is_named_first_and_on_the_host(monkeypatch):

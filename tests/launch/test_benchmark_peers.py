@@ -227,8 +227,10 @@ def test_the_raw_loop_trains_as_the_authors_of_fedcd_do(augment, tmp_path):
         x, y = np.repeat(x[:1], 8, axis=0), np.repeat(y[:1], 8)
     weights, train = raw_loop.build_client_training(config, data)
     fold_in = tf.random.experimental.stateless_fold_in
-    step_seed = fold_in(fold_in(tf.constant([3, 4]), 0), 0)  # of our local training with the seed below
-    seed = step_seed - tf.constant([1, 0])  # to which the raw loop adds the step, from 1 on, and the epoch
+    # Of our local training with the seed below.
+    step_seed = fold_in(fold_in(tf.constant([3, 4]), 0), 0)
+    # The raw loop adds the step, from 1 on, and the epoch.
+    seed = step_seed - tf.constant([1, 0])
     trained = train([tf.constant(w) for w in weights], tf.constant(x), tf.constant(y), seed)
     result = train_locally(
         spec,
@@ -316,7 +318,8 @@ def test_every_process_gets_the_orders_and_the_end_of_one_is_an_error(num_proces
         assert processes.compute_accuracy() == 0.25
         with pytest.raises(RuntimeError, match="a process of pfl-research has ended"):
             processes.run_round()
-    if num_processes > 1:  # they meet on this machine alone
+    # They meet on this machine alone.
+    if num_processes > 1:
         assert "--master-addr=127.0.0.1" in pfl_research.build_command({}, num_processes)
     assert sorted(capfd.readouterr().out.splitlines()) == [f"rank {rank} round" for rank in range(num_processes)]
 
@@ -357,7 +360,8 @@ def run_setup(tmp_path):
 
 def test_set_up_takes_the_build_for_the_cpu_alone_and_drops_what_only_cuda_needs(run_setup, tmp_path):
     (tmp_path / "elsewhere").mkdir()
-    run_setup.environment.symlink_to(tmp_path / "elsewhere")  # a link to another disk stays
+    # A link to another disk stays.
+    run_setup.environment.symlink_to(tmp_path / "elsewhere")
     exit_code, _, errors, installed = run_setup()
     assert (exit_code, errors, installed) == (0, "", ["requirements-pfl-cpu.lock", "packages.lock"])
     assert (tmp_path / "elsewhere" / "packages.lock").read_text() == "numpy==2 \\\n    --hash=sha256:1\n"

@@ -144,7 +144,8 @@ def test_a_run_is_finished_with_as_many_rounds_as_asked_for(tmp_path, write_run)
     assert is_finished(task_of(tmp_path, 5))
     assert is_finished(task_of(tmp_path, 3))
     assert not is_finished(task_of(tmp_path, 6))
-    assert is_finished(task_of(tmp_path, 6, "--target_accuracy=0.5"))  # reached in round 5, with 0.55
+    # Reached in round 5, with 0.55.
+    assert is_finished(task_of(tmp_path, 6, "--target_accuracy=0.5"))
     assert not is_finished(task_of(tmp_path, 6, "--target_accuracy=0.6"))
 
 
@@ -203,8 +204,8 @@ def test_flags_after_the_dashes_belong_to_the_algorithms_that_are_named(tmp_path
 
 
 def test_the_hint_names_the_folder_of_the_runs(tmp_path):
-    place = f"--tables=fedsikd --runs_dir={tmp_path}"
-    assert sweep.suggest_report([task_of(tmp_path, 5)]).endswith(place)
+    expected = f"--tables=fedsikd --runs_dir={tmp_path}"
+    assert sweep.suggest_report([task_of(tmp_path, 5)]).endswith(expected)
     [task] = sweep.parse_request([f"--experiments={CELL}"]).tasks
     assert sweep.suggest_report([task]).endswith("--tables=fedsikd")
 
@@ -330,7 +331,8 @@ def test_stopping_lets_the_runs_keep_their_checkpoints_and_says_how_to_go_on(sle
 def test_no_run_outlives_a_killed_sweep(sleeping_sweep):
     process, run_dirs = sleeping_sweep
     pids = [int((run_dir / "pid").read_text()) for run_dir in run_dirs]
-    pids += [psutil.Process(pid).ppid() for pid in pids]  # what they were forked from, or the sweep
+    # What they were forked from, or the sweep.
+    pids += [psutil.Process(pid).ppid() for pid in pids]
     assert all(map(is_alive, pids))
     process.kill()
     wait_until(lambda: not any(map(is_alive, pids)))

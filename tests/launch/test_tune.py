@@ -18,7 +18,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 NAME = "fedavg_mnist_alpha0.1"
 EXPERIMENT = f"fedsikd/{NAME}"
 SEARCH = "epochs=2|4;learning_rate=0.1|0.2"
-SETTINGS = ["learning_rate", "epochs"]  # as they are drawn
+# As they are drawn.
+SETTINGS = ["learning_rate", "epochs"]
 # Those of the league have a table and a test of their own.
 SEARCHES = [each.full_name for each in list_searches().values() if each.paper != "league"]
 
@@ -226,18 +227,19 @@ def test_a_table_beside_its_runs_may_get_other_seeds_but_no_other_search(tmp_pat
 def test_kept_trials_stay_where_every_run_fails(tmp_path, opener_of):
     """As in a checkout whose table of trials is kept and whose data are missing; the first score replaces it."""
     tune.search(parse_request(arguments(tmp_path)), opener_of(train))
-    kept = (tmp_path / "trials.csv").read_text()
+    before = (tmp_path / "trials.csv").read_text()
     request = parse_request([*arguments(tmp_path), f"--runs_dir={tmp_path / 'empty'}"])
     assert len(tune.search(request, opener_of(lambda task: 2)).failures) == 8
-    assert (tmp_path / "trials.csv").read_text() == kept
+    assert (tmp_path / "trials.csv").read_text() == before
     tune.search(request, opener_of(lambda task: train(task, bonus=0.05)))
     assert [float(row["mean"]) for row in read_rows(tmp_path / "trials.csv")] != [
-        float(line.split(",")[-1]) for line in kept.splitlines()[1:]
+        float(line.split(",")[-1]) for line in before.splitlines()[1:]
     ]
 
 
 def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, opener_of, capsys, monkeypatch):
-    monkeypatch.setattr(tune, "check_validation", lambda request: None)  # nothing is trained, and nothing loaded
+    # Nothing is trained, and nothing loaded.
+    monkeypatch.setattr(tune, "check_validation", lambda request: None)
     monkeypatch.setattr(tune.search, "__defaults__", (opener_of(train),))
     assert tune.main(arguments(tmp_path, "--trials=3")) == 0
     printed = capsys.readouterr().out
@@ -259,7 +261,8 @@ def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, opener_of
 
 def test_where_a_run_fails_the_best_of_the_others_is_told_all_the_same(tmp_path, opener_of, capsys, monkeypatch):
     fail = opener_of(lambda task: 1 if task.config.algorithm.training.epochs == 4 else train(task))
-    monkeypatch.setattr(tune, "check_validation", lambda request: None)  # nothing is trained, and nothing loaded
+    # Nothing is trained, and nothing loaded.
+    monkeypatch.setattr(tune, "check_validation", lambda request: None)
     monkeypatch.setattr(tune.search, "__defaults__", (fail,))
     assert tune.main(arguments(tmp_path)) == 1
     printed = capsys.readouterr()
@@ -304,5 +307,6 @@ def test_the_searches_of_papers_can_be_run(name, monkeypatch):
     if request.output.exists():
         found = [{flag: row[flag] for flag in trials[0] if flag in row} for row in read_rows(request.output)]
         drawn = [{flag: trial[flag] for flag in found[0]} for trial in trials]
-        is_whole = len(trials) == compute_grid_size(request.space)  # the order hangs on how flags are called
+        # The order hangs on how flags are called.
+        is_whole = len(trials) == compute_grid_size(request.space)
         assert sorted(found, key=str) == sorted(drawn, key=str) if is_whole else found == drawn

@@ -43,15 +43,18 @@ from launch.runtimes.processor import count_cores, name_processor
 
 PROJECT_FOLDER = pathlib.Path(__file__).resolve().parents[2]
 TABLES = ("metrics.csv", "clients.csv", "events.csv", "fine_tuning.csv")
-RUN = "seed_0"  # as the sweep calls it
-SUMMARY = "summary.json"  # the last file of a finished run
+# As the sweep calls it.
+RUN = "seed_0"
+# The last file of a finished run.
+SUMMARY = "summary.json"
 WRONG_REQUEST = 2
-MOST_SHOWN = 160  # characters of a line that differs
+# Characters of a line that differs.
+MOST_SHOWN = 160
 # What changes how a program starts. The user's would not reach both trees alike.
 VARIABLES = (*THREAD_VARIABLES, "PYTHONPATH", "PYTHONSAFEPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 
 
-class Place(NamedTuple):
+class Checkout(NamedTuple):
     """A revision's files, the folder of its runs, how many of them go on at a time, each on its cores, and by what."""
 
     name: str
@@ -128,47 +131,57 @@ def find_unfinished(runs: pathlib.Path, names: Sequence[str], rounds: int) -> li
     return [name for name in names if not is_finished(name)]
 
 
-def sweep(place: Place, flagfiles: pathlib.Path, names: Sequence[str], runs: str, rounds: int) -> None:
+def sweep(checkout: Checkout, flagfiles: pathlib.Path, names: Sequence[str], runs: str, rounds: int) -> None:
     """Runs settings with a revision's files; a run that fails leaves no summary.
 
     Raises:
       CheckError: the revision refuses a setting, so that nothing was run.
     """
     paths = ",".join(str(flagfiles / f"{name}.flags") for name in names)
-    command = ["-m", "launch.sweep", f"--flagfiles={paths}", f"--runs_dir={place.folder / runs}", f"--rounds={rounds}"]
+    command = [
+        "-m",
+        "launch.sweep",
+        f"--flagfiles={paths}",
+        f"--runs_dir={checkout.folder / runs}",
+        f"--rounds={rounds}",
+    ]
     # Earlier revisions call the flag otherwise.
-    flag = "client_dir" if (place.tree / "datasets" / "client_files.py").exists() else "shard_dir"
-    own = [f"--jobs={place.jobs}", "--", f"--{flag}={place.folder / 'shards'}"]
+    flag = "client_dir" if (checkout.tree / "datasets" / "client_files.py").exists() else "shard_dir"
+    own = [f"--jobs={checkout.jobs}", "--", f"--{flag}={checkout.folder / 'shards'}"]
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
-    log = place.folder / f"{runs}.log"
+    log = checkout.folder / f"{runs}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    say(f"{place.name}: {len(names)} {runs}, what they print goes to {log}")
+    say(f"{checkout.name}: {len(names)} {runs}, what they print goes to {log}")
     start_s = time.perf_counter()
     with open(log, "a", encoding="utf-8") as output:
         ended = subprocess.run(
-            [place.python, *command, *own], cwd=place.tree, env=environment, stdout=output, stderr=subprocess.STDOUT
+            [checkout.python, *command, *own],
+            cwd=checkout.tree,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
     if ended.returncode not in (0, 1):
-        raise CheckError(f"{place.name}: {log.read_text(encoding='utf-8').strip().splitlines()[-1]}")
-    say(f"{place.name}: done in {format_duration(time.perf_counter() - start_s)}")
+        raise CheckError(f"{checkout.name}: {log.read_text(encoding='utf-8').strip().splitlines()[-1]}")
+    say(f"{checkout.name}: done in {format_duration(time.perf_counter() - start_s)}")
 
 
-def resume(place: Place, started: pathlib.Path, flagfiles: pathlib.Path, names: Sequence[str]) -> None:
+def resume(checkout: Checkout, started: pathlib.Path, flagfiles: pathlib.Path, names: Sequence[str]) -> None:
     """Goes on with copies of the runs in `started`, which stay as they are."""
-    for name in find_unfinished(place.folder / "resumed", names, MORE_ROUNDS):
-        shutil.rmtree(place.folder / "resumed" / name, ignore_errors=True)
+    for name in find_unfinished(checkout.folder / "resumed", names, MORE_ROUNDS):
+        shutil.rmtree(checkout.folder / "resumed" / name, ignore_errors=True)
         if (started / name).exists():
-            shutil.copytree(started / name, place.folder / "resumed" / name)
-    sweep(place, flagfiles, names, "resumed", MORE_ROUNDS)
+            shutil.copytree(started / name, checkout.folder / "resumed" / name)
+    sweep(checkout, flagfiles, names, "resumed", MORE_ROUNDS)
 
 
-def run_all(place: Place, before: pathlib.Path, names: Sequence[str], resumes: bool) -> None:
-    """Runs what is missing in a place's folder; with `resumes`, goes on with those of `before` as well."""
+def run_all(checkout: Checkout, before: pathlib.Path, names: Sequence[str], resumes: bool) -> None:
+    """Runs what is missing in a checkout's folder; with `resumes`, goes on with those of `before` as well."""
     flagfiles = before / "flagfiles"
-    if missing := find_unfinished(place.folder / "runs", names, ROUNDS):
-        sweep(place, flagfiles, missing, "runs", ROUNDS)
-    if resumes and (missing := find_unfinished(place.folder / "resumed", names, MORE_ROUNDS)):
-        resume(place, before / "runs", flagfiles, missing)
+    if missing := find_unfinished(checkout.folder / "runs", names, ROUNDS):
+        sweep(checkout, flagfiles, missing, "runs", ROUNDS)
+    if resumes and (missing := find_unfinished(checkout.folder / "resumed", names, MORE_ROUNDS)):
+        resume(checkout, before / "runs", flagfiles, missing)
 
 
 def find_difference(before: pathlib.Path, here: pathlib.Path) -> str:
@@ -182,7 +195,7 @@ def find_difference(before: pathlib.Path, here: pathlib.Path) -> str:
         if None in contents:
             return f"{name} is missing {'here' if contents[1] is None else 'at the revision before'}"
         pairs = itertools.zip_longest(*(content.decode("utf-8", "replace").split("\n") for content in contents))
-        number, (old, new) = next((place, pair) for place, pair in enumerate(pairs, 1) if pair[0] != pair[1])
+        number, (old, new) = next((number, pair) for number, pair in enumerate(pairs, 1) if pair[0] != pair[1])
         shown = ["no such line" if line is None else line[:MOST_SHOWN] for line in (old, new)]
         return f"{name}, line {number}:\n    before  {shown[0]}\n    here    {shown[1]}"
     return ""
@@ -277,13 +290,13 @@ def check(options: argparse.Namespace, folder: pathlib.Path) -> int:
     kinds = [("runs", ROUNDS), ("resumed", MORE_ROUNDS)][: 1 + options.resume]
     if any(find_unfinished(before / runs, names, rounds) for runs, rounds in kinds):
         with check_out(commit) as tree:
-            run_all(Place(commit[:10], tree, before, options.jobs, python), before, names, options.resume)
+            run_all(Checkout(commit[:10], tree, before, options.jobs, python), before, names, options.resume)
     if options.only_reference:
         return 0
     here = folder / "here"
     for runs, _ in kinds:
         shutil.rmtree(here / runs, ignore_errors=True)
-    run_all(Place("here", PROJECT_FOLDER, here, options.jobs), before, names, options.resume)
+    run_all(Checkout("here", PROJECT_FOLDER, here, options.jobs), before, names, options.resume)
     different = []
     for runs, _ in kinds:
         say(f"{runs}:")

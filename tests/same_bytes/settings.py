@@ -4,10 +4,13 @@ A setting is a name and the flags of `launch.train`. Add one by a line; it must 
 Imports nothing heavy.
 """
 
-DATA_FOLDER = "{data}"  # in a flag: the folder of the files that `compare_revisions.py` writes
-BROKEN_CLIENT = "broken_client.npz"  # one of its clients has features so large that its updates are not finite
+# In a flag: the folder of the files that `compare_revisions.py` writes.
+DATA_FOLDER = "{data}"
+# One of its clients has features so large that its updates are not finite.
+BROKEN_CLIENT = "broken_client.npz"
 ROUNDS = 3
-MORE_ROUNDS = 5  # those that a resumed run goes on to
+# Those that a resumed run goes on to.
+MORE_ROUNDS = 5
 
 SHARED = (f"--rounds={ROUNDS}", "--run_page=false")
 IN_PROCESS, TFF = "--runtime=in_process", "--runtime=tff"

@@ -314,7 +314,8 @@ def test_a_range_beyond_that_of_the_flag_is_refused_before_anything_is_written(t
 
 
 def test_plots_and_the_flagfile_of_the_best_are_written(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(tune, "check_validation", lambda request: None)  # nothing is trained, and nothing loaded
+    # Nothing is trained, and nothing loaded.
+    monkeypatch.setattr(tune, "check_validation", lambda request: None)
     monkeypatch.setattr(tune.search, "__defaults__", (Trainer(),))
     assert tune.main(arguments(tmp_path, "--pruner=median", "--confirm_seeds=200", "--confirm_trials=2")) == 0
     folder = tmp_path / "runs" / NAME

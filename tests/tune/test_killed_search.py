@@ -58,7 +58,8 @@ def test_a_killed_search_ends_with_the_same_trials_and_consistent_folders(tmp_pa
         wait_for(killed / "runs" / "a" / f"trial_{trial}" / "seed_100" / "metrics.csv", process)
         process.send_signal(signal.SIGKILL)
         process.wait(60)
-        time.sleep(2)  # its run is killed by the kernel, and lets the folder go
+        # Its run is killed by the kernel, and lets the folder go.
+        time.sleep(2)
     assert start(killed).wait(900) == 0, (killed / "log").read_text()[-3000:]
     assert (killed / "trials.csv").read_bytes() == (straight / "trials.csv").read_bytes()
 

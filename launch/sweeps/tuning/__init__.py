@@ -1,1 +1,1 @@
-"""Choosing settings by validation examples: what is searched, by which sampler, and what is kept of it."""
+"""Choosing settings by validation examples: what is searched, by which sampler, and what is recorded of it."""

@@ -144,7 +144,7 @@ class Study:
             self.optuna_study.tell(trial.number, state=TrialState.PRUNED if pruned else TrialState.FAIL)
 
     def compute_importance(self) -> dict[str, float]:
-        """The share of each flag in what makes the complete trials' scores differ; empty where that cannot be told.
+        """The share of each flag in what makes the complete trials' scores differ; empty where that is unknown.
 
         By fANOVA (Hutter et al. 2014), on a forest of regression trees, with a fixed seed.
         """

@@ -117,7 +117,7 @@ def read_score(task: Task, objective: str) -> float | None:
 def write_trials(request: Request, outcomes: Collection[Outcome], confirmed: Mapping[int, Scores] = NONE_YET) -> None:
     """Writes the table of trials. One that is there stays until a trial has a score.
 
-    So a search in which every run fails, as it does where the data are missing, takes away no trials that are kept.
+    So a search in which every run fails, as it does where the data are missing, takes away no table that is there.
     """
     if any(outcome.scores for outcome in outcomes) or not request.output.exists():
         write_table(request.output, *tabulate(request, outcomes, confirmed))
@@ -241,7 +241,7 @@ def _leave_out(text: str, names: Iterable[str], algorithm: Algorithm) -> list[st
     left_out = {read_name(name, algorithm) for name in names}
     lines = [line.strip() for line in text.splitlines()]
     lines = list(itertools.dropwhile(lambda line: line.startswith("#"), lines))
-    kept = [line for line in lines if read_name(get_flag(line), algorithm) not in left_out]
-    blocks = "\n".join(kept).split("\n\n")
+    others = [line for line in lines if read_name(get_flag(line), algorithm) not in left_out]
+    blocks = "\n".join(others).split("\n\n")
     with_flags = [block.strip("\n") for block in blocks if any(line.startswith("-") for line in block.splitlines())]
     return "\n\n".join(with_flags).splitlines()

@@ -182,11 +182,13 @@ def test_as_many_jobs_as_cores_and_runs_if_memory_allows():
     assert jobs.choose_jobs([SMALL] * 10, 4, int(2.5 * needed)) == 2
     assert jobs.choose_jobs([SMALL] * 10, 4, 1) == 1
     assert jobs.choose_jobs([], 4, 100 * GIGABYTE) == 1
-    large = resolve("fedcd_cifar10_hierarchical_paper")  # the largest runs decide
+    # The largest runs decide.
+    large = resolve("fedcd_cifar10_hierarchical_paper")
     needed = jobs.estimate_memory_bytes(large, 1)
     assert jobs.choose_jobs([SMALL, SMALL, large, large], 2, int(1.9 * needed)) == 1
     assert jobs.choose_jobs([SMALL, SMALL, large], 2, int(1.9 * needed)) == 2
-    on_gpu = SimpleNamespace(**{**vars(SMALL), "device": "gpu"})  # which is not shared unasked
+    # A GPU is not shared unasked.
+    on_gpu = SimpleNamespace(**{**vars(SMALL), "device": "gpu"})
     assert jobs.choose_jobs([SMALL, on_gpu], 4, 100 * GIGABYTE) == 1
 
 

@@ -79,9 +79,9 @@ def write_npz(folder, factor):
 
 def write_images(folder, factor):
     for i in range(40):
-        place = folder / "images" / f"client_{i % 2}" / f"class_{i // 2 % 2}" / f"{i}.png"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.full((4, 4), 5 * i + (factor if i == 4 else 0), np.uint8)).save(place)
+        path = folder / "images" / f"client_{i % 2}" / f"class_{i // 2 % 2}" / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((4, 4), 5 * i + (factor if i == 4 else 0), np.uint8)).save(path)
 
 
 def write_devices(folder, factor):
@@ -135,10 +135,10 @@ def test_code_of_ones_own_that_is_edited_is_said(tmp_path, monkeypatch):
 def test_a_kept_run_on_other_data_is_another_run(tmp_path):
     write_table(path := tmp_path / "table.csv")
     finish(make_task(tmp_path, "kept/fedavg/seed_0", data=str(path)))
-    kept = (tmp_path / "kept",)
-    assert is_finished(make_task(tmp_path, data=str(path), finished=kept))
+    archived = (tmp_path / "kept",)
+    assert is_finished(make_task(tmp_path, data=str(path), finished=archived))
     write_table(path, ROWS[::-1])
-    assert not is_finished(make_task(tmp_path, data=str(path), finished=kept))
+    assert not is_finished(make_task(tmp_path, data=str(path), finished=archived))
 
 
 def test_data_that_are_gone_are_told_once_and_change_nothing(tmp_path, capsys):

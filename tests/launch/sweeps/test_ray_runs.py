@@ -33,7 +33,8 @@ def run_dir(tmp_path):
 
 def test_a_folder_arrives_as_it_was_but_for_its_own_name_whole_or_not_at_all(run_dir, tmp_path):
     arrived = tmp_path / "here" / "seed_0"
-    for table in ("round\n1\n", "round\n1\n2\n"):  # the second takes the place of the first
+    # The second takes the place of the first.
+    for table in ("round\n1\n", "round\n1\n2\n"):
         (run_dir / "metrics.csv").write_text(table)
         unpack(pack(run_dir), arrived)
         assert (arrived / "metrics.csv").read_text() == table and (arrived / "checkpoints").is_dir()

@@ -8,8 +8,8 @@ from launch.runs.checkpoints import Checkpoints
 from launch.runs.run_folder import RunFolder
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
-from launch.training.kept_models import BestRound
 from launch.training.round_loop import RoundLoop
+from launch.training.run_models import BestRound
 
 
 @pytest.fixture

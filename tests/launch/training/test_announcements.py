@@ -126,7 +126,8 @@ def test_a_sample_of_the_clients_is_announced(find_start, make_federation, most,
 @pytest.mark.parametrize(
     ("layers", "is_said"),
     [
-        ([tf.keras.layers.BatchNormalization()], True),  # Keras's default is 0.99
+        # Keras's default is 0.99.
+        ([tf.keras.layers.BatchNormalization()], True),
         ([tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.BatchNormalization(momentum=0.97)])], True),
         ([tf.keras.layers.BatchNormalization(momentum=0.9)], False),
         ([tf.keras.layers.BatchNormalization(trainable=False)], False),
@@ -170,13 +171,16 @@ def test_a_run_in_which_nobody_took_part_says_so(find_troubles, num_clients, is_
 @pytest.mark.parametrize(
     ("accuracy", "num_clients", "said"),
     [
-        (0.25, 1, "the model has learned nothing: its test accuracy is 0.2500"),  # the most frequent label's quarter
+        # The most frequent label's quarter.
+        (0.25, 1, "the model has learned nothing: its test accuracy is 0.2500"),
         # Two standard errors, of sqrt(0.25 * 0.75 / 100).
         (0.33, 1, "it is not clear whether the model has learned anything: its test accuracy is 0.3300"),
-        (0.34, 1, ""),  # which end at 0.3366
+        # The two standard errors end at 0.3366.
+        (0.34, 1, ""),
         (NAN, 1, "the model has learned nothing: its test accuracy is nan"),
         (None, 1, ""),  # not evaluated
-        (0.25, 0, ""),  # nobody took part, which is said by itself
+        # Nobody took part, which is said by itself.
+        (0.25, 0, ""),
     ],
 )
 def test_a_model_that_learned_nothing_is_said(find_troubles, accuracy, num_clients, said):
@@ -196,9 +200,12 @@ STAYED = ", in {} of them all, so that the models stayed as they were"
     [
         # (clients, rejected updates, train loss) by round
         ([(2, 0, 0.5), (2, 0, 0.4)], False, None),
-        ([(2, 2, NAN), (2, 2, NAN)], True, None),  # ends with an error of its own
-        ([(0, 0, NAN), (2, 4, NAN)], True, None),  # two models a client; nobody was ready before
-        ([(0, 0, NAN)], False, None),  # nobody took part, which is said by itself
+        # The run ends with an error of its own.
+        ([(2, 2, NAN), (2, 2, NAN)], True, None),
+        # Two models a client; nobody was ready before.
+        ([(0, 0, NAN), (2, 4, NAN)], True, None),
+        # Nobody took part, which is said by itself.
+        ([(0, 0, NAN)], False, None),
         (
             [(2, 1, 0.5), (2, 0, 0.4)],
             False,
@@ -209,7 +216,8 @@ STAYED = ", in {} of them all, so that the models stayed as they were"
             False,
             "3 updates were not finite and do not count, in 2 of 3 rounds (first in round 2)" + STAYED.format(1),
         ),
-        ([(2, 2, 0.5)], False, "2 updates were not finite"),  # those of the teachers, while the students learn
+        # The updates of the teachers, while the students learn.
+        ([(2, 2, 0.5)], False, "2 updates were not finite"),
     ],
 )
 def test_rejected_updates_are_said(find_troubles, rounds, is_all, said):

@@ -7,7 +7,8 @@ from launch import api, evaluate, export, train
 from launch.runs.run_records import read_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_plots", "convert_here")]
-MODELS = ("perceptron", "image_student")  # both have 64 values before the last layer, on digits
+# Both have 64 values before the last layer, on digits.
+MODELS = ("perceptron", "image_student")
 FLAGS = (
     *("--algo=fedproto", f"--models={','.join(MODELS)}", "--partition=iid", "--num_clients=3"),
     *("--epochs=1", "--runtime=in_process", "--norun_page"),

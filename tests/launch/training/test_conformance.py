@@ -20,7 +20,8 @@ DATA = types.SimpleNamespace(clients=CLIENTS, everyone=CLIENTS)
 TEACHER = types.SimpleNamespace(weight_shapes=((2,),), of_weights=lambda weights: TEACHER)
 SPEC = types.SimpleNamespace(weight_shapes=((4, 3), (3,)), teacher=TEACHER, of_weights=lambda weights: SPEC)
 WEIGHTS = (np.ones((4, 3), np.float32), np.zeros(3, np.float32))
-QUICK = {"fedavg", "scaffold", "fed_async", "ditto"}  # a server, its own state, a clock, what clients keep
+# A server, its own state, a clock, what clients keep.
+QUICK = {"fedavg", "scaffold", "fed_async", "ditto"}
 METRICS = {**dict.fromkeys(COMMON_METRICS, 1.0), "num_rejected": 0.0}
 
 
@@ -259,6 +260,7 @@ def test_what_is_right_passes():
 )
 def test_the_projects_own_algorithms_pass(algo, tff_runtime, make_federation, linear_spec):
     data, config = make_federation([9, 7, 14, 8]), build_run_config({"algo": algo})
-    spec = linear_spec if config.algorithm.trains_teacher else linear_spec.teacher  # which has two layers
+    # The teacher has two layers.
+    spec = linear_spec if config.algorithm.trains_teacher else linear_spec.teacher
     data = dataclasses.replace(data, archetypes=Archetypes(("a", "b"), (0, 0), (0, 0, 1, 1)))
     check_small(config, data, spec)

@@ -64,7 +64,8 @@ def test_it_ends_before_the_round_that_would_pass_a_limit(make_loop, capsys, lim
     loop = make_loop(rounds_per_evaluation=4, **limits)
     loop.run()
     assert loop.round_num == last
-    assert loop.metrics.column(TASK.test)[-1] == 0.5  # the last round is evaluated, whatever the interval
+    # The last round is evaluated, whatever the interval.
+    assert loop.metrics.column(TASK.test)[-1] == 0.5
     assert (f"stopped  after round {last}: a further one would pass --most_" in capsys.readouterr().out) == (last < 6)
 
 
@@ -109,7 +110,8 @@ def test_a_resumed_run_has_the_bytes_of_a_straight_one(make_loop, fatal_round, r
     again = make_loop(**values)
     again.run()
     assert again.round_num == 3
-    longer = make_loop(most_bytes=150)  # what ended may go on, with a higher limit
+    # What ended may go on, with a higher limit.
+    longer = make_loop(most_bytes=150)
     longer.run()
     assert longer.round_num == 4
 

@@ -85,7 +85,8 @@ def test_a_finished_run_scales_without_its_data(scaled_run, table, capsys):
     assert f"{read_summary(scaled_run)['final']['test_accuracy']:.4f}" in capsys.readouterr().out
 
 
-@pytest.mark.slow  # that a converted file scales is tested in tests/models/test_standardization.py
+# That a converted file scales is tested in tests/models/test_standardization.py.
+@pytest.mark.slow
 def test_every_file_answers_as_keras_on_unscaled_rows(scaled_run, table):
     assert export.main([f"--run_dir={scaled_run}", "--formats=float32,int8"]) == 0
     finished = read_finished_run(str(scaled_run))
@@ -112,7 +113,8 @@ def test_each_client_by_its_own_numbers(table, tmp_path, capsys, write_finished_
     assert "scaled by its own means and deviations" in data.reading
     for client in data.clients:
         x, _ = data.read_split(client, "train")
-        assert abs(x.mean()) < 0.2 and 0.7 < x.std() < 1.3  # of the train and the validation split together: 0 and 1
+        # Of the train and the validation split together: 0 and 1.
+        assert abs(x.mean()) < 0.2 and 0.7 < x.std() < 1.3
     assert evaluate.main([f"--run_dir={tmp_path / 'run'}", f"--npz={table}"]) == 2
     assert "own numbers" in capsys.readouterr().err
     assert run(table, tmp_path / "other", "--standardize=client") == 2

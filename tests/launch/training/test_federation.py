@@ -45,7 +45,8 @@ def test_every_option_of_a_data_set_has_a_flag_with_the_same_default():
     for field in dataclasses.fields(DatasetOptions):
         if field.name not in ("download", "task"):
             assert flags[field.name] == field.default, field.name
-    assert choose_options(flags) == DatasetOptions()  # --task=auto stands for the task that the labels tell
+    # --task=auto stands for the task that the labels tell.
+    assert choose_options(flags) == DatasetOptions()
 
 
 def test_a_building_of_the_flags_is_simulated(tmp_path):
@@ -76,7 +77,8 @@ def test_settings_of_archetypes_arrive(tmp_path):
     data = load(tmp_path, **values, bias_min=0.5, bias_max=0.5)
     assert data.archetypes.of_clients[:4] == (0, 0, 1, 1) and data.archetypes.names[3] == "3"
     assert {(client.num_train, client.num_test) for client in data.clients} == {(50, 0)}
-    assert data.label_counts[2].tolist() == [7, 25, 6, 6, 6, 0, 0, 0, 0, 0]  # half, and 25 / 4 = 6.25 each
+    # Half, and 25 / 4 = 6.25 each.
+    assert data.label_counts[2].tolist() == [7, 25, 6, 6, 6, 0, 0, 0, 0, 0]
     data = load(tmp_path, partition="hypergeometric", hypergeometric_draws=10)
     assert data.label_counts[0, 6:].sum() == 0 and len(data.clients) == 30
 
@@ -289,8 +291,8 @@ def test_what_the_task_has_is_taken(make_data):
 
 
 def test_the_line_on_the_data_says_what_a_model_tells(make_data):
-    told = [describe_outputs(make_data(name)) for name in FORMATS]
-    assert told == ["3 classes", "3 labels, of which each has any", "a number to tell", "a vocabulary of 30 tokens"]
+    said = [describe_outputs(make_data(name)) for name in FORMATS]
+    assert said == ["3 classes", "3 labels, of which each has any", "a number to tell", "a vocabulary of 30 tokens"]
 
 
 def test_tokens_are_no_large_numbers(make_data):
@@ -344,7 +346,8 @@ def test_a_changed_file_is_other_data(data, tmp_path):
     folder = RunFolder(tmp_path, is_new=False)
     write_json(folder.config, {"flags": flag_values(config), "data": describe_data(weighed)})
     path.write_text('{"c": 3.0, "a": 1.0, "b": 2.0}')
-    check_same_data(folder, weigh_classes(config, data))  # the same in other words
+    # The same in other words.
+    check_same_data(folder, weigh_classes(config, data))
     path.write_text('{"a": 1, "b": 2, "c": 4}')
     with pytest.raises(RunFolderError, match=r"changed since it began \(class_weights_digest, class_weights\)"):
         check_same_data(folder, weigh_classes(config, data))
@@ -411,7 +414,8 @@ def test_a_finished_run_needs_its_loss_only_to_train_further(data, own_loss, tmp
     write_json(run_dir / "summary.json", {"rounds": 1, "fedavg": {}})
     write_table(run_dir / "clients.csv", ["client", "model"], [["client_0", "global"]])
     with pytest.raises(FlagError, match="the run needs your module kept_loss, whose code would run"):
-        read_stored_flags(str(run_dir))  # as to resume
+        # As --resume reads it.
+        read_stored_flags(str(run_dir))
     run = read_finished_run(str(run_dir))
     assert run.build_spec().task.own_loss is None
     with pytest.raises(FlagError, match="the run needs your module kept_loss, whose code would run"):

@@ -96,10 +96,12 @@ def test_client_files_go_to_no_folder_of_a_stranger_until_it_is_typed_once(tmp_p
     assert not (tmp_path / "autostart").exists()
     typed = read_finished_run(str(shared), client_dir=str(tmp_path / "other"))
     assert len(typed.load_data().clients) == 3 and (tmp_path / "other").is_dir()
-    with pytest.raises(FlagError):  # another one was typed
+    # Another one was typed.
+    with pytest.raises(FlagError):
         read_finished_run(str(shared)).load_data()
     read_finished_run(str(shared), client_dir=str(tmp_path / "autostart")).load_data()
-    monkeypatch.setattr(typed_places, "_typed", set())  # in another process
+    # In another process.
+    monkeypatch.setattr(typed_places, "_typed", set())
     assert len(read_finished_run(str(shared)).load_data().clients) == 3
 
 

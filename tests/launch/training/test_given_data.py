@@ -17,7 +17,7 @@ from models.model_spec import ModelSpec
 
 
 def keep(frame, **flags):
-    """The table that is kept of `frame`, read back by pyarrow."""
+    """The table that is stored of `frame`, read back by pyarrow."""
     _, contents = place_data(frame, flags)
     return pyarrow.parquet.read_table(pyarrow.BufferReader(*contents.values()))
 
@@ -30,8 +30,10 @@ DAYS = pd.to_datetime(["2024-01-03", "2024-01-01", "2024-01-02"])
     ("index", "flags", "added"),
     [
         (pd.RangeIndex(3), {}, {}),
-        (pd.RangeIndex(2, -1, -1), {}, {}),  # the rows in another order
-        (pd.Index([41, 7, 12]), {}, {}),  # what a filter and a sort have left of a larger table
+        # The rows in another order.
+        (pd.RangeIndex(2, -1, -1), {}, {}),
+        # What a filter and a sort have left of a larger table.
+        (pd.Index([41, 7, 12]), {}, {}),
         (pd.Index(["u2", "u1", "u2"], name="user"), {}, {"user": ["u2", "u1", "u2"]}),
         (pd.Index([7, 7, 9], name="who"), {"client_column": "who"}, {"who": [7, 7, 9]}),
         (pd.Index([7, 7, 9], name="dose"), {"weight_column": "Dose"}, {"dose": [7, 7, 9]}),
@@ -53,16 +55,17 @@ DAYS = pd.to_datetime(["2024-01-03", "2024-01-01", "2024-01-02"])
     ],
 )
 def test_an_index_becomes_columns_or_only_counts_the_rows(index, flags, added):
-    kept = keep(ROWS.set_axis(index), **flags).to_pydict()
-    assert kept == {**added, "a": [0.5, 1.5, 2.5], "label": ["x", "y", "x"]}
-    assert list(kept) == [*added, "a", "label"]
+    stored = keep(ROWS.set_axis(index), **flags).to_pydict()
+    assert stored == {**added, "a": [0.5, 1.5, 2.5], "label": ["x", "y", "x"]}
+    assert list(stored) == [*added, "a", "label"]
 
 
 @pytest.mark.parametrize(
     ("index", "message"),
     [
         (pd.Index(["u1", "u2", "u1"]), "the index has no name that says what it is for, such as 'u1'; give it one"),
-        (pd.Index([0, 1, 0]), "the index has no name"),  # clients, or tables one below the other
+        # Clients, or tables one below the other.
+        (pd.Index([0, 1, 0]), "the index has no name"),
         (pd.Index([1700000000, 1700000060, 1700000120]), "the index has no name"),
         (pd.MultiIndex.from_arrays([["b", "a", "b"], [0, 0, 1]]), "the index has no name"),
         (pd.Index([7, 7, 9], name="who"), "nothing says what the index 'who' is for; name it by client_column"),
@@ -109,16 +112,16 @@ def test_values_live_on_as_they_are():
             "band": pd.cut([0.5, 1.5, 0.5], [0, 1, 2]),
         }
     )
-    kept = keep(frame)
-    assert kept["7"].to_pylist() == ["007", "NA", "None"]
-    assert kept["size"].combine_chunks().dictionary.to_pylist() == ["s", "m", "l"]
-    assert kept["whole"].to_pylist() == [9007199254740993, None, 3]
-    assert kept["truth"].to_pylist() == [True, None, False]
-    assert kept["when"].to_pylist()[0].isoformat() == "2024-01-03T00:00:00+01:00"
-    np.testing.assert_array_equal(kept["single"].to_numpy(), np.float32([0.1, 1e-20, 3e38]))
-    assert kept["list"].to_pylist()[1] == [3, 4] and kept["grid"].to_pylist()[0] == [[1, 0], [0, 1]]
-    assert kept["sparse"].to_pylist() == [0, 0, 1]
-    assert kept["band"].to_pylist() == ["(0, 1]", "(1, 2]", "(0, 1]"]
+    stored = keep(frame)
+    assert stored["7"].to_pylist() == ["007", "NA", "None"]
+    assert stored["size"].combine_chunks().dictionary.to_pylist() == ["s", "m", "l"]
+    assert stored["whole"].to_pylist() == [9007199254740993, None, 3]
+    assert stored["truth"].to_pylist() == [True, None, False]
+    assert stored["when"].to_pylist()[0].isoformat() == "2024-01-03T00:00:00+01:00"
+    np.testing.assert_array_equal(stored["single"].to_numpy(), np.float32([0.1, 1e-20, 3e38]))
+    assert stored["list"].to_pylist()[1] == [3, 4] and stored["grid"].to_pylist()[0] == [[1, 0], [0, 1]]
+    assert stored["sparse"].to_pylist() == [0, 0, 1]
+    assert stored["band"].to_pylist() == ["(0, 1]", "(1, 2]", "(0, 1]"]
 
 
 @pytest.mark.parametrize("values", [[1, "a", 2], [1j, 2j, 3j], [True, 1, 2], [2**70, 1, 2]])
@@ -147,13 +150,14 @@ def test_arrays_that_pandas_knows_more_of(data, message):
 def test_arrays_of_nullable_columns_and_texts_are_plain_ones(tmp_path):
     data = {
         "x": ROWS[["a"]].astype("Float64"),
-        "y": pd.Series([0, 1, 0], index=[2, 1, 3]),  # other rows' names, which say nothing
+        # Other rows' names, which say nothing.
+        "y": pd.Series([0, 1, 0], index=[2, 1, 3]),
         "client": pd.Series(["007", "NA", "a"], dtype="string"),
     }
     _, contents = place_data(data, {})
     (tmp_path / "kept.npz").write_bytes(*contents.values())
-    with np.load(tmp_path / "kept.npz", allow_pickle=False) as kept:
-        assert kept["x"].dtype == np.float64 and kept["client"].tolist() == ["007", "NA", "a"]
+    with np.load(tmp_path / "kept.npz", allow_pickle=False) as stored:
+        assert stored["x"].dtype == np.float64 and stored["client"].tolist() == ["007", "NA", "a"]
 
 
 def test_tables_of_other_libraries_are_tables():
@@ -233,11 +237,13 @@ FRAME = pd.DataFrame({"age": [1.5, 2.5], "colour": ["blue", "red"], "dose": [3, 
     [
         FRAME,
         FRAME[["a=b", "dose", "colour", "age"]],
-        FRAME.assign(label=["x", "y"], note=[[1], [2, 3]]),  # columns that are no features
+        # Columns that are no features.
+        FRAME.assign(label=["x", "y"], note=[[1], [2, 3]]),
         FRAME.set_axis(["u1", "u2"]),
         pyarrow.Table.from_pandas(FRAME),
         FRAME.assign(colour=pd.Categorical(["blue", "red"], ["blue", "red", "green"])),
-        FRAME.assign(colour=[" blue", "red "], dose=["3", "4.0"], **{"a=b": ["yes", "no"]}),  # as a text file has them
+        # As a text file has them.
+        FRAME.assign(colour=[" blue", "red "], dose=["3", "4.0"], **{"a=b": ["yes", "no"]}),
         FRAME.assign(dose=pd.array([3, 4], "Int64")),
         FRAME.drop(columns="colour").assign(**{"colour=red": [0, 1], "colour=blue": [1, 0]}),  # encoded already
     ],
@@ -271,7 +277,7 @@ def test_a_table_without_rows():
 
 
 @pytest.mark.parametrize(
-    ("x", "form", "message"),
+    ("x", "example_format", "message"),
     [
         (
             FRAME.drop(columns=["dose", "colour"]),
@@ -309,23 +315,23 @@ def test_a_table_without_rows():
         (np.full((1, 2), 0.5), TOKENS, "expected tokens"),
     ],
 )
-def test_what_is_no_example_is_one_line(x, form, message):
+def test_what_is_no_example_is_one_line(x, example_format, message):
     with pytest.raises(FlagError, match=message) as raised:
-        read_examples(x, form)
+        read_examples(x, example_format)
     assert str(raised.value).startswith("x") and "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("x", "form", "dtype"),
+    ("x", "example_format", "dtype"),
     [
         ([[1, 2]], PLAIN, np.float32),
         (np.full((1, 2, 2), 255.0), IMAGES, np.uint8),
         (np.full((1, 2), 7.0), TOKENS, np.int32),
     ],
 )
-def test_numbers_that_fit_are_brought_into_the_form_of_the_data(x, form, dtype):
-    read = read_examples(x, form)
-    assert read.dtype == dtype and read.shape[1:] == form.input_shape
+def test_numbers_that_fit_are_brought_into_the_format_of_the_data(x, example_format, dtype):
+    read = read_examples(x, example_format)
+    assert read.dtype == dtype and read.shape[1:] == example_format.input_shape
     assert read.ravel().tolist() == np.ravel(x).tolist()
 
 

@@ -51,8 +51,8 @@ def write(client, numbers):
 
 
 def make_spec(data, model):
-    form, dtype = settle_input(model(), data.format, SHAPE)
-    return ModelSpec("own:build", model, form, input_dtype=dtype)
+    example_format, dtype = settle_input(model(), data.format, SHAPE)
+    return ModelSpec("own:build", model, example_format, input_dtype=dtype)
 
 
 def test_whole_numbers_are_taken_and_said(make_whole, capsys):
@@ -92,7 +92,8 @@ def test_what_a_model_looks_up_of_scaled_numbers_is_refused(make_whole, capsys):
         "model=own:build: makes whole numbers (int32) of its inputs, but feature 1 has 0.125, expect"
     )
     assert 'tf.keras.Input((4,), dtype="int32"), which gets the stored numbers' in line and "\n" not in line
-    for data in (make_whole(), make_whole(scale=2.0)):  # nothing is lost
+    # Nothing is lost.
+    for data in (make_whole(), make_whole(scale=2.0)):
         check_model_inputs(data, make_spec(data, build_lookup))
     assert not capsys.readouterr().out
 
@@ -114,7 +115,8 @@ def test_a_scaling_leaves_alone_what_gets_the_stored_numbers(make_federation, dt
 
 NEW_FOLDER = types.SimpleNamespace(is_new=True)
 FLAGS = {"algo": "fedavg", "model": "mine:build", "standardize": "federated"}
-TABLE = np.array([[2, 1, 150, 5], [4, 0, 7, 9]], np.float32)  # a number, a switch, an index, another number
+# A number, a switch, an index, another number.
+TABLE = np.array([[2, 1, 150, 5], [4, 0, 7, 9]], np.float32)
 STEPS = np.array([[[3], [5], [0], [0]], [[7], [0], [9], [0]]], np.float32)
 PAIRS = np.array([[[4, 5], [-1, -1], [0, 0]], [[8, 5], [-1, -1], [-1, -1]]], np.float32)
 
@@ -163,14 +165,16 @@ def test_categories_and_switches_are_left_alone(scale):
     data, said = scale(TABLE, fields={"categories": (2,)})
     assert data.feature_means == (3.0, 0.0, 0.0, 7.0) and data.feature_deviations == (1.0, 1.0, 1.0, 2.0)
     assert "scaling  2 means and deviations" in said and "feature 1 (0 or 1), feature 2 (category)" in said
-    assert find_largest_input(data) == 5.0  # an index of 150 is no reason to scale
+    # An index of 150 is no reason to scale.
+    assert find_largest_input(data) == 5.0
 
 
 def test_what_a_model_looks_up_is_left_alone_or_refused(scale, layers):
     _, look_up = layers
     data, said = scale(TABLE, look_up)
     assert data.feature_means == (3.0, 0.0, 0.0, 7.0) and "feature 2 (looked up)" in said
-    assert "scales them, too" not in said  # which --unscaled=nothing is refused for
+    # --unscaled=nothing would be refused here.
+    assert "scales them, too" not in said
     with pytest.raises(ConfigError, match=r"unscaled=nothing: expected auto, .* \(feature 2\)"):
         scale(TABLE, look_up, unscaled="nothing")
     client = {"standardize": "client", "partition": "natural"}
@@ -202,13 +206,14 @@ def test_the_value_of_the_mask_is_that_of_the_padding(scale, layers):
 
 def test_steps_of_another_number_than_the_padding_are_told(scale, layers):
     mask, _ = layers
-    x = np.array([[[4, 5], [-1, -1], [-1, -1]], [[8, 5], [6, 2], [-1, -1]]], np.float32)  # 3 of 6 steps
+    # 3 of 6 steps.
+    x = np.array([[[4, 5], [-1, -1], [-1, -1]], [[8, 5], [6, 2], [-1, -1]]], np.float32)
     line = "50.0 % of the steps hold nothing but -1 at the ends of sequences and are scaled as measurements; if they"
     data, said = scale(x)
     assert data.feature_padding is None and f"{line} are padding, give --unscaled=-1" in said
     assert f"{line} are padding, let the model mask -1, not 0" in scale(x, mask(0.0))[1]
-    for told in (scale(x, unscaled="-1"), scale(x, unscaled="categories"), scale(x, mask(-1.0)), scale(-x)):
-        assert line not in told[1]
+    for scaled in (scale(x, unscaled="-1"), scale(x, unscaled="categories"), scale(x, mask(-1.0)), scale(-x)):
+        assert line not in scaled[1]
 
 
 def test_a_mask_that_cannot_be_kept_is_one_line(scale, layers):

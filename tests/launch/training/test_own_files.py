@@ -43,8 +43,8 @@ def test_windows_and_partitions_that_mix_are_for_files_too(tmp_path):
     mixed = load("--data=mine.csv", "--partition=iid", "--num_clients=4", "--scale=0.1")
     assert [client.name for client in mixed.clients] == [f"client_{n}" for n in range(4)]
     assert mixed.format.preprocessing.scale == 0.1
-    told = load("--data=mine.csv", "--label_column=a", "--feature_columns=b")
-    assert told.format.labels.task == "regression" and len(told.clients) == 3
+    named = load("--data=mine.csv", "--label_column=a", "--feature_columns=b")
+    assert named.format.labels.task == "regression" and len(named.clients) == 3
 
 
 def test_folders_of_images_and_of_arrays(tmp_path):
@@ -124,4 +124,5 @@ def test_an_earlier_run_reads_words_and_dates_as_it_did(tmp_path):
     (tmp_path / "photos" / "dog").mkdir()
     for n in range(20):
         PIL.Image.new("L", (6, 4), n).save(tmp_path / "photos" / ("cat", "dog")[n % 2] / f"{n}.png")
-    load("--data=photos", "--truth_names=false_true", "--date_form=number", *flags[1:])  # as an earlier run of images
+    # As an earlier run of images.
+    load("--data=photos", "--truth_names=false_true", "--date_form=number", *flags[1:])

@@ -13,7 +13,8 @@ from launch.settings.run_config import build_run_config
 from launch.sweeps import tasks
 from launch.training.run_end import ValidatedRounds
 
-VALUES = (0.3, 0.5, 0.5, 0.4, 0.45, 0.9, 0.95)  # of the rounds 1 to 7 on validation examples
+# Of the rounds 1 to 7 on validation examples.
+VALUES = (0.3, 0.5, 0.5, 0.4, 0.45, 0.9, 0.95)
 TASK, REGRESSION = find_task_columns("classification"), find_task_columns("regression")
 
 
@@ -65,7 +66,8 @@ def test_a_resumed_run_has_the_bytes_of_a_straight_one(make_loop, fatal_round, r
     resumed = make_loop(rounds_per_checkpoint=rounds_per_checkpoint)
     resumed.run()
     assert resumed.metrics.path.read_bytes() == straight.metrics.path.read_bytes()
-    longer = make_loop(patience=4)  # what ended may go on, with more patience
+    # What ended may go on, with more patience.
+    longer = make_loop(patience=4)
     longer.run()
     assert longer.round_num == 7
 

@@ -158,9 +158,11 @@ def test_results_are_written_with_models_and_teachers(folder, make_federation, l
         ("client_0", "4", "global", "1"),
         ("client_1", "6", "global", "0"),
     ]
-    assert rows[0]["accuracy"] == ""  # no test split of its own
+    # No test split of its own.
+    assert rows[0]["accuracy"] == ""
     stored = json.loads(folder.summary.read_text())
-    assert stored["fedsikd"]["k"] == 2 and stored["dataset"] == "blobs"  # the data's own name, and not the flag's
+    # The data's own name, and not the flag's.
+    assert stored["fedsikd"]["k"] == 2 and stored["dataset"] == "blobs"
     expected = build_evaluator(linear_spec.teacher)(teacher_weights, data.test_x, data.test_y).metric
     assert stored["fedsikd"]["teachers_test_accuracy"] == {"teacher_0": pytest.approx(expected)}
     assert list(stored) == list(summary)
@@ -196,7 +198,8 @@ def test_no_name_of_a_model_is_a_path(folder, make_federation, linear_spec, tmp_
     run = read_finished_run(str(tmp_path))
     assert set(run.client_models.values()) == set(names[:2]) and run.teachers == {"../teacher"}
     known = {name: folder.models / encode_name(name) for name in [*names, "../teacher"]}
-    long = encode_name("x" * 300)  # no record names it, since no client uses it
+    # No record names it, since no client uses it.
+    long = encode_name("x" * 300)
     expected = {**{name: path for name, path in known.items() if name != "x" * 300}, long: folder.models / long}
     assert run.find_model_folders() == expected
 
@@ -224,7 +227,8 @@ def test_why_a_client_lacks_a_metric_stands_beside_it(folder, make_federation, l
         ["1", "0.5", "", "0.25", "auc: its test examples are all of one class"],
         ["", "", "", "", ""],
     ]
-    numbers = read_columns(folder.clients)  # as plots and pages read it
+    # As plots and pages read it.
+    numbers = read_columns(folder.clients)
     assert {"auc", "f1"} <= numbers.keys() and np.isnan(numbers["auc"]).tolist() == [False, True, True]
     assert "undefined" not in numbers
     counts = count_undefined(results, [0, 1, 2])

@@ -78,10 +78,12 @@ def test_rounds_between_evaluations_leave_cells_empty(make_loop):
         loop = make_loop(interval, rounds=5, **{interval: 2})
         loop.run()
         evaluated = [value is not None for value in loop.metrics.column("test_accuracy")]
-        assert evaluated == [False, True, False, True, True]  # the last is always evaluated
+        # The last is always evaluated.
+        assert evaluated == [False, True, False, True, True]
     assert None not in loop.metrics.column("client_test_accuracy")
     rarer = make_loop("rarer", rounds=7, rounds_per_evaluation=3, rounds_per_shared_evaluation=2)
-    rarer.run()  # rounds 3, 6 and 7, of them 6 and 7 with the shared models
+    # Rounds 3, 6 and 7, of them 6 and 7 with the shared models.
+    rarer.run()
     assert [value is not None for value in rarer.metrics.column("test_accuracy")] == [False] * 5 + [True] * 2
     owns = [value is not None for value in rarer.metrics.column("client_test_accuracy")]
     assert owns == [False, False, True, False, False, True, True]
@@ -99,7 +101,8 @@ def test_the_state_before_is_given_where_its_round_was_evaluated(make_loop):
     assert given == [None, True, True]
     given.clear()
     make_loop("some", evaluate=evaluate, rounds=5, rounds_per_evaluation=2).run()
-    assert given == [None, None, True]  # rounds 2, 4 and 5
+    # Rounds 2, 4 and 5.
+    assert given == [None, None, True]
     given.clear()
     checkpoints = MemoryCheckpoints()
     make_loop("broken", checkpoints, evaluate=evaluate, rounds=2).run()
@@ -221,7 +224,8 @@ def test_a_table_that_changed_since_its_checkpoint_is_refused(make_loop, monkeyp
     with pytest.raises(RunFolderError, match=rf"{name}\.csv: changed since its checkpoint was made"):
         make_loop(checkpoints=checkpoints)
     path.unlink()
-    if name == "events":  # that the metrics are gone is said otherwise
+    # That the metrics are gone is said otherwise.
+    if name == "events":
         with pytest.raises(RunFolderError, match=r"events\.csv: changed since its checkpoint was made"):
             make_loop(checkpoints=checkpoints)
     path.write_text(whole)

@@ -22,7 +22,8 @@ from launch.training.run_runtime import open_run_runtime, settle_device
 from launch.training.training_run import build_process
 
 ROUNDS = 3
-TOLERANCE = 1e-5  # of a tensor's largest absolute value
+# Of a tensor's largest absolute value.
+TOLERANCE = 1e-5
 # Where a last bit matters: the case's name has this part.
 SENSITIVE = {
     # Adam divides by the size of a gradient, so that one that is rounding alone moves its weight a whole step.
@@ -34,8 +35,10 @@ SENSITIVE = {
     "8bits": "an update near the middle of two levels is rounded to either",
     "bfloat16": "a value near the middle of two numbers of 8 bits is rounded to either",
 }
-MOST_OF_ONE_BIT = 3.0  # a difference of runtimes may be so many times that of a last bit within one,
-NUDGES = 5  # the largest of so many draws at most
+# A difference of runtimes may be so many times that of a last bit within one.
+MOST_OF_ONE_BIT = 3.0
+# Of so many draws at most the largest counts.
+NUDGES = 5
 DIGITS = {"num_clients": 6, "rounds": ROUNDS}
 ROOMS = {"building_num_sensors": 6, "rounds": ROUNDS}
 

@@ -96,9 +96,11 @@ def test_how_to_go_on_is_named_only_where_it_works(tmp_path, left, is_passing, e
     ("names", "is_personal", "has_one"),
     [
         (["global", "global"], False, True),
-        (["global", "global"], True, False),  # a start to fine-tune from
+        # A start to fine-tune from.
+        (["global", "global"], True, False),
         (["cluster_0", "cluster_1"], False, False),
-        (["model_3", "model_3"], False, True),  # others are alive, but nobody uses them
+        # Others are alive, but nobody uses them.
+        (["model_3", "model_3"], False, True),
     ],
 )
 def test_only_one_model_for_all_has_to_know_all_labels(names, is_personal, has_one):
@@ -187,7 +189,8 @@ DATA = types.SimpleNamespace(num_train=np.array([10, 30, 50]), clients=[None] * 
 def settle(spec=SMALL, **values):
     config = build_run_config({"algo": "fedavg", "epochs": 5, "batch_size": 16, **values})
     settled, of_run = settle_compilation(config, spec, DATA)
-    assert of_run.compiled == (settled.compile == "on" and config.compile == "auto")  # `build_spec` does what is "on"
+    # `build_spec` does what is "on".
+    assert of_run.compiled == (settled.compile == "on" and config.compile == "auto")
     return settled.compile
 
 

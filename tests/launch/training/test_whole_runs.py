@@ -113,7 +113,8 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_bytes(train_here, tmp_pat
 
 def test_a_run_stops_at_its_budget_and_is_not_to_be_led_beyond(train_here, tmp_path):
     run_dir = tmp_path / "run"
-    devices = tmp_path / "devices.csv"  # with joules the algorithm is wrapped, and its budget must count all the same
+    # With joules the algorithm is wrapped, and its budget must count all the same.
+    devices = tmp_path / "devices.csv"
     devices.write_text(f"{','.join(DEVICE)}\n{','.join(DEVICE.values())}\n")
     given = ("--dp_noise_multiplier=0.4", "--rounds=20", "--rounds_per_evaluation=7")
     code, said, _ = train_here(*PRIVATE, *given, f"--device_profiles={devices}", f"--run_dir={run_dir}")
@@ -123,7 +124,8 @@ def test_a_run_stops_at_its_budget_and_is_not_to_be_led_beyond(train_here, tmp_p
     assert float(rows[-1]["epsilon_spent"]) <= 60
     assert rows[-1]["joules"] and "privacy  epsilon 60" in said
     assert json.loads((run_dir / "summary.json").read_text())["budget_spent"] is True
-    assert rows[-1]["test_accuracy"]  # the last round is evaluated, whichever it is
+    # The last round is evaluated, whichever it is.
+    assert rows[-1]["test_accuracy"]
     code, said, _ = train_here("--resume", f"--run_dir={run_dir}", "--rounds=40")
     assert code == 0 and read_rows(run_dir / "metrics.csv") == rows and "spent    after round" in said
 

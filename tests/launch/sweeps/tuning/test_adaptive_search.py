@@ -10,7 +10,8 @@ from launch.sweeps.tuning.adaptive_search import Behind, check_same_data, find_b
 from launch.sweeps.tuning.request import parse_request
 from launch.sweeps.tuning.trials import Outcome, State, build_task
 
-COMPLETE = [{1: place / 10, 2: place / 5} for place in range(1, 6)]  # medians 0.3 and 0.6
+# Medians 0.3 and 0.6.
+COMPLETE = [{1: number / 10, 2: number / 5} for number in range(1, 6)]
 
 
 def test_the_first_round_below_the_median_ends_a_run():
@@ -30,7 +31,8 @@ def test_only_the_rounds_asked_for_are_compared():
 
 def test_few_complete_trials_judge_nothing():
     assert find_behind({1: 0.0}, COMPLETE[:4], range(1, 9)) is None
-    without_round_2 = [{1: 0.0}] * 4 + COMPLETE[:4]  # round 2 has four values, round 1 eight
+    # Round 2 has four values, round 1 eight.
+    without_round_2 = [{1: 0.0}] * 4 + COMPLETE[:4]
     assert find_behind({1: 0.2, 2: 0.0}, without_round_2, range(1, 9)) is None
 
 
@@ -48,7 +50,8 @@ def test_trials_on_other_data_end_the_search(tmp_path):
     asked = [f"--experiment={tmp_path / 'a.flags'}", "--search=epochs=int(1,8)", f"--runs_dir={tmp_path / 'runs'}"]
     request = parse_request([*asked, "--seeds=3"])
     outcome = Outcome(1, {"epochs": "2"}, State.PRUNED)
-    check_same_data(request, outcome)  # without a folder nothing is known
+    # Without a folder nothing is known.
+    check_same_data(request, outcome)
     task = build_task(request, 1, outcome.settings, "3")
     task.run_dir.mkdir(parents=True)
     content = {"flags": flag_values(task.config), "data": {"digest": "other"}}

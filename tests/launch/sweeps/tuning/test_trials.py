@@ -51,8 +51,8 @@ def test_further_seeds_decide_among_the_trials_that_have_them_all(request_of):
 def test_a_search_with_optuna_has_columns_for_what_became_of_a_trial(request_of):
     columns, rows = tabulate(request_of("tpe", ("200",)), OUTCOMES[:3], {3: {"200": 0.5}})
     scores = ["validation_accuracy_seed_100", "validation_accuracy_seed_101", "mean"]
-    told = ["state", "pruned_after_round", "value_then"]
-    assert columns == ["trial", "a", *scores, *told, "validation_accuracy_seed_200", "confirmed_mean"]
+    results = ["state", "pruned_after_round", "value_then"]
+    assert columns == ["trial", "a", *scores, *results, "validation_accuracy_seed_200", "confirmed_mean"]
     assert rows == [
         ["1", "1", "0.5", "0.7", "0.6", "complete", "", "", "", ""],
         ["2", "2", "", "", "", "pruned", "1", "0.25", "", ""],
@@ -181,9 +181,11 @@ def test_numbers_are_typed_short_but_never_leave_the_range():
     assert Range("int", 2, 8).format_value(3) == "3"
     assert Range("log", 1e-4, 1e-1).format_value(0.0123456789) == "0.0123457"
     assert Range("float", 0.12345678, 0.5).format_value(0.12345679) == "0.123457"
-    assert Range("float", 0.12345612, 0.5).format_value(0.12345613) == "0.12345613"  # 0.123456 in 6 digits
+    # 0.123456 in 6 digits.
+    assert Range("float", 0.12345612, 0.5).format_value(0.12345613) == "0.12345613"
     assert Range("float", 0.0, 0.98765432).format_value(0.98765432) == "0.987654"
-    assert Range("float", 0.0, 0.98765477).format_value(0.98765477) == "0.98765477"  # 0.987655 in 6 digits
+    # 0.987655 in 6 digits.
+    assert Range("float", 0.0, 0.98765477).format_value(0.98765477) == "0.98765477"
     for value in (0.12345678, 0.3, 0.98765432):
         shortened = Range("float", 0.12345678, 0.98765432).format_value(value)
         assert Range("float", 0.12345678, 0.98765432).format_value(float(shortened)) == shortened

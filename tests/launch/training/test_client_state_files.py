@@ -11,13 +11,14 @@ from launch.runs.checkpoints import Checkpoints, find_checkpoints, flatten_state
 from launch.runs.run_folder import check_run_folder
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
-from launch.training import kept_models
+from launch.training import run_models
 from tff_algos.protocol import COMMON_METRICS, ClientStateError, FederatedProcess, RoundOutput
 from tff_algos.rounds.client_store import ClientStore, StoreState
 
 ROUNDS, NUM_CLIENTS = 7, 5
 TASK = find_task_columns("classification")
-ACCURACIES = (0.3, 0.5, 0.5, 0.4, 0.3, 0.2, 0.1)  # of the rounds on validation examples: the second is the best
+# Of the rounds on validation examples: the second is the best.
+ACCURACIES = (0.3, 0.5, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 
 class State(NamedTuple):
@@ -68,7 +69,7 @@ def evaluate(state, previous, with_shared):
 
 @pytest.fixture
 def make_loop(open_loop, monkeypatch):
-    monkeypatch.setattr(kept_models, "save_models", lambda *arguments: None)
+    monkeypatch.setattr(run_models, "save_models", lambda *arguments: None)
 
     def make(name="run", most_bytes=0, **values):
         names = list(map(str, range(NUM_CLIENTS)))

@@ -17,15 +17,16 @@ from launch.runs.task_columns import find_task_columns
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.run_config import build_run_config
-from launch.training import finished_run, kept_models
-from launch.training.kept_models import check_saving
+from launch.training import finished_run, run_models
+from launch.training.run_models import check_saving
 from launch.training.training_run import check_best_can_be_told
 from models.model_spec import Quantization
 from models.saved_models import load_weights
 from models.saving_trial import SavingTrial
 from tff_algos.settings.config_fields import ConfigError
 
-ACCURACIES = (0.3, 0.5, 0.5, 0.4, 0.7, 0.6)  # of the rounds 1 to 6 on validation examples
+# Of the rounds 1 to 6 on validation examples.
+ACCURACIES = (0.3, 0.5, 0.5, 0.4, 0.7, 0.6)
 
 TASK = find_task_columns("classification")
 
@@ -56,7 +57,7 @@ def save_state(folder, spec, process, state):
 
 @pytest.fixture
 def make_loop(open_loop, monkeypatch):
-    monkeypatch.setattr(kept_models, "save_models", save_state)
+    monkeypatch.setattr(run_models, "save_models", save_state)
 
     def make(evaluate=evaluate_state, **values):
         return open_loop(Process(), evaluate, names=["=client, 0"], **{"rounds": 6, "keep_best": True, **values})
@@ -64,7 +65,7 @@ def make_loop(open_loop, monkeypatch):
     return make
 
 
-def read_kept(tmp_path):
+def read_best(tmp_path):
     best = tmp_path / "run" / "models" / "best"
     states = sorted(path.name for path in (tmp_path / "run" / "checkpoints").glob("best_*"))
     return (best / "best" / "model.keras").read_text(), (best / "clients.csv").read_text(), states
@@ -75,7 +76,7 @@ OF_ROUND_5 = ("5", 'client,model\n"\'=client, 0",of_round_5\n', ["best_5.npz"])
 
 def test_the_models_of_the_best_round_are_kept(make_loop, tmp_path):
     make_loop().run()
-    assert read_kept(tmp_path) == OF_ROUND_5
+    assert read_best(tmp_path) == OF_ROUND_5
 
 
 @pytest.mark.parametrize("rounds_per_checkpoint", [1, 2, 4])
@@ -89,8 +90,9 @@ def test_a_resumed_run_keeps_the_same(make_loop, tmp_path, rounds_per_checkpoint
     with pytest.raises(Killed):
         broken.run()
     make_loop(rounds_per_checkpoint=rounds_per_checkpoint).run()
-    *kept, states = read_kept(tmp_path)
-    assert kept == [*OF_ROUND_5[:2]] and set(states) <= {"best_2.npz", "best_5.npz"}  # that of an older checkpoint, too
+    *stored, states = read_best(tmp_path)
+    # That of an older checkpoint, too.
+    assert stored == [*OF_ROUND_5[:2]] and set(states) <= {"best_2.npz", "best_5.npz"}
 
 
 def test_what_was_kept_after_the_last_checkpoint_does_not_count(make_loop, tmp_path):
@@ -101,9 +103,9 @@ def test_what_was_kept_after_the_last_checkpoint_does_not_count(make_loop, tmp_p
     broken._save = lambda: save() if broken.round_num % 4 == 0 else None
     with pytest.raises(Killed):
         broken.run()
-    assert read_kept(tmp_path)[0] == "5"
+    assert read_best(tmp_path)[0] == "5"
     make_loop(rounds=4).run()
-    assert read_kept(tmp_path) == ("2", 'client,model\n"\'=client, 0",of_round_2\n', ["best_2.npz"])
+    assert read_best(tmp_path) == ("2", 'client,model\n"\'=client, 0",of_round_2\n', ["best_2.npz"])
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"PK")])
@@ -133,12 +135,13 @@ def stored_run(tmp_path, write_run):
     data = {"input_shape": [4], "input_dtype": "float32", "scale": 1.0, "offset": 0.0, "class_names": ["a", "b"]}
     write_json(path / "config.json", {**config, "data": data})
     write_table(path / "clients.csv", ["client", "model"], [["client_0", "best"]])
-    for name, file in (("best", "model.keras"), ("best/global", "weights.npz")):  # of which one Keras cannot write
+    # One of them Keras cannot write.
+    for name, file in (("best", "model.keras"), ("best/global", "weights.npz")):
         (path / "models" / name).mkdir(parents=True)
         (path / "models" / name / file).write_text(name)
     write_table(path / "models" / "best" / "clients.csv", ["client", "model"], [["client_0", "global"]])
-    kept = {"round": 2, "client_validation_accuracy": 0.5}
-    write_json(path / "summary.json", {"rounds": 6, "kept_best": kept, "fedavg": {}})
+    best = {"round": 2, "client_validation_accuracy": 0.5}
+    write_json(path / "summary.json", {"rounds": 6, "kept_best": best, "fedavg": {}})
     folder = RunFolder(path, is_new=False)
     write_checksums(folder)
     folder.close()
@@ -198,7 +201,7 @@ def tried(monkeypatch):
             return SavingTrial("layer scale (Scale) has no get_config; write it")
         return SavingTrial(unread="its get_config is wrong") if spec.name.endswith("odd") else SavingTrial()
 
-    monkeypatch.setattr(kept_models, "try_saving", try_one)
+    monkeypatch.setattr(run_models, "try_saving", try_one)
     return names
 
 
@@ -244,7 +247,7 @@ def test_a_failure_at_the_end_is_a_line_and_leaves_the_weights(monkeypatch, tmp_
 
     monkeypatch.setattr("models.saved_models._write_keras_file", fail)
     weights = tuple(np.full(shape, 0.5, np.float32) for shape in OURS.weight_shapes)
-    kept_models.save_models(tmp_path, OURS, WeightsProcess(), weights)
+    run_models.save_models(tmp_path, OURS, WeightsProcess(), weights)
     assert capsys.readouterr().out.startswith(
         f"note     {tmp_path}/global/weights.npz holds the weights of perceptron, and there is no model.keras, since "
         "Keras failed to write it: RuntimeError: in get_config ("

@@ -1,9 +1,9 @@
-"""The models that a run keeps: those of its end, those of its best round, and whether Keras can write them at all.
+"""The models that a run saves: those of its end, those of its best round, and whether Keras can write them at all.
 
 `--keep_best`: while a run goes on, the state after the best round so far, by the clients' validation examples, lies
 beside the checkpoints, and `models/best/` is made of it: `<name>/model.keras` for each model, or its weights alone, and
 `clients.csv` with the model of each client. Which round is best stands in `metrics.csv`, so a run that was killed keeps
-the same one when it is resumed, whatever it had kept since its last checkpoint.
+the same one when it is resumed, whatever it had saved since its last checkpoint.
 """
 
 import dataclasses
@@ -77,9 +77,9 @@ def save_models(folder: pathlib.Path, spec: ModelSpec, process: FederatedProcess
     models = [(spec.of_weights(weights), name, weights) for name, weights in process.get_models(state).items()]
     models += [(spec.teacher, name, weights) for name, weights in process.get_teachers(state).items()]
     for each, name, weights in models:
-        place = folder / encode_name(name)
-        if reason := save_model(each, weights, place):
-            say(f"note     {place / ARRAYS_FILE} holds the weights of {each.name}, and there is no {KERAS_FILE}, since "
+        path = folder / encode_name(name)
+        if reason := save_model(each, weights, path):
+            say(f"note     {path / ARRAYS_FILE} holds the weights of {each.name}, and there is no {KERAS_FILE}, since "
                 f"Keras failed to write it: {reason}")  # fmt: skip
 
 
