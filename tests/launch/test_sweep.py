@@ -1,6 +1,5 @@
 """The sweep on real processes that stand in for training, and its decisions on run folders with made-up numbers."""
 
-import json
 import os
 import pathlib
 import re
@@ -49,14 +48,24 @@ def test_every_experiment_with_every_seed(tmp_path):
 
 def test_patterns_are_expanded_and_overlaps_count_once(tmp_path):
     tasks = parse(tmp_path, f"--experiments=fedsikd/*_mnist_alpha0.1,{CELL}")
-    assert len(tasks) == 4
-    assert tasks[0].config.rounds == 70
+    assert [task.config.rounds for task in tasks] == [70] * 4
 
 
-def test_two_of_one_name_are_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--algos=fedavg,fed_async", "--", "--num_clusters=3"], "belongs to none of the algorithms fedavg, fed_async"),
+        (
+            ["--algos=fedavg", "--", "--algo=fedcd"],
+            "fedavg: --algo=fedcd after it; name the algorithms in --algos alon",
+        ),
+        ([f"--experiments={CELL}", "--flagfiles={folder}/*.flags"], "would share a run folder"),
+    ],
+)
+def test_what_cannot_be_shared_among_the_runs_is_refused(tmp_path, arguments, message):
     (tmp_path / f"{CELL}.flags").write_text("--algo=fedavg\n")
-    with pytest.raises(FlagError, match="would share a run folder"):
-        parse(tmp_path, f"--experiments={CELL}", f"--flagfiles={tmp_path}/*.flags")
+    with pytest.raises(FlagError, match=re.escape(message)):
+        parse(tmp_path, *(each.format(folder=tmp_path) for each in arguments))
 
 
 def test_algorithms_need_no_flagfile_and_get_their_own_flags(tmp_path):
@@ -138,37 +147,12 @@ def task_of(tmp_path, rounds, *extra):
     return task
 
 
-def test_a_run_is_finished_with_as_many_rounds_as_asked_for(tmp_path, write_run):
-    assert not is_finished(task_of(tmp_path, 5))
-    write_run(tmp_path, CELL, seed=0, rounds=5)
-    assert is_finished(task_of(tmp_path, 5))
-    assert is_finished(task_of(tmp_path, 3))
-    assert not is_finished(task_of(tmp_path, 6))
-    # Reached in round 5, with 0.55.
-    assert is_finished(task_of(tmp_path, 6, "--target_accuracy=0.5"))
-    assert not is_finished(task_of(tmp_path, 6, "--target_accuracy=0.6"))
-
-
-def test_a_run_whose_budget_is_spent_is_finished(tmp_path, write_run):
-    """However many rounds are asked for: a further one would exceed the budget."""
-    run_dir = write_run(tmp_path, CELL, seed=0, rounds=5)
-    summary = json.loads((run_dir / "summary.json").read_text())
-    assert not is_finished(task_of(tmp_path, 6))
-    (run_dir / "summary.json").write_text(json.dumps({**summary, "budget_spent": True}))
-    assert is_finished(task_of(tmp_path, 6))
-
-
-def test_a_broken_run_is_resumed(tmp_path, write_run):
+def test_a_broken_run_is_resumed_and_one_with_other_settings_is_not_touched(tmp_path, write_run):
     write_run(tmp_path, CELL, seed=0, rounds=2, is_finished=False)
     task = task_of(tmp_path, 5)
-    assert not is_finished(task)
-    assert build_arguments(task)[-1] == "--resume"
-
-
-def test_a_run_with_other_settings_is_not_touched(tmp_path, write_run):
-    write_run(tmp_path, CELL, seed=0, rounds=5, arguments=["--temperature=1"])
-    with pytest.raises(RunFolderError, match=r"--temperature=1.0, not 3.0"):
-        is_finished(task_of(tmp_path, 5))
+    assert not is_finished(task) and build_arguments(task)[-1] == "--resume"
+    with pytest.raises(RunFolderError, match=r"--temperature=3.0, not 1.0"):
+        is_finished(task_of(tmp_path, 5, "--temperature=1"))
 
 
 def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, engine_of, capsys):
@@ -192,25 +176,6 @@ def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, engi
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--num_clusters=3"], "--num_clusters: belongs to none of the algorithms fedavg, fed_async"),
-        (["--algo=fedcd"], "fedavg: --algo=fedcd after it; name the algorithms in --algos alone"),
-    ],
-)
-def test_flags_after_the_dashes_belong_to_the_algorithms_that_are_named(tmp_path, arguments, message):
-    with pytest.raises(FlagError, match=re.escape(message)):
-        parse(tmp_path, "--algos=fedavg,fed_async", "--", *arguments)
-
-
-def test_the_hint_names_the_folder_of_the_runs(tmp_path):
-    expected = f"--tables=fedsikd --runs_dir={tmp_path}"
-    assert sweep.suggest_report([task_of(tmp_path, 5)]).endswith(expected)
-    [task] = sweep.parse_request([f"--experiments={CELL}"]).tasks
-    assert sweep.suggest_report([task]).endswith("--tables=fedsikd")
-
-
-@pytest.mark.parametrize(
     ("experiments", "name"),
     [
         ("fl_hc_har_alpha0.5", "fedsikd"),
@@ -225,9 +190,12 @@ def test_the_hint_names_the_folder_of_the_runs(tmp_path):
         ("fedsikd_har_*", "fedsikd"),
     ],
 )
-def test_the_hint_names_the_report_that_counts_most_of_the_runs(tmp_path, experiments, name):
+def test_the_hint_names_the_report_that_counts_most_of_the_runs_and_their_folder(tmp_path, experiments, name):
     tasks = parse(tmp_path, f"--experiments={experiments}")
-    assert f"--tables={name} " in sweep.suggest_report(tasks)
+    assert sweep.suggest_report(tasks).endswith(f"--tables={name} --runs_dir={tmp_path}")
+    # The report looks into `runs` by itself.
+    in_runs = sweep.parse_request([f"--experiments={experiments}"]).tasks
+    assert sweep.suggest_report(in_runs).endswith(f"--tables={name}")
 
 
 @pytest.mark.parametrize("name", ["kept", "kept.zip"])

@@ -1,14 +1,14 @@
 """A folder of runs may be somebody else's: a sweep or a search goes on by no link in it."""
 
-import json
-
 import pytest
 
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import resolve_experiment
+from launch.runs.tables import write_json
 from launch.settings.experiments import get_experiment
+from launch.settings.run_config import build_run_config
 from launch.sweeps.recipes import Recipe
-from launch.sweeps.tasks import Task, is_finished, read_seeds
+from launch.sweeps.tasks import Task, _has_finished, is_finished, read_seeds
 from launch.sweeps.tuning.study import hold_folder
 
 NAME = "fedsikd_mnist_alpha0.1"
@@ -35,14 +35,39 @@ def test_no_run_goes_on_by_a_link_but_a_finished_one_may_lie_elsewhere(tmp_path,
     assert is_finished(task)
 
 
-@pytest.mark.parametrize("damage", [{"rounds": "900"}, {"rounds": None}, {"rounds": 0, "stopped_early": [1]}], ids=str)
-def test_a_summary_of_other_kinds_is_no_finished_run(tmp_path, write_run, make_task, damage):
-    """It ended the whole sweep with a traceback; as one that cannot be read, it lets the run go on."""
-    path = write_run(tmp_path, NAME, seed=0, rounds=CONFIG.rounds) / "summary.json"
-    task = make_task(path.parent)
-    assert is_finished(task)
-    path.write_text(json.dumps({**json.loads(path.read_text()), **damage}))
-    assert not is_finished(task)
+STOPPED = {"rounds": 5, "stopped_early": {"patience": 3, "best_round": 2}}
+LIMITED = {"rounds": 3, "reached_limits": {"most_bytes": 90.0, "most_virtual_s": 0.0}}
+
+
+@pytest.mark.parametrize(
+    ("summary", "flags", "is_over"),
+    [
+        ({"rounds": 5}, {"rounds": 5}, True),
+        ({"rounds": 5}, {"rounds": 3}, True),
+        ({"rounds": 5}, {"rounds": 6}, False),
+        ({"rounds": 5, "final": {"test_accuracy": 0.55}}, {"target_accuracy": 0.5}, True),
+        ({"rounds": 5, "final": {"test_accuracy": 0.55}}, {"target_accuracy": 0.6}, False),
+        # However many rounds are asked for: a further one would exceed the budget.
+        ({"rounds": 5, "budget_spent": True}, {}, True),
+        # What was stopped goes on only with more patience, or under another limit.
+        (STOPPED, {"patience": 2}, True),
+        (STOPPED, {"patience": 3}, True),
+        (STOPPED, {"patience": 4}, False),
+        (STOPPED, {"patience": 0}, False),
+        (LIMITED, {"most_bytes": 90}, True),
+        (LIMITED, {"most_bytes": 200}, False),
+        (LIMITED, {"most_bytes": 0}, False),
+        # These kinds ended the whole sweep with a traceback; as one that cannot be read, it lets the run go on.
+        ({"rounds": "900"}, {}, False),
+        ({"rounds": None}, {}, False),
+        ({"rounds": 0, "stopped_early": [1]}, {}, False),
+    ],
+    ids=str,
+)
+def test_what_is_asked_for_decides_whether_a_run_is_finished(tmp_path, summary, flags, is_over):
+    write_json(tmp_path / "config.json", {"flags": {}})
+    write_json(tmp_path / "summary.json", summary)
+    assert _has_finished(tmp_path, build_run_config({"algo": "fedavg", "rounds": 7, **flags})) is is_over
 
 
 @pytest.mark.parametrize("name", [".lock", "optuna.journal"])

@@ -9,11 +9,8 @@ from made_up_process import MadeUpProcess, die_in
 from launch import train
 from launch.runs.columns import EVALUATION_S, REACHED_LIMITS, ROUND_S
 from launch.runs.run_records import read_rounds
-from launch.runs.tables import write_json
 from launch.runs.task_columns import find_task_columns
 from launch.settings.flags import FlagError
-from launch.settings.run_config import build_run_config
-from launch.sweeps import tasks
 from tff_algos.protocol import COMMON_METRICS, RoundOutput
 
 TASK = find_task_columns("classification")
@@ -121,15 +118,6 @@ def test_a_limit_below_the_first_round_is_refused(make_loop):
         make_loop(most_bytes=14).run()
     with pytest.raises(FlagError, match=r"--most_virtual_s=0.5: expected 0 or at least 1"):
         make_loop("other", most_virtual_s=0.5).run()
-
-
-@pytest.mark.parametrize(("most_bytes", "is_over"), [(90, True), (200, False), (0, False)])
-def test_a_sweep_goes_on_with_a_stopped_run_only_under_another_limit(tmp_path, most_bytes, is_over):
-    write_json(tmp_path / "config.json", {"flags": {}})
-    limits = {"most_bytes": 90.0, "most_virtual_s": 0.0}
-    write_json(tmp_path / "summary.json", {"rounds": 3, REACHED_LIMITS: limits})
-    config = build_run_config({"algo": "fedavg", "rounds": 7, "most_bytes": most_bytes})
-    assert tasks._has_finished(tmp_path, config) == is_over
 
 
 def test_a_run_ends_at_its_limit_and_says_so(tmp_path, capsys, no_plots):

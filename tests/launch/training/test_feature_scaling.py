@@ -124,16 +124,17 @@ def test_each_client_by_its_own_numbers(table, tmp_path, capsys, write_finished_
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--standardize=federated", "--dp_epsilon=4", "--client_weighting=equal"], "with privacy"),
-        (["--standardize=client", "--partition=iid"], "--partition=natural"),
-        (["--standardize=yes"], "none, federated, client"),
+        (["--algo=fedavg", "--standardize=federated", "--dp_epsilon=4", "--client_weighting=equal"], "with privacy"),
+        (["--algo=fedsikd", "--standardize=federated", "--privacy_epsilon=2"], "with privacy"),
+        (["--algo=fedavg", "--standardize=client", "--partition=iid"], "--partition=natural"),
+        (["--algo=fedavg", "--standardize=yes"], "none, federated, client"),
+        (
+            ["--algo=fedavg", "--standardize=federated", "--unscaled=none"],
+            "unscaled=none: expected auto, categories, n",
+        ),
+        (["--algo=fedavg", "--unscaled=-1"], "--standardize=federated"),
     ],
 )
 def test_what_makes_no_sense_is_refused(flags, said):
     with pytest.raises(FlagError, match=said):
-        parse_config(["--algo=fedavg", *flags])
-
-
-def test_statistics_with_an_epsilon_are_refused_too():
-    with pytest.raises(FlagError, match="with privacy"):
-        parse_config(["--algo=fedsikd", "--privacy_epsilon=2", "--standardize=federated"])
+        parse_config(flags)

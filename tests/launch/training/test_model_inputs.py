@@ -9,7 +9,6 @@ import tensorflow as tf
 from small_formats import change_format
 
 from datasets.example_format import Padding, Preprocessing
-from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import find_largest_input
 from launch.training.model_inputs import _find_looked_up, check_model_inputs, scale_features
@@ -109,8 +108,7 @@ def test_a_teachers_and_fractions_that_a_model_cuts_off_are_said(make_whole, mak
 
 @pytest.mark.parametrize("dtype", ["uint8", "bool"])
 def test_a_scaling_leaves_alone_what_gets_the_stored_numbers(make_federation, dtype):
-    spec = make_spec(make_federation([3]), lambda: build(dtype))
-    assert _find_looked_up(None, [], spec) == (0, 1, 2, 3)
+    assert _find_looked_up(None, [], make_spec(make_federation([3]), lambda: build(dtype))) == (0, 1, 2, 3)
 
 
 NEW_FOLDER = types.SimpleNamespace(is_new=True)
@@ -124,11 +122,10 @@ PAIRS = np.array([[[4, 5], [-1, -1], [0, 0]], [[8, 5], [-1, -1], [-1, -1]]], np.
 @pytest.fixture
 def scale(tff_runtime, make_federation, linear_spec, capsys):
     """(examples, layer of the model, or None, flags, fields of the format) -> (scaled data, what was said)."""
-    import tensorflow as tf
 
     def build_one(shape, layer):
         inputs = tf.keras.Input(shape)
-        outputs = tf.keras.layers.Dense(3)(tf.keras.layers.Flatten()(inputs))
+        outputs = L.Dense(3)(L.Flatten()(inputs))
         return tf.keras.Model(inputs, outputs if layer is None else outputs + 0.0 * layer(inputs))
 
     def run(x, layer=None, fields=None, **flags):
@@ -144,21 +141,18 @@ def scale(tff_runtime, make_federation, linear_spec, capsys):
     return run
 
 
-@pytest.fixture(scope="module")
-def layers():
-    import tensorflow as tf
+def mask(*values):
+    """Steps of these values are masked, by a layer each."""
 
-    def mask(*values):
-        def apply(x):
-            masked = [tf.keras.layers.Masking(value)(x) for value in values]
-            return tf.keras.layers.Dense(3)(tf.keras.layers.GlobalAveragePooling1D()(sum(masked[1:], masked[0])))
+    def apply(x):
+        masked = [L.Masking(value)(x) for value in values]
+        return L.Dense(3)(L.GlobalAveragePooling1D()(sum(masked[1:], masked[0])))
 
-        return apply
+    return apply
 
-    def look_up(x):
-        return tf.keras.layers.Dense(3)(tf.keras.layers.Flatten()(tf.keras.layers.Embedding(200, 2)(x[:, 2:3])))
 
-    return mask, look_up
+def look_up(x):
+    return L.Dense(3)(L.Flatten()(L.Embedding(200, 2)(x[:, 2:3])))
 
 
 def test_categories_and_switches_are_left_alone(scale):
@@ -169,8 +163,7 @@ def test_categories_and_switches_are_left_alone(scale):
     assert find_largest_input(data) == 5.0
 
 
-def test_what_a_model_looks_up_is_left_alone_or_refused(scale, layers):
-    _, look_up = layers
+def test_what_a_model_looks_up_is_left_alone_or_refused(scale):
     data, said = scale(TABLE, look_up)
     assert data.feature_means == (3.0, 0.0, 0.0, 7.0) and "feature 2 (looked up)" in said
     # --unscaled=nothing would be refused here.
@@ -183,8 +176,7 @@ def test_what_a_model_looks_up_is_left_alone_or_refused(scale, layers):
     scale(TABLE, look_up, {"categories": (2,)}, **client)
 
 
-def test_zeros_that_a_model_masks_are_padding_anywhere(scale, layers):
-    mask, _ = layers
+def test_zeros_that_a_model_masks_are_padding_anywhere(scale):
     data, said = scale(STEPS, mask(0.0))
     assert data.feature_padding == Padding(0.0, True) and "50.0 % of the steps" in said and "masks these" in said
     assert data.feature_means == (5.0, 5.0, 9.0, 0.0) and data.feature_deviations == (2.0, 1.0, 1.0, 1.0)
@@ -194,8 +186,7 @@ def test_zeros_that_a_model_masks_are_padding_anywhere(scale, layers):
     assert "50.0 % of the steps are 0, also between others" in said and "--unscaled=0" in said
 
 
-def test_the_value_of_the_mask_is_that_of_the_padding(scale, layers):
-    mask, _ = layers
+def test_the_value_of_the_mask_is_that_of_the_padding(scale):
     data, said = scale(PAIRS, mask(-1.0))
     # 4, 8 and a measured 0 in channel 0, 5, 5 and 0 in the other.
     assert data.feature_padding == Padding(-1.0, True) and data.feature_means == pytest.approx((4, 10 / 3))
@@ -204,8 +195,7 @@ def test_the_value_of_the_mask_is_that_of_the_padding(scale, layers):
     assert "note     the model masks -1, but --unscaled=categories" in scale(PAIRS, mask(-1.0), **client)[1]
 
 
-def test_steps_of_another_number_than_the_padding_are_told(scale, layers):
-    mask, _ = layers
+def test_steps_of_another_number_than_the_padding_are_told(scale):
     # 3 of 6 steps.
     x = np.array([[[4, 5], [-1, -1], [-1, -1]], [[8, 5], [6, 2], [-1, -1]]], np.float32)
     line = "50.0 % of the steps hold nothing but -1 at the ends of sequences and are scaled as measurements; if they"
@@ -216,8 +206,7 @@ def test_steps_of_another_number_than_the_padding_are_told(scale, layers):
         assert line not in scaled[1]
 
 
-def test_a_mask_that_cannot_be_kept_is_one_line(scale, layers):
-    mask, _ = layers
+def test_a_mask_that_cannot_be_kept_is_one_line(scale):
     for values, flags, expected in (
         ((0.0, -1.0), {}, "none: Masking layers look for -1 and 0, not for one"),
         ((float("nan"),), {}, "none: a Masking layer looks for NaN"),
@@ -226,10 +215,3 @@ def test_a_mask_that_cannot_be_kept_is_one_line(scale, layers):
     ):
         with pytest.raises(ConfigError, match=f"expected {expected}"):
             scale(PAIRS, mask(*values), **flags)
-
-
-def test_the_flag_is_checked_and_does_nothing_alone():
-    with pytest.raises(FlagError, match="unscaled=none: expected auto, categories, nothing, or the number"):
-        parse_config(["--algo=fedavg", "--standardize=federated", "--unscaled=none"])
-    with pytest.raises(FlagError, match="--standardize=federated"):
-        parse_config(["--algo=fedavg", "--unscaled=-1"])

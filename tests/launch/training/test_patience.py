@@ -7,10 +7,8 @@ import pytest
 from made_up_process import MadeUpProcess, die_in
 
 from launch.runs.round_table import RoundTable
-from launch.runs.tables import write_json
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
-from launch.sweeps import tasks
 from launch.training.run_end import ValidatedRounds
 
 # Of the rounds 1 to 7 on validation examples.
@@ -127,11 +125,3 @@ def test_rounds_counted_one_by_one_say_what_the_whole_column_says(tmp_path, make
             config = build_run_config({"algo": "fedavg", "rounds": 20, "patience": patience})
             lost = values[-1] is not None and later >= patience
             assert counted.has_lost_patience(config) == read.has_lost_patience(config) == lost
-
-
-@pytest.mark.parametrize(("patience", "is_over"), [(2, True), (3, True), (4, False), (0, False)])
-def test_a_sweep_goes_on_with_a_stopped_run_only_with_more_patience(tmp_path, patience, is_over):
-    write_json(tmp_path / "config.json", {})
-    write_json(tmp_path / "summary.json", {"rounds": 5, "stopped_early": {"patience": 3, "best_round": 2}})
-    config = build_run_config({"algo": "fedavg", "rounds": 7, "patience": patience})
-    assert tasks._has_finished(tmp_path, config) is is_over
