@@ -240,6 +240,11 @@ def test_why_a_client_lacks_a_metric_stands_beside_it(folder, make_federation, l
     assert "undefined" not in read_rows(folder.clients)[0]
 
 
+@pytest.mark.parametrize("counts", [3, {"auc": 3}, {"auc": {"x": "y"}}, {"other": {"x": 1}}])
+def test_a_summary_of_somebody_else_says_nothing_of_what_is_undefined(counts):
+    assert find_task_columns("binary").say_undefined(counts, 3) == []
+
+
 @pytest.mark.parametrize(("evaluated_clients", "is_of_all"), [(1, True), (2, False), (0, False)])
 def test_the_end_is_that_of_all_clients_where_rounds_have_a_sample(
     write, folder, make_federation, evaluated_clients, is_of_all
