@@ -50,9 +50,30 @@ def train(task, bonus=0.0):
 
 
 @pytest.fixture
-def opener_of(engine_of):
-    """(train) -> what opens an engine that trains by this function."""
-    return lambda train: lambda tasks, jobs: engine_of(train)
+def search(tmp_path, engine_of):
+    """(train, further arguments) -> what a search gives whose engine trains by this function, and its request."""
+
+    def search(train, *more):
+        request = parse_request(arguments(tmp_path, *more))
+        return *tune.search(request, lambda tasks, jobs: engine_of(train)), request
+
+    return search
+
+
+@pytest.fixture
+def tune_by(tmp_path, engine_of, monkeypatch):
+    """(train, further arguments) -> the exit code of the command; nothing is loaded to look for validation examples."""
+
+    def run(train, *more):
+        monkeypatch.setattr(tune, "check_validation", lambda request: None)
+        monkeypatch.setattr(tune.search, "__defaults__", (lambda tasks, jobs: engine_of(train),))
+        return tune.main(arguments(tmp_path, *more))
+
+    return run
+
+
+def fail_with_four_epochs(task):
+    return 1 if task.config.algorithm.training.epochs == 4 else train(task)
 
 
 def test_trials_are_different_points_of_the_grid_and_always_the_same():
@@ -76,23 +97,19 @@ def test_a_draw_that_leaves_a_flag_at_one_value_is_drawn_anew():
     assert draw_trials(grid | {"steps": ["7"]}, 8)[0]["steps"] == "7"
 
 
-def test_every_trial_is_trained_with_every_seed_and_scored(tmp_path, opener_of):
-    request = parse_request(arguments(tmp_path))
-    outcomes, confirmed, failures = tune.search(request, opener_of(train))
+def test_every_trial_is_trained_with_every_seed_and_scored(tmp_path, search):
+    outcomes, confirmed, failures, request = search(train)
     assert failures == [] and not confirmed and [len(each.scores) for each in outcomes] == [2] * 4
-    rows = read_rows(tmp_path / "trials.csv")
-    by_setting = {(row["epochs"], row["learning_rate"]): row for row in rows}
-    row = by_setting["4", "0.1"]
-    scored = [float(row[name]) for name in ("validation_accuracy_seed_100", "validation_accuracy_seed_101", "mean")]
-    assert scored == pytest.approx([0.4, 0.401, 0.4005])
-    assert list(row) == ["trial", *SETTINGS, "validation_accuracy_seed_100", "validation_accuracy_seed_101", "mean"]
+    by_setting = {(row["epochs"], row["learning_rate"]): row for row in read_rows(tmp_path / "trials.csv")}
+    row, names = by_setting["4", "0.1"], ["validation_accuracy_seed_100", "validation_accuracy_seed_101", "mean"]
+    assert list(row) == ["trial", *SETTINGS, *names]
+    assert [float(row[name]) for name in names] == pytest.approx([0.4, 0.401, 0.4005])
     best, score = find_best(request, outcomes, confirmed)
     assert best.settings == {"epochs": "4", "learning_rate": "0.1"}
     assert score == pytest.approx(0.4005) and row["trial"] == str(best.number)
 
 
-def test_a_search_goes_on_where_it_was_stopped(tmp_path, opener_of):
-    request = parse_request(arguments(tmp_path))
+def test_a_search_goes_on_where_it_was_stopped(tmp_path, search):
     trained = []
 
     def train_three(task):
@@ -102,42 +119,29 @@ def test_a_search_goes_on_where_it_was_stopped(tmp_path, opener_of):
         return train(task)
 
     with pytest.raises(KeyboardInterrupt):
-        tune.search(request, opener_of(train_three))
+        search(train_three)
     rows = read_rows(tmp_path / "trials.csv")
     assert [bool(row["validation_accuracy_seed_100"]) for row in rows] == [True, True, True, False]
     assert not any(row["mean"] for row in rows)
     trained.clear()
-    searched = tune.search(request, opener_of(lambda task: trained.append(task.name) or train(task)))
-    assert len(trained) == 5 and all(each.state is State.COMPLETE for each in searched.outcomes)
+    outcomes, *_ = search(lambda task: trained.append(task.name) or train(task))
+    assert len(trained) == 5 and all(each.state is State.COMPLETE for each in outcomes)
 
 
-def test_a_trial_that_fails_has_no_score_and_cannot_be_best(tmp_path, opener_of):
-    request = parse_request(arguments(tmp_path))
-    outcomes, _, failures = tune.search(
-        request, opener_of(lambda task: 1 if task.config.algorithm.training.epochs == 4 else train(task))
-    )
-    assert len(failures) == 4 and sum(len(each.scores) for each in outcomes) == 4
-    best, _ = find_best(request, outcomes, {})
-    assert best.settings == {"epochs": "2", "learning_rate": "0.1"}
-    assert find_best(request, [], {}) is None
-
-
-def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, opener_of):
+def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, search):
     """With the further seeds, the second of the search is the best; the third is not tried again."""
 
     def train_otherwise(task):
         is_second = task.config.algorithm.training.learning_rate == 0.2
         return train(task, bonus=0.5 if task.config.seed >= 200 and is_second else 0.0)
 
-    more = ["--confirm_seeds=200,201", "--confirm_trials=2"]
-    request = parse_request(arguments(tmp_path, *more))
-    outcomes, confirmed, failures = tune.search(request, opener_of(train_otherwise))
-    first, second = ({"epochs": "4", "learning_rate": rate} for rate in ("0.1", "0.2"))
+    outcomes, confirmed, failures, request = search(train_otherwise, "--confirm_seeds=200,201", "--confirm_trials=2")
     numbers = {tuple(each.settings.values()): each.number for each in outcomes}
     assert failures == [] and set(confirmed) == {numbers["0.1", "4"], numbers["0.2", "4"]}
     best, score = find_best(request, outcomes, confirmed)
     # 0.1 x 4 epochs - 0.2 + 0.001 x 200.5, and the bonus
-    assert best.settings == second != first and score == pytest.approx(0.4 - 0.2 + 0.2005 + 0.5)
+    assert best.settings == {"epochs": "4", "learning_rate": "0.2"}
+    assert score == pytest.approx(0.4 - 0.2 + 0.2005 + 0.5)
     rows = {row["trial"]: row for row in read_rows(tmp_path / "trials.csv")}
     assert rows[str(best.number)]["confirmed_mean"] == f"{score:.6g}"
     assert [row["confirmed_mean"] for row in rows.values()].count("") == 2
@@ -211,60 +215,50 @@ def test_a_table_of_another_search_is_not_replaced(tmp_path, capsys, line, messa
     assert table.read_text() == line + "\n"
 
 
-def test_a_table_beside_its_runs_may_get_other_seeds_but_no_other_search(tmp_path, opener_of, capsys):
-    def ask(search, seeds):
-        return [f"--experiment={EXPERIMENT}", f"--search={search}", f"--runs_dir={tmp_path}", f"--seeds={seeds}"]
-
-    tune.search(parse_request([*ask(SEARCH, "100,101"), "--rounds=2"]), opener_of(train))
-    table = tmp_path / NAME / "trials.csv"
-    assert "validation_accuracy_seed_101" in table.read_text()
-    tune.search(parse_request([*ask(SEARCH, "100"), "--rounds=2"]), opener_of(train))
-    assert "validation_accuracy_seed_101" not in table.read_text()
-    assert tune.main(ask("epochs=2|4", "100")) == 2
+def test_a_table_beside_its_runs_may_get_other_seeds_but_no_other_search(tmp_path, search, capsys):
+    beside, table = (f"--runs_dir={tmp_path}", "--output="), tmp_path / NAME / "trials.csv"
+    for seeds, has_second in (("100,101", True), ("100", False)):
+        search(train, *beside, f"--seeds={seeds}")
+        assert ("validation_accuracy_seed_101" in table.read_text()) is has_second
+    assert tune.main(arguments(tmp_path, *beside, "--search=epochs=2|4", "--seeds=100")) == 2
     assert f"--runs_dir={tmp_path}: holds trials of another search (over" in capsys.readouterr().err
 
 
-def test_kept_trials_stay_where_every_run_fails(tmp_path, opener_of):
-    """As in a checkout whose table of trials is kept and whose data are missing; the first score replaces it."""
-    tune.search(parse_request(arguments(tmp_path)), opener_of(train))
-    before = (tmp_path / "trials.csv").read_text()
-    request = parse_request([*arguments(tmp_path), f"--runs_dir={tmp_path / 'empty'}"])
-    assert len(tune.search(request, opener_of(lambda task: 2)).failures) == 8
-    assert (tmp_path / "trials.csv").read_text() == before
-    tune.search(request, opener_of(lambda task: train(task, bonus=0.05)))
-    assert [float(row["mean"]) for row in read_rows(tmp_path / "trials.csv")] != [
-        float(line.split(",")[-1]) for line in before.splitlines()[1:]
-    ]
+def test_a_table_of_trials_stays_where_every_run_fails(tmp_path, search):
+    """As in a checkout that has such a table and lacks the data; the first score replaces it."""
+    search(train)
+    before, empty = (tmp_path / "trials.csv").read_text(), f"--runs_dir={tmp_path / 'empty'}"
+    *_, failures, _ = search(lambda task: 2, empty)
+    assert len(failures) == 8 and (tmp_path / "trials.csv").read_text() == before
+    search(lambda task: train(task, bonus=0.05), empty)
+    assert (tmp_path / "trials.csv").read_text() != before
 
 
-def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, opener_of, capsys, monkeypatch):
-    # Nothing is trained, and nothing loaded.
-    monkeypatch.setattr(tune, "check_validation", lambda request: None)
-    monkeypatch.setattr(tune.search, "__defaults__", (opener_of(train),))
-    assert tune.main(arguments(tmp_path, "--trials=3")) == 0
+def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, tune_by, capsys):
+    assert tune_by(train, "--trials=3") == 0
     printed = capsys.readouterr().out
     first = dict(draw_trials(parse_search(SEARCH), 3)[0])
     settings = " ".join(f"--{name}={value}" for name, value in first.items())
-    assert f"trial 1 ({settings}), seed 100" in printed
     score = 0.1 * int(first["epochs"]) - float(first["learning_rate"]) + 0.001 * 100
-    assert f"score    trial 1, seed 100: validation_accuracy {score:.4f}" in printed
-    assert "3 of the 4 points of the grid are in" in printed
     best = tmp_path / "runs" / NAME / "best.flags"
-    assert f"{best} has these lines in a copy of {EXPERIMENT}; report it on other seeds than 100, 101" in printed
-    (heading,) = [
-        " ".join(block.replace("\n# ", " ").splitlines())
-        for block in best.read_text().split("\n\n")
-        if "tuned" in block
-    ]
+    for line in (
+        f"trial 1 ({settings}), seed 100",
+        f"score    trial 1, seed 100: validation_accuracy {score:.4f}",
+        "3 of the 4 points of the grid are in",
+        f"{best} has these lines in a copy of {EXPERIMENT}; report it on other seeds than 100, 101",
+    ):
+        assert line in printed
+    (block,) = [block for block in best.read_text().split("\n\n") if "tuned" in block]
+    heading = " ".join(block.replace("\n# ", " ").splitlines())
     assert SEARCH in heading and "3 of the 4 points of the grid" in heading and "seeds 100, 101" in heading
 
 
-def test_where_a_run_fails_the_best_of_the_others_is_told_all_the_same(tmp_path, opener_of, capsys, monkeypatch):
-    fail = opener_of(lambda task: 1 if task.config.algorithm.training.epochs == 4 else train(task))
-    # Nothing is trained, and nothing loaded.
-    monkeypatch.setattr(tune, "check_validation", lambda request: None)
-    monkeypatch.setattr(tune.search, "__defaults__", (fail,))
-    assert tune.main(arguments(tmp_path)) == 1
+def test_a_trial_that_fails_cannot_be_best_which_is_printed_all_the_same(tmp_path, search, tune_by, capsys):
+    outcomes, _, failures, request = search(fail_with_four_epochs)
+    assert len(failures) == 4 and sum(len(each.scores) for each in outcomes) == 4
+    best, _ = find_best(request, outcomes, {})
+    assert best.settings == {"epochs": "2", "learning_rate": "0.1"} and find_best(request, [], {}) is None
+    assert tune_by(fail_with_four_epochs) == 1
     printed = capsys.readouterr()
     assert "4 runs failed:" in printed.err and "--learning_rate=0.1\n--epochs=2" in printed.out
 
@@ -278,21 +272,15 @@ def test_without_optuna_one_line_says_how_to_get_it(tmp_path, capsys, monkeypatc
         assert printed.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
-def test_flags_beside_a_named_search_override_it():
-    request = parse_request(["--search=fedsikd/fl_hc_mnist_printed", "--trials=2"])
-    assert request.experiment.name == "fl_hc_mnist_alpha0.1" and request.num_trials == 2
-    assert parse_request(["--search=fl_hc_mnist_printed", "--trials=2"]) == request
-
-
-def test_a_searched_value_may_be_a_path(tmp_path):
-    request = parse_request([*arguments(tmp_path), "--search=npz=a/one.npz|a/two.npz"])
-    assert request.space == {"npz": ("a/one.npz", "a/two.npz")}
-
-
-def test_choices_alone_need_no_optuna(tmp_path):
-    assert parse_request(arguments(tmp_path)).sampler == "grid"
-    for more in (["--search=epochs=int(1,3)"], ["--pruner=median"], ["--sampler=tpe"]):
-        assert parse_request(arguments(tmp_path, *more)).sampler == "tpe"
+def test_a_request_names_search_sampler_and_values(tmp_path):
+    named = parse_request(["--search=fedsikd/fl_hc_mnist_printed", "--trials=2"])
+    assert (named.experiment.name, named.num_trials) == ("fl_hc_mnist_alpha0.1", 2), "flags beside it count"
+    assert parse_request(["--search=fl_hc_mnist_printed", "--trials=2"]) == named
+    path = parse_request([*arguments(tmp_path), "--search=npz=a/one.npz|a/two.npz"])
+    assert path.space == {"npz": ("a/one.npz", "a/two.npz")}, "a value is no name of a search"
+    assert parse_request(arguments(tmp_path)).sampler == "grid", "choices alone need no Optuna"
+    for more in ("--search=epochs=int(1,3)", "--pruner=median", "--sampler=tpe"):
+        assert parse_request(arguments(tmp_path, more)).sampler == "tpe"
 
 
 @pytest.mark.parametrize("name", SEARCHES)

@@ -247,24 +247,17 @@ def make_config(**flags):
     return build_run_config({"algo": "fedavg", "dataset": "npz", "npz": "my.npz", "partition": "iid", **flags})
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_the_task_of_a_run_is_that_of_its_data(make_data, name):
+SAID = ("3 classes", "3 labels, of which each has any", "a number to tell", "a vocabulary of 30 tokens")
+
+
+@pytest.mark.parametrize(("name", "said"), zip(FORMATS, SAID, strict=True))
+def test_the_task_of_a_run_is_that_of_its_data(make_data, name, said):
     data = make_data(name)
-    task = build_run_task(make_config(), data.format)
-    assert (task.kind.name, task.num_outputs, task.label_shape) == (
-        name,
-        data.format.num_outputs,
-        data.format.labels.shape,
-    )
-    assert (task.label_offset, task.label_scale) == (data.format.labels.offset, data.format.labels.scale)
-    assert (task.padding_label, task.oov_label) == (data.format.labels.padding, data.format.labels.oov)
-
-
-def test_the_loss_is_that_of_the_flags(make_data):
-    example_format = make_data("regression").format
-    assert build_run_task(make_config(), example_format).loss == "squared"
-    task = build_run_task(make_config(loss="huber", huber_delta=0.25), example_format)
-    assert (task.loss, task.huber_delta) == ("huber", 0.25)
+    task, labels = build_run_task(make_config(), data.format), data.format.labels
+    assert (task.kind.name, task.num_outputs, task.label_shape) == (name, data.format.num_outputs, labels.shape)
+    assert (task.label_offset, task.label_scale) == (labels.offset, labels.scale)
+    assert (task.padding_label, task.oov_label) == (labels.padding, labels.oov)
+    assert describe_outputs(data) == said
 
 
 @pytest.mark.parametrize(
@@ -285,14 +278,13 @@ def test_what_the_task_does_not_have_is_one_line(make_data, task, flags, message
     assert message in str(error.value)
 
 
-def test_what_the_task_has_is_taken(make_data):
+def test_what_the_task_has_is_taken_and_its_loss_is_that_of_the_flags(make_data):
     check_task(make_config(target_accuracy=0.5), make_data("classification"))
-    check_task(make_config(target_metric=50.0, loss="absolute"), make_data("regression"))
-
-
-def test_the_line_on_the_data_says_what_a_model_tells(make_data):
-    said = [describe_outputs(make_data(name)) for name in FORMATS]
-    assert said == ["3 classes", "3 labels, of which each has any", "a number to tell", "a vocabulary of 30 tokens"]
+    regression = make_data("regression")
+    check_task(make_config(target_metric=50.0, loss="absolute"), regression)
+    assert build_run_task(make_config(), regression.format).loss == "squared"
+    task = build_run_task(make_config(loss="huber", huber_delta=0.25), regression.format)
+    assert (task.loss, task.huber_delta) == ("huber", 0.25)
 
 
 def test_tokens_are_no_large_numbers(make_data):
