@@ -70,22 +70,16 @@ class Options(NamedTuple):
     """What is asked for.
 
     Attributes:
+      flags: as they were given, with the few rounds of a miniature.
       workloads: each with the peers chosen.
       peers: all that there are, by name.
-      processes: how many times each is started.
-      repeats: how many rounds of each are timed in all.
-      output: the JSON file, "" for none.
       gpu: the GPU whose use is sampled, as nvidia-smi names it; "" if none is used.
-      is_smoke: whether all is in miniature, with the CPU in the GPU's place.
     """
 
+    flags: "Flags"
     workloads: tuple[Workload, ...]
     peers: Mapping[str, Peer]
-    processes: int
-    repeats: int
-    output: str
     gpu: str
-    is_smoke: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,7 +145,7 @@ def parse_options(argv: Sequence[str]) -> Options:
     elif values.before_runtime:
         raise FlagError(f"--before_runtime={values.before_runtime}: expected --before=<folder> beside it")
     workloads = tuple(_choose_workload(name, values, asked, peers) for name in dict.fromkeys(values.workloads))
-    return Options(workloads, peers, values.processes, values.repeats, values.output, gpu, values.smoke)
+    return Options(values, workloads, peers, gpu)
 
 
 def format_table(workload: Workload, peers: Mapping[str, Peer], results: Mapping[str, Any]) -> str:
@@ -198,15 +192,13 @@ def run_workload(
       PeerError: a peer could not start or finish a round.
     """
     # What is missing in an environment must not stop the others, which a table compares all the same.
-    present = [name for name in workload.peers if not peers[name].explain_absence()]
+    absent = {name: reason for name in workload.peers if (reason := peers[name].explain_absence())}
+    present = [name for name in workload.peers if name not in absent]
     times: dict[str, list[Times]] = {name: [] for name in present}
     with tempfile.TemporaryDirectory(prefix="benchmark_") as folder:
         build_data(workload, folder)
-        by_reason: dict[str, list[str]] = {}
-        for name in workload.peers:
-            if reason := peers[name].explain_absence():
-                by_reason.setdefault(reason, []).append(name)
-        for reason, names in by_reason.items():
+        for reason in dict.fromkeys(absent.values()):
+            names = [name for name, other in absent.items() if other == reason]
             report(f"skipped: {', '.join(names)}: {reason}")
         for number in range(processes):
             report(f"{workload.describe()}; process {number + 1}/{processes}: starting {', '.join(present)}")
@@ -254,9 +246,9 @@ def _run(options: Options) -> None:
         "python": platform.python_version(),
         **{name.replace("-", "_"): find_version(name) for name in ("tensorflow", "tensorflow-federated")},
         "gpu": None,
-        "smoke": options.is_smoke,
+        "smoke": options.flags.smoke,
     }
-    if options.gpu and not options.is_smoke:
+    if options.gpu and not options.flags.smoke:
         machine["gpu"] = find_gpu(options.gpu)
         if machine["gpu"] is None:
             raise FlagError(
@@ -266,7 +258,7 @@ def _run(options: Options) -> None:
     results = {}
     try:
         for workload in options.workloads:
-            given = (workload, options.peers, options.processes, options.repeats, report)
+            given = (workload, options.peers, options.flags.processes, options.flags.repeats, report)
             if options.gpu:
                 with GpuSampler(options.gpu) as sampler:
                     times = run_workload(*given, sampler)
@@ -277,9 +269,9 @@ def _run(options: Options) -> None:
             print(f"\n{format_table(workload, options.peers, results[workload.name])}\n", flush=True)
     except PeerError as error:
         raise RunStopped(f"error: {error}", 1) from error
-    if options.output:
-        write_json(pathlib.Path(options.output), {"machine": machine, "workloads": results})
-        print(f"results in {options.output}")
+    if output := options.flags.output:
+        write_json(pathlib.Path(output), {"machine": machine, "workloads": results})
+        print(f"results in {output}")
 
 
 def _check_names(flag: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -145,18 +145,18 @@ def test_peers_take_turns_after_the_first_round_of_each():
 def test_options_choose_peers_in_the_order_of_the_workload(arguments, peers, rounds, before):
     options = benchmark.parse_options(arguments)
     assert [(workload.name, workload.peers) for workload in options.workloads] == [(NAME, peers)]
-    assert (options.processes, options.repeats, options.output) == (*rounds, "")
+    assert (options.flags.processes, options.flags.repeats, options.flags.output) == (*rounds, "")
     if before is not None:
         assert options.peers["before"].options == {"checkout": str(ROOT), "settings": before}
 
 
 def test_a_miniature_has_few_rounds_unless_more_are_asked_for(tmp_path):
     options = benchmark.parse_options(["--smoke", f"--workloads={','.join(WORKLOADS)}"])
-    assert (options.processes, options.repeats) == (1, 2)
+    assert (options.flags.processes, options.flags.repeats) == (1, 2)
     for workload in options.workloads:
         assert workload.build_config(str(tmp_path)).num_clients <= 3 and "in miniature" in workload.describe()
     options = benchmark.parse_options(["--smoke", "--processes=4", "--repeats=9"])
-    assert (options.processes, options.repeats) == (4, 9)
+    assert (options.flags.processes, options.flags.repeats) == (4, 9)
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_peers_are_on_the_gpu_that_is_named_first_and_on_the_host(monkeypatch):
     )
     ours = ("gpu", "gpu_1", "gpu_8", "host")
     assert [workload.peers for workload in options.workloads] == [(*ours, "pfl_research"), ours]
-    assert (options.gpu, options.processes, options.repeats) == ("2", 5, 15)
+    assert (options.gpu, options.flags.processes, options.flags.repeats) == ("2", 5, 15)
     peers = options.peers
     assert [peers[name].options["settings"]["device"] for name in ours] == ["gpu", "gpu", "gpu", "cpu"]
     assert [peers[name].options.get("clients_at_a_time") for name in ours] == [None, 1, 8, None]
