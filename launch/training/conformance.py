@@ -46,6 +46,7 @@ _ARGUMENTS = "(model_spec, clients, config, seed)"
 _MOST_EXAMPLES = 8
 # What the state of a `SynchronousProcess` has.
 _SYNCHRONOUS = ("round_num", columns.VIRTUAL_TIME_S, "aggregator", "server", "kept")
+_TEXTS_OF_EVENT = [False, False, True, False]
 _TASKS = [TaskColumns(kind) for kind in TASK_KINDS.values()]
 _DRIVERS_METRICS = {columns.ROUND, *(name for task in _TASKS for name in (*task.evaluation, *task.spread))}
 _DRIVERS_METRICS |= {columns.JOULES, columns.JOULES_TOTAL}
@@ -237,6 +238,11 @@ class Conformance:
         with _in_one_line(self.label, method, self._find_author(method)):
             return getattr(self.process, method)(*arguments)
 
+    def _ask_dict(self, method: str, state: State) -> Mapping[str, Any]:
+        found = self._ask(method, state)
+        self._expect(isinstance(found, Mapping), method, "a dict", _name(found))
+        return found
+
     def _find_author(self, method: str) -> Any:
         """The method that a name begins with, if it is the user's, else the class of the process."""
         own = getattr(type(self.process), method.partition(",")[0], None)
@@ -309,18 +315,13 @@ class Conformance:
         self._check_pairs("personalize", after, self.data.clients)
         if self.process.fine_tuning_start:
             self._check_pairs("personalize_from", after, self.data.clients, self.process.fine_tuning_start, 1)
-        teachers = self._ask("get_teachers", after)
-        self._expect(isinstance(teachers, Mapping), "get_teachers", "a dict", _name(teachers))
-        for name, weights in teachers.items():
+        for name, weights in self._ask_dict("get_teachers", after).items():
             self._expect(self.spec.teacher, "get_teachers", "no teachers, since the model has none", name)
             self._check_weights(weights, self.spec.teacher, f"get_teachers, of {name!r}")
-        summary = self._ask("summarize", after)
-        self._expect(isinstance(summary, Mapping), "summarize", "a dict", _name(summary))
+        summary = self._ask_dict("summarize", after)
         with _in_one_line(self.label, "summarize: expected numbers, strings, lists and dicts alone"):
             format_json(summary)
-        own = self._ask("client_columns", after)
-        self._expect(isinstance(own, Mapping), "client_columns", "a dict", _name(own))
-        for name, values in own.items():
+        for name, values in self._ask_dict("client_columns", after).items():
             self._expect(name not in _DRIVERS_CLIENT_COLUMNS, "client_columns", "names of its own", repr(name))
             is_right = isinstance(values, Sequence | np.ndarray) and len(values) == number
             is_right = is_right and all(
@@ -329,12 +330,7 @@ class Conformance:
             expected = f"{number} numbers or texts of {name!r}, one a client"
             self._expect(is_right, "client_columns", expected, _name(values))
         for event in self._ask("get_events", after):
-            is_right = isinstance(event, Sequence) and [isinstance(each, str) for each in event] == [
-                False,
-                False,
-                True,
-                False,
-            ]
+            is_right = isinstance(event, Sequence) and [isinstance(each, str) for each in event] == _TEXTS_OF_EVENT
             self._expect(is_right, "get_events", "(seconds, client, what happened, model)", _name(event))
         notes = self._ask("get_notes", after)
         is_right = isinstance(notes, Sequence) and not isinstance(notes, str)

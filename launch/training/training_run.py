@@ -290,32 +290,25 @@ def build_process(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> 
     Raises:
       ConfigError: a setting does not fit the model or the data, or the algorithm cannot switch.
     """
-    process = _build_process_at_its_round(config, spec, data)
-    if data.profiles.energy is None:
-        return process
-    from tff_algos.rounds.forwarding import MeteredProcess
-
-    return MeteredProcess(process, data.profiles.energy)
-
-
-def _build_process_at_its_round(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
     process = _build_process_of(config, spec, data)
-    if data.profiles.energy is not None and process.list_work is None:
+    energy = data.profiles.energy
+    if energy is not None and process.list_work is None:
         expected = f"a file without joules, since --algo={config.algo} does not say what its clients do"
         raise ConfigError("device_profiles", config.device_profiles, expected)
     if data.new_clients and not process.takes_new_clients:
         expected = f"0 with --algo={config.algo}, which has no model for clients that took no part"
         raise ConfigError("new_clients", config.new_clients, expected)
-    if config.qat_start_round == 1:
-        return process
-    if process.map_models is None:
-        raise ConfigError("qat_start_round", config.qat_start_round, f"1 with --algo={config.algo}")
-    from tff_algos.rounds.forwarding import QuantizationStart
+    from tff_algos.rounds.forwarding import MeteredProcess, QuantizationStart
     from tff_algos.weights import initialize_weights
 
-    float_process = _build_process_of(config, spec.quantization.float_spec, data)
-    template = initialize_weights(spec, config.seed)
-    return QuantizationStart(float_process, process, spec.quantization, template, config.qat_start_round)
+    if config.qat_start_round > 1:
+        if process.map_models is None:
+            raise ConfigError("qat_start_round", config.qat_start_round, f"1 with --algo={config.algo}")
+        float_process = _build_process_of(config, spec.quantization.float_spec, data)
+        template = initialize_weights(spec, config.seed)
+        process = QuantizationStart(float_process, process, spec.quantization, template, config.qat_start_round)
+    # Outermost, so that the rounds before the switch are metered as well.
+    return process if energy is None else MeteredProcess(process, energy)
 
 
 def _build_process_of(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
