@@ -110,7 +110,7 @@ def parse_request(argv: Sequence[str]) -> Request:
         if "rounds" in named:
             raise FlagError("--rounds stands before and after --; expected it once")
         extra = [f"--rounds={values.rounds}", *extra]
-    shares = share_arguments(recipes, extra)
+    shared, lacking = share_arguments(recipes, extra)
     # The nearest that exists: a file on the way would fail only when the first run is made.
     nearest = next((path for path in (runs_dir, *runs_dir.parents) if path.exists()), runs_dir)
     if nearest.exists() and not nearest.is_dir() and not is_archive(runs_dir):
@@ -123,9 +123,9 @@ def parse_request(argv: Sequence[str]) -> Request:
     present, tasks = PresentData(), []
     for seed, recipe in itertools.product(read_seeds(values.seeds, "seeds"), recipes):
         run_dir = runs_dir / recipe.name / f"seed_{seed}"
-        arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *shares.arguments[recipe.name])
+        arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *shared[recipe.name])
         tasks.append(Task(recipe, arguments, run_dir, recipe.resolve(arguments), finished, present=present))
-    return Request(tasks, values.jobs, values.ray_address if values.runtime else None, shares.lacking)
+    return Request(tasks, values.jobs, values.ray_address if values.runtime else None, lacking)
 
 
 def _check_handed_on(own: Sequence[str], recipes: Sequence[Recipe], arguments: Sequence[str]) -> None:

@@ -129,20 +129,14 @@ def find_recipes(flagfiles: Sequence[str], experiments: Sequence[str], algos: Se
     return list(recipes.values())
 
 
-class Shares(NamedTuple):
-    """Who gets which arguments.
-
-    Attributes:
-      arguments: by the recipe's name, with settings under their own names.
-      lacking: {setting: the algorithms that have none of this name}, of what only some have.
-    """
-
-    arguments: dict[str, list[str]]
-    lacking: dict[str, list[str]]
-
-
-def share_arguments(recipes: Sequence[Recipe], arguments: Sequence[str]) -> Shares:
+def share_arguments(
+    recipes: Sequence[Recipe], arguments: Sequence[str]
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Gives each recipe those of the arguments that its algorithm has, `--<algo>_X` after X, so that it counts.
+
+    Returns:
+      (arguments, lacking): by the recipe's name, with settings under their own names; and {setting: the algorithms that
+      have none of this name}, of what only some have.
 
     Raises:
       FlagError: a setting of none of the algorithms.
@@ -167,4 +161,4 @@ def share_arguments(recipes: Sequence[Recipe], arguments: Sequence[str]) -> Shar
                 given[name] += rename_arguments([argument], everyone)
         if having and not owner and len(having) < len(everyone):
             lacking[flag] = [row.name for row in everyone if row not in having]
-    return Shares({name: [*of_all[name], *alone[name]] for name in rows}, lacking)
+    return {name: [*of_all[name], *alone[name]] for name in rows}, lacking

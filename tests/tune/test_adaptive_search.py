@@ -12,7 +12,6 @@ from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError
 from launch.settings.run_config import flag_values
 from launch.sweeps.recipes import find_recipe
-from launch.sweeps.tuning.adaptive_search import resolve_experiment
 from launch.sweeps.tuning.request import parse_request
 from launch.sweeps.tuning.study import Study, hold_folder
 from launch.sweeps.tuning.trials import State, find_best
@@ -191,7 +190,8 @@ def test_killed_beside_a_record_of_the_journal_it_ends_with_the_same_trials(
 
 def test_the_first_trial_has_the_settings_of_the_flagfile_if_they_are_searched(tmp_path):
     searched, _ = search(tmp_path / "a", search="learning_rate=log(1e-5,1);epochs=int(1,9)", trials=2)
-    config = resolve_experiment(parse_request(arguments(tmp_path)))
+    request = parse_request(arguments(tmp_path))
+    config = request.experiment.resolve(request.arguments)
     first, second = (each.settings for each in searched.outcomes)
     training = config.algorithm.training
     assert first == {"learning_rate": str(training.learning_rate), "epochs": str(training.epochs)}

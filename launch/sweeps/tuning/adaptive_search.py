@@ -11,7 +11,6 @@ from launch.runs.columns import CONFIG_FILE, PRUNED_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
-from launch.settings.run_config import RunConfig
 from launch.sweeps.pool import run_tasks
 from launch.sweeps.tasks import Task, is_finished
 from launch.sweeps.tuning.request import MEDIAN, Request
@@ -80,7 +79,7 @@ def open_study(request: Request) -> Study:
       FlagError: settings that `launch.train` would refuse, or a search of what the flags do not take.
       RunFolderError: the folder is that of another search.
     """
-    config = resolve_experiment(request)
+    config = request.experiment.resolve(request.arguments)
     check_space(request.space, config.algo)
     search = {
         "--search": format_search(request.space),
@@ -90,11 +89,6 @@ def open_study(request: Request) -> Study:
         "--pruner": f"{request.pruner} from round {request.first_pruning_round}",
     }
     return Study(request.folder, request.space, request.seeds, config, search, request.sign)
-
-
-def resolve_experiment(request: Request) -> RunConfig:
-    """The settings that the trials start from. Raises FlagError where `launch.train` would."""
-    return request.experiment.resolve(() if request.rounds is None else (f"--rounds={request.rounds}",))
 
 
 def check_same_data(request: Request, outcome: Outcome) -> None:

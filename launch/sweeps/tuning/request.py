@@ -74,6 +74,11 @@ class Request(NamedTuple):
         return self.sampler == TPE
 
     @property
+    def arguments(self) -> tuple[str, ...]:
+        """The flags that all runs get beside those of the experiment."""
+        return () if self.rounds is None else (f"--rounds={self.rounds}",)
+
+    @property
     def sign(self) -> int:
         """1 if a larger objective is better, else -1: what is larger after multiplication by it is better."""
         return 1 if OBJECTIVES[self.objective] else -1

@@ -108,9 +108,8 @@ def build_tasks(request: Request) -> dict[tuple[int, str], Task]:
     Raises:
       FlagError: settings that `launch.train` would refuse.
     """
-    rounds = () if request.rounds is None else (f"--rounds={request.rounds}",)
     # What is wrong from here on is wrong in --search.
-    request.experiment.resolve(rounds)
+    request.experiment.resolve(request.arguments)
     trials = list(enumerate(draw_trials(request.space, request.num_trials), 1))
     return {
         (number, seed): build_task(request, number, trial, seed) for seed in request.seeds for number, trial in trials

@@ -76,10 +76,9 @@ def build_task(request: Request, number: int, settings: Settings, seed: str) -> 
     Raises:
       FlagError: settings that `launch.train` would refuse.
     """
-    rounds = () if request.rounds is None else (f"--rounds={request.rounds}",)
     run_dir = request.folder / f"trial_{number}" / f"seed_{seed}"
     flags = format_settings(settings)
-    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *rounds, *flags)
+    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *request.arguments, *flags)
     config = _resolve(request.experiment, arguments, settings)
     label = f"trial {number} ({' '.join(flags)})"
     return Task(request.experiment, arguments, run_dir, config, label=label, present=request.present or PresentData())
