@@ -449,6 +449,7 @@ def test_libraries_are_installed_from_the_lock_once(exit_code, raised, monkeypat
     with raised:
         install_libraries(print)
     assert commands[0][1:3] == ["-m", "pip"] and "--require-hashes" in commands[0]
+    # A package that is there stands for the library.
     monkeypatch.setattr(workloads, "GPU_LIBRARY", "tensorflow")
     install_libraries(print)
     assert len(commands) == 1

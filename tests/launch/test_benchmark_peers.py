@@ -443,5 +443,6 @@ def test_it_learns_what_ours_does(num_processes, noisy_images, tff_runtime, tmp_
         state = process.next(state).state
     evaluate = build_evaluator(spec)
     ours_reached = evaluate(process.get_models(state)["global"], noisy_images.test_x, noisy_images.test_y).metric
+    # Chance is 0.1; noise of the start may lift it a little.
     assert before < 0.4
     assert theirs > 0.9 and ours_reached > 0.9

@@ -249,6 +249,7 @@ def sleeping_sweep(tmp_path, request, without_linux):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        # Tests that run in the background have Ctrl-C ignored, and a child inherits that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     run_dirs = [tmp_path / CELL / f"seed_{seed}" for seed in range(jobs)]

@@ -31,6 +31,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+# Run as a script, this file has no other way to the packages of the project.
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
 import numpy as np
@@ -86,6 +87,7 @@ def check_out(commit: str) -> Iterator[pathlib.Path]:
     """A folder with the files of a commit, a temporary worktree. Raises CheckError if git cannot make it."""
     with tempfile.TemporaryDirectory(prefix="revision_") as folder:
         tree = pathlib.Path(folder) / "tree"
+        # Hooks of a checkout may install or test something, which is not wanted here.
         run_git("-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", str(tree), commit)
         try:
             yield tree
@@ -216,6 +218,7 @@ def describe_checkpoints(before: pathlib.Path, here: pathlib.Path) -> str:
     if len(old) != len(new):
         return f"checkpoints hold {len(old)} and {len(new)} arrays"
     pairs = zip(old, new, strict=True)
+    # By bytes, since NaN is not equal to itself and -0 is to 0.
     same = [a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs]
     return "checkpoint too" if all(same) else f"{same.count(False)} of {len(same)} arrays of the checkpoints differ"
 

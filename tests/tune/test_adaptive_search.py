@@ -138,6 +138,7 @@ def test_a_search_finds_what_is_good_and_is_the_same_again(tmp_path):
     first_half, second_half = (
         [each.mean for each in part] for part in (searched.outcomes[:10], searched.outcomes[15:])
     )
+    # The first ten are drawn at random: TPE begins to learn after them.
     assert sum(second_half) / 10 > sum(first_half) / 10, "it learns"
     search(tmp_path / "b", trials=25)
     assert read_table(tmp_path / "a") == read_table(tmp_path / "b")

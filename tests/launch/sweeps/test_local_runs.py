@@ -142,6 +142,7 @@ def test_a_process_that_cannot_import_what_it_needs_fails_the_run_after_a_second
 def test_an_interrupt_while_the_process_still_imports_ends_it_at_once(run, tmp_path, monkeypatch):
     (tmp_path / "slow_import.py").write_text("import time; time.sleep(60)")
     monkeypatch.setattr(jobs, "IMPORTS", "slow_import")
+    # An alarm stands for Ctrl-C, which would go to the whole process group of the tests.
     handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 1.0)
     start_s = time.monotonic()

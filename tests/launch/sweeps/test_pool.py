@@ -18,6 +18,7 @@ class Clock:
         self.now, self.rings = 0.0, {}
 
     def sleep(self, seconds):
+        # Sums of 0.1 would drift from the whole seconds at which something happens.
         self.now = round(self.now + seconds, 6)
         for at in [at for at in self.rings if at <= self.now]:
             raise self.rings.pop(at)
@@ -196,6 +197,7 @@ def test_a_run_that_need_not_go_on_keeps_a_checkpoint_and_is_no_failure(clock, m
 
     failures = pool.run_tasks(make_tasks(2), engine, lambda task: ended.append(task.config.seed), find_end)
     assert failures == [] and [run.is_interrupted for run in engine.runs] == [True, False]
+    # Both end within the same second.
     assert ended == [1, 0] or ended == [0, 1]
     assert clock.now == pytest.approx(5, abs=0.5)
     assert "[1/2] a, seed 0: far behind" in capsys.readouterr().out.splitlines()

@@ -64,6 +64,7 @@ def test_a_corrected_table_is_said_and_the_same_bytes_are_the_same(tmp_path):
     path, other = tmp_path / "table.csv", tmp_path / "elsewhere.csv"
     write_table(path)
     finish(make_task(tmp_path, data=str(path)))
+    # Another time of change with the same bytes.
     os.utime(path, (1, 1))
     shutil.copy(path, other)
     assert ask(tmp_path, data=str(path)) and ask(tmp_path, data=str(other))

@@ -66,6 +66,7 @@ def start_sweep(tmp_path, runs_dir, *arguments):
     flagfile = tmp_path / "small.flags"
     flagfile.write_text("--algo=fedavg\n--num_clients=4\n--rounds=3\n--epochs=1\n")
     command = [sys.executable, "-m", "launch.sweep", f"--flagfiles={flagfile}", f"--runs_dir={runs_dir}", *arguments]
+    # A cluster of the user's own would be joined by these variables.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     return subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -36,9 +36,11 @@ def test_every_model_is_evaluated_again_as_what_it_is(run_dir, capsys):
     assert [row["model"] for row in rows] == [row["client"] for row in clients]
     for row, client in zip(rows, clients, strict=True):
         assert float(row["accuracy"]) == pytest.approx(float(client["accuracy"]), abs=1e-6)
+    # The tables have six digits, so that means of them agree to five.
     means = [float(row["client_test_accuracy"]) for row in read_rows(run_dir / "metrics.csv")]
     assert means[-1] == pytest.approx(np.mean([float(row["accuracy"]) for row in clients]), abs=1e-5)
     run = api.load_run(str(run_dir))
+    # Three dense layers, and four convolutions with one: weights and biases of each.
     assert len(run.load_model("client_0").weights) == 6 and len(run.load_model("client_1").weights) == 10
     assert run.predict(np.zeros((2, 8, 8)), "client_1").shape == (2, 10)
 

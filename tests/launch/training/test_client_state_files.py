@@ -49,6 +49,7 @@ class Process(FederatedProcess):
 
     def next(self, state):
         round_num = int(state.round_num) + 1
+        # Squares, so that some clients come often and others never: files of several rounds are needed at once.
         cohort = [(round_num * round_num) % NUM_CLIENTS, (round_num * round_num + 2) % NUM_CLIENTS]
         rows = [(3 * row[0] + np.float32(round_num),) for row in self.store.read(state.kept, cohort)]
         kept = self.store.write(state.kept, cohort, rows, round_num)
@@ -140,6 +141,7 @@ def test_a_resumed_run_is_the_same(
     kill_in(broken, fatal_round, is_saved_on_the_way_out)
     found = find_checkpoints(tmp_path / "run" / "checkpoints")
     if is_damaged and len(found) == 2:
+        # The beginning of an npz, of which the rest is lost.
         found[max(found)].write_bytes(b"PK")
     resumed = make_loop(rounds_per_checkpoint=rounds_per_checkpoint).run()
     for leaf, expected in zip(flatten_state(resumed), flatten_state(straight), strict=True):

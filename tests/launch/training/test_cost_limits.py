@@ -84,6 +84,7 @@ def test_a_round_has_its_own_seconds_whenever_it_was_made(make_loop, monkeypatch
 
         return timed
 
+    # A clock that only rounds and evaluations move, so that a round made ahead would show.
     monkeypatch.setattr(time, "perf_counter", lambda: now_s[0])
     monkeypatch.setattr(Costly, "next", take(Costly.next, lambda state: 10.0 * (state[0] + 1)))
     loop = make_loop(rounds=3, evaluate=take(evaluate_state, lambda with_shared: 0.25), **limits)
@@ -104,6 +105,7 @@ def test_a_resumed_run_has_the_bytes_of_a_straight_one(make_loop, fatal_round, r
     resumed = make_loop(**values)
     resumed.run()
     assert resumed.metrics.path.read_bytes() == straight.metrics.path.read_bytes()
+    # A run that has ended makes no further round when it is asked again.
     again = make_loop(**values)
     again.run()
     assert again.round_num == 3
@@ -125,6 +127,7 @@ def test_a_run_ends_at_its_limit_and_says_so(tmp_path, capsys, no_plots):
     flags = ["--algo=fedavg", "--smoke", "--model=perceptron", f"--run_dir={run_dir}", "--norun_page"]
     assert train.main([*flags, "--most_bytes=1"]) == 2
     refused = capsys.readouterr().err.strip()
+    # What the first round takes depends on the model, so it is read from the refusal.
     needed = float(refused.rsplit("at least ", 1)[1].split(",")[0])
     assert refused.startswith("error: --most_bytes=1: expected 0 or at least ") and not run_dir.exists()
     assert train.main([*flags, f"--most_bytes={1.5 * needed}"]) == 0

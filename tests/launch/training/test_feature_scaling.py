@@ -69,6 +69,7 @@ def test_a_scaled_one_learns_and_keeps_the_numbers(table, scaled_run):
 
 def test_a_run_that_goes_on_has_the_same_bytes(table, scaled_run, tmp_path):
     shutil.copytree(scaled_run, tmp_path / "run")
+    # The last round is made again, with the means and deviations that are stored.
     (tmp_path / "run" / "checkpoints" / f"round_{ROUNDS}.npz").unlink()
     assert run(table, tmp_path / "run", "--standardize=federated", f"--rounds={ROUNDS}", "--resume") == 0
     assert (tmp_path / "run" / "metrics.csv").read_bytes() == (scaled_run / "metrics.csv").read_bytes()
@@ -95,6 +96,7 @@ def test_every_file_answers_as_keras_on_unscaled_rows(scaled_run, table):
     (folder,) = finished.find_model_folders().values()
     model.set_weights(load_weights(spec, folder))
     rows = np.load(table)["x_test"].astype(np.float32)
+    # A table's rows get a channel where the model takes series.
     x = rows[..., None] if spec.format.input_shape == (3, 1) else rows
     expected = model(spec.preprocess(x), training=False).numpy()
     assert len(np.unique(expected.argmax(1))) == 2

@@ -115,7 +115,9 @@ NEW_FOLDER = types.SimpleNamespace(is_new=True)
 FLAGS = {"algo": "fedavg", "model": "mine:build", "standardize": "federated"}
 # A number, a switch, an index, another number.
 TABLE = np.array([[2, 1, 150, 5], [4, 0, 7, 9]], np.float32)
+# Sequences that end in zeros, of which the second has one between others.
 STEPS = np.array([[[3], [5], [0], [0]], [[7], [0], [9], [0]]], np.float32)
+# Two channels, whose padding is -1 in both; a 0 in both is a measurement.
 PAIRS = np.array([[[4, 5], [-1, -1], [0, 0]], [[8, 5], [-1, -1], [-1, -1]]], np.float32)
 
 

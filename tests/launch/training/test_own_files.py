@@ -33,6 +33,7 @@ def test_the_clients_of_a_table_are_the_clients_of_a_run(tmp_path):
     assert [client.name for client in data.clients] == ["../up", "Zoë", "bob"]
     assert data.format.feature_names == ("a", "b") and "client user (by its name)" in data.reading
     # In order of time, so that a client's test examples come after those that it trains on.
+    # Clients are sorted by name, in which capitals come first: Zoë is the second.
     last = max(np.fromfile(f"{data.clients[1].path}.train.x", np.float32).reshape(-1, 2)[:, 0])
     assert last < min(np.fromfile(f"{data.clients[1].path}.test.x", np.float32).reshape(-1, 2)[:, 0])
 

@@ -112,6 +112,7 @@ def test_a_run_that_had_all_its_rounds_was_not_stopped(make_rounds):
 @pytest.mark.parametrize("task", [TASK, REGRESSION])
 def test_rounds_counted_one_by_one_say_what_the_whole_column_says(tmp_path, make_rounds, task):
     """Against the definition: the best is that of the column, and the evaluations after it are lost patience."""
+    # A fixed seed: what fails, fails again.
     draw = np.random.default_rng(0)
     for _ in range(20):
         values = [draw.choice([None, NAN, 0.1, 0.2, 0.3]) for _ in range(12)]

@@ -93,6 +93,7 @@ def test_client_statistics_pass_over_clients_without_a_test_split():
 
 
 def test_a_client_whose_errors_are_infinite_is_not_left_out():
+    # NumPy would warn of inf - inf, which a person would see at the end of each such run.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = compute_client_statistics(np.array([1.0, np.inf, np.nan]), find_task_columns("regression"))

@@ -39,6 +39,7 @@ class MemoryCheckpoints:
 
 def next_round(state):
     """A chaotic sequence: a wrong state anywhere shows in every later row."""
+    # The logistic map: the least difference of a state grows from round to round.
     new = 3.9 * state * (1 - state)
     metrics = dict.fromkeys(COMMON_METRICS, float(new[0])) | {"own": float(new[1])}
     return RoundOutput(new, metrics)
@@ -252,6 +253,7 @@ def test_a_stop_in_the_middle_of_a_round_leaves_a_checkpoint_that_fits_its_table
             raise KeyboardInterrupt
         append(row)
 
+    # The row of metrics.csv is written before that of timing.csv.
     loop.timing.append = stop
     with pytest.raises(KeyboardInterrupt):
         loop.run()

@@ -86,6 +86,7 @@ def test_a_resumed_run_keeps_the_same(make_loop, tmp_path, rounds_per_checkpoint
     broken = make_loop(die_in(evaluate_state, fatal_round, Killed), rounds_per_checkpoint=rounds_per_checkpoint)
     if not is_saved_on_the_way_out:
         save = broken._save
+        # As after SIGKILL: only the regular checkpoints are there.
         broken._save = lambda: save() if broken.round_num % rounds_per_checkpoint == 0 else None
     with pytest.raises(Killed):
         broken.run()
@@ -100,6 +101,7 @@ def test_what_was_kept_after_the_last_checkpoint_does_not_count(make_loop, tmp_p
 
     broken = make_loop(die_in(evaluate_state, 6, Killed), rounds_per_checkpoint=4)
     save = broken._save
+    # As after SIGKILL, which leaves no time to save on the way out.
     broken._save = lambda: save() if broken.round_num % 4 == 0 else None
     with pytest.raises(Killed):
         broken.run()
@@ -211,6 +213,7 @@ def test_our_own_models_need_no_trial(tried, capsys):
 
 
 def test_each_model_of_a_run_is_tried_once_and_has_a_line(tried, capsys):
+    # One function stands for two of the models, and is tried once.
     spec = rename("mine:bad", peers=(rename("mine:good"), rename("mine:bad"), OURS, rename("mine:odd")))
     spec = dataclasses.replace(spec, teacher=rename("mine:teacher_bad"))
     checked = check_saving(make_config(trains_teacher=True), spec)

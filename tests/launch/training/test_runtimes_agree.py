@@ -138,6 +138,7 @@ def nudge(seed: int, state: Any) -> Any:
     for leaf in flatten_state(state):
         if leaf.dtype == np.float32 and leaf.ndim >= 2:
             way = np.where(rng.random(leaf.shape) < 0.5, np.inf, -np.inf).astype(np.float32)
+            # A zero stays: the float next to it is so small that it would vanish in every sum.
             leaf = np.where(leaf == 0, leaf, np.nextafter(leaf, way))
         leaves.append(leaf)
     return pack_state(state, leaves)

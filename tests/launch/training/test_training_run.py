@@ -183,6 +183,7 @@ def test_without_plotly_a_run_says_so_and_ends_well(page_folder, capsys):
 
 
 SMALL = make_spec("perceptron", (8,), "float32", 4)
+# 30 examples on average.
 DATA = types.SimpleNamespace(num_train=np.array([10, 30, 50]), clients=[None] * 3)
 
 

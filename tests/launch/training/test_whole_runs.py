@@ -104,6 +104,7 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_bytes(train_here, tmp_pat
     spent = [float(row["epsilon_spent"]) for row in rows]
     assert spent == sorted(spent) and 59.9 < spent[-1] <= 60 and len({row["clip_norm"] for row in rows}) == 2
     straight = (run_dir / "metrics.csv").read_bytes()
+    # As a kill in round 2 leaves it; the tables still have that round's row.
     (run_dir / "checkpoints" / "round_2.npz").unlink()
     code, _, _ = train_here("--resume", f"--run_dir={run_dir}")
     assert code == 0 and (run_dir / "metrics.csv").read_bytes() == straight
@@ -183,6 +184,7 @@ def test_two_rounds_of_each_through_the_program(tmp_path, monkeypatch, capsys):
         rows = read_rows(tmp_path / algo / "metrics.csv")
         assert [row["round"] for row in rows] == ["1", "2"]
         assert all(np.isfinite(float(row["train_loss"])) and row["num_rejected"] == "0" for row in rows)
+        # SCAFFOLD sends control variates beside its weights, partial models only a part of theirs.
         up[algo] = int(rows[0]["bytes_up"])
     assert capsys.readouterr().err == ""
     assert (
