@@ -76,7 +76,7 @@ def place_data(data: Any, flags: Mapping[str, Any]) -> tuple[dict[str, str], dic
         raise FlagError(f"data: expected arrays of the names {', '.join(ARRAYS)}, got {unknown[0]!r}")
     _check_order(data)
     buffer = io.BytesIO()
-    np.savez(buffer, **{name: _as_array(name, values) for name, values in data.items()})
+    np.savez(buffer, **{name: _as_plain_array(name, values) for name, values in data.items()})
     path = _name_file(buffer.getvalue(), ".npz")
     return {"dataset": "npz", "npz": str(path)}, {path: buffer.getvalue()}
 
@@ -235,13 +235,19 @@ def _check_order(data: Mapping[str, Any]) -> None:
             )
 
 
-def _as_array(name: str, values: Any) -> np.ndarray:
+def _make_array(values: Any, label: str) -> np.ndarray:
+    """The values as an array. Raises FlagError, which begins with the label, if some are masked or there is none."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise FlagError(f"data: {name} has masked values, expected none; fill them, or leave such examples out")
+        raise FlagError(f"{label} has masked values, expected none; fill them, or leave such examples out")
     try:
-        array = np.asarray(as_frame(values))
-    except ValueError as error:  # rows of several lengths
-        raise FlagError(f"data: {name} is no array ({error})") from None
+        return np.asarray(values)
+    # As of rows of several lengths.
+    except ValueError as error:
+        raise FlagError(f"{label} is no array ({error})") from None
+
+
+def _as_plain_array(name: str, values: Any) -> np.ndarray:
+    array = _make_array(as_frame(values), f"data: {name}")
     if array.dtype != object:
         return array
     flat = array.ravel().tolist()
@@ -279,12 +285,7 @@ def read_examples(x: Any, example_format: ExampleFormat, are_joined: bool = Fals
         return _read_frame(x, example_format, are_joined).reshape(len(x), *example_format.input_shape)
     if isinstance(x, pd.Series | str | bytes | dict):
         raise FlagError(f"x: expected an array of examples, or a table, got {type(x).__name__}")
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise FlagError("x: some values are masked, expected none; fill them, or leave such examples out")
-    try:
-        x = np.asarray(x)
-    except ValueError as error:  # rows of several lengths
-        raise FlagError(f"x: is no array ({error})") from None
+    x = _make_array(x, "x:")
     shape = tuple(example_format.input_shape)
     # Images of one channel and series of one feature are often given without that axis.
     without_channel = shape[:-1] if shape[-1] == 1 else shape

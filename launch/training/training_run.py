@@ -76,7 +76,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     config.algorithm.check_examples(int(data.num_train.min()))
     config.algorithm.check_devices(data.profiles, len(data.clients))
     config.algorithm.check_archetypes(data.archetypes)
-    check_best_can_be_told(config, data)
+    check_best_can_be_chosen(config, data)
     check_task(config, data)
     data = weigh_classes(config, data)
     check_attack(config, data)
@@ -104,7 +104,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
 
 
-def check_best_can_be_told(config: RunConfig, data: FederatedData) -> None:
+def check_best_can_be_chosen(config: RunConfig, data: FederatedData) -> None:
     """Raises ConfigError if a setting asks for the best round, but no client has validation examples to tell it by."""
     if any(client.num_validation for client in data.clients):
         return

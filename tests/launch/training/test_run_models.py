@@ -19,7 +19,7 @@ from launch.settings.flags import parse_config
 from launch.settings.run_config import build_run_config
 from launch.training import finished_run, run_models
 from launch.training.run_models import check_saving
-from launch.training.training_run import check_best_can_be_told
+from launch.training.training_run import check_best_can_be_chosen
 from models.model_spec import Quantization
 from models.saved_models import load_weights
 from models.saving_trial import SavingTrial
@@ -121,9 +121,9 @@ def test_a_lost_state_is_one_line(make_loop, tmp_path, damage):
 @pytest.mark.parametrize(("name", "value", "without"), [("keep_best", True, "false"), ("patience", 3, "0")])
 def test_no_accuracy_chooses_or_ends_where_none_is_known_or_private(name, value, without):
     data = types.SimpleNamespace(clients=[types.SimpleNamespace(num_validation=0)])
-    check_best_can_be_told(build_run_config({"algo": "fedavg"}), data)
+    check_best_can_be_chosen(build_run_config({"algo": "fedavg"}), data)
     with pytest.raises(ConfigError, match=f"{name}={value}: expected clients with validation examples; raise"):
-        check_best_can_be_told(build_run_config({"algo": "fedavg", name: value}), data)
+        check_best_can_be_chosen(build_run_config({"algo": "fedavg", name: value}), data)
     private = ["--dp_epsilon=8", "--participation=bernoulli", "--client_weighting=equal", "--cohort_size=5"]
     with pytest.raises(FlagError, match=f"--{name}={value}: expected {without} with private updates"):
         parse_config(["--algo=fedavg", f"--{name}={value}", *private])
