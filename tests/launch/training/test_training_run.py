@@ -156,30 +156,27 @@ def test_no_algorithm_is_known_by_name():
         assert not {name for name in names if re.search(rf"(?<!settings\.)\b{name}\b", text)}, module
 
 
-@pytest.fixture
-def page_folder(tmp_path, monkeypatch):
-    """A run's folder with an earlier page; (config, whether Plotly is there) -> the page's text after the run."""
-
-    def write(config, has_plotly=True):
-        (tmp_path / "report.html").write_text("earlier")
-        monkeypatch.setattr(page, "find_plotly", lambda: tmp_path if has_plotly else None)
-        monkeypatch.setattr(page, "write_run_page", lambda run_dir: (run_dir / "report.html").write_text("new"))
-        write_page(build_run_config({"algo": "fedavg", **config}), types.SimpleNamespace(path=tmp_path))
-        return (tmp_path / "report.html").read_text() if (tmp_path / "report.html").exists() else None
-
-    return write
-
-
-def test_a_run_has_a_page_unless_it_is_not_wanted(page_folder):
-    assert page_folder({}) == "new"
-    assert page_folder({"run_page": False}) is None, "nor does that of a run that went on stay"
-    assert page_folder({"smoke": True}) is None, "its folder is removed"
-    assert page_folder({"smoke": True, "run_dir": "named"}) == "new"
-
-
-def test_without_plotly_a_run_says_so_and_ends_well(page_folder, capsys):
-    assert page_folder({}, has_plotly=False) is None
-    assert "is not written, since Plotly is missing; type: make setup" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("config", "has_plotly", "text"),
+    [
+        ({}, True, "new"),
+        # Nor does the page of a run that went on stay.
+        ({"run_page": False}, True, None),
+        # The folder of a smoke run is removed, unless it is named.
+        ({"smoke": True}, True, None),
+        ({"smoke": True, "run_dir": "named"}, True, "new"),
+        ({}, False, None),
+    ],
+)
+def test_a_run_has_a_page_where_it_is_wanted_and_can_be_had(tmp_path, monkeypatch, capsys, config, has_plotly, text):
+    report = tmp_path / "report.html"
+    report.write_text("earlier")
+    monkeypatch.setattr(page, "find_plotly", lambda: tmp_path if has_plotly else None)
+    monkeypatch.setattr(page, "write_run_page", lambda run_dir: (run_dir / "report.html").write_text("new"))
+    write_page(build_run_config({"algo": "fedavg", **config}), types.SimpleNamespace(path=tmp_path))
+    assert (report.read_text() if report.exists() else None) == text
+    is_said = "is not written, since Plotly is missing; type: make setup" in capsys.readouterr().out
+    assert is_said is not has_plotly
 
 
 SMALL = make_spec("perceptron", (8,), "float32", 4)
@@ -195,29 +192,40 @@ def settle(spec=SMALL, **values):
     return settled.compile
 
 
-def test_steps_of_full_cohorts():
-    """30 examples on average are 2 batches of 16; 5 epochs, 3 clients, or a cohort of 2, and 7 rounds."""
-    values = {"algo": "fedavg", "epochs": 5, "batch_size": 16, "rounds": 7}
-    assert count_steps(build_run_config(values), DATA) == 2 * 5 * 3 * 7
-    assert count_steps(build_run_config({**values, "cohort_size": 2}), DATA) == 2 * 5 * 2 * 7
+@pytest.mark.parametrize(
+    ("flags", "steps"),
+    [
+        # 30 examples on average are 2 batches of 16; 5 epochs, 3 clients, or a cohort of 2, and 7 rounds.
+        ({"algo": "fedavg", "epochs": 5, "rounds": 7}, 2 * 5 * 3 * 7),
+        ({"algo": "fedavg", "epochs": 5, "rounds": 7, "cohort_size": 2}, 2 * 5 * 2 * 7),
+        # Both trainings of FedSiKD count.
+        ({"algo": "fedsikd", "student_epochs": 2, "teacher_epochs": 3, "rounds": 4}, 2 * (2 + 3) * 3 * 4),
+    ],
+)
+def test_steps_are_those_of_full_cohorts_and_of_every_training(flags, steps):
+    assert count_steps(build_run_config({"batch_size": 16, **flags}), DATA) == steps
 
 
-def test_both_trainings_of_fedsikd_count():
-    values = {"algo": "fedsikd", "student_epochs": 2, "teacher_epochs": 3, "batch_size": 16}
-    assert count_steps(build_run_config({**values, "rounds": 4}), DATA) == 2 * (2 + 3) * 3 * 4
+LONG = LEAST_STEPS // 30  # rounds
 
 
-def test_long_runs_of_small_models_are_compiled():
-    rounds = LEAST_STEPS // 30
-    assert settle(rounds=rounds) == "on"
-    assert settle(rounds=rounds - 1) == "off"
-    assert settle(rounds=rounds, runtime="tff") == "off"
-    assert settle(rounds=rounds, compile="off") == "off"
-    assert settle(make_spec("sensor_student", (32, 3), "float32", 4), rounds=rounds) == "off"
+@pytest.mark.parametrize(
+    ("spec", "values", "compiled"),
+    [
+        (SMALL, {"rounds": LONG}, "on"),
+        (SMALL, {"rounds": LONG - 1}, "off"),
+        (SMALL, {"rounds": LONG, "runtime": "tff"}, "off"),
+        (SMALL, {"rounds": LONG, "compile": "off"}, "off"),
+        (SMALL, {"rounds": 1, "compile": "on"}, "on"),
+        # XLA makes convolutions slower.
+        (make_spec("sensor_student", (32, 3), "float32", 4), {"rounds": LONG}, "off"),
+    ],
+)
+def test_long_runs_of_small_models_are_compiled_and_what_is_asked_for_is_done(spec, values, compiled):
+    assert settle(spec, **values) == compiled
 
 
-def test_what_is_asked_for_is_done_or_refused():
-    assert settle(rounds=1, compile="on") == "on"
+def test_a_model_that_cannot_be_compiled_is_refused_where_that_is_asked_for():
     quantized = make_spec("perceptron", (8,), "float32", 4, quantize="qat")
     with pytest.raises(FlagError, match=r"^--compile=on: perceptron cannot be compiled, since quantization"):
         settle(quantized, rounds=1, compile="on")
