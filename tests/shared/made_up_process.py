@@ -1,6 +1,7 @@
 """A process without data and models, whose rounds are as a test says."""
 
 import numpy as np
+import pytest
 
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 
@@ -31,6 +32,17 @@ class MadeUpProcess(FederatedProcess):
 
     def client_model(self, state):
         return ["global"]
+
+
+def check_resumed(make_loop, evaluate, fatal_round, **values):
+    """A run that was stopped in that round and goes on has the bytes of a straight one."""
+    straight = make_loop("straight")
+    straight.run()
+    with pytest.raises(KeyboardInterrupt):
+        make_loop(evaluate=die_in(evaluate, fatal_round), **values).run()
+    resumed = make_loop(**values)
+    resumed.run()
+    assert resumed.metrics.path.read_bytes() == straight.metrics.path.read_bytes()
 
 
 def die_in(evaluate, fatal_round, error=KeyboardInterrupt):

@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from made_up_process import MadeUpProcess, die_in
+from made_up_process import MadeUpProcess, check_resumed
 
 from launch import train
 from launch.runs.columns import EVALUATION_S, REACHED_LIMITS, ROUND_S
@@ -96,23 +96,16 @@ def test_a_round_has_its_own_seconds_whenever_it_was_made(make_loop, monkeypatch
 @pytest.mark.parametrize("fatal_round", [1, 3])
 @pytest.mark.parametrize("rounds_per_checkpoint", [1, 2])
 def test_a_resumed_run_has_the_bytes_of_a_straight_one(make_loop, fatal_round, rounds_per_checkpoint):
-    straight = make_loop("straight", most_bytes=90)
-    straight.run()
+    def make(name="run", evaluate=evaluate_state, **values):
+        return make_loop(name, evaluate, **{"most_bytes": 90, **values})
 
-    values = {"most_bytes": 90, "rounds_per_checkpoint": rounds_per_checkpoint}
-    with pytest.raises(KeyboardInterrupt):
-        make_loop(evaluate=die_in(evaluate_state, fatal_round), **values).run()
-    resumed = make_loop(**values)
-    resumed.run()
-    assert resumed.metrics.path.read_bytes() == straight.metrics.path.read_bytes()
-    # A run that has ended makes no further round when it is asked again.
-    again = make_loop(**values)
-    again.run()
-    assert again.round_num == 3
-    # What ended may go on, with a higher limit.
-    longer = make_loop(most_bytes=150)
-    longer.run()
-    assert longer.round_num == 4
+    values = {"rounds_per_checkpoint": rounds_per_checkpoint}
+    check_resumed(make, evaluate_state, fatal_round, **values)
+    # A run that has ended makes no further round; with a higher limit it may go on.
+    for more, last in ((values, 3), ({"most_bytes": 150}, 4)):
+        again = make(**more)
+        again.run()
+        assert again.round_num == last
 
 
 def test_a_limit_below_the_first_round_is_refused(make_loop):

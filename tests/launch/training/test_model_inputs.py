@@ -192,6 +192,7 @@ def test_the_value_of_the_mask_is_that_of_the_padding(scale):
     data, said = scale(PAIRS, mask(-1.0))
     # 4, 8 and a measured 0 in channel 0, 5, 5 and 0 in the other.
     assert data.feature_padding == Padding(-1.0, True) and data.feature_means == pytest.approx((4, 10 / 3))
+    assert "scaled as measurements" not in said
     assert "50.0 % of the steps hold nothing but -1: the model masks these" in said
     client = {"standardize": "client", "partition": "natural", "unscaled": "categories"}
     assert "note     the model masks -1, but --unscaled=categories" in scale(PAIRS, mask(-1.0), **client)[1]
@@ -204,7 +205,7 @@ def test_steps_of_another_number_than_the_padding_are_told(scale):
     data, said = scale(x)
     assert data.feature_padding is None and f"{line} are padding, give --unscaled=-1" in said
     assert f"{line} are padding, let the model mask -1, not 0" in scale(x, mask(0.0))[1]
-    for scaled in (scale(x, unscaled="-1"), scale(x, unscaled="categories"), scale(x, mask(-1.0)), scale(-x)):
+    for scaled in (scale(x, unscaled="-1"), scale(x, unscaled="categories"), scale(-x)):
         assert line not in scaled[1]
 
 

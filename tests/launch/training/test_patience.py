@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from made_up_process import MadeUpProcess, die_in
+from made_up_process import MadeUpProcess, check_resumed
 
 from launch.runs.round_table import RoundTable
 from launch.runs.task_columns import find_task_columns
@@ -56,14 +56,7 @@ def test_it_ends_where_the_shared_models_were_evaluated(make_loop):
 @pytest.mark.parametrize("fatal_round", [1, 3, 5])
 @pytest.mark.parametrize("rounds_per_checkpoint", [1, 2, 4])
 def test_a_resumed_run_has_the_bytes_of_a_straight_one(make_loop, fatal_round, rounds_per_checkpoint):
-    straight = make_loop("straight")
-    straight.run()
-
-    with pytest.raises(KeyboardInterrupt):
-        make_loop(evaluate=die_in(evaluate_state, fatal_round), rounds_per_checkpoint=rounds_per_checkpoint).run()
-    resumed = make_loop(rounds_per_checkpoint=rounds_per_checkpoint)
-    resumed.run()
-    assert resumed.metrics.path.read_bytes() == straight.metrics.path.read_bytes()
+    check_resumed(make_loop, evaluate_state, fatal_round, rounds_per_checkpoint=rounds_per_checkpoint)
     # What ended may go on, with more patience.
     longer = make_loop(patience=4)
     longer.run()
