@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datasets.own_objects import describe_failure, import_module, import_object, is_module
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
-from launch.settings.flag_fields import DEBUG, FlagField, can_hold, find_idle_flags, replace_fields
+from launch.settings.flag_fields import DEBUG, FlagField, can_hold, find_idle_flags, iterate_fields, replace_fields
 from launch.settings.setting_names import read_name
 from launch.settings.trusted_modules import add_to_path
 from tff_algos.protocol import COMMON_METRICS, JOULES
@@ -21,6 +21,7 @@ from tff_algos.settings.config_fields import AlgorithmConfig, is_own
 
 ENTRY_POINTS = "federated_suite.algorithms"  # the group in which an installed package names its rows
 SNAKE_CASE = "[a-z][a-z0-9]*(_[a-z0-9]+)*"
+HEX_COLOR = "#[0-9A-Fa-f]{6}"  # which Matplotlib and browsers read alike
 # Keys of summary.json beside those that are flags, too; the algorithm's own object stands there under its name.
 SUMMARY_KEYS = {"final", "best", "clients", "train_seconds", "seconds_per_round", "fine_tuning_start", "is_personal"}
 SUMMARY_KEYS |= {"task", "budget_spent", "stopped_early", "reached_limits", "kept_best", "token_baselines"}
@@ -157,6 +158,8 @@ def _find_mistakes(row: Algorithm, shared_flags: Mapping[str, FlagField], label:
     for attribute, (kind, expected) in KINDS.items():
         if not isinstance(getattr(row, attribute), kind):
             yield f"{attribute} is {getattr(row, attribute)!r}, expected {expected}"
+    if not re.fullmatch(HEX_COLOR, row.color):
+        yield f"color is {row.color!r}, expected one such as #0072B2"
     if not (isinstance(row.config_class, type) and issubclass(row.config_class, AlgorithmConfig)):
         yield f"config_class is {row.config_class!r:.60}, expected a subclass of AlgorithmConfig"
     declared = [
@@ -175,6 +178,9 @@ def _find_mistakes(row: Algorithm, shared_flags: Mapping[str, FlagField], label:
         replace_fields(config, {field.name: field.default for field in row.fields})
     except (Exception, SystemExit) as error:  # the user's code may raise anything
         raise FlagError(f"{label}: its config cannot be made: {describe_failure(error, row.config_class)}") from error
+    known = {field.name for field in (*iterate_fields(config), *dataclasses.fields(config))}
+    for unknown in sorted(set(row.unused) - known):
+        yield f"unused has {unknown}, expected settings of its config"
     for field in row.fields:
         if type(field.default) not in (bool, int, float, str):
             kind = type(field.default).__name__

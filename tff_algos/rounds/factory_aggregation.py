@@ -116,7 +116,7 @@ class FactoryAggregator(ListAggregator):
 
 def _complain(name: str, what: str) -> ConfigError:
     """The error that says what is wrong with an aggregator."""
-    return ConfigError("aggregator", name, f"an aggregator that can be used; this one {what}")
+    return ConfigError("aggregator", name, f"an aggregator that can be used, but it {what}")
 
 
 @contextlib.contextmanager
