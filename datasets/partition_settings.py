@@ -15,7 +15,7 @@ PACHINKO, NATURAL = "pachinko", "natural"
 WITHOUT_CLASSES = ("iid", NATURAL)  # partitions of any task
 PARTITION_NAMES = ("iid", "dirichlet", "shards", PACHINKO, NATURAL, *ARCHETYPE_PARTITIONS)
 LAST_OUTCOMES = MERGE, DROP = ("merge", "drop")
-VARIANTS = NO_VARIANT, ROTATED, _, RELABELLED = ("none", "rotated", "permuted", "relabelled")
+VARIANTS = NO_VARIANT, ROTATED, PERMUTED, RELABELLED = ("none", "rotated", "permuted", "relabelled")
 TURNS = {1: (0,), 2: (0, 2), 4: (0, 1, 2, 3)}  # quarters, by the number of groups
 NOT_BY_ARCHETYPE = Needs("partition", lambda name: name not in ARCHETYPE_PARTITIONS, "another partition")
 BY_ARCHETYPE = Needs("partition", lambda name: name in ARCHETYPE_PARTITIONS, "--{flag}=hierarchical")
