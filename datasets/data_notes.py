@@ -29,7 +29,7 @@ MOST_VALUES = 4_000_000
 LEAST_SIDE = 8  # of what may be a picture
 # Root mean squares that a usual learning rate does not go with; about 1 is expected.
 LARGE, SMALL = 100.0, 0.01
-WILD_RATIO = 1000.0  # of the largest root mean square to the median one
+MOST_UNLIKE = 10.0  # times the smallest root mean square or deviation, that the largest may be
 # The largest value, where numbers look like the bytes of pictures.
 LEAST_OF_BYTES, MOST_OF_BYTES = 128, 255
 # The largest value of a picture in uint8 that is too dark to be scaled by 1/255.
@@ -167,7 +167,7 @@ def note_numbers(x: np.ndarray, example_format: ExampleFormat, scale: str | None
         return (*notes, f"the values go from {lowest:g} to {highest:g}, and are used as they are; {fix} {end}")
     noun, names = "feature" if is_features else "channel", example_format.feature_names
     titles = [f"{noun} {names[index]}" if names else f"{noun} {index} (counted from 0)" for index in measured]
-    return (*notes, *_note_scales(columns, factor, noun, titles))
+    return (*notes, *_note_scales(columns, factor, titles))
 
 
 def _note_categories(columns: np.ndarray, example_format: ExampleFormat) -> tuple[str, ...]:
@@ -182,16 +182,22 @@ def _note_categories(columns: np.ndarray, example_format: ExampleFormat) -> tupl
     )
 
 
-def _note_scales(columns: np.ndarray, factor: float, noun: str, titles: Sequence[str]) -> tuple[str, ...]:
+def _note_scales(columns: np.ndarray, factor: float, titles: Sequence[str]) -> tuple[str, ...]:
     """A line if measurements, NaN where there is padding, are of unlike or unusual sizes."""
-    sizes = np.sqrt(np.nanmean(columns**2, axis=0)) * abs(factor)
-    largest, median = float(sizes.max()), float(np.median(sizes))
-    is_wild = len(sizes) > 1 and median > 0 and largest > WILD_RATIO * median
-    if not (is_wild or largest > LARGE or 0 < largest < SMALL):
+    means, deviations = np.nanmean(columns, axis=0), np.nanstd(columns, axis=0)
+    sizes = np.sqrt(np.nanmean(columns**2, axis=0))
+    largest = float(sizes.max()) * abs(factor)
+    # A column that never changes has no scale to compare.
+    changing = np.flatnonzero(np.nanmin(columns, axis=0) < np.nanmax(columns, axis=0))
+    at, other = int(sizes.argmax()), None
+    for scales in (sizes, deviations) if len(changing) else ():
+        high, low = (int(changing[find(scales[changing])]) for find in (np.argmax, np.argmin))
+        if scales[high] > MOST_UNLIKE * scales[low]:
+            at, other = high, low
+            break
+    if other is None and not largest > LARGE and not 0 < largest < SMALL:
         return ()
-    at = int(np.argmax(sizes))
-    mean, deviation = float(np.nanmean(columns[:, at])), float(np.nanstd(columns[:, at]))
-    text = f"{titles[at]} has a mean of {mean:.3g} and a deviation of {deviation:.3g}"
-    if len(sizes) > 1:
-        text += f", the median deviation of the {len(sizes):,} {noun}s is {np.median(np.nanstd(columns, axis=0)):.3g}"
+    text = f"{titles[at]} has a mean of {means[at]:.3g} and a deviation of {deviations[at]:.3g}"
+    if other is not None:
+        text += f", {titles[other]} of {means[other]:.3g} and {deviations[other]:.3g}"
     return (f"{text}; training expects about 1: give {STANDARDIZE}",)

@@ -346,6 +346,15 @@ BYTES = RNG.integers(0, 256, (60, 8, 8))
         (NORMAL, "auto", ""),
         (NORMAL * 20 + 30, "auto", ""),  # ages, temperatures
         (NORMAL * 0, "auto", ""),
+        # The root mean squares of 1, 2, 3 and 8, 8, 8 are 2.16 and 8, the deviations 0.816 and 0.
+        (np.column_stack([np.arange(60) % 3 + 1, np.full(60, 8)]) * 1.0, "auto", ""),
+        (np.column_stack([np.arange(60) % 3, np.arange(60) % 3 * 9.9]) * 1.0, "auto", ""),
+        (
+            np.column_stack([np.arange(60) % 3, np.arange(60) % 3 * 10.1]) * 1.0,
+            "auto",
+            r"^feature 1 .* a mean of 10.1 and a deviation of 8.25, feature 0 .* of 1 and 0.816; .*=federated$",
+        ),
+        (NORMAL + np.array([30, 0, 0, 0, 0]), "auto", "feature 0 .* --standardize=federated$"),
     ],
 )
 def test_numbers_of_a_size_that_training_does_not_take_are_noted(tmp_path, x, scale, said):
