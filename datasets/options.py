@@ -225,6 +225,7 @@ class TableOptions:
     feature_columns: str = setting(
         "", "Columns of a table to predict from, with commas; empty: all others.", needs=OF_FILES
     )
+    drop_columns: str = setting("", "Columns of a table that are not read, with commas.", needs=OF_FILES)
     time_column: str = setting(
         "",
         "Column of a table that orders a client's rows; empty: guessed; none: there is no such column.",

@@ -34,6 +34,7 @@ COMMON = (
     "label_column",
     "client_column",
     "feature_columns",
+    "drop_columns",
     "time_column",
     "test_column",
     "weight_column",

@@ -465,7 +465,7 @@ def open_leaf(path: str, options: DatasetOptions, name: str = "", schema: str = 
     Raises:
       DatasetError: there is no such file, it is damaged, or contradicts itself; one line that names file and user.
     """
-    refuse_options(path, "LEAF's JSON", options, *OF_TABLES_ALONE)
+    refuse_options(path, "LEAF's JSON", options, "drop_columns", *OF_TABLES_ALONE)
     with explain_errors(path, DatasetError):
         files = find_leaf_files(path)
     if not files:

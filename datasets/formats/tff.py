@@ -6,16 +6,16 @@ run reads those of its cohorts. Text is cut into sequences of characters, and go
 
 Of other files a feature of the name that `--label_column` gives is the label, else one called label, labels, target,
 class or y. They are read once into a store, since nothing says before how many classes there are. `--feature_columns`
-names what the label is told from, else an image or all other features of numbers, in the order of their names. Bytes
-are images in a file format; numbers are an image where the feature is called image or pixels and their count is that of
-a square.
+names what the label is told from, else an image or all other features of numbers but those of `--drop_columns`, in the
+order of their names. Bytes are images in a file format; numbers are an image where the feature is called image or
+pixels and their count is that of a square.
 """
 
 import io
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.file_formats import FileFormat, name_data
 from datasets.image_pixels import ImageLayout, read_image
+from datasets.options import split_names
 from datasets.stored_source import Description, Reading, StoreWriter, open_reading, show_progress
 from datasets.tff_database import Features, TffDatabase, arrange_counts, decode_example, starts_as_sqlite
 from files.digests import compute_source_digest
@@ -210,18 +211,24 @@ def open_labelled(database: TffDatabase, parts: Mapping[str, str], options: Data
             "--label_column"
         )
     image = next((name for name in IMAGE_NAMES if name in first), "")
-    if options.feature_columns:
-        inputs = [name.strip() for name in options.feature_columns.split(",") if name.strip()]
-        if missing := [name for name in inputs if name not in first or name == label]:
-            raise DatasetError(f"feature_columns: {database.source} has no feature {missing[0]} beside the label")
-    elif image:
-        inputs = [image]
-    else:
-        inputs = [name for name in sorted(first) if name != label and isinstance(first[name], np.ndarray)]
+    inputs, dropped = (split_names(names or "") for names in (options.feature_columns, options.drop_columns))
+    for flag, names in (("feature_columns", inputs), ("drop_columns", dropped)):
+        if missing := [name for name in names if name not in first or name == label]:
+            raise DatasetError(f"{flag}: {database.source} has no feature {missing[0]} beside the label")
+    if twice := set(inputs) & set(dropped):
+        raise DatasetError(
+            f"{database.source}: {min(twice)} stands in --feature_columns and in --drop_columns, expected one use of it"
+        )
+    if image and not inputs and image not in dropped:
+        inputs = (image,)
+    elif not inputs:
+        inputs = tuple(
+            name for name in sorted(first) if name not in (label, *dropped) and isinstance(first[name], np.ndarray)
+        )
     if not inputs:
         raise DatasetError(f"{database.source}: no feature of numbers beside {label}, expected some to tell it from")
     reader = _Reader(label, inputs, first, options)
-    how = ["labelled", _LABELLED_VERSION, database.digest, dict(parts), label, inputs]
+    how = ["labelled", _LABELLED_VERSION, database.digest, dict(parts), label, list(inputs)]
     how += [options.image_size, options.image_colour]
     return open_reading(Reading(name, database.source, (), how, lambda writer: _write(database, parts, reader, writer)))
 
@@ -229,7 +236,7 @@ def open_labelled(database: TffDatabase, parts: Mapping[str, str], options: Data
 class _Reader:
     """Makes an array of an example's features."""
 
-    def __init__(self, label: str, inputs: list[str], first: Features, options: DatasetOptions):
+    def __init__(self, label: str, inputs: Sequence[str], first: Features, options: DatasetOptions):
         self.label, self.inputs = label, inputs
         self._images = ImageLayout(options.image_size, options.image_colour, is_published=True)
         values = first[inputs[0]]
@@ -343,7 +350,7 @@ def open_tff(path: str, options: DatasetOptions, name: str = "", schema: str = "
     parts = find_parts(database, options)
     names = find_features(database, next(split for split, part in parts.items() if part == TRAIN))
     found = next((each for each, schema in _SCHEMATA.items() if schema.features <= names), None)
-    if options.label_column or options.feature_columns:
+    if options.label_column or options.feature_columns or options.drop_columns:
         # Who names features means them, whatever the data set.
         found = None
     if schema not in ("", found):

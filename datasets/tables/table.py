@@ -261,7 +261,7 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
     given: dict[str, tuple[str, ...]] = {}  # flag -> the columns that it names
     refused = set()
     taken: dict[str, str] = {}  # name of a column -> the flag or the role that it is taken by
-    for flag in (*(f"{role}_column" for role in _SINGLE), "label_column", "feature_columns"):
+    for flag in (*(f"{role}_column" for role in _SINGLE), "label_column", "feature_columns", "drop_columns"):
         value = getattr(options, flag) or ""
         names = split_names(value)
         if flag.removesuffix("_column") in _SINGLE:
@@ -290,6 +290,8 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
         if found:
             guessed[role] = found[0]
             taken[found[0]] = role
+        elif role in ("label", "client"):
+            _refuse_dropped(table, given["drop_columns"], role, names)
     chosen = {role: next(iter(given[f"{role}_column"]), guessed.get(role, "")) for role in _SINGLE}
     labels = given["label_column"] or ((guessed["label"],) if "label" in guessed else ())
     if not labels:
@@ -308,10 +310,25 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
             f"{table.path}: weight column {chosen['weight']!r} holds arrays or images, expected a number in each row; "
             f"name another by --weight_column"
         )
+    dropped = given["drop_columns"]
     features, block, left_out = _choose_features(
-        table, given["feature_columns"], {*labels, *filter(None, chosen.values())}
+        table, given["feature_columns"], {*labels, *dropped, *filter(None, chosen.values())}
     )
+    if dropped:
+        left_out = ()  # as where the same features are named, so that the data are the same
     return Roles(labels=labels, features=features, block=block, guessed=frozenset(guessed), left_out=left_out, **chosen)
+
+
+def _refuse_dropped(table: Table, dropped: Sequence[str], role: str, names: Collection[str]) -> None:
+    """Raises DatasetError if the only column that has this role by its name is dropped."""
+    if found := [name for name in dropped if simplify(name) in names]:
+        fix = (
+            f"give --{role}_column={NO_COLUMN} for no clients" if role == "client" else "name another by --label_column"
+        )
+        raise DatasetError(
+            f"{table.path}: column {found[0]!r} stands in --drop_columns and is the {role} by its name, expected one "
+            f"use of it; {fix}"
+        )
 
 
 def names_clients(columns: tuple[str, ...], options: DatasetOptions) -> bool:

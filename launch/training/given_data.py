@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 # Where arrays and tables lie that `fit` was given.
 DATA_FOLDER = RUNS / "data"
-COLUMN_FLAGS = ("client_column", "label_column", "time_column", "test_column", "weight_column", "feature_columns")
+_OF_SEVERAL = ("label_column", "feature_columns", "drop_columns")
+COLUMN_FLAGS = ("client_column", "time_column", "test_column", "weight_column", *_OF_SEVERAL)
 _ROLE_NAMES = CLIENT_NAMES | LABEL_NAMES | TIME_NAMES | TEST_NAMES
 # What an index of dates without a name is called.
 _TIME = "time"
@@ -85,7 +86,7 @@ def check_values(flags: Mapping[str, Any]) -> None:
     """Raises FlagError for values in memory where the name of a column or a file is expected."""
     for name in COLUMN_FLAGS:
         value = flags.get(name)
-        is_one = name not in ("label_column", "feature_columns")
+        is_one = name not in _OF_SEVERAL
         if isinstance(value, pd.Series | pd.DataFrame) or (is_one and isinstance(value, list | tuple | np.ndarray)):
             raise FlagError(
                 f"--{name}: expected the name of a column of the data, got {type(value).__name__}; make it a column "

@@ -62,10 +62,14 @@ def test_label_and_features_can_be_named(tmp_path, write_tff_file):
     path = write(tmp_path, write_tff_file, [{"smiling": 1, "x": 0.5, "z": 7.0}, {"smiling": 0, "x": 1.5, "z": 8.0}])
     x, y = open_file(path, label_column="smiling", feature_columns="z").read(0, TRAIN)
     assert (x.tolist(), y.tolist()) == ([[7.0], [8.0]], [1, 0])
+    dropped = open_file(path, label_column="smiling", drop_columns="x")
+    assert dropped.digest == open_file(path, label_column="smiling", feature_columns="z").digest
     for options, message in (
         ({}, "features smiling, x, z, of no form that is known; name the label by --label"),
         ({"label_column": "frowning"}, "label_column=frowning: .* has the features smiling, x, z"),
         ({"label_column": "smiling", "feature_columns": "x,w"}, "has no feature w beside the label"),
+        ({"label_column": "smiling", "drop_columns": "smiling"}, "has no feature smiling beside the label"),
+        ({"label_column": "smiling", "drop_columns": "x", "feature_columns": "x"}, "x stands in --feature_columns and"),
     ):
         assert_refused(message, open_file, path, **options)
 

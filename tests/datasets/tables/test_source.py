@@ -85,6 +85,28 @@ def test_dates_and_lists_are_no_weights(tmp_path, name, message):
     assert_refused(message, open_columns, tmp_path, columns, weight_column=name, feature_columns="a")
 
 
+@pytest.mark.parametrize("open_it", [open_text, open_columns])
+def test_what_is_left_without_dropped_columns_are_the_data_of_the_features_that_are_named(tmp_path, open_it):
+    """In text and in parquet; 'when me' holds dates, 'a, b' a comma, and an index of pandas is no feature anyhow."""
+    columns = {
+        "": [0, 1],
+        "u": [7, 8],
+        "when me": ["2024-01-02", "2024-01-03"],
+        "a, b": [1, 2],
+        "c": [3, 5],
+        "y": [0, 1],
+    }
+    columns |= {"": [1, 0]} if open_it is open_text else {}
+    data = pd.DataFrame(columns).to_csv(index=False) if open_it is open_text else columns
+    (tmp_path / "named").mkdir()
+    named = open_it(tmp_path, data, client_column="u", feature_columns="c")
+    dropped = open_it(tmp_path, data, client_column="u", drop_columns='"a, b",When_Me,')
+    assert dropped.format.feature_names == ("c",) and dropped.digest == named.digest
+    assert (dropped.reading, dropped.notes, dropped.has_clients) == (named.reading, named.notes, True)
+    both = open_it(tmp_path, data, client_column="u", drop_columns="when me", feature_columns="c")
+    assert both.digest == named.digest
+
+
 def test_a_store_without_weights_is_not_read_as_one_with(tmp_path):
     """The column is a feature there, and the data are others; what is read without the flag has the name it had."""
     plain, weighted = open_weighted(tmp_path, GOOD, weight_column=""), open_weighted(tmp_path, GOOD)
