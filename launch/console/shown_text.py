@@ -90,13 +90,18 @@ def format_markdown_table(rows: Sequence[Sequence[str]], num_texts: int | None =
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *others))
 
 
+def format_count(number: int, noun: str, plural: str = "") -> str:
+    """A number of things, "1 run" or "2,000 runs"; `plural` is that of a noun which takes more than an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def describe_filled(filled: Mapping[str, int]) -> str:
     """How many missing values of which columns were filled in, by what, in words."""
     counts = ", ".join(f"{name} {count:,}" for name, count in list(filled.items())[:MOST_FILLED])
-    more = f" and {len(filled) - MOST_FILLED:,} more columns" if len(filled) > MOST_FILLED else ""
+    more = f" and {format_count(len(filled) - MOST_FILLED, 'more column')}" if len(filled) > MOST_FILLED else ""
     return (
-        f"{sum(filled.values()):,} missing values, by the median or the most frequent text of the train part, by "
-        f"column: {counts}{more}"
+        f"{format_count(sum(filled.values()), 'missing value')}, by the median or the most frequent text of the train "
+        f"part, by column: {counts}{more}"
     )
 
 

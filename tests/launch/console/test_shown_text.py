@@ -8,10 +8,23 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from launch.console.shown_text import decode_cell, encode_cell, escape_hidden, escape_lines, escape_markdown, show_text
+from launch.console.shown_text import (
+    decode_cell,
+    encode_cell,
+    escape_hidden,
+    escape_lines,
+    escape_markdown,
+    format_count,
+    show_text,
+)
 from launch.runs.tables import format_cell, format_lines, iterate_records, iterate_rows, write_table
 
 EVERY_TEXT = st.text(st.characters(exclude_categories=()))
+
+
+def test_a_number_of_things_has_the_plural_unless_it_is_one():
+    assert [format_count(number, "run") for number in (0, 1, 2000)] == ["0 runs", "1 run", "2,000 runs"]
+    assert [format_count(number, "class", "classes") for number in (1, 2)] == ["1 class", "2 classes"]
 
 
 @given(st.lists(EVERY_TEXT, min_size=1))
