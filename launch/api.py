@@ -47,6 +47,7 @@ from launch.settings.trusted_modules import (
     list_session_names,
     read_trusted,
 )
+from launch.training.client_rounds import read_clients_by_round
 from launch.training.finished_run import LAST, FinishedRun, choose_models, read_finished_run
 from launch.training.given_data import COLUMN_FLAGS, check_inputs, check_values, place_data, quote_name, read_examples
 
@@ -94,6 +95,11 @@ class Run:
     def clients(self) -> pd.DataFrame:
         """`clients.csv`: a row a client; names are texts, exactly as in the data."""
         return self._read_table(columns.CLIENTS_FILE, texts=columns.CLIENT_NAMES)
+
+    @functools.cached_property
+    def clients_by_round(self) -> pd.DataFrame:
+        """`clients_by_round.csv.gz`: a row for each evaluated client and round, of runs with `clients_by_round`."""
+        return self._read_table(columns.CLIENTS_BY_ROUND_FILE, texts=(columns.CLIENT, columns.MODEL))
 
     @functools.cached_property
     def events(self) -> pd.DataFrame:
@@ -183,7 +189,8 @@ class Run:
         if not path.is_file():
             raise RunFolderError(f"{path}: no such table; the run is not that far, or its algorithm writes none")
         try:
-            with open_text(path) as file:
+            packed = path.suffix == ".gz"
+            with io.StringIO(read_clients_by_round(path)) if packed else open_text(path) as file:
                 names, *rows = list(iterate_rows(file)) or [[]]
                 check_columns(names)  # pandas would call the second by another name
                 if any(len(row) != len(names) for row in rows):  # and would fill it up

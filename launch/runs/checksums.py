@@ -13,6 +13,7 @@ from files.reading import find_files
 from files.writing import write_text
 from launch.runs.columns import (
     CHECKSUMS_FILE,
+    CLIENTS_BY_ROUND_FILE,
     CLIENTS_FILE,
     CONFIG_FILE,
     EVENTS_FILE,
@@ -26,7 +27,10 @@ from launch.runs.run_folder import RunFolder
 from launch.runs.tables import open_text
 from models.model_names import SAVED_FILES
 
-RECORDS = (CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE)
+RECORDS = (
+    *(CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_BY_ROUND_FILE),
+    *(CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE),
+)
 
 
 def write_checksums(folder: RunFolder) -> None:

@@ -11,6 +11,7 @@ from tff_algos import protocol
 CONFIG_FILE, MAX_JSON = run_config.CONFIG_FILE, run_config.MAX_JSON
 METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE = "metrics.csv", "timing.csv", "events.csv", "clients.csv"
 FINE_TUNING_FILE = "fine_tuning.csv"
+CLIENTS_BY_ROUND_FILE = "clients_by_round.csv.gz"
 SUMMARY_FILE = "summary.json"
 CHECKSUMS_FILE = "checksums.sha256"
 RUN_PAGE = "report.html"

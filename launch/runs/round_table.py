@@ -21,8 +21,8 @@ from launch.runs.errors import RunFolderError
 from launch.runs.tables import format_cell, format_lines, iterate_rows, iterate_whole_lines
 
 
-class GrowingTable:
-    """The file. It has none of what was there before, until `keep` says so.
+class GrowingFile:
+    """A file that grows at its end. It has none of what was there before, until `keep` says so.
 
     Args:
       path: the file.
@@ -30,10 +30,52 @@ class GrowingTable:
 
     def __init__(self, path: pathlib.Path):
         self.path = path
-        self._size_bytes = 0  # of the whole lines that this object knows of
+        self._size_bytes = 0  # of what this object knows of
+
+    def keep(self, content: bytes) -> None:
+        """Begins with this content. The file is written anew, atomically, unless it holds just that already.
+
+        Raises:
+          OSError: the file cannot be read or written.
+        """
+        # A write would change another file by a link, or where a folder was copied by hard links.
+        is_own = self.path.is_file() and not self.path.is_symlink() and self.path.stat().st_nlink == 1
+        if not is_own or self.path.read_bytes() != content:
+            write_whole(self.path, content)
+        self._size_bytes = len(content)
+
+    def append(self, content: bytes) -> None:
+        """Adds content at the end; the first one makes the file. Errors are those of `keep`."""
+        if not self._size_bytes:
+            self.keep(content)
+            return
+        with name_in_errors(self.path), open(self.path, "r+b") as file:
+            if file.seek(0, os.SEEK_END) < self._size_bytes:
+                raise OSError(errno.EIO, "another program has cut it while the run went on", str(self.path))
+            file.truncate(self._size_bytes)  # what a write left that failed half-way
+            file.seek(self._size_bytes)
+            file.write(content)
+        self._size_bytes += len(content)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was written yet, or is to stay."""
+        return not self._size_bytes
+
+
+class GrowingTable:
+    """The CSV file of a table, which begins and grows as a `GrowingFile`.
+
+    Args:
+      path: the file.
+    """
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+        self._file = GrowingFile(path)
 
     def keep(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Begins with these rows. The file is written anew, atomically, unless it holds just them already.
+        """Begins with these rows.
 
         Args:
           columns: the names of the columns.
@@ -43,26 +85,14 @@ class GrowingTable:
           OSError: the file cannot be read or written.
         """
         # Compared as bytes, so that a resumed run leaves a file alone that is right already.
-        content = format_lines([[encode_cell(name) for name in columns], *rows]).encode()
-        # A write would change another file by a link, or where a folder was copied by hard links.
-        is_own = self.path.is_file() and not self.path.is_symlink() and self.path.stat().st_nlink == 1
-        if not is_own or self.path.read_bytes() != content:
-            write_whole(self.path, content)
-        self._size_bytes = len(content)
+        self._file.keep(format_lines([[encode_cell(name) for name in columns], *rows]).encode())
 
     def append(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Adds rows at the end; the first ones make the file. Arguments and errors are those of `keep`."""
-        if not self._size_bytes:
+        if self._file.is_empty:
             self.keep(columns, rows)
-            return
-        content = format_lines(rows).encode()
-        with name_in_errors(self.path), open(self.path, "r+b") as file:
-            if file.seek(0, os.SEEK_END) < self._size_bytes:
-                raise OSError(errno.EIO, "another program has cut it while the run went on", str(self.path))
-            file.truncate(self._size_bytes)  # what a write left that failed half-way
-            file.seek(self._size_bytes)
-            file.write(content)
-        self._size_bytes += len(content)
+        else:
+            self._file.append(format_lines(rows).encode())
 
 
 def read_round_table(path: pathlib.Path, last_round: int | None = None) -> tuple[list[str], list[list[str]]]:

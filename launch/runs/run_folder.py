@@ -17,6 +17,7 @@ from launch.runs.columns import (
     BEST,
     CHECKPOINTS,
     CHECKSUMS_FILE,
+    CLIENTS_BY_ROUND_FILE,
     CLIENTS_FILE,
     CONFIG_FILE,
     EVALUATION,
@@ -46,7 +47,10 @@ WORKER_LOGS = WORKER_LOG.replace(".", "*.")  # that of each worker
 REPLACED_CONFIG = f".replaced.{CONFIG_FILE}"  # see `RunFolder.clear`
 # What a run leaves that ends before it has a config; ".[0-9]*.*" are files that were being written.
 START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*")
-TABLES = (METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE, CHECKSUMS_FILE)
+TABLES = (
+    *(METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_BY_ROUND_FILE),
+    *(CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE, CHECKSUMS_FILE),
+)
 FOLDERS = (CHECKPOINTS, KEPT, TENSORBOARD, PLOTS, MODELS, EXPORT, TRACKING)
 RUN_FILES = (
     *(*START_UP_FILES, CONFIG_FILE, REPLACED_CONFIG, PRUNED_FILE),
@@ -69,6 +73,7 @@ class RunFolder:
         self.metrics = path / METRICS_FILE
         self.timing = path / TIMING_FILE
         self.events = path / EVENTS_FILE
+        self.clients_by_round = path / CLIENTS_BY_ROUND_FILE
         self.clients = path / CLIENTS_FILE
         self.fine_tuning_curve = path / FINE_TUNING_FILE
         self.summary = path / SUMMARY_FILE

@@ -63,6 +63,11 @@ def format_cell(value: Any) -> str:
     return f"{number:.0f}" if number.is_integer() and abs(number) < 2**53 else f"{number:.6g}"
 
 
+def blank_nan(values: Iterable[float]) -> list[float | None]:
+    """The values with None, an empty cell, for what is not known."""
+    return [None if math.isnan(value) else float(value) for value in values]
+
+
 def write_table(path: pathlib.Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Writes a CSV file of formatted cells atomically."""
     write_text(path, format_lines([[encode_cell(name) for name in columns], *rows]))

@@ -40,6 +40,9 @@ class RoundFlags:
         "Clients, drawn by the seed, evaluated at the end of the run, beside all new ones; 0: all.",
         minimum=0,
     )
+    clients_by_round: bool = setting(
+        False, "Write what each evaluated client reaches in each evaluated round into clients_by_round.csv.gz."
+    )
     fairness: bool = setting(
         False, "Also write the deviation and worst tenth of the clients' accuracies into metrics.csv."
     )

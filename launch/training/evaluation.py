@@ -1,7 +1,7 @@
 """Loss and metrics of an algorithm's models: on the global test set, and on each client's own splits."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -81,6 +81,10 @@ class ClientResults(NamedTuple):
 # (state, the state one round before, if that was evaluated, too, whether to evaluate the shared models) -> columns of
 # metrics.csv
 EvaluateState = Callable[[State, State | None, bool], dict[str, float | None]]
+
+
+# Gets the model of each client and their results by split, of each state that is evaluated.
+NoteClients = Callable[[Sequence[str], Mapping[str, ClientResults]], None]
 
 
 class Evaluate:
@@ -196,6 +200,7 @@ def build_state_evaluation(
     evaluate: Evaluate,
     clients: Sequence[ClientFiles] | None = None,
     with_spread: bool = False,
+    note_clients: NoteClients | None = None,
 ) -> EvaluateState:
     """Returns a function that evaluates states: it gives the evaluation columns of metrics.csv.
 
@@ -209,7 +214,8 @@ def build_state_evaluation(
     or whose split tells nothing, are left out. Only the validation accuracies are for tuning: the clients' own for
     personal models, the pooled one for shared models, since a client's own few classes reward a model that knows
     nothing else. If the weights are personal, or if asked `with_spread`, the standard deviation and the worst tenth of
-    the clients' test accuracies are added, and with archetypes their columns.
+    the clients' test accuracies are added, and with archetypes their columns. `note_clients` gets what each client
+    reaches.
 
     The change of the clients' accuracies needs those of the previous state. They are remembered from the last call if
     it had that very state; if not, as after a resume, the previous state is evaluated again.
@@ -219,8 +225,12 @@ def build_state_evaluation(
     def evaluate_state(state: State, previous: State | None, with_shared: bool = True) -> dict[str, float | None]:
         nonlocal last_state, last_values
         shared = _measure_shared_models(process, state, data, evaluate, clients) if with_shared else {}
-        own, values = _measure_clients(process, state, data, evaluate, clients, with_spread)
-        measured = shared | own
+        by_split = evaluate_clients(process, state, data, evaluate, ("test", "validation"), clients=clients)
+        if note_clients is not None:
+            note_clients(process.client_model(state), by_split)
+        values = by_split["test"].metric
+        is_spread = process.is_personal or with_spread
+        measured = shared | _summarize_clients(by_split, TaskColumns(evaluate.kind), is_spread)
         if data.archetypes is None:
             return measured
         before = None
@@ -261,25 +271,15 @@ def _measure_shared_models(
     }
 
 
-def _measure_clients(
-    process: FederatedProcess,
-    state: State,
-    data: FederatedData,
-    evaluate: Evaluate,
-    clients: Sequence[ClientFiles] | None,
-    with_spread: bool,
-) -> tuple[dict[str, float], np.ndarray]:
-    """The columns on the clients' own splits, and each client's main metric, NaN where it was not evaluated."""
-    by_split = evaluate_clients(process, state, data, evaluate, ("test", "validation"), clients=clients)
-    task = TaskColumns(evaluate.kind)
-    metrics = {split: results.metric for split, results in by_split.items()}
-    own = {split: values[~np.isnan(values)] for split, values in metrics.items()}
+def _summarize_clients(by_split: Mapping[str, ClientResults], task: TaskColumns, with_spread: bool) -> dict[str, float]:
+    """The columns on the clients' own splits, over those that were evaluated."""
+    own = {split: results.metric[~np.isnan(results.metric)] for split, results in by_split.items()}
     measured = {task.client_test: _mean(own["test"]), task.client_validation: _mean(own["validation"])}
-    if process.is_personal or with_spread:
+    if with_spread:
         with np.errstate(invalid="ignore"):  # that of infinite errors is unknown
             measured[task.std] = float(own["test"].std()) if own["test"].size else float("nan")
         measured[task.worst_tenth] = task.compute_worst_tenth(own["test"])
-    return measured, by_split["test"].metric
+    return measured
 
 
 def evaluate_clients(

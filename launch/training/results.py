@@ -22,7 +22,7 @@ from launch.runs.columns import (
 )
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
-from launch.runs.tables import format_cell, write_json, write_table
+from launch.runs.tables import blank_nan, format_cell, write_json, write_table
 from launch.runs.task_columns import TASK, TaskColumns, count_reasons
 from launch.settings.run_config import RunConfig, find_algorithm
 from launch.training.evaluation import (
@@ -171,9 +171,9 @@ def write_clients(
         columns.AVAILABILITY: data.profiles.availability,
         **({columns.DEVICE_NAME: data.profiles.names} if data.profiles.names else {}),
         columns.MODEL: process.client_model(state),
-        task.of_client: _blank_nan(results.metric),
-        columns.LOSS: _blank_nan(results.loss),
-        **{name: _blank_nan(results.further[name]) for name in task.further_of_client},
+        task.of_client: blank_nan(results.metric),
+        columns.LOSS: blank_nan(results.loss),
+        **{name: blank_nan(results.further[name]) for name in task.further_of_client},
         **({columns.UNDEFINED: reasons} if results.undefined else {}),
         **({columns.TOOK_PART: [1] * len(data.clients) + [0] * len(data.new_clients)} if data.new_clients else {}),
         **({columns.ATTACKER: [int(c.index in attackers) for c in data.everyone]} if len(attackers) else {}),
@@ -184,10 +184,6 @@ def write_clients(
     }
     rows = zip(*table.values(), strict=True)
     write_table(folder.clients, list(table), [[format_cell(value) for value in row] for row in rows])
-
-
-def _blank_nan(values: np.ndarray) -> list[float | None]:
-    return [None if np.isnan(value) else float(value) for value in values]
 
 
 def compute_client_statistics(values: np.ndarray, task: TaskColumns) -> dict[str, float | None]:

@@ -17,6 +17,7 @@ from launch.runs.task_columns import TaskColumns, format_value
 from launch.settings.renamed_flags import rename_stored_flags
 from launch.settings.resuming import CHANGEABLE_ON_RESUME
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
+from launch.training.client_rounds import ClientRounds
 from launch.training.run_end import CostLimits, ValidatedRounds
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 
@@ -48,6 +49,7 @@ class RoundLoop:
         task: TaskColumns,
         further_metrics: Sequence[str] = (),
         best: "BestRound | None" = None,
+        clients_by_round: ClientRounds | None = None,
     ):
         self._config, self._process, self._checkpoints = config, process, checkpoints
         self._evaluate_state, self._worker_memory_bytes, self._best = evaluate_state, worker_memory_bytes, best
@@ -65,6 +67,9 @@ class RoundLoop:
         self.metrics = RoundTable(folder.metrics, self.round_num)
         self.timing = RoundTable(folder.timing, self.round_num)
         self._events = EventLog(folder.events, self.round_num)
+        self._clients = clients_by_round
+        if clients_by_round is not None:
+            clients_by_round.begin(folder.clients_by_round, self.round_num)
         self._validated = ValidatedRounds(self.metrics, task)
         self._limits = CostLimits(config, process, self.metrics)
         # As they are after `round_num`, also while the next round is written.
@@ -118,7 +123,10 @@ class RoundLoop:
         self._client_files.prune(self.round_num, self._state)
 
     def _list_digests(self) -> dict[str, str]:
-        return {columns.METRICS_FILE: self.metrics.digest(), columns.EVENTS_FILE: self._events.digest()}
+        digests = {columns.METRICS_FILE: self.metrics.digest(), columns.EVENTS_FILE: self._events.digest()}
+        if self._clients is not None:
+            digests[columns.CLIENTS_BY_ROUND_FILE] = self._clients.digest()
+        return digests
 
     def _is_done(self) -> bool:
         if self.round_num >= self._config.rounds or self._process.is_spent(self._state):
@@ -147,6 +155,8 @@ class RoundLoop:
         evaluation = self._evaluate_state(output.state, previous, with_shared) if is_evaluated else {}
         # The tables come before the checkpoint: after a kill in between, a resumed run drops their last row.
         self._events.append(round_num, self._process.get_events(output.state))
+        if self._clients is not None and is_evaluated:
+            self._clients.append(round_num)
         self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._evaluation_metrics))
         self._validated.update()
         if self._best is not None:

@@ -34,6 +34,7 @@ from launch.training.announcements import (
     say_findings,
     was_all_rejected,
 )
+from launch.training.client_rounds import ClientRounds
 from launch.training.conformance import build_own_process, check_changed, name_own
 from launch.training.federation import (
     build_run_task,
@@ -214,8 +215,12 @@ def _run(
     evaluate = evaluation.build_evaluator(spec)
     attackers = find_attackers(config, data)
     evaluated = evaluation.choose_evaluated_clients(data, config.evaluated_clients, config.seed, attackers)
-    evaluate_state = evaluation.build_state_evaluation(process, data, evaluate, evaluated, config.fairness)
     task = find_task_columns(data.format.labels.task)
+    clients_by_round = ClientRounds(evaluated, task) if config.clients_by_round else None
+    note_clients = clients_by_round and clients_by_round.take
+    evaluate_state = evaluation.build_state_evaluation(
+        process, data, evaluate, evaluated, config.fairness, note_clients
+    )
     spread = task.spread if process.is_personal or config.fairness else ()
     names = (*spread, *name_archetype_metrics(data.archetypes))
     say_findings(find_models(config, spec))
@@ -225,7 +230,10 @@ def _run(
         folder.clear()
     checkpoints = Checkpoints(folder.checkpoints)
     best = BestRound(folder, data, spec, process, checkpoints) if config.keep_best else None
-    loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, task, names, best)
+    loop = RoundLoop(
+        *(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, task, names, best),
+        clients_by_round,
+    )
     # After the loop was built, which refuses a resumed run that has done more rounds.
     write_config(folder, config, data)
     settings = folder.config.read_text(encoding="utf-8")

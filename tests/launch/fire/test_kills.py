@@ -23,7 +23,7 @@ from lives import Life, assert_same_run
 
 KILLS = int(os.environ.get("FEDERATED_KILLS", 20))
 RUNTIME = os.environ.get("FEDERATED_RUNTIME", "in_process")
-COMMON = [f"--runtime={RUNTIME}", "--rounds=10", "--seed=1"]
+COMMON = [f"--runtime={RUNTIME}", "--rounds=10", "--seed=1", "--clients_by_round"]
 RUNS = {
     "fedavg": ["--num_clients=4"],
     "fedsikd": ["--num_clients=4"],

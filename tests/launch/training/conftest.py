@@ -21,7 +21,7 @@ def open_loop(tmp_path):
     """
     folders = []
 
-    def open_one(process, evaluate, name="run", checkpoints=None, names=(), **values):
+    def open_one(process, evaluate, name="run", checkpoints=None, names=(), clients_by_round=None, **values):
         (tmp_path / name).mkdir(exist_ok=True)
         for folder in folders:
             folder.close()
@@ -30,7 +30,11 @@ def open_loop(tmp_path):
         task, checkpoints = find_task_columns("classification"), checkpoints or Checkpoints(folders[-1].checkpoints)
         data = types.SimpleNamespace(everyone=[types.SimpleNamespace(name=each) for each in names])
         best = BestRound(folders[-1], data, None, process, checkpoints) if names else None
-        return RoundLoop(config, folders[-1], process, checkpoints, evaluate, lambda: 7, task, best=best)
+        return RoundLoop(
+            *(config, folders[-1], process, checkpoints, evaluate, lambda: 7, task),
+            best=best,
+            clients_by_round=clients_by_round,
+        )
 
     yield open_one
     for folder in folders:
