@@ -22,7 +22,7 @@ from launch.runs.columns import CONFIG_FILE, METRICS_FILE
 from launch.runs.columns import TENSORBOARD as EVENTS
 from launch.runs.errors import RunStopped
 from launch.runs.round_table import read_round_table
-from launch.runs.run_records import find_run_dirs
+from launch.runs.run_records import find_run_dirs, read_config
 from launch.runs.trackers.order import describe_run, find_python, start_sender
 from launch.settings.errors import FlagError
 from launch.settings.trackers import TENSORBOARD, TRACKERS
@@ -88,7 +88,7 @@ def _run(arguments: Sequence[str]) -> int:
             if table.exists() and not any((run_dir / EVENTS).glob("events.out.*")):  # as of a run copied without
                 from launch.runs.tensorboard_log import TensorBoardLog
 
-                TensorBoardLog(run_dir / EVENTS, *read_round_table(table))
+                TensorBoardLog(run_dir / EVENTS, *read_round_table(table), read_config(run_dir)["flags"])
                 say(f"written  {run_dir}: event files, from its metrics.csv")
         common = os.path.commonpath([run_dir.absolute() for run_dir in run_dirs])
         say(f"look     tensorboard --logdir={shlex.quote(os.path.relpath(common))}")

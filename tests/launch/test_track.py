@@ -67,5 +67,6 @@ def test_tensorboard_reads_what_every_run_writes_and_what_is_missing_is_written(
     assert [len(list(folder.iterdir())) for folder in folders] == [1, 1, 1]
     for folder in folders[:2]:
         events = EventAccumulator(str(folder)).Reload()
-        (tag,) = events.Tags()["tensors"]
+        *settings, tag = events.Tags()["tensors"]
+        assert [name.partition("/")[0] for name in settings] == ["_hparams_"]
         assert tag == "test_accuracy" and [event.step for event in events.Tensors(tag)] == [1, 2]
