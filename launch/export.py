@@ -38,7 +38,8 @@ from launch.tflite.representatives import check_representative_client
 from launch.tflite.web_page import check_format as check_page_format
 from launch.tflite.web_page import check_request as check_page_request
 from launch.training.finished_run import FinishedRun, read_finished_run, say_if_unchecked
-from launch.training.run_runtime import ensure_installed, keep_to_this_machine, open_run_runtime, settle_device_again
+from launch.training.run_needs import ensure_installed
+from launch.training.run_runtime import keep_to_this_machine, open_run_runtime, settle_device_again
 from models.model_names import EXPORT_FORMATS
 
 if TYPE_CHECKING:

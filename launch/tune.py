@@ -107,9 +107,12 @@ def check_validation(request: Request) -> None:
     if request.folder.exists():
         return
     from launch.training.federation import load_federated_data
+    from launch.training.run_needs import check_needs
 
     tasks = [build_task(request, 0, {}, request.seeds[0])] if request.is_adaptive else build_tasks(request).values()
-    data = load_federated_data(next(iter(tasks)).config)
+    config = next(iter(tasks)).config
+    check_needs(config)
+    data = load_federated_data(config)
     task = find_task_columns(data.format.labels.task)
     if request.objective not in (task.validation, task.client_validation):
         raise FlagError(

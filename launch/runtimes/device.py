@@ -1,6 +1,14 @@
 """Which device TensorFlow computes on. Imports TensorFlow, which takes seconds, only when a device is chosen."""
 
+import ctypes
+import glob
 import os
+import sys
+import sysconfig
+
+# What leads to a GPU of NVIDIA, under Windows's WSL, and of AMD; then where TensorFlow's plug-ins for others lie.
+_GPU_FILES = ("/dev/nvidia*", "/dev/dxg", "/dev/kfd", f"{sysconfig.get_path('purelib')}/tensorflow-plugins/*")
+NO_GPU = "TensorFlow sees no GPU here; install the extra gpu, or give --device=cpu"
 
 
 class DeviceError(ValueError):
@@ -14,6 +22,17 @@ def give_sessions_own_threads() -> None:
     Sessions that several threads call are then slower, and a result depends on the number of cores.
     """
     os.environ["TF_OVERRIDE_GLOBAL_THREADPOOL"] = "1"
+
+
+def may_have_gpu() -> bool:
+    """Whether TensorFlow may see a GPU. False is certain, and known at once; True is for TensorFlow to look into."""
+    if sys.platform != "linux" or any(map(glob.glob, _GPU_FILES)):
+        return True
+    try:
+        ctypes.CDLL("libcuda.so.1")  # the driver, without which TensorFlow sees no GPU of NVIDIA's
+    except OSError:
+        return False
+    return True
 
 
 def use_device(device: str) -> str:
@@ -34,7 +53,7 @@ def use_device(device: str) -> str:
 
     gpus = tf.config.list_physical_devices("GPU")
     if device == "gpu" and not gpus:
-        raise DeviceError("TensorFlow sees no GPU here; install the extra gpu, or give --device=cpu")
+        raise DeviceError(NO_GPU)
     if not gpus:
         return "cpu"
     if device == "cpu":

@@ -66,7 +66,7 @@ def sum_modules(modules: Collection[str]) -> dict[str, str]:
             top = each.partition(".")[0]
             if top and top not in beside:
                 beside[top] = top not in PACKAGES and _find_root(top) == root
-            path = _find_file(each) if beside.get(top) and each not in sums else None
+            path = find_file(each) if beside.get(top) and each not in sums else None
             if path is None:
                 continue
             with contextlib.suppress(OSError):
@@ -98,7 +98,7 @@ def _find_spec(top: str) -> importlib.machinery.ModuleSpec | None:
     return None
 
 
-def _find_file(module: str) -> pathlib.Path | None:
+def find_file(module: str) -> pathlib.Path | None:
     """Where the code of a module lies, without importing anything; None for what has no file."""
     top, *inner = module.split(".")
     spec = _find_spec(top)

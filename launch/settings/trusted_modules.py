@@ -107,13 +107,18 @@ AGGREGATOR, MODELS = "aggregator", "models"
 _of_typed_files: list[str] = []  # folders that this process has put into Python's path
 
 
+def list_named(flags: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(flag, "module:NAME") of what a run's flags name in modules, in order."""
+    aggregators = [name for name in flags if name.endswith(AGGREGATOR)]
+    named = [(name, flags.get(name)) for name in (*OBJECT_FLAGS, *aggregators)]
+    models = [name for name in flags if name.endswith(MODELS) and isinstance(flags[name], str)]
+    named += [(name, each.strip()) for name in models for each in flags[name].split(",")]
+    return [(name, each) for name, each in named if isinstance(each, str) and is_own(each)]
+
+
 def list_objects(flags: Mapping[str, Any]) -> list[str]:
     """What a run's flags name in modules, as "module:NAME", in order."""
-    aggregators = [name for name in flags if name.endswith(AGGREGATOR)]
-    objects = [flags.get(name) for name in (*OBJECT_FLAGS, *aggregators)]
-    models = [flags[name] for name in flags if name.endswith(MODELS) and isinstance(flags[name], str)]
-    objects += [name.strip() for each in models for name in each.split(",")]
-    return [each for each in objects if isinstance(each, str) and is_own(each)]
+    return [each for _, each in list_named(flags)]
 
 
 def list_modules(flags: Mapping[str, Any]) -> list[str]:

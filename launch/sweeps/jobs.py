@@ -23,6 +23,7 @@ from launch.runtimes.processor import list_cores
 from launch.settings.data_flags import choose_options
 from launch.settings.run_config import RunConfig
 from launch.sweeps.tasks import Task, build_arguments, is_finished
+from launch.training.run_needs import check_needs
 from models.model_names import ARCHITECTURES, MOST_WEIGHTS, STUDENT_OF_RANK, WIDTH_MODELS
 from tff_algos.settings.config_fields import setting
 
@@ -210,9 +211,14 @@ def open_engine(tasks: Sequence[Task], jobs: int | None) -> LocalEngine:
     Args:
       tasks: the runs that are asked for; those that are finished do not count.
       jobs: how many at a time; None: what memory and cores allow.
+
+    Raises:
+      FlagError: a run lacks something on this machine, see `check_needs`.
     """
-    cores = list_cores()
-    configs = [task.config for task in tasks if not _is_done(task)]
+    cores, left = list_cores(), [task for task in tasks if not _is_done(task)]
+    for config in {task.recipe.name: task.config for task in left}.values():
+        check_needs(config)
+    configs = [task.config for task in left]
     if jobs is None:
         jobs = choose_jobs(configs, len(cores), psutil.virtual_memory().available)
     jobs = max(1, min(jobs, len(configs)))

@@ -12,10 +12,8 @@ import launch
 from datasets.federated_data import FederatedData
 from launch.runtimes.cached_graphs import default_graph_dir
 from launch.runtimes.device import DeviceError, give_sessions_own_threads, use_device
-from launch.runtimes.ray_cluster import INSTALL, is_ray_installed
 from launch.runtimes.registry import open_runtime
-from launch.runtimes.runtime import Runtime, WorkerError
-from launch.runtimes.tff_worker import install_worker
+from launch.runtimes.runtime import Runtime
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, flag_values
 from launch.settings.runtimes import AUTO, CPU, IN_PROCESS, OFF, ON, RAY, TFF
@@ -45,21 +43,6 @@ def settle_device(config: RunConfig) -> RunConfig:
 def settle_device_again(config: RunConfig) -> RunConfig:
     """The same for a run that is finished: what ran on a GPU may be looked at where there is none."""
     return settle_device(config if config.device == CPU else dataclasses.replace(config, device=AUTO))
-
-
-def ensure_installed(config: RunConfig) -> None:
-    """Installs TFF's worker if the run needs it and it is missing, which a line on stdout says.
-
-    Raises:
-      FlagError: that fails, or the runtime needs an extra that is not installed.
-    """
-    if config.runtime == TFF:
-        try:
-            install_worker()
-        except WorkerError as error:
-            raise FlagError(f"--runtime={TFF}: {error}") from None
-    if config.runtime == RAY and not is_ray_installed():
-        raise FlagError(f"--runtime={RAY}: Ray is not installed; {INSTALL}")
 
 
 def keep_to_this_machine(config: RunConfig) -> RunConfig:

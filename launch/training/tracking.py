@@ -84,6 +84,15 @@ class Tracking:
             say(f"warning  not all is sent: its process was ended by signal {-self._process.returncode}")
 
 
+def find_tracker(config: RunConfig) -> str:
+    """The Python that has the tracker of a run; "" without one that something is sent to. Raises FlagError."""
+    if config.track not in SENT:
+        return ""
+    if config.smoke and not config.run_dir:
+        raise FlagError(f"--track={config.track}: the folder of a smoke run is removed; give --run_dir")
+    return find_python(f"--track={config.track}")
+
+
 @contextlib.contextmanager
 def open_tracking(config: RunConfig) -> Iterator[Tracking]:
     """What `--track` asks for; at the end of the block it is waited for until the run is sent, for a minute at most.
@@ -91,12 +100,7 @@ def open_tracking(config: RunConfig) -> Iterator[Tracking]:
     Raises:
       FlagError: the tracker is not set up, or the run's folder would be removed.
     """
-    python = ""
-    if config.track in SENT:
-        if config.smoke and not config.run_dir:
-            raise FlagError(f"--track={config.track}: the folder of a smoke run is removed; give --run_dir")
-        python = find_python(f"--track={config.track}")
-    tracking = Tracking(config.track, python)
+    tracking = Tracking(config.track, find_tracker(config))
     try:
         yield tracking
     finally:

@@ -11,7 +11,7 @@ from datasets.layouts import AUTO
 from datasets.own_objects import describe_failure, find_own_line
 from files.writing import write_text
 from launch.command_line import WRONG_REQUESTS, describe_memory_error, describe_os_error, keep_traceback
-from launch.console.progress import say
+from launch.console.progress import say, say_while_waiting
 from launch.console.stop_signals import as_stop_after_signal, get_stop_code
 from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
@@ -48,7 +48,8 @@ from launch.training.federation import (
 from launch.training.model_inputs import check_can_be_scaled, check_model_inputs, scale_features
 from launch.training.opened_data import is_random
 from launch.training.round_loop import RoundLoop
-from launch.training.run_runtime import ensure_installed, open_run_runtime, settle_compilation, settle_device
+from launch.training.run_needs import check_needs
+from launch.training.run_runtime import open_run_runtime, settle_compilation, settle_device
 from launch.training.tracking import Tracking, open_tracking
 from tff_algos.protocol import FederatedProcess, State
 from tff_algos.settings.config_fields import ConfigError, is_own
@@ -69,7 +70,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
       OSError: a file cannot be read or written.
     """
     check_run_folder(config)
-    ensure_installed(config)
+    check_needs(config)
     data = load_federated_data(config)
     # What was begun with fewer clients may go on.
     if not config.resume:
@@ -90,12 +91,19 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         if not folder.is_new:
             check_same_data(folder, data)
             check_same_modules(folder, config)
-        say_findings(find_start(config, folder, data))
+        start = find_start(config, folder, data)
+        # A model that is named may not fit the data, or be wrong; then this is all that is said.
+        is_named = {config.model, config.teacher_model, config.loss, *config.algorithm.model_names} != {AUTO}
+        if not is_named:
+            say_findings(start)
+        waiting = say_while_waiting("the model is built and checked") if is_named else contextlib.nullcontext()
         # The first import of TensorFlow, whose noise goes to the log.
-        with folder.start_log() as log, quiet_tensorflow(log):
+        with waiting, folder.start_log() as log, quiet_tensorflow(log):
             config = settle_device(config)
             task = build_run_task(config, data.format, data.class_weights)
             config, spec = settle_compilation(config, build_spec(config, data.format, task=task), data)
+        if is_named:
+            say_findings(start)
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log)))
         data, spec = scale_features(config, folder, data, spec)
         if not is_random(config):

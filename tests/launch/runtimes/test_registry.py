@@ -7,13 +7,14 @@ from unittest import mock
 import pytest
 
 import launch
-from launch.runtimes import registry
+from launch.runtimes import device, registry
 from launch.runtimes.device import DeviceError, use_device
 from launch.runtimes.ray_runtime import split_evenly
 from launch.settings import runtimes
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
 from launch.training import run_runtime
+from launch.training.run_needs import check_needs
 from launch.training.run_runtime import settle_device, settle_device_again
 
 
@@ -77,6 +78,25 @@ def test_on_the_cpu_no_gpu_is_seen_and_one_in_use_cannot_be_hidden(pretend):
     config.set_visible_devices.side_effect = RuntimeError("cannot be modified after being initialized")
     with pytest.raises(DeviceError, match="start another"):
         use_device("cpu")
+
+
+def test_without_a_driver_no_gpu_is_asked_for_and_whatever_may_lead_to_one_is_left_to_tensorflow(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    drivers = mock.Mock(side_effect=OSError)
+    monkeypatch.setattr(device.ctypes, "CDLL", drivers)
+    monkeypatch.setattr(device.glob, "glob", lambda pattern: [])
+    assert not device.may_have_gpu()
+    config = build_run_config({"algo": "fedavg", "device": "gpu"})
+    with pytest.raises(FlagError, match=r"^--device=gpu: TensorFlow sees no GPU here"):
+        check_needs(config)
+    drivers.side_effect = None  # as where only the driver's library tells of it
+    assert device.may_have_gpu()
+    drivers.side_effect = OSError
+    monkeypatch.setattr(device.glob, "glob", lambda pattern: ["/dev/nvidia0"] if "nvidia" in pattern else [])
+    assert device.may_have_gpu()
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert device.may_have_gpu()
 
 
 def test_a_gpu_that_is_not_there_is_one_line(pretend):
