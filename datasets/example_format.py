@@ -215,8 +215,9 @@ def describe_group(group: Mapping[str, Any]) -> str:
 TASK, KIND = "task", "kind"  # the part of the JSON that is of the labels, and the task in it
 # JSON of earlier versions lacks this key.
 CATEGORIES = "categories"
-# JSON has this key only where there are weights, so that other configs stay as they were.
+# JSON has these keys only where there are weights, or words, so that other configs stay as they were.
 WEIGHTS = "weights"
+TEXT = "text"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -267,6 +268,18 @@ class ExampleWeights(NamedTuple):
     num_examples: int
 
 
+class TextFormat(NamedTuple):
+    """The texts that tokens were made of, see `datasets.tables.sentences`.
+
+    Attributes:
+      column: its name in the table.
+      vocabulary: the text of each token by its number, all different; the first are no words.
+    """
+
+    column: str
+    vocabulary: tuple[str, ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class ExampleFormat:
     """What is known of the examples of a data set before they are read.
@@ -288,6 +301,7 @@ class ExampleFormat:
       has_whole_steps: whether all steps of a sequence are known to be measurements, so that zeros are no padding.
       weights: by which train examples count in training; None: all alike.
       groups: of these features or channels, those whose values are known by name; each is in one group at most.
+      text: of examples that are the words of a text, which these are; None of others.
 
     Raises:
       DatasetError: a shape or dtype that no data set has, class names that the task does not have, a name with a
@@ -307,6 +321,7 @@ class ExampleFormat:
     has_whole_steps: bool = False
     weights: ExampleWeights | None = None
     groups: tuple[CategoryGroup, ...] = ()
+    text: TextFormat | None = None
 
     def __post_init__(self):
         dtypes = ("uint8", "int32") if self.takes_tokens else ("uint8", "float32")
@@ -321,6 +336,8 @@ class ExampleFormat:
         if wrong := [index for index in self.categories if not 0 <= index < number]:
             raise DatasetError(f"categories={self.categories}: {wrong[0]} is none of {number} features")
         check_groups(self.groups, number)
+        if self.text and not self.takes_tokens:
+            raise DatasetError(f"text={self.text.column}: expected none of examples that are no tokens")
 
     @property
     def is_series(self) -> bool:
@@ -365,6 +382,7 @@ class ExampleFormat:
             CATEGORIES: list(self.categories),
             "has_whole_steps": self.has_whole_steps,
             **({WEIGHTS: self.weights._asdict()} if self.weights else {}),
+            **({TEXT: {"column": self.text.column, "vocabulary": list(self.text.vocabulary)}} if self.text else {}),
             GROUPS: [group.to_json() for group in self.groups],
         }
 
@@ -391,6 +409,7 @@ def read_example_format(content: Mapping[str, Any]) -> ExampleFormat:
         labels,
         weights=ExampleWeights(**content[WEIGHTS]) if content.get(WEIGHTS) else None,
         groups=read_groups(content.get(GROUPS, ())),
+        text=TextFormat(content[TEXT]["column"], _fixed(content[TEXT]["vocabulary"])) if content.get(TEXT) else None,
         **{name: _fixed(content[name]) for name in names if name in content},
     )
 

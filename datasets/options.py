@@ -87,13 +87,13 @@ class TextOptions:
 
     sequence_length: int = setting(
         0,
-        "Tokens in an example of text; 0: as the data set's protocol says.",
+        "Tokens in an example of text; 0: as the data set's protocol says, of --text_column as most texts have.",
         minimum=0,
         needs=Needs("dataset", lambda name: name in TEXT_DATASETS, "--data=<your file>, or --dataset=shakespeare"),
     )
     vocabulary_size: int = setting(
         0,
-        "Words that a model of text knows; 0: as the data set's protocol says.",
+        "Words that a model of text knows; 0: as the data set's protocol says, 2,000 of --text_column.",
         minimum=0,
         needs=of_files_or("stackoverflow"),
     )
@@ -226,6 +226,9 @@ class TableOptions:
         "", "Columns of a table to predict from, with commas; empty: all others.", needs=OF_FILES
     )
     drop_columns: str = setting("", "Columns of a table that are not read, with commas.", needs=OF_FILES)
+    text_column: str = setting(
+        "", "Column of a table whose sentences are what is predicted from, as words; empty: none.", needs=OF_FILES
+    )
     time_column: str = setting(
         "",
         "Column of a table that orders a client's rows; empty: guessed; none: there is no such column.",

@@ -17,6 +17,7 @@ from models.model_names import (
     PRECISIONS,
     QUANTIZATIONS,
     STUDENT_OF_RANK,
+    TEXT_MODELS,
     TOKEN_MODELS,
     WIDTH_MODELS,
     ModelError,
@@ -70,11 +71,12 @@ def build_model_spec(
 
     Args:
       model: "auto", one of MODEL_NAMES, or "module:function". "auto" goes by the shape of an example: the image student
-        for (height, width, channels), the sensor student for (steps, channels), the perceptron for (features,), and
-        char_lstm for tokens whose next ones are the labels. "module:function" is the user's own: a function of
-        (input_shape, num_outputs) that returns a new, built Keras model with the task's outputs, for example logits.
-      example_format: of the stored examples. Tokens are for TOKEN_MODELS and a user's own model. The former are for
-        next_token alone, since how many tokens there are is known from its labels only.
+        for (height, width, channels), the sensor student for (steps, channels), the perceptron for (features,),
+        char_lstm for tokens whose next ones are the labels, and text_mean for the words of a text. "module:function" is
+        the user's own: a function of (input_shape, num_outputs) that returns a new, built Keras model with the task's
+        outputs, for example logits.
+      example_format: of the stored examples. Tokens are for a user's own model, for TOKEN_MODELS if the labels are the
+        next ones, and for TEXT_MODELS if the format has their vocabulary: how many there are must be known.
       options: what can be chosen.
       task: what the models are trained to do; None is that of the format's labels.
       to_train: False for a run that is finished: a user's own model was fit to be trained in its time.
@@ -110,6 +112,8 @@ def build_model_spec(
                 raise ModelError(f"{flag}={name}: expected images of at least {side} pixels a side, got {input_shape}")
             builder = import_object(architecture.builder, name, ModelError)
             chosen = {option: getattr(options, option) for option in architecture.options}
+            if architecture.takes_vocabulary:
+                chosen["vocabulary"] = len(example_format.text.vocabulary)
             build = functools.partial(builder, input_shape, task.num_outputs, **chosen)
             build = build if precision == "float32" else functools.partial(build_in_precision, build, precision)
         return ModelSpec(
@@ -164,17 +168,28 @@ class _Data(NamedTuple):
         return self.format.takes_tokens and self.task.output_shape == (*self.format.input_shape, self.task.num_outputs)
 
     @property
+    def have_words(self) -> bool:
+        """Whether examples are the words of a text, each of which has one row of outputs: what TEXT_MODELS are for."""
+        return self.format.text is not None and self.task.output_shape == (self.task.num_outputs,)
+
+    @property
+    def takers(self) -> tuple[str, ...]:
+        """The models of this package that take such tokens, the default first; () for numbers and for other tokens."""
+        if self.have_words:
+            return TEXT_MODELS
+        return TOKEN_MODELS if self.have_next_tokens else ()
+
+    @property
     def must_be_own(self) -> bool:
-        """Whether no model of this package is for it: they take numbers and have one row of outputs, or next tokens."""
-        return not self.have_next_tokens and (
-            self.format.takes_tokens or self.task.output_shape != (self.task.num_outputs,)
-        )
+        """Whether no model of this package is for it: they take numbers or words and have one row of outputs, or next
+        tokens."""
+        return not self.takers and (self.format.takes_tokens or self.task.output_shape != (self.task.num_outputs,))
 
 
 def _resolve(model: str, data: _Data) -> str:
     check_model_name(model)
-    if model == "auto" and data.have_next_tokens:
-        return TOKEN_MODELS[0]
+    if model == "auto" and data.takers:
+        return data.takers[0]
     _check_kind(model, data, "model")
     if model != "auto":
         return model
@@ -193,11 +208,13 @@ def _check_kind(model: str, data: _Data, flag: str) -> None:
         has_rows = data.task.output_shape != (data.task.num_outputs,)
         what = f"task {data.task.kind.name} of such examples" if has_rows else f"tokens with task {data.task.kind.name}"
         raise ModelError(f"{flag}={model}: no model of this package is for {what}; give your own as module:function")
-    if data.have_next_tokens and model != "auto" and model not in TOKEN_MODELS:
-        expected = ", ".join(TOKEN_MODELS)
+    takers = data.takers
+    if takers and model != "auto" and model not in takers:
+        expected = ", ".join(takers)
         raise ModelError(f"{flag}={model}: expected one that takes tokens, {expected}, or your own as module:function")
-    if not data.have_next_tokens and model in TOKEN_MODELS:
-        raise ModelError(f"{flag}={model}: expected examples of tokens with task next_token, these are numbers")
+    if not takers and model in (*TOKEN_MODELS, *TEXT_MODELS):
+        wanted = "the words of a text (--text_column)" if model in TEXT_MODELS else "tokens with task next_token"
+        raise ModelError(f"{flag}={model}: expected examples of {wanted}, these are numbers")
 
 
 def _resolve_teacher(teacher_model: str, student_name: str, data: _Data) -> str | None:
@@ -208,6 +225,8 @@ def _resolve_teacher(teacher_model: str, student_name: str, data: _Data) -> str 
     if is_own_model(student_name):  # Its teacher is that of our model for the same shape.
         if data.must_be_own or data.have_next_tokens:
             return None
+        if data.have_words:
+            return ARCHITECTURES[TEXT_MODELS[0]].teacher
         student_name = STUDENT_OF_RANK.get(len(data.format.input_shape))
     return ARCHITECTURES[student_name].teacher if student_name else None
 

@@ -11,7 +11,7 @@ class Architecture(NamedTuple):
     Attributes:
       builder: "module:function" of (input_shape, num_outputs, **options), which returns a new, built Keras model.
       rank: how many axes its examples have; None for any number. Those of one axis are sequences of tokens, and the
-        model says after each token what comes next.
+        model says after each token what comes next, unless it takes a vocabulary.
       teacher: the name of the larger model of the same kind that can teach it.
       num_weights: of the model and its teacher at the largest data set that they are used on, rounded up: of these a
         sweep tells, before TensorFlow is there, how many runs fit into the memory.
@@ -19,6 +19,8 @@ class Architecture(NamedTuple):
         on the numbers of filters.
       unquantized: why TF-MOT cannot quantize the model while it is trained; "" if it can.
       smallest_side: of the images that it takes.
+      takes_vocabulary: whether its builder also takes `vocabulary`, how many tokens there are; the model gives one
+        answer for all tokens of an example, which are the words of a text.
     """
 
     builder: str
@@ -28,6 +30,7 @@ class Architecture(NamedTuple):
     options: tuple[str, ...] = ()
     unquantized: str = ""
     smallest_side: int = 1
+    takes_vocabulary: bool = False
 
 
 _IMAGE, _PERCEPTRON, _TEXT = "models.image_cnn:build_", "models.perceptron:build_", "models.text_recurrent:build_"
@@ -59,10 +62,22 @@ ARCHITECTURES = {
     "char_gru": Architecture(f"{_TEXT}char_gru", 1, "char_lstm", 2_000_000, unquantized="GRU"),
     "char_transformer": Architecture(f"{_TEXT}char_transformer", 1, "char_lstm", 2_000_000, unquantized="attention"),
     "word_lstm": Architecture(f"{_TEXT}word_lstm", 1, "word_lstm", unquantized="LSTM"),
+    **{
+        name: Architecture(
+            f"models.text_mean:build_{name}",
+            1,
+            "text_mean_teacher",
+            2_000_000,
+            unquantized="embedding",
+            takes_vocabulary=True,
+        )
+        for name in ("text_mean", "text_mean_teacher")
+    },
 }
 MODEL_NAMES = tuple(ARCHITECTURES)
 WIDTH_MODELS = tuple(name for name, each in ARCHITECTURES.items() if "width" in each.options)
-TOKEN_MODELS = tuple(name for name, each in ARCHITECTURES.items() if each.rank == 1)
+TOKEN_MODELS = tuple(name for name, each in ARCHITECTURES.items() if each.rank == 1 and not each.takes_vocabulary)
+TEXT_MODELS = tuple(name for name, each in ARCHITECTURES.items() if each.takes_vocabulary)
 STUDENT_OF_RANK = {3: "image_student", 2: "sensor_student", 1: "perceptron"}  # what "auto" is, by an example's axes
 ACTIVATIONS = ("linear", "relu")
 QUANTIZATIONS = ("none", "qat")

@@ -18,6 +18,7 @@ from datasets.names import check_names, describe_joined, find_joined, note_alike
 from datasets.options import split_names
 from datasets.tables.cells import DATE, STRING, TEXT, Cells, read_number
 from datasets.tables.scan import ColumnScan, TableScan, is_free_text, is_text_column
+from datasets.tables.sentences import advise_sentences, holds_sentences
 from datasets.tables.table import MOST_LISTED, Roles, Table, count_rows, list_names, name_locations
 from datasets.tables.written_numbers import is_odd, read_written
 
@@ -108,6 +109,11 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, options: Datase
                 f"{where}: column {name!r} has {text!r}, expected a number as in other rows; leave the field empty if "
                 f"the value is missing, or {_LEAVE_OUT}"
             )
+        if holds_sentences(column):
+            raise DatasetError(
+                f"{where}: column {name!r} holds sentences ({text!r:.60}), which are no categories; "
+                f"{advise_sentences(name)}, or {_LEAVE_OUT}"
+            )
         joined = find_joined(list(column.texts or ()), column.texts or {}) if options.join_spellings else {}
         if column.texts is None or len(column.texts) - len(joined) > most:
             found = f"{table.path}: column {name!r} has more than {most:,} different texts, such as {text!r}"
@@ -185,12 +191,14 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...], 
                 f"no days; write days or years as numbers, or {_LEAVE_OUT}"
             )
         notes += of_words
-    notes += [
-        f"column {name} is not used"
-        if roles.block
-        else f"column {name or 'without a name'} is the index that pandas writes, and is left out"
-        for name in roles.left_out
-    ]
+    if roles.block and roles.left_out:
+        many = len(roles.left_out) > 1
+        notes.append(f"column{'s' * many} {list_names(roles.left_out)} {'are' if many else 'is'} not used")
+    elif roles.left_out:
+        notes += [
+            f"column {name or 'without a name'} is the index that pandas writes, and is left out"
+            for name in roles.left_out
+        ]
     return tuple(notes)
 
 

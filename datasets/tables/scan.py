@@ -329,7 +329,7 @@ def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT
     if not scan.num_rows:
         raise DatasetError(f"{table.path}: no rows below the names of the columns, expected at least one")
     scan.time_style = times.decide()
-    for piece in table.read((roles.block,)) if roles.block else ():
+    for piece in table.read((roles.block,)) if roles.block and not roles.text else ():
         # The shape of the first example; whether all have it is seen when they are read.
         block = piece.cells[roles.block].values
         scan.block_shape, scan.block_dtype = tuple(block.shape[1:]), block.dtype.name

@@ -49,7 +49,7 @@ from datasets.tables.features import (
     note_missing,
 )
 from datasets.tables.labels import choose_labels, guess_table_task
-from datasets.tables.number_styles import note_numbers, scan_numbers
+from datasets.tables.number_styles import NumberStyle, note_numbers, scan_numbers
 from datasets.tables.scan import (
     MOST_DIFFERENT,
     TableScan,
@@ -59,6 +59,8 @@ from datasets.tables.scan import (
     read_splits,
     scan_table,
 )
+from datasets.tables.sentences import VERSION as SENTENCES_VERSION
+from datasets.tables.sentences import read_words
 from datasets.tables.table import Piece, Roles, Table, choose_roles, list_names
 from files.digests import compute_source_digest
 
@@ -155,6 +157,9 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     features = () if roles.block else choose_features(table, roles, scan, options)
     joined = join_clients(table, roles) if options.join_spellings else {}
     layout = resolve_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ""
+    words = read_words(table, roles, options, joined) if roles.text else None
+    if words:
+        table, scan.block_shape, layout = words.encode_table(table), (words.length,), TOKENS
     num_dropped = 0
     for read in table.read((*roles.used, roles.block) if roles.block else roles.used):
         splits = read_splits(read, roles)
@@ -163,7 +168,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         x = _encode_examples(piece, roles.block, scan.block_shape, layout, features)
         y = labels.encode([piece.cells[name] for name in roles.labels])
         is_dropped = np.zeros(piece.num_rows, bool)
-        for name in roles.used if options.missing == DROP else ():
+        for name in filter(None, (*roles.used, roles.text)) if options.missing == DROP else ():
             is_dropped |= piece.cells[name].is_missing
         num_dropped += int(is_dropped.sum())
         splits[is_dropped] = SPLIT_ORDER.index(LEFT_OUT)
@@ -188,6 +193,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     groups = list_groups(features)
     numbers = [f"{name}: {style.sample} read as {style.read_text(style.sample):.12g}" for name, style in styles.items()]
     readings = (labels.reading, describe_joined("clients", joined), describe_features(features), list_names(numbers))
+    readings = (words.reading, *readings) if words else readings
     return Description(
         ExampleFormat(
             x.shape[1:],
@@ -199,21 +205,32 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
             feature_names=tuple(name for feature in features for name in feature.names),
             categories=tuple(at for group in groups for at in group.places),
             groups=groups,
+            text=words.format if words else None,
         ),
         has_clients=bool(roles.client) or table.has_clients,
         is_ordered_by_time=bool(roles.time),
         num_dropped=num_dropped,
         reading="; ".join(filter(None, (*readings, scan.time_style.reading))),
-        notes=(
-            *labels.notes,
-            *(note_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ()),
-            *note_missing(roles, scan, scan.columns, options),
-            *note_numbers(roles, scan, styles, options),
-            *note_features(roles, scan, features, options.missing_words),
-            *scan.time_style.notes,
-        ),
+        notes=(*labels.notes, *(words.notes if words else ()), *_note_columns(roles, scan, styles, features, options)),
         filled=filled,
         more={"layout": layout, NUMBERS: {name: list(style) for name, style in styles.items()}},
+    )
+
+
+def _note_columns(
+    roles: Roles,
+    scan: TableScan,
+    styles: Mapping[str, NumberStyle],
+    features: tuple[Feature, ...],
+    options: DatasetOptions,
+) -> tuple[str, ...]:
+    """A line each for what columns hold that may be meant otherwise."""
+    return (
+        *(note_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ()),
+        *note_missing(roles, scan, scan.columns, options),
+        *note_numbers(roles, scan, styles, options),
+        *note_features(roles, scan, features, options.missing_words),
+        *scan.time_style.notes,
     )
 
 
@@ -267,16 +284,20 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
       DatasetError: its columns or values are of no use; one line that names the file and the row.
     """
     roles = choose_roles(table, options)
-    refuse_options(table.path, "a table", options, TextOptions, *(() if roles.block else (ImageOptions,)))
+    refused = () if roles.text else (TextOptions,)
+    refuse_options(table.path, "a table", options, *refused, *(() if roles.block else (ImageOptions,)))
     if options.window and roles.block:
+        what = "sentences" if roles.text else "arrays"
         raise DatasetError(
-            f"{table.path}: window={options.window} is for columns of numbers, {roles.block} holds arrays"
+            f"{table.path}: window={options.window} is for columns of numbers, {roles.block} holds {what}"
         )
     if options.date_form not in (AUTO, NUMBER) and not roles.time:
         raise DatasetError(
             f"{table.path}: date_form={options.date_form}: no column orders the rows; name it by --time_column, or "
             f"leave --date_form out"
         )
+    if roles.text and options.layout not in (AUTO, TOKENS):
+        raise DatasetError(f"{table.path}: layout={options.layout}: does nothing with --text_column; leave it out")
     if not roles.block and options.layout not in (AUTO, FEATURES):
         raise DatasetError(
             f"{table.path}: layout={options.layout}: the columns of a table are features, expected no --layout; "
@@ -307,8 +328,9 @@ def _identify_reading(table: Table, roles: Roles, options: DatasetOptions) -> li
     names = [os.path.relpath(path, table.path) for path in table.paths]
     # A set has no order, which a digest needs.
     columns = {**dataclasses.asdict(roles), "guessed": sorted(roles.guessed)}
-    if not roles.weight:  # as before there was such a column
-        del columns["weight"]
+    for name in ("weight", "text"):  # as before there were such columns
+        if not columns[name]:
+            del columns[name]
     asked = [options.missing, options.categories, options.layout, options.task or "", options.image_size]
     asked += [options.image_colour, bool(options.window)]
     # What earlier versions did has the digest that they gave it.
@@ -316,6 +338,7 @@ def _identify_reading(table: Table, roles: Roles, options: DatasetOptions) -> li
     before |= {"date_form": NUMBER} if roles.time else {}
     asked += [[name, value] for name in before if (value := getattr(options, name)) != before[name]]
     asked += [] if options.decimal_mark == AUTO else [options.decimal_mark]
+    asked += [[SENTENCES_VERSION, options.vocabulary_size, options.sequence_length]] if roles.text else []
     # Only where there is such a column: stores of an earlier version have its texts by the alphabet.
     ordered = [name for name in table.ordered if name in (*roles.labels, *roles.features)]
     asked += [{"ordered": ordered}] if ordered else []

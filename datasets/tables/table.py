@@ -214,7 +214,7 @@ TEST_NAMES = frozenset({"istest", "test", "split", "subset"})
 FIRST_INDEX_NAMES, INDEX_NAME = frozenset({"", "unnamed0"}), "__index_level_0__"
 
 
-_SINGLE = ("client", "time", "test", "weight")  # roles of one column each
+_SINGLE = ("client", "time", "test", "weight", "text")  # roles of one column each
 NO_COLUMN = "none"  # as the name of a column: there is none, whatever its name
 
 
@@ -229,9 +229,10 @@ class Roles:
       time: the order of a client's rows.
       test: which rows are for the test.
       weight: how much each row's loss counts in training; it is never guessed.
-      block: the one feature that holds arrays or images; then `features` is that alone.
+      block: the one feature that holds arrays or images, or sentences; then `features` is that alone.
       guessed: which of the roles were guessed from the names.
       left_out: columns that are nothing.
+      text: the block whose sentences become words; it is never guessed.
     """
 
     client: str
@@ -243,6 +244,7 @@ class Roles:
     guessed: frozenset[str]
     left_out: tuple[str, ...] = ()
     weight: str = ""
+    text: str = ""
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -311,11 +313,20 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
             f"name another by --weight_column"
         )
     dropped = given["drop_columns"]
-    features, block, left_out = _choose_features(
-        table, given["feature_columns"], {*labels, *dropped, *filter(None, chosen.values())}
-    )
-    if dropped:
-        left_out = ()  # as where the same features are named, so that the data are the same
+    others = {*labels, *dropped, *filter(None, chosen.values())}
+    if chosen["text"]:
+        # Named beside the text, features are wanted that no model would get.
+        if given["feature_columns"]:
+            raise DatasetError(
+                f"{table.path}: text_column={chosen['text']}: its words alone are predicted from, expected no "
+                f"--feature_columns beside it; leave one of them out"
+            )
+        features, block = (chosen["text"],), chosen["text"]
+        left_out = tuple(name for name in table.columns if name not in others)
+    else:
+        features, block, left_out = _choose_features(table, given["feature_columns"], others)
+        if dropped:
+            left_out = ()  # as where the same features are named, so that the data are the same
     return Roles(labels=labels, features=features, block=block, guessed=frozenset(guessed), left_out=left_out, **chosen)
 
 

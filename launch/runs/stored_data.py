@@ -10,6 +10,7 @@ from datasets.example_format import (
     GROUPS,
     KIND,
     TASK,
+    TEXT,
     WEIGHTS,
     ExampleFormat,
     Padding,
@@ -111,6 +112,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a number, and whether it is anywhere",
     ),
     WEIGHTS: (_object_of(_WEIGHTS_CHECKS), "a column and what its numbers are"),
+    TEXT: (_object_of({"column": _is_text, "vocabulary": _are_texts}), "a column and the texts of its tokens"),
     "archetypes": (lambda value: isinstance(value, dict), "an object"),
     **dict.fromkeys(("label_counts", NOTES), (lambda value: isinstance(value, list), "a list")),
 }

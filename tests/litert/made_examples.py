@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets.example_format import ExampleFormat, LabelFormat, Preprocessing
+from datasets.example_format import ExampleFormat, LabelFormat, Preprocessing, TextFormat
 
 NUM_CLASSES = 5
 NUM_TRAIN, NUM_TEST = 600, 200
@@ -126,6 +126,10 @@ KINDS = {
     ),
     "numbers": Kind(_describe((20, 6), class_names=(), labels=LabelFormat("regression", (2,), 2)), _draw_numbers),
     "tokens": Kind(_describe((12,), "int32", takes_tokens=True), _draw_token_classes),
+    "words": Kind(
+        _describe((12,), "int32", takes_tokens=True, text=TextFormat("review", tuple(map(str, range(20))))),
+        _draw_token_classes,
+    ),
     "texts": Kind(
         _describe((16,), "int32", class_names=(), labels=LabelFormat("next_token", (16,), 30), takes_tokens=True),
         _draw_texts,

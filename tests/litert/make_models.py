@@ -90,6 +90,8 @@ CASES = {
     "char_gru": Case("char_gru", "texts", rate=0.003),
     "char_transformer": Case("char_transformer", "texts", rate=0.001),
     "word_lstm": Case("word_lstm", "texts", rate=0.003),
+    "text_mean": Case("text_mean", "words"),
+    "text_mean_teacher": Case("text_mean_teacher", "words"),
     "dense_skips": Case("own_models:build_dense_skips", "table", standardized=True),
     "regularized": Case("own_models:build_regularized", "images"),
     "categories": Case("own_models:build_categories", "categories"),

@@ -7,16 +7,21 @@ import pytest
 import tensorflow as tf
 from small_formats import make_spec
 
+from datasets.example_format import TextFormat
 from models.catalog import MODEL_NAMES, ModelError, crop_and_flip
-from models.model_names import ARCHITECTURES, TOKEN_MODELS
+from models.model_names import ARCHITECTURES, TEXT_MODELS, TOKEN_MODELS
 from models.task import build_task
 
 TEXT = build_task("next_token", 4, (5,))
 TOKENS = {"input_shape": (5,), "input_dtype": "int32", "num_classes": 4, "takes_tokens": True}
+WORDS = {**TOKENS, "text": TextFormat("review", ("<pad>", "<oov>", "good", "bad"))}
+EXAMPLES = {name: {**TOKENS, "task": TEXT} for name in TOKEN_MODELS} | dict.fromkeys(TEXT_MODELS, WORDS)
 IMAGES = {"input_shape": (8, 8, 1), "input_dtype": "uint8", "num_classes": 10}
 OWN_MODULES = {
     "own_volumes": "from models.perceptron import build_perceptron\n"
-    "def build(input_shape, num_classes):\n    return build_perceptron(input_shape, num_classes)\n"
+    "def build(input_shape, num_classes):\n    return build_perceptron(input_shape, num_classes)\n",
+    "own_words": "from models.text_mean import build_text_mean\n"
+    "def build(input_shape, num_outputs):\n    return build_text_mean(input_shape, num_outputs, 4)\n",
 }
 pytestmark = pytest.mark.usefixtures("own_modules")
 OWN_MODEL = "models.image_cnn:build_image_teacher"  # any function of (input_shape, num_classes)
@@ -41,18 +46,18 @@ def test_auto_goes_by_shape(input_shape, student, teacher):
 # Those of many layers take seconds, and test_federated_models.py builds them.
 @pytest.mark.parametrize("name", [name for name in MODEL_NAMES if name not in ("resnet18_gn", "mobilenet_v2")])
 def test_every_name_builds(name):
-    data, text = (TOKENS, {"task": TEXT}) if name in TOKEN_MODELS else ({"num_classes": 4}, {})
+    data = EXAMPLES.get(name, {"num_classes": 4})
     shapes = {"sensor": (15, 3), "perceptron": (20,), "logistic": (20,), "lenet": (16, 16, 1)}
     data = {"input_shape": shapes.get(name.split("_")[0], (8, 8, 1)), **data}
-    spec = make_spec(name, **data, **text)
+    spec = make_spec(name, **data)
     model = spec.build()
     assert (spec.name, model.output_shape) == (name, (None, *spec.task.output_shape))
-    assert model.input.dtype == (tf.int32 if name in TOKEN_MODELS else tf.float32)
+    assert model.input.dtype == (tf.int32 if name in EXAMPLES else tf.float32)
 
 
 @pytest.mark.parametrize("name", [name for name, each in ARCHITECTURES.items() if each.unquantized])
 def test_what_cannot_be_quantized_is_said_at_once(name):
-    data = {**TOKENS, "task": TEXT} if name in TOKEN_MODELS else IMAGES
+    data = EXAMPLES.get(name, IMAGES)
     with pytest.raises(ModelError, match=f"^quantize=qat: TF-MOT cannot .* of {name} while .* export int8[^\n]*$"):
         make_spec(name, **data, quantize="qat")
 
@@ -62,6 +67,14 @@ def test_tokens_whose_next_ones_are_the_labels_have_models():
     assert (spec.name, spec.teacher.name) == ("char_lstm", "char_lstm")
     spec = make_spec("char_transformer", **TOKENS, task=TEXT, teacher_model="word_lstm")
     assert (spec.name, spec.teacher.name) == ("char_transformer", "word_lstm")
+
+
+@pytest.mark.parametrize("model", ["auto", "own_words:build"])
+def test_the_words_of_a_text_have_models_for_any_task_of_one_answer(model):
+    for task in (None, build_task("binary", 1), build_task("regression", 2, (2,))):
+        spec = make_spec(model, **WORDS, task=task)
+        assert (spec.name, spec.teacher.name) == ("text_mean" if model == "auto" else model, "text_mean_teacher")
+        assert spec.teacher.build().output_shape == (None, spec.task.num_outputs)
 
 
 @pytest.mark.parametrize("name", ["emnist_cnn", "fedavg_cnn", "logistic_regression"])
@@ -136,6 +149,9 @@ def test_builds_inside_graphs_again_and_again():
         ({"model": "emnist_cnn", "input_shape": (5, 8, 1)}, "^model=emnist_cnn: expected images of at least 6 pixels"),
         ({"model": "char_gru"}, "^model=char_gru: expected examples of tokens with task next_token, these are numbers"),
         ({"teacher_model": "word_lstm"}, "^teacher_model=word_lstm: expected examples of tokens"),
+        ({"model": "text_mean"}, "^model=text_mean: expected examples of the words of a text .*, these are numbers"),
+        ({**WORDS, "model": "perceptron"}, "^model=perceptron: expected one that takes tokens, text_mean, text_mean_t"),
+        ({**WORDS, "model": "char_gru"}, "^model=char_gru: expected one that takes tokens, text_mean"),
         (
             {**TOKENS, "model": "perceptron", "task": TEXT},
             "^model=perceptron: expected one that takes tokens, char_lstm, char_gru",
