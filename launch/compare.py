@@ -73,7 +73,9 @@ class Flags:
         "", f"The same results as a table: a {', '.join(TABLES)} file; .tex is for LaTeX with booktabs."
     )
     baseline: str = setting(
-        "", "Name of the group that the others are compared with, as the table has it; empty: the best one."
+        "",
+        "Name of the group that the others are compared with, as the table has it; empty: FedAvg, or the first where "
+        "it is not there.",
     )
     metric: tuple[str, ...] = texts(
         (),

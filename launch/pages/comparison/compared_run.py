@@ -23,6 +23,7 @@ from launch.runs.columns import (
     NOTES,
     NUM_CLIENTS_LEFT_OUT,
     NUM_EVALUATED,
+    NUM_TEST,
     OVERALL_MAJORITY_ACCURACY,
     OVERALL_MAJORITY_TEST_ACCURACY,
     OVERALL_MAJORITY_WORST_TENTH,
@@ -30,6 +31,7 @@ from launch.runs.columns import (
     ROUND,
     ROUND_S,
     SUMMARY_FILE,
+    TEST_LOSS,
     TIMING_FILE,
     UNDEFINED,
 )
@@ -59,6 +61,7 @@ TRIVIAL = " (trivial)"
 MAJORITY_OF_CLIENT, MAJORITY_OF_ALL = f"majority class a client{TRIVIAL}", f"majority class overall{TRIVIAL}"
 # What is made of the tables: up to the end of a round.
 TOTAL_BYTES, SECONDS = "total_bytes", "seconds"
+NUM_CLIENT_TEST = "num_client_test"  # in the data section of config.json
 
 
 class ComparedRun(NamedTuple):
@@ -83,6 +86,7 @@ class ComparedRun(NamedTuple):
       digests: those by which its `config.json` knows its data, as `Settings` has them.
       modules: the sums of the user's own modules, by name.
       color: its algorithm's, None where that is not known.
+      test_sizes: by column of `metrics.csv`, of how many test examples it is; empty in archives.
     """
 
     name: str
@@ -100,6 +104,7 @@ class ComparedRun(NamedTuple):
     digests: Mapping[str, str] = types.MappingProxyType({})
     modules: Mapping[str, str] = types.MappingProxyType({})
     color: str | None = None
+    test_sizes: Mapping[str, int] = types.MappingProxyType({})
 
 
 def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
@@ -165,7 +170,14 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         settings.digests,
         settings.modules,
         settings.algorithm.color,
+        _read_test_sizes(data, task),
     )
+
+
+def _read_test_sizes(data: Mapping[str, Any], task: TaskColumns) -> dict[str, int]:
+    """{column: examples} as far as the data section of a `config.json`, of any version, has them."""
+    places = ((NUM_TEST, (task.test, TEST_LOSS)), (NUM_CLIENT_TEST, (task.client_test, *task.spread)))
+    return {name: data[key] for key, names in places if isinstance(data.get(key), int) for name in names}
 
 
 def read_trivial_results(summary: Mapping[str, Any], task: TaskColumns) -> dict[str, dict[str, float]]:

@@ -24,7 +24,7 @@ from launch.pages.comparison.groups import (
     find_differing_flags,
     find_versions,
 )
-from launch.pages.comparison.references import REFERENCES, find_missing
+from launch.pages.comparison.references import REFERENCES, find_missing, spell_baseline
 from launch.pages.comparison.results import (
     LAST,
     bound_columns,
@@ -191,6 +191,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
                 "trivial": {column: dict(rows) for column, rows in run.trivial.items()},
                 "columns": _pack_columns(run.columns, rounds),
                 "ownMetric": run.task.of_client,
+                "testSizes": dict(run.test_sizes),
                 "clients": {key: to_plain(values) for key, values in run.clients.items()} if fits else None,
                 "links": {
                     name: _link(run.path / name, folder)
@@ -211,6 +212,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
         "dataFlags": find_differing_data(runs),
         "references": [name for name in REFERENCES if name in ALGORITHMS],
         "missing": [missing._asdict() for missing in find_missing(runs)],
+        "fedavg": spell_baseline(runs),
         "leftOut": collected.left_out,
         "versions": find_versions(runs),
         "changed": describe_versions(runs),

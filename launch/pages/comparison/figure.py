@@ -4,11 +4,12 @@ matplotlib is imported inside the functions, so that `--help` stays quick. Impor
 """
 
 import csv
+import functools
 import io
 import pathlib
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,8 +17,17 @@ import numpy as np
 from files.writing import write_text
 from launch.console.shown_text import encode_cell, escape_hidden, escape_markdown, format_markdown_table
 from launch.pages.comparison.compared_run import SECONDS, TOTAL_BYTES, TRIVIAL
-from launch.pages.comparison.results import AXIS_TITLES, CurvePoint, GroupResult, Ranking, compute_curve, describe_time
-from launch.pages.comparison.seed_statistics import LEVEL, Difference, Estimate
+from launch.pages.comparison.results import (
+    AXIS_TITLES,
+    CurvePoint,
+    GroupResult,
+    Ranking,
+    compute_curve,
+    describe_time,
+    list_decided,
+    read_seed_results,
+)
+from launch.pages.comparison.seed_statistics import LEAST_SEEDS, LEVEL, Difference, Estimate, subtract_by_seed
 from launch.pages.plots.style import (
     COLORS,
     LINES,
@@ -54,6 +64,8 @@ LONGEST_TICK = 14  # letters of a name beside a row of differences; rows of long
 ROW_LETTERS = 44  # of the text below the differences
 LEVEL_COLOR, LEVEL_LINES = "#777777", ("--", ":")  # of trivial rows
 LETTER = 0.065  # inches that a letter of the legend takes on average
+SEED_STYLE = {"linewidth": 0.6, "alpha": 0.7, "markersize": 3.5, "markerfacecolor": "none"}  # of one seed
+SEED_NOTE = " (thin lines, open marks: single seeds)"
 PAPER_STYLE = {
     **STYLE,
     "font.size": 8,
@@ -92,6 +104,7 @@ class _Curve(NamedTuple):
     line: str
     marker: str
     points: list[CurvePoint]
+    runs: list[list[CurvePoint]]  # those of single runs, in place of a band of too few seeds
 
 
 def write_figure(ranking: Ranking, drawing: Drawing, path: pathlib.Path) -> None:
@@ -138,7 +151,7 @@ def draw_comparison(ranking: Ranking, drawing: Drawing) -> "Figure":
     else:
         figure = new_figure(width, sum(heights) + legend + 0.1)
         panels = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    _draw_curves(panels[0], curves, ranking, drawing)
+    _draw_curves(panels[0], curves, ranking, drawing, levels.values())
     for (label, value), line in zip(levels.items(), LEVEL_LINES, strict=False):
         panels[0].axhline(value, color=LEVEL_COLOR, linewidth=0.8, linestyle=line, label=label)
     if others:
@@ -174,14 +187,20 @@ def _list_curves(ranking: Ranking, axis: str) -> list[_Curve]:
     names = label_names((result.group.label for result in ranking.results), LONGEST_NAME)
     for i, (result, name) in enumerate(zip(ranking.results, names, strict=True)):
         place = places[result.group.label]
-        points = compute_curve(result.group.runs, ranking.metric.column, axis, ranking.metric.bounds)
+        draw = functools.partial(compute_curve, metric=ranking.metric.column, axis=axis, bounds=ranking.metric.bounds)
+        points = draw(result.group.runs)
+        # Two seeds' interval is 12.7 standard errors either side; runs that ended at different rounds have no mean.
+        is_shown = result.estimate.count < LEAST_SEEDS or not points
+        runs = [draw([run]) for run in result.group.runs] if is_shown and len(result.group.runs) > 1 else []
         color = own[i] if are_own else COLORS[place % len(COLORS)]
         line = LINES[(place if are_own else place // len(COLORS)) % len(LINES)]
-        curves.append(_Curve(name, color, line, MARKERS[place % len(MARKERS)], points))
+        curves.append(_Curve(name, color, line, MARKERS[place % len(MARKERS)], points, runs))
     return curves
 
 
-def _draw_curves(ax: "Axes", curves: Sequence[_Curve], ranking: Ranking, drawing: Drawing) -> None:
+def _draw_curves(
+    ax: "Axes", curves: Sequence[_Curve], ranking: Ranking, drawing: Drawing, levels: Collection[float]
+) -> None:
     label, size = "Round", 1.0
     if drawing.axis != ROUND:
         drawn = np.array([point.x for curve in curves for point in curve.points])
@@ -190,7 +209,14 @@ def _draw_curves(ax: "Axes", curves: Sequence[_Curve], ranking: Ranking, drawing
         label = f"{title} ({unit})"
     seen: list[float] = []
     for curve in curves:
+        lines = [line for line in curve.runs if line]
+        for line in lines:
+            xs, ys = [point.x / size for point in line], [point.mean for point in line]
+            ax.plot(xs, ys, curve.marker, linestyle=curve.line, markevery=[-1], **SEED_STYLE, color=curve.color)
+            seen += ys
         if not curve.points:
+            if lines:
+                ax.plot([], [], curve.line, color=curve.color, label=curve.label, marker=curve.marker)
             continue
         places = np.array([point.x for point in curve.points]) / size
         means = np.array([point.mean for point in curve.points])
@@ -200,13 +226,17 @@ def _draw_curves(ax: "Axes", curves: Sequence[_Curve], ranking: Ranking, drawing
         shown = smooth(means, drawing.window) if drawing.window > 1 else means
         ax.plot(places, shown, curve.line, color=curve.color, label=curve.label, **marks)
         known = [point for point in curve.points if point.low is not None]
-        if known:
+        if known and not lines:
             low, high = [point.low for point in known], [point.high for point in known]
             ax.fill_between([point.x / size for point in known], low, high, color=curve.color, alpha=0.15, linewidth=0)
         seen += [end for point in curve.points for end in point.find_ends()]
-    ax.set_xlabel(label)
+    ax.set_xlabel(f"{label}{SEED_NOTE}" if any(curve.runs for curve in curves) else label)
     ax.set_ylabel(ranking.metric.title)
-    # What was measured, with a margin: the interval of two seeds can be so wide that nothing else would be seen.
+    if seen:
+        # A near level lies inside, not on the axis's end; one that is far away would press the curves together.
+        reach = (max(seen) - min(seen)) / 5
+        seen += [level for level in levels if min(seen) - reach <= level <= max(seen) + reach]
+    # What was measured, with a margin: an interval can be so wide that nothing else would be seen.
     ax.set_ylim(span_values(np.array(seen), ranking.metric.bounds))
     if seen and max(seen) - min(seen) >= 1 and _are_counts(ranking):
         count_values(ax)
@@ -228,7 +258,10 @@ def _draw_differences(ax: "Axes", others: Sequence[GroupResult], curves: dict[st
     names = label_names((result.group.label for result in others), LONGEST_NAME)
     for row, (result, name) in enumerate(zip(others, names, strict=True)):
         found, curve = result.difference, curves[name]
-        if found.low is not None:
+        if found.count < LEAST_SEEDS:
+            by_seed = list(_subtract(result, ranking).values())
+            ax.plot(by_seed, [row] * len(by_seed), curve.marker, **SEED_STYLE, color=curve.color)
+        elif found.low is not None:
             ax.plot([found.low, found.high], [row, row], color=curve.color, linewidth=1.6)
         ax.plot(found.mean, row, curve.marker, color=curve.color, markersize=5)
     ax.axvline(0, color="#555555", linewidth=0.8, linestyle=":")
@@ -238,10 +271,25 @@ def _draw_differences(ax: "Axes", others: Sequence[GroupResult], curves: dict[st
     ax.set_ylim(len(others) - 0.5, -0.5)
     ax.grid(visible=False, axis="y")
     ax.locator_params(axis="x", nbins=5)
-    ax.margins(x=0.08)
-    intervals = ", with 95 % intervals" if any(result.difference.low is not None for result in others) else ""
-    text = f"{ranking.metric.title} {describe_time(ranking.at)}, minus {ranking.baseline} (by seed{intervals})"
+    ax.margins(x=0.1)
+    found = [result.difference for result in others]
+    shown = ""
+    if any(each.count >= LEAST_SEEDS and each.low is not None for each in found):
+        shown += f", with {100 * LEVEL:.0f}\N{NO-BREAK SPACE}% intervals"
+    if any(each.count < LEAST_SEEDS for each in found):
+        shown += ", each seed a point"
+    text = f"{ranking.metric.title} {describe_time(ranking.at)}, minus {ranking.baseline} (by seed{shown})"
     ax.set_xlabel(textwrap.fill(text, ROW_LETTERS))
+
+
+def _subtract(result: GroupResult, ranking: Ranking) -> dict[int, float]:
+    """A group's results minus the baseline's, by seed."""
+    baseline = next(each.group for each in ranking.results if each.group.label == ranking.baseline)
+    ours, theirs = (
+        read_seed_results(group.runs, ranking.metric.column, ranking.at, ranking.metric.is_low_better)
+        for group in (result.group, baseline)
+    )
+    return subtract_by_seed(ours, theirs)
 
 
 # Writes the groups' results as a table for a paper: LaTeX with booktabs, Markdown, or CSV. Imports no TensorFlow.
@@ -250,6 +298,7 @@ CSV_COLUMNS = (
     *("group", "metric", "at", "seeds", "mean", "low", "high"),
     *("baseline", "pairs", "difference", "difference_low", "difference_high"),
 )
+BOLD = "Bold: better than that, and decided by at least three seeds; it is bold itself if it is better than all."
 ON_TRIVIAL = "Trivial rows always answer with the most frequent class, without a model."
 _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -267,7 +316,7 @@ _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
 def write_paper_table(rankings: Sequence[Ranking], path: pathlib.Path) -> None:
     """Writes the table; its ending says in which format. A row a group, in the order of the first metric.
 
-    Trivial rows come last; none of them is the best.
+    Trivial rows come last; none of them is bold.
 
     Raises:
       OSError: it cannot be written.
@@ -281,7 +330,7 @@ def is_our_table(text: str) -> bool:
 
 
 def format_latex(rankings: Sequence[Ranking]) -> str:
-    """A tabular with the lines of booktabs; the best mean of each metric is bold."""
+    """A tabular with the lines of booktabs; what is better than the baseline, and decided, is bold."""
     head, *rows = _list_cells(rankings, escape_latex, lambda text: rf"\textbf{{{text}}}", "$-$", "--")
     body = [f"{' & '.join(cells)} \\\\" for cells in (head, *rows)]
     if len(rows) > (num_groups := len(rankings[0].results)):
@@ -303,7 +352,7 @@ def format_latex(rankings: Sequence[Ranking]) -> str:
 
 
 def format_markdown(rankings: Sequence[Ranking]) -> str:
-    """A table of Markdown; the best mean of each metric is bold."""
+    """A table of Markdown; what is better than the baseline, and decided, is bold."""
     cells = _list_cells(rankings, escape_markdown, lambda text: f"**{text}**", "-", "-")
     notes = " ".join(map(escape_markdown, _describe(rankings)))
     return f"<!-- Written by {MAKER}. -->\n{format_markdown_table(cells, 1)}\n\n{notes}\n"
@@ -338,6 +387,7 @@ def _list_cells(
     for ranking in rankings:
         head += [escape(ranking.metric.title), escape(f"minus {ranking.baseline}")]
     rows = []
+    decided = [result for ranking in rankings for result in list_decided(ranking)]
     trivial = {row.group.label: row for ranking in rankings for row in ranking.trivial}
     for first in (*rankings[0].results, *trivial.values()):
         cells = [escape(first.group.label), str(first.estimate.count)]
@@ -348,8 +398,7 @@ def _list_cells(
                 cells += [none, none]
                 continue
             estimate, difference = _format_estimate(result.estimate, minus, is_signed=False), result.difference
-            is_best = result is ranking.results[0] and len(ranking.results) > 1
-            cells.append(mark(estimate) if is_best else estimate)
+            cells.append(mark(estimate) if any(result is each for each in decided) else estimate)
             cells.append(_format_estimate(difference, minus, is_signed=True) if difference.count else none)
         rows.append(cells)
     return [head, *rows]
@@ -375,6 +424,7 @@ def _describe(rankings: Sequence[Ranking]) -> list[str]:
     return [
         f"Mean over the seeds {describe_time(first.at)}, in brackets its {100 * LEVEL:.0f} % interval (Student's t).",
         f"Differences are to {escape_hidden(first.baseline)}, by seed.",
+        *([BOLD] if any(len(ranking.results) > 1 for ranking in rankings) else []),
         *([ON_TRIVIAL] if any(ranking.trivial for ranking in rankings) else []),
     ]
 

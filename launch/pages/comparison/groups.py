@@ -24,6 +24,7 @@ from launch.settings.run_config import shared_fields
 DATA_VERSION, CODE_VERSION = VERSIONS = ("data_version", "code_version")
 MOST_NAMED = 3  # runs of each version, in a sentence
 ALGO, DATASET, PARTITION = "algo", "dataset", "partition"
+FEDAVG = "fedavg"  # what all are compared with
 MOST_PLAIN_FLAGS = 3  # so many flags that differ are all grouped by
 MISSING = "-"  # of a flag that a run has not
 _OF_ALL = frozenset({EXPERIMENT, *VERSIONS, *(field.name for field in shared_fields())})  # the others are of algorithms

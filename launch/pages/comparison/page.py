@@ -26,7 +26,7 @@ SOURCES = pathlib.Path(__file__).with_name("web")
 # Each may use those before it.
 SCRIPTS = (
     *("numbers.js", "statistics.js", "groups.js", "trivial.js", "table.js", "filters.js", "charts.js", "legend.js"),
-    *("words.js", "differences.js", "sections.js", "details.js", "main.js"),
+    *("words.js", "baselines.js", "answer.js", "differences.js", "sections.js", "details.js", "main.js"),
 )
 MARK = '<meta name="generator" content="launch.compare">'  # by which a page of ours is known
 PLOTLY, PLOTLY_SCRIPT = "plotly", "package_data/plotly.min.js"

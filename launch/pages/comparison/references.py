@@ -1,9 +1,10 @@
-"""What personal and clustered methods should be compared with on the same data, and how to train what is missing.
+"""What runs should be compared with on the same data, and how to train what is missing: all with FedAvg.
 
-Local training, FedAvg with fine-tuning, and a model for each known kind of client, where the kinds are known. Imports
-no TensorFlow.
+Personal and clustered methods also with local training, FedAvg with fine-tuning, and a model for each known kind of
+client, where the kinds are known. Imports no TensorFlow.
 """
 
+import itertools
 import os
 import pathlib
 import shlex
@@ -11,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from launch.pages.comparison.compared_run import SEED, ComparedRun, is_on_disk
-from launch.pages.comparison.groups import ALGO, DATASET, find_defaults, find_differing_data, group_runs
+from launch.pages.comparison.groups import ALGO, DATASET, FEDAVG, find_defaults, find_differing_data, group_runs
+from launch.pages.comparison.seed_statistics import LEAST_SEEDS
 from launch.runs.columns import ARCHETYPE
 from launch.runs.run_records import read_settings
 from launch.settings.algorithms import ALGORITHMS
@@ -57,6 +59,19 @@ def find_missing(runs: Sequence[ComparedRun]) -> list[Missing]:
         command = _spell_command(_list_fitted(split.runs), missing, folder)
         described.append(Missing(f"Missing to compare with, on the same data{where} and seeds: {titles}.", command))
     return described
+
+
+def spell_baseline(runs: Sequence[ComparedRun]) -> str:
+    """The sweep that trains FedAvg on the data of these runs, with their seeds and at least three.
+
+    "" if FedAvg is among them, or their data are several.
+    """
+    if find_differing_data(runs) or any(run.flags.get(ALGO) == FEDAVG for run in runs):
+        return ""
+    seeds = {int(run.flags[SEED]) for run in runs}
+    further = (seed for seed in itertools.count() if seed not in seeds)
+    seeds |= set(itertools.islice(further, max(0, LEAST_SEEDS - len(seeds))))
+    return _spell_command(runs, {FEDAVG: sorted(seeds)}, RUNS)
 
 
 def _list_fitted(runs: Sequence[ComparedRun]) -> list[ComparedRun]:

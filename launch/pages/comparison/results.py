@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from launch.pages.comparison.compared_run import SECONDS, SEED, TOTAL_BYTES, ComparedRun
+from launch.pages.comparison.compared_run import EXPERIMENT, SECONDS, SEED, TOTAL_BYTES, ComparedRun
 from launch.pages.comparison.groups import (
     ALGO,
+    FEDAVG,
     Group,
     are_of_one_data,
     choose_grouping,
@@ -21,8 +22,10 @@ from launch.pages.comparison.groups import (
     list_trivial_groups,
 )
 from launch.pages.comparison.seed_statistics import (
+    LOSS,
     NO_BOUNDS,
     NO_DIFFERENCE,
+    WIN,
     Bounds,
     BySeed,
     Difference,
@@ -158,7 +161,7 @@ def rank_groups(
       metric: what is compared.
       flags: by which the runs are grouped.
       at: LAST, BEST, or the number of a round, whose last value up to it counts.
-      baseline: the label of the group that the others are compared with; "" for the best one.
+      baseline: the label of the group that the others are compared with; "" for FedAvg, see `choose_baseline`.
 
     Raises:
       FlagError: no run has a result, or no group is called like the baseline.
@@ -175,7 +178,7 @@ def rank_groups(
     labels = [group.label for group, _, _ in found]
     if baseline and baseline not in labels:
         raise FlagError(f"--baseline={baseline}: no group is called so; expected one of {'; '.join(labels)}")
-    chosen = labels.index(baseline) if baseline else 0
+    chosen = labels.index(baseline or choose_baseline(runs, [(group, len(values)) for group, values, _ in found]))
     rival, theirs = found[chosen][:2]
 
     def compare(group: Group, values: BySeed) -> Difference:
@@ -193,6 +196,36 @@ def rank_groups(
         estimate = estimate_mean(values.values(), bounds=metric.bounds)
         trivial.append(GroupResult(group, estimate, compare(group, values)))
     return Ranking(metric, at, results, labels[chosen], trivial)
+
+
+def choose_baseline(runs: Sequence[ComparedRun], groups: Sequence[tuple[Group, int]]) -> str:
+    """The label of FedAvg's group, else of an experiment that is called so, else of any.
+
+    Of several it is the one with the most seeds, of equals that of the first run. So does `baselines.js`.
+
+    Args:
+      runs: all, in their order.
+      groups: those with a result, and the number of their seeds.
+    """
+    tests = (
+        lambda run: run.flags.get(ALGO) == FEDAVG,
+        lambda run: str(run.flags.get(EXPERIMENT, "")).startswith(FEDAVG),
+        lambda run: True,
+    )
+    kinds = ([each for each in groups if all(map(test, each[0].runs))] for test in tests)
+    places = {run.name: place for place, run in reversed(list(enumerate(runs)))}
+    best = min(next(filter(None, kinds)), key=lambda each: (-each[1], places[each[0].runs[0].name]))
+    return best[0].label
+
+
+def list_decided(ranking: Ranking) -> list[GroupResult]:
+    """The groups that are better than the baseline, and decided; it alone if it is better than all."""
+    better, worse = (LOSS, WIN) if ranking.metric.is_low_better else (WIN, LOSS)
+    baseline = [result for result in ranking.results if result.group.label == ranking.baseline]
+    others = [result for result in ranking.results if result.group.label != ranking.baseline]
+    if others and all(worse in result.difference.verdict for result in others):
+        return baseline
+    return [result for result in others if better in result.difference.verdict]
 
 
 def describe_time(at: str | int) -> str:

@@ -86,7 +86,8 @@ export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, { bou
     for (const run of runs) {
       bands.push({
         ...{ x: run.points.map((point) => point.x), y: run.points.map((point) => point.mean), name: escapeText(run.name), type: "scatter" },
-        ...{ mode: "lines", line: { color: fade(style.color, 0.45), width: 1 }, legendgroup: group },
+        ...{ mode: run.points.length > 1 ? "lines" : "markers", line: { color: fade(style.color, 0.45), width: 1 }, legendgroup: group },
+        marker: { size: 7, symbol: "circle-open", color: style.color },
         customdata: run.points.map((point) => point.round),
         hovertemplate: `%{y:.4g} in round %{customdata}<extra>${escapeText(run.name)}</extra>`,
       });
@@ -95,7 +96,7 @@ export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, { bou
       ...{ x: points.map((point) => point.x), y: points.map((point) => point.mean), type: "scatter" },
       name: escapeText(shorten(label, place)),
       ...{ mode: isLevel || points.length > MOST_POINTS_MARKED ? "lines" : "lines+markers", legendgroup: group },
-      ...{ line: { ...style, width: isLevel ? 1 : 2 }, marker: { size: 5, color: style.color } },
+      ...{ line: { ...style, width: isLevel ? 1 : 2 }, marker: { size: points.length > 1 ? 5 : 9, color: style.color } },
       customdata: points.map((point) => describePoint(point, band, isByRound)),
       hovertemplate: `%{y:.4~g}%{customdata}<extra>${escapeText(label)}</extra>`,
     });
@@ -163,10 +164,16 @@ export function escapeText(text) {
   return String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 }
 
-// Means with intervals, [{label, style, summary}], from top to bottom in the order given.
+// Means with intervals, [{label, style, summary, seeds}], from top to bottom in the order given. Where the seeds are too
+// few for an interval that says something, `seeds` are their results, which are drawn in its place.
 export function drawResults(place, results, title) {
-  const traces = results.map(({ label, style, summary }) => {
-    const hasEnds = summary.low !== null;
+  const dots = results.filter(({ seeds }) => seeds.length).map(({ label, style, seeds }) => ({
+    ...{ x: seeds, y: seeds.map(() => escapeText(label)), type: "scatter", mode: "markers" },
+    marker: { size: 9, symbol: "circle-open", color: style.color },
+    hovertemplate: "%{x:.4~g}, one seed<extra></extra>",
+  }));
+  const traces = results.map(({ label, style, summary, seeds }) => {
+    const hasEnds = summary.low !== null && !seeds.length;
     const ends = hasEnds ? ` (${formatNumber(summary.low)} to ${formatNumber(summary.high)})` : "";
     return {
       ...{ x: [summary.mean], y: [escapeText(label)], type: "scatter", mode: "markers", name: escapeText(label) },
@@ -187,9 +194,9 @@ export function drawResults(place, results, title) {
       ...{ type: "category", categoryorder: "array", categoryarray: order, range: [-0.6, order.length - 0.4] },
       ...{ tickmode: "array", tickvals: order, ticktext: ticks },
     },
-    xaxis: { nticks: 5, tickangle: 0 },
+    xaxis: { nticks: place.clientWidth < 640 ? 3 : 5, tickangle: 0 },
   };
-  return draw(place, traces, makeLayout(place, title, "", further));
+  return draw(place, [...dots, ...traces], makeLayout(place, title, "", further));
 }
 
 // The chart of differences shows the whole interval, and zero.

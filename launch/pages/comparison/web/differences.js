@@ -1,5 +1,6 @@
 // The section on two groups: their difference by seed. A `view` is what is shown, see sections.js.
 
+import { LEAST_SEEDS } from "./baselines.js";
 import { drawDifference } from "./charts.js";
 import { formatFlag, formatInterval, formatNumber } from "./numbers.js";
 import { areOfOneData, comparePairsByRound, estimatePairs } from "./statistics.js";
@@ -23,8 +24,11 @@ export function showDifference(view, one, other, styles, sort) {
   fillTable(byId("pairs"), columns, found?.pairs ?? [], sort);
   byId("difference-note").textContent = PAIRS;
   const points = found ? comparePairsByRound(view, one, other) : [];
+  byId("difference-chart").hidden = !points.length; // as where runs were measured at the end alone, after different rounds
+  if (!points.length) return null;
+  const cutBand = (point) => (point.count < LEAST_SEEDS ? { ...point, low: null, high: null } : point);
   const color = one ? styles.get(one.key).color : view.content.colors[0];
-  return drawDifference(byId("difference-chart"), points, color, `Difference in ${nameInSentence(view.content, view.metric)}`);
+  return drawDifference(byId("difference-chart"), points.map(cutBand), color, `Difference in ${nameInSentence(view.content, view.metric)}`);
 }
 
 function describeDifference(view, one, other, found) {
@@ -38,7 +42,8 @@ function describeDifference(view, one, other, found) {
     const why = found.count < 2 ? "which takes two seeds" : "since all differences are equal";
     return [mean, ` in ${metric}, ${seeds}: no interval, ${why}.`];
   }
-  const verdict = found.low > 0 ? "The first is higher." : found.high < 0 ? "The first is lower." : "The interval includes 0: undecided.";
+  const decided = found.low > 0 ? "The first is higher." : found.high < 0 ? "The first is lower." : "The interval includes 0: undecided.";
+  const verdict = found.count < LEAST_SEEDS ? "Fewer than three seeds decide nothing." : decided;
   const interval = `95 % interval ${formatInterval(found, formatDifference)}`;
   return [mean, ` in ${metric} ${describeTime(view)}, ${interval}, ${seeds}. ${verdict}`];
 }

@@ -1,10 +1,12 @@
 // Unpacks what is in the page, keeps what is chosen, and shows it.
 
+import { sayGroup, showAnswer } from "./answer.js";
+import { chooseBaseline, listLeads, listSplits } from "./baselines.js";
 import { fillGrouping, fillSelect, makeFilter } from "./filters.js";
 import { filterRuns, groupRuns } from "./groups.js";
 import { showRun } from "./details.js";
 import { showDifference } from "./differences.js";
-import { rankGroups, showAnswer, showCurves, showGroups, showRuns, styleGroups, summarizeTrivial } from "./sections.js";
+import { rankGroups, showCurves, showGroups, showRuns, styleGroups, summarizeTrivial } from "./sections.js";
 import { learnColumns } from "./statistics.js";
 import { makeElement } from "./table.js";
 import { byId, nameColumn } from "./words.js";
@@ -67,7 +69,7 @@ function reset() {
     grouping: content.grouping,
     groupable: [...new Set([...content.grouping, ...offered])].filter((flag) => flag !== content.seed && !content.versions.includes(flag)),
     filters: Object.fromEntries(offered.map((flag) => [flag, new Set()])),
-    pair: null,
+    ...{ pair: null, data: "", baseline: "" },
     sorts: {
       runs: { column: null, isDescending: false },
       groups: { column: null, isDescending: false },
@@ -89,6 +91,12 @@ function listen() {
   byId("name").addEventListener("input", show);
   byId("reset").addEventListener("click", reset);
   byId("run").addEventListener("change", () => choose(Number(byId("run").value)));
+  for (const id of ["data", "baseline"]) {
+    byId(id).addEventListener("change", () => {
+      state[id] = byId(id).value;
+      show();
+    });
+  }
   for (const id of ["one", "other"]) {
     byId(id).addEventListener("change", () => {
       state.pair = [byId("one").value, byId("other").value];
@@ -160,22 +168,34 @@ function show() {
   };
   const styles = styleGroups(view);
   const ranked = rankGroups(view);
+  const trivial = summarizeTrivial(view);
+  const splits = listSplits(view).map((split) => ({ ...split, baseline: chooseBaseline(view, split.groups, state.baseline) }));
+  const split = chooseSplit(view, splits);
+  showAnswer(view, split, trivial);
   if (content.runs.length > 1) {
-    const trivial = summarizeTrivial(view);
-    showAnswer(view, ranked, trivial);
     showRuns(view, state.sorts.runs, byId("all-flags").checked, (run) => choose(content.runs.indexOf(run), true));
-    showGroups(view, ranked, trivial, styles, state.sorts.groups);
-    const [one, other] = choosePair(view, ranked);
+    showGroups(view, splits, ranked, trivial, styles, state.sorts.groups);
+    const [one, other] = choosePair(view, split);
     showDifference(view, one, other, styles, state.sorts.pairs);
   }
   showCurves(view, ranked, styles);
 }
 
-// The two groups that are compared: those chosen while they are there, else the best two.
-function choosePair(view, ranked) {
+// The data that the first card is about, and what may be chosen there: the data, if several have groups, and the baseline.
+function chooseSplit(view, splits) {
+  const split = splits.find(({ key }) => key === state.data) ?? splits[0];
+  fillSelect(byId("data"), splits.map(({ key, label }) => [key, label]), split.key);
+  byId("data-field").hidden = splits.length < 2;
+  fillSelect(byId("baseline"), split.groups.map((group) => [group.key, sayGroup(view, group, split.groups)]), split.baseline?.key);
+  return split;
+}
+
+// The two groups that are compared: those chosen while they are there, else what the first card begins with.
+function choosePair(view, split) {
   const keys = view.groups.map((group) => group.key);
-  const best = ranked.slice(0, 2).map(({ group }) => group.key);
-  const chosen = state.pair?.every((key) => keys.includes(key)) ? state.pair : best;
+  const [lead] = split.groups.length > 1 ? listLeads(view, split) : [];
+  const first = lead ? [lead.group.key, split.baseline.key] : keys.slice(0, 2);
+  const chosen = state.pair?.every((key) => keys.includes(key)) ? state.pair : first;
   const options = view.groups.map((group) => [group.key, group.label]);
   ["one", "other"].forEach((id, i) => fillSelect(byId(id), options, chosen[i] ?? keys[0]));
   return chosen.map((key) => view.groups.find((group) => group.key === key));

@@ -1,15 +1,17 @@
 // The sections on several runs: what is best, the table of runs, the groups, the curves.
 // A `view` is what is shown: {content, runs, groups, grouping, metric, at, axis, spread, smoothing}.
 
+import { sayGroup } from "./answer.js";
+import { LEAST_SEEDS, findBaseline, judge } from "./baselines.js";
 import { chooseLevelStyle, chooseStyle, drawCurves, drawResults } from "./charts.js";
 import { findMixedFlags } from "./groups.js";
 import { showLegend } from "./legend.js";
 import { formatBytes, formatFlag, formatInterval, formatNumber, formatSeconds } from "./numbers.js";
 import { computeCurve, estimatePairs, findBounds, isCount, isLowBetter } from "./statistics.js";
-import { readColumn, readCurve, readResult, smoothCurve, summarizeGroup } from "./statistics.js";
+import { readColumn, readCurve, readResult, readSeedResults, smoothCurve, summarizeGroup } from "./statistics.js";
 import { fillTable, makeElement } from "./table.js";
 import { isReference, listTrivial } from "./trivial.js";
-import { byId, countSeeds, describeTime, formatDifference, nameColumn, nameInSentence } from "./words.js";
+import { byId, describeTime, formatDifference, nameColumn, nameInSentence } from "./words.js";
 
 const MOST_CURVES = 24;
 const MOST_LEVELS = 4; // of trivial rows in a chart
@@ -17,8 +19,6 @@ const BANDS = {
   interval: { low: "low", high: "high", name: "the 95 % interval of the mean over the seeds (Student's t)" },
   range: { low: "lowest", high: "highest", name: "from the lowest to the highest seed" },
 };
-const PICKED = "It was picked by this very result, so its interval is a little too favourable; other seeds would confirm it.";
-const UNEQUAL = "The two groups do not have equally many seeds; look at the differences by seed, below.";
 const TRIVIAL = "Trivial rows always answer with the most frequent class, without a model.";
 const AVERAGED = "A seed counts once: several runs of a group with the same seed are averaged.";
 
@@ -40,45 +40,6 @@ export function rankGroups(view) {
   const sign = isLowBetter(view.metric) ? 1 : -1;
   const results = view.groups.map((group) => ({ group, summary: summarizeGroup(view, group) }));
   return results.filter(({ summary }) => summary).sort((one, other) => sign * (one.summary.mean - other.summary.mean));
-}
-
-// Which group has the best mean, with its interval, how far ahead of the next it is, and whether trivial rows are beaten.
-export function showAnswer(view, ranked, trivial) {
-  const place = byId("answer");
-  place.hidden = ranked.length < 2;
-  if (place.hidden) return;
-  const [{ group, summary }, next] = ranked;
-  const which = isLowBetter(view.metric) ? "Lowest" : "Highest";
-  const flags = view.grouping.length === 1 && view.grouping[0] !== "algo" ? `${view.grouping[0]} = ` : "";
-  const interval = summary.low === null ? "no interval from one value" : `95 % interval ${formatInterval(summary)}`;
-  const paired = estimatePairs(view, group, next.group);
-  const ahead =
-    paired && paired.low !== null
-      ? ` By seed, the difference is ${formatDifference(paired.mean)} (95 % interval ${formatInterval(paired, formatDifference)}, ` +
-        `${countSeeds(paired.count)})${paired.low <= 0 && paired.high >= 0 ? ", which includes 0: undecided" : ""}.`
-      : paired && paired.count > 1
-        ? ` The difference is ${formatDifference(paired.mean)} in all ${countSeeds(paired.count)}.`
-        : "";
-  place.replaceChildren(
-    makeElement("p", { class: "best" }, `${which} mean: `, makeElement("strong", {}, flags + group.label)),
-    makeElement(
-      "p",
-      {},
-      `${nameColumn(view.content, view.metric)} ${describeTime(view)}: `,
-      makeElement("strong", {}, formatNumber(summary.mean)),
-      ` (${interval}, ${countSeeds(summary.count)}). Next: ${next.group.label} with ${formatNumber(next.summary.mean)}.${ahead}`,
-    ),
-    ...holdAgainst(trivial, summary.mean),
-    makeElement("p", { class: "note" }, summary.count === next.summary.count ? PICKED : `${UNEQUAL} ${PICKED}`),
-  );
-}
-
-// A paragraph on the trivial rows, if all runs have the same data.
-function holdAgainst(trivial, best) {
-  if (!trivial.length || new Set(trivial.map(({ group }) => group.title)).size < trivial.length) return [];
-  const listed = trivial.map(({ group, summary }) => `${group.title.replace(" (trivial)", "")} ${formatNumber(summary.mean)}`).join(", ");
-  const isBeaten = trivial.every(({ summary }) => best > summary.mean);
-  return [makeElement("p", {}, `Without a model: ${listed}.`, makeElement("strong", {}, isBeaten ? "" : " No group is better than that."))];
 }
 
 // The table of runs: the flags that differ or all of them, then the results.
@@ -130,10 +91,18 @@ function nameGroup(view, group, styles) {
   return makeElement("span", attributes, makeSwatch(styles.get(group.key).color), group.label);
 }
 
-// A table and a chart of the groups' results; the table has the trivial rows, too.
-export function showGroups(view, ranked, trivial, styles, sort) {
-  const best = ranked[0];
-  const compare = (row) => (row === best ? null : estimatePairs(view, row.group, best.group));
+// The results of the seeds where these are too few for an interval that says something; else none.
+function listSeeds(view, group, { count }) {
+  return count < LEAST_SEEDS ? [...readSeedResults(view, group).values()] : [];
+}
+
+// A table and a chart of the groups' results; the table has the trivial rows, too. Bold is what is better than its baseline.
+export function showGroups(view, splits, ranked, trivial, styles, sort) {
+  const compare = ({ group }) => {
+    const baseline = findBaseline(splits, group);
+    return baseline && estimatePairs(view, group, baseline);
+  };
+  const names = [...new Set(splits.map(({ baseline, groups }) => (baseline ? sayGroup(view, baseline, groups) : "")))];
   const columns = [
     {
       title: view.grouping.join(", ") || "Group",
@@ -145,21 +114,25 @@ export function showGroups(view, ranked, trivial, styles, sort) {
     { title: "95 % interval", read: ({ summary }) => summary.low, format: (_, { summary }) => formatInterval(summary) },
     { title: "Seeds", read: ({ summary }) => summary.count },
     {
-      title: "Minus the best, by seed",
+      title: `Minus ${names.length === 1 && names[0] ? names[0] : "the baseline of its data"}, by seed`,
       hint: "Paired difference and its 95 % interval; several groups at once, so one in twenty excludes 0 by chance",
       read: (row) => compare(row)?.mean ?? null,
       format: (_, row) => formatBehind(compare(row)),
     },
   ];
-  const classify = (row) => (row.group.isTrivial ? "trivial" : row === best && ranked.length > 1 ? "marked" : null);
+  const isBetter = (row) => judge(compare(row), view.metric) === "better";
+  const classify = (row) => (row.group.isTrivial ? "trivial" : isBetter(row) ? "marked" : null);
   fillTable(byId("groups"), columns, [...ranked, ...trivial], sort, { classify });
-  const results = ranked.slice(0, MOST_CURVES).map(({ group, summary }) => ({ label: group.label, style: styles.get(group.key), summary }));
+  const results = ranked.slice(0, MOST_CURVES).map(({ group, summary }) => ({
+    ...{ label: group.label, style: styles.get(group.key), summary },
+    seeds: listSeeds(view, group, summary),
+  }));
   const mixed = [...new Set(view.groups.flatMap((group) => findMixedFlags(group, view.content.differing)))].filter(
     (flag) => ![view.content.seed, view.content.experiment, ...view.content.unset].includes(flag),
   );
   const vary = `Inside groups, these flags vary as well: ${mixed.join(", ")}. Group or filter by them to compare like with like.`;
   const what = `${nameColumn(view.content, view.metric)} ${describeTime(view)}.${trivial.length ? ` ${TRIVIAL}` : ""}`;
-  byId("groups-note").textContent = `${what} ${AVERAGED} ${mixed.length ? vary : ""}`;
+  byId("groups-note").textContent = `${what} Bold: better than the baseline, and decided. ${AVERAGED} ${mixed.length ? vary : ""}`;
   return drawResults(byId("results-chart"), results, nameColumn(view.content, view.metric));
 }
 
@@ -168,12 +141,16 @@ export function showCurves(view, ranked, styles) {
   const { content, metric, axis } = view;
   const drawn = ranked.slice(0, MOST_CURVES).map(({ group }) => group);
   const areRuns = view.spread === "runs";
-  let curves = drawn.map((group) => ({
-    label: group.label,
-    style: styles.get(group.key),
-    points: computeCurve(view, group),
-    runs: areRuns ? group.runs.map((run) => ({ name: run.name, points: readCurve(run, metric, axis) })) : [],
-  }));
+  const hasFew = (group) => readSeedResults(view, group).size < LEAST_SEEDS && view.spread !== "none";
+  const cutBand = (point) => ({ ...point, low: null, high: null, lowest: null, highest: null });
+  let curves = drawn.map((group) => {
+    const points = computeCurve(view, group);
+    const areDrawn = areRuns || hasFew(group) || !points.length;
+    return {
+      ...{ label: group.label, style: styles.get(group.key), points: hasFew(group) ? points.map(cutBand) : points },
+      runs: areDrawn ? group.runs.map((run) => ({ name: run.name, points: readCurve(run, metric, axis) })) : [],
+    };
+  });
   if (content.runs.length === 1) curves = listOwnCurves(view);
   if (view.smoothing) {
     curves = curves.map((curve) => ({ ...curve, raw: curve.points, points: smoothCurve(curve.points, view.smoothing) }));
@@ -181,7 +158,8 @@ export function showCurves(view, ranked, styles) {
   curves.push(...listLevels(view, curves));
   const band = content.runs.length > 1 ? (BANDS[view.spread] ?? null) : null;
   const notes = [
-    band ? `Line: mean over the seeds. Band: ${band.name}; a double click shows all of it.` : "",
+    band && !drawn.every(hasFew) ? `Line: mean over the seeds. Band: ${band.name}; a double click shows all of it.` : "",
+    band && drawn.some(hasFew) ? "Fewer than three seeds give no band: thick lines are means, thin ones the runs." : "",
     areRuns && content.runs.length > 1 ? "Thick line: mean over the seeds. Thin lines: the runs." : "",
     view.smoothing ? `Thick lines are means over ${view.smoothing} evaluated rounds, thin ones what was measured.` : "",
     content.runs.length > 1 && curves.length > 1 ? "The legend begins with the best; a click in it hides a curve." : "",

@@ -38,6 +38,15 @@ def test_rounds_get_the_bytes_and_seconds_up_to_their_end(run_dir):
     assert "client_test_accuracy" not in run.columns, "its cells are all empty"
 
 
+def test_the_sizes_of_the_test_sets_are_known_by_column(run_dir):
+    assert read_compared_run(run_dir, "one").test_sizes == {}
+    config = json.loads((run_dir / "config.json").read_text())
+    config["data"] |= {"num_test": 359, "num_client_test": 119}
+    (run_dir / "config.json").write_text(json.dumps(config))
+    sizes = read_compared_run(run_dir, "one").test_sizes
+    assert (sizes["test_accuracy"], sizes["test_loss"], sizes["client_test_accuracy"]) == (359, 359, 119)
+
+
 def test_flags_say_what_was_computed_and_not_where(run_dir):
     flags = read_compared_run(run_dir, "one").flags
     assert flags["temperature"] == 3 and flags["experiment"] == "fedsikd_mnist_alpha0.1"

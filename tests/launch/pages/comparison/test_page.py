@@ -43,7 +43,7 @@ const curve = { label: NAME, style, points: [point], runs: [{ name: NAME, points
 for (const clientWidth of [320, 1280]) {
   const place = { clientWidth };
   drawCurves(place, [{ ...curve, raw: [point] }, curve], { low: "low", high: "high", name: "band" }, NAME, NAME, true);
-  drawResults(place, [{ label: NAME, style, summary: point }], NAME);
+  drawResults(place, [{ label: NAME, style, summary: point, seeds: [0.5] }], NAME);
   drawDifference(place, [point], style.color, NAME);
 }
 console.log(JSON.stringify(given));

@@ -62,30 +62,76 @@ def rank(runs, column="", **keywords):
 def test_groups_come_by_their_mean_the_best_first():
     ranking = rank(make_runs())
     assert [result.group.label for result in ranking.results] == ["SCAFFOLD", "FedAvg"]
-    assert ranking.baseline == "SCAFFOLD" and ranking.results[0].difference.count == 0
-    assert ranking.results[1].difference.mean == pytest.approx(-GAIN - 0.01)
+    assert ranking.baseline == "FedAvg" and ranking.results[1].difference.count == 0
+    assert ranking.results[0].difference.mean == pytest.approx(GAIN + 0.01)
     assert ranking.metric.title == "Test accuracy" and ranking.metric.bounds == (0, 1)
     losses = rank(make_runs(), "test_loss")
     assert losses.metric.is_low_better and losses.results[0].group.label == "SCAFFOLD"
 
 
 def test_a_baseline_can_be_chosen():
-    ranking = rank(make_runs(), baseline="FedAvg")
-    assert ranking.baseline == "FedAvg" and ranking.results[0].difference.mean == pytest.approx(GAIN + 0.01)
+    ranking = rank(make_runs(), baseline="SCAFFOLD")
+    assert ranking.baseline == "SCAFFOLD" and ranking.results[1].difference.mean == pytest.approx(-GAIN - 0.01)
     with pytest.raises(FlagError, match="--metric=test_accuracy: was not measured in any run up to round 0"):
         rank(make_runs(), at=0)
+
+
+def make_named(**seeds):
+    """Runs of experiments by their names, each with so many seeds; what stands before __ is the algorithm."""
+    return [
+        run._replace(name=f"{name}/{seed}", flags={**run.flags, "experiment": name})
+        for name, count in seeds.items()
+        for seed in range(count)
+        for run in [make_run(name.partition("__")[0], seed, [0.5])]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        (make_named(fedprox__a=5, fedavg__small=2, fedavg__large=3), "fedavg__large"),
+        (make_named(async__a=3)[:2] + make_named(buffered=3), "buffered"),
+        (make_named(zeta=3, alpha=3), "zeta"),
+        (
+            [run._replace(flags={**run.flags, "algo": "async"}) for run in make_named(buffered=3, fedavg_sync=3)],
+            "fedavg_sync",
+        ),
+    ],
+    ids=["FedAvg of most seeds", "any of most seeds", "the first", "what is called FedAvg"],
+)
+def test_fedavg_is_the_baseline_or_the_first_group(runs, expected):
+    metric = describe_metric(runs, "")
+    assert rank_groups(runs, metric, ["experiment"], "last", "").baseline == expected
+
+
+@pytest.mark.parametrize(
+    ("seeds", "baseline", "column", "bold"),
+    [
+        (3, "", "", ["SCAFFOLD"]),
+        (3, "SCAFFOLD", "", ["SCAFFOLD"]),
+        (3, "", "test_loss", ["SCAFFOLD"]),
+        (2, "", "", []),
+    ],
+    ids=["better than the baseline", "the baseline itself", "lower is better", "too few seeds"],
+)
+def test_only_what_is_decided_is_bold(seeds, baseline, column, bold):
+    lines = format_markdown([rank(make_runs(seeds=seeds), column, baseline=baseline)]).splitlines()
+    assert [line.split(" ")[1] for line in lines if "**" in line] == bold
+    noisy = [make_run("fedavg", seed, [0.5]) for seed in range(3)]
+    noisy += [make_run("scaffold", seed, [value]) for seed, value in enumerate((0.4, 0.6, 0.9))]
+    assert "**" not in format_markdown([rank(noisy)]), "the higher mean alone"
 
 
 def test_the_latex_table_is_for_booktabs_with_names_escaped():
     runs = make_runs(("fedavg", "my_algo:A&B 5%"))
     text = format_latex([rank(runs)])
-    assert text.splitlines()[3:] == [
+    assert text.splitlines()[4:] == [
         r"\begin{tabular}{lrrr}",
         r"\toprule",
-        r" & Seeds & Test accuracy & minus my\_algo:A\&B 5\% \\",
+        r" & Seeds & Test accuracy & minus FedAvg \\",
         r"\midrule",
-        r"my\_algo:A\&B 5\% & 3 & \textbf{0.6300 [0.5803, 0.6797]} & -- \\",
-        r"FedAvg & 3 & 0.5700 [0.5452, 0.5948] & $-$0.0600 [$-$0.0848, $-$0.0352] \\",
+        r"my\_algo:A\&B 5\% & 3 & \textbf{0.6300 [0.5803, 0.6797]} & +0.0600 [+0.0352, +0.0848] \\",
+        r"FedAvg & 3 & 0.5700 [0.5452, 0.5948] & -- \\",
         r"\bottomrule",
         r"\end{tabular}",
     ]
@@ -98,7 +144,7 @@ def test_the_latex_table_is_for_booktabs_with_names_escaped():
 
 def test_a_table_has_a_pair_of_columns_for_each_metric():
     runs = make_runs()
-    first = rank(runs)
+    first = rank(runs, baseline="SCAFFOLD")
     lines = format_markdown([first, rank(runs, "test_loss", baseline=first.baseline)]).splitlines()
     assert lines[1] == "|  | Seeds | Test accuracy | minus SCAFFOLD | Test loss | minus SCAFFOLD |"
     assert lines[4] == (
@@ -108,7 +154,7 @@ def test_a_table_has_a_pair_of_columns_for_each_metric():
 
 
 def test_the_csv_has_all_digits_and_no_formula():
-    rows = list(csv.DictReader(format_csv([rank(make_runs(("fedavg", "=1+2")))]).splitlines()))
+    rows = list(csv.DictReader(format_csv([rank(make_runs(("fedavg", "=1+2")), baseline="=1+2")]).splitlines()))
     assert [row["group"] for row in rows] == ["'=1+2", "FedAvg"]
     assert (rows[1]["seeds"], rows[1]["metric"], rows[1]["pairs"]) == ("3", "test_accuracy", "3")
     assert float(rows[1]["difference"]) == pytest.approx(-0.06) and rows[0]["difference"] == ""
@@ -118,7 +164,7 @@ def test_the_csv_has_all_digits_and_no_formula():
 
 @pytest.mark.parametrize("width", [COLUMN, PAGE])
 def test_the_figure_shows_curves_bands_and_differences(width):
-    figure = draw_comparison(rank(make_runs()), Drawing(width))
+    figure = draw_comparison(rank(make_runs(), baseline="SCAFFOLD"), Drawing(width))
     curves, differences = figure.axes
     assert [line.get_label() for line in curves.lines] == ["SCAFFOLD", "FedAvg"]
     assert curves.lines[1].get_ydata().tolist() == pytest.approx([0.51, 0.53, 0.55, 0.57])
@@ -128,6 +174,27 @@ def test_the_figure_shows_curves_bands_and_differences(width):
     assert dot.get_xdata()[0] == pytest.approx(-0.06) and list(zero.get_xdata()) == [0, 0]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SCAFFOLD", "FedAvg"]
     assert [tick.get_text() for tick in differences.get_yticklabels()] == ["FedAvg"]
+
+
+def test_fewer_than_three_seeds_have_points_and_no_band():
+    curves, differences = draw_comparison(rank(make_runs(seeds=2)), Drawing()).axes
+    lines = [line for line in curves.lines if line.get_label().startswith("_")]
+    assert not curves.collections
+    assert [line.get_ydata()[-1] for line in lines] == pytest.approx([0.61, 0.63, 0.56, 0.57])
+    assert "single seeds" in curves.get_xlabel() and "each seed a point" in differences.get_xlabel().replace("\n", " ")
+    assert differences.lines[0].get_xdata() == pytest.approx([0.05, 0.06])
+
+
+def test_runs_that_ended_at_different_rounds_are_points():
+    runs = [make_run("fedavg", seed, [np.nan] * (seed + 1) + [0.5]) for seed in range(3)]
+    curves = draw_comparison(rank(runs), Drawing()).axes[0]
+    assert [line.get_xdata().tolist() for line in curves.lines] == [[2], [3], [4], []]
+
+
+def test_a_level_nearby_lies_inside_the_axis():
+    runs = [run._replace(trivial={"test_accuracy": {"majority (trivial)": 0.49}}) for run in make_runs()]
+    low, _ = draw_comparison(rank(runs), Drawing()).axes[0].get_ylim()
+    assert low < 0.49 - 0.001
 
 
 def test_a_smoothed_curve_has_the_raw_one_behind_it():

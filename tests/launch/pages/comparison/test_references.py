@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from launch.pages.comparison.compared_run import ComparedRun
-from launch.pages.comparison.references import find_missing
+from launch.pages.comparison.references import find_missing, spell_baseline
 from launch.runs.tables import write_json
 from launch.settings.run_config import build_run_config, find_algorithm, flag_values
 from launch.sweep import PROGRAM, parse_request
@@ -97,3 +97,13 @@ def test_no_folder_elsewhere_is_named(make_run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "other")
     (missing,) = find_missing([run._replace(path=tmp_path / run.path)])
     assert "--runs_dir=runs/references_of_seed_0 " in missing.command and str(tmp_path) not in missing.command
+
+
+def test_the_baseline_is_trained_with_at_least_three_seeds_where_it_is_missing(make_run):
+    runs = [make_run("fedsikd", 5, False, dirichlet_alpha=0.1)]
+    assert spell_baseline(runs) == (
+        "python -m launch.sweep --algos=fedavg --seeds=0,1,5 --runs_dir=runs -- --dataset=digits --dirichlet_alpha=0.1"
+    )
+    assert len(read_command(spell_baseline(runs))) == 3
+    assert spell_baseline([*runs, make_run("fedavg", 5, False, dirichlet_alpha=0.1)]) == ""
+    assert spell_baseline([*runs, make_run("fednova", 5, False, dirichlet_alpha=1)]) == "", "of two data"

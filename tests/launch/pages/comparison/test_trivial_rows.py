@@ -104,7 +104,7 @@ def test_in_tables_they_stand_below_a_line_and_none_is_the_best():
     assert lines[place + 1].startswith(f"{OVERALL} & 2 & 0.1250 & $-$0.7750 & 0.2500 & $-$0.3000 [")
     assert lines[place + 2].startswith(f"{A_CLIENT} & 2 & -- & --")
     text = format_markdown([rank()])
-    assert "**" in text and not any("**" in line for line in text.splitlines() if "trivial" in line)
+    assert "**" not in text, "two seeds decide nothing"
     assert "Trivial rows always answer with the most frequent class" in text
     rows = list(csv.DictReader(format_csv([rank()]).splitlines()))
     assert [row["group"] for row in rows] == ["a", "b", A_CLIENT, OVERALL]
@@ -112,7 +112,7 @@ def test_in_tables_they_stand_below_a_line_and_none_is_the_best():
 
 def test_in_the_figure_they_are_levels_that_do_not_stretch_it():
     curves = draw_comparison(rank(), Drawing()).axes[0]
-    assert [line.get_label() for line in curves.lines] == [
+    assert [line.get_label() for line in curves.lines if not line.get_label().startswith("_")] == [
         *("a", "b", "majority class a client: 0.8000", "majority class overall: 0.2500")
     ]
     assert curves.get_ylim()[1] < 0.8

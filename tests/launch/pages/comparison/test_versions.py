@@ -107,6 +107,6 @@ def test_runs_of_an_edited_model_are_compared_and_not_averaged(tmp_path, write, 
         write(folder, seed, 0.5 + 0.1 * (digest == NEW), **own, **on(OLD, seed))
     results = rank(read(tmp_path), ["model"]).results
     assert [(each.estimate.count, round(each.estimate.mean, 3), each.difference.count) for each in results] == [
-        *((1, 0.6, 0), (2, 0.5, 1)),
+        *((1, 0.6, 1), (2, 0.5, 0)),
     ]
     assert read_content()[1][0].startswith(f"{CODE}: a/seed_0, a/seed_1 (code ")
