@@ -1,12 +1,12 @@
 #!/bin/sh
-# Exports runs with `--web_page` and drives the pages in headless Chromium: what they answer must be what the report
-# says, training files must train as in TensorFlow's interpreter, nothing may leave the pages, and their console must
-# stay empty. Likewise the pages of `launch.compare`: that of kept runs, whose intervals must be those of the reports,
-# and that of the run. `make test-web` calls it after `make web`; what it drives the browser with is installed into
-# .web-test. The argument is a finished run; without it six are trained: one for each kind of model, on digits (Adam),
-# HAR, CIFAR-10, the building and a rhyme, and one with momentum. Without FL_DATA_DIR, HAR and CIFAR-10 are drawn at
-# random. CHROMIUM=<path> names the browser, SHOTS=<folder> keeps screenshots, TEXT=<text> is what the page of a text
-# model completes.
+# Exports runs with `--web_page` and drives the pages in headless Chromium and Firefox: what they answer must be what
+# the report says, training files must train as in TensorFlow's interpreter, nothing may leave the pages, and their
+# console must stay empty. Likewise the pages of `launch.compare`: that of kept runs, whose intervals must be those of
+# the reports, and that of the run. `make test-web` calls it after `make web`; what it drives the browsers with is
+# installed into .web-test. The argument is a finished run; without it six are trained: one for each kind of model, on
+# digits (Adam), HAR, CIFAR-10, the building and a rhyme, and one with momentum. Without FL_DATA_DIR, HAR and CIFAR-10
+# are drawn at random. CHROMIUM=<path> and FIREFOX=<path> name the browsers, SHOTS=<folder> keeps screenshots,
+# TEXT=<text> is what the page of a text model completes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -16,15 +16,17 @@ lock=tests/web/package-lock.json
 disk="0.1 GB"
 . ./extra_environment.sh
 
-find_chromium() {
-    for candidate in ${CHROMIUM:+"$CHROMIUM"} chromium chromium-browser google-chrome; do
-        command -v "$candidate" && return
+find_browser() {
+    for candidate in "$@"; do
+        [ -z "$candidate" ] || ! command -v "$candidate" || return 0
     done
     return 1
 }
 
-CHROMIUM=$(find_chromium) || fail "no Chromium found; install it (Debian: apt install chromium) or name it: CHROMIUM=<path>"
-export CHROMIUM
+CHROMIUM=$(find_browser "${CHROMIUM:-}" chromium chromium-browser google-chrome) ||
+    fail "no Chromium found; install it (Debian: apt install chromium) or name it: CHROMIUM=<path>"
+FIREFOX=$(find_browser "${FIREFOX:-}" firefox-esr firefox) ||
+    echo "Firefox is left out: none found; install it (Debian: apt install firefox-esr) or name it: FIREFOX=<path>"
 wait_for_others
 install_by_npm tests/web
 exec 9<&-
@@ -34,20 +36,50 @@ trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' INT TERM HUP
 failed=
 
+# Runs a function with its arguments once for each browser.
+in_browsers() {
+    for BROWSER_KIND in chromium ${FIREFOX:+firefox}; do
+        BROWSER=$CHROMIUM
+        [ "$BROWSER_KIND" = chromium ] || BROWSER=$FIREFOX
+        export BROWSER BROWSER_KIND
+        echo "$BROWSER_KIND:"
+        "$@" || failed=yes
+    done
+}
+
+shots_of() {
+    [ -z "${SHOTS:-}" ] || echo "$SHOTS/$BROWSER_KIND/$(basename "$1")"
+}
+
+drive_run() {
+    node tests/web/drive_page.mjs "$1/export/page.html" "$folder/answers.json" "$(shots_of "$1")" &&
+        .venv/bin/python tests/web/check_page.py "$1/export" "$folder/answers.json"
+}
+
+drive_text() {
+    node tests/web/drive_text.mjs "$1/export/page.html" "$folder/answers.json" "$2" "$(shots_of "$1")" &&
+        .venv/bin/python tests/web/check_text.py "$1/export" "$folder/answers.json"
+}
+
+drive_comparison() {
+    name=$1
+    shift
+    node tests/web/drive_compare.mjs "$folder/$name.html" "$folder/answers.json" "$(shots_of "$name")" &&
+        .venv/bin/python tests/web/check_compare.py "$folder/answers.json" "$@"
+}
+
 # Exports the run $1 with the flags that follow, and checks its page.
 check_run() {
     run=$1
     shift
     .venv/bin/python -m launch.export --run_dir="$run" --web_page --save_test_set "$@" || exit
-    node tests/web/drive_page.mjs "$run/export/page.html" "$folder/answers.json" ${SHOTS:+"$SHOTS/$(basename "$run")"} &&
-        .venv/bin/python tests/web/check_page.py "$run/export" "$folder/answers.json" || failed=yes
+    in_browsers drive_run "$run"
 }
 
 # The same of the run $1 of a text model, whose page completes the line $2.
 check_text() {
     .venv/bin/python -m launch.export --run_dir="$1" --web_page --save_test_set || exit
-    node tests/web/drive_text.mjs "$1/export/page.html" "$folder/answers.json" "$2" ${SHOTS:+"$SHOTS/$(basename "$1")"} &&
-        .venv/bin/python tests/web/check_text.py "$1/export" "$folder/answers.json" || failed=yes
+    in_browsers drive_text "$@"
 }
 
 # Checks the page of launch.compare of what the flags name, under the name $1.
@@ -55,8 +87,7 @@ check_comparison() {
     name=$1
     shift
     .venv/bin/python -m launch.compare --output="$folder/$name.html" "$@" || exit
-    node tests/web/drive_compare.mjs "$folder/$name.html" "$folder/answers.json" ${SHOTS:+"$SHOTS/$name"} &&
-        .venv/bin/python tests/web/check_compare.py "$folder/answers.json" "$@" || failed=yes
+    in_browsers drive_comparison "$name" "$@"
 }
 
 train() {

@@ -1,13 +1,13 @@
-// Drives a page of launch.compare in Chromium: `node drive_compare.mjs page.html answers.json [folder for screenshots]`.
+// Drives a page of launch.compare: `node drive_compare.mjs page.html answers.json [folder for screenshots]`.
 //
 // It is opened from its file, on a desktop and on a phone, light and dark. What it shows is written as JSON: the groups
 // with their intervals, the difference of two groups, what a pointer over a curve reads, how sorting and filters change
 // the table, and all that went wrong.
 
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { SIZES, chromium, findOverflow, openPage, pressButtons } from "./open_page.mjs";
+import { SIZES, findOverflow, launch, openPage, pressButtons, takeShot } from "./open_page.mjs";
 
 const [, , pagePath, answersPath, shots] = process.argv;
 const WAIT = { timeout: 60_000 };
@@ -16,12 +16,6 @@ const readTable = (page, id) =>
   page.$$eval(`#${id} tr`, (lines) => lines.map((line) => [...line.children].map((cell) => cell.textContent.replace(/[▲▼]$/, ""))));
 const readText = (page, id) => page.textContent(`#${id}`);
 const countRuns = (page) => page.$$eval("#runs tbody tr", (lines) => lines.length);
-
-async function take(page, name) {
-  if (!shots) return;
-  mkdirSync(shots, { recursive: true });
-  await page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
-}
 
 // What the chart says where the pointer is: in the middle of a curve.
 async function hover(page) {
@@ -81,7 +75,7 @@ async function visit(browser, name, url, size, colorScheme) {
   const seconds = (Date.now() - begin) / 1000;
   if (await page.isVisible("#status.failed")) problems.push(`it does not start: ${await readText(page, "status")}`);
   problems.push(...(await findOverflow(page, size)));
-  await take(page, name);
+  await takeShot(page, shots, name);
   const answers = { name, seconds, problems };
   const isSingle = await page.evaluate(() => document.body.classList.contains("single"));
   if (!problems.length) {
@@ -103,7 +97,7 @@ async function visit(browser, name, url, size, colorScheme) {
   return answers;
 }
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM });
+const browser = await launch();
 const url = pathToFileURL(path.resolve(pagePath)).href;
 const visits = [];
 for (const [kind, size] of Object.entries(SIZES)) {

@@ -1,16 +1,15 @@
-// Drives a page of launch.export in Chromium: `node drive_page.mjs page.html answers.json [folder for screenshots]`.
+// Drives a page of launch.export: `node drive_page.mjs page.html answers.json [folder for screenshots]`.
 //
 // It is opened three times: from its file on a desktop, from a server on 127.0.0.1 on a phone, and from its file where
 // relaxed SIMD is missing. Every time all of its test examples are run, and strokes are drawn if it has a board, or its
-// sliders are moved. What it answered is written as JSON, with all that went wrong: console errors, requests, a stroke without effect. Training
-// files beside the page are trained in it.
-// $CHROMIUM is the browser.
+// sliders are moved. What it answered is written as JSON, with all that went wrong: console errors, requests, a stroke
+// without effect. Training files beside the page are trained in it.
 
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { moveInputs } from "./move_inputs.mjs";
-import { SIZES, WAIT, chromium, findOverflow, serve, startPage } from "./open_page.mjs";
+import { SIZES, WAIT, findOverflow, isFirefox, launch, serve, startPage, takeShot } from "./open_page.mjs";
 import { findProblems, trainFiles } from "./train_in_page.mjs";
 
 const [, , pagePath, answersPath, shots] = process.argv;
@@ -76,7 +75,7 @@ async function findPlaces(page, points) {
 // What the page answers before and after each way of drawing; "" where it has no board.
 async function drawStrokes(page, problems, isPhone) {
   if (!(await page.isVisible("#board"))) return [];
-  const draw = isPhone ? drawByFinger : drawByMouse;
+  const draw = isPhone && !isFirefox ? drawByFinger : drawByMouse; // only Chromium lets a script move a finger
   const seen = [];
   const ways = [
     ["a circle", () => draw(page, CIRCLE)],
@@ -111,16 +110,13 @@ async function visit(browser, name, url, { isPhone = false, isCompat = false, co
   const answers = build ? await runAll(page, isPhone || isCompat) : {};
   const trainings = build ? await trainFiles(page, path.dirname(pagePath)) : [];
   problems.push(...trainings.flatMap(findProblems));
-  if (shots) {
-    mkdirSync(shots, { recursive: true });
-    await page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
-  }
+  await takeShot(page, shots, name);
   const sample = await page.evaluate(() => JSON.parse(document.querySelector("#page-data").textContent).sample);
   await context.close();
   return { name, build, sample, answers, strokes, moved, trainings, problems };
 }
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM });
+const browser = await launch();
 const file = pathToFileURL(path.resolve(pagePath)).href;
 const visits = [
   await visit(browser, "file, desktop", file),

@@ -1,13 +1,13 @@
-// Drives the page of a text model in Chromium: `node drive_text.mjs page.html answers.json "text" [folder]`.
+// Drives the page of a text model: `node drive_text.mjs page.html answers.json "text" [folder]`.
 //
 // It is opened three times, as by drive_page.mjs. Every time the text is typed and its line completed in every format,
 // and all of the test examples are run. What the page answered is written as JSON, with all that went wrong. Into the
-// folder go screenshots. $CHROMIUM is the browser.
+// folder go screenshots.
 
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { SIZES, WAIT, chromium, findOverflow, serve, startPage } from "./open_page.mjs";
+import { SIZES, WAIT, findOverflow, launch, serve, startPage, takeShot } from "./open_page.mjs";
 
 const [, , pagePath, answersPath, typed, shots] = process.argv;
 
@@ -73,16 +73,13 @@ async function visit(browser, name, url, { isPhone = false, isCompat = false, co
   const answers = build ? await runAll(page) : {};
   const lines = build ? await completeLines(page, problems) : {};
   problems.push(...(await findOverflow(page, size)));
-  if (shots) {
-    mkdirSync(shots, { recursive: true });
-    await page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
-  }
+  await takeShot(page, shots, name);
   const sample = await page.evaluate(() => JSON.parse(document.querySelector("#page-data").textContent).sample);
   await context.close();
   return { name, build, sample, typed, next, lines, answers, problems };
 }
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM });
+const browser = await launch();
 const file = pathToFileURL(path.resolve(pagePath)).href;
 const visits = [
   await visit(browser, "file, desktop", file),

@@ -1,14 +1,36 @@
-// Opens pages in Chromium for the scripts that drive them, and notes whatever a page should not do. $CHROMIUM is the
-// browser.
+// Opens pages for the scripts that drive them, and notes whatever a page should not do. $BROWSER is the program: Firefox
+// where $BROWSER_KIND is "firefox", else Chromium.
+//
+// Playwright drives the Firefox of a distribution by WebDriver BiDi. From 1.64 on it sends it a command for the colour
+// scheme that Firefox 153 does not know, hence 1.63.
 
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import path from "node:path";
 
-export const { chromium } = createRequire(path.resolve(".web-test/package.json"))("playwright-core");
+const playwright = createRequire(path.resolve(".web-test/package.json"))("playwright-core");
+export const isFirefox = process.env.BROWSER_KIND === "firefox";
 export const WAIT = { timeout: 240_000 }; // a busy machine takes long to compile 9 MB of WebAssembly
 export const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
+
+// A browser whose contexts may be light or dark. Firefox has its colours from a preference, so each scheme is one more.
+export async function launch() {
+  const executablePath = process.env.BROWSER;
+  if (!isFirefox) return playwright.chromium.launch({ executablePath });
+  const started = new Map();
+  const start = (scheme) => {
+    const firefoxUserPrefs = { "layout.css.prefers-color-scheme.content-override": scheme === "dark" ? 0 : 1 };
+    return playwright.firefox.launch({ channel: "moz-firefox", executablePath, firefoxUserPrefs });
+  };
+  return {
+    async newContext({ colorScheme, isMobile, ...options }) {
+      if (!started.has(colorScheme)) started.set(colorScheme, await start(colorScheme));
+      return started.get(colorScheme).newContext(options);
+    },
+    close: () => Promise.all([...started.values()].map((browser) => browser.close())),
+  };
+}
 
 // {context, page, problems}: `problems` grows by every error on the console, every request for something else, and every
 // page that this one opens.
@@ -40,6 +62,14 @@ export async function pressButtons(page) {
   }
   await page.waitForTimeout(1000);
   return pressed;
+}
+
+// Writes a picture of the whole page into a folder, if there is one. The caret stays: to hide it takes a style, which the
+// page's policy forbids.
+export async function takeShot(page, folder, name) {
+  if (!folder) return;
+  mkdirSync(folder, { recursive: true });
+  await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: true, caret: "initial" });
 }
 
 // A line if the page is wider than the screen.
