@@ -13,7 +13,6 @@ import textwrap
 import pytest
 
 from launch.command_line import parse_command
-from launch.runs.run_records import resolve_experiment
 from launch.runs.tables import write_json
 from launch.settings.flags import list_names_of_runs, parse_config
 from launch.settings.run_config import build_run_config, flag_values
@@ -23,7 +22,7 @@ README = ROOT / "README.md"
 TUTORIAL, RESULTS = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "results.md"  # the latter is generated
 PAGES = [README, *sorted(path for path in (ROOT / "docs").glob("*.md") if path != RESULTS)]
 MOST_README_LINES, MOST_README_WORDS, MOST_WORDS_BEFORE_A_COMMAND = 120, 900, 30
-MOST_WORDS = 25_000  # of all pages but the generated ones
+MOST_WORDS = 20_000  # of all pages but the generated ones
 GENERATED = {"flags.md", "api.md"}  # pages that the site makes from the code
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -208,9 +207,9 @@ def test_own_data_and_own_model_train(tmp_path):
 def test_the_own_data_set_loads(checkout):
     from datasets.catalog import load_arrays
 
-    arrays = load_arrays("my_data:DATASET")
+    arrays = load_arrays("examples.own_data:WAVES")
     assert arrays.train_x.shape[1:] == (64, 1) and len(arrays.client_names) == 6
-    source = load_arrays("my_source:DATASET")
+    source = load_arrays("examples.own_data:PHONES")
     assert len(source.client_names) == 100_000
     x, y = source.read(7, "train")
     assert x.shape == (len(y), 8) and len(y) == source.num_examples["train"][7]
@@ -229,18 +228,8 @@ def test_the_own_format_reads(checkout, monkeypatch):
     assert source.client_names == ("ann", "bob") and source.read(1, "train")[0].tolist() == [[1.5, 2], [5, 6]]
 
 
-def test_the_own_experiments_resolve_and_the_own_claim_compares(checkout):
-    my_paper = importlib.import_module("my_paper")
-    configs = [resolve_experiment(each) for each in my_paper.EXPERIMENTS]
-    assert [(config.algo, config.algorithm.training.learning_rate) for config in configs] == [
-        *(("fedavg", 0.1), ("scaffold", 0.1)),
-    ]
-    (claim,) = my_paper.CLAIMS
-    assert [condition.text for condition in claim.conditions] == ["scaffold {0}, fedavg {1}"] * 3
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("own", ["my_algorithms:", "my_data:", "my_source:"])
+@pytest.mark.parametrize("own", ["my_algorithms:", "own_data:WAVES", "own_data:PHONES"])
 def test_own_modules_train(own, checkout):
     (arguments,) = [
         shlex.split(line)[3:] for line in COMMANDS if line.startswith(TRAIN) and own in line and "--help" not in line
@@ -255,11 +244,6 @@ def test_python_trains_as_the_page_says(checkout):
     run = run_python(["first.py"], checkout)
     assert run.returncode == 0, run.stderr[-3000:]
     assert "test_accuracy" in run.stdout
-
-
-def test_an_excerpt_stands_in_the_code():
-    path, _, excerpt = find_python_block("# tff_algos/moon").removeprefix("# ").partition("\n")
-    assert excerpt in (ROOT / path).read_text(encoding="utf-8")
 
 
 def test_the_signatures_of_an_algorithms_parts_are_those_of_the_code():
@@ -277,16 +261,10 @@ def test_the_signatures_of_an_algorithms_parts_are_those_of_the_code():
 
 
 def test_every_python_block_is_tried():
-    single = map(
-        find_python_block,
-        ("np.savez", "# make_tumours.py", "from launch.api import", "formats/lines.py", "# tff_algos/moon"),
-    )
+    single = map(find_python_block, ("np.savez", "# make_tumours.py", "from launch.api import", "formats/lines.py"))
     assert set(PYTHON_BLOCKS) == {*single, *OWN_MODULES.values()} and set(OWN_MODULES) == {
         "my_models.py",
         "my_algorithms.py",
-        "my_data.py",
-        "my_paper.py",
-        "my_source.py",
     }
 
 
