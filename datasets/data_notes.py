@@ -178,7 +178,7 @@ def _note_categories(columns: np.ndarray, example_format: ExampleFormat) -> tupl
     names = name_some([example_format.name_feature(index) for index in large])
     return (
         f"indices of categories up to {columns[:, large].max():,.0f} ({names}), which no scaling suits: a model of "
-        f"your own can look them up (Embedding), for others leave such columns out by --feature_columns",
+        f"your own can look them up (Embedding), for others leave such columns out by --drop_columns",
     )
 
 

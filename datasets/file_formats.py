@@ -15,6 +15,7 @@ from files.reading import explain_errors
 if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset
     from datasets.client_source import ClientSource
+    from datasets.tables.table import Table
 
 
 class FileFormat(NamedTuple):
@@ -28,6 +29,8 @@ class FileFormat(NamedTuple):
       choose_partition: (path, DatasetOptions) -> the default of `--partition` for a path: "natural" where it names
         clients, "iid" where its labels are no classes, else "", which leaves it to the algorithm. It reads no more than
         the start. None: always natural.
+      make_table: (path, DatasetOptions) -> the table that is opened, whose columns a person may want to see, or None
+        where these files are none. It raises DatasetError. None of what is never a table.
       rank: of two formats that recognise a path, the one with the lower rank has it, or else the first by name.
     """
 
@@ -36,6 +39,7 @@ class FileFormat(NamedTuple):
     open: "Callable[[str, DatasetOptions], ArrayDataset | ClientSource]"
     choose_partition: Callable[[str, DatasetOptions], str] | None = None
     rank: int = 50
+    make_table: "Callable[[str, DatasetOptions], Table | None] | None" = None
 
 
 def get_format(name: str) -> FileFormat:

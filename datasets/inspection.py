@@ -390,6 +390,9 @@ def _look_at_classes(sample: Sample, measures: Measures) -> Iterator[str]:
     missing = [names[index] for index in np.flatnonzero(train == 0)]
     if missing and sample.is_whole:
         yield f"no train example is of class {name_some(missing)}"
+    alone = [names[index] for index in np.flatnonzero(train + test == 1)]
+    if alone and sample.is_whole:
+        yield f"one example has the class {name_some(alone)}: it cannot be both learned and tested; leave such rows out"
     share = train.max() / train.sum()
     if share >= MAJORITY and train.sum() >= LEAST_EXAMPLES:
         largest = names[train.argmax()]

@@ -291,6 +291,12 @@ class TableOptions:
     )
 
 
+def quote_name(name: str) -> str:
+    """A column's name as a flag that takes several has it: in quotes if it holds a comma or a quote."""
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"' if "," in name or '"' in name else name
+
+
 def split_names(value: str) -> tuple[str, ...]:
     """The names of a flag that takes several: commas between them, a name with a comma in quotes."""
     rows = list(csv.reader([value], skipinitialspace=True))

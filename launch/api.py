@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from datasets.options import quote_name
 from files.reading import read_regular
 from files.writing import write_whole
 from launch.console.progress import be_silent
@@ -49,7 +50,7 @@ from launch.settings.trusted_modules import (
 )
 from launch.training.client_rounds import read_clients_by_round
 from launch.training.finished_run import LAST, FinishedRun, choose_models, read_finished_run
-from launch.training.given_data import COLUMN_FLAGS, check_inputs, check_values, place_data, quote_name, read_examples
+from launch.training.given_data import COLUMN_FLAGS, check_inputs, check_values, place_data, read_examples
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -1,24 +1,40 @@
 """`python -m launch.inspect PATH` says what would be read of a file or folder, before anything is trained on it.
 
-Its format, task, clients, classes and features, what looks odd, and the command that trains on it. With --dataset=NAME
-a data set of the catalog; flags say how data are read, as in `launch.train`. Of large data a sample is looked at.
-Imports no TensorFlow. Exit codes: 0 done, 2 the data cannot be read or the request was wrong, 130 Ctrl-C.
+Its columns, format, task, clients, classes and features, what is wrong or looks odd, and the command that trains on it.
+All that is wrong with a table is said at once, with the flags that solve it, which are in the command. With
+--dataset=NAME a data set of the catalog; flags say how data are read, as in `launch.train`. Of large data a sample is
+looked at. Imports no TensorFlow. Exit codes: 0 done, 2 the data cannot be read with any flags or the
+request was wrong, 130 Ctrl-C.
 """
 
 import copy
 import dataclasses
+import functools
+import os
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datasets.catalog import find_dataset, get_title
 from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
 from datasets.file_formats import find_format
 from datasets.options import FILES
+from datasets.repair import repair
+from datasets.tables.profile import choose_label, profile_table
 from launch.command_line import parse_command, run_command
 from launch.console.stop_signals import leave
-from launch.pages.inspection import BAR, PLAIN_BAR, describe, format_findings, inspect_data
+from launch.pages.inspection import (
+    BAR,
+    PLAIN_BAR,
+    Findings,
+    check_findings,
+    describe,
+    format_findings,
+    format_problems,
+    inspect_data,
+)
 from launch.runs.tables import write_json
 from launch.settings.data_flags import choose_options
 from launch.settings.errors import FlagError
@@ -81,8 +97,12 @@ def parse_request(argv: Sequence[str]) -> tuple[RunConfig, dict[str, Any], str]:
         given = {"data": paths[0], **given}
     if not {"data", "dataset"} & set(given):
         raise FlagError(f"expected a file or folder, or --dataset=<name>: {USAGE}")
-    config = parse_config(["--algo=fedavg", *(f"--{name}={value}" for name, value in given.items())])
-    return config, given, flags.json
+    return _make_config(given), given, flags.json
+
+
+def _make_config(given: Mapping[str, Any]) -> RunConfig:
+    """The config of a run on the data."""
+    return parse_config(["--algo=fedavg", *(f"--{name}={value}" for name, value in given.items())])
 
 
 def _find_paths(argv: Sequence[str]) -> list[str]:
@@ -102,11 +122,29 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> None:
     config, given, json_path = parse_request(arguments)
-    data = find_dataset(config.dataset).load(choose_options(vars(config)))
-    kind = f"the data set {get_title(config.dataset)}"
+    kind, columns, path = f"the data set {get_title(config.dataset)}", (), ""
     if config.dataset == FILES:
-        kind = find_format(str(pathlib.Path(config.data).expanduser()), config.data_format).title
-    findings = inspect_data(data, kind, find_scale(config), given, config.seed)
+        path = os.path.abspath(os.path.expanduser(config.data))
+        found = find_format(path, config.data_format)
+        kind, options = found.title, choose_options(vars(config))
+        table = found.make_table and found.make_table(path, options)
+        columns = profile_table(table, options) if table else ()
+
+    def look(flags: Mapping[str, Any]) -> Findings:
+        config = _make_config(flags)
+        data = find_dataset(config.dataset).load(choose_options(vars(config)))
+        findings = inspect_data(data, kind, find_scale(config), flags, config.seed)
+        if columns:
+            check_findings(findings, columns, flags)
+        return findings
+
+    findings, _, problems = repair(look, given, functools.partial(choose_label, columns))
+    problems = [each._replace(text=each.text.removeprefix(f"{path}: ").replace(f"{path}, ", "")) for each in problems]
+    if findings is None:
+        *others, last = problems
+        print(format_problems(columns, others), end="")
+        raise DatasetError(f"{path}: {last.text}" if columns else last.text)
+    findings = dataclasses.replace(findings, columns=columns, problems=tuple(problems))
     # Other encodings may lack the character of the bars.
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     print(format_findings(findings, BAR if is_utf8 else PLAIN_BAR), end="")

@@ -311,6 +311,17 @@ def _make_table(path: str, kind: str, files: list[ClientFile], options: DatasetO
     return table
 
 
+def make_client_table(path: str, options: DatasetOptions) -> Table | None:
+    """The table in the files of a folder; None of npz files. Raises DatasetError."""
+    kind, files = find_client_files(path)
+    return None if kind == NPZ else _make_table(path, kind, files, options)
+
+
 FORMAT = FileFormat(
-    "a folder with a file a client", is_client_files, open_client_files, choose_client_files_partition, rank=70
+    "a folder with a file a client",
+    is_client_files,
+    open_client_files,
+    choose_client_files_partition,
+    70,
+    make_client_table,
 )

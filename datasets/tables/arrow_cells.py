@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from datasets.errors import DatasetError
+from datasets.errors import DatasetError, propose
 from datasets.image_pixels import ImageLayout, read_image
 from datasets.tables.cells import Cells, block_cells, date_cells, number_cells, string_cells
+from datasets.tables.table import drop, leave_out
 
 if typing.TYPE_CHECKING:
     import pyarrow
@@ -85,10 +86,12 @@ def convert_column(column: "pyarrow.Array", name: str, locate: Locate, images: I
             images = images.fix(pixels[0])
         return block_cells(np.stack(pixels) if pixels else np.zeros((0, 1, 1, 1), np.uint8))
     if is_block_type(kind):
-        return block_cells(_stack_lists(column, name, locate))
+        with propose(**drop(name)):
+            return block_cells(_stack_lists(column, name, locate))
     raise DatasetError(
-        f"{locate(0)}: column {name!r} is of type {kind}, expected numbers, text, dates, lists or images; name the "
-        f"columns to use by --feature_columns"
+        f"{locate(0)}: column {name!r} is of type {kind}, expected numbers, text, dates, lists or images; "
+        f"{leave_out(name)}",
+        drop(name),
     )
 
 

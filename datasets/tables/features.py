@@ -7,19 +7,29 @@ import itertools
 import math
 import shlex
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
 from datasets.dataset import DatasetOptions
-from datasets.errors import DatasetError
+from datasets.errors import Checks, DatasetError
 from datasets.example_format import CategoryGroup
 from datasets.names import check_names, describe_joined, find_joined, note_alike
 from datasets.options import split_names
 from datasets.tables.cells import DATE, STRING, TEXT, Cells, read_number
-from datasets.tables.scan import ColumnScan, TableScan, is_free_text, is_text_column
+from datasets.tables.profile import CATEGORY, NUMBER, tell_kind
+from datasets.tables.scan import ColumnScan, TableScan, count_as_missing, is_free_text, is_text_column
 from datasets.tables.sentences import advise_sentences, holds_sentences
-from datasets.tables.table import MOST_LISTED, Roles, Table, count_rows, list_names, name_locations
+from datasets.tables.table import (
+    MOST_LISTED,
+    Roles,
+    Table,
+    count_rows,
+    drop,
+    leave_out,
+    list_names,
+    name_locations,
+)
 from datasets.tables.written_numbers import is_odd, read_written
 
 ONE_HOT, INDEX = "one_hot", "index"
@@ -27,7 +37,6 @@ MOST_CATEGORIES = {ONE_HOT: 100, INDEX: 10_000}
 _FAR = 10  # times the largest number, from which on another one may stand for no value
 _MOST_RARE = 20  # categories of a table that is too small to tell free text from others
 _WRITE_NUMBERS = "write numbers alone, in one unit, and not as text"
-_LEAVE_OUT = "leave the column out by --feature_columns"
 
 
 class Feature(NamedTuple):
@@ -80,60 +89,85 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, options: Datase
     Raises:
       DatasetError: dates, texts among numbers, too many categories, or a number that float32 cannot hold.
     """
-    categories = options.categories
-    most, chosen = MOST_CATEGORIES[categories], []
-    for name in roles.features:
-        column = scan.columns[name]
-        if column.num_missing == column.num_rows:
-            raise DatasetError(f"{table.path}: column {name!r} has no value in any row, expected some; {_LEAVE_OUT}")
-        if column.kind == DATE or column.num_dates > 0.5 * max(1, column.num_texts):
-            value, where = column.first_text or column.first_number
-            raise DatasetError(
-                f"{where}: column {name!r} holds dates ({value!r}), which are no feature; give "
-                f"--time_column={name} to order a client's rows by it, or {_LEAVE_OUT}"
-            )
-        if column.first_endless:
-            text, where = column.first_endless
-            raise DatasetError(f"{where}: column {name!r} has {text}, expected a finite number, of at most 3.4e38")
-        if not column.num_texts and column.kind != STRING:
-            chosen.append(Feature(name))
-            continue
-        text, where = column.first_text
-        # A few texts among numbers are mistakes, and no categories.
-        if not is_text_column(column) or (column.texts is None and column.num_numbers > column.num_texts):
-            if text == name:
-                raise DatasetError(
-                    f"{where}: the names of the columns stand here again, expected values; take the line out"
-                )
-            raise DatasetError(
-                f"{where}: column {name!r} has {text!r}, expected a number as in other rows; leave the field empty if "
-                f"the value is missing, or {_LEAVE_OUT}"
-            )
-        if holds_sentences(column):
-            raise DatasetError(
-                f"{where}: column {name!r} holds sentences ({text!r:.60}), which are no categories; "
-                f"{advise_sentences(name)}, or {_LEAVE_OUT}"
-            )
-        joined = find_joined(list(column.texts or ()), column.texts or {}) if options.join_spellings else {}
-        if column.texts is None or len(column.texts) - len(joined) > most:
-            found = f"{table.path}: column {name!r} has more than {most:,} different texts, such as {text!r}"
-            if column.has_written or read_written(text) or is_odd(text):
-                raise DatasetError(f"{found}, some of them numbers or ranges; {_WRITE_NUMBERS}, or {_LEAVE_OUT}")
-            if is_free_text(column):
-                raise DatasetError(
-                    f"{found}: free text, names or ids, which are no categories; {_LEAVE_OUT}, or make numbers of it"
-                )
-            way = f"give --categories={INDEX} for up to {MOST_CATEGORIES[INDEX]:,}, or " * (categories == ONE_HOT)
-            raise DatasetError(f"{found}, expected fewer categories; {way}{_LEAVE_OUT}")
-        check_names(f"{table.path}: column {name!r}", "category", sorted(column.texts))
-        counts = {text: 0 for text in column.sort_texts() if text not in joined}
-        for text, count in column.texts.items():
-            counts[joined.get(text, text)] += count
-        # The first by name where several are as frequent, so that the order of the file does not matter.
-        texts = tuple(counts)
-        frequent = max(range(len(texts)), key=lambda at: (counts[texts[at]], -at))
-        chosen.append(Feature(name, texts, categories == ONE_HOT, frequent, joined))
+    checks = Checks()
+    # What a person may want of sentences: beside other features to leave them out, alone to train on them.
+    is_text_table = not any(tell_kind(scan.columns[name]) in (NUMBER, CATEGORY) for name in roles.features)
+    chosen = [
+        checks.run(_choose_feature, table, name, scan.columns[name], options, is_text_table) for name in roles.features
+    ]
+    checks.end()
     return tuple(chosen)
+
+
+def _choose_feature(
+    table: Table, name: str, column: ColumnScan, options: DatasetOptions, is_text_table: bool
+) -> Feature:
+    most = MOST_CATEGORIES[options.categories]
+    if column.num_missing == column.num_rows:
+        raise DatasetError(
+            f"{table.path}: column {name!r} has no value in any row, expected some; {leave_out(name)}", drop(name)
+        )
+    if column.kind == DATE or column.num_dates > 0.5 * max(1, column.num_texts):
+        value, where = column.first_text or column.first_number
+        raise DatasetError(
+            f"{where}: column {name!r} holds dates ({value!r}), which are no feature; give "
+            f"--time_column={name} to order a client's rows by it, or {leave_out(name)}",
+            drop(name),
+        )
+    if column.first_endless:
+        text, where = column.first_endless
+        raise DatasetError(
+            f"{where}: column {name!r} has {text}, expected a finite number, of at most 3.4e38", drop(name)
+        )
+    if not column.num_texts and column.kind != STRING:
+        return Feature(name)
+    text, where = column.first_text
+    # A few texts among numbers are mistakes, and no categories.
+    if not is_text_column(column) or (column.texts is None and column.num_numbers > column.num_texts):
+        if text == name:
+            raise DatasetError(
+                f"{where}: the names of the columns stand here again, expected values; take the line out"
+            )
+        raise DatasetError(
+            f"{where}: column {name!r} has {text!r}, expected a number as in other rows; leave the field empty if "
+            f"the value is missing, or {leave_out(name)}",
+            count_as_missing(column) or drop(name),
+        )
+    if holds_sentences(column):
+        raise DatasetError(
+            f"{where}: column {name!r} holds sentences ({text!r:.60}), which are no categories; "
+            f"{advise_sentences(name)}, or {leave_out(name)}",
+            {"text_column": name} if is_text_table else drop(name),
+        )
+    joined = find_joined(list(column.texts or ()), column.texts or {}) if options.join_spellings else {}
+    if column.texts is None or len(column.texts) - len(joined) > most:
+        _refuse_categories(table, name, column, options)
+    check_names(f"{table.path}: column {name!r}", "category", sorted(column.texts))
+    counts = {text: 0 for text in column.sort_texts() if text not in joined}
+    for text, count in column.texts.items():
+        counts[joined.get(text, text)] += count
+    # The first by name where several are as frequent, so that the order of the file does not matter.
+    texts = tuple(counts)
+    frequent = max(range(len(texts)), key=lambda at: (counts[texts[at]], -at))
+    return Feature(name, texts, options.categories == ONE_HOT, frequent, joined)
+
+
+def _refuse_categories(table: Table, name: str, column: ColumnScan, options: DatasetOptions) -> NoReturn:
+    """Raises DatasetError: the texts of a column are too many for categories."""
+    text, is_one_hot = column.first_text.text, options.categories == ONE_HOT
+    found = f"{table.path}: column {name!r} has more than {MOST_CATEGORIES[options.categories]:,} different texts"
+    found += f", such as {text!r}"
+    if column.has_written or read_written(text) or is_odd(text):
+        raise DatasetError(
+            f"{found}, some of them numbers or ranges; {_WRITE_NUMBERS}, or {leave_out(name)}", drop(name)
+        )
+    if is_free_text(column):
+        raise DatasetError(
+            f"{found}: free text, names or ids, which are no categories; {leave_out(name)}, or make numbers of it",
+            drop(name),
+        )
+    way = f"give --categories={INDEX} for up to {MOST_CATEGORIES[INDEX]:,}, or " * is_one_hot
+    raise DatasetError(f"{found}, expected fewer categories; {way}{leave_out(name)}", drop(name))
 
 
 def list_groups(features: tuple[Feature, ...]) -> tuple[CategoryGroup, ...]:
@@ -163,7 +197,7 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...], 
     """A line each for columns that say nothing, or whose values may say something else; the words are the option's."""
     notes = []
     for feature in features:
-        column = scan.columns[feature.column]
+        column, leave = scan.columns[feature.column], leave_out(feature.column)
         # Where these name a word among numbers, nothing more general is said of the numbers.
         of_words = _note_words(feature, column, missing_words)
         # Of many categories, one that is a bound or a range says that numbers were meant.
@@ -172,7 +206,7 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...], 
         is_constant = len(feature.categories) == 1 if feature.categories else is_constant
         if is_constant and scan.num_rows > 1:
             value = feature.categories[0] if feature.categories else f"{column.lowest:g}"
-            notes.append(f"column {feature.column} is {value} in every row, which tells nothing; {_LEAVE_OUT}")
+            notes.append(f"column {feature.column} is {value} in every row, which tells nothing; {leave}")
         elif not of_words and (number := next(itertools.chain(filter(read_written, feature.categories), odd), "")):
             notes.append(
                 f"column {feature.column} holds text, numbers such as {number!r} too: each is a category; "
@@ -181,14 +215,14 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...], 
         elif len(feature.categories) > _MOST_RARE and is_free_text(column):
             notes.append(
                 f"column {feature.column} has another text in nearly each row, free text, names or ids, which tells "
-                f"nothing of new ones; {_LEAVE_OUT}"
+                f"nothing of new ones; {leave}"
             )
         elif not feature.categories and column.is_row_number and scan.num_rows > 2:
-            notes.append(f"column {feature.column} counts the rows, which tells nothing of new ones; {_LEAVE_OUT}")
+            notes.append(f"column {feature.column} counts the rows, which tells nothing of new ones; {leave}")
         elif not feature.categories and column.are_dates and column.num_numbers > 1:
             notes.append(
                 f"the numbers of {feature.column} are dates, such as {column.first_number.text}, whose differences are "
-                f"no days; write days or years as numbers, or {_LEAVE_OUT}"
+                f"no days; write days or years as numbers, or {leave}"
             )
         notes += of_words
     if roles.block and roles.left_out:
@@ -257,9 +291,11 @@ def check_missing(table: Table, roles: Roles, scan: TableScan, options: DatasetO
     words = "".join(f"; {each}" for each in note_missing(roles, scan, found, options))
     if missing == DROP:
         counts = [f"{name} {column.num_missing:,}" for name, column in found.items()]
+        emptiest = max(found, key=lambda name: found[name].num_missing)
         raise DatasetError(
             f"{table.path}: each of the {scan.num_rows:,} rows lacks a value ({list_names(counts)}), so that "
-            f"--missing=drop leaves none; leave such columns out by --feature_columns{words}"
+            f"--missing=drop leaves none; leave such columns out by --drop_columns{words}",
+            drop(emptiest) if emptiest in roles.features else {},
         )
     # To find a line, its file is read again: only for those that are listed.
     shown = dict(list(found.items())[:MOST_LISTED])
@@ -270,7 +306,8 @@ def check_missing(table: Table, roles: Roles, scan: TableScan, options: DatasetO
         ways = f"--missing=median fills them, {ways}"
     raise DatasetError(
         f"{table.path}: missing values, by column with the first place, of {scan.num_rows:,} rows: "
-        f"{list_names(counts)}; expected none; {ways}{words}"
+        f"{list_names(counts)}; expected none; {ways}{words}",
+        {"missing": MEDIAN if MEDIAN in ways else DROP},
     )
 
 

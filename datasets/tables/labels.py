@@ -20,7 +20,7 @@ from datasets.names import check_names, describe_joined, find_joined, sort_key
 from datasets.npz_labels import guess_task
 from datasets.options import WRITTEN
 from datasets.tables.cells import BOOLEAN_WORDS, TEXT, Cells, read_number
-from datasets.tables.scan import MOST_DIFFERENT, ColumnScan, TableScan, is_text_column
+from datasets.tables.scan import MOST_DIFFERENT, ColumnScan, TableScan, count_as_missing, is_text_column
 from datasets.tables.table import Roles, Table, count_rows
 
 _RENAME = "or name another column by --label_column"
@@ -88,7 +88,10 @@ def choose_labels(table: Table, roles: Roles, scan: TableScan, options: DatasetO
         if column.first_text and (needs_numbers or not is_text_column(column)):
             text, where = column.first_text
             what = "the name of the column again; take that line out" if text == name else "a number as in other rows"
-            raise DatasetError(f"{where}: label column {name!r} has {text!r}, expected {what}, {_RENAME}")
+            raise DatasetError(
+                f"{where}: label column {name!r} has {text!r}, expected {what}, {_RENAME}",
+                count_as_missing(column),
+            )
         if column.first_endless:
             value, where = column.first_endless
             raise DatasetError(f"{where}: label column {name!r} has {value}, expected a finite number")
@@ -161,7 +164,8 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, opti
     if values is None:
         raise DatasetError(
             f"{table.path}: label column {name!r} has more than {MOST_DIFFERENT:,} different values, expected classes; "
-            f"give --task={REGRESSION} for measurements, {_RENAME}"
+            f"give --task={REGRESSION} for measurements, {_RENAME}",
+            {} if is_text_column(column) else {"task": REGRESSION},
         )
     if is_text_column(column):
         check_names(f"{table.path}: label column {name!r}", "class", sorted(values))
@@ -188,7 +192,8 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, opti
     if not column.is_whole:
         raise DatasetError(
             f"{table.path}: label column {name!r} holds numbers that are not whole, expected classes for "
-            f"--task={task}; give --task={REGRESSION}, {_RENAME}"
+            f"--task={task}; give --task={REGRESSION}, {_RENAME}",
+            {"task": REGRESSION},
         )
     is_truth = column.num_booleans and set(numbers) <= {0.0, 1.0}
     if is_truth and column.kind == TEXT and column.texts and options.truth_names == WRITTEN:

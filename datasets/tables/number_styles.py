@@ -17,11 +17,11 @@ from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import REGRESSION
 from datasets.npz_labels import MOST_FLOAT_CLASSES
-from datasets.options import AUTO
+from datasets.options import AUTO, quote_name
 from datasets.tables.cells import STRING, TEXT, Cells, read_missing_words
 from datasets.tables.labels import guess_table_task
 from datasets.tables.scan import ColumnScan, TableScan, scan_table
-from datasets.tables.table import Location, Piece, Roles, Table
+from datasets.tables.table import Location, Piece, Roles, Table, drop, leave_out
 from datasets.tables.written_numbers import (
     COMMA,
     EITHER,
@@ -127,7 +127,6 @@ def is_number(kind: Kind) -> bool:
 
 MOST_STRAYS = 0.1  # of the values, that are mistakes among numbers; of more, the column is text
 _FEW = 3  # different numbers that a word beside them, which is no known unit, needs to be a unit
-_LEAVE_OUT = "leave the column out by --feature_columns"
 _FLAG = f"--decimal_mark={POINT} or --decimal_mark={COMMA} says which"
 
 
@@ -306,7 +305,8 @@ def _choose_styles(
             written = read_written(found.text)
             raise DatasetError(
                 f"{found.where}: column {name!r} has {found.text!r}, which is {written.point:.12g} or "
-                f"{written.comma:.12g}, and no other value tells; {_FLAG}"
+                f"{written.comma:.12g}, and no other value tells; {_FLAG}",
+                {"decimal_mark": POINT},
             )
         style = NumberStyle(COMMA if mark == COMMA else POINT, dress, "")
         new = {
@@ -364,7 +364,8 @@ def _choose_dress(name: str, column: WrittenColumn, scan: ColumnScan, is_feature
     if wrong:
         raise DatasetError(
             f"{wrong.where}: column {name!r} has {wrong.text!r}, expected a number as {usual.text!r} in other rows; "
-            f"leave the field empty if the value is missing, or {_LEAVE_OUT}"
+            f"leave the field empty if the value is missing, or {leave_out(name)}",
+            {"missing_words": quote_name(wrong.text)} if wrong.text.lower() in EXCEL_ERRORS else drop(name),
         )
     return dress
 
@@ -399,7 +400,8 @@ def _find_unit(name: str, column: WrittenColumn, counts: Counter[str], total: in
         first, second = (column.find(lambda kind, dress=dress: kind.dress == dress) for dress in known[:2])
         raise DatasetError(
             f"{second.where}: column {name!r} has {second.text!r}, but {first.text!r} in other rows ({first.where}), "
-            f"expected numbers of one unit; write all in one, or {_LEAVE_OUT}"
+            f"expected numbers of one unit; write all in one, or {leave_out(name)}",
+            drop(name),
         )
     return main if main != PLAIN else None
 
@@ -425,7 +427,8 @@ def _choose_mark(name: str, column: WrittenColumn, asked: str) -> str:
         few, many = sorted((points, commas), key=lambda each: each.count)
         raise DatasetError(
             f"{few.where}: column {name!r} has {few.text!r}, but {many.text!r} in other rows ({many.where}), expected "
-            f"one decimal mark; write all numbers with the same, or {_LEAVE_OUT}"
+            f"one decimal mark; write all numbers with the same, or {leave_out(name)}",
+            drop(name),
         )
     if points or commas:
         return POINT if points else COMMA

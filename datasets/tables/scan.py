@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from datasets.client_source import TEST, TRAIN
-from datasets.errors import DatasetError
+from datasets.errors import DatasetError, propose
 from datasets.names import sort_key
-from datasets.options import AUTO
+from datasets.options import AUTO, quote_name
 from datasets.stored_source import SPLIT_ORDER
 from datasets.tables.cells import DATE, STRING, TEXT, Cells
-from datasets.tables.table import NO_COLUMN, SPLIT_NAMES, Location, Piece, Roles, Sighting, Table
+from datasets.tables.table import MOST_SHOWN, NO_COLUMN, SPLIT_NAMES, Location, Piece, Roles, Sighting, Table
 from datasets.tables.times import TimeScan, TimeStyle, are_whole_dates, read_times
 from datasets.tables.written_numbers import COMMA, POINT, is_odd, read_written
 
@@ -82,6 +82,7 @@ class PlainMarks:
             self.ends_in_zero |= pyarrow.compute.any(pyarrow.compute.match_substring_regex(marked, r"0\s*$")).as_py()
 
 
+MOST_WORDS = 5  # different texts among numbers that may each stand for no value
 MOST_DIFFERENT = 10_000  # different values of a column that are counted; of a label, the most classes
 MOST_NUMBERS = 1000  # of them, as long as all are numbers
 LARGEST = float(np.finfo(np.float32).max)
@@ -316,7 +317,8 @@ def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT
             is_incomplete |= piece.cells[name].is_missing
         scan.num_incomplete += int(is_incomplete.sum())
         if roles.time:
-            times.add(piece.cells[roles.time], piece)
+            with propose(time_column=NO_COLUMN):
+                times.add(piece.cells[roles.time], piece)
         if len(roles.labels) > 1:
             rows = np.stack([piece.cells[name].numbers for name in roles.labels], axis=1)
             rows = rows[~np.isnan(rows).any(axis=1)]
@@ -328,7 +330,8 @@ def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT
                 scan.fewest_ones = min(scan.fewest_ones, int(ones.min()))
     if not scan.num_rows:
         raise DatasetError(f"{table.path}: no rows below the names of the columns, expected at least one")
-    scan.time_style = times.decide()
+    with propose(time_column=NO_COLUMN):
+        scan.time_style = times.decide()
     for piece in table.read((roles.block,)) if roles.block and not roles.text else ():
         # The shape of the first example; whether all have it is seen when they are read.
         block = piece.cells[roles.block].values
@@ -353,7 +356,8 @@ def read_splits(piece: Piece, roles: Roles) -> np.ndarray:
         said = repr(wrong.text) if wrong.text else "nothing"
         raise DatasetError(
             f"{wrong.where}: column {roles.test!r} says {said}, expected true, 1 or test for the rows of the "
-            f"test, false, 0 or train for others, or validation; --test_column names another column, or is {NO_COLUMN}"
+            f"test, false, 0 or train for others, or validation; --test_column names another column, or is {NO_COLUMN}",
+            {"test_column": NO_COLUMN},
         )
     return np.array([SPLIT_ORDER.index(split or TRAIN) for split in splits], np.uint8)[codes]
 
@@ -370,7 +374,8 @@ def read_row_times(piece: Piece, roles: Roles, style: TimeStyle) -> np.ndarray:
     if wrong:
         raise DatasetError(
             f"{wrong.where}: column {roles.time!r} has {wrong.text!r}, expected numbers, "
-            f"dates as in 2024-12-31 23:59:59, or 31.12.2024; --time_column names another column, or is {NO_COLUMN}"
+            f"dates as in 2024-12-31 23:59:59, or 31.12.2024; --time_column names another column, or is {NO_COLUMN}",
+            {"time_column": NO_COLUMN},
         )
     return times
 
@@ -402,6 +407,13 @@ def read_row_weights(piece: Piece, roles: Roles) -> np.ndarray:
             f"a finite number of at least 0; correct it, or name another by --weight_column"
         )
     return np.where(cells.is_missing, 0.0, numbers).astype(np.float32)
+
+
+def count_as_missing(column: ColumnScan) -> dict[str, str]:
+    """The flag, as in `DatasetError.fix`, that takes the first text among numbers for no value; {} of many texts."""
+    is_whole = len(column.first_text.text) < MOST_SHOWN
+    is_taken = is_whole and column.num_different <= MOST_WORDS
+    return {"missing_words": quote_name(column.first_text.text)} if is_taken else {}
 
 
 def is_free_text(column: ColumnScan) -> bool:

@@ -16,7 +16,7 @@ from datasets.arrays import convert_examples
 from datasets.client_source import TEST, ClientSource, SourceWeights
 from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions, refuse_options
-from datasets.errors import DatasetError
+from datasets.errors import Checks, DatasetError
 from datasets.example_format import LABEL_KINDS, ExampleFormat
 from datasets.file_formats import FileFormat, name_data
 from datasets.layouts import FEATURES, TOKENS, resolve_layout
@@ -152,9 +152,11 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     """
     most = MOST_CATEGORIES[INDEX if options.join_spellings else options.categories]  # before spellings are joined
     table, scan, styles = scan_numbers(table.cache_small(), roles, options, most)
-    check_missing(table, roles, scan, options)
-    labels = choose_labels(table, roles, scan, options)
-    features = () if roles.block else choose_features(table, roles, scan, options)
+    checks = Checks()
+    checks.run(check_missing, table, roles, scan, options)
+    labels = checks.run(choose_labels, table, roles, scan, options)
+    features = () if roles.block else checks.run(choose_features, table, roles, scan, options)
+    checks.end()
     joined = join_clients(table, roles) if options.join_spellings else {}
     layout = resolve_layout(options.layout, scan.block_shape, scan.block_dtype == "uint8") if roles.block else ""
     words = read_words(table, roles, options, joined) if roles.text else None
@@ -381,6 +383,7 @@ def make_table_format(
         lambda path, options: open_table(make_table(path, options), options),
         lambda path, options: choose_table_partition(make_table(path, options), options),
         rank,
+        make_table,
     )
 
 

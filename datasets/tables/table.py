@@ -7,6 +7,7 @@ leave open is guessed from names that mean one thing, and refused where two colu
 import dataclasses
 import difflib
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from datasets.client_source import TEST, TRAIN, VALIDATION
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.names import check_names, name_some
-from datasets.options import split_names
+from datasets.options import quote_name, split_names
 from datasets.tables.cells import Cells
 
 # What parts of data are called, in names of files and folders and in columns.
@@ -197,6 +198,16 @@ def count_rows(number: int) -> str:
     return "1 row" if number == 1 else f"{number:,} rows"
 
 
+def drop(name: str) -> dict[str, str]:
+    """The flag, as `DatasetError.fix` has it, without a column."""
+    return {"drop_columns": quote_name(name)}
+
+
+def leave_out(name: str) -> str:
+    """How to do without a column, in words."""
+    return f"leave the column out by {shlex.quote(f'--drop_columns={quote_name(name)}')}"
+
+
 def list_names(names: Sequence[str]) -> str:
     """The first names of a list, and how many more there are."""
     return name_some(names, MOST_LISTED)
@@ -287,7 +298,8 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
         if len(found) > 1:
             raise DatasetError(
                 f"{table.path}: columns {list_names(found)} could each be meant by --{flag}, expected one; name it "
-                f"by --{flag}" + ("" if role == "label" else f", or give --{flag}={NO_COLUMN}")
+                f"by --{flag}" + ("" if role == "label" else f", or give --{flag}={NO_COLUMN}"),
+                {flag: quote_name(found[0]) if role == "label" else found[0]},
             )
         if found:
             guessed[role] = found[0]
@@ -305,7 +317,8 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
             )
         raise DatasetError(
             f"{table.path}: no column is called label, target, y or class; say by --label_column which of its columns "
-            f"is to be predicted: {list_names(table.columns)}"
+            f"is to be predicted: {list_names(table.columns)}",
+            {"label_column": ""},
         )
     if chosen["weight"] in table.blocks:
         raise DatasetError(
@@ -359,7 +372,8 @@ def _choose_features(
         if len(blocks) > 1 or (given and len(given) > 1):
             raise DatasetError(
                 f"{table.path}: columns {list_names(blocks)} hold arrays or images, expected one such column alone to "
-                f"predict from; name it by --feature_columns"
+                f"predict from; name it by --feature_columns",
+                {"feature_columns": quote_name(blocks[0])},
             )
         return (blocks[0],), blocks[0], tuple(name for name in rest if name != blocks[0])
     # An index that pandas wrote counts the rows: as a feature it would tell the order of the file.

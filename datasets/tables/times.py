@@ -408,7 +408,8 @@ class TimeScan:
             raise DatasetError(
                 f"{where}: column {self._column!r} has dates such as {value!r} that are none in the order "
                 f"{_WRITTEN[self._asked]}, as --date_form={self._asked} has it; expected all to be"
-                + (f"; give --date_form={sorted(alive)[0]}" if len(alive) == 1 else "")
+                + (f"; give --date_form={sorted(alive)[0]}" if len(alive) == 1 else ""),
+                {"date_form": sorted(alive)[0]} if len(alive) == 1 else {},
             )
         # Who writes full stops writes the day first.
         if is_day_first and DAY_FIRST in alive:
@@ -425,7 +426,8 @@ class TimeScan:
         ways = ", ".join(f"--date_form={order} ({_WRITTEN[order]})" for order in _ORDERS if order in alive)
         raise DatasetError(
             f"{where}: column {self._column!r} has dates such as {value!r}, which can be read in several ways, and no "
-            f"value of the column tells which; give {ways}" + (f", or {_OTHER}" if key in _KINDS else "")
+            f"value of the column tells which; give {ways}" + (f", or {_OTHER}" if key in _KINDS else ""),
+            {"date_form": next(order for order in _ORDERS if order in alive)},
         )
 
     def _choose_numbers(self) -> tuple[str, str]:

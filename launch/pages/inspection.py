@@ -12,11 +12,24 @@ from datasets.arrays import ArrayDataset
 from datasets.class_weights import describe_weights, measure_weights
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.data_notes import STANDARDIZE
+from datasets.errors import DatasetError
 from datasets.example_format import GROUPS, WEIGHTS, ExampleWeights, describe_group
-from datasets.inspection import FeatureRange, Measures, Sample, draw_sample, find_suspicions, measure
+from datasets.inspection import (
+    FeatureRange,
+    Measures,
+    Sample,
+    counts_rows,
+    draw_sample,
+    find_suspicions,
+    measure,
+    name_features,
+)
 from datasets.layouts import AUTO, describe_examples
-from datasets.names import name_some
+from datasets.names import JOIN_FIX, name_some
 from datasets.partitioners import MINIMUM_EXAMPLES_TO_SPLIT
+from datasets.repair import Problem
+from datasets.tables.profile import ID, NUMBER, ColumnProfile
+from datasets.tables.table import drop, leave_out
 from launch.console.shown_text import align_columns, describe_filled, escape_hidden
 from launch.pages.templates import render
 
@@ -37,6 +50,8 @@ class Findings:
       weights: of the train examples; None if all count alike.
       suspicions: what looks odd.
       command: to train on them.
+      columns: of a table, as they are in the file.
+      problems: what of a table was wrong, and the flags in the command that solve it.
     """
 
     data: ArrayDataset | ClientSource
@@ -48,6 +63,8 @@ class Findings:
     weights: ExampleWeights | None
     suspicions: tuple[str, ...]
     command: str
+    columns: tuple[ColumnProfile, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 def inspect_data(
@@ -85,12 +102,72 @@ def inspect_data(
     has_tests = bool(sample.num_examples.get(TEST, np.zeros(1)).any())
     if sample.has_clients and not has_tests and totals.max() < MINIMUM_EXAMPLES_TO_SPLIT:
         flags["partition"] = "iid"  # no client could give a test example
-    command = " ".join([PROGRAM, *(shlex.quote(f"--{name}={value}") for name, value in flags.items())])
+    command = " ".join([PROGRAM, *spell_flags(flags)])
     weights = None
     if data.weights is not None:
         values = data.weights.values if isinstance(data, ArrayDataset) else data.read_all_weights(TRAIN)
         weights = measure_weights(data.name, data.format, data.weights.column, [values]).weights
     return Findings(data, kind, reading, sample, measures, numbers, weights, suspicions, command)
+
+
+LEAST_OF_CLASS = 10  # examples on average, of labels that are numbers and classes
+MOST_NUMBERED = 20  # classes that are numbers
+
+
+def check_findings(findings: Findings, columns: Sequence[ColumnProfile], given: Mapping[str, Any]) -> None:
+    """Raises DatasetError for what a run would take of a table, though hardly anybody means it.
+
+    Args:
+      findings: on the table as it is read with these flags.
+      columns: of the table.
+      given: the flags; what they solve already is not wrong.
+    """
+    errors = [*_check_features(findings.sample, columns), *_check_labels(findings)]
+    lines = [line for line in (*findings.data.notes, *findings.suspicions) if JOIN_FIX in line]
+    errors += [DatasetError(line, {"join_spellings": "true"}) for line in lines]
+    sample = findings.sample
+    if sample.has_clients and np.median(sum(sample.num_examples.values())) == 1:
+        line = "most clients have one row: the column names rows, and no clients; --partition=iid deals the rows out"
+        errors.append(DatasetError(line, {"partition": "iid"}))
+    errors = [each for each in errors if any(given.get(name) != value for name, value in each.fix.items())]
+    if errors:
+        errors[0].further = tuple(errors[1:])
+        raise errors[0]
+
+
+def _check_features(sample: Sample, columns: Sequence[ColumnProfile]) -> list[DatasetError]:
+    """Columns that are features and tell nothing, unless there are no others."""
+    groups = {group.name for group in sample.format.groups}
+    features = name_features(sample) if sample.is_flat and columns else ()
+    counted = {name for i, name in enumerate(features) if counts_rows(sample.take_column(i))}
+    used = [each for each in columns if each.name in groups.union(sample.format.feature_names)]
+    errors = []
+    for column in used:
+        if column.is_constant:
+            said = f"is {column.examples[0]} in every row, which tells nothing"
+        elif column.kind == ID or column.name in counted - groups:
+            said = "is different in each row, as numbers and names of rows are, which tells nothing of new ones"
+        else:
+            continue
+        errors.append(DatasetError(f"column {column.name!r} {said}; {leave_out(column.name)}", drop(column.name)))
+    return errors if len(errors) < len(used) else []
+
+
+def _check_labels(findings: Findings) -> list[DatasetError]:
+    """Labels that are classes, though there are nearly as many as examples."""
+    names, counts = findings.sample.format.class_names, findings.measures.class_counts
+    total = 0 if counts is None else int(sum(map(np.sum, counts)))
+    if len(names) <= MOST_NUMBERED or not 0 < total < LEAST_OF_CLASS * len(names):
+        return []
+    if not all(name.lstrip("-").isdecimal() for name in names):
+        return []
+    return [
+        DatasetError(
+            f"the label has {len(names):,} different numbers in {total:,} examples, and each would be a class; if they "
+            f"are measurements, give --task=regression",
+            {"task": "regression"},
+        )
+    ]
 
 
 def describe(findings: Findings) -> dict[str, Any]:
@@ -136,8 +213,15 @@ def describe(findings: Findings) -> dict[str, Any]:
         **({WEIGHTS: findings.weights._asdict()} if findings.weights else {}),
         "notes": list(findings.data.notes),
         "suspicions": list(findings.suspicions),
+        "columns": [_describe_column(each) for each in findings.columns],
+        "problems": [each._asdict() for each in findings.problems],
         "command": findings.command,
     }  # fmt: skip
+
+
+def _describe_column(column: ColumnProfile) -> dict[str, Any]:
+    # JSON has no NaN.
+    return {**column._asdict(), **({} if column.kind == NUMBER else {"lowest": None, "highest": None})}
 
 
 BAR, PLAIN_BAR = "\N{FULL BLOCK}", "#"
@@ -177,8 +261,36 @@ def format_findings(findings: Findings, bar: str = PLAIN_BAR) -> str:
         unscaled_names=name_some(unscaled) if unscaled else "",
         num_test=int(sample.choose(TEST).sum()),
         describe_filled=describe_filled,
+        **_list_columns(findings.columns, findings.problems),
         describe_weights=describe_weights,
     )
+
+
+def format_problems(columns: Sequence[ColumnProfile], problems: Sequence[Problem]) -> str:
+    """The columns of a table, and what is wrong with it, as lines for a terminal."""
+    return render("pages/inspection_columns.txt.j2", **_list_columns(columns, problems))
+
+
+def _list_columns(columns: Sequence[ColumnProfile], problems: Sequence[Problem]) -> dict[str, Any]:
+    rows = [("column", "kind", "values", "missing", "examples")]
+    rows += [
+        (_shorten(each.name), each.kind, each.describe_range(), f"{each.num_missing:,}", _join_examples(each.examples))
+        for each in columns[:MOST_FEATURES]
+    ]
+    return {
+        "columns": [line.rstrip() for line in align_columns(rows, len(rows[0]))] if columns else [],
+        "further_columns": len(columns[MOST_FEATURES:]),
+        "problems": [(each.text, " ".join(spell_flags(each.fix))) for each in problems],
+    }
+
+
+def _join_examples(examples: Sequence[str]) -> str:
+    return ", ".join(map(_shorten, examples))
+
+
+def spell_flags(flags: Mapping[str, Any]) -> list[str]:
+    """Flags as they are typed."""
+    return [shlex.quote(f"--{name}={value}") for name, value in flags.items()]
 
 
 def _describe_task(findings: Findings) -> str:

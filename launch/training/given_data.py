@@ -99,12 +99,6 @@ def check_values(flags: Mapping[str, Any]) -> None:
         )
 
 
-def quote_name(name: str) -> str:
-    """A column's name as a flag that takes several has it: in quotes if it holds a comma or a quote."""
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"' if "," in name or '"' in name else name
-
-
 def as_frame(data: Any) -> Any:
     """Tables of other libraries, such as polars, as pandas' own; anything else as it is."""
     return data.to_pandas() if hasattr(data, "to_pandas") else data

@@ -60,10 +60,13 @@ def write_table(tmp_path):
 
 def test_a_table_and_the_command_to_type(table, look, tmp_path):
     printed, found = look(table)
-    assert "odd       feature pressure has a mean of 1e+06" in printed and "column unit is 7 in every row" in printed
+    assert "odd       feature pressure has a mean of 1e+06" in printed
+    assert "problem   column 'unit' is 7 in every row, which tells nothing; leave" in printed
+    assert "          solved by --drop_columns=unit\n" in printed and "unit      number    7 to 7" in printed
     assert found["clients"] == 6 and found["examples"]["train"] == sum(range(20, 26)) and not found["dropped"]
     assert found["train_examples_a_client"] == {"lowest": 20, "median": 22.5, "highest": 25}
-    assert {"name": "unit", "lowest": 7, "highest": 7, "mean": 7, "deviation": 0} in found["features"]
+    assert [each["name"] for each in found["features"]] == ["accel", "pressure"]
+    assert found["problems"][0]["fix"] == {"drop_columns": "unit"} and found["columns"][3]["lowest"] == 7
     assert f"\ntrain     {found['command']}\n" in printed
     *program, arguments = found["command"].split(maxsplit=3)
     assert program == ["python", "-m", "launch.train"]
@@ -73,6 +76,10 @@ def test_a_table_and_the_command_to_type(table, look, tmp_path):
 
 PAGE = """\
 data      mine, a table, CSV or TSV
+columns   column  kind      values       missing  examples
+          user    category  6 different  0        u0, u1, u2
+          age     number    1 to 10      1        1, 2, 3
+          label   number    0 to 1       0        0, 1
 examples  1 feature, as they are; table, comma-separated, UTF-8: label label (by its name), client user
 task      classification, 2 classes
 clients   6 (u0, u1, u2, ...), train examples of each, the median is 4:
@@ -91,7 +98,7 @@ features  name  lowest  highest   mean  deviation
           age        1       10  5.238      2.328
 scaled    with --standardize, 1 of 1 features: all
 missing   examples left out, since a value was missing: none
-filled    1 missing values, by the median or the most frequent text of the train part, by column: age 1
+filled    1 missing value, by the median or the most frequent text of the train part, by column: age 1
 twice     11 of the train examples are like an earlier one; 0 of 0 test examples are train examples
 odd       6 of 6 clients have fewer than 12 examples: too few for a validation or test split of their own
 odd       train examples that are like an earlier one but have another label: 7
@@ -109,6 +116,84 @@ def test_a_whole_page(write_table, look, monkeypatch, tmp_path):
     monkeypatch.setattr("launch.inspect.PLAIN_BAR", inspect.BAR)
     printed, _ = look("mine.csv", "--missing=median", "--client_column=user")
     assert printed.replace(f"{tmp_path}/", "") == PAGE
+
+
+def make_messy_table():
+    """Text with a column for each of many problems; 60 rows of 3 people."""
+    rows = ["row,person,visit,age,bmi,cost,unit,remark,void,City,result"]
+    for n in range(60):
+        age, bmi = "" if n == 5 else 30 + n % 7, "broken" if n == 9 else f"2{n % 9}.5"
+        remark = f"the {n} is what we saw today here"
+        city = ("Rome", "rome", "Oslo")[n % 3]
+        rows.append(
+            f'{n},p{n % 3},{n % 28 + 1:02}/07/2024,{age},{bmi},"{n + 1},250.5",kg,{remark},,{city},{"ab"[n // 3 % 2]}'
+        )
+    return "\n".join(rows) + "\n"
+
+
+ROWS = range(40)
+PROBLEMS = {  # text, flags that are given, the flags that are added in the order in which they are found
+    "everything": (
+        make_messy_table(),
+        (),
+        [
+            *("--label_column=result", "--drop_columns=visit", "--drop_columns=void", "--missing=median"),
+            *("--missing_words=broken", "--drop_columns=row", "--drop_columns=unit", "--drop_columns=remark"),
+            "--join_spellings=true",
+        ],
+    ),
+    "dates among features that are named": (
+        "who,when,a,label\n" + "".join(f"u{n % 2},2024-01-{n % 28 + 1:02},{n % 5},{n % 2}\n" for n in ROWS),
+        ("--feature_columns=a,When",),
+        ["--drop_columns=when"],
+    ),
+    "days or months first": (
+        "user,date,a,label\n" + "".join(f"u{n % 2},0{n % 9 + 1}/0{n % 8 + 1}/2024,{n % 5},{n % 2}\n" for n in ROWS),
+        (),
+        ["--date_form=dmy"],
+    ),
+    "points or commas": (
+        "user;a;b;label\n" + "".join(f"u{n % 2};$1,{n % 9 + 1}50;{n % 5};{n % 2}\n" for n in ROWS),
+        (),
+        ["--decimal_mark=point"],
+    ),
+    "labels that are measured": (
+        "user,a,label\n" + "".join(f"u{n % 2},{n % 5},{3 * n}\n" for n in ROWS),
+        (),
+        ["--task=regression"],
+    ),
+    "two labels and rows that are clients": (
+        "user,a,y,target\n" + "".join(f"u{n},{n % 5},{n % 2},{n % 3}\n" for n in ROWS),
+        (),
+        ["--label_column=y", "--partition=iid"],
+    ),
+    "a label that is missing, and a column that nearly is": (
+        "user,a,b,label\n" + "".join(f"u{n % 2},{n % 5},{'' if n else 1},{n % 2 if n else ''}\n" for n in ROWS),
+        (),
+        ["--missing=drop", "--drop_columns=b"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_all_problems_are_named_with_the_flags_that_solve_them_and_the_command_runs(name, look, tmp_path):
+    text, given, flags = PROBLEMS[name]
+    (tmp_path / "mine.csv").write_text(text)
+    printed, found = look(tmp_path / "mine.csv", *given)
+    solved = [line.strip() for line in printed.splitlines() if line.startswith("          solved by ")]
+    assert solved == [f"solved by {flag}" for flag in flags]
+    assert printed.count("\nproblem   ") == len(flags) and str(tmp_path) not in printed.partition("\ntrain ")[0]
+    assert printed.splitlines()[-2] == f"train     {found['command']}"
+    config = parse_config([*shlex.split(found["command"])[3:], f"--client_dir={tmp_path / 'clients'}"])
+    assert load_federated_data(config).clients
+
+
+def test_what_no_flag_solves_is_the_error_below_all_else_that_was_found(write_table, capsys):
+    path = write_table("who,when,mark,label", (f"u{n % 2},2024-01-{n + 1:02},{n % 3},{n % 2}" for n in range(9)))
+    assert inspect.main([str(path), "--client_column=who", "--weight_column=mark"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out.startswith("columns   column  kind") and "solved by --drop_columns=when\n" in printed.out
+    assert printed.err == f"error: {path}: no column is left to predict from; it has who, when, mark, label\n"
 
 
 def test_weights_are_described_and_are_no_feature(write_table, look):

@@ -96,8 +96,8 @@ REFUSED = {
         "one unit",
     ),
     "ranges": ([f"{each}-{each}5" for each in LONG], "some of them numbers or ranges", "write numbers alone"),
-    "free text": ([f"the number {each}" for each in LONG], "free text, names or ids", "--feature_columns"),
-    "sentences": ([f"the text number {each} is long" for each in LONG], "--text_column=a", "--feature_columns"),
+    "free text": ([f"the number {each}" for each in LONG], "free text, names or ids", "--drop_columns=a"),
+    "sentences": ([f"the text number {each} is long" for each in LONG], "--text_column=a", "--drop_columns=a"),
 }
 
 

@@ -11,8 +11,9 @@ from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.formats.parquet import FORMAT as PARQUET
+from datasets.options import quote_name
 from launch.settings.errors import FlagError
-from launch.training.given_data import check_inputs, check_values, place_data, quote_name, read_examples
+from launch.training.given_data import check_inputs, check_values, place_data, read_examples
 from models.model_spec import ModelSpec
 
 
