@@ -25,6 +25,7 @@ TRACKING = "tracking"  # the run's ids in trackers, and their logs
 REPORT_PAGE, REPORT_TABLE = "report.md", "report.csv"  # of an export, as all that follow
 REPORT_CLIENTS, REPORT_TEACHERS = "report_clients.csv", "report_teachers.csv"
 LABELS_FILE, TEST_SET_FILE, WEB_PAGE = "labels.txt", "test_set.npz", "page.html"
+VOCABULARY_FILE = "vocabulary.txt"  # of models that take the words of a text
 EXPORT_REPORT = f"{EXPORT}/{REPORT_TABLE}"
 
 # In the data section of config.json: what names the data that a run got, the data before they were divided, where these

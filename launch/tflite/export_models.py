@@ -10,7 +10,7 @@ from datasets.federated_data import FederatedData
 from files.writing import write_text
 from launch.console.progress import say
 from launch.pages.plots.confusion_plots import draw_confusions
-from launch.runs.columns import LABELS_FILE, TEST_SET_FILE
+from launch.runs.columns import LABELS_FILE, TEST_SET_FILE, VOCABULARY_FILE
 from launch.runs.file_names import encode_name
 from launch.runtimes.processor import count_cores
 from launch.settings.run_config import flag_values
@@ -123,6 +123,8 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
     write_cards(job.folder, [row.file for row in (*report.files, *report.training_files)])
     if job.data.format.class_names:
         write_text(job.folder / LABELS_FILE, format_names(job.data.format.class_names))
+    if job.data.format.text:
+        write_text(job.folder / VOCABULARY_FILE, format_names(job.data.format.text.vocabulary))
     predictions = {file.row.file: file.predictions for file in files}
     if job.request.save_test_set:
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)

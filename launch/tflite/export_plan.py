@@ -33,6 +33,7 @@ from launch.runs.columns import (
     REPORT_TABLE,
     REPORT_TEACHERS,
     TEST_SET_FILE,
+    VOCABULARY_FILE,
     WEB_PAGE,
 )
 from launch.runs.errors import RunFolderError
@@ -48,7 +49,7 @@ from tff_algos.settings.config_fields import setting, texts
 INTEGER_FORMATS = ("int8", "qat_int8")
 OF_ALL = frozenset(
     (
-        *(CARD_NAME, CARD_PAGE, LABELS_FILE, TEST_SET_FILE, WEB_PAGE),
+        *(CARD_NAME, CARD_PAGE, LABELS_FILE, VOCABULARY_FILE, TEST_SET_FILE, WEB_PAGE),
         *(REPORT_PAGE, REPORT_TABLE, REPORT_CLIENTS, REPORT_TEACHERS),
     )
 )

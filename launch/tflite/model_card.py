@@ -13,13 +13,14 @@ import numpy as np
 
 from datasets.catalog import find_dataset
 from datasets.class_weights import describe_weights
-from datasets.example_format import GROUPS, NEXT_TOKEN, WEIGHTS
+from datasets.example_format import GROUPS, NEXT_TOKEN, WEIGHTS, ExampleFormat
 from datasets.federated_data import FederatedData
 from datasets.standardized_clients import READING as SCALED_BY_CLIENTS
+from datasets.tables import sentences
 from datasets.terms import UNKNOWN, Terms
 from files.writing import write_text
 from launch.console.shown_text import escape_hidden
-from launch.runs.columns import CLASS_WEIGHTS, FILLED, LABELS_FILE, READING
+from launch.runs.columns import CLASS_WEIGHTS, FILLED, LABELS_FILE, READING, VOCABULARY_FILE
 from launch.runs.stored_data import FEATURE_PADDING
 from launch.runs.tables import format_json
 from launch.runs.task_columns import KIND, TASK, TaskColumns
@@ -38,7 +39,7 @@ from launch.tflite.features import (
     name_layout,
 )
 from launch.tflite.standard_metadata import LABELS, AssociatedFile, ModelNote, TensorNote
-from launch.tflite.standard_metadata import VOCABULARY as VOCABULARY_FILE
+from launch.tflite.standard_metadata import VOCABULARY as VOCABULARY_TYPE
 from launch.training.finished_run import FinishedRun
 from tff_algos.settings.config_fields import is_own
 
@@ -69,6 +70,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
     has_tokens = example_format.labels.task == NEXT_TOKEN
     # A vocabulary of thousands is no list of classes to a reader.
     names = [] if has_tokens else list(example_format.class_names)
+    vocabulary = example_format.class_names if has_tokens else example_format.text and example_format.text.vocabulary
     unlike = NOT_FOR_OTHERS if columns.kind.is_labelled_by_class else NOT_FOR_UNLIKE
     features, groups = describe_features(data, run.data), list_groups(example_format)
     licence = f" Licence: {terms.licence}." if terms.licence != UNKNOWN.licence else ""
@@ -82,9 +84,10 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         **({FEATURES: features} if features else {}),
         **({GROUPS: groups} if groups else {}),
         **({FILLED: dict(data.filled)} if data.filled else {}),
-        **({VOCABULARY: list(example_format.class_names)} if has_tokens and example_format.class_names else {}),
+        **({VOCABULARY: list(vocabulary)} if vocabulary else {}),
         "data_set": {"name": data.dataset, **terms._asdict()},
         **_describe_scaling(run.config, run.data),
+        **({"input": describe_words(example_format)} if example_format.text else {}),
         "may_be_sold": sold,
         "must_not_be_used_for": [*terms.not_for, NOT_FOR, unlike],
         "training": {
@@ -115,10 +118,20 @@ def _describe_scaling(config: RunConfig, section: Mapping[str, Any]) -> dict[str
     return {}
 
 
+def describe_words(example_format: ExampleFormat) -> str:
+    """How a text becomes the tokens that a model takes, in words."""
+    return (
+        f"The words of a text as in {example_format.text.column!r}, int32. {sentences.WORDS_RULE} It is the number of "
+        f"its line in {VOCABULARY_FILE}, from 0; a word that is not there is {sentences.UNKNOWN}. The first "
+        f"{example_format.input_shape[0]:,} words count, {sentences.PAD} fills up."
+    )
+
+
 def _describe_task(data: FederatedData, task: TaskColumns) -> str:
     """What a model tells of an example, in words."""
     example_format = data.format
     example, count = f"an example of shape {tuple(example_format.input_shape)}", example_format.num_classes
+    example = f"a text such as those in {example_format.text.column!r}" if example_format.text else example
     match task.kind.name:
         case "multi_label":
             return f"which of {count} labels {example} has"
@@ -309,8 +322,12 @@ def _describe_input(data: FederatedData, features: Sequence[Mapping[str, Any]], 
     if example_format.takes_tokens:
         axes = ("position", *(f"axis_{i}" for i in range(1, len(example_format.input_shape))))
         words = AssociatedFile(
-            LABELS_FILE, "The text of each token, a line each; \\u000a is a new line.", VOCABULARY_FILE
+            VOCABULARY_FILE if example_format.text else LABELS_FILE,
+            "The text of each token, a line each; \\u000a is a new line.",
+            VOCABULARY_TYPE,
         )
+        if example_format.text:
+            return TensorNote("tokens", describe_words(example_format), ("batch", *axes), files=(words,))
         # Outputs are of the same tokens.
         files = (words,) if example_format.labels.task == "next_token" and example_format.class_names else ()
         return TensorNote("tokens", "Whole numbers that stand for tokens, as int32.", ("batch", *axes), files=files)
@@ -357,6 +374,7 @@ def list_associated(data: FederatedData, section: Mapping[str, Any]) -> dict[str
     """The files that go beside the card into the archive of each file: names of classes and features, a line each."""
     names = {
         LABELS_FILE: data.format.class_names,
+        VOCABULARY_FILE: data.format.text.vocabulary if data.format.text else (),
         FEATURES_FILE: [each["name"] for each in describe_features(data, section)],
     }
     return {file: format_names(lines).encode() for file, lines in names.items() if lines}

@@ -4,7 +4,8 @@ The sources of the page are in `web/`. LiteRT.js, which runs the files, is put i
 builds without threads are packed in, since the page cannot know its phone: the default one, and `compat` for browsers
 without relaxed SIMD. Only the one that is needed is unpacked.
 
-The page of a text model has a template and scripts of its own: a person types, and sees what comes next. What tokens
+The page of a model that takes the words of a text (`--text_column`) has a box for a text, and answers while a person
+types. The page of one that says what comes next has a template and scripts of its own, too. What its tokens
 mean is known from the run's class names, one text a token. Four spellings mean no text: "<pad>" padding, "<oov>" what
 is in no vocabulary, "<bos>" and "<eos>" the beginning and the end of a text. Without names, the page takes token ids.
 
@@ -42,6 +43,12 @@ TEXT_SCRIPTS = (
     *("maths.js", "examples.js", "runtime.js", "answer.js"),
     *("text.js", "token_file.js", "text_main.js"),
 )
+WORDS_SCRIPTS = (
+    *("maths.js", "examples.js", "runtime.js", "answer.js", "check.js"),
+    *("text.js", "token_file.js", "words.js", "words_main.js"),
+)
+# By the beginning of the template's name.
+SCRIPTS_OF = {"": SCRIPTS, "text_": TEXT_SCRIPTS, "words_": WORDS_SCRIPTS}
 # Blanks, which a reader would not see.
 VISIBLE = {" ": "␣ (space)", "\\n": "↵ (new line)", "\\r": "carriage return", "\\t": "⇥ (tab)"}
 VISIBLE |= {"\n": "↵ (new line)", "\r": "carriage return", "\t": "⇥ (tab)"}
@@ -59,9 +66,12 @@ PAGE_FORMATS = ("float32", "int8", "qat_int8")
 
 
 def check_format(example_format: ExampleFormat) -> None:
-    """Raises FlagError if a run's models take tokens without saying which come next, for which there is no page."""
-    if example_format.takes_tokens and example_format.labels.task != NEXT_TOKEN:
-        raise FlagError("--web_page: the page gives tokens to models that say which come next; leave it out")
+    """Raises FlagError if a run's models take tokens that are no words of a text and do not say which come next."""
+    if example_format.takes_tokens and not example_format.text and example_format.labels.task != NEXT_TOKEN:
+        raise FlagError(
+            "--web_page: the page gives tokens to models that say which come next, or that take the words of a text "
+            "(--text_column); leave it out"
+        )
 
 
 def check_request(io: str) -> None:
@@ -116,9 +126,9 @@ def write_web_page(
       formats: those that go into the page; empty for those of PAGE_FORMATS. All that were exported if none of them was.
       section: the data section of the run's `config.json`.
     """
-    sample, is_text = choose_sample(data.test_y), data.format.takes_tokens
+    sample, example_format = choose_sample(data.test_y), data.format
     # The scripts of a text page read 32-bit numbers, whatever the tokens are stored as.
-    examples = data.test_x[sample].astype(np.int32) if is_text else data.test_x[sample]
+    examples = data.test_x[sample].astype(np.int32) if example_format.takes_tokens else data.test_x[sample]
     assets = {"examples": np.ascontiguousarray(examples).tobytes()}
     for name, stem in BUILDS.items():
         assets[f"runtime-{name}-script"] = (RUNTIME / "wasm" / f"{stem}.js").read_bytes()
@@ -133,9 +143,25 @@ def write_web_page(
             files.append({"format": row.format, "size": row.size_bytes, "asset": asset, "predictions": predicted})
         about = card_rows(join_cards(folder, [row.file for row in own]))
         models.append({"name": escape_hidden(name), "files": files, "about": about})
-    described = describe_text(data, sample) if is_text else describe_data(data, sample, section)
+    if example_format.text:
+        kind, described = "words_", describe_words(data, sample)
+    elif example_format.takes_tokens:
+        kind, described = "text_", describe_text(data, sample)
+    else:
+        kind, described = "", describe_data(data, sample, section)
     title = f"{report.title}, round {report.rounds}"
-    write_text(folder / WEB_PAGE, assemble_page(title, described | {"models": models}, assets, is_text))
+    write_text(folder / WEB_PAGE, assemble_page(title, described | {"models": models}, assets, kind))
+
+
+def describe_words(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
+    """What the page's scripts need to know of the words of a text."""
+    return {
+        "positions": data.format.input_shape[0],
+        "vocabulary": list(data.format.text.vocabulary),
+        "labels": list(map(escape_hidden, data.format.class_names)),
+        "sample": {"indices": sample.tolist(), "labels": data.test_y[sample].tolist()},
+        **describe_task(data, sample),
+    }
 
 
 def describe_text(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
@@ -233,7 +259,7 @@ def describe_image(data: FederatedData) -> dict[str, Any] | None:
     }
 
 
-def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, bytes], is_text: bool) -> str:
+def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, bytes], kind: str) -> str:
     """The page's HTML.
 
     Its policy lets a browser run the scripts in it, known by their digests, and nothing else: neither a script that a
@@ -243,16 +269,16 @@ def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, b
       title: heading of the page.
       content: what its scripts read; JSON.
       assets: by name, what they unpack.
-      is_text: whether it is the page of a text model.
+      kind: of the page, one of `SCRIPTS_OF`.
     """
     # The digest is of all between the tags, the line break behind the first one as well.
     style = f"\n{(SOURCES / 'page.css').read_text(encoding='utf-8')}"
-    joined = join_scripts(SOURCES, TEXT_SCRIPTS if is_text else SCRIPTS)
+    joined = join_scripts(SOURCES, SCRIPTS_OF[kind])
     wrapped = wrap_library((RUNTIME / LIBRARY).read_text(encoding="utf-8"))
     library, script = (f"\n{protect_script(text)}\n" for text in (wrapped, joined))
     run = [library, script, *(assets[f"runtime-{name}-script"].decode() for name in BUILDS)]
     return render(
-        f"tflite/web/{'text_' if is_text else ''}page.html.j2",
+        f"tflite/web/{kind}page.html.j2",
         title=escape_hidden(title),
         policy=format_policy(run, compute_digest(style), "'wasm-unsafe-eval'"),
         style=style,

@@ -5,7 +5,7 @@ import { unpack } from "./runtime.js";
 import { countTokens, takePosition } from "./text.js";
 
 const KEPT_CALLS = 50;
-const PAUSE_EVERY_MS = 30; // so that the browser can draw
+const REST_EVERY_MS = 30; // so that the browser can draw
 
 export class TokenFile {
   constructor(file, compiled) {
@@ -46,7 +46,7 @@ export async function checkFile(tokenFile, examples, { sample, size, padding }, 
     found.push(Array.from(example, (_, position) => findLargest(takePosition(logits, position, size))));
     const own = countTokens(found[i], sample.labels[i], tokenFile.file.predictions[i], padding);
     for (const key of Object.keys(counts)) counts[key] += own[key];
-    if (performance.now() - paused > PAUSE_EVERY_MS) {
+    if (performance.now() - paused > REST_EVERY_MS) {
       onProgress(i + 1);
       await new Promise((resolve) => setTimeout(resolve));
       paused = performance.now();

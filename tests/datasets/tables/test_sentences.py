@@ -89,12 +89,16 @@ def test_all_options_of_tables_go_with_a_text(tmp_path):
         (GOOD.replace("bad", ""), {"missing": "median"}, "line 4: column 'review' has no word here, and in 1 row"),
         ("user,label,review\nu,x,!\nv,y,?!\n", {"missing": "drop"}, "no row has a word, expected sentences"),
         ("user,label,review\nu,x,one\nv,y,two\n", {}, "no word stands in the train texts of 2 clients"),
-        (format_reviews(make_reviews(200)), {"text_column": ""}, "line 2: column holds sentences .* give --text"),
-        (format_reviews(make_reviews(12)), {"text_column": ""}, "line 2: column 'review' holds sentences"),
     ],
 )  # fmt: skip
 def test_what_is_no_text_is_refused_in_a_line(tmp_path, text, options, message):
     assert_refused(message, open_reviews, tmp_path, text, **options)
+
+
+@pytest.mark.parametrize("number", [12, 300])
+def test_sentences_without_the_flag_are_refused_with_it(tmp_path, number):
+    message = "line 2: column 'review' holds sentences .*; give --text_column=review to train on their words, or leave"
+    assert_refused(message, open_text, tmp_path, format_reviews(make_reviews(number)))
 
 
 @pytest.mark.parametrize(("name", "kind"), [("list", "block"), ("number", "number")])

@@ -15,6 +15,7 @@ PAGES = {
     "compare": (page.SOURCES, page.SCRIPTS),
     "drawn": (web_page.SOURCES, web_page.SCRIPTS),
     "text": (web_page.SOURCES, web_page.TEXT_SCRIPTS),
+    "words": (web_page.SOURCES, web_page.WORDS_SCRIPTS),
 }
 OWN_TESTS = sorted(pathlib.Path(__file__).parents[1].glob("**/web/*.test.mjs"))
 

@@ -9,7 +9,7 @@ import pytest
 from small_formats import change_format
 
 from datasets.catalog import DATASETS
-from datasets.example_format import CategoryGroup, ExampleWeights, LabelFormat
+from datasets.example_format import CategoryGroup, ExampleWeights, LabelFormat, TextFormat
 from datasets.standardized_clients import READING
 from datasets.terms import COMMERCIAL_USE
 from launch.runs.task_columns import find_task_columns
@@ -52,6 +52,16 @@ def make_card(make_federation):
         return build_card(run, data, files)
 
     return make
+
+
+def test_a_card_of_texts_has_the_vocabulary_and_the_rule_of_its_words(make_card):
+    words = TextFormat("review", ("<pad>", "<oov>", "good"))
+    changes = {"takes_tokens": True, "input_dtype": "int32", "input_shape": (4,), "text": words}
+    card = make_card(changes=changes, data="reviews.csv")
+    rows = dict(card_rows(card))
+    assert rows["Vocabulary"] == "3 tokens: <pad> <oov> good" and rows["Classes"] == "a, b, c"
+    assert rows["What is it?"] == "Tells which of 3 classes a text such as those in 'review' belongs to."
+    assert "a word that is not there is 1. The first 4 words count, 0 fills up." in rows["What goes in"]
 
 
 @pytest.fixture

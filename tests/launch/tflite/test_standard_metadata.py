@@ -12,7 +12,7 @@ from flatbuffers import number_types
 from small_formats import change_format
 from tensorflow.lite.python import schema_py_generated as schema
 
-from datasets.example_format import CategoryGroup, LabelFormat, Preprocessing
+from datasets.example_format import CategoryGroup, LabelFormat, Preprocessing, TextFormat
 from launch.settings.run_config import build_run_config
 from launch.tflite.export_measurement import ExportedFile
 from launch.tflite.model_card import build_card, describe_model, describe_training_model, list_associated
@@ -166,6 +166,14 @@ def test_tokens_have_no_scaling_and_their_outputs_three_axes(describe):
     seen = describe(**tokens, class_names=("a", "\u202e", " "))  # a vocabulary
     assert (list_files(seen.taken), list_files(seen.given)) == ([("labels.txt", 5)], [("labels.txt", 2)])
     assert seen.files["labels.txt"] == b"a\n\\u202e\n \n"
+
+
+def test_the_words_of_a_text_have_a_vocabulary_beside_the_labels(describe):
+    text = TextFormat("review", ("<pad>", "<oov>", "caf\u00e9"))
+    seen = describe(test_x=np.zeros((4, 5), np.int32), takes_tokens=True, text=text, class_names=("x", "y", "z"))
+    assert (list_files(seen.taken), list_files(seen.given)) == ([("vocabulary.txt", 5)], [("labels.txt", 2)])
+    assert seen.files["vocabulary.txt"].decode() == "<pad>\n<oov>\ncaf\u00e9\n"
+    assert "in 'review', int32" in seen.taken["description"] and "The first 5 words" in seen.taken["description"]
 
 
 def test_outputs_that_are_no_classes_say_how_they_are_read(describe):

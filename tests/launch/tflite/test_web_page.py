@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from small_formats import AS_THEY_ARE, format_of, make_format
 
-from datasets.example_format import CLASS_LABELS, CategoryGroup, LabelFormat, Preprocessing
+from datasets.example_format import CLASS_LABELS, CategoryGroup, LabelFormat, Preprocessing, TextFormat
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
 from launch.tflite import web_page
@@ -346,3 +346,22 @@ def test_every_element_that_the_scripts_name_is_in_the_html(write_text_page):
     script = (web_page.SOURCES / "text_main.js").read_text() + (web_page.SOURCES / "answer.js").read_text()
     named = {*re.findall(r"\bpage\.(\w+)", script), *re.findall(r'\bpage\["([\w-]+)"\]', script)}
     assert named <= ids, named - ids
+
+
+def test_a_page_of_texts_has_the_vocabulary_and_the_examples(write_page):
+    """Its scripts and its HTML fit: every element that they name is there."""
+    text = TextFormat("review", ("<pad>", "<oov>", "good", "bad"))
+    x = np.array([[2, 1, 0], [3, 0, 0]], np.int32)
+    data = make_data(x, [1, 0], ("no", HOSTILE), labels=LabelFormat("binary"), takes_tokens=True, text=text)
+    predictions = {"global.int8.tflite": np.array([1, 0], np.int32)}
+    page = write_page([("global", "int8")], data, (), predictions, vocabulary=list(text.vocabulary))
+    content = read_content(page)
+    assert content.pop("models")[0]["files"][0]["predictions"] == [1, 0]
+    assert content == {
+        "positions": 3, "vocabulary": ["<pad>", "<oov>", "good", "bad"], "labels": ["no", HOSTILE],
+        "answers": "two_classes", "sample": {"indices": [0, 1], "labels": [1, 0]},
+    }  # fmt: skip
+    np.testing.assert_array_equal(np.frombuffer(read_asset(page, "examples"), np.int32), x.ravel())
+    scripts = [(web_page.SOURCES / name).read_text() for name in ("words_main.js", "answer.js")]
+    named = {*re.findall(r"\bpage\.(\w+)", "".join(scripts)), *re.findall(r'\bpage\["([\w-]+)"\]', "".join(scripts))}
+    assert named <= set(re.findall(r'\bid="([\w-]+)"', page))
