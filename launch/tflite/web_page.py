@@ -5,9 +5,9 @@ builds without threads are packed in, since the page cannot know its phone: the 
 without relaxed SIMD. Only the one that is needed is unpacked.
 
 The page of a model that takes the words of a text (`--text_column`) has a box for a text, and answers while a person
-types. The page of one that says what comes next has a template and scripts of its own, too. What its tokens
-mean is known from the run's class names, one text a token. Four spellings mean no text: "<pad>" padding, "<oov>" what
-is in no vocabulary, "<bos>" and "<eos>" the beginning and the end of a text. Without names, the page takes token ids.
+types. On the page of one that says what comes next, a person types, and sees that. What its tokens mean is known from
+the run's class names, one text a token. Four spellings mean no text: "<pad>" padding, "<oov>" what is in no vocabulary,
+"<bos>" and "<eos>" the beginning and the end of a text. Without names, the page takes token ids.
 
 Imports no TensorFlow.
 """
