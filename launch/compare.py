@@ -192,6 +192,7 @@ def _run(arguments: Sequence[str]) -> None:
     from launch.pages.comparison.groups import describe_versions
     from launch.pages.comparison.page import check_plotly, write_comparison
     from launch.pages.comparison.references import find_missing
+    from launch.pages.report.page import is_run_page, write_run_page
 
     if request.output:
         check_plotly()
@@ -207,7 +208,10 @@ def _run(arguments: Sequence[str]) -> None:
     runs = f"{count} run{'s' if count > 1 else ''}"
     try:
         if request.output:
-            write_comparison(collected, request.output, request.flags.details)
+            if is_run_page(collected, request.output):
+                write_run_page(request.output.parent)
+            else:
+                write_comparison(collected, request.output, request.flags.details)
             size = request.output.stat().st_size / 1e6
             print(f"{runs} in {request.output} ({size:.1f} MB); open it in a browser")
         if request.figure:

@@ -11,7 +11,7 @@ from datasets.layouts import AUTO
 from datasets.own_objects import describe_failure, find_own_line
 from files.writing import write_text
 from launch.command_line import WRONG_REQUESTS, describe_memory_error, describe_os_error, keep_traceback
-from launch.console.progress import say, say_while_waiting
+from launch.console.progress import say_while_waiting
 from launch.console.stop_signals import as_stop_after_signal, get_stop_code
 from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
@@ -283,19 +283,16 @@ def has_one_model(process: FederatedProcess, state: State) -> bool:
 
 
 def write_page(config: RunConfig, folder: RunFolder) -> None:
-    """Writes `report.html`, unless it is not wanted or cannot be had in an environment of an earlier version.
+    """Writes `report.html`, unless it is not wanted.
 
     A smoke run whose folder is removed gets none.
     """
-    from launch.pages.comparison.page import find_plotly, write_run_page
+    from launch.pages.report.page import write_run_page
 
     page = folder.path / RUN_PAGE
     # That of a run that goes on is out of date now.
     page.unlink(missing_ok=True)
     if not config.run_page or (config.smoke and not config.run_dir):
-        return
-    if find_plotly() is None:
-        say(f"note     {page} is not written, since Plotly is missing; type: make setup")
         return
     write_run_page(folder.path)
 

@@ -16,10 +16,8 @@ from typing import Any
 from files.writing import write_text
 from launch.console.shown_text import escape_hidden
 from launch.pages.comparison.collection import Collected
-from launch.pages.comparison.compared_run import read_compared_run
 from launch.pages.comparison.content import Details, build_content, choose_detailed_runs, read_details
 from launch.pages.templates import embed_packed, format_policy, join_scripts, protect_script, render
-from launch.runs.columns import RUN_PAGE
 from launch.settings.errors import FlagError
 
 SOURCES = pathlib.Path(__file__).with_name("web")
@@ -76,18 +74,6 @@ def write_comparison(collected: Collected, output: pathlib.Path, details: str = 
     count = len(collected.runs)
     title = f"{count} runs compared" if count > 1 else collected.runs[0].heading or collected.runs[0].name
     write_text(output, assemble_page(title, build_content(collected, inlined, output), inlined, library))
-
-
-def write_run_page(run_dir: pathlib.Path) -> None:
-    """Writes `report.html` into a finished run's folder: the page of this run alone.
-
-    Raises:
-      FlagError: Plotly is missing.
-      RunRecordError: the run's files cannot be read.
-      OSError: the page cannot be written.
-    """
-    name = run_dir.name or str(run_dir)
-    write_comparison(Collected([read_compared_run(run_dir, name)], []), run_dir / RUN_PAGE)
 
 
 def assemble_page(title: str, content: Mapping[str, Any], details: Mapping[int, Details], library: pathlib.Path) -> str:

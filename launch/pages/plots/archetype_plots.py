@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from launch.pages.plots.style import COLORS, LINES, count_rounds, count_values, draw_figure, label_names
+from launch.pages.plots.style import COLORS, LINES, count_rounds, count_values, draw_figure, label_names, start_at_zero
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CLIENT, EVENTS_FILE, MODEL, PLOTS, PREFERS, ROUND, WHAT
 from launch.runs.run_records import RunPath, read_rows
@@ -61,7 +61,7 @@ def draw_archetypes(
         accuracy.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
         _plot_known(change, metrics[ROUND], metrics[CHANGE], color=COLORS[0])
         change.set(xlabel="round", ylabel="mean size over the clients", title="Change from the round before")
-        change.set_ylim(bottom=0)
+        start_at_zero(change)
         for ax in (accuracy, change):
             count_rounds(ax)
         figure.suptitle(title)
@@ -91,10 +91,10 @@ def draw_models(
             for i, (column, label) in enumerate(series.items()):
                 if column in metrics:
                     _plot_known(ax, metrics[ROUND], metrics[column], label=label, color=COLORS[i], linestyle=LINES[i])
+            start_at_zero(ax)
             for milestone in milestones:
                 ax.axvline(milestone, color="#999999", linestyle=":", linewidth=1, zorder=0.5)
             ax.set(xlabel="round", title=heading)
-            ax.set_ylim(bottom=0)
             ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, fontsize=8)
             count_rounds(ax)
         for ax in axes[:2]:

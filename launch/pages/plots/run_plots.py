@@ -3,7 +3,7 @@
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,20 +18,24 @@ from launch.pages.plots.partition_plots import (
     shorten_names,
 )
 from launch.pages.plots.personal_plots import draw_fine_tuning, draw_personal
+from launch.pages.plots.progress_plots import (
+    LOSSES,
+    MOST_MARKED_ROUNDS,
+    Axis,
+    draw_progress,
+    draw_series,
+    list_axes,
+    name_reached,
+)
 from launch.pages.plots.style import (
     COLORS,
-    ENERGIES,
-    LINES,
     MARKERS,
     PNG,
-    SIZES,
-    TIMES,
     count_rounds,
     count_values,
     draw_figure,
-    pick_unit,
-    settle_ticks,
     smooth,
+    start_at_zero,
     write_formats,
 )
 from launch.runs import columns
@@ -42,20 +46,10 @@ from launch.settings.run_titles import describe_run, describe_split
 from tff_algos.protocol import COMMON_METRICS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
-LOSSES = {columns.TEST_LOSS: "global test set", columns.TRAIN_LOSS: "training"}
 DRIFTS = {columns.TOTAL_DRIFT: "total", columns.WITHIN_CLUSTER_DRIFT: "within clusters"}
-MOST_MARKED_ROUNDS = 30
 MOST_PANELS, PANELS_A_ROW = 24, 3  # of columns that an algorithm, or a part of a user's, adds
-
-
-class _Axis(NamedTuple):
-    """A horizontal axis: file name, label, and one value a round."""
-
-    name: str
-    label: str
-    values: np.ndarray
 
 
 def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
@@ -86,8 +80,8 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
         is_distilled = flags.get("label_weight", 1) < 1
         losses = LOSSES | ({columns.TRAIN_LOSS: "training (with distillation)"} if is_distilled else {})
         written = [
-            _draw_progress(metrics, axis, task, losses, title, plots / f"by_{axis.name}.png", window)
-            for axis in _list_axes(metrics)
+            draw_progress(metrics, axis, task, losses, title, plots / f"by_{axis.name}.png", window)
+            for axis in list_axes(metrics)
         ]
         if DRIFTS.keys() <= metrics.keys():
             written.append(_draw_drift(metrics, title, plots / "drift.png"))
@@ -133,84 +127,11 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
         return written
 
 
-def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
-    seconds = metrics[columns.VIRTUAL_TIME_S]
-    sent_bytes = np.cumsum(metrics[columns.BYTES_DOWN] + metrics[columns.BYTES_UP])
-    time_unit, time_size = pick_unit(seconds, TIMES)
-    byte_unit, byte_size = pick_unit(sent_bytes, SIZES)
-    axes = [
-        _Axis("round", "round", metrics[columns.ROUND]),
-        _Axis("virtual_time", f"virtual time ({time_unit})", seconds / time_size),
-        _Axis("bytes", f"sent both ways, all clients ({byte_unit})", sent_bytes / byte_size),
-    ]
-    if columns.JOULES_TOTAL in metrics:
-        joules = metrics[columns.JOULES_TOTAL]
-        unit, size = pick_unit(joules, ENERGIES)
-        axes.append(_Axis("joules", f"energy, all clients ({unit})", joules / size))
-    return axes
-
-
-def _draw_progress(
-    metrics: Mapping[str, np.ndarray],
-    axis: _Axis,
-    task: TaskColumns,
-    losses: Mapping[str, str],
-    title: str,
-    path: pathlib.Path,
-    window: int,
-) -> pathlib.Path:
-    """The task's main metric and the loss beside each other over one axis."""
-    with draw_figure(path, 9, 3.9) as figure:
-        reached, loss = figure.subplots(1, 2)
-        _draw_series(reached, metrics, axis, _name_reached(task), window)
-        _draw_series(loss, metrics, axis, losses, window)
-        # The main metric as a heading, which says so where lower is better, since a reader expects the opposite
-        reached.set(
-            ylabel=task.label,
-            title=task.heading if task.metric.larger_is_better else f"{task.heading} (lower is better)",
-            xlabel=axis.label,
-        )
-        loss.set(ylabel="loss", title="Loss", xlabel=axis.label)
-        for ax in (reached, loss):
-            if axis.name == "round":
-                count_rounds(ax)
-            else:
-                ax.set_xlim(left=0)
-        figure.suptitle(title)
-        settle_ticks(figure)
-    return path
-
-
-def _name_reached(task: TaskColumns) -> dict[str, str]:
-    """The columns of the task's main metric, each with what it is measured on."""
-    return {task.test: "global test set", task.client_test: "clients' own test splits"}
-
-
-def _draw_series(
-    ax: "Axes", metrics: Mapping[str, np.ndarray], axis: _Axis, series: Mapping[str, str], window: int = 0
-) -> None:
-    """Lines of the columns in `series`; where they are smoothed, each before the thin line of what was measured."""
-    for i, (column, label) in enumerate(series.items()):
-        values = metrics.get(column, np.array([]))
-        seen = np.isfinite(values)
-        if seen.any():
-            # Markers show where a sparse series was measured; in a dense one they would hide the line.
-            marker = MARKERS[i] if seen.sum() <= MOST_MARKED_ROUNDS else None
-            style = {"color": COLORS[i], "marker": None if window > 1 else marker, "markersize": 4}
-            if window > 1:
-                ax.plot(axis.values[seen], values[seen], color=COLORS[i], linewidth=0.8, alpha=0.4)
-            shown = smooth(values[seen], window) if window > 1 else values[seen]
-            ax.plot(axis.values[seen], shown, LINES[i], label=label, **style)
-    if ax.lines:
-        # Where it covers no curve.
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
-
-
 def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
-    axis = _Axis("round", "round", metrics[columns.ROUND])
+    axis = Axis("round", "round", metrics[columns.ROUND])
     with draw_figure(path, 5.5, 3.6) as figure:
         ax = figure.subplots()
-        _draw_series(ax, metrics, axis, DRIFTS)
+        draw_series(ax, metrics, axis, DRIFTS)
         # Drift within clusters is 0 if each client is a cluster of its own; a logarithmic axis could not show that.
         if ax.lines and all(line.get_ydata().min() > 0 for line in ax.lines):
             from matplotlib.ticker import LogFormatter  # plain numbers, even of less than a power of ten
@@ -227,10 +148,10 @@ def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Pat
 
 def _draw_epsilon(metrics: Mapping[str, np.ndarray], task: TaskColumns, title: str, path: pathlib.Path) -> pathlib.Path:
     """The task's main metric against epsilon as it is spent; only the rounds that were evaluated show."""
-    axis = _Axis(columns.EPSILON_SPENT, "epsilon spent", metrics[columns.EPSILON_SPENT])
+    axis = Axis(columns.EPSILON_SPENT, "epsilon spent", metrics[columns.EPSILON_SPENT])
     with draw_figure(path, 5.5, 3.6) as figure:
         ax = figure.subplots()
-        _draw_series(ax, metrics, axis, _name_reached(task))
+        draw_series(ax, metrics, axis, name_reached(task))
         ax.set_xlim(left=0)
         ax.set(xlabel=axis.label, ylabel=f"{task.label} (not private)")
         ax.set_title(f"{task.heading} against privacy\n{title}")
@@ -289,7 +210,7 @@ def _draw_own_columns(
             if (values == np.round(values)).all():
                 count_values(ax)
             if values.min() >= 0:
-                ax.set_ylim(bottom=0)
+                start_at_zero(ax)
             count_rounds(ax)
             ax.set(title=title_column(name), xlabel="round")
         for ax in panels[len(names) :]:

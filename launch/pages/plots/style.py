@@ -101,6 +101,13 @@ def span_values(values: np.ndarray, bounds: tuple[float | None, float | None] = 
     return start, high + margin if most is None else min(high + margin, most + beyond)
 
 
+def start_at_zero(ax: "Axes") -> None:
+    """Values from 0 on, with room above the highest curve, and below one that lies at 0."""
+    measured = [np.asarray(line.get_ydata(), float) for line in ax.lines]
+    values = np.concatenate([[0.0], *(each[np.isfinite(each)] for each in measured)])
+    ax.set_ylim(*span_values(values, (0, None)))
+
+
 def pick_unit(values: np.ndarray, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
     """The largest unit, of (name, size) in ascending order, in which the largest value is at least 2."""
     largest = np.nanmax(values, initial=0)

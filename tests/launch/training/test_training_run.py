@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from small_formats import make_spec
 
-from launch.pages.comparison import page
+from launch.pages.report import page
 from launch.runs.errors import RunStopped
 from launch.runs.run_folder import RunFolder
 from launch.runs.run_records import read_columns
@@ -157,26 +157,22 @@ def test_no_algorithm_is_known_by_name():
 
 
 @pytest.mark.parametrize(
-    ("config", "has_plotly", "text"),
+    ("config", "text"),
     [
-        ({}, True, "new"),
+        ({}, "new"),
         # Nor does the page of a run that went on stay.
-        ({"run_page": False}, True, None),
+        ({"run_page": False}, None),
         # The folder of a smoke run is removed, unless it is named.
-        ({"smoke": True}, True, None),
-        ({"smoke": True, "run_dir": "named"}, True, "new"),
-        ({}, False, None),
+        ({"smoke": True}, None),
+        ({"smoke": True, "run_dir": "named"}, "new"),
     ],
 )
-def test_a_run_has_a_page_where_it_is_wanted_and_can_be_had(tmp_path, monkeypatch, capsys, config, has_plotly, text):
+def test_a_run_has_a_page_where_it_is_wanted(tmp_path, monkeypatch, config, text):
     report = tmp_path / "report.html"
     report.write_text("earlier")
-    monkeypatch.setattr(page, "find_plotly", lambda: tmp_path if has_plotly else None)
     monkeypatch.setattr(page, "write_run_page", lambda run_dir: (run_dir / "report.html").write_text("new"))
     write_page(build_run_config({"algo": "fedavg", **config}), types.SimpleNamespace(path=tmp_path))
     assert (report.read_text() if report.exists() else None) == text
-    is_said = "is not written, since Plotly is missing; type: make setup" in capsys.readouterr().out
-    assert is_said is not has_plotly
 
 
 SMALL = make_spec("perceptron", (8,), "float32", 4)

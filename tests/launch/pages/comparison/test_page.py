@@ -173,17 +173,10 @@ def test_hostile_names_stay_text(write_page, write_sweep):
     assert json.loads(elements.unpack("page-data"))["runs"][0]["clients"]["client"] == [HOSTILE]
 
 
-def test_a_run_has_a_page_of_its_own(monkeypatch, plotly, write_sweep):
-    monkeypatch.setattr(page, "find_plotly", lambda: plotly)
-    run_dir = write_sweep([1], [3]) / "T1" / "fedsikd_mnist_alpha0.1" / "seed_3"
-    page.write_run_page(run_dir)
-    text = (run_dir / "report.html").read_text()
-    (run,) = json.loads(Elements(text).unpack("page-data"))["runs"]
-    assert run["links"]["metrics.csv"] == "metrics.csv" and "report.html" not in run["links"]
-    assert run["pictures"] == ["by_round.png"] and f"<h1>{run['heading']}</h1>" in text
-    assert run["heading"] == "FedSiKD on MNIST, alpha 0.1, seed 3"
+def test_the_page_names_the_licence_of_its_charts(write_page, write_sweep, tmp_path):
+    write_page(write_sweep([1], [3]))
+    text = (tmp_path / "compare.html").read_text(encoding="utf-8")
     assert "Plotly" in text[text.index("Text of the licence") :] and "MIT" in text
-    page.write_run_page(run_dir)  # once more, over itself
 
 
 def test_without_plotly_one_line_says_what_to_type(monkeypatch, write_sweep, tmp_path):
