@@ -137,8 +137,8 @@ PROBLEMS = {  # text, flags that are given, the flags that are added in the orde
         make_messy_table(),
         (),
         [
-            *("--label_column=result", "--drop_columns=visit", "--drop_columns=void", "--missing=median"),
-            *("--missing_words=broken", "--drop_columns=row", "--drop_columns=unit", "--drop_columns=remark"),
+            *("--label_column=result", "--drop_columns=visit", "--drop_columns=remark", "--drop_columns=void"),
+            *("--missing=median", "--missing_words=broken", "--drop_columns=row", "--drop_columns=unit"),
             "--join_spellings=true",
         ],
     ),
