@@ -1,8 +1,8 @@
 // Drives a page of launch.compare: `node drive_compare.mjs page.html answers.json [folder for screenshots]`.
 //
 // It is opened from its file, on a desktop and on a phone, light and dark. What it shows is written as JSON: the groups
-// with their intervals, the difference of two groups, what a pointer over a curve reads, how sorting and filters change
-// the table, and all that went wrong.
+// with their intervals, what the first card says and where it stands, the difference of two groups, what a pointer over a
+// curve reads, how sorting and filters change the table, which choices the keyboard reaches, and all that went wrong.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -51,6 +51,43 @@ async function useTable(page) {
   return { all, once, twice, filtered, count, afterReset: await countRuns(page) };
 }
 
+// What the first card says, another baseline that is chosen there, and how far down its first line ends and the filters
+// begin, in pixels.
+async function readAnswer(page) {
+  const says = await page.evaluate(() => ({
+    title: document.querySelector("#answer-title").textContent,
+    baseline: document.querySelector("#baseline").value,
+    leads: [...document.querySelectorAll("#leads li")].map((line) => [line.dataset.group, ...[...line.children].map((part) => part.textContent)]),
+    text: document.querySelector("#leads").textContent,
+    notes: document.querySelector("#answer-notes").textContent,
+    ends: document.querySelector("#leads :is(li, p)").getBoundingClientRect().bottom,
+    filters: document.querySelector("#controls").getBoundingClientRect().top,
+  }));
+  const others = await page.$$eval("#baseline option", (options) => options.map((option) => option.value));
+  const other = others.find((value) => value !== says.baseline);
+  if (!other) return says;
+  await page.selectOption("#baseline", other);
+  const changed = await page.$$eval("#leads li", (lines) => lines.map((line) => line.dataset.group));
+  await page.selectOption("#baseline", says.baseline);
+  return { ...says, other, changed };
+}
+
+// The ids of the selects that Tab reaches, each with whether one sees that it has the focus.
+async function walkByKeyboard(page) {
+  const seen = {};
+  await page.evaluate(() => (document.activeElement?.blur(), window.scrollTo(0, 0)));
+  for (let i = 0; i < 150; i++) {
+    await page.keyboard.press("Tab");
+    const [id, isSeen] = await page.evaluate(() => {
+      const focused = document.activeElement;
+      return [focused?.tagName === "SELECT" ? focused.id : "", getComputedStyle(focused).outlineStyle !== "none"];
+    });
+    if (id) seen[id] = isSeen;
+    if (id === "run") break;
+  }
+  return seen;
+}
+
 async function showEveryChoice(page) {
   for (const id of ["metric", "axis", "spread", "at"]) {
     const values = await page.$$eval(`#${id} option`, (options) => options.map((option) => option.value));
@@ -79,12 +116,14 @@ async function visit(browser, name, url, size, colorScheme) {
   const answers = { name, seconds, problems };
   const isSingle = await page.evaluate(() => document.body.classList.contains("single"));
   if (!problems.length) {
+    answers.answer = await readAnswer(page);
+    answers.height = size.height;
     answers.details = await page.$$eval("#run-details summary", (titles) => titles.map((title) => title.textContent));
     if (answers.details.some((title) => title.startsWith("Plots ("))) await waitForPictures(page);
     answers.pictures = await page.$$eval("#run-details img", (images) => images.map((image) => image.naturalWidth));
     if (!isPhone) answers.hover = await hover(page);
     if (!isSingle) {
-      answers.answer = await readText(page, "answer");
+      if (!isPhone) answers.reached = await walkByKeyboard(page);
       answers.groups = await readTable(page, "groups");
       answers.difference = await readText(page, "difference");
       answers.pairs = await readTable(page, "pairs");

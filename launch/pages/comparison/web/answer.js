@@ -52,7 +52,7 @@ function describeLead(view, { groups }, lead) {
   const count = paired ? `${countSeeds(paired.count)}${areFew ? ": too few to decide" : ""}` : "";
   return makeElement(
     "li",
-    { class: isDecided(verdict) ? "decided" : null },
+    { class: isDecided(verdict) ? "decided" : null, "data-group": group.key },
     makeElement("span", { class: "who" }, sayGroup(view, group, groups)),
     makeElement("strong", {}, `${verdict}: ${size}`),
     makeElement("span", { class: "cost" }, [count, describeCost(lead)].filter(Boolean).join(", ")),
