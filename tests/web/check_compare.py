@@ -124,22 +124,19 @@ def check_answer(answer: Mapping[str, Any], runs: Sequence[ComparedRun], flag: s
         side = "better" if WIN in found.verdict else "worse" if LOSS in found.verdict else "undecided"
         is_constant = found.low is None and found.mean == 0 and found.count >= LEAST_SEEDS
         are_decided.append(side != "undecided" or is_constant)
-        expected = (
-            [found.mean] if found.low is None or found.count < LEAST_SEEDS else [found.mean, found.low, found.high]
-        )
+        has_interval = found.low is not None and found.count >= LEAST_SEEDS
+        expected = [] if not found.count else [found.mean, found.low, found.high] if has_interval else [found.mean]
+        texts = re.findall("[+-]?[0-9.]+", verdict.replace("\N{MINUS SIGN}", "-"))
         # Numbers are rounded; one that lies in the middle of two may be written either way.
-        shown = [
-            float(text.replace("\N{MINUS SIGN}", "-")) for text in re.findall("[+\N{MINUS SIGN}]?[0-9.]+", verdict)
-        ]
-        is_near = len(shown) == len(expected) and np.allclose(shown, 100 * np.array(expected), rtol=0, atol=0.0501)
+        slack = 0.501 * 10.0 ** -max([len(text.partition(".")[2]) for text in texts], default=0)
+        shown = list(map(float, texts))
+        is_near = len(shown) == len(expected) and np.allclose(shown, 100 * np.array(expected), rtol=0, atol=slack)
         if not verdict.startswith("the same: " if is_constant else f"{side}: ") or not is_near:
             yield f"{name}: {verdict}; computed from the runs: {side}, {expected}"
-        ratio = np.divide(
-            *(compute_mean(run.columns["total_bytes"][-1] for run in groups[key]) for key in (name, baseline))
-        )
+        ours, theirs = (compute_mean(run.columns["total_bytes"][-1] for run in groups[key]) for key in (name, baseline))
         shown_ratio = re.search("for ([0-9.]+) \N{MULTIPLICATION SIGN} the bytes", cost)
-        if not np.isclose(float(shown_ratio[1]) if shown_ratio else 1, ratio, rtol=0.051):
-            yield f"{name}: {cost}; computed from the runs: {ratio:.3f} times the bytes"
+        if not np.isclose(float(shown_ratio[1]) if shown_ratio else 1, ours / theirs, rtol=0.051):
+            yield f"{name}: {cost}; computed from the runs: {ours / theirs:.3f} times the bytes"
         if found.count and not cost.startswith(f"{found.count} seed"):
             yield f"{name}: {cost}; computed from the runs: {found.count} seeds"
     if are_decided != sorted(are_decided, reverse=True):
