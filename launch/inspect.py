@@ -3,8 +3,8 @@
 Its columns, format, task, clients, classes and features, what is wrong or looks odd, and the command that trains on it.
 All that is wrong with a table is said at once, with the flags that solve it, which are in the command. With
 --dataset=NAME a data set of the catalog; flags say how data are read, as in `launch.train`. Of large data a sample is
-looked at. Imports no TensorFlow. Exit codes: 0 done, 2 the data cannot be read with any flags or the
-request was wrong, 130 Ctrl-C.
+looked at. Imports no TensorFlow. Exit codes: 0 done, 2 the data cannot be read with any flags or the request
+was wrong, 130 Ctrl-C.
 """
 
 import copy

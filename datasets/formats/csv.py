@@ -26,7 +26,16 @@ from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.tables.cells import parse_text, read_missing_words
 from datasets.tables.source import make_table_format
-from datasets.tables.table import LABEL_NAMES, ClientFile, Piece, Table, check_same_columns, list_names, simplify
+from datasets.tables.table import (
+    LABEL_NAMES,
+    MOST_LISTED,
+    ClientFile,
+    Piece,
+    Table,
+    check_same_columns,
+    list_names,
+    simplify,
+)
 from files.reading import explain_errors
 
 if TYPE_CHECKING:
@@ -40,8 +49,7 @@ _GZIP = b"\x1f\x8b"
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _TITLES = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8 with a mark", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
 _OTHER_KINDS = {  # by their first bytes, and what to do with it
-    b"PK\x03\x04": "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook; save the sheet as CSV",
+    b"PK\x03\x04": "a zip archive; unpack it",
     b"PAR1": "a parquet file; give --data_format=parquet",
     b"SQLite format 3": "an SQLite database",
     b"\x89HDF": "an HDF5 file; save its table with pandas.DataFrame.to_csv",
@@ -52,6 +60,10 @@ _OTHER_KINDS = {  # by their first bytes, and what to do with it
     b"\x89PNG": "an image",
     b"\xff\xd8\xff": "an image",
 }
+_WORKBOOK = "an Excel workbook; save the sheet as CSV"
+_WORKBOOK_ENDINGS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+_WORKBOOK_MARKS = (b"[Content_Types].xml", b"xl/", b"opendocument.spreadsheet")  # near the start of a zip archive
+_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
 _ANY_COMMA = re.compile(r"\s*-?\d+,\d+\s*")
 # Numbers whose mark can be no other than the decimal one: 1,230 and 1.230 are not.
 _COMMA_NUMBER, _POINT_NUMBER = (
@@ -93,6 +105,8 @@ def find_dialect(path: str) -> CsvDialect:
         kind = "a folder" if os.path.isdir(path) else "no regular file"
         raise DatasetError(f"{path}: {kind}, expected a table of text, CSV or TSV")
     head, is_packed = read_head(path, HEAD_BYTES)
+    if _is_workbook(path, head):
+        raise DatasetError(f"{path}: no table of text but {_WORKBOOK}")
     if not head.strip():
         raise DatasetError(f"{path}: empty, expected the names of the columns in the first line and rows below it")
     if kind := next((kind for start, kind in _OTHER_KINDS.items() if head.startswith(start)), ""):
@@ -127,6 +141,14 @@ def find_dialect(path: str) -> CsvDialect:
     has_comma = separator != "," and any(map(comma_number.fullmatch, cells))
     has_comma = has_comma and not any(map(_POINT_NUMBER.fullmatch, cells))
     return CsvDialect(is_packed, encoding, separator, has_comma, int(bool(marked)))
+
+
+def _is_workbook(path: str, head: bytes) -> bool:
+    """Whether a file is Excel's, whole or broken; programs call tables of text so, too, which are read."""
+    is_zip = head.startswith(b"PK")
+    if head.startswith(_OLD_WORKBOOK) or (is_zip and any(mark in head for mark in _WORKBOOK_MARKS)):
+        return True
+    return path.lower().endswith(_WORKBOOK_ENDINGS) and (is_zip or not head.strip() or b"\x00" in head)
 
 
 @contextlib.contextmanager
@@ -212,7 +234,7 @@ def has_csv_name(path: str) -> bool:
 
 def is_csv(path: str) -> bool:
     """Whether it is a table of text, by its name, or since its first lines are text of one width of several columns."""
-    if not os.path.isfile(path) or has_csv_name(path):
+    if not os.path.isfile(path) or has_csv_name(path) or path.lower().endswith(_WORKBOOK_ENDINGS):
         return os.path.isfile(path)
     try:
         head, _ = read_head(path, 2**14)
@@ -268,9 +290,11 @@ class _CsvFile:
             first = next(filter(None, reader), [])
         names, line = [name.strip() for name in header], f"{self.path}, line {number}"
         if self._are_values(names, first):
+            example = [*(f"x{number}" for number in range(1, len(names))), "label"]
+            example = example if len(example) <= MOST_LISTED else [*example[:2], "...", "label"]
             raise DatasetError(
-                f"{line}: {list_names(names)} are values, expected the names of the columns; write a line with names "
-                f"above"
+                f"{line}: no header, {list_names(names)} are values, expected the names of the columns; add a first "
+                f"line with names, as in {self.dialect.separator.join(example)}"
             )
         if twice := [name for name, count in Counter(names).items() if count > 1 and name]:
             numbers = [str(number) for number, name in enumerate(names, 1) if name == twice[0]]
@@ -308,7 +332,7 @@ class _CsvFile:
             raise DatasetError(f"{self.path}: no rows below the names of the columns, expected at least one")
 
     def _are_values(self, names: list[str], first: list[str]) -> bool:
-        """Whether a header is none: it holds numbers, and texts and numbers where the row below has them.
+        """Whether a header is none: it holds numbers alone, or texts and numbers where the row below has them.
 
         Names that count, as those of arrays and years do, are names, and so is a line that names a label.
         """
@@ -317,7 +341,9 @@ class _CsvFile:
         is_counted = len(numbers) > 1 and bool((np.diff(numbers) == 1).all())
         if not len(numbers) or is_counted or LABEL_NAMES & set(map(simplify, names)):
             return False
-        return len(names) != len(first) or bool((cells.is_number == below.is_number).all())
+        return (
+            len(numbers) == len(names) or len(names) != len(first) or bool((cells.is_number == below.is_number).all())
+        )
 
     def _read_utf8(self) -> Iterator[bytes]:
         """The text from the names of the columns on, as UTF-8, in blocks that may end anywhere."""

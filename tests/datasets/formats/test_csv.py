@@ -14,6 +14,7 @@ from refusals import assert_refused
 from small_tables import assert_facts, open_text, read_split, write_text
 
 from datasets.dataset import DatasetOptions
+from datasets.file_formats import find_format
 from datasets.formats.csv import FORMAT as CSV
 from datasets.formats.csv import is_csv, make_csv_table
 from datasets.tables.cells import MISSING_WORDS
@@ -392,7 +393,9 @@ WRONG = {
     "too few fields": (GOOD + "u1,1\n", {}, "line 22: 2 fields, expected 4 as the first line has"),
     "a text among numbers": (GOOD + "u1,oops,2,x\n", {}, "line 22: column 'a' has 'oops', expected a number"),
     "a line for Excel": ("sep=;\na;label\n1;x\nq;y\n" + "2;x\n" * 20, {}, "line 4: column 'a' has 'q'"),
-    "no header": (GOOD.split("\n", 1)[1], {}, "line 1: u0, 0, 0.0, x are values, expected the names of the columns"),
+    "no header": (GOOD.split("\n", 1)[1], {}, "line 1: no header, u0, 0, 0.0, x are values, expected"),
+    "no header but numbers": ("5;3.5;1\n4;;0\n", {}, "add a first line with names, as in x1;x2;label"),
+    "no header of many": ("5,7,9" * 9 + "\n" + "4,,1" * 9 + "\n", {}, "with names, as in x1,x2,...,label"),
     "a header twice": (GOOD + "user,a,b,label\n", {}, "line 22: the names of the columns stand here again"),
     "a name twice": (GOOD.replace("a,b", "a,a"), {}, "line 1: columns 2 and 3 are all called 'a'"),
     "a column without a name": (GOOD.replace("a,b", "a,"), {}, "line 1: column 3 has no name"),
@@ -405,7 +408,9 @@ WRONG = {
     "a row without a label": (GOOD + "u1,1,2,\n", {}, "label 1 ("),
     "a label missing and medians": (GOOD + "u1,1,2,\n", {"missing": "median"}, "--missing=drop leaves such rows out"),
     "zeros": (b"user,a\x00,label\n1,2,3\n", {}, "a binary file, byte 6 is 0"),
-    "a workbook": (b"PK\x03\x04" + bytes(range(1, 60)), {}, "a zip archive or an Excel workbook"),
+    "an archive": (b"PK\x03\x04" + bytes(range(1, 60)), {}, "no table of text but a zip archive; unpack it"),
+    "a workbook": (b"PK\x03\x04..[Content_Types].xml" + bytes(9), {}, "an Excel workbook; save the sheet as CSV"),
+    "an old workbook": (b"\xd0\xcf\x11\xe0" + bytes(9), {}, "an Excel workbook; save the sheet as CSV"),
     "neither encoding": (GOOD.encode() + b"u1,1,2,\x81\n", {}, "line 22: neither UTF-8 nor Windows-1252"),
     "a damaged gzip": (gzip.compress(GOOD.encode())[:-20], {}, "damaged or cut gzip file"),
     "an open quote": (GOOD + 'u1,1,2,"x\n' + "u1,1,2,x\n" * 3, {}, 'line 22: a quote " is opened and never closed'),
@@ -492,3 +497,11 @@ def test_what_is_wrong_is_one_line_that_names_the_place(tmp_path, monkeypatch, n
     write_text(tmp_path, content)
     caught = assert_refused("", CSV.open, "mine.csv", DatasetOptions(**options))
     assert expected in caught and "mine.csv" in caught
+
+
+def test_a_workbook_is_known_by_its_name_though_it_is_broken_unless_it_is_text(tmp_path):
+    for content in (b"", b"PK", b"\x00\x01"):
+        path = write_text(tmp_path, content, "mine.XLSX")
+        assert find_format(path) is CSV
+        assert_refused("an Excel workbook; save the sheet as CSV$", CSV.open, path, DatasetOptions())
+    assert CSV.open(write_text(tmp_path, GOOD, "mine.xls"), DatasetOptions()).format.feature_names == ("a", "b")
