@@ -29,6 +29,7 @@ from files.writing import write_whole
 from launch.console.progress import be_silent
 from launch.console.shown_text import decode_cell
 from launch.runs import columns
+from launch.runs.client_rounds import read_clients_by_round
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import make_next_folder
 from launch.runs.run_records import RunRecordError, read_json, read_settings
@@ -48,7 +49,6 @@ from launch.settings.trusted_modules import (
     list_session_names,
     read_trusted,
 )
-from launch.training.client_rounds import read_clients_by_round
 from launch.training.finished_run import LAST, FinishedRun, choose_models, read_finished_run
 from launch.training.given_data import COLUMN_FLAGS, check_inputs, check_values, place_data, read_examples
 

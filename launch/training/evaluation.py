@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from datasets.federated_data import ClientFiles, FederatedData
 from launch.runs.archetype_metrics import compute_archetype_metrics
+from launch.runs.client_rounds import ClientResults
 from launch.runs.columns import TEST_LOSS
 from launch.runs.task_columns import TaskColumns, name_test
 from models.model_spec import ModelSpec
@@ -59,23 +60,6 @@ class Evaluation(NamedTuple):
             return _mean(self.loss)
         total = self.weights.sum(dtype=np.float64)
         return float(np.dot(self.weights.astype(np.float64), self.loss) / total) if total else float("nan")
-
-
-class ClientResults(NamedTuple):
-    """One value a client, float64 (clients,), NaN where nothing is known.
-
-    Attributes:
-      metric: the main one.
-      loss: the mean.
-      further: the task's other metrics, by name.
-      undefined: by the index of a client with examples, the metrics that these leave undefined, and why, as
-        `Evaluation.undefined` has it.
-    """
-
-    metric: np.ndarray
-    loss: np.ndarray
-    further: dict[str, np.ndarray]
-    undefined: dict[int, dict[str, str]]
 
 
 # (state, the state one round before, if that was evaluated, too, whether to evaluate the shared models) -> columns of

@@ -10,6 +10,7 @@ import psutil
 from launch.console.progress import Progress, say
 from launch.runs import columns
 from launch.runs.checkpoints import Checkpoints
+from launch.runs.client_rounds import ClientRounds
 from launch.runs.errors import RunFolderError
 from launch.runs.round_table import EventLog, RoundTable
 from launch.runs.run_folder import RunFolder
@@ -17,7 +18,6 @@ from launch.runs.task_columns import TaskColumns, format_value
 from launch.settings.renamed_flags import rename_stored_flags
 from launch.settings.resuming import CHANGEABLE_ON_RESUME
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
-from launch.training.client_rounds import ClientRounds
 from launch.training.run_end import CostLimits, ValidatedRounds
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 

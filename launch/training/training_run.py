@@ -15,6 +15,7 @@ from launch.console.progress import say_while_waiting
 from launch.console.stop_signals import as_stop_after_signal, get_stop_code
 from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
+from launch.runs.client_rounds import ClientRounds
 from launch.runs.columns import RUN_PAGE
 from launch.runs.errors import RunStopped
 from launch.runs.run_description import check_same_data, check_same_modules, write_config
@@ -34,7 +35,6 @@ from launch.training.announcements import (
     say_findings,
     was_all_rejected,
 )
-from launch.training.client_rounds import ClientRounds
 from launch.training.conformance import build_own_process, check_changed, name_own
 from launch.training.federation import (
     build_run_task,

@@ -1,11 +1,13 @@
 """Plots of personal models: what fine-tuning gains by steps (`fine_tuning.csv`), and who gains from how many."""
 
+import io
 import pathlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 
-from launch.pages.plots.style import COLORS, LINES, MARKERS, draw_figure
+from launch.pages.plots.style import COLORS, LINES, MARKERS, count_rounds, draw_figure
 from launch.runs.columns import (
     CLIENT_STEPS,
     FINE_TUNING_CLIENTS,
@@ -13,6 +15,7 @@ from launch.runs.columns import (
     MEMBERS,
     NEW,
     RESOURCE,
+    ROUND,
 )
 from launch.runs.task_columns import TaskColumns
 
@@ -46,6 +49,29 @@ def draw_fine_tuning(
             ax.set(xlabel="fine-tuning steps, at most", title=GROUPS[group])
         axes[0].set(ylabel=f"{task.label} on own test splits, mean")
         axes[0].legend()
+        figure.suptitle(title)
+    return path
+
+
+def draw_client_rounds(table: str, task: TaskColumns, title: str, path: pathlib.Path) -> pathlib.Path:
+    """Draws how the clients' own test results spread by round: the median, the middle half, the middle four fifths.
+
+    Args:
+      table: `clients_by_round.csv.gz` as text.
+      task: which metric that is.
+      title: the run.
+      path: the PNG file.
+    """
+    values = pd.read_csv(io.StringIO(table)).groupby(ROUND)[f"test_{task.of_client}"]
+    spread = values.quantile([0.1, 0.25, 0.5, 0.75, 0.9]).unstack()
+    with draw_figure(path, 5.4, 3.6) as figure:
+        ax = figure.subplots()
+        for lower, upper, label in ((0.1, 0.9, "80 % of the clients"), (0.25, 0.75, "half of them")):
+            ax.fill_between(spread.index, spread[lower], spread[upper], alpha=0.25, color=COLORS[0], label=label)
+        ax.plot(spread.index, spread[0.5], color=COLORS[0], marker=MARKERS[0], markersize=4, label="median")
+        ax.set(xlabel="round", ylabel=f"{task.label} on own test splits")
+        count_rounds(ax)
+        ax.legend()
         figure.suptitle(title)
     return path
 

@@ -17,7 +17,7 @@ from launch.pages.plots.partition_plots import (
     draw_sizes,
     shorten_names,
 )
-from launch.pages.plots.personal_plots import draw_fine_tuning, draw_personal
+from launch.pages.plots.personal_plots import draw_client_rounds, draw_fine_tuning, draw_personal
 from launch.pages.plots.progress_plots import (
     LOSSES,
     MOST_MARKED_ROUNDS,
@@ -39,6 +39,7 @@ from launch.pages.plots.style import (
     write_formats,
 )
 from launch.runs import columns
+from launch.runs.client_rounds import read_clients_by_round
 from launch.runs.column_titles import title_column
 from launch.runs.run_records import read_columns, read_config, read_rows
 from launch.runs.task_columns import TaskColumns, read_task_columns
@@ -60,7 +61,8 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     `epsilon_spent`, the metric against epsilon; with `cluster`, `plane_x` and `plane_y` in `clients.csv`, the clusters;
     with `label_counts` and `class_names` in `config.json`, the partition, without counts the sizes of the clients;
     with `archetypes` there, accuracy by archetype and what became of FedCD's models; all further columns of
-    `metrics.csv`; and what `events.csv` and `fine_tuning.csv` hold. Formats and smoothing are those of the flags.
+    `metrics.csv`; and what `events.csv`, `clients_by_round.csv.gz` and `fine_tuning.csv` hold.
+    Formats and smoothing are those of the flags.
 
     Raises:
       RunRecordError: there is no run to draw.
@@ -115,6 +117,9 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
                     num_members = int(data.get(columns.NUM_CLIENTS, len(names)))
                     draw_sizes(clients[columns.NUM_TRAIN][:num_members], names[:num_members], path, split)
                 written.append(path)
+        if (run_dir / columns.CLIENTS_BY_ROUND_FILE).exists():
+            table = read_clients_by_round(run_dir / columns.CLIENTS_BY_ROUND_FILE)
+            written.append(draw_client_rounds(table, task, title, plots / "clients_by_round.png"))
         if (run_dir / columns.FINE_TUNING_FILE).exists():
             written.append(
                 draw_fine_tuning(read_rows(run_dir / columns.FINE_TUNING_FILE), task, title, plots / "fine_tuning.png")

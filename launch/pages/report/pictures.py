@@ -29,6 +29,7 @@ CLIENTS, DEVICES, TRAINING = "clients", "devices", "training"
 CAPTIONS = {
     "partition": (CLIENTS, "What the clients' train examples are"),
     "personal": (CLIENTS, "What each client's own model reaches"),
+    "clients_by_round": (CLIENTS, "How the clients' results spread, by round"),
     "clusters": (CLIENTS, "Clients by cluster"),
     "fine_tuning": (CLIENTS, "Results by steps of fine-tuning"),
     "archetypes": (CLIENTS, "Results by kind of client"),

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from made_up_process import MadeUpProcess
 
+from launch.runs.client_rounds import ClientRounds, read_clients_by_round
 from launch.runs.errors import RunFolderError
 from launch.runs.task_columns import find_task_columns
-from launch.training.client_rounds import ClientRounds, read_clients_by_round
 from tff_algos.protocol import COMMON_METRICS, RoundOutput
 
 CLIENTS = [types.SimpleNamespace(index=0, name="ward 1,5"), types.SimpleNamespace(index=2, name="=2")]

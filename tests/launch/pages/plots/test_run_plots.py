@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from launch.pages.plots.partition_plots import draw_partition, draw_sizes
+from launch.pages.plots.personal_plots import draw_client_rounds
 from launch.pages.plots.run_plots import draw_run
 from launch.runs.run_records import RunRecordError, read_json
 from launch.runs.tables import write_json, write_table
+from launch.runs.task_columns import find_task_columns
 
 CELL = "fedsikd_mnist_alpha0.1"
 PROGRESS = ["by_round.png", "by_virtual_time.png", "by_bytes.png"]
@@ -40,6 +42,17 @@ def test_a_run_gets_all_its_plots(tmp_path, write_run, figures, assert_is_pictur
     (drift,) = figures["drift.png"].axes
     assert read_lines(drift) == {"total": ([1, 2], [0.03, 0.015]), "within clusters": ([1, 2], [0.02, 0.01])}
     assert drift.get_yscale() == "log", "drift is compared by its ratio"
+
+
+def test_the_spread_of_the_clients_by_round(tmp_path, figures):
+    """Eleven clients at 0, 0.1, ..., 1 in round 2, all at 1 in round 4: quantiles are the clients themselves."""
+    rows = [f"2,c{i},global,0,{i / 10}" for i in range(11)] + [f"4,c{i},global,0,1" for i in range(11)]
+    table = "\n".join(["round,client,model,test_loss,test_accuracy", *rows, ""])
+    draw_client_rounds(table, find_task_columns("classification"), "a run", tmp_path / "clients_by_round.png")
+    [ax] = figures["clients_by_round.png"].axes
+    assert read_lines(ax) == {"median": ([2, 4], [0.5, 1])}
+    wide, narrow = (np.unique(band.get_paths()[0].vertices[:, 1]).round(6).tolist() for band in ax.collections)
+    assert (wide, narrow) == ([0.1, 0.9, 1], [0.25, 0.75, 1])
 
 
 def test_a_run_without_own_columns_gets_its_progress(tmp_path, write_run, sketches):

@@ -9,7 +9,9 @@ import hashlib
 import pathlib
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+
+import numpy as np
 
 from datasets.federated_data import ClientFiles
 from files.reading import open_regular
@@ -19,14 +21,28 @@ from launch.runs.round_table import GrowingFile
 from launch.runs.tables import blank_nan, format_cell, format_lines
 from launch.runs.task_columns import TaskColumns
 
-if TYPE_CHECKING:
-    from launch.training.evaluation import ClientResults
-
 SPLITS = ("test", "validation")
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to ask for gzip's header; its time is 0
 _LEVEL = 6
 _MOST_MEMBER_BYTES = 2**28  # of a round: some million clients
 _PIECE_BYTES = 2**16
+
+
+class ClientResults(NamedTuple):
+    """One value a client, float64 (clients,), NaN where nothing is known.
+
+    Attributes:
+      metric: the main one.
+      loss: the mean.
+      further: the task's other metrics, by name.
+      undefined: by the index of a client with examples, the metrics that these leave undefined, and why, as
+        `launch.training.evaluation` has it.
+    """
+
+    metric: np.ndarray
+    loss: np.ndarray
+    further: dict[str, np.ndarray]
+    undefined: dict[int, dict[str, str]]
 
 
 class ClientRounds:
@@ -61,7 +77,7 @@ class ClientRounds:
         else:
             path.unlink(missing_ok=True)
 
-    def take(self, models: Sequence[str], results: Mapping[str, "ClientResults"]) -> None:
+    def take(self, models: Sequence[str], results: Mapping[str, ClientResults]) -> None:
         """Notes the results of a round, which `append` writes.
 
         Args:
