@@ -3,8 +3,8 @@
 # the report says, training files must train as in TensorFlow's interpreter, nothing may leave the pages, and their
 # console must stay empty. Likewise the pages of `launch.compare`: that of kept runs, whose intervals must be those of
 # the reports, and that of the run. `make test-web` calls it after `make web`; what it drives the browsers with is
-# installed into .web-test. The argument is a finished run; without it six are trained: one for each kind of model, on
-# digits (Adam), HAR, CIFAR-10, the building and a rhyme, and one with momentum. Without FL_DATA_DIR, HAR and CIFAR-10
+# installed into .web-test. The argument is a finished run; without it seven are trained: one for each kind of model,
+# on digits (Adam), HAR, CIFAR-10, the building, a table and a rhyme, and one with momentum. Without FL_DATA_DIR, HAR and CIFAR-10
 # are drawn at random. CHROMIUM=<path> and FIREFOX=<path> name the browsers, SHOTS=<folder> keeps screenshots,
 # TEXT=<text> is what the page of a text model completes.
 set -u
@@ -117,6 +117,10 @@ else
     train --algo=amfl_p --dataset=building --building_num_sensors=5 --rounds=2 --run_dir="$folder/building"
     clients=$(sed -n '2,3s/,.*//p' "$folder/building/clients.csv" | paste -sd, -)
     check_run "$folder/building" --formats=$floats,int8 --model="global,$clients" --on_device_training=head
+    .venv/bin/python tests/web/write_table.py "$folder/table.csv" || exit
+    train --algo=fedavg --data="$folder/table.csv" --task=regression --standardize=federated --partition=iid \
+        --num_clients=2 --rounds=2 --run_dir="$folder/table"
+    check_run "$folder/table" --formats=float32,int8
     .venv/bin/python tests/web/write_text.py "$folder/rhyme.npz" || exit
     train --algo=fedavg --dataset=npz --npz="$folder/rhyme.npz" --task=next_token --partition=iid --num_clients=2 \
         --model=char_gru --rounds=2 --epochs=3 --optimizer=adam --learning_rate=0.005 \

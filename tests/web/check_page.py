@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from visits import AGREEING, check_export, compare_answers
 
+NEAR = 0.01  # of the range of a model's numbers
 TRAINING_TOLERANCE = 1e-3  # of a loss, after ten steps on another processor
 
 
@@ -23,6 +24,9 @@ def compare_file(
     name: str, answer: Mapping[str, Any], sample: np.ndarray, test_set: Mapping[str, np.ndarray]
 ) -> Iterator[str]:
     """Prints a row for one file in one visit; yields a line if too many classes differ."""
+    if "classes" not in answer:
+        yield from compare_numbers(name, np.array(answer["logits"]), test_set[name][sample])
+        return
     classes, logits = np.array(answer["classes"]), np.array(answer["logits"])
     reported, labels = test_set[name][sample], test_set["y"][sample]
     if not (logits.argmax(axis=1) == classes).all():
@@ -37,6 +41,16 @@ def compare_file(
         print(f"    test example {sample[i]}: {classes[i]}, in the report {reported[i]}; {kind}")
     if agreeing < AGREEING * len(sample):
         yield f"{name}: {len(others)} of {len(sample)} classes are not the report's"
+
+
+def compare_numbers(name: str, numbers: np.ndarray, reported: np.ndarray) -> Iterator[str]:
+    """The same of a model whose outputs are numbers, which may differ by a hundredth of their range."""
+    reported = reported.reshape(numbers.shape)
+    furthest = np.abs(numbers - reported).max(axis=1)
+    share = float(np.mean(furthest <= NEAR * np.ptp(reported)))
+    print(f"  {name:<48} {share:.0%} as in the report, at most {furthest.max():.3g} from it")
+    if share < AGREEING:
+        yield f"{name}: {1 - share:.0%} of the numbers are not the report's"
 
 
 def check_training(

@@ -8,6 +8,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { measureLayout } from "./measure_layout.mjs";
 import { moveInputs } from "./move_inputs.mjs";
 import { SIZES, WAIT, findOverflow, isFirefox, launch, serve, startPage, takeShot } from "./open_page.mjs";
 import { findProblems, trainFiles } from "./train_in_page.mjs";
@@ -107,6 +108,7 @@ async function visit(browser, name, url, { isPhone = false, isCompat = false, co
   problems.push(...(await findOverflow(page, size)));
   const strokes = build ? await drawStrokes(page, problems, isPhone) : [];
   const moved = build ? await moveInputs(page, problems, readAnswer) : {};
+  if (build) problems.push(...(await measureLayout(page, "#board, #signal input, #signal select, #signal summary", size)));
   const answers = build ? await runAll(page, isPhone || isCompat) : {};
   const trainings = build ? await trainFiles(page, path.dirname(pagePath)) : [];
   problems.push(...trainings.flatMap(findProblems));

@@ -7,6 +7,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { measureLayout } from "./measure_layout.mjs";
 import { SIZES, WAIT, findOverflow, launch, serve, startPage, takeShot } from "./open_page.mjs";
 
 const [, , pagePath, answersPath, typed, shots] = process.argv;
@@ -70,6 +71,7 @@ async function visit(browser, name, url, { isPhone = false, isCompat = false, co
   if (!build) problems.push(`it does not start: ${await page.textContent("#status")}`);
   if (build && build !== (isCompat ? "compat" : "default")) problems.push(`it runs the build ${build}`);
   const next = build ? await findProblems(page, problems) : "";
+  if (build) problems.push(...(await measureLayout(page, "#text", size)));
   const answers = build ? await runAll(page) : {};
   const lines = build ? await completeLines(page, problems) : {};
   problems.push(...(await findOverflow(page, size)));

@@ -2,10 +2,9 @@
 
 import { makeElement, softenName } from "./answer.js";
 import { NO_CHOICE, joinGroups, listChoices, readChoice, writeChoice } from "./groups.js";
-import { formatNumber } from "./maths.js";
 import { nameFeature } from "./signal.js";
 
-// The step of a slider: features that are whole numbers in all examples stay so.
+// The step of a slider and its number: features that are whole numbers in all examples stay so.
 export function findStep({ is_whole: isWhole }) {
   return isWhole ? "1" : "any";
 }
@@ -14,6 +13,8 @@ export function findStep({ is_whole: isWhole }) {
 export function keepInRange(value, { lowest, highest }) {
   return Math.min(highest, Math.max(lowest, value));
 }
+
+const MOST_SHOWN = 40; // rows; those of further features are folded
 
 export class Sliders {
   // `onChange` is called whenever a number has changed. `features` are in the order of an example's values.
@@ -24,7 +25,10 @@ export class Sliders {
     this.rows = joinGroups(features.length, groups).map(({ place: i, group }) =>
       group ? this.makeChoice(group, i) : this.makeRow(features[i], i),
     );
-    place.replaceChildren(...this.rows.map(({ element }) => element));
+    const elements = this.rows.map(({ element }) => element);
+    const rest = elements.splice(MOST_SHOWN);
+    const folded = makeElement("details", [makeElement("summary", `${rest.length} more`), makeElement("div", rest)]);
+    place.replaceChildren(...elements, ...(rest.length ? [folded] : []));
     place.classList.add("sliders");
   }
 
@@ -43,13 +47,13 @@ export class Sliders {
   makeRow(feature, i) {
     const name = nameFeature(feature);
     const slider = makeInput("range", { min: feature.lowest, max: feature.highest, step: findStep(feature) });
-    const number = makeInput("number", { step: "any", inputmode: "decimal" });
+    const number = makeInput("number", { step: findStep(feature), inputmode: "decimal" });
     slider.id = `feature-${i}`;
     number.setAttribute("aria-label", `${name}, exactly`);
     slider.disabled = feature.lowest === feature.highest;
-    const label = makeElement("label", softenName(name));
-    label.htmlFor = slider.id;
     const range = makeElement("span", describeRange(feature), "note");
+    const label = makeElement("label", [softenName(name), range]);
+    label.htmlFor = slider.id;
     const write = () => {
       const value = this.values[i];
       slider.value = keepInRange(value, feature);
@@ -63,7 +67,7 @@ export class Sliders {
     };
     slider.addEventListener("input", () => take(slider.valueAsNumber));
     number.addEventListener("input", () => take(number.valueAsNumber));
-    return { element: makeElement("div", [label, number, slider, range], "slider"), write };
+    return { element: makeElement("div", [label, number, slider], "slider"), write };
   }
 
   // One list for all features of a category; nothing is chosen in it where an example has what cannot be chosen.
@@ -87,10 +91,9 @@ export class Sliders {
   }
 }
 
-// Such as "-3.5 to 31"; of a model that standardises, also by what.
-export function describeRange({ lowest, highest, mean, deviation }) {
-  const range = `${Number(lowest.toPrecision(6))} to ${Number(highest.toPrecision(6))}`;
-  return mean === undefined ? range : `${range}; mean ${formatNumber(mean)}, deviation ${formatNumber(deviation)}`;
+// Such as "-3.5 to 31".
+export function describeRange({ lowest, highest }) {
+  return `${Number(lowest.toPrecision(4))} to ${Number(highest.toPrecision(4))}`;
 }
 
 function makeInput(type, attributes) {
