@@ -28,6 +28,7 @@ from datasets.tff_database import clean_unpacked
 from files.digests import clean_digest_records
 from files.reading import describe
 from launch.command_line import parse_flags, run_command
+from launch.console.shown_text import format_count
 from launch.console.stop_signals import leave
 from launch.runs.columns import WORKER_LOG
 from launch.runs.library_versions import find_version, name_library
@@ -98,7 +99,7 @@ def check_memory() -> Finding:
     """Cores that this process may use, and the machine's memory."""
     memory = psutil.virtual_memory()
     num_cores = count_cores()
-    text = f"{num_cores} cores, {format_gigabytes(memory.total)} memory, {format_gigabytes(memory.available)} available"
+    text = f"{format_count(num_cores, 'core')}, {format_gigabytes(memory.total)} memory, {format_gigabytes(memory.available)} available"
     fix = "close other programs, or train on fewer clients" if memory.available < MIN_MEMORY_BYTES else ""
     return Finding("machine", text, fix)
 

@@ -16,7 +16,7 @@ from datasets.example_format import count_features
 from datasets.federated_data import FederatedData
 from datasets.names import name_some
 from launch.console.progress import format_duration, say
-from launch.console.shown_text import describe_filled
+from launch.console.shown_text import describe_filled, format_count
 from launch.runs.columns import (
     BEST,
     BUDGET_SPENT,
@@ -111,10 +111,12 @@ def find_start(config: RunConfig, folder: RunFolder, data: FederatedData) -> Ite
     sizes = data.num_train
     source = "random numbers of its shape (a smoke run)" if is_random(config) else data.dataset
     yield Finding(
-        "run", f"{find_algorithm(config.algo).name}, {config.rounds} rounds, seed {config.seed}, in {folder.path}"
+        "run",
+        f"{find_algorithm(config.algo).name}, {format_count(config.rounds, 'round')}, seed {config.seed}, in "
+        f"{folder.path}",
     )
     reading = data.reading and f"; {data.reading}"
-    examples = f"{sizes.sum():,} train and {len(data.test_y):,} test examples"
+    examples = f"{sizes.sum():,} train and {format_count(len(data.test_y), 'test example')}"
     yield Finding("data", f"{source}: {examples}, {describe_outputs(data)}{reading}")
     if data.filled:
         yield Finding("filled", describe_filled(data.filled))
@@ -123,19 +125,24 @@ def find_start(config: RunConfig, folder: RunFolder, data: FederatedData) -> Ite
         yield Finding("weights", f"{weights}; test and validation, and what each client counts for, are not weighted")
     for note in data.notes:
         yield Finding(NOTE, note)
-    kinds = f" of {len(data.archetypes.names)} archetypes" if data.archetypes else ""
-    sizes_text = f"{sizes.min():,} to {sizes.max():,} examples each"
+    kinds = f" of {format_count(len(data.archetypes.names), 'archetype')}" if data.archetypes else ""
+    most = format_count(sizes.max(), "example")
+    sizes_text = f"{most} each" if sizes.min() == sizes.max() else f"{sizes.min():,} to {most} each"
     new = f", and {len(data.new_clients)} new when training is over" if data.new_clients else ""
     is_sampled = 0 < config.evaluated_clients < len(data.clients)
     finally_evaluated = config.finally_evaluated_clients
     in_the_end = f"{finally_evaluated:,}" if 0 < finally_evaluated < len(data.clients) else "all"
-    sampled = f"; {config.evaluated_clients:,} are evaluated in rounds, {in_the_end} at the end" if is_sampled else ""
+    evaluated = f"{config.evaluated_clients:,} {'is' if config.evaluated_clients == 1 else 'are'} evaluated in rounds"
+    sampled = f"; {evaluated}, {in_the_end} at the end" if is_sampled else ""
     verb = "is" if data.num_clients_left_out == 1 else "are"
     left_out = (
         f"; {data.num_clients_left_out:,} more {verb} left out, since all their examples are held out for the test"
     )
     more = f"{new}{sampled}{left_out if data.num_clients_left_out else ''}"
     yield Finding("clients", f"{len(data.clients):,}{kinds}, {config.partition} partition, {sizes_text}{more}")
+    if (asked := getattr(config.algorithm, "cohort_size", 0)) > len(data.clients):
+        there = format_count(len(data.clients), "client")
+        yield Finding(NOTE, f"--cohort_size={asked}: more than the {there} there are, so each round asks all of them")
     if names := list_session_names(list_objects(flag_values(config))):
         commands = "evaluate, export or --resume" if _find_used_of_session(config) else "--resume"
         yield Finding(
@@ -164,12 +171,12 @@ def describe_outputs(data: FederatedData) -> str:
     number = data.format.num_outputs
     match data.format.labels.task:
         case "multi_label":
-            return f"{number:,} labels, of which each has any"
+            return f"{format_count(number, 'label')}, of which each has any"
         case "regression":
             return "a number to tell" if number == 1 else f"{number:,} numbers to tell"
         case "next_token":
-            return f"a vocabulary of {number:,} tokens"
-    return f"{data.format.num_classes} classes"
+            return f"a vocabulary of {format_count(number, 'token')}"
+    return format_count(data.format.num_classes, "class", "classes")
 
 
 def find_models(config: RunConfig, spec: "ModelSpec") -> Iterator[Finding]:
@@ -180,12 +187,12 @@ def find_models(config: RunConfig, spec: "ModelSpec") -> Iterator[Finding]:
     float_spec = spec.quantization.float_spec if spec.quantization else spec
     teachers = (spec.teacher,) if spec.teacher is not None and config.algorithm.trains_teacher else ()
 
-    def count(each: "ModelSpec") -> str:
-        return f"{sum(math.prod(shape) for shape in each.weight_shapes):,}"
+    def count(each: "ModelSpec") -> int:
+        return sum(math.prod(shape) for shape in each.weight_shapes)
 
-    models = [f"{spec.name} ({count(float_spec)} parameters)"]
-    models += [f"{peer.name} ({count(peer)})" for peer in spec.peers]
-    models += [f"its teacher {teacher.name} ({count(teacher)})" for teacher in teachers]
+    models = [f"{spec.name} ({format_count(count(float_spec), 'parameter')})"]
+    models += [f"{peer.name} ({count(peer):,})" for peer in spec.peers]
+    models += [f"its teacher {teacher.name} ({count(teacher):,})" for teacher in teachers]
     yield Finding("model", ", ".join(models) + (f", in {spec.precision}" if spec.precision != "float32" else ""))
     if spec.compiled:
         yield Finding(
@@ -246,8 +253,8 @@ def find_troubles(config: RunConfig, data: FederatedData, metrics: RoundTable, i
     if 0 < without < len(data.clients):
         yield Finding(
             NOTE,
-            f"{without:,} of {len(data.clients):,} clients have no test example of their own: what the "
-            "clients reach is that of the others",
+            f"{without:,} of {len(data.clients):,} clients {'has' if without == 1 else 'have'} no test example of "
+            "their own: what the clients reach is that of the others",
         )
     counts, is_all_rejected = [int(count or 0) for count in metrics.column(NUM_REJECTED)], was_all_rejected(metrics)
     # Where all were rejected, the run ends with an error of its own.
@@ -255,9 +262,11 @@ def find_troubles(config: RunConfig, data: FederatedData, metrics: RoundTable, i
         where = [i for i, count in enumerate(counts, 1) if count]
         whole = len(find_rejected_rounds(metrics))
         stayed = f", in {whole} of them all, so that the models stayed as they were" if whole else ""
-        rounds = f"in {len(where)} of {len(counts)} rounds (first in round {where[0]}){stayed}"
+        rounds = f"in {len(where)} of {format_count(len(counts), 'round')} (first in round {where[0]}){stayed}"
         advice = advise_on_rejected(config, data)
-        yield Finding(NOTE, f"{sum(counts)} updates were not finite and do not count, {rounds}; {advice}")
+        number = sum(counts)
+        were = "was not finite and does not count" if number == 1 else "were not finite and do not count"
+        yield Finding(NOTE, f"{format_count(number, 'update')} {were}, {rounds}; {advice}")
     # As where the outputs are no numbers.
     has_diverged = math.isinf(metrics.last(TEST_LOSS) or 0)
     if has_diverged:
@@ -314,7 +323,7 @@ def find_lack_of_learning(metrics: RoundTable, test_y: np.ndarray, has_notes: bo
         return
     chance = np.bincount(test_y).max() / len(test_y)
     margin = 2 * math.sqrt(chance * (1 - chance) / len(test_y))
-    same_answer = f"giving all {len(test_y):,} test examples the same answer reaches {chance:.4f}"
+    same_answer = f"giving all {format_count(len(test_y), 'test example')} the same answer reaches {chance:.4f}"
     fix = "see the notes on the data above, lower the rate" if has_notes else "lower the rate"
     # Rather than at or below: the accuracy of a diverged model can be NaN.
     if not accuracy > chance:
@@ -339,7 +348,7 @@ def find_result(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any]
     duration = format_duration(summary["train_seconds"])
     yield Finding(
         "done",
-        f"{summary['rounds']} rounds in {duration}: test {task.title} "
+        f"{format_count(summary['rounds'], 'round')} in {duration}: test {task.title} "
         f"{task.format(final[task.test])} (best {task.format(best[task.test])} in round {best[ROUND]}), "
         f"clients' own test {task.title} {task.format(final[task.client_test])}",
     )

@@ -27,6 +27,7 @@ from datasets.unscaled import (
 )
 from datasets.unscaled_flag import CATEGORIES, NOTHING
 from launch.console.progress import say
+from launch.console.shown_text import format_count
 from launch.runs.run_folder import RunFolder
 from launch.runs.stored_data import Scaling, read_data_section, read_scaling
 from launch.settings.data_flags import CLIENT, FEDERATED, NONE
@@ -161,11 +162,13 @@ def _compute(config: RunConfig, data: FederatedData, spec: "ModelSpec") -> Scali
     indices = choose_places(config.unscaled, example_format, found.no_switches, looked_up)
     asked = f"{found.num_clients:,} of {len(data.clients):,}" if found.num_clients < len(data.clients) else "all"
     number = len(found.means) - len(indices)
-    say(f"scaling  {number:,} means and deviations, federated sums over {asked} clients, in the model")
+    numbers = f"{format_count(number, 'mean')} and {'deviation' if number == 1 else 'deviations'}"
+    say(f"scaling  {numbers}, federated sums over {asked} clients, in the model")
     if indices:
         # --unscaled=nothing is refused where the model looks something up.
         way_out = "" if looked_up else f"; --unscaled={NOTHING} scales them, too"
-        say(f"note     {len(indices):,} of {len(found.means):,} features stay as they are, no measurements: "
+        stay = "stays as it is, no measurement" if len(indices) == 1 else "stay as they are, no measurements"
+        say(f"note     {len(indices):,} of {format_count(len(found.means), 'feature')} {stay}: "
             f"{describe_places(example_format, indices, looked_up)}{way_out}")  # fmt: skip
     found.means[list(indices)], found.deviations[list(indices)] = 0, 1
     means, deviations = (tuple(each.tolist()) for each in (found.means, found.deviations))

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
 MAX_LOG_LINE = 200
+# TensorFlow's start alone may take some seconds.
+MODEL_WAIT_S = 20.0
 
 
 def run_training(config: RunConfig) -> dict[str, Any]:
@@ -96,7 +98,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         is_named = {config.model, config.teacher_model, config.loss, *config.algorithm.model_names} != {AUTO}
         if not is_named:
             say_findings(start)
-        waiting = say_while_waiting("the model is built and checked") if is_named else contextlib.nullcontext()
+        waiting = say_while_waiting("the model is built and checked", MODEL_WAIT_S)
         # The first import of TensorFlow, whose noise goes to the log.
         with waiting, folder.start_log() as log, quiet_tensorflow(log):
             config = settle_device(config)

@@ -62,6 +62,15 @@ def find_troubles(tmp_path, make_federation):
     return find
 
 
+def test_one_of_something_has_no_plural_and_a_cohort_of_more_than_all_clients_is_said(find_start, make_federation):
+    one = find_start(make_federation([100]), rounds=1, cohort_size=1)
+    assert one["run"].startswith("fedavg, 1 round, seed 0, in ") and "1, dirichlet" in one["clients"]
+    assert one["clients"].endswith("partition, 100 examples each") and one["note"] == []
+    two = find_start(make_federation([1, 3]), rounds=2000, cohort_size=50)
+    assert two["run"].startswith("fedavg, 2,000 rounds") and two["clients"].endswith("1 to 3 examples each")
+    assert two["note"] == ["--cohort_size=50: more than the 2 clients there are, so each round asks all of them"]
+
+
 def test_what_was_read_is_said_and_written(find_start, make_federation):
     data = make_federation([4, 4])
     subset = dataclasses.replace(data, dataset="cifar10 subset (4 + 1 images)", filled={"age": 1200, "colour": 5})
@@ -115,7 +124,7 @@ def test_a_script_s_own_loss_is_needed_to_train_alone(folder, find_start, make_f
 @pytest.mark.parametrize(("most", "is_said"), [(0, False), (1, True), (2, False), (1000, False)])
 def test_a_sample_of_the_clients_is_announced(find_start, make_federation, capsys, most, is_said):
     found = find_start(make_federation([4, 4]), evaluated_clients=most)["clients"]
-    assert ("examples each; 1 are evaluated in rounds, all at the end" in found) == is_said
+    assert ("4 examples each; 1 is evaluated in rounds, all at the end" in found) == is_said
     announcements.say_findings([Finding("clients", found), Finding("", "more")])
     assert capsys.readouterr().out == f"clients  {found}\n         more\n"
 
@@ -200,7 +209,7 @@ STAYED = ", in {} of them all, so that the models stayed as they were"
         (
             [(2, 1, 0.5), (2, 0, 0.4)],
             False,
-            "1 updates were not finite and do not count, in 1 of 2 rounds (first in round 1);",
+            "1 update was not finite and does not count, in 1 of 2 rounds (first in round 1);",
         ),
         (
             [(2, 0, 0.5), (2, 1, 0.4), (2, 2, NAN)],
