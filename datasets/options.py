@@ -14,7 +14,7 @@ from datasets.errors import DatasetError
 from tff_algos.settings.config_fields import Needs, is_own, needs_value, setting
 
 FILES, NPZ = "files", "npz"  # the data sets of a user's file or folder
-OF_FILES = Needs("data", bool, "--data=<your file or folder>")
+OF_FILES = Needs("dataset", lambda name: name == FILES, "--data=<your file or folder>")
 # Of a class that is inherited from and never made: methods of its own would take `--help` a millisecond each.
 declare_options = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True, init=False, repr=False, eq=False)
 

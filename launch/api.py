@@ -262,11 +262,10 @@ def fit(
     # Nothing is written yet: a wrong flag is to leave no file behind.
     named, contents = place_data(data, flags)
     given |= named
-    with _train_alone():
+    with _train_alone(), _keep(contents) as runs:
         # Flags that are left out depend on what is in the data, such as whether clients are named.
-        with _keep(contents):
-            config = parse_config([_spell(name, value) for name, value in given.items() if value is not None])
-        config = _train(config, verbose)
+        config = parse_config([_spell(name, value) for name, value in given.items() if value is not None])
+        config = _train(config, verbose, runs)
     trusted = list_modules(flag_values(config))  # the caller has named them
     return Run(pathlib.Path(config.run_dir), ",".join(trusted))
 
@@ -293,12 +292,13 @@ def _train_alone() -> Iterator[None]:
         _training.release()
 
 
-def _train(config: RunConfig, verbose: bool) -> RunConfig:
-    """Trains, in a new folder if the config names none; returns the config with the folder."""
+def _train(config: RunConfig, verbose: bool, runs: list[pathlib.Path]) -> RunConfig:
+    """Trains, in a new folder if the config names none; returns the config with the folder, which `runs` gets, too."""
     made = None
     if not config.run_dir:
         made = make_next_folder(config)
         config = dataclasses.replace(config, run_dir=str(made))
+    runs.append(pathlib.Path(config.run_dir))
     from launch.training.training_run import run_training
 
     try:
@@ -362,15 +362,21 @@ def _take_apart(function: Any) -> tuple:
 
 
 @contextlib.contextmanager
-def _keep(contents: Mapping[pathlib.Path, bytes]) -> Iterator[None]:
-    """Writes the files that are not there yet, or have changed; if the block fails, as by a wrong flag, they go."""
+def _keep(contents: Mapping[pathlib.Path, bytes]) -> Iterator[list[pathlib.Path]]:
+    """Writes the files that are not there yet, or have changed; if the block fails, as by a wrong flag, they go.
+
+    It gives a list for the folders of runs that need the files: if there is something in one, they stay.
+    """
+    runs: list[pathlib.Path] = []
     new = {path: content for path, content in contents.items() if not _is_kept(path, content)}
     folders = [folder for path in new for folder in path.parents if not folder.exists()]
     try:
         for path, content in new.items():
             write_whole(path, content)
-        yield
+        yield runs
     except BaseException:
+        if any(folder.is_dir() and any(folder.iterdir()) for folder in runs):
+            raise
         for path in new:
             path.unlink(missing_ok=True)
         for folder in folders:  # the innermost first

@@ -285,15 +285,16 @@ def open_npz(path: str, options: DatasetOptions) -> ArrayDataset:
     for key in ("x", "x_test"):
         if key in arrays:
             check_examples(path, key, arrays[key])
+    for key, examples in (("y", "x"), ("client", "x"), ("y_test", "x_test")):
+        # Before labels are read, which are not what is wrong then.
+        if key in arrays and arrays[key].shape[:1] != arrays[examples].shape[:1]:
+            raise DatasetError(
+                f"{path}: {key} has shape {arrays[key].shape}, {examples} has {arrays[examples].shape}; "
+                f"expected one entry of {key} for each example"
+            )
     client = read_names(f"{path}: client", arrays["client"]) if "client" in arrays else None
     found = read_task_labels(path, arrays, options.task)
     y, y_test, labels = found.y, found.y_test, found.format
-    for key, entries, examples in (("y", y, "x"), ("client", client, "x"), ("y_test", y_test, "x_test")):
-        if entries is not None and len(entries) != len(arrays[examples]):
-            raise DatasetError(
-                f"{path}: {key} has shape {entries.shape}, {examples} has {arrays[examples].shape}; "
-                f"expected one entry of {key} for each example"
-            )
     is_uint8, shape = arrays["x"].dtype == np.uint8, arrays["x"].shape[1:]
     resolved = TOKENS if labels.task == NEXT_TOKEN and layout == AUTO else resolve_layout(layout, shape, is_uint8)
     x = convert_examples(path, "x", arrays["x"], resolved, client)

@@ -305,7 +305,7 @@ def check_missing(table: Table, roles: Roles, scan: TableScan, options: DatasetO
     if missing == REFUSE and not set(found) & {roles.client, *roles.labels, roles.time, roles.weight}:
         ways = f"--missing=median fills them, {ways}"
     raise DatasetError(
-        f"{table.path}: missing values, by column with the first place, of {scan.num_rows:,} rows: "
+        f"{table.path}: missing values, by column with the first place, of {count_rows(scan.num_rows)}: "
         f"{list_names(counts)}; expected none; {ways}{words}",
         {"missing": MEDIAN if MEDIAN in ways else DROP},
     )

@@ -61,7 +61,8 @@ from datasets.tables.scan import (
 )
 from datasets.tables.sentences import VERSION as SENTENCES_VERSION
 from datasets.tables.sentences import read_words
-from datasets.tables.table import Piece, Roles, Table, choose_roles, list_names
+from datasets.tables.table import Piece, Roles, Table, choose_roles, count_rows, list_names
+from datasets.tables.truths import find_truths, read_truths
 from files.digests import compute_source_digest
 
 GAP = 3.0  # times the usual step of a client's rows: a longer one is a gap
@@ -139,19 +140,18 @@ def _find_gaps(client: np.ndarray, times: np.ndarray) -> np.ndarray:
     return is_gap
 
 
-NUMBERS = "numbers"  # the key of the styles of columns in `Description.more`
+NUMBERS, TRUTHS = "numbers", "truths"  # keys of `Description.more`: the styles of columns, and those of yes and no
 
 
 def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: StoreWriter) -> Description:
     """Fills a store, and describes its rows.
 
-    `more` is the layout of blocks, and how numbers are written in columns of text.
+    `more` is the layout of blocks, how numbers are written in columns of text, and which columns say yes and no.
 
     Raises:
       DatasetError: a value is of no use; it names the file and the row.
     """
-    most = MOST_CATEGORIES[INDEX if options.join_spellings else options.categories]  # before spellings are joined
-    table, scan, styles = scan_numbers(table.cache_small(), roles, options, most)
+    table, scan, styles, truths = _scan(table.cache_small(), roles, options)
     checks = Checks()
     checks.run(check_missing, table, roles, scan, options)
     labels = checks.run(choose_labels, table, roles, scan, options)
@@ -215,7 +215,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         reading="; ".join(filter(None, (*readings, scan.time_style.reading))),
         notes=(*labels.notes, *(words.notes if words else ()), *_note_columns(roles, scan, styles, features, options)),
         filled=filled,
-        more={"layout": layout, NUMBERS: {name: list(style) for name, style in styles.items()}},
+        more={"layout": layout, NUMBERS: {name: list(style) for name, style in styles.items()}, TRUTHS: truths},
     )
 
 
@@ -234,6 +234,18 @@ def _note_columns(
         *note_features(roles, scan, features, options.missing_words),
         *scan.time_style.notes,
     )
+
+
+def _scan(
+    table: Table, roles: Roles, options: DatasetOptions
+) -> tuple[Table, TableScan, dict[str, NumberStyle], list[str]]:
+    """The table with all numbers read, what is in it, the styles of numbers, and the columns of yes and no."""
+    most = MOST_CATEGORIES[INDEX if options.join_spellings else options.categories]  # before spellings are joined
+    table, scan, styles = scan_numbers(table, roles, options, most)
+    if truths := find_truths(roles, scan):
+        table = read_truths(table, truths)
+        scan = scan_table(table, roles, most, options.date_form)
+    return table, scan, styles, truths
 
 
 def _encode_examples(
@@ -276,7 +288,7 @@ def join_clients(table: Table, roles: Roles) -> dict[str, str]:
 
 
 VERSION = 1  # of how a table is read; another makes new stores, and other data
-STORE_VERSION = 3  # another makes new stores alone; of data that are read as before, the digest is the same
+STORE_VERSION = 4  # another makes new stores alone; of data that are read as before, the digest is the same
 
 
 def open_table(table: Table, options: DatasetOptions) -> ClientSource:
@@ -316,6 +328,8 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     store, description, digest = open_store(reading)
     if numbers := description.more[NUMBERS]:  # data that an earlier version read as categories are others
         digest = compute_source_digest((), [digest, numbers])
+    if truths := description.more[TRUTHS]:
+        digest = compute_source_digest((), [digest, {TRUTHS: truths}])
     source = serve(reading.name, store, description, digest)
     if roles.weight:
         source = dataclasses.replace(source, weights=SourceWeights(roles.weight, store.read_weights))
@@ -393,7 +407,8 @@ def _cut(source: ClientSource, store: ExampleStore, options: DatasetOptions, pat
     windows = cut_windows(store.clients, store.splits, store.times, length, step, SPLIT_ORDER.index(LEFT_OUT))
     if not len(windows.starts):
         raise DatasetError(f"{path}: window={length}: no client has so many rows without a gap, expected fewer")
-    text = f"{len(windows.starts):,} windows of {length:,} rows, one every {step:,}, labelled as their last row"
+    noun = "window" if len(windows.starts) == 1 else "windows"
+    text = f"{len(windows.starts):,} {noun} of {count_rows(length)}, one every {step:,}, labelled as their last row"
     if windows.num_gaps:
         noun = "gap" if windows.num_gaps == 1 else "gaps"
         text += f"; none crosses one of {windows.num_gaps:,} {noun} (more than {GAP:g} times a client's usual step)"

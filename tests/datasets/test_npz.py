@@ -111,6 +111,7 @@ X = np.zeros((20, 2))
         ({"x": X}, "'y' is missing"),
         ({"x": X, "y": Y, "clients": Y}, "unknown array 'clients'"),
         ({"x": X, "y": Y[:-1]}, r"y has shape \(19,\)"),
+        ({"x": X[:3], "y": Y[1:2]}, r"y has shape \(1,\), x has \(3, 2\); expected one entry of y"),
         ({"x": X, "y": Y, "client": Y[:-1]}, "client has shape"),
         ({"x": X, "y": Y, "client": Y * 0.5}, r"client\[1\] is 0.5"),
         ({"x": X, "y": Y, "x_test": X}, "go together"),

@@ -532,3 +532,15 @@ def test_a_table_of_an_earlier_run_has_its_digest(tmp_path):
     assert source.digest == "b1dabebf280296ba1fea55d009663f596628f5a6a9e073d9e55d5a310f096197"
     assert_facts(source, classes=("false", "true"), x={"": [[2], [0]]})
     assert_facts(open_text(tmp_path, text), classes=("No", "Yes"))
+
+
+def test_yes_and_no_are_one_feature_of_0_and_1_in_text_and_in_typed_files(tmp_path):
+    """A median fills in 0 or 1, here of yes, no, yes; a word beside them makes categories."""
+    columns = {"user": ["u"] * 4, "a": ["Yes", "no", None, "yes"], "b": ["yes", "no", "maybe", "no"], "y": [0, 1, 0, 1]}
+    of_text = open_text(tmp_path, pd.DataFrame(columns).to_csv(index=False), missing="median")
+    typed = open_columns(tmp_path, columns, missing="median")
+    assert of_text.format.feature_names == typed.format.feature_names == ("a", "b=maybe", "b=no", "b=yes")
+    for source in (of_text, typed):
+        assert source.read(0, "train")[0][:, 0, 0].tolist() == [1, 0, 1, 1]
+        assert source.format.categories == (1, 2, 3) and dict(source.filled) == {"a": 1}
+    assert open_columns(tmp_path, {**columns, "a": [True, False, None, True]}, missing="median").filled == typed.filled

@@ -73,7 +73,7 @@ def test_folders_of_images_and_of_arrays(tmp_path):
         (["--data=mine.csv", "--image_size=9"], "image_size=9: does nothing with a table"),
         (["--data=mine.csv", "--window_step=2"], "--window=<rows>"),
         (["--window=2"], "--data=<your file or folder>"),
-        (["--weight_column=a"], "--weight_column: does nothing with --data=; leave it out, or give --data=<your file"),
+        (["--weight_column=a"], "--weight_column: does nothing with --dataset=digits; leave it out, or give --data=<"),
         (["--data=mine.csv", "--weight_column=user"], "mine.csv, line 2: weight column 'user' has 'Zoë', expected a"),
         (["--data=mine.npz", "--weight_column=a"], "weight_column=a: does nothing with an npz file; leave it out"),
         (["--data=leaf.json", "--weight_column=a"], "weight_column=a: does nothing with LEAF's JSON; leave it out"),
