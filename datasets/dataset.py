@@ -183,7 +183,7 @@ def resolve_reference(value: typing.Any) -> typing.Any:
 
 
 # Of readers that take some of the options of a table.
-OF_TABLES_ALONE = ("missing_words", "join_spellings", "date_form", "weight_column")
+OF_TABLES_ALONE = ("missing_words", "join_spellings", "date_form", "weight_column", "text_column")
 
 
 def refuse_options(path: str, kind: str, options: DatasetOptions, *unused: type | str) -> None:

@@ -136,7 +136,8 @@ class Run:
         Args:
           x: examples as the run's data has them before preprocessing (pixels 0..255, unscaled features), shape
             (examples, *shape of an example); or a table with the columns that the run has learned from, in any order,
-            texts as texts. Its other columns and its index are left out.
+            texts as texts. Its other columns and its index are left out. Of a run with --text_column also a list of
+            texts.
           name: as in `load_model`.
           batch_size: examples at a time.
 

@@ -21,7 +21,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -89,6 +89,16 @@ def advise_sentences(column: str) -> str:
     return f"give --text_column={column} to train on their words"
 
 
+def encode_texts(texts: Sequence[str], vocabulary: Sequence[str], length: int) -> np.ndarray:
+    """The tokens of texts, int32 (texts, length): a word's place in the vocabulary; longer texts are cut."""
+    ids = {word: token for token, word in enumerate(vocabulary)}
+    found = np.full((len(texts), length), PAD, np.int32)
+    for row, text in zip(found, texts, strict=True):
+        tokens = [ids.get(word, UNKNOWN) for word in split_words(text)[:length]]
+        row[: len(tokens)] = tokens
+    return found
+
+
 @dataclasses.dataclass(frozen=True)
 class WordReader:
     """How the texts of a column become tokens.
@@ -109,12 +119,8 @@ class WordReader:
 
     def encode(self, cells: Cells) -> Cells:
         """The tokens of each text as a block, int32 (rows, length); texts without a word are missing."""
-        ids = {word: token for token, word in enumerate(self.format.vocabulary)}
         codes, texts = cells.list_texts()
-        found = np.full((len(texts), self.length), PAD, np.int32)
-        for row, text in zip(found, texts, strict=True):
-            tokens = [ids.get(word, UNKNOWN) for word in split_words(text)[: self.length]]
-            row[: len(tokens)] = tokens
+        found = encode_texts(texts, self.format.vocabulary, self.length)
         return dataclasses.replace(block_cells(found[codes]), is_missing=(found == PAD).all(axis=1)[codes])
 
     def encode_table(self, table: Table) -> Table:

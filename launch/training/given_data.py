@@ -26,6 +26,7 @@ from datasets.names import fold_spelling
 from datasets.options import split_names
 from datasets.tables.arrow_cells import convert_column, is_block_type
 from datasets.tables.cells import BOOLEAN, NUMBER, STRING, Cells, parse_text
+from datasets.tables.sentences import encode_texts
 from datasets.tables.table import CLIENT_NAMES, LABEL_NAMES, TEST_NAMES, TIME_NAMES, list_names, simplify
 from datasets.tables.written_numbers import read_written
 from launch.runs.run_folder import RUNS
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 # Where arrays and tables lie that `fit` was given.
 DATA_FOLDER = RUNS / "data"
 _OF_SEVERAL = ("label_column", "feature_columns", "drop_columns")
-COLUMN_FLAGS = ("client_column", "time_column", "test_column", "weight_column", *_OF_SEVERAL)
+COLUMN_FLAGS = ("client_column", "time_column", "test_column", "weight_column", "text_column", *_OF_SEVERAL)
 _ROLE_NAMES = CLIENT_NAMES | LABEL_NAMES | TIME_NAMES | TEST_NAMES
 # What an index of dates without a name is called.
 _TIME = "time"
@@ -268,7 +269,8 @@ def read_examples(x: Any, example_format: ExampleFormat, are_joined: bool = Fals
     """Examples as the run's data are stored, shape (examples, *input_shape), in the format's dtype.
 
     Args:
-      x: an array, of the format's shape or without its one channel, or a table with a column for each feature.
+      x: an array, of the format's shape or without its one channel, or a table with a column for each feature. Of a run
+        on texts also these, or a table with their column.
       example_format: of the run.
       are_joined: whether spellings of categories were joined (`--join_spellings`), so that those of a table are, too.
 
@@ -276,6 +278,8 @@ def read_examples(x: Any, example_format: ExampleFormat, are_joined: bool = Fals
       FlagError: they are of another kind, shape or dtype, a value is missing, or a column is.
     """
     x = as_frame(x)
+    if example_format.text and (texts := _find_texts(x, example_format.text.column)) is not None:
+        return encode_texts(texts, example_format.text.vocabulary, example_format.input_shape[0])
     if isinstance(x, pd.DataFrame):
         return _read_frame(x, example_format, are_joined).reshape(len(x), *example_format.input_shape)
     if isinstance(x, pd.Series | str | bytes | dict):
@@ -298,6 +302,19 @@ def read_examples(x: Any, example_format: ExampleFormat, are_joined: bool = Fals
         return convert_values("x", "x", x, example_format.input_dtype).reshape(len(x), *shape)
     except DatasetError as error:
         raise FlagError(str(error).removeprefix("x: ")) from None
+
+
+def _find_texts(x: Any, column: str) -> list[str] | None:
+    """The texts that a table or a list holds; None if it holds something else. Raises FlagError if some are none."""
+    if isinstance(x, pd.DataFrame):
+        if column not in x:
+            raise FlagError(f"x: column {column!r} is missing, whose texts the run was trained on; it has {list(x)}")
+        x = x[column]
+    if not isinstance(x, list | tuple | np.ndarray | pd.Series) or not any(isinstance(each, str) for each in x):
+        return None
+    if wrong := [row for row, each in enumerate(x) if not isinstance(each, str)]:
+        raise FlagError(f"x: row {wrong[0]} (counted from 0) is no text, expected one in each; leave such rows out")
+    return list(x)
 
 
 def check_inputs(spec: "ModelSpec", x: np.ndarray) -> None:

@@ -1,5 +1,7 @@
 """What `fit` makes of tables and arrays: nothing that pandas knows is lost without a word."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pyarrow
@@ -9,7 +11,7 @@ from small_formats import make_format
 
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.example_format import ExampleFormat
+from datasets.example_format import ExampleFormat, TextFormat
 from datasets.formats.parquet import FORMAT as PARQUET
 from datasets.options import quote_name
 from launch.settings.errors import FlagError
@@ -230,6 +232,7 @@ TABLE = ExampleFormat((5, 1), "float32", ("x", "y"), are_features=True, feature_
 PLAIN = ExampleFormat((2, 1), "float32", ("x", "y"), are_features=True)
 IMAGES = ExampleFormat((2, 2, 1), "uint8", ("x", "y"))
 TOKENS = ExampleFormat((2,), "int32", ("x", "y"), takes_tokens=True)
+WORDS = dataclasses.replace(TOKENS, text=TextFormat("review", ("<pad>", "<oov>", "good", "bad")))
 FRAME = pd.DataFrame({"age": [1.5, 2.5], "colour": ["blue", "red"], "dose": [3, 4], "a=b": [True, False]})
 
 
@@ -343,3 +346,27 @@ def test_numbers_that_a_models_input_does_not_hold_are_refused():
         FlagError, match=r"^x: has 4.5, expected whole numbers from 0 to 255, since the Input of own:whole"
     ):
         check_inputs(spec, np.array([[1, 4.5]], np.float32))
+
+
+TEXTS = ["Good!", "not so bad"]
+
+
+@pytest.mark.parametrize(
+    "x", [TEXTS, np.array(TEXTS), pd.Series(TEXTS), pd.DataFrame({"review": TEXTS, "other": [1, 2]})]
+)
+def test_texts_become_the_words_of_the_run(x):
+    np.testing.assert_array_equal(read_examples(x, WORDS), [[2, 0], [1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (["good", None], r"^x: row 1 \(counted from 0\) is no text"),
+        (pd.DataFrame({"text": TEXTS}), "^x: column 'review' is missing, whose texts the run was trained on"),
+        ("good", "^x: expected an array of examples, or a table, got str"),
+    ],
+)
+def test_what_is_no_list_of_texts_is_refused(x, message):
+    with pytest.raises(FlagError, match=message):
+        read_examples(x, WORDS)
+    np.testing.assert_array_equal(read_examples(np.array([[2, 1]]), WORDS), [[2, 1]])  # tokens, as before

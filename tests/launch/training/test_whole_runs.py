@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from made_reviews import LABELS, format_reviews, make_reviews
 
 import launch.train
 from launch import train
+from launch.api import Run
 from launch.runs.run_records import read_rows
 from launch.training.evaluation import choose_evaluated_clients
 from launch.training.finished_run import read_finished_run
@@ -197,3 +199,14 @@ def test_two_rounds_of_each_through_the_program(tmp_path, monkeypatch, capsys):
         == 2 * up["apfl"]
         > 2 * up["partial"]
     )
+
+
+def test_reviews_are_told_apart_by_their_words(train_here, tmp_path):
+    """The run keeps the vocabulary, so that it reads texts of nobody that it has seen."""
+    (tmp_path / "reviews.csv").write_text(format_reviews(make_reviews()))
+    flags = ("--algo=fedavg", f"--data={tmp_path / 'reviews.csv'}", "--runtime=in_process", "--norun_page")
+    code, said, _ = train_here(*flags, "--text_column=review", "--rounds=10", f"--run_dir={tmp_path / 'run'}")
+    assert code == 0 and "model    text_mean" in said
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["final"]["test_accuracy"] > 0.9
+    logits = Run(tmp_path / "run").predict(["A perfect umbrella, zweifellos", "useless"])
+    assert [LABELS[place] for place in logits.argmax(axis=1)] == ["good", "bad"]
