@@ -71,8 +71,10 @@ def _complete(
     """The flags with the label that is chosen; {} if none is."""
     if fix.get("label_column") != "":
         return dict(fix)
-    names = ("client_column", "time_column", "test_column", "weight_column", "feature_columns", "drop_columns")
-    label = choose_label([name for flag in names for name in split_names(flags.get(flag, ""))])
+    others = ("client_column", "time_column", "test_column", "weight_column", "text_column")
+    names = [flags[flag] for flag in others if flags.get(flag)]
+    names += [name for flag in ("feature_columns", "drop_columns") for name in split_names(flags.get(flag, ""))]
+    label = choose_label(names)
     return {**fix, "label_column": quote_name(label)} if label else {}
 
 
