@@ -93,6 +93,8 @@ def _add(fix: Mapping[str, str], flags: dict[str, Any]) -> None:
             _append(flags, name, DEFAULT_MISSING_WORDS, split_names(value))
         else:
             flags[name] = value
+            if name == "text_column":  # which is predicted from alone
+                flags.pop("feature_columns", None)
 
 
 def _append(flags: dict[str, Any], name: str, default: str, values: Collection[str]) -> None:

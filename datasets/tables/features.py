@@ -17,7 +17,7 @@ from datasets.example_format import CategoryGroup
 from datasets.names import check_names, describe_joined, find_joined, note_alike
 from datasets.options import split_names
 from datasets.tables.cells import DATE, STRING, TEXT, Cells, read_number
-from datasets.tables.profile import CATEGORY, NUMBER, tell_kind
+from datasets.tables.profile import NUMBER, tell_kind
 from datasets.tables.scan import ColumnScan, TableScan, count_as_missing, is_free_text, is_text_column
 from datasets.tables.sentences import advise_sentences, holds_sentences
 from datasets.tables.table import (
@@ -90,8 +90,8 @@ def choose_features(table: Table, roles: Roles, scan: TableScan, options: Datase
       DatasetError: dates, texts among numbers, too many categories, or a number that float32 cannot hold.
     """
     checks = Checks()
-    # What a person may want of sentences: beside other features to leave them out, alone to train on them.
-    is_text_table = not any(tell_kind(scan.columns[name]) in (NUMBER, CATEGORY) for name in roles.features)
+    # What a person may want of sentences: beside numbers to leave them out, else to train on them.
+    is_text_table = not any(tell_kind(scan.columns[name]) == NUMBER for name in roles.features)
     chosen = [
         checks.run(_choose_feature, table, name, scan.columns[name], options, is_text_table) for name in roles.features
     ]

@@ -338,8 +338,8 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
         left_out = tuple(name for name in table.columns if name not in others)
     else:
         features, block, left_out = _choose_features(table, given["feature_columns"], others)
-        if dropped:
-            left_out = ()  # as where the same features are named, so that the data are the same
+    if dropped:
+        left_out = ()  # as where the same features are named, so that the data are the same
     return Roles(labels=labels, features=features, block=block, guessed=frozenset(guessed), left_out=left_out, **chosen)
 
 

@@ -147,6 +147,11 @@ PROBLEMS = {  # text, flags that are given, the flags that are added in the orde
         ("--feature_columns=a,When",),
         ["--drop_columns=when"],
     ),
+    "sentences beside a category": (
+        "user,shop,note,label\n" + "".join(f"u{n % 2},s{n % 3},the {n} came on day {n},{n % 2}\n" for n in ROWS),
+        (),
+        ["--text_column=note"],
+    ),
     "days or months first": (
         "user,date,a,label\n" + "".join(f"u{n % 2},0{n % 9 + 1}/0{n % 8 + 1}/2024,{n % 5},{n % 2}\n" for n in ROWS),
         (),
