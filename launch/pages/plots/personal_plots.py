@@ -71,7 +71,7 @@ def draw_client_rounds(table: str, task: TaskColumns, title: str, path: pathlib.
         ax.plot(spread.index, spread[0.5], color=COLORS[0], marker=MARKERS[0], markersize=4, label="median")
         ax.set(xlabel="round", ylabel=f"{task.label} on own test splits")
         count_rounds(ax)
-        ax.legend()
+        figure.legend(loc="outside lower center", ncols=3)
         figure.suptitle(title)
     return path
 
