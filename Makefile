@@ -1,26 +1,31 @@
-# make train   FedSiKD on real handwritten digits, a minute or two on 2 cores; flags go into ARGS, as in
-#              make train ARGS="--rounds=5 --seed=1"
-# make test    lint, format check and tests, a process a core (ARGS="-n 0" for one); make test-slow for the longer ones
-# make test-tff   the tests of TFF's own worker, and those of rounds again, which it runs here
-# make setup-tff  TFF's worker, for --runtime=tff: 72 MB to download, 301 MB on disk
-# make test-litert   exports a run and checks the files with LiteRT, in .venv-litert, then those of all kinds of models
-#              (ARGS="--only=char_lstm,attention" for some of these alone); RUN_DIR=<folder> checks that run alone
-# make web     what --web_page of launch.export packs into a page, by npm into .web; nothing else needs npm
-# make test-web    exports runs with their pages and drives these in Chromium, in .web-test; RUN_DIR=<folder> names one
-# make test-ray   --runtime=ray on clusters of this machine, in .venv-ray; 10 to 30 minutes
-# make docs    builds the site of docs/ into build/docs, in .venv-docs; a minute at first
-# make setup-track   MLflow and W&B in .venv-track, for --track and launch.track; make test-track sends runs to both
-# make test-tune  searches of launch.tune with Optuna, in .venv-tune; a minute or two
-# make test-types   checks the types with mypy, in .venv-types: no error in what authors import, numbers for the rest
-# make test-kotlin   compiles the Kotlin of docs/android.md and examples/android, in .venv-kotlin; needs Java
-# make test-same-bytes REVISION=HEAD~1   runs small settings of every algorithm at that revision and here, and compares
-#              the bytes of their tables; 20 to 30 minutes (ARGS="--only=fedcd*" for some). Where the packages differ, too,
-#              ARGS="--before_environment=<other checkout>/.venv" runs that revision by an environment of its own
-# make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
-# make bench-gpu  launch.benchmark --device=gpu: a round on an NVIDIA GPU, beside the host's cores and pfl-research
-#              (ARGS="--smoke" for a miniature on the CPU)
-# All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with; where there is none,
-# uv gets one.
+# Start
+#   make train          FedSiKD on real handwritten digits, a minute or two; flags go into ARGS="--rounds=5 --seed=1"
+#   make setup          makes .venv, which all the others do first; PYTHON=<path> names the Python 3.11 to make it with
+#   make web            what --web_page of launch.export packs into a page, by npm into .web; nothing else needs npm
+#   make docs           the site of docs/ in build/docs, by .venv-docs; a minute at first
+# Check
+#   make test           lint, format and quick tests, a process a core; ARGS="-n 0 -k cohort" for some of them in one
+#   make test-slow      the longer tests
+#   make test-tff       the tests of TFF's own worker, and those of rounds again, which it runs here
+#   make test-same-bytes REVISION=HEAD~1
+#                       small settings of every algorithm at that revision and here have the same bytes: 20 to 30
+#                       minutes; ARGS="--only=fedcd*" for some; ARGS="--before_environment=<other checkout>/.venv" runs
+#                       that revision by packages of its own
+#   make test-types     types by mypy, in .venv-types: no error in what authors import, numbers for the rest
+#   make test-litert    exports a run and checks the files with LiteRT, in .venv-litert, then those of all kinds of
+#                       models (ARGS="--only=char_lstm,attention"); RUN_DIR=<folder> checks that run alone
+#   make test-web       exports runs with their pages, and drives these in Chromium, in .web-test; RUN_DIR=<folder>
+#   make test-tune      searches with Optuna, in .venv-tune; a minute or two
+#   make test-ray       --runtime=ray on clusters of this machine, in .venv-ray; 10 to 30 minutes
+#   make test-track     sends runs to MLflow and W&B
+#   make test-kotlin    compiles the Kotlin of docs/android.md and examples/android, in .venv-kotlin; needs Java
+# Extras
+#   make setup-tff      TFF's worker, for --runtime=tff: 72 MB to download, 301 MB on disk
+#   make setup-track    MLflow and W&B in .venv-track, for --track and launch.track
+#   make setup-pfl      pfl-research on PyTorch in .venv-pfl, a peer of launch.benchmark
+#   make bench-gpu      a round on an NVIDIA GPU, on the host's cores and of pfl-research; ARGS="--smoke" for a miniature
+#   make lock           resolves the packages anew; needs a network
+#   make clean          removes what can be made again in seconds
 
 ARGS =
 PYTHON =
@@ -30,8 +35,12 @@ RUN = .venv/bin/python -m
 # A process a core takes a file at a time, so that what a file's tests share is made once. At most 4: each takes 2 GB.
 SIDE_BY_SIDE = -n logical --maxprocesses=4 --dist loadfile
 
-.PHONY: train test test-slow test-tff test-litert test-ray test-tune test-kotlin test-track test-types test-web \
+.PHONY: help train test test-slow test-tff test-litert test-ray test-tune test-kotlin test-track test-types test-web \
     test-same-bytes bench-gpu docs web setup setup-pfl setup-tff setup-track lock clean
+
+# The first target, so that `make` alone lists them: the comment at the top, without its #.
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
