@@ -116,6 +116,13 @@ def run_python(arguments, folder):
     )
 
 
+def test_the_version_is_the_same_everywhere():
+    """And its day that of the newest entry of the changelog."""
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in ("CHANGELOG.md", "CITATION.cff", "setup.py")]
+    version, day = re.search(r"^## (\S+) - (\S+)$", texts[0], re.MULTILINE).groups()
+    assert f"\nversion: {version}\ndate-released: {day}\n" in texts[1] and f'version="{version}"' in texts[2]
+
+
 def test_the_readme_and_the_pages_are_short():
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= MOST_README_LINES and len(text.split()) <= MOST_README_WORDS
@@ -311,9 +318,12 @@ def test_arguments_of_make_are_understood():
         parse_config(["--algo=fedsikd", *shlex.split(arguments)])
 
 
-def test_targets_are_in_the_makefile():
+def test_targets_are_in_the_makefile_which_lists_them_by_itself():
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert set(re.findall(r"\bmake ([a-z-]+)", "\n".join(SHELL))) <= targets
+    shown = subprocess.run(["make", "-s", "-C", ROOT], capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"^\w+$", shown, re.MULTILINE) == ["Start", "Check", "Extras"]
+    assert set(re.findall(r"^  make ([\w-]+)", shown, re.MULTILINE)) == targets - {"help"}
 
 
 def test_links_and_paths_lead_somewhere():
