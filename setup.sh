@@ -131,7 +131,7 @@ make_environment() {
 
 # An environment of an older lock is brought up to date in place. If pip refuses, it has left that one as it was.
 reuse_environment() {
-    is_python_3_11 "$python" || fail ".venv is no working Python 3.11 environment; delete it and run make again"
+    is_python_3_11 "$python" || fail ".venv is no working Python 3.11 environment; delete it and run make setup again"
     touch "$unfinished" 2>/dev/null || fail "cannot write into .venv"
     : >"$log"
     is_reused=yes
@@ -139,7 +139,7 @@ reuse_environment() {
 
 fail_to_install() {
     [ -z "$is_reused" ] || rm -f "$unfinished"
-    fail "$(explain "$1"); fix that and run make again (whole log: $log)"
+    fail "$(explain "$1"); fix that and run make setup again (whole log: $log)"
 }
 
 # Installs by uv, which takes a third of pip's time. Where uv cannot be had or fails, pip does it: it knows settings that

@@ -30,14 +30,13 @@ from launch.runs.run_archive import is_archive, open_runs
 from launch.runtimes.runtime import WorkerError
 from launch.settings.errors import FlagError
 from launch.settings.flag_parsing import define_flags, read_given, read_known, refuse_stray
-from launch.settings.flags import describe_unknown_in_run, list_fields_of, list_names_of_runs
 from launch.settings.runtimes import RAY
 from launch.settings.setting_names import get_flag, join_values
 from launch.sweeps.jobs import JobsFlags, are_done, open_engine
 from launch.sweeps.pool import Engine, run_tasks
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.ray_runs import RayEngine, check_ray_flags
-from launch.sweeps.recipes import Recipe, find_recipes, share_arguments
+from launch.sweeps.recipes import check_handed_on, find_recipes, share_arguments
 from launch.sweeps.tasks import OWN_FLAGS, Task, read_seeds
 from tff_algos.settings.config_fields import setting, texts
 
@@ -101,7 +100,7 @@ def parse_request(argv: Sequence[str]) -> Request:
             "nothing to train: expected --algos=fedavg,fedsikd, --experiments='fedsikd/*_mnist_*' or --flagfiles=<file>"
         )
     runs_dir = pathlib.Path(values.runs_dir)
-    _check_handed_on(list(own), recipes, handed_on)
+    check_handed_on(list(own), recipes, handed_on, OWN_FLAGS)
     extra = [*handed_on, *extra]
     named = [name for name in OWN_FLAGS for argument in extra if get_flag(argument).removeprefix("no") == name]
     if forbidden := [name for name in named if name != "rounds"]:
@@ -126,17 +125,6 @@ def parse_request(argv: Sequence[str]) -> Request:
         arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *shared[recipe.name])
         tasks.append(Task(recipe, arguments, run_dir, recipe.resolve(arguments), finished, present=present))
     return Request(tasks, values.jobs, values.ray_address if values.runtime else None, lacking)
-
-
-def _check_handed_on(own: Sequence[str], recipes: Sequence[Recipe], arguments: Sequence[str]) -> None:
-    """Raises FlagError unless each argument is a flag of the runs; the sweep's `own` and those it sets are none."""
-    rows = [row for recipe in recipes if (row := recipe.algorithm)]
-    not_handed_on = {"algo", *OWN_FLAGS, *own}
-    names = list_names_of_runs(rows) - not_handed_on
-    for name in map(get_flag, arguments):
-        if name not in names and name.removeprefix("no") not in names:
-            known = dict.fromkeys(field.name for field in list_fields_of(rows) if field.name not in not_handed_on)
-            raise FlagError(describe_unknown_in_run(name, rows, [*own, *known]))
 
 
 def suggest_report(tasks: Sequence[Task]) -> str:

@@ -1,14 +1,17 @@
-"""`python -m launch.tune --experiment=a.flags --search='x=1|2;y=log(1e-4,1e-1)'` tries settings on validation splits.
+"""`python -m launch.tune --algo=fedavg --data=my.csv --search='learning_rate=0.01|0.03|0.1'` tries settings.
 
-Each trial is trained with every seed, in `<runs_dir>/<experiment>/trial_<number>/seed_<seed>`, and scored by a
-validation accuracy after its last round, as the mean over the seeds. Where `--search` has choices alone, the trials are
-drawn at random from their grid, none twice, each flag with two values at least. Ranges, `--pruner=median` and
-`--sampler=tpe` leave it to Optuna, which learns from the trials before. `--output` is a table of all trials, written
-anew after each run. Finished runs are skipped and interrupted ones resumed, so the same command goes on where it was
-stopped. `--confirm_seeds` scores the best trials on seeds that were not searched. The flagfile of the best lies beside
-the runs, as do the plots of Optuna's.
+Each trial is trained with every seed, in `<runs_dir>/<algorithm>_<data>/trial_<number>/seed_<seed>`, and scored by
+validation examples after its last round, as the mean over the seeds. Flags of `launch.train` go to every run; several
+algorithms, as `--algo=fedavg,ditto`, are tuned one after the other, each on what `--search` has of its settings, with
+as many trials. Where `--search` has choices alone, the trials are drawn at random from their grid, none twice, each
+flag with two values at least; the first are the same for any `--trials`. Trial 0 has the settings that were given,
+unless they lie in the grid. Ranges, `--pruner=median` and `--sampler=tpe` leave the choice to Optuna, which learns from
+the trials before. `--output` is a table of all trials, written anew after each run. Finished runs are skipped and
+interrupted ones resumed, so the same command goes on where it was stopped. `--confirm_seeds` scores the best trials on
+seeds that were not searched. The flagfile of the best lies beside the runs, as do the plots of Optuna's.
 
-`--experiment` takes a flagfile or an experiment of a paper. Keep what is asked for in a file and give it as
+`--experiment=<file or name>` in the place of `--algo` starts from a flagfile or an experiment of a paper, whose
+settings count unless a flag beside it says something else. Keep what is asked for in a file and give it as
 `--flagfile`: so the search space is written down before the first trial. Those of the papers lie in `searches.py`,
 beside their experiments; `--search=fedsikd/fedavg_mnist_alpha0.1` takes all flags of one.
 
@@ -17,6 +20,7 @@ Exit codes: 0 all trials are scored, 1 some runs failed, 2 the request was wrong
 """
 
 import contextlib
+import functools
 import shlex
 import sys
 from collections.abc import Sequence
@@ -26,6 +30,7 @@ from datasets.errors import DatasetError
 from datasets.partitioners import MINIMUM_EXAMPLES_TO_SPLIT
 from launch.command_line import run_command
 from launch.console.progress import say
+from launch.console.shown_text import format_count
 from launch.console.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.runs.errors import RunStopped
 from launch.runs.task_columns import find_task_columns
@@ -33,7 +38,8 @@ from launch.settings.flags import FlagError
 from launch.sweeps.jobs import open_engine
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.tuning.adaptive_search import open_study, run_adaptive_search
-from launch.sweeps.tuning.request import Flags, Request, parse_request
+from launch.sweeps.tuning.answer import MOST_ROWS, name_flagfile, say_best, say_next
+from launch.sweeps.tuning.request import Flags, Request, check_output, parse_request, parse_requests  # noqa: F401
 from launch.sweeps.tuning.scored_runs import (
     OpenEngine,
     ScoresOfTrials,
@@ -43,22 +49,22 @@ from launch.sweeps.tuning.scored_runs import (
     run_grid_search,
 )
 from launch.sweeps.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
-from launch.sweeps.tuning.search_space import format_settings
 from launch.sweeps.tuning.study import check_installed, hold_folder
 from launch.sweeps.tuning.trials import (
     Outcome,
     State,
     build_task,
     find_best,
-    name_seeds,
     write_best_flagfile,
     write_trials,
 )
 
 PROGRAM = "python -m launch.tune"
 # Of its flags, those that --help shows.
-COMMON = ("experiment", "search", "seeds", "trials", "objective", "rounds", "runs_dir", "jobs")
-BEST_FLAGFILE = "best.flags"
+COMMON = ("algo", "experiment", "search", "seeds", "trials", "objective", "rounds", "runs_dir", "jobs")
+
+# The runs' own output would bury what is said of the trials.
+OPEN_ENGINE = functools.partial(open_engine, keeps_logs=True)
 
 
 class Searched(NamedTuple):
@@ -71,41 +77,62 @@ class Searched(NamedTuple):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    usage = f"{PROGRAM} --experiment=<file or name> --search='a=1|2;b=log(1e-4,1e-1)' [--flag=value ...]"
+    usage = (
+        f"{PROGRAM} --algo=<algorithms>|--experiment=<file or name> --search='a=1|2;b=log(1e-4,1e-1)' "
+        "[--flag=value ...] [--flag of train ...]"
+    )
     return run_command(_run, "tune", usage, Flags, argv, common=COMMON)
 
 
 def _run(arguments: Sequence[str]) -> int:
-    request = parse_request(arguments)._replace(present=PresentData())
-    if request.is_adaptive:
+    requests = [each._replace(present=PresentData()) for each in parse_requests(arguments)]
+    if requests[0].is_adaptive:
         check_installed()
-    check_validation(request)
+    # All of them before the first is trained.
+    requests = [check_validation(request) for request in requests]
     try:
         with as_stop_after_signal():
-            searched = search(request)
+            searches = [(request, _search_aloud(request, is_one_of_many=len(requests) > 1)) for request in requests]
     except KeyboardInterrupt as error:
         again = f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}"
         raise RunStopped(again, get_stop_code(error)) from None
-    best = find_best(request, searched.outcomes, searched.confirmed)
-    if best is not None:
-        _say_best(request, searched, *best)
-    if searched.failures:
-        print(f"{len(searched.failures)} runs failed:", *searched.failures, sep="\n  ", file=sys.stderr)
-    elif best is None:
-        print(f"no trial has a {request.objective}; do the clients have validation examples?", file=sys.stderr)
-    return 1 if searched.failures or best is None else 0
+    found = []
+    for request, searched in searches:
+        if best := find_best(request, searched.outcomes, searched.confirmed):
+            found.append(request)
+            _say_best(request, searched, *best, most_rows=max(MOST_ROWS // len(requests), 1))
+    if found:
+        say_next(found)
+    failures = [failure for _, searched in searches for failure in searched.failures]
+    if failures:
+        print(f"{format_count(len(failures), 'run')} failed:", *failures, sep="\n  ", file=sys.stderr)
+    elif not found:
+        print(
+            f"no trial has a {requests[0].objective}; do the clients have validation examples?",
+            file=sys.stderr,
+        )
+    return 1 if failures or len(found) < len(requests) else 0
 
 
-def check_validation(request: Request) -> None:
-    """Loads the data of a new search's first trial, to find at once whether it could be scored.
+def _search_aloud(request: Request, is_one_of_many: bool) -> Searched:
+    if is_one_of_many:
+        say(f"search   {request.experiment.name}: {request.num_trials} trials")
+    return search(request)
+
+
+def check_validation(request: Request) -> Request:
+    """Loads the data of a search that is new or has no objective, to find at once whether it can be scored.
+
+    Returns:
+      The request with its objective: if none was asked for, the clients' own main metric.
 
     Raises:
       FlagError: settings that `launch.train` would refuse.
       DatasetError: the data cannot be read, or give no client an example to validate on.
     """
     # It was looked at when the search began.
-    if request.folder.exists():
-        return
+    if request.folder.exists() and request.objective:
+        return request
     from launch.training.federation import load_federated_data
     from launch.training.run_needs import check_needs
 
@@ -114,6 +141,9 @@ def check_validation(request: Request) -> None:
     check_needs(config)
     data = load_federated_data(config)
     task = find_task_columns(data.format.labels.task)
+    if not request.objective:
+        request = request._replace(objective=task.client_validation)
+        check_output(request)
     if request.objective not in (task.validation, task.client_validation):
         raise FlagError(
             f"--objective={request.objective}: the task of {request.experiment.shown} is {task.kind.title}; expected "
@@ -124,9 +154,10 @@ def check_validation(request: Request) -> None:
             f"{request.experiment.shown}: its clients have no validation examples, by which trials are scored; give "
             f"--validation_fraction and clients of at least {MINIMUM_EXAMPLES_TO_SPLIT} examples"
         )
+    return request
 
 
-def search(request: Request, open_engine: OpenEngine = open_engine) -> Searched:
+def search(request: Request, open_engine: OpenEngine = OPEN_ENGINE) -> Searched:
     """Makes the trials that are left and scores the best of them on further seeds, if there are any.
 
     Raises:
@@ -152,31 +183,23 @@ def search(request: Request, open_engine: OpenEngine = open_engine) -> Searched:
         return Searched(outcomes, confirmed, failures + confirm_best(request, outcomes, open_engine, keep))
 
 
-def _say_best(request: Request, searched: Searched, best: Outcome, score: float) -> None:
-    path = request.folder / BEST_FLAGFILE
+def _say_best(request: Request, searched: Searched, best: Outcome, score: float, most_rows: int) -> None:
     described = _describe_trials(request, searched.outcomes)
     confirmed_mean = score if request.confirm_seeds else None
-    write_best_flagfile(path, request, best, confirmed_mean, described)
-    of_seeds = f"{best.mean:.4f}, the mean over {name_seeds(request.seeds)}"
-    if confirmed_mean is not None:
-        of_seeds += f"; {score:.4f} over {name_seeds(request.confirm_seeds)}, not searched before"
-    say(f"best     trial {best.number}: {request.objective} {of_seeds}; {described} are in {request.output}")
-    print(*format_settings(best.settings), sep="\n")
-    used = ", ".join((*request.seeds, *request.confirm_seeds))
-    say(
-        f"next     {path} has these lines in a copy of {request.experiment.shown}; report it on other seeds than {used}"
-    )
+    write_best_flagfile(name_flagfile(request), request, best, confirmed_mean, described)
+    say_best(request, searched.outcomes, searched.confirmed, best, described, most_rows)
 
 
 def _describe_trials(request: Request, outcomes: Sequence[Outcome]) -> str:
     """How many trials there were, and what chose them."""
-    count = len(outcomes)
+    # Trial 0 is none of the grid's.
+    count = sum(outcome.number > 0 for outcome in outcomes)
     if not request.is_adaptive:
         size = compute_grid_size(request.space)
-        return f"{'all' if count == size else f'{count} of the {size}'} points of the grid"
+        return f"{'all' if count == size else f'{count} of the'} {format_count(size, 'point')} of the grid"
     counts = {state: sum(outcome.state is state for outcome in outcomes) for state in (State.PRUNED, State.REFUSED)}
     parts = ", ".join(f"{number} {state}" for state, number in counts.items() if number)
-    return f"{count} trials chosen by TPE{parts and f' ({parts})'}"
+    return f"{format_count(count, 'trial')} chosen by TPE{parts and f' ({parts})'}"
 
 
 if __name__ == "__main__":

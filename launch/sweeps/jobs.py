@@ -205,12 +205,13 @@ class JobsFlags:
     )
 
 
-def open_engine(tasks: Sequence[Task], jobs: int | None) -> LocalEngine:
+def open_engine(tasks: Sequence[Task], jobs: int | None, keeps_logs: bool = False) -> LocalEngine:
     """The engine for these runs. One that makes a single run at a time lets it print to our output.
 
     Args:
       tasks: the runs that are asked for; those that are finished do not count.
       jobs: how many at a time; None: what memory and cores allow.
+      keeps_logs: whether a single run at a time prints to its log as well.
 
     Raises:
       FlagError: a run lacks something on this machine, see `check_needs`.
@@ -222,7 +223,7 @@ def open_engine(tasks: Sequence[Task], jobs: int | None) -> LocalEngine:
     if jobs is None:
         jobs = choose_jobs(configs, len(cores), psutil.virtual_memory().available)
     jobs = max(1, min(jobs, len(configs)))
-    return LocalEngine(share_cores(cores, jobs), keeps_logs=jobs > 1)
+    return LocalEngine(share_cores(cores, jobs), keeps_logs or jobs > 1)
 
 
 def are_done(tasks: Sequence[Task]) -> bool:

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from launch.command_line import describe_os_error
 from launch.console.progress import format_duration, say
+from launch.console.shown_text import format_count
 from launch.runs.errors import RunFolderError
 from launch.sweeps.tasks import Task, is_finished
 
@@ -57,10 +58,11 @@ class ProgressOfMany:
       rounds: of each run.
       slots: how many go on at a time.
       keeps_logs: whether the runs' output goes to files, so that it is for us to show how far they are.
+      is_brief: whether a run that goes well has no lines of its own, since somebody else reports on it.
     """
 
-    def __init__(self, rounds: Sequence[int], slots: int, keeps_logs: bool):
-        self._count, self._keeps_logs = len(rounds), keeps_logs
+    def __init__(self, rounds: Sequence[int], slots: int, keeps_logs: bool, is_brief: bool = False):
+        self._count, self._keeps_logs, self._is_brief = len(rounds), keeps_logs, is_brief
         self._start_s = self._line_s = time.perf_counter()
         self._rounds_run = self._num_ended = 0
         # The rounds of what has not ended.
@@ -76,15 +78,17 @@ class ProgressOfMany:
     def skip(self, position: int, task: Task) -> None:
         """A run that was finished before."""
         self.leave_out(position)
-        say(f"{self._head(position, task)}: finished before")
+        if not self._is_brief:
+            say(f"{self._head(position, task)}: finished before")
 
     def start(self, position: int, task: Task, slot: int) -> None:
         """A run that starts."""
         bar = self._open_bar(task.name, task.config.rounds, slot) if self._has_bars else None
         self._shown[slot] = _Shown(position, task, bar)
         if not self._keeps_logs:
-            say(f"{self._head(position, task)}{self._estimate() or f': {len(self._left)} runs to look at'}")
-        elif not self._has_bars:
+            to_do = f": {format_count(len(self._left), 'run')} to look at"
+            say(f"{self._head(position, task)}{self._estimate() or to_do}")
+        elif not self._has_bars and not self._is_brief:
             say(f"{self._head(position, task)}: started, its output: {task.log}")
 
     def read(self, slot: int, lines: Sequence[str]) -> None:
@@ -98,10 +102,11 @@ class ProgressOfMany:
             shown.bar.refresh()
         if self._keeps_logs and not self._has_bars and time.perf_counter() - self._line_s >= SECONDS_PER_LINE:
             self._line_s = time.perf_counter()
-            for each in self._shown.values():
+            for each in () if self._is_brief else self._shown.values():
                 rounds = f"round {each.round_num}/{each.task.config.rounds}"
                 say(f"{self._head(each.position, each.task)}: {rounds}{each.text and f', {each.text}'}")
-            say(f"{self._num_ended} of {self._count} runs have ended{self._estimate()}")
+            runs = format_count(self._count, "run")
+            say(f"{self._num_ended} of {runs} {'has' if self._count == 1 else 'have'} ended{self._estimate()}")
 
     def last_line(self, slot: int) -> str:
         """The error of the run in a slot, else the last line that it has printed; "" if none was seen."""
@@ -118,7 +123,7 @@ class ProgressOfMany:
         head = self._head(position, shown.task)
         if stopped:
             say(f"{head}: {stopped}")
-        elif self._keeps_logs:
+        elif self._keeps_logs and not self._is_brief:
             seconds = format_duration(time.perf_counter() - shown.start_s)
             say(f"{head}: done in {seconds}{shown.text and f'; {shown.text}'}")
 
@@ -218,6 +223,7 @@ def run_tasks(
     after_run: Callable[[Task], None] = lambda task: None,
     find_end: Callable[[Task], str] = lambda task: "",
     rounds: Sequence[int] | None = None,
+    is_brief: bool = False,
 ) -> list[str]:
     """Makes the runs that are not finished yet and returns a line for each that failed.
 
@@ -228,12 +234,13 @@ def run_tasks(
       after_run: called after each run, also after one that failed.
       find_end: called often while a run goes on: why it should keep a checkpoint and end now, in words; "" to go on.
       rounds: of each run; None: those of `tasks`, which is a sequence then.
+      is_brief: as `ProgressOfMany` has it.
 
     Raises:
       KeyboardInterrupt: we were asked to stop; all runs have ended.
     """
     rounds = [task.config.rounds for task in tasks] if rounds is None else rounds
-    progress = ProgressOfMany(rounds, engine.slots, engine.keeps_logs)
+    progress = ProgressOfMany(rounds, engine.slots, engine.keeps_logs, is_brief)
     with contextlib.closing(engine), contextlib.closing(progress):
         pool = _Pool(tasks, engine, progress, after_run, find_end)
         try:

@@ -10,7 +10,13 @@ from typing import NamedTuple
 from launch.settings.algorithms import Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.experiments import Experiment, find_experiment, format_flagfile, get_experiment, match_experiments
-from launch.settings.flags import find_asked_algorithm, list_names_of_runs, parse_config
+from launch.settings.flags import (
+    describe_unknown_in_run,
+    find_asked_algorithm,
+    list_fields_of,
+    list_names_of_runs,
+    parse_config,
+)
 from launch.settings.run_config import RunConfig, find_algorithm, shared_fields
 from launch.settings.setting_names import find_owner, find_setting, get_flag, join_values, rename_arguments
 
@@ -60,6 +66,8 @@ class Recipe(NamedTuple):
             config = parse_config([self.argument, *arguments])
         except FlagError as error:
             text, algorithm = str(error), self.algorithm
+            if self.argument.startswith(ALGO) and text.startswith(f"{self.argument}:"):
+                raise
             if algorithm and (found := re.match(r"--(\w+)", text)) and found[1] in algorithm.names:
                 text = f"--{algorithm.flag_prefix}{text[2:]}"
             raise FlagError(f"{self.shown}: {text}") from None
@@ -76,6 +84,13 @@ def from_flagfile(path: pathlib.Path) -> Recipe:
 def from_experiment(experiment: Experiment) -> Recipe:
     """The settings of an experiment."""
     return Recipe(experiment.name, f"{EXPERIMENT}{experiment.full_name}")
+
+
+def from_algorithm(typed: str) -> Recipe:
+    """An algorithm with its defaults."""
+    asked = find_asked_algorithm([f"{ALGO}{typed}"])
+    # Where there is none, `Recipe.resolve` will say what is wrong.
+    return Recipe(find_algorithm(asked).name, f"{ALGO}{asked}") if asked else Recipe(typed, f"{ALGO}{typed}")
 
 
 def find_recipe(text: str) -> Recipe:
@@ -113,12 +128,7 @@ def find_recipes(flagfiles: Sequence[str], experiments: Sequence[str], algos: Se
             found += [("experiments", from_experiment(each)) for each in match_experiments(pattern)]
         except FlagError as error:
             raise FlagError(f"--experiments={error}") from None
-    for typed in algos:
-        recipe = Recipe(typed, f"{ALGO}{typed}")
-        # Where there is none, `Recipe.resolve` will say what is wrong.
-        if asked := find_asked_algorithm([recipe.argument]):
-            recipe = Recipe(find_algorithm(asked).name, f"{ALGO}{asked}")
-        found.append(("algos", recipe))
+    found += [("algos", from_algorithm(typed)) for typed in algos]
     recipes: dict[str, Recipe] = {}
     for flag, recipe in found:
         other = recipes.setdefault(recipe.name, recipe)
@@ -127,6 +137,26 @@ def find_recipes(flagfiles: Sequence[str], experiments: Sequence[str], algos: Se
         if other != recipe and not (are_files and pathlib.Path(other.shown).samefile(recipe.shown)):
             raise FlagError(f"--{flag}: {other.shown} and {recipe.shown} would share a run folder; rename one")
     return list(recipes.values())
+
+
+def check_handed_on(
+    own: Sequence[str], recipes: Sequence[Recipe], arguments: Sequence[str], set_by_us: Sequence[str]
+) -> None:
+    """Raises FlagError unless each argument is a flag of the runs.
+
+    Args:
+      own: the flags of the command, which are none.
+      recipes: what the runs are made from.
+      arguments: those that go to the runs.
+      set_by_us: flags of runs that the command sets itself.
+    """
+    rows = [row for recipe in recipes if (row := recipe.algorithm)]
+    not_handed_on = {"algo", *set_by_us, *own}
+    names = list_names_of_runs(rows) - not_handed_on
+    for name in map(get_flag, arguments):
+        if name not in names and name.removeprefix("no") not in names:
+            known = dict.fromkeys(field.name for field in list_fields_of(rows) if field.name not in not_handed_on)
+            raise FlagError(describe_unknown_in_run(name, rows, [*own, *known]))
 
 
 def share_arguments(

@@ -27,7 +27,7 @@ from launch.settings.experiments import list_searches
 from launch.sweeps.jobs import JobsFlags, open_engine
 from launch.sweeps.pool import run_tasks
 from launch.sweeps.tuning.request import Request, parse_request
-from launch.sweeps.tuning.scored_runs import build_tasks, draw_trials
+from launch.sweeps.tuning.scored_runs import build_tasks, list_trials
 from launch.sweeps.tuning.search_space import format_settings
 from launch.sweeps.tuning.trials import read_score
 from reproductions.league.experiments import TABLE, split_name
@@ -65,7 +65,7 @@ def rank_trials(name: str, request: Request, scores: Mapping[tuple[int, str], fl
       scores: by trial and seed; None where a run failed.
     """
     rows = []
-    for number, settings in enumerate(draw_trials(request.space, request.num_trials), 1):
+    for number, settings in list_trials(request):
         found = [scores[number, seed] for seed in request.seeds]
         mean = "" if None in found else f"{compute_mean(found):.6g}"
         shown = " ".join("" if score is None else f"{score:.6g}" for score in found)

@@ -2,24 +2,26 @@
 
 import json
 import pathlib
+import shlex
+import shutil
 
 import pytest
 
-from launch import tune
+from launch import sweep, tune
 from launch.runs.run_records import read_rows
 from launch.settings.experiments import list_searches
+from launch.settings.flags import parse_config
 from launch.settings.run_config import flag_values
-from launch.sweeps.tuning.request import parse_request
-from launch.sweeps.tuning.scored_runs import build_tasks, compute_grid_size, draw_trials
+from launch.sweeps.tuning.request import parse_request, parse_requests
+from launch.sweeps.tuning.scored_runs import build_tasks, compute_grid_size, draw_trials, list_trials
 from launch.sweeps.tuning.search_space import parse_search
-from launch.sweeps.tuning.trials import State, find_best
+from launch.sweeps.tuning.trials import State, build_task, find_best
 
 ROOT = pathlib.Path(__file__).parents[2]
 NAME = "fedavg_mnist_alpha0.1"
 EXPERIMENT = f"fedsikd/{NAME}"
 SEARCH = "epochs=2|4;learning_rate=0.1|0.2"
-# As they are drawn.
-SETTINGS = ["learning_rate", "epochs"]
+SETTINGS = ["epochs", "learning_rate"]
 # Those of the league have a table and a test of their own.
 SEARCHES = [each.full_name for each in list_searches().values() if each.paper != "league"]
 
@@ -62,12 +64,17 @@ def search(tmp_path, engine_of):
 
 @pytest.fixture
 def tune_by(tmp_path, engine_of, monkeypatch):
-    """(train, further arguments) -> the exit code of the command; nothing is loaded to look for validation examples."""
+    """(train, further arguments, or all) -> the exit code of the command, which loads no data to look at.
 
-    def run(train, *more):
-        monkeypatch.setattr(tune, "check_validation", lambda request: None)
-        monkeypatch.setattr(tune.search, "__defaults__", (lambda tasks, jobs: engine_of(train),))
-        return tune.main(arguments(tmp_path, *more))
+    The runs' output is kept in logs, as it is by the engine of the command.
+    """
+
+    def run(train, *more, alone=False):
+        monkeypatch.setattr(tune, "check_validation", lambda request: request)
+        engine = engine_of(train)
+        engine.keeps_logs = True
+        monkeypatch.setattr(tune.search, "__defaults__", (lambda tasks, jobs: engine,))
+        return tune.main(list(more) if alone else arguments(tmp_path, *more))
 
     return run
 
@@ -80,21 +87,23 @@ def test_trials_are_different_points_of_the_grid_and_always_the_same():
     grid = parse_search(" a = 1|2|3 ; --b=true|false;")
     assert grid == {"a": ("1", "2", "3"), "b": ("true", "false")}
     trials = draw_trials(grid, 4)
-    assert trials == draw_trials(grid, 4) and len({tuple(trial.items()) for trial in trials}) == 4
+    assert trials == draw_trials(grid, 6)[:4] and len({tuple(trial.items()) for trial in trials}) == 4
     everything = {(trial["a"], trial["b"]) for trial in draw_trials(grid, 99)}
     assert everything == {(a, b) for a in "123" for b in ("true", "false")}
 
 
-def test_a_draw_that_leaves_a_flag_at_one_value_is_drawn_anew():
-    # FL+HC's grid: without the rule the first eight points all have two epochs.
+def test_two_trials_differ_in_every_flag_and_a_huge_grid_is_no_burden():
     grid = {"epochs": ["2", "4", "8"], "learning_rate": ["0.0005", "0.002", "0.004"]}
     grid |= {"client_weighting": ["equal", "examples"], "clustering_round": ["1", "2", "3"]}
     grid |= {"distance_multiple": ["0.8", "0.9", "1.0", "1.1", "1.2"]}
     for number in (2, 5, 8):
         trials = draw_trials(grid, number)
+        assert trials == draw_trials(grid, 9)[:number]
         assert [name for name in grid if len({trial[name] for trial in trials}) == 1] == []
     assert len(draw_trials(grid, 1)) == 1
     assert draw_trials(grid | {"steps": ["7"]}, 8)[0]["steps"] == "7"
+    huge = {name: [str(value) for value in range(1000)] for name in "abcdef"}
+    assert len({tuple(trial.values()) for trial in draw_trials(huge, 20)}) == 20
 
 
 def test_every_trial_is_trained_with_every_seed_and_scored(tmp_path, search):
@@ -121,8 +130,8 @@ def test_a_search_goes_on_where_it_was_stopped(tmp_path, search):
     with pytest.raises(KeyboardInterrupt):
         search(train_three)
     rows = read_rows(tmp_path / "trials.csv")
-    assert [bool(row["validation_accuracy_seed_100"]) for row in rows] == [True, True, True, False]
-    assert not any(row["mean"] for row in rows)
+    assert [bool(row["validation_accuracy_seed_100"]) for row in rows] == [True, True, False, False]
+    assert [bool(row["mean"]) for row in rows] == [True, False, False, False]
     trained.clear()
     outcomes, *_ = search(lambda task: trained.append(task.name) or train(task))
     assert len(trained) == 5 and all(each.state is State.COMPLETE for each in outcomes)
@@ -137,7 +146,7 @@ def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, search
 
     outcomes, confirmed, failures, request = search(train_otherwise, "--confirm_seeds=200,201", "--confirm_trials=2")
     numbers = {tuple(each.settings.values()): each.number for each in outcomes}
-    assert failures == [] and set(confirmed) == {numbers["0.1", "4"], numbers["0.2", "4"]}
+    assert failures == [] and set(confirmed) == {numbers["4", "0.1"], numbers["4", "0.2"]}
     best, score = find_best(request, outcomes, confirmed)
     # 0.1 x 4 epochs - 0.2 + 0.001 x 200.5, and the bonus
     assert best.settings == {"epochs": "4", "learning_rate": "0.2"}
@@ -161,7 +170,10 @@ def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, search
         (["--search=resume=true"], "resume is not searched; leave it out"),
         (["--search=epochs=2|x"], "error: --search: --epochs=x: expected an integer"),
         (["--search=nope=2"], "error: --search: --nope: unknown flag"),
-        (["--search=validation_fraction=0|0.1"], "--validation_fraction=0: expected more, since trials are scored"),
+        (
+            ["--search=validation_fraction=0|0.1"],
+            "--validation_fraction=0: trials are scored on validation ex",
+        ),
         (["--search=epochs=int(2)"], "expected int(low,high), float(low,high) or log(low,high), or choices"),
         (["--search=epochs=int(2,b)"], "expected int(low,high), float(low,high) or log(low,high), or choices"),
         (["--search=epochs=about(2,3)"], "expected int(low,high), float(low,high) or log(low,high), or choices"),
@@ -182,6 +194,15 @@ def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, search
         (["--output=trials.txt"], "expected the name of a .csv"),
         (["--experiment=nowhere.flags"], "--experiment=nowhere.flags: no such file; expected a flagfile or the name"),
         (["--", "--rounds=3"], "nothing is expected after --"),
+        (["--algo=fedavg"], "--algo=fedavg: is in --experiment="),
+        (["--experiment="], "--algo is missing: expected --algo=fedavg and further flags of launch.train, or --exp"),
+        (["--experiment=", "--algo=fedavg,dito"], "error: --algo=dito: "),
+        (["--seed=3"], "--seed: unknown flag; did you mean --seeds?"),
+        (["--learning_rat=3"], "error: --learning_rat: "),
+        (["--num_clients=0"], "--num_clients=0: expected"),
+        (["--experiment=", "--algo=fedavg,ditto"], "is the table of one algorithm, not of 2; leave it out"),
+        (["--search=learning_rate=-1|1"], "error: --search: --learning_rate=-1: expected a number above 0"),
+        (["--search=pull=1"], "error: --search: --pull: belongs to --algo="),
     ],
 )
 def test_a_wrong_request_is_one_line_and_exit_code_2(tmp_path, capsys, more, message):
@@ -235,22 +256,100 @@ def test_a_table_of_trials_stays_where_every_run_fails(tmp_path, search):
 
 
 def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, tune_by, capsys):
+    """A line a trial, then the answer, which fits a screen and names a command; nothing of the 6 runs."""
     assert tune_by(train, "--trials=3") == 0
-    printed = capsys.readouterr().out
-    first = dict(draw_trials(parse_search(SEARCH), 3)[0])
-    settings = " ".join(f"--{name}={value}" for name, value in first.items())
-    score = 0.1 * int(first["epochs"]) - float(first["learning_rate"]) + 0.001 * 100
-    best = tmp_path / "runs" / NAME / "best.flags"
-    for line in (
-        f"trial 1 ({settings}), seed 100",
-        f"score    trial 1, seed 100: validation_accuracy {score:.4f}",
-        "3 of the 4 points of the grid are in",
-        f"{best} has these lines in a copy of {EXPERIMENT}; report it on other seeds than 100, 101",
-    ):
-        assert line in printed
-    (block,) = [block for block in best.read_text().split("\n\n") if "tuned" in block]
+    lines = capsys.readouterr().out.splitlines()
+    trials = draw_trials(parse_search(SEARCH), 3)
+    means = [0.1 * int(each["epochs"]) - float(each["learning_rate"]) + 0.1005 for each in trials]
+    shown = [f"epochs={each['epochs']} learning_rate={each['learning_rate']}" for each in trials]
+    best = max(range(3), key=lambda i: means[i])
+    assert lines[:3] == [
+        f"[{i}/3] trial {i} ({settings}): {mean:.4f}" for i, settings, mean in zip((1, 2, 3), shown, means, strict=True)
+    ]
+    assert lines[3] == f"  trial  {NAME}: validation_accuracy, mean and 95 % interval over the seeds 100, 101"
+    assert [int(line.split()[0]) for line in lines[4:7]] == sorted((1, 2, 3), key=lambda number: -means[number - 1])
+    assert lines[7].startswith(f"best     trial {best + 1}: {shown[best]}; validation_accuracy {means[best]:.4f} [")
+    # The experiment's own settings lie outside of the grid and were not tried, so that nothing is said of them.
+    folder = tmp_path / "runs" / NAME
+    assert lines[8:] == [
+        f"files    {folder / NAME}_tuned.flags has the best settings",
+        f"         {tmp_path / 'trials.csv'} has 3 of the 4 points of the grid",
+        "next     train the best on seeds that were not searched, and report these:",
+        f"         python -m launch.sweep --flagfiles={folder / NAME}_tuned.flags --seeds=0-4 --runs_dir=runs/{NAME}",
+    ]
+    (block,) = [block for block in (folder / f"{NAME}_tuned.flags").read_text().split("\n\n") if "tuned by" in block]
     heading = " ".join(block.replace("\n# ", " ").splitlines())
     assert SEARCH in heading and "3 of the 4 points of the grid" in heading and "seeds 100, 101" in heading
+
+
+PLAIN = ["--algo=fedavg,ditto", "--dataset=mnist", "--search=epochs=2|4;ditto_learning_rate=0.2|0.4|0.6"]
+
+
+def test_flags_of_a_run_need_no_experiment(tmp_path):
+    requests = parse_requests([*PLAIN, "--num_clients=5", "--ditto_pull=0.3", f"--runs_dir={tmp_path}"])
+    assert [each.experiment.name for each in requests] == ["fedavg_mnist", "ditto_mnist"]
+    assert [each.fixed for each in requests] == [
+        ("--dataset=mnist", "--num_clients=5"),
+        ("--dataset=mnist", "--num_clients=5", "--pull=0.3"),
+    ]
+    rates = ("0.2", "0.4", "0.6")
+    assert [each.space for each in requests] == [
+        {"epochs": ("2", "4")},
+        {"epochs": ("2", "4"), "learning_rate": rates},
+    ]
+    # As many trials for each: the points of the smaller grid.
+    assert {(each.num_trials, each.seeds) for each in requests} == {(2, ("100", "101", "102"))}
+    # With the settings as they were given beside them.
+    assert [number for number, _ in list_trials(requests[1])] == [0, 1, 2]
+    config = build_tasks(requests[1])[0, "102"].config
+    assert (config.seed, config.num_clients, config.algorithm.pull, config.dataset) == (102, 5, 0.3, "mnist")
+    whole = parse_request(["--algo=fedavg", "--search=epochs=1|2|3;learning_rate=0.1|0.2|0.3"])
+    assert (whole.folder, whole.num_trials) == (pathlib.Path("runs/tuning/fedavg_digits"), 9)
+    large = parse_request(["--algo=fedavg", "--search=epochs=1|2|3;learning_rate=0.1|0.2|0.3|0.4|0.5"])
+    assert (large.num_trials, parse_request(arguments(tmp_path)).num_trials) == (8, 8)
+    over = parse_request([*arguments(tmp_path), "--num_clients=7"])
+    assert build_tasks(over)[1, "100"].config.num_clients == 7, "a flag beside an experiment counts"
+
+
+def test_the_best_of_plain_flags_stands_beside_the_given_settings_and_can_be_trained(
+    tmp_path, tune_by, capsys, monkeypatch
+):
+    """Seeds shift all scores alike, so that the difference is exact: 0.1 x (8 - 5) epochs."""
+    monkeypatch.chdir(tmp_path)
+    plain = ["--algo=fedavg", "--search=epochs=2|8", "--epochs=1", "--objective=validation_accuracy", "--rounds=3"]
+    assert tune_by(train, *plain, alone=True) == 2
+    assert "--epochs: is searched as well; leave it out" in capsys.readouterr().err
+    plain[2] = "--learning_rate=0.25"
+    assert tune_by(train, *plain, alone=True) == 0
+    printed = capsys.readouterr().out
+    assert "trial 0 (the settings as they were given): 0.3510" in printed
+    assert "default  epochs=5; 0.3510 [" in printed and "differs by +0.3000: better" in printed
+    assert "trials.csv has all 2 points of the grid" in printed
+    (flagfile,) = tmp_path.glob("runs/tuning/fedavg_digits/fedavg_tuned.flags")
+    config = parse_config([f"--flagfile={flagfile}"])
+    training = config.algorithm.training
+    assert (config.rounds, training.epochs, training.learning_rate) == (3, 8, 0.25)
+    command = printed.splitlines()[-1].removeprefix("         python -m launch.sweep ")
+    tasks = sweep.parse_request(shlex.split(command)).tasks
+    assert [str(each.run_dir) for each in tasks] == [f"runs/digits/fedavg_tuned/seed_{seed}" for seed in range(5)]
+    # Given again, it goes on without a run; so does a grid with more values, in which old trials keep their numbers.
+    assert tune_by(lambda task: 1, *plain, alone=True) == 0
+    capsys.readouterr()
+    plain[1] = "--search=epochs=8|2|4"
+    assert tune_by(train, *plain, alone=True) == 0
+    assert "[4/4] trial 3 (epochs=4)" in capsys.readouterr().out
+
+
+def test_what_an_earlier_version_drew_keeps_its_numbers(tmp_path, search):
+    """There the folder, or else the table of trials, says which trial had which number."""
+    drawn = draw_trials(parse_search(SEARCH), 4)
+    request = parse_request(arguments(tmp_path, "--trials=3"))
+    for number, settings in ((1, drawn[3]), (2, drawn[1])):
+        train(build_task(request, number, settings, "100"))
+    assert list_trials(request) == [(1, drawn[3]), (2, drawn[1]), (3, drawn[0])]
+    search(train, "--trials=3")
+    shutil.rmtree(tmp_path / "runs")
+    assert list_trials(request) == [(1, drawn[3]), (2, drawn[1]), (3, drawn[0])]
 
 
 def test_a_trial_that_fails_cannot_be_best_which_is_printed_all_the_same(tmp_path, search, tune_by, capsys):
@@ -260,7 +359,7 @@ def test_a_trial_that_fails_cannot_be_best_which_is_printed_all_the_same(tmp_pat
     assert best.settings == {"epochs": "2", "learning_rate": "0.1"} and find_best(request, [], {}) is None
     assert tune_by(fail_with_four_epochs) == 1
     printed = capsys.readouterr()
-    assert "4 runs failed:" in printed.err and "--learning_rate=0.1\n--epochs=2" in printed.out
+    assert "4 runs failed:" in printed.err and ": epochs=2 learning_rate=0.1; validation_acc" in printed.out
 
 
 def test_without_optuna_one_line_says_how_to_get_it(tmp_path, capsys, monkeypatch):
@@ -291,7 +390,7 @@ def test_the_searches_of_papers_can_be_run(name, monkeypatch):
     assert {"100", "101"} <= set(request.seeds) and min(map(int, request.seeds)) == 100
     assert request.output == pathlib.Path(f"docs/results/tuning/{name.partition('/')[2]}.csv")
     assert request.sampler == "grid" and len(build_tasks(request._replace(seeds=("100",)))) == request.num_trials
-    trials = draw_trials(request.space, request.num_trials)
+    trials = [settings for _, settings in list_trials(request)]
     if request.output.exists():
         found = [{flag: row[flag] for flag in trials[0] if flag in row} for row in read_rows(request.output)]
         drawn = [{flag: trial[flag] for flag in found[0]} for trial in trials]

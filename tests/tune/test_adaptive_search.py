@@ -316,7 +316,7 @@ def test_a_range_beyond_that_of_the_flag_is_refused_before_anything_is_written(t
 
 def test_plots_and_the_flagfile_of_the_best_are_written(tmp_path, capsys, monkeypatch):
     # Nothing is trained, and nothing loaded.
-    monkeypatch.setattr(tune, "check_validation", lambda request: None)
+    monkeypatch.setattr(tune, "check_validation", lambda request: request)
     monkeypatch.setattr(tune.search, "__defaults__", (Trainer(),))
     assert tune.main(arguments(tmp_path, "--pruner=median", "--confirm_seeds=200", "--confirm_trials=2")) == 0
     folder = tmp_path / "runs" / NAME
@@ -326,8 +326,8 @@ def test_plots_and_the_flagfile_of_the_best_are_written(tmp_path, capsys, monkey
         with Image.open(folder / name) as image:
             assert image.format == "PNG" and min(image.size) > 100
     printed = capsys.readouterr().out
-    assert "16 trials chosen by TPE (" in printed and "over the seed 200, not searched before" in printed
-    assert "log(0.001,1.0)" in (folder / "best.flags").read_text()
+    assert "16 trials chosen by TPE (" in printed and "interval over the seed 200\n" in printed
+    assert "log(0.001,1.0)" in (folder / f"{NAME}_tuned.flags").read_text()
     drawn = (folder / "importance.png").read_bytes()
     assert tune.main(arguments(tmp_path, "--pruner=median", "--confirm_seeds=200", "--confirm_trials=2")) == 0
     assert (folder / "importance.png").read_bytes() == drawn

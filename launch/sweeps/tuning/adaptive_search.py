@@ -13,8 +13,9 @@ from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
 from launch.sweeps.pool import run_tasks
 from launch.sweeps.tasks import Task, is_finished
+from launch.sweeps.tuning.answer import say_trial
 from launch.sweeps.tuning.request import MEDIAN, Request
-from launch.sweeps.tuning.scored_runs import OpenEngine, say_score
+from launch.sweeps.tuning.scored_runs import OpenEngine
 from launch.sweeps.tuning.search_space import check_space, format_search
 from launch.sweeps.tuning.study import Study
 from launch.sweeps.tuning.trials import Outcome, State, build_task, read_curve, read_score, write_trials
@@ -115,7 +116,7 @@ def run_adaptive_search(request: Request, open_engine: OpenEngine, study: Study)
     like_all = build_task(request, 0, {}, request.seeds[0])
     engine = open_engine([like_all] * max(num_left, 0), request.jobs)
     rounds = [like_all.config.rounds] * (request.num_trials * len(request.seeds))
-    failures = run_tasks(search.iterate_tasks(), engine, search.collect, search.find_end, rounds)
+    failures = run_tasks(search.iterate_tasks(), engine, search.collect, search.find_end, rounds, is_brief=True)
     search.write()
     return search.outcomes, failures
 
@@ -241,9 +242,10 @@ class _Search:
         outcome = self._outcomes[number]
         outcome = outcome._replace(scores={**outcome.scores, seed: score}, curves={**outcome.curves, seed: curve})
         self._outcomes[number] = outcome
-        say_score(self._request, number, seed, score)
         if len(outcome.scores) == len(self._request.seeds):
             self._finish(outcome._replace(state=State.COMPLETE))
+            num_over = sum(each.state is not State.OPEN for each in self._outcomes.values())
+            say_trial(task.label, outcome.scores, num_over, self._request.num_trials)
 
     def _finish(self, outcome: Outcome, reason: str = "") -> None:
         self._outcomes[outcome.number] = outcome

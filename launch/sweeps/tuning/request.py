@@ -8,22 +8,33 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from launch.command_line import parse_flags
+from launch.command_line import list_fields
 from launch.runs.columns import VALIDATION_ACCURACY
 from launch.runs.task_columns import list_objectives
 from launch.settings.errors import FlagError
 from launch.settings.experiments import get_search, list_searches
+from launch.settings.flag_parsing import define_flags, read_given, read_known, refuse_stray
+from launch.settings.run_config import RunConfig
+from launch.settings.setting_names import get_flag, join_values
 from launch.sweeps.jobs import JobsFlags
 from launch.sweeps.present_data import PresentData
-from launch.sweeps.recipes import Recipe, find_recipe
-from launch.sweeps.tasks import read_seeds
-from launch.sweeps.tuning.search_space import SearchSpace, has_ranges, parse_search
+from launch.sweeps.recipes import Recipe, check_handed_on, find_recipe, from_algorithm, share_arguments
+from launch.sweeps.tasks import OWN_FLAGS, read_seeds
+from launch.sweeps.tuning.search_space import (
+    SearchSpace,
+    compute_grid_size,
+    has_ranges,
+    parse_search,
+)
 from tff_algos.settings.config_fields import setting, texts
 
 OBJECTIVES = list_objectives()
 GRID, TPE = "grid", "tpe"
 NO_PRUNER, MEDIAN = "none", "median"
 CONFIRM_TRIALS = 3
+# Defaults. Of three seeds a difference can be decided; a grid of so many points is tried as a whole.
+TRIALS, MOST_OF_WHOLE_GRID = 8, 12
+SEEDS, SEEDS_OF_EXPERIMENT = ("100-102",), ("100", "101")
 
 
 class Request(NamedTuple):
@@ -36,7 +47,7 @@ class Request(NamedTuple):
       num_trials: how many, at most.
       seeds: with which each is trained.
       rounds: of every run; None: the experiment's.
-      objective: the column of metrics.csv that scores a run, after its last round.
+      objective: the column of metrics.csv that scores a run, after its last round; "" until the data say it.
       runs_dir: where the run folders go.
       output: the table of all trials.
       jobs: runs at a time; None: what memory and cores allow.
@@ -45,6 +56,8 @@ class Request(NamedTuple):
       confirm_seeds: with which the best are trained anew; none: they are not.
       confirm_trials: how many of the best.
       present: the data as they are now, of all trials; None looks anew for each.
+      fixed: flags of all runs, which count where the experiment says something else.
+      is_plain: whether there is no experiment, but an algorithm with these flags. Its own settings are scored as well.
     """
 
     experiment: Recipe
@@ -62,6 +75,8 @@ class Request(NamedTuple):
     confirm_seeds: tuple[str, ...] = ()
     confirm_trials: int = CONFIRM_TRIALS
     present: PresentData | None = None
+    fixed: tuple[str, ...] = ()
+    is_plain: bool = False
 
     @property
     def folder(self) -> pathlib.Path:
@@ -76,7 +91,7 @@ class Request(NamedTuple):
     @property
     def arguments(self) -> tuple[str, ...]:
         """The flags that all runs get beside those of the experiment."""
-        return () if self.rounds is None else (f"--rounds={self.rounds}",)
+        return self.fixed if self.rounds is None else (*self.fixed, f"--rounds={self.rounds}")
 
     @property
     def sign(self) -> int:
@@ -93,16 +108,28 @@ class Flags(JobsFlags):
         "Flags with their choices or ranges, as 'a=1|2|3;b=true|false;c=int(2,8);d=float(0,1);e=log(1e-4,1e-1)'; "
         "or the name of a paper's search, for all flags of that.",
     )
-    seeds: tuple[str, ...] = texts(("100", "101"), "Seeds of every trial, as 0,1 or 0-4; report others.")
-    objective: str = setting(VALIDATION_ACCURACY, f"What scores a run, by its task: {', '.join(OBJECTIVES)}.")
+    algo: tuple[str, ...] = texts((), "Algorithms that are tuned, each on what --search has of its settings.")
+    seeds: tuple[str, ...] = texts(
+        (), "Seeds of every trial, as 0,1 or 0-4; report others. By default 100-102, with --experiment 100,101."
+    )
+    objective: str = setting(
+        "",
+        f"What scores a run, by its task: {', '.join(OBJECTIVES)}. By default the clients' own, with --experiment "
+        f"{VALIDATION_ACCURACY}.",
+    )
     confirm_seeds: tuple[str, ...] = texts((), "Further seeds, on which the best trials are scored anew.")
     confirm_trials: int | None = setting(
         None, f"How many of the best are; by default {CONFIRM_TRIALS}.", minimum=1, maximum=10**6
     )
     runs_dir: str = setting("runs/tuning", "Folder for the run folders.")
     output: str = setting("", "The table of all trials, a .csv; by default trials.csv beside the runs.")
-    experiment: str = setting("", "Experiment or flagfile whose settings the trials start from.")
-    trials: int = setting(8, "How many trials.", minimum=1, maximum=10**6)
+    experiment: str = setting("", "Experiment or flagfile whose settings the trials start from, in place of --algo.")
+    trials: int | None = setting(
+        None,
+        f"How many trials; by default {TRIALS}, without --experiment a whole grid of at most {MOST_OF_WHOLE_GRID}.",
+        minimum=1,
+        maximum=10**6,
+    )
     sampler: str = setting(
         "",
         f"{GRID} draws points of a grid at random, {TPE} learns from the trials before, by Optuna; by default {GRID} "
@@ -123,51 +150,130 @@ class Flags(JobsFlags):
 
 
 def parse_request(argv: Sequence[str]) -> Request:
-    """Reads the command line, without the program's name.
+    """The first of `parse_requests`: with --experiment, and with one algorithm, the only one."""
+    return parse_requests(argv)[0]
+
+
+def parse_requests(argv: Sequence[str]) -> list[Request]:
+    """Reads the command line, without the program's name: a search for each algorithm.
+
+    What is no flag of ours is one of the runs. Each algorithm gets those that it has, and so it does of --search.
 
     Raises:
       FlagError: a wrong flag, or flags that do not go together.
     """
-    instead = "fixed settings belong into the experiment's flagfile"
-    values = parse_flags(Flags, expand_search(argv), instead)
-    if not values.experiment:
-        raise FlagError(
-            "--experiment is missing: expected a flagfile or an experiment such as fedsikd/fedavg_mnist_alpha0.1"
-        )
-    experiment = find_recipe(values.experiment)
-    if values.objective not in OBJECTIVES:
+    own = define_flags(list_fields(Flags))
+    left = join_values(read_known(own, expand_search(argv)))
+    if stray := next((each for each in left if not get_flag(each)), None):
+        raise FlagError("nothing is expected after --") if stray == "--" else refuse_stray(stray, list(own))
+    given = read_given(own)
+    given.setdefault("seeds", SEEDS_OF_EXPERIMENT if given.get("experiment") else SEEDS)
+    values = dataclasses.replace(Flags(), **given)
+    recipes = _find_recipes(values)
+    check_handed_on(list(own), recipes, left, OWN_FLAGS)
+    if values.objective and values.objective not in OBJECTIVES:
         raise FlagError(
             f"--objective={values.objective}: expected one of {', '.join(OBJECTIVES)}; settings that "
             "test examples chose cannot be judged on them"
         )
     if values.output and not values.output.endswith(".csv"):
         raise FlagError(f"--output={values.output}: expected the name of a .csv for the table of trials")
+    if values.output and len(recipes) > 1:
+        raise FlagError(f"--output={values.output}: is the table of one algorithm, not of {len(recipes)}; leave it out")
     space = parse_search(values.search)
-    runs_dir = pathlib.Path(values.runs_dir)
-    request = Request(
-        experiment,
+    for name, other in (("first_pruning_round", f"--pruner={MEDIAN}"), ("confirm_trials", "--confirm_seeds")):
+        is_idle = values.pruner == NO_PRUNER if name == "first_pruning_round" else not values.confirm_seeds
+        if getattr(values, name) is not None and is_idle:
+            raise FlagError(f"--{name}: does nothing without {other}")
+    spaces, (fixed, _) = _share_space(space, recipes), share_arguments(recipes, left)
+    if twice := next((name for name in map(get_flag, left) if name in space), None):
+        raise FlagError(f"--{twice}: is searched as well; leave it out, or give one value more in --search")
+    requests = [_build_request(values, recipe, spaces[recipe.name], fixed[recipe.name]) for recipe in recipes]
+    # No algorithm may have more trials than another.
+    fewest = min(request.num_trials for request in requests)
+    requests = [request._replace(num_trials=fewest) for request in requests] if len(requests) > 1 else requests
+    for request in requests:
+        if searched := [seed for seed in request.confirm_seeds if seed in request.seeds]:
+            raise FlagError(f"--confirm_seeds={searched[0]}: is one of --seeds; expected seeds that are not searched")
+        if request.objective:
+            check_output(request)
+    return requests
+
+
+def _find_recipes(values: Flags) -> list[Recipe]:
+    """What is tuned: the experiment, or each algorithm."""
+    if values.experiment:
+        if values.algo:
+            raise FlagError(f"--algo={','.join(values.algo)}: is in --experiment={values.experiment}; give one of both")
+        return [find_recipe(values.experiment)]
+    if not values.algo:
+        raise FlagError(
+            "--algo is missing: expected --algo=fedavg and further flags of launch.train, or --experiment=<a flagfile "
+            "or an experiment such as fedsikd/fedavg_mnist_alpha0.1>"
+        )
+    recipes = {recipe.name: recipe for recipe in map(from_algorithm, values.algo)}
+    for unknown in (recipe for recipe in recipes.values() if not recipe.algorithm):
+        unknown.resolve()
+    return list(recipes.values())
+
+
+def _share_space(space: SearchSpace, recipes: Sequence[Recipe]) -> dict[str, SearchSpace]:
+    """Of each recipe what its algorithm has of the search, `--<algo>_X` in the place of X.
+
+    Raises:
+      FlagError: a setting of none of the algorithms, or an algorithm that has none of the settings.
+    """
+    if len(recipes) == 1:
+        return {recipes[0].name: space}
+    # The value names the flag as it was typed, so that what is meant for one algorithm alone can be told.
+    try:
+        check_handed_on([], recipes, [f"--{name}={name}" for name in space], OWN_FLAGS)
+        arguments, _ = share_arguments(recipes, [f"--{name}={name}" for name in space])
+    except FlagError as error:
+        raise FlagError(f"--search: {error}") from None
+    shared = {
+        name: {get_flag(each): space[each.partition("=")[2]] for each in given} for name, given in arguments.items()
+    }
+    if without := next((name for name, found in shared.items() if not found), None):
+        raise FlagError(f"--search: {without} has none of {', '.join(space)}; give one of its settings, too")
+    return shared
+
+
+def _build_request(values: Flags, recipe: Recipe, space: SearchSpace, fixed: Sequence[str]) -> Request:
+    is_plain = not values.experiment
+    # What runs are made from is in the name: other data get another folder.
+    recipe = recipe._replace(name=f"{recipe.name}_{_name_data(recipe.resolve(fixed))}") if is_plain else recipe
+    runs_dir, sampler = pathlib.Path(values.runs_dir), _choose_sampler(values, space)
+    return Request(
+        recipe,
         space,
-        _choose_sampler(values, space),
-        values.trials,
+        sampler,
+        values.trials or _choose_number(space, sampler, is_plain),
         read_seeds(values.seeds, "seeds"),
         values.rounds,
-        values.objective,
+        values.objective or ("" if is_plain else VALIDATION_ACCURACY),
         runs_dir,
-        pathlib.Path(values.output or runs_dir / experiment.name / "trials.csv"),
+        pathlib.Path(values.output or runs_dir / recipe.name / "trials.csv"),
         values.jobs,
         values.pruner,
         values.first_pruning_round or 1,
         read_seeds(values.confirm_seeds, "confirm_seeds", may_be_none=True),
         values.confirm_trials or CONFIRM_TRIALS,
+        fixed=tuple(fixed),
+        is_plain=is_plain,
     )
-    if searched := [seed for seed in request.confirm_seeds if seed in request.seeds]:
-        raise FlagError(f"--confirm_seeds={searched[0]}: is one of --seeds; expected seeds that are not searched")
-    _check_output(request)
-    for name, other in (("first_pruning_round", f"--pruner={MEDIAN}"), ("confirm_trials", "--confirm_seeds")):
-        is_idle = request.pruner == NO_PRUNER if name == "first_pruning_round" else not request.confirm_seeds
-        if getattr(values, name) is not None and is_idle:
-            raise FlagError(f"--{name}: does nothing without {other}")
-    return request
+
+
+def _name_data(config: RunConfig) -> str:
+    """The data as a part of a folder's name."""
+    source = config.data or config.npz
+    return re.sub(r"[^\w.-]+", "_", pathlib.PurePath(source).stem if source else config.dataset)
+
+
+def _choose_number(space: SearchSpace, sampler: str, is_plain: bool) -> int:
+    """How many trials, unless it is said."""
+    is_small = is_plain and sampler == GRID and compute_grid_size(space) <= MOST_OF_WHOLE_GRID
+    return compute_grid_size(space) if is_small else TRIALS
 
 
 def expand_search(argv: Sequence[str]) -> list[str]:
@@ -209,7 +315,7 @@ def name_scores(objective: str, seeds: Iterable[str]) -> list[str]:
     return [f"{objective}_seed_{seed}" for seed in seeds]
 
 
-def _check_output(request: Request) -> None:
+def check_output(request: Request) -> None:
     """The file at `--output` will be replaced, so it must be a table of this search and its seeds or not be there.
 
     Without `--output` it lies beside its runs, of which it can be made again with any seeds; the journal of a search by

@@ -4,20 +4,27 @@ Needs no extra.
 """
 
 import itertools
-import math
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from launch.console.progress import say
+from launch.console.shown_text import format_count
+from launch.runs.columns import CONFIG_FILE
+from launch.runs.run_records import read_rows
+from launch.settings.flags import read_flags_of_run
+from launch.settings.run_config import find_algorithm, flag_values, is_algorithm_spelling
+from launch.settings.setting_names import read_name
 from launch.sweeps.pool import Engine, run_tasks
 from launch.sweeps.tasks import Task
+from launch.sweeps.tuning.answer import say_trial
 from launch.sweeps.tuning.request import Request
-from launch.sweeps.tuning.search_space import Settings
+from launch.sweeps.tuning.search_space import Settings, compute_grid_size, find_start
 from launch.sweeps.tuning.trials import Outcome, Scores, State, build_task, name_seeds, rank, read_score, write_trials
 
 # Of the trials: the same request draws the same ones.
 DRAW_SEED = 0
-# As many are looked at for one that varies every flag.
-DRAWS = 100
 
 OpenEngine = Callable[[Sequence[Task], int | None], Engine]
 ScoresOfTrials = Mapping[int, Scores]
@@ -36,7 +43,7 @@ def score_runs(
       keep: is given the scores by trial and seed, at first those that are there already, then again after each run.
     """
     scores: dict[int, dict[str, float]] = {}
-    keys = {task.run_dir: key for key, task in tasks.items()}
+    keys, num_runs = {task.run_dir: key for key, task in tasks.items()}, Counter(number for number, _ in tasks)
 
     def collect(task: Task) -> float | None:
         number, seed = keys[task.run_dir]
@@ -46,21 +53,17 @@ def score_runs(
         return score
 
     def collect_one(task: Task) -> None:
-        score = collect(task)
+        score, number = collect(task), keys[task.run_dir][0]
         keep(scores)
-        if score is not None:
-            say_score(request, *keys[task.run_dir], score)
+        if score is not None and len(scores[number]) == num_runs[number]:
+            num_done = sum(len(found) == num_runs[each] for each, found in scores.items())
+            say_trial(task.label, scores[number], num_done, len(num_runs))
 
     for task in tasks.values():
         collect(task)
     keep(scores)
     every = list(tasks.values())
-    return run_tasks(every, open_engine(every, request.jobs), collect_one)
-
-
-def say_score(request: Request, number: int, seed: str, score: float) -> None:
-    """A line for a run that has its score."""
-    say(f"score    trial {number}, seed {seed}: {request.objective} {score:.4f}")
+    return run_tasks(every, open_engine(every, request.jobs), collect_one, is_brief=True)
 
 
 def confirm_best(
@@ -75,50 +78,114 @@ def confirm_best(
         for seed in request.confirm_seeds
         for each in best
     }
-    say(f"confirm  the best {len(best)} trials on {name_seeds(request.confirm_seeds)}")
+    say(f"confirm  the best {format_count(len(best), 'trial')} on {name_seeds(request.confirm_seeds)}")
     return score_runs(tasks, request, open_engine, keep)
-
-
-def compute_grid_size(grid: Mapping[str, Sequence[str]]) -> int:
-    """How many points the grid has."""
-    return math.prod(map(len, grid.values()))
 
 
 def draw_trials(grid: Mapping[str, Sequence[str]], number: int) -> tuple[Settings, ...]:
     """Different points of the grid, drawn at random; all of them if it has no more than `number`.
 
-    A draw in which a flag has one of its values alone cannot choose among them: it is drawn anew, whatever it would
-    have scored.
+    The first are the same whatever the number, so that a search with more trials goes on. The second differs from the
+    first in every flag that has several values, or else few trials might leave one at the same value.
     """
-    # Here, since it takes a second.
-    from sklearn.model_selection import ParameterSampler
+    return tuple(itertools.islice(_iterate_points(grid), number))
 
-    choices, number = {name: list(values) for name, values in grid.items()}, min(number, compute_grid_size(grid))
-    draws = (tuple(ParameterSampler(choices, number, random_state=DRAW_SEED + each)) for each in range(DRAWS))
-    first = next(draws)
-    for draw in itertools.chain([first], draws):
-        if all(len({trial[name] for trial in draw}) >= min(2, len(grid[name])) for name in grid):
-            return draw
-    return first
+
+def _iterate_points(grid: Mapping[str, Sequence[str]]) -> Iterator[Settings]:
+    points = _shuffle_points(grid)
+    yield (first := next(points))
+    passed_over = []
+    for point in points:
+        if all(point[name] != first[name] for name, values in grid.items() if len(values) > 1):
+            yield point
+            break
+        passed_over.append(point)
+    yield from itertools.chain(passed_over, points)
+
+
+def _shuffle_points(grid: Mapping[str, Sequence[str]]) -> Iterator[Settings]:
+    """All points, by the shuffle of Fisher and Yates, which needs no list of a grid that may be huge."""
+    size, rng, moved = compute_grid_size(grid), random.Random(DRAW_SEED), {}
+    for i in range(size):
+        # Of `random`, this alone is promised to stay the same.
+        j = i + int(rng.random() * (size - i))
+        rest, point = moved.pop(j, j), {}
+        if j != i:
+            moved[j] = moved.pop(i, i)
+        for name, values in grid.items():
+            rest, place = divmod(rest, len(values))
+            point[name] = values[place]
+        yield point
+
+
+def list_trials(request: Request) -> list[tuple[int, Settings]]:
+    """The trials by number: those that are in the folder or the table already, then further ones as they are drawn.
+
+    So what an earlier version made, which drew others, keeps its trials. A number that a trial outside of this space
+    has is left out. Without an experiment, the settings that were given are trial 0, unless the grid holds them.
+    """
+    known, taken = _read_known_trials(request)
+    trials = dict(itertools.islice(known.items(), request.num_trials))
+    free = (number for number in itertools.count(1) if number not in taken)
+    for point in _iterate_points(request.space):
+        if len(trials) >= request.num_trials:
+            break
+        if point not in trials.values():
+            trials[next(free)] = point
+    if request.is_plain and find_own_point(request) is None:
+        trials[0] = {}
+    return sorted(trials.items())
+
+
+def find_own_point(request: Request) -> Settings | None:
+    """The point with the settings that all trials start from; None if the space has no such point."""
+    config = request.experiment.resolve(request.arguments)
+    return _find_point(request, flag_values(config))
+
+
+def _find_point(request: Request, flags: Mapping[str, Any]) -> Settings | None:
+    algorithm = find_algorithm(flags["algo"])
+    named = {name: flags.get(read_name(name, algorithm), "") for name in request.space}
+    return find_start(request.space, named)
+
+
+def _read_known_trials(request: Request) -> tuple[dict[int, Settings], set[int]]:
+    """The trials of the folder and of the table that are points of the space, by number; and the numbers in use."""
+    known: dict[int, Settings] = {}
+    taken: set[int] = set()
+    for path in request.folder.glob(f"trial_*/seed_*/{CONFIG_FILE}"):
+        number, flags = path.parts[-3].removeprefix("trial_"), read_flags_of_run(path.parent)
+        if number.isdecimal() and flags and is_algorithm_spelling(flags.get("algo")):
+            taken.add(int(number))
+            if point := _find_point(request, flags):
+                known[int(number)] = point
+    # A paper's kept table lies without its runs.
+    for row in read_rows(request.output) if request.output.is_file() else ():
+        point, number = {name: row.get(name, "") for name in request.space}, row.get("trial", "")
+        is_point = all(value in request.space[name] for name, value in point.items())
+        if is_point and number.isdecimal() and int(number) not in taken and point not in known.values():
+            known[int(number)] = point
+    return dict(sorted(known.items())), taken | known.keys()
 
 
 def build_tasks(request: Request) -> dict[tuple[int, str], Task]:
-    """The runs by trial (counted from 1) and seed: all trials with the first seed, then with the next.
+    """The runs by trial and seed: all seeds of the first trial, then of the next.
 
     Raises:
       FlagError: settings that `launch.train` would refuse.
     """
     # What is wrong from here on is wrong in --search.
     request.experiment.resolve(request.arguments)
-    trials = list(enumerate(draw_trials(request.space, request.num_trials), 1))
+    trials = list_trials(request)
     return {
-        (number, seed): build_task(request, number, trial, seed) for seed in request.seeds for number, trial in trials
+        (number, seed): build_task(request, number, trial, seed) for number, trial in trials for seed in request.seeds
     }
 
 
 def run_grid_search(request: Request, open_engine: OpenEngine) -> tuple[list[Outcome], list[str]]:
     """Trains what is not finished. Returns the trials and a line for each run that failed."""
-    trials = list(enumerate(draw_trials(request.space, request.num_trials), 1))
+    # Once: the folder, by which they are chosen, fills meanwhile.
+    tasks, trials = build_tasks(request), list_trials(request)
     outcomes: list[Outcome] = []
 
     def keep(scores: ScoresOfTrials) -> None:
@@ -129,5 +196,5 @@ def run_grid_search(request: Request, open_engine: OpenEngine) -> tuple[list[Out
             outcomes.append(Outcome(number, settings, state, found))
         write_trials(request, outcomes)
 
-    failures = score_runs(build_tasks(request), request, open_engine, keep)
+    failures = score_runs(tasks, request, open_engine, keep)
     return outcomes, failures

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from launch.settings.flag_fields import FlagField
@@ -96,6 +96,11 @@ def has_ranges(space: SearchSpace) -> bool:
     return any(isinstance(searched, Range) for searched in space.values())
 
 
+def compute_grid_size(grid: Mapping[str, Sequence[str]]) -> int:
+    """How many points the grid has."""
+    return math.prod(map(len, grid.values()))
+
+
 def check_space(space: SearchSpace, algo: str) -> None:
     """Holds every choice and both ends of every range to what the flags themselves take.
 
@@ -154,7 +159,13 @@ def _spells(choice: str, value: Any) -> bool:
     """Whether a choice is read as this value of a flag: 1e-3 as 0.001, True as true."""
     if isinstance(value, bool):
         return choice.lower() in (("true", "t", "1") if value else ("false", "f", "0"))
-    return float(choice) == value if isinstance(value, (int, float)) else choice == value
+    if not isinstance(value, (int, float)):
+        return choice == str(value)
+    try:
+        return float(choice) == value
+    # Another value of the flag is no number, as "auto".
+    except ValueError:
+        return False
 
 
 def format_search(space: SearchSpace) -> str:
@@ -167,6 +178,11 @@ def format_search(space: SearchSpace) -> str:
 def format_settings(settings: Settings) -> list[str]:
     """The flags as they are typed."""
     return [f"--{name}={value}" for name, value in settings.items()]
+
+
+def describe_settings(settings: Mapping[str, Any]) -> str:
+    """The settings for a line; those of a trial without any are those that were given."""
+    return " ".join(f"{name}={value}" for name, value in settings.items()) or "the settings as they were given"
 
 
 def list_names(settings: Iterable[Settings]) -> list[str]:

@@ -22,7 +22,14 @@ from launch.sweeps.present_data import PresentData
 from launch.sweeps.recipes import Recipe
 from launch.sweeps.tasks import Task, is_finished
 from launch.sweeps.tuning.request import MEDIAN, Request, name_scores
-from launch.sweeps.tuning.search_space import Settings, format_search, format_settings, list_names, refuse_search
+from launch.sweeps.tuning.search_space import (
+    Settings,
+    describe_settings,
+    format_search,
+    format_settings,
+    list_names,
+    refuse_search,
+)
 
 MEAN, CONFIRMED_MEAN = "mean", "confirmed_mean"
 STATE, PRUNED_ROUND, PRUNED_VALUE = "state", "pruned_after_round", "value_then"
@@ -77,10 +84,9 @@ def build_task(request: Request, number: int, settings: Settings, seed: str) -> 
       FlagError: settings that `launch.train` would refuse.
     """
     run_dir = request.folder / f"trial_{number}" / f"seed_{seed}"
-    flags = format_settings(settings)
-    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *request.arguments, *flags)
+    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *request.arguments, *format_settings(settings))
     config = _resolve(request.experiment, arguments, settings)
-    label = f"trial {number} ({' '.join(flags)})"
+    label = f"trial {number} ({describe_settings(settings)})"
     return Task(request.experiment, arguments, run_dir, config, label=label, present=request.present or PresentData())
 
 
@@ -92,7 +98,8 @@ def _resolve(recipe: Recipe, arguments: Sequence[str], settings: Settings) -> Ru
     # Partitions by archetype count examples, all others take a fraction.
     flag = "validation_per_client" if config.partition in ARCHETYPE_PARTITIONS else "validation_fraction"
     if not getattr(config, flag):
-        raise FlagError(f"--{flag}=0: expected more, since trials are scored on the clients' validation examples")
+        fix = 10 if flag == "validation_per_client" else 0.1
+        raise FlagError(f"--{flag}=0: trials are scored on validation examples; give --{flag}={fix}")
     return config
 
 
@@ -206,11 +213,18 @@ def write_best_flagfile(
     """
     name = pathlib.PurePath(request.experiment.shown).name
     head = f"{name} with the settings of trial {best.number} of a search."
-    body = _leave_out(request.experiment.read(), best.settings, request.experiment.algorithm)
+    algorithm = request.experiment.algorithm
+    # With an experiment, trials may be shorter than what is reported.
+    given = request.arguments if request.is_plain else request.fixed
+    fixed = _leave_out("\n".join(given), best.settings, algorithm)
+    body = _leave_out(request.experiment.read(), [*best.settings, *map(get_flag, given)], algorithm)
+    body, fixed = ([], [*body, *fixed]) if request.is_plain else (body, fixed)
     parts = [wrap_comment(head)]
     if body:
         # Flags that stand under no heading of the experiment's get one.
         parts.append(body if body[0].startswith("#") else [*wrap_comment(f"Ours: as {name} has them."), *body])
+    if fixed:
+        parts.append([*wrap_comment("Ours: as they were given to launch.tune."), *fixed])
     parts.append([*wrap_comment(_explain(request, best, confirmed_mean, described)), *format_settings(best.settings)])
     write_text(path, "\n\n".join("\n".join(part) for part in parts) + "\n")
 

@@ -215,7 +215,7 @@ def test_the_lines_of_a_run_are_understood_its_result_and_an_error_at_its_end(tm
     shown.read(1, ["run      fedavg, 10 rounds", *lines])
     line, all_runs = capsys.readouterr().out.splitlines()[1:]
     assert line.startswith("[1/1] a, seed 0: round 6/10, test accuracy 0.6250, clients' own 0.7500, ")
-    assert all_runs.startswith("0 of 1 runs have ended: ") and all_runs.endswith(" left")
+    assert all_runs.startswith("0 of 1 run has ended: ") and all_runs.endswith(" left")
     assert shown.last_line(1) == lines[-1]
     result = "10 rounds in 3 s: test accuracy 0.5000"
     shown.read(1, [f"done     {result}", "error: no space is left", "", "Exception ignored in: ..."])
