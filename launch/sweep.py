@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from launch.command_line import list_fields, run_command
 from launch.console.progress import say
+from launch.console.shown_text import format_count
 from launch.console.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import is_archive, open_runs
@@ -95,6 +96,8 @@ def parse_request(argv: Sequence[str]) -> Request:
     values = dataclasses.replace(Flags(), **read_given(own))
     check_ray_flags(values.runtime, values.ray_address)
     recipes = find_recipes(values.flagfiles, values.experiments, values.algos)
+    if not recipes and "algo" in map(get_flag, handed_on):
+        raise FlagError("--algo: did you mean --algos? expected --algos=fedavg,fedsikd")
     if not recipes:
         raise FlagError(
             "nothing to train: expected --algos=fedavg,fedsikd, --experiments='fedsikd/*_mnist_*' or --flagfiles=<file>"
@@ -165,9 +168,14 @@ def _run(arguments: Sequence[str]) -> int:
         again = f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}"
         raise RunStopped(again, get_stop_code(error)) from None
     if failures:
-        print(f"{len(failures)} of {len(tasks)} runs failed:", *failures, sep="\n  ", file=sys.stderr)
+        print(f"{len(failures)} of {format_count(len(tasks), 'run')} failed:", *failures, sep="\n  ", file=sys.stderr)
         return 1
-    say(f"all {len(tasks)} runs are finished{suggest_report(tasks)}")
+    count = "the run is" if len(tasks) == 1 else f"all {len(tasks):,} runs are"
+    say(f"{count} finished{suggest_report(tasks)}")
+    # Here, since a request that is wrong has no need of it.
+    from launch.sweeps.answers import say_results
+
+    say_results(tasks)
     return 0
 
 

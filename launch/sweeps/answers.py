@@ -1,11 +1,20 @@
 """What a sweep and a search say at their end: means with intervals, and whether two differ."""
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 
+from launch.console.progress import say
 from launch.console.shown_text import format_count
+from launch.pages.comparison.compared_run import SEED, ComparedRun, is_on_disk, read_compared_run
+from launch.pages.comparison.groups import are_of_one_data
+from launch.pages.comparison.results import LAST, describe_metric, read_result
 from launch.pages.comparison.seed_statistics import LEAST_SEEDS, Estimate, estimate_mean, subtract_by_seed
+from launch.runs.columns import SUMMARY_FILE
+from launch.runs.run_records import RunRecordError
 from launch.runs.task_columns import format_value
+from launch.sweeps.tasks import Task
 
+MOST_ROWS = 12
 INDENT = " " * len("results  ")
 
 
@@ -35,3 +44,49 @@ def describe_difference(first: Mapping, second: Mapping, sign: int) -> str:
     if found.count < LEAST_SEEDS:
         verdict = f"undecided, {format_count(found.count, 'seed')} cannot tell"
     return f"{format_estimate(found, is_signed=True)}: {verdict}"
+
+
+def say_results(tasks: Sequence[Task]) -> None:
+    """Prints the main metric of finished runs by what they were made from, the best first, and what to do next."""
+    runs = {name: found for name, found in _read_runs(tasks).items() if found}
+    if not runs:
+        return
+    everything = [run for found in runs.values() for run in found]
+    metric = describe_metric(everything, "")
+    values: dict[str, dict[int, float]] = {}
+    for name, found in runs.items():
+        results = {int(run.flags[SEED]): read_result(run, metric.column, LAST, metric.is_low_better) for run in found}
+        values[name] = {seed: result for seed, result in results.items() if result is not None}
+    rows = {name: estimate_mean(found.values(), bounds=metric.bounds) for name, found in values.items() if found}
+    sign = -1 if metric.is_low_better else 1
+    names = sorted(rows, key=lambda name: -sign * rows[name].mean)
+    if not names:
+        return
+    say(f"results  {metric.title} after the last round, mean and 95 % interval over the seeds")
+    width = max(map(len, names[:MOST_ROWS]))
+    for name in names[:MOST_ROWS]:
+        say(f"{INDENT}{name:<{width}}  {format_estimate(rows[name]):<24}  {format_count(rows[name].count, 'seed')}")
+    if names[MOST_ROWS:]:
+        say(f"{INDENT}and {len(names) - MOST_ROWS} more")
+    if len(names) > 1 and are_of_one_data([*runs[names[0]], *runs[names[1]]]):
+        lead = describe_difference(values[names[0]], values[names[1]], sign)
+        say(f"{INDENT}{names[0]} against {names[1]}, by seed: {lead or 'no seed in common'}")
+    commands = [f"python -m launch.compare --runs={shlex.quote(str(tasks[0].run_dir.parents[1]))}"]
+    if is_on_disk(run := runs[names[0]][0]):
+        commands.append(f"python -m launch.export --run_dir={shlex.quote(str(run.path))}")
+    say(f"next     {f'{chr(10)}{INDENT}'.join(commands)}")
+
+
+def _read_runs(tasks: Sequence[Task]) -> dict[str, list[ComparedRun]]:
+    """The finished runs of each recipe; what cannot be read is left out, as it is from a comparison."""
+    runs: dict[str, list[ComparedRun]] = {}
+    for task in tasks:
+        places = [task.run_dir, *(each / task.archived_path for each in task.finished)]
+        path = next((each for each in places if (each / SUMMARY_FILE).exists()), None)
+        found = runs.setdefault(task.recipe.name, [])
+        try:
+            if path is not None:
+                found.append(read_compared_run(path, task.name))
+        except RunRecordError:
+            continue
+    return runs

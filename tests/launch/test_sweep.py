@@ -18,6 +18,7 @@ from launch.runs.run_records import RunRecord
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.renamed_flags import rename_stored_flags
 from launch.settings.run_config import flag_values
+from launch.sweeps.answers import describe_difference
 from launch.sweeps.pool import run_tasks
 from launch.sweeps.tasks import build_arguments, is_finished
 
@@ -54,6 +55,8 @@ def test_patterns_are_expanded_and_overlaps_count_once(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--algos=fedavg,dito"], "--algo=dito: "),
+        (["--algo=fedavg"], "--algo: did you mean --algos?"),
         (["--algos=fedavg,fed_async", "--", "--num_clusters=3"], "belongs to none of the algorithms fedavg, fed_async"),
         (
             ["--algos=fedavg", "--", "--algo=fedcd"],
@@ -211,6 +214,44 @@ def test_runs_that_are_kept_elsewhere_are_not_made_again(tmp_path, write_run, en
     assert run_tasks(tasks, engine_of(lambda task: trained.append(task.config.seed) or 0)) == []
     assert trained == [1, 2], "seed 1 was kept with other settings, so that it is another run"
     assert sweep.suggest_report(tasks).endswith(f"--runs_dir={tmp_path / 'runs'} --runs_dir={tmp_path / name}")
+
+
+def test_the_end_has_means_by_what_was_trained_whether_they_differ_and_the_next_commands(tmp_path, write_run, capsys):
+    """After round 2 a run has 0.02 more; of 0.1, 0.2 and 0.3 the deviation is 0.1, and t with 2 degrees is 4.3027."""
+    for seed, (first, second) in enumerate(((0.1, 0.2), (0.2, 0.3), (0.3, 0.4))):
+        write_run(tmp_path, RIVAL, seed, 2, accuracy=first)
+        write_run(tmp_path, CELL, seed, 2, accuracy=second)
+    arguments = [f"--experiments={RIVAL},{CELL}", "--rounds=2", f"--runs_dir={tmp_path}"]
+    assert sweep.main([*arguments, "--seeds=0-2"]) == 0
+    assert capsys.readouterr().out.splitlines()[-7:] == [
+        f"all 6 runs are finished; next: python -m launch.report --tables=fedsikd --runs_dir={tmp_path}",
+        "results  Test accuracy after the last round, mean and 95 % interval over the seeds",
+        f"         {CELL}  0.3200 [0.0716, 0.5684]   3 seeds",
+        f"         {RIVAL}   0.2200 [0.0000, 0.4684]   3 seeds",
+        f"         {CELL} against {RIVAL}, by seed: +0.1000: better",
+        f"next     python -m launch.compare --runs={tmp_path}",
+        f"         python -m launch.export --run_dir={tmp_path}/{CELL}/seed_0",
+    ]
+    assert sweep.main([*arguments[1:], f"--experiments={RIVAL}"]) == 0
+    printed = capsys.readouterr().out
+    assert "the run is finished" in printed and "0.1200" in printed and "1 seed\n" in printed
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sign", "said"),
+    [
+        # Differences 1, 2 and 3: 2 +- 4.3027 / sqrt(3).
+        ((2, 4, 6), (1, 2, 3), 1, "+2.0000 [-0.4841, +4.4841]: undecided"),
+        ((12, 13, 14), (1, 1, 1), 1, "+12.00 [+9.5159, +14.48]: better"),
+        ((12, 13, 14), (1, 1, 1), -1, "+12.00 [+9.5159, +14.48]: worse"),
+        ((1, 1, 1), (2, 2, 2), -1, "-1.0000: better"),
+        ((2, 4), (1, 1), 1, "undecided, 2 seeds cannot tell"),
+        ((), (), 1, ""),
+    ],
+)
+def test_a_difference_is_decided_by_its_interval_over_three_seeds_at_least(first, second, sign, said):
+    found = describe_difference(dict(enumerate(first)), dict(enumerate(second)), sign)
+    assert found.endswith(said) and bool(found) == bool(said)
 
 
 SLEEPER = """
