@@ -33,18 +33,18 @@ from tff_algos.settings.config_fields import ConfigError
 
 # What each command does, in the order in which a person may need them.
 COMMANDS = {
-    "train": "Trains an algorithm on a data set.",
-    "check": "Checks your own algorithm, model, loss, aggregator or data set.",
     "inspect": "Says what is in your data, and how training would read them.",
-    "compare": "Compares runs: a page, a figure or a table.",
+    "train": "Trains an algorithm on a data set.",
     "evaluate": "Evaluates a finished run's models again, or on your file.",
+    "compare": "Compares runs: a page, a figure or a table.",
+    "tune": "Searches the settings that do best on validation data.",
+    "sweep": "Trains several algorithms or settings on several seeds.",
     "export": "Writes a run's models as TFLite files for phones.",
     "card": "Prints what an exported file says about its model.",
-    "sweep": "Trains several algorithms or settings on several seeds.",
-    "tune": "Searches the settings that do best on validation data.",
     "report": "Compares runs of a paper's experiments with what it prints.",
-    "track": "Sends runs to MLflow, W&B or TensorBoard.",
     "doctor": "Checks this machine, and suggests a fix for each problem.",
+    "check": "Checks your own algorithm, model, loss, aggregator or data set.",
+    "track": "Sends runs to MLflow, W&B or TensorBoard.",
     "benchmark": "Measures the seconds of a round, ours beside others'.",
 }
 Flags = TypeVar("Flags")
@@ -131,7 +131,7 @@ def _run_main(
 def _describe_end(error: BaseException, stopped: str) -> tuple[str, int] | None:
     """What is said of an error that ends a command, "" for nothing, and the exit code; None of a bug of ours."""
     if isinstance(error, WRONG_REQUESTS):
-        return f"error: {name_flag(str(error))}{keep_traceback(error)}", 2
+        return f"error: {put_suggestion_first(name_flag(str(error)))}{keep_traceback(error)}", 2
     match error:
         case RunStopped(exit_code=exit_code):
             return str(error) if stop_signals.IS_SAID or exit_code < 128 else "", exit_code
@@ -202,6 +202,14 @@ def describe_memory_error(error: MemoryError) -> str:
 def name_flag(message: str) -> str:
     """`message` with "--" before it if it starts with a setting, as the errors of data sets and models do."""
     return f"--{message}" if re.match("[a-z][a-z0-9_]*=", message) else message
+
+
+def put_suggestion_first(message: str) -> str:
+    """`message` with what was probably meant, if it ends with that, right behind what was typed.
+
+    For example "--rouns: did you mean --rounds? unknown flag": a list of what is expected may take lines.
+    """
+    return re.sub(r"^((?:\S+: )*)(.*); (did you mean .*\?)$", r"\1\3 \2", message)
 
 
 def list_fields(flags: type) -> tuple[FlagField, ...]:

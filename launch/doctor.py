@@ -99,8 +99,8 @@ def check_memory() -> Finding:
     """Cores that this process may use, and the machine's memory."""
     memory = psutil.virtual_memory()
     num_cores = count_cores()
-    text = f"{format_count(num_cores, 'core')}, {format_gigabytes(memory.total)} memory, "
-    text += f"{format_gigabytes(memory.available)} available"
+    total, available = format_gigabytes(memory.total), format_gigabytes(memory.available)
+    text = f"{format_count(num_cores, 'core')}, {total} memory, {available} available"
     fix = "close other programs, or train on fewer clients" if memory.available < MIN_MEMORY_BYTES else ""
     return Finding("machine", text, fix)
 

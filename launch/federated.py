@@ -1,5 +1,6 @@
 """`federated <command> ...`, the console script: the same commands as `python -m launch.<command>`. No TensorFlow.
 
+`python -m launch <command> ...` is the same where the script is not installed.
 A shell is offered commands, flags and their choices while a line is typed, by argcomplete.
 """
 
@@ -26,40 +27,39 @@ HELP, VERSION = "help", "--version"
 COMPLETION = "_ARGCOMPLETE"  # a variable that a shell sets while it completes a line
 
 
-def format_commands() -> str:
-    """The commands with a line each, and how to get more."""
+def format_commands(program: str = PROGRAM) -> str:
+    """The commands with a line each, and how to get more; `program` is what is typed before a command."""
     width = max(map(len, COMMANDS)) + 2
     return "\n".join(
         (
-            f"{PROGRAM} <command> [--flag=value ...]",
+            f"{program} <command> [--flag=value ...]",
             "",
             *(f"  {name:{width}}{what}" for name, what in COMMANDS.items()),
             "",
-            f"{PROGRAM} <command> --help says more.",
-            f"To begin with: {PROGRAM} train --algo=fedavg",
+            f"{program} <command> --help says more.",
+            f"To begin with: {program} train --algo=fedavg",
         )
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Runs a command, which does all else, and returns its exit code: 2 if there is no such command."""
     name, *arguments = list(sys.argv[1:] if argv is None else argv) or [HELP]
     if name == HELP and arguments:
         name, arguments = arguments[0], ["--help"]
     if name in COMMANDS:
         return importlib.import_module(f"launch.{name}").main(arguments)
-    return run_main(_answer, format_commands, [name])
+    return run_main(lambda _: _answer(name, program), lambda: format_commands(program), [name])
 
 
-def _answer(arguments: Sequence[str]) -> None:
-    (name,) = arguments
+def _answer(name: str, program: str) -> None:
     if name == HELP:
-        print(format_commands())
+        print(format_commands(program))
     elif name == VERSION:
         print(f"{PROGRAM} {importlib.metadata.version(DISTRIBUTION)}")
     else:
-        hint = suggest_value(name, (*COMMANDS, HELP)) or f"; {PROGRAM} {HELP} lists them"
-        raise FlagError(f"{name}: expected a command{hint}")
+        hint = suggest_value(name, (*COMMANDS, HELP)).replace("mean ", f"mean {program} ")
+        raise FlagError(f"{name}: expected a command{hint or f'; {program} {HELP} lists them'}")
 
 
 def run_script() -> None:

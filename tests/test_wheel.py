@@ -64,7 +64,7 @@ def test_the_script_of_the_wheel_runs_the_commands(wheel, tmp_path):
     assert run("--version").stdout == "federated 0.1.0\n"
     assert run("train", "--help").stdout.startswith("python -m launch.train --algo=")
     wrong = run("train", "--algo=fedavg", "--round=3")
-    assert (wrong.returncode, wrong.stderr) == (2, "error: --round: unknown flag; did you mean --rounds?\n")
+    assert (wrong.returncode, wrong.stderr) == (2, "error: --round: did you mean --rounds? unknown flag\n")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "own_module.py").write_text("ALGORITHM = 3\n")
     found = run("train", "--algo=own_module:ALGORITHM", cwd=tmp_path / "folder")

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.flag_fields import DEBUG, FlagField, format_default, iterate_fields
-from launch.settings.flag_parsing import FULL_HELP, describe_expected
-from launch.settings.flags import PROGRAM, find_asked_algorithm
+from launch.settings.flag_parsing import FULL_HELP, HELP_FLAGS, describe_expected
+from launch.settings.flags import LISTING, PROGRAM, find_asked_algorithm, parse_given
 from launch.settings.run_config import find_algorithm, list_groups, shared_fields
+from launch.settings.setting_names import get_flag
 
 WIDTH = 80
 # The flags that people use most, and a few words on each.
@@ -42,8 +43,11 @@ def format_help(arguments: Sequence[str] = ()) -> str:
     """The text of --help or, if it is among the arguments, of --helpfull; of one algorithm if they name one.
 
     Raises:
-      FlagError: the user's own algorithm cannot be used.
+      FlagError: a mistake in the other arguments, or the user's own algorithm cannot be used.
     """
+    others = [each for each in arguments if each not in (*HELP_FLAGS, DEBUG)]
+    if not set(LISTING) & set(map(get_flag, others)):
+        parse_given(others)
     if FULL_HELP in arguments:
         return format_all_flags(arguments)
     asked = find_asked_algorithm(arguments)

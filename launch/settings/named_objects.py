@@ -37,5 +37,5 @@ def check_named(spelling: str, label: str) -> None:
     elif source and not _DYNAMIC.search(source) and not re.search(rf"\b{name}\b", source):
         names = [each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.ClassDef)]
         near = difflib.get_close_matches(name, names, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise FlagError(f"{label}: {hint}expected {name} in {module}, there is none")
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise FlagError(f"{label}: expected {name} in {module}, there is none{hint}")

@@ -16,6 +16,7 @@ from launch.command_line import (
     format_command_help,
     list_fields,
     name_flag,
+    put_suggestion_first,
     run_main,
     take_run_dir,
 )
@@ -27,6 +28,18 @@ from tff_algos.settings.config_fields import Setting
 
 ROOT = pathlib.Path(__file__).parents[2]
 NAME = pathlib.Path(__file__).name
+
+
+def test_what_was_probably_meant_stands_right_behind_what_was_typed():
+    for message, said in {
+        "--rouns: unknown flag; did you mean --rounds?": "--rouns: did you mean --rounds? unknown flag",
+        "a.csv: --x=y: a or b; c; did you mean a?": "a.csv: --x=y: did you mean a? a or b; c",
+        "--model=m:f: there is none; did you mean g?": "--model=m:f: did you mean g? there is none",
+        "--run_dir=my runs: no run; did you mean b?": "did you mean b? --run_dir=my runs: no run",
+        "--x: failed; did you mean a? (m.py, line 1)": "--x: failed; did you mean a? (m.py, line 1)",
+        "--rounds=0: expected at least 1": "--rounds=0: expected at least 1",
+    }.items():
+        assert put_suggestion_first(message) == said
 
 
 def end_with(error, arguments=()):

@@ -85,11 +85,11 @@ def test_a_folder_with_an_experiments_name_runs_nothing_of_its_paper(runs_dir, m
         (["--table=a.tex", "--details=x"], "--details: does nothing without --output"),
         (["--table=a.tex", "--at=first"], "--at=first: expected last, best, or the number of a round"),
         (["--table=a.tex", "--metric=acc"], "--metric=acc: no run has such a column; expected one of round, "),
-        (["--table=a.tex", "--group_by=alg"], "--group_by=alg: no run has such a flag; did you mean algo?"),
+        (["--table=a.tex", "--group_by=alg"], "--group_by=alg: did you mean algo? no run has such a flag"),
         (["--figure=a.pdf", "--baseline=x"], "--baseline=x: no group is called so; expected one of "),
         (["--details=nope"], "--details=nope: no run is called so; expected names as seed_0"),
         (["--", "x"], "nothing is expected after --"),
-        (["--run=a"], "--run: unknown flag; did you mean --runs?"),
+        (["--run=a"], "--run: did you mean --runs? unknown flag"),
     ],
 )
 def test_a_wrong_request_is_one_line(runs_dir, capsys, arguments, expected):

@@ -26,11 +26,13 @@ def test_alone_it_lists_the_commands(arguments, capsys):
 def test_a_command_gets_its_arguments_and_a_wrong_one_is_one_line(capsys):
     for typed, said in (
         ("card", "expected one file that launch.export has written"),
-        ("trian", "trian: expected a command; did you mean train?\n"),
+        ("trian", "trian: did you mean federated train? expected a command\n"),
         ("xyz", "xyz: expected a command; federated help lists them\n"),
     ):
         assert main([typed]) == 2
         assert capsys.readouterr().err.startswith(f"error: {said}")
+    assert main(["trian"], "python -m launch") == 2
+    assert capsys.readouterr().err == "error: trian: did you mean python -m launch train? expected a command\n"
     assert main(["help", "card"]) == main(["card", "--help"]) == 0
     first, second = capsys.readouterr().out.split("python -m launch.card")[1:]
     assert first == second

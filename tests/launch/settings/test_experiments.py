@@ -145,7 +145,7 @@ def test_flags_after_it_override_it_and_it_may_stand_in_a_flagfile(tmp_path):
         ("--experiment=", "--experiment: no value"),
         ("--show_experiment=zzz", "--show_experiment=zzz: no such experiment"),
         ("--list_experiments=zzz", "--list_experiments=zzz: no such experiment"),
-        ("--list_experiment=fedcd", "unknown flag; did you mean --list_experiments"),
+        ("--list_experiment=fedcd", "did you mean --list_experiments? unknown flag"),
         ("--list_experiments --seed=1", "expected nothing else beside it"),
         *(
             (

@@ -19,7 +19,7 @@ def list_shown(text):
 
 
 def test_the_first_page_fits_a_screen_and_names_every_algorithm():
-    lines = format_help(["--help"]).splitlines()
+    lines = format_help(["--help", "--debug", "--list_experiments"]).splitlines()
     assert len(lines) <= MOST_LINES and max(map(len, lines)) <= WIDTH
     assert [line.split()[0] for line in lines[4 : 4 + len(ALGORITHMS)]] == list(ALGORITHMS)
     assert [name for name in list_shown("\n".join(lines)) if name in COMMON] == list(COMMON)
@@ -57,3 +57,10 @@ def test_all_flags_are_on_the_full_page_with_type_range_and_default_and_each_in_
 def test_the_program_without_arguments_says_what_to_type(capsys):
     assert train.main([]) == 2
     assert capsys.readouterr() == ("", f"{format_start()}\n")
+
+
+def test_a_mistake_beside_help_is_told_in_place_of_a_page_that_was_not_meant(refuse):
+    assert refuse("--help --algo=fedavgg", format_help).endswith("; did you mean fedavg?")
+    assert (
+        refuse("--algo=fedavg --roundz=3 --helpfull", format_help) == "--roundz: unknown flag; did you mean --rounds?"
+    )

@@ -7,7 +7,7 @@ from launch.settings.named_objects import check_named
 
 STOPS = "raise RuntimeError('it was run')\n"
 SAID = {  # name: (source, what is asked for, what is said)
-    "typo": ("def build(shape): pass\n" + STOPS, "bulid", "did you mean build? expected bulid in typo, there is none"),
+    "typo": ("def build(shape): pass\n" + STOPS, "bulid", "expected bulid in typo, there is none; did you mean build?"),
     "other": ("def build(shape): pass\n" + STOPS, "loss", "expected loss in other, there is none"),
     "there": ("def build(shape): pass\n" + STOPS, "build", ""),
     "named": ("from elsewhere import net as build\n" + STOPS, "build", ""),
