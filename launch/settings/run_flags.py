@@ -18,7 +18,8 @@ from tff_algos.settings.config_fields import SMOKE_CLIENTS, Needs, needs_value, 
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 SMOKE_ROUNDS = 2
-PLOT_FORMATS = ("png", "png,svg", "png,pdf", "png,svg,pdf")
+NO_PLOTS = "none"
+PLOT_FORMATS = ("png", "png,svg", "png,pdf", "png,svg,pdf", NO_PLOTS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +171,7 @@ class FolderFlags:
         f"Try the flags in seconds: random data, {SMOKE_ROUNDS} rounds, {SMOKE_CLIENTS} clients or one per archetype.",
     )
     run_page: bool = setting(True, "Write report.html, the page of the run, at its end.")
-    plot_formats: str = setting("png", "Formats of the plots in the run folder.", choices=PLOT_FORMATS)
+    plot_formats: str = setting("png", "Formats of the plots in the run folder; none: no plots.", choices=PLOT_FORMATS)
     plot_smoothing: int = setting(
         0,
         "Evaluated rounds that plots average curves over; the raw ones stay visible. 0: none.",

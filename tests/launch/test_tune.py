@@ -303,6 +303,7 @@ def test_flags_of_a_run_need_no_experiment(tmp_path):
     assert [number for number, _ in list_trials(requests[1])] == [0, 1, 2]
     config = build_tasks(requests[1])[0, "102"].config
     assert (config.seed, config.num_clients, config.algorithm.pull, config.dataset) == (102, 5, 0.3, "mnist")
+    assert (config.run_page, config.plot_formats) == (False, "none"), "nobody looks at each trial"
     whole = parse_request(["--algo=fedavg", "--search=epochs=1|2|3;learning_rate=0.1|0.2|0.3"])
     assert (whole.folder, whole.num_trials) == (pathlib.Path("runs/tuning/fedavg_digits"), 9)
     large = parse_request(["--algo=fedavg", "--search=epochs=1|2|3;learning_rate=0.1|0.2|0.3|0.4|0.5"])

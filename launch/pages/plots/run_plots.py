@@ -43,6 +43,7 @@ from launch.runs.client_rounds import read_clients_by_round
 from launch.runs.column_titles import title_column
 from launch.runs.run_records import read_columns, read_config, read_rows
 from launch.runs.task_columns import TaskColumns, read_task_columns
+from launch.settings.run_flags import NO_PLOTS
 from launch.settings.run_titles import describe_run, describe_split
 from tff_algos.protocol import COMMON_METRICS
 
@@ -72,6 +73,8 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     run_dir = pathlib.Path(run_dir)
     config = read_config(run_dir)
     flags, data = config["flags"], config.get("data", {})
+    if flags.get("plot_formats") == NO_PLOTS:
+        return []
     with write_formats(flags.get("plot_formats", PNG).split(",")):
         window = flags.get("plot_smoothing", 0)
         task = read_task_columns(data)

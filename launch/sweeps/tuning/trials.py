@@ -17,6 +17,7 @@ from launch.settings.algorithms import Algorithm
 from launch.settings.experiments import NOT_KEPT, list_trials, wrap_comment
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import RunConfig
+from launch.settings.run_flags import NO_PLOTS
 from launch.settings.setting_names import get_flag, read_name
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.recipes import Recipe
@@ -34,6 +35,8 @@ from launch.sweeps.tuning.search_space import (
 MEAN, CONFIRMED_MEAN = "mean", "confirmed_mean"
 STATE, PRUNED_ROUND, PRUNED_VALUE = "state", "pruned_after_round", "value_then"
 
+# Nobody looks at each trial: its page and its plots would take as long as short training does.
+UNSEEN = ("--norun_page", f"--plot_formats={NO_PLOTS}")
 NONE_YET: Mapping = types.MappingProxyType({})
 
 # The objective by round.
@@ -84,7 +87,7 @@ def build_task(request: Request, number: int, settings: Settings, seed: str) -> 
       FlagError: settings that `launch.train` would refuse.
     """
     run_dir = request.folder / f"trial_{number}" / f"seed_{seed}"
-    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *request.arguments, *format_settings(settings))
+    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *UNSEEN, *request.arguments, *format_settings(settings))
     config = _resolve(request.experiment, arguments, settings)
     label = f"trial {number} ({describe_settings(settings)})"
     return Task(request.experiment, arguments, run_dir, config, label=label, present=request.present or PresentData())

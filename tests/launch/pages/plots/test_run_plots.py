@@ -207,3 +207,5 @@ def test_plots_are_smoothed_and_written_as_svg_where_the_flags_say_so(tmp_path, 
     assert raw.get_ydata().tolist() == [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5]
     assert smoothed.get_ydata()[1] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
     assert smoothed.get_label() == "global test set"
+    without = write_run(tmp_path, CELL, 1, 5, arguments=["--plot_formats=none"])
+    assert draw_run(without) == [] and not (without / "plots").exists()
