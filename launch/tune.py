@@ -116,7 +116,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _search_aloud(request: Request, is_one_of_many: bool) -> Searched:
     if is_one_of_many:
-        say(f"search   {request.experiment.name}: {request.num_trials} trials")
+        say(f"search   {request.experiment.name}: {format_count(request.num_trials, 'trial')}")
     return search(request)
 
 

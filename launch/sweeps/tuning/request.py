@@ -146,7 +146,7 @@ class Flags(JobsFlags):
     first_pruning_round: int | None = setting(
         None, "The first round that is judged so; by default 1.", minimum=1, maximum=10**6
     )
-    rounds: int | None = setting(None, "Rounds of every run; by default the experiment's.", minimum=1, maximum=10**6)
+    rounds: int | None = setting(None, "Rounds of every run; by default its settings'.", minimum=1, maximum=10**6)
 
 
 def parse_request(argv: Sequence[str]) -> Request:
