@@ -77,7 +77,8 @@ class ModelSpec:
         if not self.has_channel_axis:  # decided while the graph is made, like the next
             x = tf.squeeze(x, axis=-1)
         if self.format.takes_tokens:
-            return tf.cast(x, tf.int32)
+            # In a loop inside a loop, Keras finds no input that is of the outer graph, which a cast to int32 leaves it.
+            return tf.identity(tf.cast(x, tf.int32))
         preprocessing = self.format.preprocessing
         return self.standardize(tf.cast(x, tf.float32) * preprocessing.scale + preprocessing.offset)
 

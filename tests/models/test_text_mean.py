@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_formats import make_spec
 
+from datasets.example_format import TextFormat
 from models.text_mean import build_text_mean, build_text_mean_teacher
 
 TOKENS = np.array([[2, 3, 2, 0], [4, 1, 0, 0], [0, 0, 0, 0]], np.int32)
@@ -42,3 +44,16 @@ def test_words_share_the_gradient_and_padding_has_none():
 @pytest.mark.parametrize(("build", "count"), [(build_text_mean, 65_219), (build_text_mean_teacher, 273_155)])
 def test_parameters_are_those_of_the_docstring(build, count):
     assert build((4,), 3, 2002).count_params() == count
+
+
+def test_it_can_be_called_in_a_loop_inside_a_graph():
+    """As pFedMe does: the tokens are of the graph around the loop."""
+    spec = make_spec("text_mean", (4,), "int32", takes_tokens=True, text=TextFormat("review", tuple("abcde")))
+    with tf.Graph().as_default() as graph:
+        model, x = spec.build(), tf.constant(TOKENS)
+        total = tf.while_loop(
+            lambda step, total: step < 2,
+            lambda step, total: (step + 1, total + tf.reduce_sum(model(spec.preprocess(x)))),
+            (tf.constant(0), tf.constant(0.0)),
+        )[1]
+    assert total.graph is graph

@@ -2,11 +2,11 @@
 # Exports runs with `--web_page` and drives the pages in headless Chromium and Firefox: what they answer must be what
 # the report says, training files must train as in TensorFlow's interpreter, nothing may leave the pages, and their
 # console must stay empty. Likewise the pages of `launch.compare`: that of kept runs, whose intervals must be those of
-# the reports, and that of the run. `make test-web` calls it after `make web`; what it drives the browsers with is
-# installed into .web-test. The argument is a finished run; without it seven are trained: one for each kind of model,
-# on digits (Adam), HAR, CIFAR-10, the building, a table and a rhyme, and one with momentum. Without FL_DATA_DIR, HAR and CIFAR-10
-# are drawn at random. CHROMIUM=<path> and FIREFOX=<path> name the browsers, SHOTS=<folder> keeps screenshots,
-# TEXT=<text> is what the page of a text model completes.
+# the reports, and that of the run; and `report.html`. `make test-web` calls it after `make web`; what it drives the
+# browsers with is installed into .web-test. The argument is a finished run; without it eight are trained: one for each
+# kind of model, on digits (Adam), HAR, CIFAR-10, the building, a table, a rhyme and reviews, and one with momentum.
+# Without FL_DATA_DIR, HAR and CIFAR-10 are drawn at random. CHROMIUM=<path> and FIREFOX=<path> name the browsers,
+# SHOTS=<folder> keeps screenshots, TEXT=<text> is what the page of a text model completes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -61,6 +61,15 @@ drive_text() {
         .venv/bin/python tests/web/check_text.py "$1/export" "$folder/answers.json"
 }
 
+drive_words() {
+    node tests/web/drive_words.mjs "$1/export/page.html" "$folder/answers.json" "$2" "$(shots_of "$1")" &&
+        .venv/bin/python tests/web/check_page.py "$1/export" "$folder/answers.json"
+}
+
+drive_report() {
+    node tests/web/drive_report.mjs "$1/report.html" "$(shots_of "$1_report")"
+}
+
 drive_comparison() {
     name=$1
     shift
@@ -82,6 +91,12 @@ check_text() {
     in_browsers drive_text "$@"
 }
 
+# The same of the run $1 on a text column, in whose page the text $2 is typed.
+check_words() {
+    .venv/bin/python -m launch.export --run_dir="$1" --web_page --save_test_set || exit
+    in_browsers drive_words "$@"
+}
+
 # Checks the page of launch.compare of what the flags name, under the name $1.
 check_comparison() {
     name=$1
@@ -96,8 +111,15 @@ train() {
 
 check_comparison compare --archive=docs/results/fedsikd.zip
 if [ -n "${1:-}" ]; then
-    if grep -q '"takes_tokens": true' "$1/config.json"; then check_text "$1" "${TEXT:-the }"; else check_run "$1"; fi
+    if grep -q '"vocabulary": ' "$1/config.json"; then
+        check_words "$1" "${TEXT:-the }"
+    elif grep -q '"takes_tokens": true' "$1/config.json"; then
+        check_text "$1" "${TEXT:-the }"
+    else
+        check_run "$1"
+    fi
     check_comparison compare_one --runs="$1"
+    in_browsers drive_report "$1"
 else
     drawn=
     [ -n "${FL_DATA_DIR:-}" ] || { drawn=--smoke; echo "FL_DATA_DIR is not set: HAR and CIFAR-10 are drawn at random"; }
@@ -126,6 +148,11 @@ else
         --model=char_gru --rounds=2 --epochs=3 --optimizer=adam --learning_rate=0.005 \
         --run_dir="$folder/rhyme"
     check_text "$folder/rhyme" "one two b"
+    PYTHONPATH=tests/shared .venv/bin/python -c \
+        "import made_reviews as made; print(made.format_reviews(made.make_reviews()), end='')" >"$folder/reviews.csv" || exit
+    train --algo=fedavg --data="$folder/reviews.csv" --text_column=review --rounds=8 --run_dir="$folder/reviews"
+    check_words "$folder/reviews" "My lamp is wonderful"
+    for run in digits cifar10 building rhyme; do in_browsers drive_report "$folder/$run"; done
 fi
 [ -z "$failed" ] || fail "a page differs from its report, or misbehaves"
 echo "all pages answer as their reports"

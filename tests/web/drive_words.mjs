@@ -2,12 +2,12 @@
 //
 // It is opened on a desktop and on a small phone. Each time the text is typed, of which the model knows a word, and all
 // test examples are run. What the page answered is written as JSON, as by drive_page.mjs, with all that went wrong.
-// Into the folder go screenshots. $CHROMIUM is the browser.
+// Into the folder go screenshots.
 
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { SIZES, WAIT, chromium, findOverflow, serve, startPage } from "./open_page.mjs";
+import { SIZES, WAIT, findOverflow, launch, serve, startPage, takeShot } from "./open_page.mjs";
 
 const [, , pagePath, answersPath, typed, shots] = process.argv;
 const SMALL_PHONE = { width: 360, height: 640 };
@@ -48,18 +48,14 @@ async function visit(browser, name, url, size, colorScheme) {
   if (!build) problems.push(`it does not start: ${await page.textContent("#status")}`);
   if (build) await findProblems(page, problems);
   problems.push(...(await findOverflow(page, size)));
-  if (shots) {
-    mkdirSync(shots, { recursive: true });
-    await page.screenshot({ path: path.join(shots, `${name}.png`) });
-    await page.screenshot({ path: path.join(shots, `${name}, whole.png`), fullPage: true });
-  }
+  await takeShot(page, shots, name);
   const answers = build ? await runAll(page) : {};
   const sample = await page.evaluate(() => JSON.parse(document.querySelector("#page-data").textContent).sample);
   await context.close();
   return { name, build, sample, answers, strokes: [], trainings: [], problems };
 }
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM });
+const browser = await launch();
 const visits = [
   await visit(browser, "file, desktop", pathToFileURL(path.resolve(pagePath)).href, SIZES.desktop, "light"),
   await serve(pagePath, (url) => visit(browser, "server, small phone", url, SMALL_PHONE, "dark")),
