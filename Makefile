@@ -14,7 +14,8 @@
 #   make test-types     types by mypy, in .venv-types: no error in what authors import, numbers for the rest
 #   make test-litert    exports a run and checks the files with LiteRT, in .venv-litert, then those of all kinds of
 #                       models (ARGS="--only=char_lstm,attention"); RUN_DIR=<folder> checks that run alone
-#   make test-web       exports runs with their pages, and drives these in Chromium, in .web-test; RUN_DIR=<folder>
+#   make test-web       exports runs with their pages, and drives these in Chromium and Firefox, in .web-test;
+#                       RUN_DIR=<folder> takes that run
 #   make test-tune      searches with Optuna, in .venv-tune; a minute or two
 #   make test-ray       --runtime=ray on clusters of this machine, in .venv-ray; 10 to 30 minutes
 #   make test-track     sends runs to MLflow and W&B

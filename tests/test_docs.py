@@ -12,6 +12,7 @@ import textwrap
 
 import pytest
 
+from files.writing import write_text
 from launch.command_line import parse_command
 from launch.runs.tables import write_json
 from launch.settings.flags import list_names_of_runs, parse_config
@@ -93,6 +94,8 @@ def checkout(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
     run = {"flags": flag_values(build_run_config({"algo": "fedsikd"})), "data": {}}
     write_json(tmp_path / "runs" / "fedsikd_digits_001" / "config.json", run)
+    for algo in ("fedavg", "ditto"):  # as the tutorial's search leaves them
+        write_text(tmp_path / "runs" / "tuning" / f"{algo}_tumours" / f"{algo}_tuned.flags", f"--algo={algo}\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -297,7 +300,7 @@ def test_a_command_is_understood(command, checkout, capsys):
         if module_name in ("launch.card", "launch.check", "launch.inspect") and not argument.startswith("-"):
             continue  # the file, which its parser wants
         name = argument.split("=")[0]
-        if module_name == "launch.sweep" and name[2:] in list_names_of_runs():
+        if module_name in ("launch.sweep", "launch.tune") and name[2:] in list_names_of_runs():
             continue  # a flag of the runs
         assert name in ("--help", "--flagfile", "--experiment") or f"{name}\n" in help_text or f"{name} [" in help_text
     if "--help" in arguments:
