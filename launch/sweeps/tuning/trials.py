@@ -35,7 +35,7 @@ from launch.sweeps.tuning.search_space import (
 MEAN, CONFIRMED_MEAN = "mean", "confirmed_mean"
 STATE, PRUNED_ROUND, PRUNED_VALUE = "state", "pruned_after_round", "value_then"
 
-# Nobody looks at each trial: its page and its plots would take as long as short training does.
+# Nobody looks at each trial, and its page and plots are a fair share of a short run.
 UNSEEN = ("--norun_page", f"--plot_formats={NO_PLOTS}")
 NONE_YET: Mapping = types.MappingProxyType({})
 
