@@ -468,7 +468,12 @@ def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
     groups = assign_groups(settings.num_clients, settings)
     # Each group divides all examples, as the paper has it; its clients' tests are shares of the test part.
     of_group = dataclasses.replace(settings, num_clients=len(groups) // settings.variant_groups, test_fraction=0.0)
-    parts = [part for group in range(settings.variant_groups) for part in partition_clients(arrays, of_group, group)]
+    try:
+        parts = [
+            part for group in range(settings.variant_groups) for part in partition_clients(arrays, of_group, group)
+        ]
+    except DatasetError as error:  # which counts the clients of one group
+        raise DatasetError(f"{error} (of each of the {settings.variant_groups} groups of --variant)") from None
     tests = deal_tests(arrays, settings)
     clients = []
     for client, (part, test, group) in enumerate(zip(parts, tests, groups, strict=True)):

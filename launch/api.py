@@ -219,8 +219,13 @@ def load_run(run_dir: str | os.PathLike, trust_module: str = "", round: str = LA
       round: whose models `load_model` gives: "last", or "best" of a run with `keep_best`.
 
     Raises:
-      RunFolderError: there is no run in that folder, or its records are damaged.
+      RunFolderError: it is no path, there is no run in that folder, or its records are damaged.
     """
+    if not isinstance(run_dir, str | os.PathLike):
+        kind = type(run_dir).__name__
+        raise RunFolderError(
+            f"run_dir: expected the path of a run's folder, such as 'runs/fedavg_digits_001', got {kind}"
+        )
     path = pathlib.Path(run_dir).expanduser()
     if not (path / columns.CONFIG_FILE).is_file():
         raise RunFolderError(f"{path}: no run there; expected the folder of a run, such as runs/fedavg_digits_001")

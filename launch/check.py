@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from datasets.dataset import Dataset
-from datasets.own_objects import import_object
+from datasets.own_objects import import_module, import_object, is_module
 from launch.command_line import parse_flags, run_command
 from launch.console.stop_signals import leave
 from launch.settings.algorithms import Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
-from launch.settings.own_algorithm import settle_spelling
+from launch.settings.own_algorithm import name_file, settle_spelling
 from tff_algos.settings.config_fields import is_own, setting
 
 USAGE = "python -m launch.check <module, file.py or module:NAME> [--kind=<kind>] [--flag of launch.train ...]"
@@ -52,9 +52,7 @@ def _run(arguments: Sequence[str]) -> None:
     kinds = [argument for argument in arguments if argument.lstrip("-").partition("=")[0] == "kind"]
     if len(names) != 1:
         raise FlagError(f"expected one object of a module, got {' '.join(names) or 'none'}: {USAGE}")
-    name = settle_spelling(names[0])
-    if not is_own(name):
-        raise FlagError(f"{name}: no module or file of this name holds an Algorithm; expected {USAGE}")
+    name = find_name(names[0])
     kind = parse_flags(Flags, kinds).kind or find_kind(name, import_object(name, name, FlagError))
     further = [argument for argument in arguments if argument not in {*names, *kinds}]
     usual = ("--algo=fedavg", "--dataset=digits", "--model=perceptron", "--runtime=in_process")
@@ -66,9 +64,12 @@ def _run(arguments: Sequence[str]) -> None:
     from launch.runtimes.runtime import quiet_tensorflow
     from launch.training.conformance import check_small
     from launch.training.federation import build_run_task, build_spec, load_federated_data
+    from launch.training.opened_data import identify_data
     from launch.training.run_runtime import settle_device
     from launch.training.training_run import check_task
 
+    if kind == DATASET and identify_data(config) != identify_data(config):
+        raise FlagError(f"{name}: its loader gives other data when it is called again; draw by the seed of its options")
     data = load_federated_data(config)
     check_task(config, data)
     with tempfile.TemporaryDirectory() as folder:
@@ -80,6 +81,33 @@ def _run(arguments: Sequence[str]) -> None:
             check_small(config, data, spec)
     print(f"{name}: two rounds of --algo={config.algo} on {data.dataset}, the first repeated, gave what they have to")
     print(f"ok       {time.perf_counter() - start_s:.1f} s")
+
+
+def find_name(typed: str) -> str:
+    """ "module:NAME" of what was typed, which may be a module or a file that holds one object to check.
+
+    Raises:
+      FlagError: there is no such file or module, or it holds no such object or several.
+    """
+    file, _, name = typed.rpartition(":")
+    if file.endswith(".py"):
+        return f"{name_file(file, typed)}:{name}"
+    if is_own(typed):
+        return typed
+    module = name_file(typed, typed) if typed.endswith(".py") else typed
+    if not all(map(str.isidentifier, module.split("."))) or not is_module(module):
+        if is_own(found := settle_spelling(typed)):  # what an installed package gives
+            return found
+        raise FlagError(f"{typed}: no module or file of this name; expected {USAGE}")
+    objects = vars(import_module(module, typed, FlagError))
+    public = {name: each for name, each in objects.items() if name[0] != "_"}
+    rows = [name for name, each in public.items() if isinstance(each, Algorithm | Dataset)]
+    own = [name for name, each in public.items() if getattr(each, "__module__", "") == module and callable(each)]
+    found = list({id(public[name]): name for name in reversed(rows or own)}.values())[::-1]  # each by its first name
+    if len(found) != 1:
+        holds = f"holds {', '.join(found)}" if found else "holds nothing to check"
+        raise FlagError(f"{typed}: {module} {holds}; expected one of them, as {module}:{(found or ['NAME'])[0]}")
+    return f"{module}:{found[0]}"
 
 
 def find_kind(name: str, found: Any) -> str:

@@ -52,7 +52,7 @@ def settle_spelling(typed: str) -> str:
     if typed in ALGORITHMS or is_own(typed):
         return typed
     if typed.endswith(".py"):
-        module = _name_file(typed, label)
+        module = name_file(typed, label)
     elif all(part.isidentifier() for part in typed.split(".")) and is_module(typed):
         module = typed
     rows = _list_rows(module, label) if module else []
@@ -78,11 +78,15 @@ def _list_rows(module: str, label: str) -> list[str]:
     return list(names.values())
 
 
-def _name_file(typed: str, label: str) -> str:
-    """The dotted name by which Python finds a file of the user's, which may need its folder in Python's path."""
+def name_file(typed: str, label: str) -> str:
+    """The dotted name by which Python finds a file of the user's, whose folder is put into Python's path if need be.
+
+    Raises:
+      FlagError: there is no such file, or Python cannot import it by its name.
+    """
     path = pathlib.Path(os.path.expanduser(typed)).resolve()
     if not path.is_file():
-        raise FlagError(f"{label}: no such file; expected one that holds your Algorithm, or module:ALGORITHM")
+        raise FlagError(f"{label}: no such file; expected one that holds your code, or module:NAME")
     # The first folder that finds this very file, as a package's module if it lies in one.
     for folder in map(pathlib.Path.resolve, map(pathlib.Path, sys.path)):
         parts = path.relative_to(folder).with_suffix("").parts if path.is_relative_to(folder) else ()

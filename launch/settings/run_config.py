@@ -14,7 +14,7 @@ from datasets.catalog import DATASET_NAMES, check_dataset_name, find_dataset
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO, BYTES, NO_SCALE, SCALE_FORM, parse_factor
 from datasets.options import FILES, NPZ
-from datasets.partition_settings import NO_VARIANT, ArchetypeSettings
+from datasets.partition_settings import NO_VARIANT, PARTITION_NAMES, ArchetypeSettings
 from datasets.unscaled_flag import FORM, is_unscaled
 from launch.settings.algorithms import ALGORITHMS, OWN_FORM, Algorithm
 from launch.settings.data_flags import BALANCED, CLIENT, FEDERATED, DataFlags, LossFlags, OwnDataFlags, choose_options
@@ -271,6 +271,9 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     check_dataset(dataset)
     row = find_dataset(dataset)
     if "partition" not in values and (partition := row.find_partition(choose_options(values))):
+        if partition not in PARTITION_NAMES:  # of a user's own row, which no flag can put right
+            expected = f"a row whose partition is one of {', '.join(PARTITION_NAMES)}; it is {partition!r}"
+            raise ConfigError("dataset", dataset, expected)
         defaults["partition"] = partition
     values = {**defaults, **values}
     config = RunConfig(**{field.name: values[field.name] for field in shared_fields() if field.name in values})

@@ -223,6 +223,8 @@ class Conformance:
         self._expect(not missing, "initialize", expected, f"{_name(first)} without {', '.join(missing)}")
         self._check_models(first)
         before = _copy(first)
+        again = "initialize gives another state when it is called again, at {}; draw by the seed that the builder gets"
+        self._compare(before, _copy(self._ask("initialize")), again)
         output = self._next(first)
         self._compare(before, _copy(first), "next changed the state that it was given, at {}; make new arrays")
         self._check_outcome(first, output)
@@ -256,7 +258,8 @@ class Conformance:
     def _compare(self, before: dict[str, Any], after: dict[str, Any], message: str) -> None:
         for path in (path for path, value in before.items() if after.get(path) != value):
             problem = ContractError(
-                message.format(path), self._find_author("describe" if path.startswith("metrics.") else "next")
+                message.format(path),
+                self._find_author("describe" if path.startswith("metrics.") else message.partition(" ")[0]),
             )
             raise FlagError(f"{self.label}: {problem}")
 

@@ -151,6 +151,10 @@ def test_new_clients_have_archetypes_too(tmp_path):
         ({"partition": "hierarchical"}, "variant=rotated: expected none with partition=hierarchical"),
         ({"kind": "mirrored"}, "variant=mirrored: expected one of none, rotated, permuted"),
         ({"groups": 3}, "variant_groups=3: expected 1, 2 or 4"),
+        (
+            {"partition": "shards", "labels_per_client": 1, "num_clients": 4},
+            r"cannot hold .* classes; raise num_clients or labels_per_client \(of each of the 4 groups of --variant\)",
+        ),
         ({"kind": "permuted", "groups": 0}, "variant_groups=0: expected a number at least 1"),
     ],
 )

@@ -208,6 +208,8 @@ def write_tables(tmp_path):
 def test_tables_of_a_run(write_tables, tmp_path):
     with pytest.raises(RunFolderError, match="no run there; expected the folder of a run"):
         load_run(tmp_path)
+    with pytest.raises(RunFolderError, match=r"^run_dir: expected the path of a run's folder, .*, got int$"):
+        load_run(3)
     run = write_tables(metrics="round,test_accuracy\n1,0.5\n2,\n")
     pd.testing.assert_frame_equal(
         run.metrics, pd.DataFrame({"test_accuracy": [0.5, np.nan]}, index=pd.Index([1, 2], name="round"))

@@ -107,3 +107,36 @@ def test_the_kind_of_an_object_is_told_by_its_class_or_its_arguments(found, kind
     assert launch.check.find_kind("x:y", found) == kind
     with pytest.raises(FlagError, match=r"x:y: expected an Algorithm, .*, got int; give --kind=algo, model"):
         launch.check.find_kind("x:y", 3)
+
+
+DRAWN = """
+import numpy as np
+from datasets.arrays import make_array_dataset
+from datasets.catalog import Dataset
+from datasets.example_format import ExampleFormat
+def load(options):
+    x, y = np.random.default_rng().normal(size=(80, 2)).astype(np.float32), np.arange(80) % 2
+    return make_array_dataset("own", (x[:60], y[:60]), (x[60:], y[60:]),
+        ExampleFormat((2,), "float32", ("a", "b")))
+DATA = Dataset("own", loader=load)
+WRONG = Dataset("own", loader=load, partition="by_hand")
+"""
+
+
+def test_a_file_or_module_is_taken_for_the_one_object_in_it(write, tmp_path):
+    write("one_model", "import os\ndef _help(): pass\ndef build(shape, number): pass\n")
+    write("two_models", "def first(shape, number): pass\ndef second(shape, number): pass\n")
+    for typed in ("one_model", str(tmp_path / "one_model.py"), f"{tmp_path / 'one_model.py'}:build"):
+        assert launch.check.find_name(typed) == "one_model:build"
+    with pytest.raises(FlagError, match=r"two_models holds first, second; expected one of them, as two_models:first$"):
+        launch.check.find_name("two_models")
+    with pytest.raises(FlagError, match=r"nowhere\.py: no such file"):
+        launch.check.find_name("nowhere.py")
+
+
+def test_a_loader_that_draws_anew_and_a_rows_own_partition_are_named(write, capsys):
+    write("drawn_data", DRAWN)
+    assert launch.check.main(["drawn_data:DATA"]) == 2
+    assert "drawn_data:DATA: its loader gives other data when it is called again; draw by" in capsys.readouterr().err
+    assert launch.check.main(["drawn_data:WRONG"]) == 2
+    assert "--dataset=drawn_data:WRONG: expected a row whose partition is one of iid, " in capsys.readouterr().err

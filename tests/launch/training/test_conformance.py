@@ -96,6 +96,15 @@ MISTAKES = {
     ),
     "state has text": (change(initialize=lambda self: {**STATE, "name": "x"}), "initialize: .*, got str of 1 at name"),
     "state has None": (change(initialize=lambda self: {**STATE, "last": None}), "initialize: .*, got None at last"),
+    "state is drawn anew": (
+        change(
+            initialize=lambda self: {
+                **STATE,
+                "models": [np.random.default_rng().normal(size=(1, 4, 3)), STATE["models"][1]],
+            }
+        ),
+        r"initialize gives another state when it is called again, at models.0.; draw by the seed .*test_conformance.py",
+    ),
     # next
     "next fails": (change(next=lambda self, state: [][0]), "next: IndexError: list index out of range"),
     "next takes nothing": (change(next=lambda self: None), "next: TypeError"),
