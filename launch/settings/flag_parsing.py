@@ -70,7 +70,7 @@ class _Parser(absl_flags.ArgumentParser):
             installed = importlib.metadata.entry_points(group=ENTRY_POINTS).names if is_algorithm else ()
             choices = [*(setting.choices or ()), *sorted(installed)]
             hint = hint or suggest_value(argument, choices, setting.or_own)
-            hint = "; write it without spaces around =" if argument == "=" else hint
+        hint = "; write it without spaces around =" if argument == "=" else hint
         raise ValueError(f"expected {describe_expected(setting, kind, value)}{hint}")
 
 

@@ -24,6 +24,8 @@ def check_named(spelling: str, label: str) -> None:
       label: what an error begins with, such as "--model=my_module:build".
     """
     module, _, name = spelling.partition(":")
+    if module.endswith(".py") and find_file(module.removesuffix(".py")):
+        raise FlagError(f"{label}: expected a module, not its file; did you mean {module.removesuffix('.py')}:{name}?")
     path = None if module in sys.modules else find_file(module)
     try:
         source = path.read_text(encoding="utf-8") if path and path.suffix == ".py" else ""

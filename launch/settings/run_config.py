@@ -6,6 +6,7 @@ A config and its flags are two spellings of the same thing: `flag_values` writes
 
 import dataclasses
 import functools
+import importlib.machinery
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -167,6 +168,8 @@ def _check_model(field: str, name: str) -> None:
         check_model_name(name)
     except ModelError:
         near = MODELS_ELSEWHERE.get(simplify(name))
+        is_module = name.isidentifier() and importlib.machinery.PathFinder.find_spec(name) is not None
+        near = near or (f"{name}:<function in it>" if is_module else "")
         hint = f"; did you mean {near}?" if near else suggest_value(name, ("auto", *MODEL_NAMES), "module:function")
         raise ConfigError(
             field, name, f"auto, {', '.join(MODEL_NAMES)}, or your own as module:function{hint}"

@@ -52,6 +52,14 @@ OTHER_NAMES = {
     "jobs": ("n_jobs", "num_jobs", "parallel"),
     "tables": ("table", "paper"),
 }
+# The same of values, in small letters and digits.
+OTHER_VALUES = {
+    "dirichlet": ("noniid",),
+    "fashion_mnist": ("fmnist", "mnistfashion"),
+    "squared": ("mse", "l2", "meansquarederror"),
+    "absolute": ("mae", "l1", "meanabsoluteerror"),
+    "gpu": ("cuda",),
+}
 MOST = 3
 CUTOFF = 0.7
 
@@ -98,11 +106,11 @@ def suggest_value(value: str, choices: Iterable[str], own_form: str = "") -> str
     """
     choices = list(choices)
     plain = simplify(value)
-    same = [choice for choice in choices if simplify(choice) == plain]
+    same = [choice for choice in choices if simplify(choice) == plain or plain in OTHER_VALUES.get(choice, ())]
     near = same or difflib.get_close_matches(value.lower(), choices, n=1)
     if not same and own_form and re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)+", value):
         module, _, name = value.rpartition(".")
-        near = [f"{module}:{name}"]
+        near = [f"{module}:<name in it>" if name == "py" else f"{module}:{name}"]
     return f"; did you mean {near[0]}?" if near else ""
 
 

@@ -345,6 +345,8 @@ def test_a_name_of_other_tools_is_no_flag_of_every_run():
         (lambda text: suggest_value(text, NAMES, "module:OBJECT"), "a.b.LOAD", "a.b:LOAD"),
         (lambda text: suggest_value(text, NAMES, "module:OBJECT"), "weather", ""),
         (lambda text: suggest_value(text, NAMES), "a.b", ""),
+        (lambda text: suggest_value(text, NAMES, "module:OBJECT"), "mine.py", "mine:<name in it>"),
+        (lambda text: suggest_value(text, ("iid", "dirichlet")), "non_iid", "dirichlet"),
         (suggest_integer, "1e3", "1000"),
         (suggest_integer, "2.0", "2"),
         *((suggest_integer, text, "") for text in ("2.5", "1e99", "abc", "1_0", "1e5e5", "")),

@@ -27,5 +27,7 @@ def test_a_name_is_missing_if_neither_the_source_has_it_nor_anything_else_may_ma
         with pytest.raises(FlagError) as caught:
             check_named(f"{module}:{name}", "--model=x")
         assert str(caught.value).startswith(f"--model=x: {said}")
+    with pytest.raises(FlagError, match=r"expected a module, not its file; did you mean there:build\?"):
+        check_named("there.py:build", "--model=x")
     with pytest.raises(FlagError, match="--model=x: no module named nowhere_at_all; run from the folder"):
         check_named("nowhere_at_all:build", "--model=x")
