@@ -148,7 +148,10 @@ class ClientSource:
         else:
             trained, held_out = hold_out_test_part(y, HELD_OUT, seed, clients if self.has_clients else None)
             if not len(held_out):
-                raise DatasetError(f"{self.name}: too few examples to hold out a fifth for the test")
+                raise DatasetError(
+                    f"{self.name}: {len(y)} examples are too few to hold out a fifth of each class for the test; "
+                    "expected a class with 3 or more, or rows that are marked as test rows"
+                )
             train, test, clients = (x[trained], y[trained]), (x[held_out], y[held_out]), clients[trained]
             weights = None if weights is None else weights[trained]
         return make_array_dataset(
