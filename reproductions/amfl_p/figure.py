@@ -69,7 +69,7 @@ def draw_amfl_p_figures(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
         first.axes["ylabel"] = f"{title}\naccuracy, clients' own later days"
     for panel in rows[-1]:
         del panel.axes["title"]  # which stands above
-    return draw_panels(rows, folder / "amfl_p.png", TITLE, sharey=True)
+    return draw_panels(rows, folder / "amfl_p.png", TITLE, (3.4, 3.2), sharey=True)
 
 
 def _draw_by_steps(
@@ -130,11 +130,11 @@ def _list_panels(placed: pd.DataFrame) -> list[Panel]:
         Panel(
             _list_fifths(runs["amfl_p"], columns.RESOURCE),
             levels=others,
-            axes={"title": "by resources", "xlabel": "resources R_i (fifths of the devices)"},
+            axes={"title": "by resources", "xlabel": "resources R_i\n(fifths of the devices)"},
         ),
         Panel(
             _list_fifths(runs["amfl_p"], columns.CLIENT_STEPS) + others,
-            axes={"title": "by fine-tuning steps", "xlabel": "fine-tuning steps (AMFL-P: fifths of the devices)"},
+            axes={"title": "by fine-tuning steps", "xlabel": "fine-tuning steps\n(AMFL-P: fifths of the devices)"},
         ),
     ]
 

@@ -232,6 +232,8 @@ STYLES = {
     kind: {"color": color, "linestyle": LINES[i % len(LINES)], "linewidth": 1.3, "alpha": 0.15}
     for i, (kind, color) in enumerate(COLOR_OF_KIND.items())
 }
+# The line of the fresh weights is solid, too: these must be told apart without their colours.
+STYLES[FEDAVG_PROXIMAL]["linestyle"] = (0, (8, 1.5, 1, 1.5, 1, 1.5))
 # Horizontal axes: what they say, and where they end.
 AXES = {"aggregation": ("aggregation", LAST_ROUND), "time": ("virtual time (T_max)", TIME_BUDGET)}
 LABEL_ROOM = 0.33  # right of the lines, of their width

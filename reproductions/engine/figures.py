@@ -6,9 +6,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from launch.pages.comparison.seed_statistics import compute_deviation, compute_mean, estimate_mean
+from launch.pages.comparison.seed_statistics import LEAST_SEEDS, compute_deviation, compute_mean, estimate_mean
 from launch.pages.plots.label_placement import label_line_ends
-from launch.pages.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
+from launch.pages.plots.style import (
+    COLORS,
+    LINES,
+    MARKERS,
+    STYLE,
+    count_rounds,
+    new_figure,
+    save_figure,
+    settle_ticks,
+    span_values,
+)
 from launch.runs.columns import ROUND
 from launch.runs.run_records import RunRecord
 
@@ -19,14 +29,20 @@ if TYPE_CHECKING:
 GREY = "#777777"
 BAND_ALPHA = 0.18
 MOST_MARKERS = 10  # of a line, or nearly so
+PANEL_GAP = 0.1  # inches beside a panel, so that the ends of two axes do not touch
+LEVEL_END = 0.985  # of the width, where a level ends with its marker
 
 
 class Curve(NamedTuple):
-    """Means over the seeds at places on an axis, and half the width of the band around each."""
+    """Means over the seeds at places on an axis, and half the width of the band around each.
+
+    Fewer than LEAST_SEEDS have no band: there `spread` is NaN. `singles` has what each of two gave, elsewhere nothing.
+    """
 
     places: np.ndarray
     mean: np.ndarray
     spread: np.ndarray
+    singles: Sequence[Sequence[float]]
 
 
 class Line(NamedTuple):
@@ -45,12 +61,15 @@ class Panel(NamedTuple):
       levels: results that have no place, drawn across the panel: the curve of each has one value, or none.
       axes: what matplotlib's axes are set to, such as title, xlabel and xticks.
       paint: draws what is no curve; None for nothing.
+      bounds: the least and the largest value that there can be, None: no such. The axis goes up to them, with room
+        for a line that lies there; without any bound it goes as far as what is drawn.
     """
 
     lines: Sequence[Line] = ()
     levels: Sequence[Line] = ()
     axes: Mapping[str, Any] = {}
     paint: Callable[["Axes"], None] | None = None
+    bounds: tuple[float | None, float | None] = (None, None)
 
 
 def style_series(names: Iterable[str], colors: Mapping[str, str] | None = None, **further: Any) -> dict[str, dict]:
@@ -67,22 +86,37 @@ def style_series(names: Iterable[str], colors: Mapping[str, str] | None = None, 
     }
 
 
-def paint_means(ax: "Axes", place: float, values: Sequence[float], color: str) -> None:
-    """A dot at the mean of `values` and its 95 % interval, at the height `place`; nothing of no values."""
-    if values:
-        found = estimate_mean(values)
-        ax.errorbar(found.mean, place, xerr=found.half_width, fmt="o", color=color, markersize=4, capsize=2)
+def paint_means(ax: "Axes", place: float, values: Sequence[float], color: str, marker: str = "o") -> None:
+    """A mark at the mean of `values` and its 95 % interval, at the height `place`; nothing of no values.
+
+    Fewer than LEAST_SEEDS have no interval; two of them have an open mark each.
+    """
+    if not values:
+        return
+    found = estimate_mean(values)
+    half_width = None if found.count < LEAST_SEEDS else found.half_width
+    if 1 < found.count < LEAST_SEEDS:
+        ax.scatter(values, [place] * len(values), s=14, marker=marker, facecolors="none", edgecolors=color)
+    ax.errorbar(found.mean, place, xerr=half_width, fmt=marker, color=color, markersize=4, capsize=2)
 
 
 def compute_curve(places: Sequence[float], values: Sequence[Sequence[float]], has_intervals: bool = False) -> Curve:
     """The curve of `values`, at each place those of the seeds; a place without any is left out.
 
-    The band is the sample deviation or, if asked for, the 95 % interval of the mean; 0 of a single value.
+    The band is the sample deviation or, if asked for, the 95 % interval of the mean.
     """
     found = [(place, each) for place, each in zip(places, values, strict=True) if len(each)]
     means = [compute_mean(each) for _, each in found]
-    spreads = [estimate_mean(each).half_width if has_intervals else compute_deviation(each) or 0.0 for _, each in found]
-    return Curve(np.array([place for place, _ in found]), np.array(means), np.array(spreads))
+
+    def spread(each: Sequence[float]) -> float:
+        if len(each) < LEAST_SEEDS:
+            return np.nan
+        return estimate_mean(each).half_width if has_intervals else compute_deviation(each) or 0.0
+
+    singles = [list(each) if 1 < len(each) < LEAST_SEEDS else [] for _, each in found]
+    return Curve(
+        np.array([place for place, _ in found]), np.array(means), np.array([spread(each) for _, each in found]), singles
+    )
 
 
 def compute_curve_by_round(
@@ -108,7 +142,7 @@ def compute_curve_by_round(
 def draw_curve(
     ax: "Axes", curve: Curve, label: str, alpha: float = BAND_ALPHA, step: str | None = None, **style: Any
 ) -> None:
-    """Draws the mean as a line and the band around it; nothing for a curve without places.
+    """Draws the mean as a line, and the band around it or open marks of its seeds; nothing for one without places.
 
     Args:
       ax: the axes.
@@ -118,11 +152,16 @@ def draw_curve(
       step: "post" for a value that stays until the next place; None for straight lines between places.
       style: of the line, its colour among it.
     """
-    places, mean, spread = curve
+    places, mean, spread, singles = curve
     if not len(places):
         return
-    drawn = {"markevery": max(1, len(places) // MOST_MARKERS)} if step is None else {"drawstyle": f"steps-{step}"}
+    every = max(1, len(places) // MOST_MARKERS)
+    drawn = {"markevery": every} if step is None else {"drawstyle": f"steps-{step}"}
     ax.fill_between(places, mean - spread, mean + spread, color=style["color"], alpha=alpha, linewidth=0, step=step)
+    marked = [(place, value) for place, each in list(zip(places, singles, strict=True))[::every] for value in each]
+    if marked:
+        marker = style.get("marker") or MARKERS[0]
+        ax.scatter(*zip(*marked, strict=True), s=10, marker=marker, facecolors="none", edgecolors=style["color"])
     ax.plot(places, mean, label=label, **style, **drawn)
 
 
@@ -157,6 +196,7 @@ def draw_panels(
 
     with matplotlib.rc_context({**STYLE, **style}):
         figure = new_figure(size[0] * len(rows[0]) + 0.6, size[1] * len(rows) + 0.9)
+        figure.get_layout_engine().set(w_pad=PANEL_GAP)
         axes = figure.subplots(len(rows), len(rows[0]), squeeze=False, **share)
         for ax, panel in zip(axes.flat, (panel for row in rows for panel in row), strict=True):
             if panel is None:
@@ -165,6 +205,7 @@ def draw_panels(
                 _draw_panel(ax, panel)
         figure.suptitle(title)
         (name_lines or _add_legend)(figure, axes)
+        settle_ticks(figure)
         return save_figure(figure, path)
 
 
@@ -175,11 +216,14 @@ def _draw_panel(ax: "Axes", panel: Panel) -> None:
         panel.paint(ax)
     if not (ax.lines or ax.images):
         ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", va="center", color=GREY)
-    for label, (_, means, spreads), style in panel.levels:
-        color, linestyle = style["color"], style.get("linestyle", "-")
-        for mean, spread in zip(means, spreads, strict=True):
-            ax.axhspan(mean - spread, mean + spread, color=color, alpha=BAND_ALPHA, linewidth=0)
-            ax.axhline(mean, label=label, color=color, linestyle=linestyle)
+    for label, curve, style in panel.levels:
+        for mean, spread in zip(curve.mean, curve.spread, strict=True):
+            if np.isfinite(spread):
+                ax.axhspan(mean - spread, mean + spread, color=style["color"], alpha=BAND_ALPHA, linewidth=0)
+            ax.axhline(mean, xmax=LEVEL_END if style.get("marker") else 1, label=label, markevery=[1], **style)
+    if panel.bounds != (None, None):
+        seen = [each for each in (*panel.bounds, *ax.dataLim.intervaly) if each is not None and np.isfinite(each)]
+        ax.set_ylim(span_values(np.array(seen), panel.bounds))
     ax.set(**panel.axes)
     if ax.get_xlabel() == ROUND:
         count_rounds(ax)

@@ -11,7 +11,7 @@ import pandas as pd
 from datasets.archetypes import SUCCESSES, compute_hypergeometric_shares
 from datasets.partition_settings import DROP, MERGE
 from launch.pages.plots.archetype_plots import paint_preferences, read_preferences, style_archetypes
-from launch.pages.plots.style import COLORS, LINES, MARKERS
+from launch.pages.plots.style import COLORS, LINES, MARKERS, count_values
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CONFIG_FILE, EVENTS_FILE, ROUND
 from launch.runs.run_records import RunRecord, read_json
@@ -47,7 +47,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES = {HIERARCHICAL: ("Figure 1a", "Figure 1b", "Figure 2"), HYPERGEOMETRIC: ("Figure 4a", "Figure 4b", "Figure 5")}
-STYLES = {algo: {"color": ALGORITHMS[algo].color, "linestyle": LINES[i]} for i, algo in enumerate(NAMES)}
+STYLES = {
+    algo: {"color": ALGORITHMS[algo].color, "linestyle": LINES[i], "marker": MARKERS[i], "markersize": 3}
+    for i, algo in enumerate(NAMES)
+}
 LONG_LABEL = 20  # characters: three such labels do not fit side by side below a panel
 MODEL_COLUMNS = {"live_models": "live", "preferred_models": "preferred", MIXED: "preferred across meta-archetypes"}
 NUM_CLASSES = 10
@@ -68,7 +71,7 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
     own = select(frame, preset=size, dataset=HIERARCHICAL, setting=BASE)
     by_algo = {algo: own.run[own.algo == algo] for algo in NAMES}
     lines = _list_lines({label: (by_algo[FEDCD], column) for column, label in MODEL_COLUMNS.items()})
-    models = _make_panel("Models of hierarchical archetypes", "models", lines)
+    models = _make_panel("Models of hierarchical archetypes", "models", lines)._replace(paint=count_values)
     rows = [
         [*_list_experiment(frame, HIERARCHICAL, size), models],
         [*_list_experiment(frame, HYPERGEOMETRIC, size), _show_shares(frame, size)],
@@ -109,10 +112,18 @@ def add_legends(figure: "Figure", axes: np.ndarray) -> None:
             ax.legend(handles, labels, ncols=columns, title=title, columnspacing=1.2, **below)
 
 
-def _make_panel(title: str, ylabel: str, lines: Sequence[Line], size: str = "", usual: str = "", **axes: Any) -> Panel:
+def _make_panel(
+    title: str,
+    ylabel: str,
+    lines: Sequence[Line],
+    size: str = "",
+    usual: str = "",
+    bounds: tuple[float, float | None] = (0, None),
+    **axes: Any,
+) -> Panel:
     """A panel whose title has its size below it if that is not the one that the whole figure names."""
     title = title if size == usual else f"{title}\n({SIZES[size]})"
-    return Panel(lines, axes={"title": title, "xlabel": ROUND, "ylabel": ylabel, "ylim": (0, None), **axes})
+    return Panel(lines, axes={"title": title, "xlabel": ROUND, "ylabel": ylabel, **axes}, bounds=bounds)
 
 
 def _list_lines(drawn: Mapping[str, tuple[pd.Series, str]], last: int = LAST, **style: Any) -> list[Line]:
@@ -120,7 +131,7 @@ def _list_lines(drawn: Mapping[str, tuple[pd.Series, str]], last: int = LAST, **
 
     It ends where the shortest of its runs does: past that, a mean would jump.
     """
-    styles = style_series(drawn, marker="", alpha=0.15, linewidth=1.4, **style)
+    styles = style_series(drawn, **{"alpha": 0.15, "linewidth": 1.4, "markersize": 3, **style})
     curves = {label: compute_curve_by_round(*each, last, of_all=True) for label, each in drawn.items()}
     return [Line(label, curve, styles[label]) for label, curve in curves.items()]
 
@@ -133,11 +144,15 @@ def _list_experiment(frame: pd.DataFrame, partition: str, usual: str) -> list[Pa
     for algo, figure in zip(NAMES, figures, strict=False):
         own = select(frame, preset=size, dataset=partition, setting=BASE, algo=algo)
         lines = [
-            Line(str(i), compute_curve_by_round(own.run.head(1), name_accuracy(i), last), {"linewidth": 1.2, **style})
+            Line(
+                str(i),
+                compute_curve_by_round(own.run.head(1), name_accuracy(i), last),
+                {"linewidth": 1.2, "marker": MARKERS[COLORS.index(style["color"])], "markersize": 3, **style},
+            )
             for i, style in enumerate(style_archetypes(groups))
         ]
         title = f"{figure}: {NAMES[algo]}, {partition}"
-        panels.append(_make_panel(title, "accuracy by archetype", lines, size, usual, ylim=(0, 1)))
+        panels.append(_make_panel(title, "accuracy by archetype", lines, size, usual, bounds=(0, 1)))
         # A mean over other seeds from some round on would look like a change.
         longest = own.run[own.rounds == own.rounds.max()]
         label = f"{NAMES[algo]}, {len(longest)} seed{'s' if len(longest) > 1 else ''}"

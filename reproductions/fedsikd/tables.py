@@ -38,7 +38,7 @@ PRESETS, DATA, STATISTICS = AXES["preset"], AXES["data"], AXES["statistics"]
 ROUND = f"round {BUDGET_ROUNDS} (%)"
 NUM_COLUMNS = 4  # of panels
 TITLE = "FedSiKD, Figure 3 with our runs: test accuracy by round, mean over n seeds and one deviation either side"
-STYLES = figures.style_series(NAMES, {algo: ALGORITHMS[algo].color for algo in NAMES}, linestyle="-")
+STYLES = figures.style_series(NAMES, {algo: ALGORITHMS[algo].color for algo in NAMES})
 
 
 def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:

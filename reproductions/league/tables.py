@@ -9,11 +9,12 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from launch.pages.comparison.pairs import find_best, judge_pairs, list_pairs, list_winners
 from launch.pages.comparison.seed_statistics import UNDECIDED, BySeed, compute_mean
-from launch.pages.plots.style import COLORS
+from launch.pages.plots.style import COLORS, MARKERS, span_values
 from launch.runs.columns import BYTES_DOWN, BYTES_UP, MAJORITY_ACCURACY, NEW_CLIENTS, TOKEN_BASELINES, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_summary
 from launch.runs.task_columns import read_task_columns
@@ -230,12 +231,13 @@ def _build_panel(problem: str, runs: pd.DataFrame) -> Panel:
     def paint(ax: "Axes") -> None:
         for place, method in enumerate(ordered):
             values = 100 * runs.judged[runs.method == method]
-            paint_means(ax, place, list(values), SYSTEM_COLOR if method in SYSTEMS else GREY)
+            look = (SYSTEM_COLOR, MARKERS[1]) if method in SYSTEMS else (GREY, MARKERS[0])
+            paint_means(ax, place, list(values), *look)
         if len(majority) and judged_by == OWN:
             title = words.get("majority", MAJORITY_TITLE)
-            ax.axvline(100 * compute_mean(majority), linestyle=":", color="#000000", label=title)
-        low, high = ax.get_xlim()
-        ax.set_xlim(max(low, 0), min(high, 100))
+            line = ":" if title == MAJORITY_TITLE else "--"
+            ax.axvline(100 * compute_mean(majority), linestyle=line, color="#000000", label=title)
+        ax.set_xlim(span_values(np.array(ax.dataLim.intervalx), (0, 100)))
         ax.set_yticks(range(len(ordered)), ordered)
         for label, method in zip(ax.get_yticklabels(), ordered, strict=True):
             label.set_color(SYSTEM_COLOR if method in SYSTEMS else "#000000")

@@ -7,12 +7,19 @@ from collections.abc import Sequence
 import pandas as pd
 
 from launch.pages.comparison.seed_statistics import compute_mean
-from launch.pages.plots.style import COLORS
 from launch.runs.columns import ROUND
 from launch.runs.run_records import RunRecord
 from launch.settings.experiments import get_experiment
 from reproductions.engine.collection import read_toml
-from reproductions.engine.figures import Line, Panel, arrange, compute_curve, compute_curve_by_round, draw_panels
+from reproductions.engine.figures import (
+    Line,
+    Panel,
+    arrange,
+    compute_curve,
+    compute_curve_by_round,
+    draw_panels,
+    style_series,
+)
 from reproductions.engine.page import compose_report
 from reproductions.engine.paper import Paper
 from reproductions.engine.tables import Report, Table, describe, make_frame, show
@@ -20,7 +27,7 @@ from reproductions.engine.tables import Report, Table, describe, make_frame, sho
 TEXTS = read_toml("protocols", "tables.toml")
 METHODS, PROTOCOLS = TEXTS["method"], TEXTS["protocol"]
 JUDGED_BY = {f"{method}_{name}": each["judged_by"] for name, each in PROTOCOLS.items() for method in METHODS}
-STYLES = {method: {"color": color} for method, color in zip(METHODS, COLORS, strict=False)}
+STYLES = style_series(METHODS, linestyle="-")
 PERCENT = "percent"
 COLUMNS = ("protocol", "method", "tested on", "rounds", "seeds", "printed", "ours", "difference")
 PANELS_A_ROW = 2

@@ -4,9 +4,10 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from launch.pages.plots.style import COLORS
+from launch.pages.plots.style import COLORS, MARKERS, span_values
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from reproductions.engine.collection import read_toml
@@ -69,10 +70,10 @@ def _build_panel(frame: pd.DataFrame, title: str) -> Panel:
     def paint(ax: "Axes") -> None:
         for place, name in enumerate(reversed(AGGREGATORS)):
             # The weighted mean, beside which the others are to be read.
-            color = COLORS[1] if name == "mean" else GREY
-            paint_means(ax, place, list(frame[PERCENT][frame.aggregator == name]), color)
+            look = (COLORS[1], MARKERS[1]) if name == "mean" else (GREY, MARKERS[0])
+            paint_means(ax, place, list(frame[PERCENT][frame.aggregator == name]), *look)
         ax.set_yticks(range(len(AGGREGATORS)), reversed(AGGREGATORS.values()))
-        ax.set_xlim(0, 100)
+        ax.set_xlim(span_values(np.array([0.0, 100.0]), (0, 100)))
 
     return Panel(axes={"title": title, "xlabel": "test accuracy (%)"}, paint=paint)
 

@@ -145,14 +145,21 @@ STYLE = {"color": "#000000"}
 
 
 def test_panels_show_lines_and_levels_and_say_what_was_not_run(tmp_path, sketches, assert_is_picture):
-    line = Line("ours", compute_curve([1, 2], [[0.5, 0.7], [0.8]]), STYLE)
+    line = Line("ours", compute_curve([1, 2], [[0.5, 0.7], [0.0]]), STYLE)
     level = Line("level", compute_curve([0], [[0.4]]), STYLE)
-    panels = [Panel([line, line._replace(label="none", curve=compute_curve([], []))], [level], {"title": "MNIST"}),
+    lines = [line, line._replace(label="none", curve=compute_curve([], []))]
+    panels = [Panel(lines, [level], {"title": "MNIST"}, bounds=(0, 1)),
               Panel(axes={"title": "HAR", "xlabel": "round"}), None]  # fmt: skip
     assert_is_picture(draw_panels([panels], tmp_path / "figure.png", "Figure 3"))
     mnist, har, empty = sketches["figure.png"].axes
     assert (mnist.get_title(), har.get_title(), sketches["figure.png"].get_suptitle()) == ("MNIST", "HAR", "Figure 3")
-    np.testing.assert_allclose(mnist.lines[0].get_xydata(), [[1, 0.6], [2, 0.8]])
+    np.testing.assert_allclose(mnist.lines[0].get_xydata(), [[1, 0.6], [2, 0.0]])
+    # Two seeds are marks, not a band; neither a bound nor a line that lies there is on the axis's end.
+    band, marks = mnist.collections
+    assert not band.get_paths()
+    np.testing.assert_allclose(marks.get_offsets(), [[1, 0.5], [1, 0.7]])
+    low, high = mnist.get_ylim()
+    assert -0.1 < low < 0 and 1 < high < 1.1
     assert [drawn.get_label() for drawn in mnist.lines] == ["ours", "level"]
     assert [text.get_text() for text in har.texts] == ["not run"] and har.get_xlabel() == "round"
     assert not empty.axison
@@ -176,15 +183,16 @@ def test_lines_may_be_named_at_their_ends(tmp_path, assert_is_picture):
 
 
 def test_a_curve_is_the_mean_and_sample_deviation_at_each_place():
-    """Of 1 and 3: mean 2, deviation the root of (1 + 1) / 1; of 5 alone: no deviation."""
-    curve = compute_curve([10, 20], [[1.0, 3.0], [5.0]])
-    np.testing.assert_allclose(curve, [[10, 20], [2, 5], [2**0.5, 0]])
+    """Of 1, 2 and 3: mean 2, deviation the root of (1 + 0 + 1) / 2. Of two seeds each is shown, and one is the mean."""
+    curve = compute_curve([10, 20, 30], [[1.0, 2.0, 3.0], [5.0], [4.0, 6.0]])
+    np.testing.assert_allclose(curve[:3], [[10, 20, 30], [2, 5, 5], [1, np.nan, np.nan]])
+    assert curve.singles == [[], [], [4.0, 6.0]]
 
 
 def test_a_band_may_be_the_interval_of_the_mean():
     """0.49, 0.50, 0.51: deviation 0.01, error 0.005774, t(2) 4.3027: 0.50 give or take 0.02484."""
-    curve = compute_curve([0, 5, 9], [[0.3], [0.49, 0.50, 0.51], [0.6, 0.6]], has_intervals=True)
-    np.testing.assert_allclose(curve, [[0, 5, 9], [0.3, 0.5, 0.6], [0, 0.02484, 0]], atol=1e-5)
+    curve = compute_curve([0, 5, 9], [[0.3], [0.49, 0.50, 0.51], [0.6] * 3], has_intervals=True)
+    np.testing.assert_allclose(curve[:3], [[0, 5, 9], [0.3, 0.5, 0.6], [np.nan, 0.02484, 0]], atol=1e-5)
 
 
 @pytest.mark.parametrize(

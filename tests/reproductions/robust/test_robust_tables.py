@@ -42,6 +42,10 @@ def test_the_figure_has_a_panel_an_attack_and_a_row_an_aggregator(runs, tmp_path
     assert path.name == PAPER.page["figure"]
     assert_is_picture(path)
     axes = sketches[path.name].axes
+    # Two seeds have no interval, but a mark each; the ends of an axis are not those of its scale.
+    assert not any(container.has_xerr for ax in axes for container in ax.containers)
+    assert {len(marks.get_offsets()) for ax in axes for marks in ax.collections} == {2}
+    assert axes[0].get_xlim()[0] < 0 and axes[0].get_xlim()[1] > 100
     assert [ax.get_title() for ax in axes] == list(ATTACKS.values())
     assert [label.get_text() for label in axes[0].get_yticklabels()] == list(AGGREGATORS.values())[::-1]
     height = len(AGGREGATORS) - 1  # the mean stands on top, the median below it; others were not run
