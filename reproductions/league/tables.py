@@ -196,9 +196,12 @@ def compose_problems(tables: Mapping[str, Table]) -> list[str]:
     answers, standings = tables["answers"], tables["standings"]
     blocks = [format_table(Table(ANSWERS[:-2], [row[:-2] for row in answers.rows]))]
     absent = {words["title"]: words["what"] for words in PROBLEMS.values()}
-    for title, *_, sentence in answers.rows:
+    for title, best, alike, *_, sentence in answers.rows:
         own = Table(standings.columns[1:], [row[1:] for row in standings.rows if row[0] == title])
-        blocks += [f"## {title[0].upper()}{title[1:]}", f"{absent.pop(title)} **{sentence}**", format_table(own)]
+        # Bold is what the seeds decide: one method is best, and told from all others.
+        is_decided = bool(best) and not alike
+        said = f"{absent.pop(title)} {f'**{sentence}**' if is_decided else sentence}"
+        blocks += [f"## {title[0].upper()}{title[1:]}", said, format_table(own)]
     return [*blocks, f"Not run: {'; '.join(absent)}."] if absent else blocks
 
 

@@ -117,6 +117,7 @@ def test_the_sentence_names_the_best_and_what_is_not_told_from_it(runs, write_le
     (row,) = tabulate_answers(measure_all(read())).records
     assert row["not told apart"] == "Ditto"
     assert row["sentence"].endswith("; the seeds do not tell it from: Ditto.")
+    assert "**Use IFCA" not in PAPER.build_report(read()).markdown
 
 
 def test_a_system_that_is_ahead_of_all_rivals_wins(write_problem, read):
@@ -185,6 +186,8 @@ def test_the_page_has_a_sentence_and_a_table_a_problem(runs):
     answer = f"None of the four systems is shown to be ahead of all rivals on any of 1 problems. {RAN}"
     assert report.tables["answer"].rows[0][1] == answer and report.markdown.count(answer) == 2
     assert report.markdown.index("| IFCA |  | FedCD | -10.00 [") < report.markdown.index("## ")
+    # Bold is what the seeds decide.
+    assert f"**Use IFCA when {PROBLEMS['rotated']['when']}.**" in report.markdown
     assert report.markdown.count("## ") == 1 and "| FedCD | 3 | 61.00 ± 0.95 |" in report.markdown
     assert report.markdown.split("Not run: ")[1].split("\n")[0].count("; ") == len(PROBLEMS) - 2
 
