@@ -108,7 +108,7 @@ def check_answer(answer: Mapping[str, Any], runs: Sequence[ComparedRun], flag: s
     splits = [split_runs(split.runs, flag) for split in group_runs(runs, find_differing_data(runs))]
     groups = max((split for split in splits if len(split) > 1), key=lambda split: sum(map(len, split.values())))
     results = {name: read_seeds(members) for name, members in groups.items()}
-    baseline = choose_baseline(runs, [(Group(name, groups[name]), len(by_seed)) for name, by_seed in results.items()])
+    baseline = choose_baseline(runs, [(Group(name, groups[name]), by_seed) for name, by_seed in results.items()])
     if answer["baseline"] != baseline:
         yield f"the baseline is {answer['baseline']}, expected {baseline}"
         return

@@ -6,17 +6,19 @@ no TensorFlow.
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from launch.pages.comparison.compared_run import EXPERIMENT, SECONDS, SEED, TOTAL_BYTES, ComparedRun
 from launch.pages.comparison.groups import (
     ALGO,
+    DATA_VERSION,
     FEDAVG,
     Group,
     are_of_one_data,
     choose_grouping,
+    find_differing_data,
     find_versions,
     group_runs,
     list_trivial_groups,
@@ -178,7 +180,7 @@ def rank_groups(
     labels = [group.label for group, _, _ in found]
     if baseline and baseline not in labels:
         raise FlagError(f"--baseline={baseline}: no group is called so; expected one of {'; '.join(labels)}")
-    chosen = labels.index(baseline or choose_baseline(runs, [(group, len(values)) for group, values, _ in found]))
+    chosen = labels.index(baseline or choose_baseline(runs, [(group, values) for group, values, _ in found]))
     rival, theirs = found[chosen][:2]
 
     def compare(group: Group, values: BySeed) -> Difference:
@@ -198,15 +200,27 @@ def rank_groups(
     return Ranking(metric, at, results, labels[chosen], trivial)
 
 
-def choose_baseline(runs: Sequence[ComparedRun], groups: Sequence[tuple[Group, int]]) -> str:
+def choose_baseline(runs: Sequence[ComparedRun], groups: Sequence[tuple[Group, BySeed]]) -> str:
     """The label of FedAvg's group, else of an experiment that is called so, else of any.
 
-    Of several it is the one with the most seeds, of equals that of the first run. So does `baselines.js`.
+    Of several it is the one that most groups have pairs with, runs of the same seed on the same data. Of equals it is
+    the one with the most seeds, then that of the first run. So does `baselines.js`.
 
     Args:
       runs: all, in their order.
-      groups: those with a result, and the number of their seeds.
+      groups: those with a result, and their results by seed.
     """
+    data = (SEED, DATA_VERSION, *find_differing_data(runs))
+
+    def list_pairable(group: Group, values: BySeed) -> set[tuple[Any, ...]]:
+        return {tuple(map(run.flags.get, data)) for run in group.runs if int(run.flags[SEED]) in values}
+
+    pairable = [list_pairable(*each) for each in groups]
+
+    def rank(each: tuple[Group, BySeed]) -> tuple[int, int, int]:
+        own = list_pairable(*each)
+        return -sum(not own.isdisjoint(others) for others in pairable), -len(each[1]), places[each[0].runs[0].name]
+
     tests = (
         lambda run: run.flags.get(ALGO) == FEDAVG,
         lambda run: str(run.flags.get(EXPERIMENT, "")).startswith(FEDAVG),
@@ -214,8 +228,7 @@ def choose_baseline(runs: Sequence[ComparedRun], groups: Sequence[tuple[Group, i
     )
     kinds = ([each for each in groups if all(map(test, each[0].runs))] for test in tests)
     places = {run.name: place for place, run in reversed(list(enumerate(runs)))}
-    best = min(next(filter(None, kinds)), key=lambda each: (-each[1], places[each[0].runs[0].name]))
-    return best[0].label
+    return min(next(filter(None, kinds)), key=rank)[0].label
 
 
 def list_decided(ranking: Ranking) -> list[GroupResult]:

@@ -40,16 +40,30 @@ export function areFedAvg({ content }, { runs }) {
   return runs.every((run) => isFedAvg(run) || isCalledFedAvg(content, run));
 }
 
-// FedAvg, else what is called so, else any: the group with the most seeds, the first run's first.
+// FedAvg, else what is called so, else any: the group that most groups have pairs with, runs of the same seed on the
+// same data. Of equals it is the one with the most seeds, the first run's first.
 export function chooseBaseline(view, groups, key = "") {
   const chosen = groups.find((group) => group.key === key);
   if (chosen) return chosen;
   const { content } = view;
   const tests = [isFedAvg, (run) => isCalledFedAvg(content, run), () => true];
   const found = tests.map((test) => groups.filter((group) => group.runs.every(test))).find((each) => each.length) ?? [];
-  const count = (group) => readSeedResults(view, group).size;
-  const place = (group) => content.runs.indexOf(group.runs[0]);
-  return [...found].sort((one, other) => count(other) - count(one) || place(one) - place(other))[0];
+  const seeds = new Map(groups.map((group) => [group, readSeedResults(view, group)]));
+  const data = [content.seed, "data_version", ...content.dataFlags];
+  const listPairable = (group) => {
+    const measured = group.runs.filter((run) => seeds.get(group).has(run.flags[content.seed]));
+    return new Set(measured.map((run) => data.map((flag) => formatFlag(run.flags[flag])).join()));
+  };
+  const pairable = groups.map(listPairable);
+  const countPartners = (own) => pairable.filter((others) => [...own].some((pair) => others.has(pair))).length;
+  const ranks = found.map((group) => ({
+    group,
+    partners: countPartners(listPairable(group)),
+    seeds: seeds.get(group).size,
+    place: content.runs.indexOf(group.runs[0]),
+  }));
+  ranks.sort((one, other) => other.partners - one.partners || other.seeds - one.seeds || one.place - other.place);
+  return ranks[0]?.group;
 }
 
 // The baseline of a group or a trivial row: that of its data; null for itself, and where the data are several.

@@ -77,11 +77,11 @@ def test_a_baseline_can_be_chosen():
 
 
 def make_named(**seeds):
-    """Runs of experiments by their names, each with so many seeds; what stands before __ is the algorithm."""
+    """Runs of experiments by their names, each with these seeds or so many; before __ stands the algorithm."""
     return [
         run._replace(name=f"{name}/{seed}", flags={**run.flags, "experiment": name})
         for name, count in seeds.items()
-        for seed in range(count)
+        for seed in (range(count) if isinstance(count, int) else count)
         for run in [make_run(name.partition("__")[0], seed, [0.5])]
     ]
 
@@ -90,6 +90,14 @@ def make_named(**seeds):
     ("runs", "expected"),
     [
         (make_named(fedprox__a=5, fedavg__small=2, fedavg__large=3), "fedavg__large"),
+        (make_named(fedavg__many=[7, 8, 9], fedprox=[0, 1], fedavg__paired=[1, 2], maml=[1]), "fedavg__paired"),
+        (
+            [
+                run._replace(flags={**run.flags, "dataset": "har" if "alone" in run.name else "mnist"})
+                for run in make_named(fedavg__alone=3, fedavg__paired=2, maml=2)
+            ],
+            "fedavg__paired",
+        ),
         (make_named(async__a=3)[:2] + make_named(buffered=3), "buffered"),
         (make_named(zeta=3, alpha=3), "zeta"),
         (
@@ -97,7 +105,10 @@ def make_named(**seeds):
             "fedavg_sync",
         ),
     ],
-    ids=["FedAvg of most seeds", "any of most seeds", "the first", "what is called FedAvg"],
+    ids=[
+        *("FedAvg of most seeds", "FedAvg of most pairs", "pairs are of one data"),
+        *("any of most seeds", "the first", "what is called FedAvg"),
+    ],
 )
 def test_fedavg_is_the_baseline_or_the_first_group(runs, expected):
     metric = describe_metric(runs, "")

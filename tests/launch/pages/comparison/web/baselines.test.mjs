@@ -25,13 +25,18 @@ function look(runs, further = {}) {
   return { view, splits };
 }
 
-test("the baseline is FedAvg, else what is called so, else the first of most seeds", () => {
+test("the baseline is FedAvg, else what is called so, else any: of most pairs, of most seeds, the first", () => {
   const name = (runs, grouping = ["algo"]) => look(runs, { grouping }).splits[0].baseline.key;
   assert.equal(name([...makeRuns("apfl", [1, 1]), ...makeRuns("fedavg", [0.5])]), "fedavg");
   assert.equal(name([...makeRuns("zeta", [1]), ...makeRuns("apfl", [1])]), "zeta");
   assert.equal(name([...makeRuns("zeta", [1]), ...makeRuns("apfl", [1, 1])]), "apfl");
   const called = [...makeRuns("buffered", [1], { experiment: "buffered_x" }), ...makeRuns("periodic", [1], { experiment: "fedavg_x" })];
   assert.equal(name(called, ["experiment"]), "fedavg_x");
+  // Of several, the one that shares seeds with most groups: the other has seeds of its own, though more.
+  const many = makeRuns("fedavg", [1, 1, 1], { experiment: "many" }).map((run) => ({ ...run, flags: { ...run.flags, seed: 7 + run.flags.seed } }));
+  const paired = [...makeRuns("fedavg", [1, 1], { experiment: "paired" }), ...makeRuns("apfl", [1], { experiment: "apfl" })];
+  assert.equal(name([...many, ...paired], ["experiment"]), "paired");
+  assert.equal(name([...many, ...makeRuns("fedavg", [1], { experiment: "paired" })], ["experiment"]), "many");
 });
 
 test("what is decided comes first, with the bytes of each", () => {
