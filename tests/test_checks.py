@@ -307,7 +307,8 @@ def write_compared_run(folder, temperature, seed):
     folder.mkdir(parents=True)
     write_json(folder / "config.json", {"flags": flag_values(build_run_config(flags)), "data": {}})
     write_json(folder / "summary.json", {"rounds": 1})
-    (folder / "metrics.csv").write_text(f"round,test_accuracy\n1,{temperature / 10 + seed / 10}\n")
+    row = f"1,6,{2 * temperature},{temperature / 10 + seed / 10}"
+    (folder / "metrics.csv").write_text(f"round,bytes_down,bytes_up,test_accuracy\n{row}\n")
 
 
 @pytest.fixture(scope="module")
@@ -322,7 +323,14 @@ def answers(tmp_path_factory):
     # Deviation 0.1, standard error 0.0577, quantile 4.3027: half width 0.2484.
     groups = [["temperature", "Mean", "95 % interval", "Seeds"]]
     groups += [["3", "0.4000", "0.1516 to 0.6484", "3"], ["2", "0.3000", "0.0516 to 0.5484", "3"]]
+    # Each seed is 0.1 better, for 12 bytes in place of 10.
+    answer = {
+        "baseline": "2",
+        "leads": [["3", "", "better: +10.0 points", "3 seeds, for 1.2 \u00d7 the bytes"]],
+    }
+    answer |= {"ends": 300, "filters": 400, "other": "3", "changed": ["2"]}
     visit = {"name": "desktop", "seconds": 1.0, "problems": [], "hover": "0.3", "pictures": [], "groups": groups}
+    visit |= {"answer": answer, "height": 800}
     return folder, visit | {"buttons": ["Seed", "Download plot as a png", "Zoom in"], "table": table}
 
 
@@ -332,6 +340,10 @@ def answers(tmp_path_factory):
         (lambda visit: None, ""),
         (lambda visit: visit["groups"][1].__setitem__(2, "0.1516 to 0.6485"), "group 3: "),
         (lambda visit: visit["groups"].pop(), "group 2: None"),
+        (lambda visit: visit["answer"].update(filters=200), "the filters stand before the answer"),
+        (lambda visit: visit["answer"]["leads"][0].__setitem__(2, "undecided: +10.0 points"), "3: undecided"),
+        (lambda visit: visit["answer"]["leads"][0].__setitem__(3, "3 seeds, for 2.0 \u00d7 the bytes"), "1.200 times"),
+        (lambda visit: visit["answer"].update(baseline="3"), "the baseline is 3, expected 2"),
         (lambda visit: visit.update(hover=""), "a pointer over a curve reads nothing"),
         (lambda visit: visit.update(pictures=[0]), "a plot is not shown"),
         (lambda visit: visit["buttons"].append("Share chart..."), "a button says Share chart..."),
@@ -347,7 +359,7 @@ def test_a_page_of_compare_shows_what_the_reports_compute(answers, change, expec
     write_json(tmp_path / "answers.json", {"size": 1, "visits": [changed]})
     code = load("web/check_compare.py").main([str(tmp_path / "answers.json"), f"--runs={folder}/T*"])
     error = capsys.readouterr().err
-    assert code == (1 if expected else 0) and expected in error
+    assert (code, error) == (0, "") if not expected else code == 1 and expected in error, error
     assert error.startswith("WRONG desktop: " if expected else "")
 
 

@@ -179,7 +179,7 @@ def test_a_miniature_has_few_rounds_unless_more_are_asked_for(tmp_path):
         (["--before=/no/such"], "--before=/no/such: expected the folder of a checkout"),
         (["--before_runtime=tff"], "--before_runtime=tff: expected --before=<folder>"),
         (["--before=.", "--before_runtime=nope"], "--before_runtime=nope"),
-        (["--device=tpu"], "--device=tpu: expected one of cpu, gpu"),
+        (["--device=tpu"], "--device=tpu: did you mean gpu? expected one of cpu, gpu"),
         (["--clients_at_a_time=4"], "--clients_at_a_time=4: expected --device=gpu beside it"),
         ([ON_GPU], "error: --device=gpu: nvidia-smi sees no GPU 0; --smoke does it in miniature on the CPU\n"),
         (

@@ -13,6 +13,7 @@ from launch.runs.columns import (
     KEPT_BEST,
     NEW_CLIENTS,
     NUM_CLIENTS,
+    NUM_TEST,
     REACHED_LIMITS,
     ROUND,
     STOPPED_EARLY,
@@ -89,7 +90,7 @@ def find_answer(run: ComparedRun, summary: Mapping[str, Any], data: Mapping[str,
     # As in comparisons: clients with models of their own are asked about their own data.
     is_own = on_test_set is None or (run.is_fitted and of_clients is not None)
     column, reached = (task.client_test, of_clients) if is_own else (task.test, on_test_set)
-    num_tested, num_clients = read_number(data.get("num_test")), read_number(data.get(NUM_CLIENTS))
+    num_tested, num_clients = read_number(data.get(NUM_TEST)), read_number(data.get(NUM_CLIENTS))
     if is_own:
         whose = "their own models" if run.is_fitted else "the model"
         of = f" of {count(int(num_clients), 'client')}" if num_clients else ""

@@ -1,6 +1,7 @@
 """A run folder that is damaged in one file: each command says so in one line, or ends as if nothing had happened."""
 
 import contextlib
+import gzip
 import itertools
 import pathlib
 import re
@@ -52,6 +53,7 @@ def kept(tmp_path_factory, write_finished_run):
         run_dir = write_finished_run(root / name, algo="fedavg", model="perceptron", seed=seed)
         for table in ("metrics.csv", "timing.csv", "events.csv", "fine_tuning.csv"):
             (run_dir / table).write_text(f"round,{seed}\n1,{seed}\n")
+        (run_dir / "clients_by_round.csv.gz").write_bytes(gzip.compress(f"round\n{seed}\n".encode()))
         summary = (run_dir / "summary.json").read_text()
         (run_dir / "summary.json").write_text(summary.replace("{", f'{{"seed": {seed},', 1))
         with contextlib.closing(RunFolder(run_dir, is_new=False)) as folder:
