@@ -11,6 +11,7 @@ from datasets.options import DEFAULT_MISSING_WORDS, quote_name, split_names
 from datasets.tables.table import simplify
 
 MOST_TRIALS = 100
+ADDED_TO = ("drop_columns", "missing_words")  # flags whose values add up
 Loaded = TypeVar("Loaded")
 
 
@@ -50,7 +51,9 @@ def repair(
     flags, problems = dict(flags), []
     for _ in range(MOST_TRIALS):
         try:
-            return Repaired(load(flags), flags, tuple(problems))
+            loaded = load(flags)
+            # A flag may have got another value for a later problem.
+            return Repaired(loaded, flags, tuple(each._replace(fix=_update(each.fix, flags)) for each in problems))
         except DatasetError as error:
             errors = [error, *error.further]
         # A column that is dropped may be wrong in other ways, too, which need no flag then.
@@ -58,11 +61,21 @@ def repair(
         before = dict(flags)
         for each in chosen:
             fix = _complete(each.fix, flags, choose_label)
-            problems.append(Problem(str(each), fix))
+            changed = {name: value for name, value in flags.items() if value != before.get(name)}
+            # Of errors that want different values of a flag the first gets it; the others may need nothing then.
+            if _update(fix, changed) != fix:
+                continue
+            # What is found again was not solved before.
+            problems = [problem for problem in problems if problem.text != str(each)] + [Problem(str(each), fix)]
             _add(fix, flags)
         if flags == before:
             break
     return Repaired(None, flags, tuple(problems))
+
+
+def _update(fix: Mapping[str, str], flags: Mapping[str, Any]) -> dict[str, str]:
+    """The flags of a fix as they are by now, where they have one value."""
+    return {name: value if name in ADDED_TO else flags.get(name, value) for name, value in fix.items()}
 
 
 def _complete(

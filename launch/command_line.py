@@ -209,7 +209,7 @@ def put_suggestion_first(message: str) -> str:
 
     For example "--rouns: did you mean --rounds? unknown flag": a list of what is expected may take lines.
     """
-    return re.sub(r"^((?:\S+: )*)(.*); (did you mean .*\?)$", r"\1\3 \2", message)
+    return re.sub(r"^(.+?: (?:\S+: )*)(.*); (did you mean .*\?)$", r"\1\3 \2", message)
 
 
 def list_fields(flags: type) -> tuple[FlagField, ...]:

@@ -225,5 +225,6 @@ def _check_empty(
     if num_empty and options.missing != "drop":
         raise DatasetError(
             f"{first}: column {column!r} has no word here, and in {count_rows(num_empty)} of {num_rows:,}; expected a "
-            f"text in each; --missing=drop leaves such rows out"
+            f"text in each; --missing=drop leaves such rows out",
+            {"missing": "drop"},
         )

@@ -42,7 +42,24 @@ def test_what_does_not_help_is_tried_once():
 
     found = repair(load, {})
     assert found.loaded is None and calls == [{}, {"missing": "drop"}]
+    assert [each.text for each in found.problems] == ["still wrong"]
     assert repair(make_loader(("no way", {})), {}).problems == (Problem("no way", {}),)
+
+
+def test_a_flag_with_one_value_is_told_with_that_which_is_in_the_command():
+    """Of two texts the first is used, and nothing is said of the other; what was solved by 'median' is by 'drop'."""
+    errors = [[("gap", {"missing": "median"}), ("a", {"text_column": "a"}), ("b", {"text_column": "b"})]]
+    errors += [[("no word", {"missing": "drop"})], []]
+
+    def load(flags):
+        if found := [DatasetError(*each) for each in errors.pop(0)]:
+            found[0].further = found[1:]
+            raise found[0]
+
+    found = repair(load, {})
+    dropped = {"missing": "drop"}
+    assert found.problems == (Problem("gap", dropped), Problem("a", {"text_column": "a"}), Problem("no word", dropped))
+    assert found.flags == {"text_column": "a", **dropped}
 
 
 def test_a_feature_that_is_named_is_dropped_from_the_names_but_never_the_last():

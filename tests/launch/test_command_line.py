@@ -35,7 +35,9 @@ def test_what_was_probably_meant_stands_right_behind_what_was_typed():
         "--rouns: unknown flag; did you mean --rounds?": "--rouns: did you mean --rounds? unknown flag",
         "a.csv: --x=y: a or b; c; did you mean a?": "a.csv: --x=y: did you mean a? a or b; c",
         "--model=m:f: there is none; did you mean g?": "--model=m:f: did you mean g? there is none",
-        "--run_dir=my runs: no run; did you mean b?": "did you mean b? --run_dir=my runs: no run",
+        "--run_dir=my runs: no run; did you mean b?": "--run_dir=my runs: did you mean b? no run",
+        "my a.csv: x=y: no such column; did you mean z?": "my a.csv: x=y: did you mean z? no such column",
+        "no such thing; did you mean z?": "no such thing; did you mean z?",
         "--x: failed; did you mean a? (m.py, line 1)": "--x: failed; did you mean a? (m.py, line 1)",
         "--rounds=0: expected at least 1": "--rounds=0: expected at least 1",
     }.items():
