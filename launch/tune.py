@@ -39,7 +39,7 @@ from launch.sweeps.jobs import open_engine
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.sweeps.tuning.answer import MOST_ROWS, name_flagfile, say_best, say_next
-from launch.sweeps.tuning.request import Flags, Request, check_output, parse_request, parse_requests  # noqa: F401
+from launch.sweeps.tuning.request import Flags, Request, check_output, parse_requests
 from launch.sweeps.tuning.scored_runs import (
     OpenEngine,
     ScoresOfTrials,
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     requests = [each._replace(present=PresentData()) for each in parse_requests(arguments)]
-    if requests[0].is_adaptive:
+    if any(request.is_adaptive for request in requests):
         check_installed()
     # All of them before the first is trained.
     requests = [check_validation(request) for request in requests]
@@ -106,11 +106,9 @@ def _run(arguments: Sequence[str]) -> int:
     failures = [failure for _, searched in searches for failure in searched.failures]
     if failures:
         print(f"{format_count(len(failures), 'run')} failed:", *failures, sep="\n  ", file=sys.stderr)
-    elif not found:
-        print(
-            f"no trial has a {requests[0].objective}; do the clients have validation examples?",
-            file=sys.stderr,
-        )
+    for request in (each for each, searched in searches if each not in found and not searched.failures):
+        name = request.experiment.name
+        print(f"{name}: no trial has a {request.objective}; do the clients have validation examples?", file=sys.stderr)
     return 1 if failures or len(found) < len(requests) else 0
 
 

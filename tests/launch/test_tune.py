@@ -363,6 +363,26 @@ def test_a_trial_that_fails_cannot_be_best_which_is_printed_all_the_same(tmp_pat
     assert "4 runs failed:" in printed.err and ": epochs=2 learning_rate=0.1; validation_acc" in printed.out
 
 
+def test_an_algorithm_without_scores_is_named_beside_one_that_has_them(tmp_path, tune_by, capsys):
+    def train_unscored(task):
+        code = train(task)
+        if task.config.algo == "ditto":
+            (task.run_dir / "metrics.csv").write_text("round,validation_accuracy\n1,\n2,\n")
+        return code
+
+    plain = [
+        "--algo=fedavg,ditto",
+        "--search=epochs=2|4",
+        "--objective=validation_accuracy",
+        "--seeds=100",
+        "--rounds=2",
+    ]
+    assert tune_by(train_unscored, *plain, "--rounds=2", f"--runs_dir={tmp_path}", alone=True) == 1
+    printed = capsys.readouterr()
+    assert "ditto_digits: no trial has a validation_accuracy; do the clients" in printed.err
+    assert "best     trial" in printed.out and "fedavg_digits: no trial" not in printed.err
+
+
 def test_without_optuna_one_line_says_how_to_get_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for more in (["--search=learning_rate=log(0.001,0.1)"], ["--pruner=median"], ["--sampler=tpe"]):
@@ -370,6 +390,9 @@ def test_without_optuna_one_line_says_how_to_get_it(tmp_path, capsys, monkeypatc
         printed = capsys.readouterr().err
         assert "need Optuna, which is not installed; " in printed and "requirements-tune.lock" in printed
         assert printed.count("\n") == 1 and not list(tmp_path.iterdir())
+    # Before the first algorithm is tuned, which needs it not.
+    assert tune.main(["--algo=fedavg,ditto", "--search=epochs=2|4;ditto_pull=log(0.1,1)"]) == 2
+    assert "need Optuna" in capsys.readouterr().err
 
 
 def test_a_request_names_search_sampler_and_values(tmp_path):

@@ -4,10 +4,9 @@
 // reached without a model and, on a desktop, the top of the plot; a click and the arrow keys must change the plot;
 // nothing may leave the page, and its console must stay empty. Exit code 1 if anything is wrong, with a line for each.
 
-import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { SIZES, findOverflow, launch, openPage } from "./open_page.mjs";
+import { SIZES, findOverflow, launch, openPage, takeShot } from "./open_page.mjs";
 
 const [, , pagePath, shots] = process.argv;
 
@@ -58,10 +57,7 @@ async function visit(browser, url, kind, colorScheme) {
   await page.goto(url);
   await checkFirstScreen(page, size, problems);
   problems.push(...(await findOverflow(page, size)));
-  if (shots) {
-    mkdirSync(shots, { recursive: true });
-    await page.screenshot({ path: path.join(shots, `report_${kind}_${colorScheme}.png`), fullPage: true });
-  }
+  await takeShot(page, shots, `report_${kind}_${colorScheme}`);
   const pictures = await page.$$eval("img", (images) => images.map(({ alt, naturalWidth }) => ({ alt, naturalWidth })));
   const areWhole = pictures.every(({ alt, naturalWidth }) => alt && naturalWidth);
   if (!pictures.length || !areWhole) problems.push("a picture lacks its text, or is not shown");

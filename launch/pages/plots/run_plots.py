@@ -3,7 +3,6 @@
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -46,9 +45,6 @@ from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.run_flags import NO_PLOTS
 from launch.settings.run_titles import describe_run, describe_split
 from tff_algos.protocol import COMMON_METRICS
-
-if TYPE_CHECKING:
-    pass
 
 DRIFTS = {columns.TOTAL_DRIFT: "total", columns.WITHIN_CLUSTER_DRIFT: "within clusters"}
 MOST_PANELS, PANELS_A_ROW = 24, 3  # of columns that an algorithm, or a part of a user's, adds

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from launch.console.shown_text import format_count
 from launch.pages.plots.style import SIZES, TIMES, pick_unit
 from launch.runs.task_columns import PERCENT, TaskColumns, format_value
 
@@ -14,7 +15,7 @@ UNKNOWN = "\N{EN DASH}"
 
 def count(number: int, noun: str) -> str:
     """ "1 round", "1,200 rounds"."""
-    return f"{number:,}{NBSP}{noun}{'' if number == 1 else 's'}"
+    return format_count(number, noun).replace(" ", NBSP, 1)
 
 
 def read_number(value: Any) -> float | None:
