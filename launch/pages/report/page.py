@@ -24,6 +24,7 @@ from launch.pages.report.parts import (
     tabulate_rounds,
 )
 from launch.pages.report.pictures import describe_choices, list_pictures, sketch_run
+from launch.pages.report.words import show_cell
 from launch.pages.templates import compute_digest, format_policy, render
 from launch.runs.column_titles import title_column
 from launch.runs.columns import RUN_PAGE, SUMMARY_FILE
@@ -90,5 +91,5 @@ def _tabulate_events(events: dict[str, Any] | None) -> Table | None:
         return None
     shown, total = len(events["rows"]), events["total"]
     note = f"The first {shown:,} of {total:,}; events.csv has all." if shown < total else ""
-    cells = [[escape_hidden(cell) for cell in row] for row in events["rows"]]
+    cells = [[show_cell(cell) for cell in row] for row in events["rows"]]
     return Table([title_column(name) for name in events["columns"]], cells, note)

@@ -83,16 +83,12 @@ def list_spread(run: ComparedRun, summary: Mapping[str, Any]) -> list[tuple[str,
 
 def _read_tested(run: ComparedRun) -> tuple[list[str], np.ndarray]:
     """The clients of the run that were tested, without new ones and attackers: names, and the main metric of each."""
-    names, values = list_of_clients(run, CLIENT), np.asarray(run.clients.get(run.task.of_client, ()))
+    names = [show_cell(name) for name in run.clients.get(CLIENT, ())]
+    values = np.asarray(run.clients.get(run.task.of_client, ()))
     if values.dtype.kind != "f" or len(names) != len(values):
         return [], np.array([])
     kept = _find_members(run) & np.isfinite(values)
     return [name for name, is_kept in zip(names, kept, strict=True) if is_kept], values[kept]
-
-
-def list_of_clients(run: ComparedRun, column: str) -> list[str]:
-    """A column of `clients.csv` as text; empty without it."""
-    return [str(value) for value in run.clients.get(column, ())]
 
 
 def _find_members(run: ComparedRun) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from launch.console.shown_text import format_count
+from launch.console.shown_text import escape_hidden, format_count
 from launch.pages.plots.style import SIZES, TIMES, pick_unit
 from launch.runs.task_columns import PERCENT, TaskColumns, format_value
 
@@ -67,9 +67,9 @@ def _show(value: float, units: tuple[tuple[str, float], ...]) -> str:
 
 
 def show_cell(value: Any) -> str:
-    """A cell of a table: text as it is, numbers rounded, a dash for what is missing."""
+    """A cell of a table: text with what hides or steers written out, numbers rounded, a dash for what is missing."""
     if isinstance(value, str):
-        return value
+        return escape_hidden(value)
     number = read_number(value)
     if number is None:
         return UNKNOWN

@@ -54,7 +54,7 @@ def change_run(write_run, tmp_path):
 
 
 FIVE = {
-    "client": ["a", "b", "c", "d", HOSTILE],
+    "client": ["a", "b", "c", "a\u202eb", HOSTILE],
     "num_train": [9, 9, 9, 9, 9],
     "num_test": [5, 8, 20, 20, 20],
     "model": ["global"] * 5,
@@ -83,6 +83,7 @@ def test_the_page_answers_first_and_runs_no_script(change_run):
     assert places == sorted(places)
     assert 'lang="en"' in text and "script-src 'none'" in text and "alert(1)" in text
     assert "script" not in {tag for tag, _ in page.found}
+    assert "a\\u202eb" in page.text and "\u202e" not in text, "what turns a name around is written out"
     style = re.search(r"<style>(.*?)</style>", text, flags=re.DOTALL)[1]
     assert compute_digest(style) in text
     levels = [int(tag[1]) for tag, _ in page.found if re.fullmatch("h[1-6]", tag)]
