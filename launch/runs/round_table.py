@@ -38,6 +38,7 @@ class GrowingFile:
         Raises:
           OSError: the file cannot be read or written.
         """
+        # A resumed run leaves a file alone that is right already.
         # A write would change another file by a link, or where a folder was copied by hard links.
         is_own = self.path.is_file() and not self.path.is_symlink() and self.path.stat().st_nlink == 1
         if not is_own or self.path.read_bytes() != content:
@@ -84,7 +85,6 @@ class GrowingTable:
         Raises:
           OSError: the file cannot be read or written.
         """
-        # Compared as bytes, so that a resumed run leaves a file alone that is right already.
         self._file.keep(format_lines([[encode_cell(name) for name in columns], *rows]).encode())
 
     def append(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -184,7 +184,7 @@ def build_tasks(request: Request) -> dict[tuple[int, str], Task]:
 
 def run_grid_search(request: Request, open_engine: OpenEngine) -> tuple[list[Outcome], list[str]]:
     """Trains what is not finished. Returns the trials and a line for each run that failed."""
-    # Once: the folder, by which they are chosen, fills meanwhile.
+    # Before the first run: the folder, by which they are chosen, fills then.
     tasks, trials = build_tasks(request), list_trials(request)
     outcomes: list[Outcome] = []
 
