@@ -37,15 +37,15 @@ RUNTIME = pathlib.Path(__file__).parents[2] / ".web" / "node_modules" / "@litert
 # Each may use those before it.
 SCRIPTS = (
     *("maths.js", "strokes.js", "examples.js", "runtime.js", "groups.js", "signal.js"),
-    *("board.js", "answer.js", "sliders.js", "steps.js", "check.js", "main.js"),
+    *("board.js", "answer.js", "sliders.js", "steps.js", "check.js", "wiring.js", "main.js"),
 )
 TEXT_SCRIPTS = (
     *("maths.js", "examples.js", "runtime.js", "answer.js"),
-    *("text.js", "token_file.js", "text_main.js"),
+    *("text.js", "token_file.js", "wiring.js", "text_main.js"),
 )
 WORDS_SCRIPTS = (
     *("maths.js", "examples.js", "runtime.js", "answer.js", "check.js"),
-    *("text.js", "token_file.js", "words.js", "words_main.js"),
+    *("text.js", "token_file.js", "words.js", "wiring.js", "words_main.js"),
 )
 # By the beginning of the template's name.
 SCRIPTS_OF = {"": SCRIPTS, "text_": TEXT_SCRIPTS, "words_": WORDS_SCRIPTS}

@@ -2,22 +2,31 @@
 
 import { makeElement, softenName, swatch } from "./answer.js";
 import { findLargest, formatNumber, measureMargin } from "./maths.js";
-
-const PAUSE_EVERY_MS = 30; // so that the browser can draw
+import { makePause } from "./runtime.js";
 
 // Runs one file over the examples and returns its logits, one list an example.
-export async function runExamples(classifier, examples, form, onProgress) {
+async function runExamples(classifier, examples, form, onProgress) {
   const logits = [];
-  let paused = performance.now();
+  const pause = makePause(onProgress);
   for (const example of examples) {
     logits.push(await classifier.classify(example, form));
-    if (performance.now() - paused > PAUSE_EVERY_MS) {
-      onProgress(logits.length);
-      await new Promise((resolve) => setTimeout(resolve));
-      paused = performance.now();
-    }
+    await pause(logits.length);
   }
   return logits;
+}
+
+// The same with what differs from the report, for `showChecks`. `form` is the page's data.
+export async function checkClassifier(classifier, examples, form, onProgress) {
+  const { file } = classifier;
+  const logits = await runExamples(classifier, examples, form, onProgress);
+  const areNumbers = form.answers === "numbers";
+  const compare = () => compareWithReport(logits, form.sample.labels, file.predictions);
+  return { file, logits, ...(areNumbers ? compareNumbers(logits, file.predictions) : compare()) };
+}
+
+export function showChecks(place, checks, { answers, labels }, total) {
+  if (answers === "numbers") showNumberCheck(place, checks);
+  else showCheck(place, checks, labels, total);
 }
 
 // How many classes are right, how many are the report's, and each that is not, with how near the two logits are.
@@ -37,7 +46,7 @@ export function compareNumbers(outputs, reported) {
   return { furthest: differences.reduce((most, value) => Math.max(most, value), 0) };
 }
 
-export function showNumberCheck(place, checks) {
+function showNumberCheck(place, checks) {
   const head = makeElement("tr", ["Format", "Furthest from the report"].map((text) => makeElement("th", text)));
   for (const cell of head.children) cell.scope = "col";
   const body = checks.map(({ file, furthest }) => {
@@ -48,7 +57,7 @@ export function showNumberCheck(place, checks) {
   place.replaceChildren(makeElement("table", [makeElement("thead", head), makeElement("tbody", body)]));
 }
 
-export function showCheck(place, checks, labels, total) {
+function showCheck(place, checks, labels, total) {
   const head = makeElement("tr", ["Format", "Correct", "As in the report"].map((text) => makeElement("th", text)));
   for (const cell of head.children) cell.scope = "col";
   const body = checks.map(({ file, correct, agreeing }) => {

@@ -3,6 +3,7 @@
 import { preprocess, readOutputs } from "./maths.js";
 
 const KEPT_TIMES = 50;
+const PAUSE_EVERY_MS = 30;
 
 // The bytes of something packed into the page, gzip in base64.
 export async function unpack(name) {
@@ -24,6 +25,17 @@ export async function startRuntime() {
   LiteRT.setGlobalLiteRt(runtime);
   runtime.setDefaultEnvironment(new LiteRT.Environment({ webGpuDevice: null }));
   return build;
+}
+
+// What long work awaits after each step: now and then it calls `onProgress` with what is done, and lets the browser draw.
+export function makePause(onProgress) {
+  let paused = performance.now();
+  return async (done) => {
+    if (performance.now() - paused <= PAUSE_EVERY_MS) return;
+    onProgress(done);
+    await new Promise((resolve) => setTimeout(resolve));
+    paused = performance.now();
+  };
 }
 
 // One exported file, ready to run: stored values in, outputs as the page reads them out. `times` are those of its last calls, in ms.

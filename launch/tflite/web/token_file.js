@@ -1,11 +1,10 @@
 // An exported file that takes tokens. `LiteRT` is its library, a script before this one.
 
 import { findLargest } from "./maths.js";
-import { unpack } from "./runtime.js";
+import { makePause, unpack } from "./runtime.js";
 import { countTokens, takePosition } from "./text.js";
 
 const KEPT_CALLS = 50;
-const REST_EVERY_MS = 30; // so that the browser can draw
 
 export class TokenFile {
   constructor(file, compiled) {
@@ -40,17 +39,13 @@ export class TokenFile {
 export async function checkFile(tokenFile, examples, { sample, size, padding }, onProgress) {
   const counts = { total: 0, correct: 0, agreeing: 0 };
   const found = [];
-  let paused = performance.now();
+  const pause = makePause(onProgress);
   for (const [i, example] of examples.entries()) {
     const logits = await tokenFile.compute(Int32Array.from(example));
     found.push(Array.from(example, (_, position) => findLargest(takePosition(logits, position, size))));
     const own = countTokens(found[i], sample.labels[i], tokenFile.file.predictions[i], padding);
     for (const key of Object.keys(counts)) counts[key] += own[key];
-    if (performance.now() - paused > REST_EVERY_MS) {
-      onProgress(i + 1);
-      await new Promise((resolve) => setTimeout(resolve));
-      paused = performance.now();
-    }
+    await pause(i + 1);
   }
   return { file: tokenFile.file, tokens: found, ...counts };
 }

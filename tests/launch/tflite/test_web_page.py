@@ -343,7 +343,7 @@ def test_a_text_page_has_the_vocabulary_the_examples_and_what_the_files_say(writ
 
 def test_every_element_that_the_scripts_name_is_in_the_html(write_text_page):
     ids = set(re.findall(r'\bid="([\w-]+)"', write_text_page()))
-    script = (web_page.SOURCES / "text_main.js").read_text() + (web_page.SOURCES / "answer.js").read_text()
+    script = "".join((web_page.SOURCES / name).read_text() for name in ("text_main.js", "wiring.js", "answer.js"))
     named = {*re.findall(r"\bpage\.(\w+)", script), *re.findall(r'\bpage\["([\w-]+)"\]', script)}
     assert named <= ids, named - ids
 
@@ -362,6 +362,6 @@ def test_a_page_of_texts_has_the_vocabulary_and_the_examples(write_page):
         "answers": "two_classes", "sample": {"indices": [0, 1], "labels": [1, 0]},
     }  # fmt: skip
     np.testing.assert_array_equal(np.frombuffer(read_asset(page, "examples"), np.int32), x.ravel())
-    scripts = [(web_page.SOURCES / name).read_text() for name in ("words_main.js", "answer.js")]
+    scripts = [(web_page.SOURCES / name).read_text() for name in ("words_main.js", "wiring.js", "answer.js")]
     named = {*re.findall(r"\bpage\.(\w+)", "".join(scripts)), *re.findall(r'\bpage\["([\w-]+)"\]', "".join(scripts))}
     assert named <= set(re.findall(r'\bid="([\w-]+)"', page))
