@@ -310,7 +310,7 @@ def _find_texts(x: Any, column: str) -> list[str] | None:
         if column not in x:
             raise FlagError(f"x: column {column!r} is missing, whose texts the run was trained on; it has {list(x)}")
         x = x[column]
-    if not isinstance(x, list | tuple | np.ndarray | pd.Series) or not any(isinstance(each, str) for each in x):
+    elif not isinstance(x, list | tuple | np.ndarray | pd.Series) or not any(isinstance(each, str) for each in x):
         return None
     if wrong := [row for row, each in enumerate(x) if not isinstance(each, str)]:
         raise FlagError(f"x: row {wrong[0]} (counted from 0) is no text, expected one in each; leave such rows out")

@@ -362,6 +362,7 @@ def test_texts_become_the_words_of_the_run(x):
     ("x", "message"),
     [
         (["good", None], r"^x: row 1 \(counted from 0\) is no text"),
+        (pd.DataFrame({"review": [None, 3]}), r"^x: row 0 \(counted from 0\) is no text"),
         (pd.DataFrame({"text": TEXTS}), "^x: column 'review' is missing, whose texts the run was trained on"),
         ("good", "^x: expected an array of examples, or a table, got str"),
     ],
