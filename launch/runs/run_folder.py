@@ -5,6 +5,7 @@ import fcntl
 import fnmatch
 import os
 import pathlib
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
@@ -42,6 +43,7 @@ from launch.settings.flags import read_flags_of_run
 from launch.settings.run_config import RunConfig, find_algorithm, is_algorithm_spelling
 
 RUNS = pathlib.Path("runs")
+DATA_FOLDER = RUNS / "data"  # of arrays and tables that `fit` was given, called by their digests
 LOCK_FILE = ".lock"
 WORKER_LOGS = WORKER_LOG.replace(".", "*.")  # that of each worker
 REPLACED_CONFIG = f".replaced.{CONFIG_FILE}"  # see `RunFolder.clear`
@@ -230,9 +232,17 @@ def open_run_folder(config: RunConfig) -> RunFolder:
         return RunFolder(path, is_new=not config.resume)
 
 
+def name_data(config: RunConfig) -> str:
+    """The data as a part of a folder's name: a file of the user's is called as it is, without its ending."""
+    source = pathlib.Path(config.data or config.npz)
+    if source.parent != DATA_FOLDER.resolve() and (stem := re.sub(r"[^\w.-]+", "_", source.stem)[:50]):
+        return stem  # of at most 200 bytes, of the 255 that a folder's name may have
+    return encode_name(find_dataset(config.dataset).name)
+
+
 def make_next_folder(config: RunConfig) -> pathlib.Path:
     """Makes runs/<algo>_<data>_NNN, the first number after those there; safe against another run doing the same."""
-    stem = f"{find_algorithm(config.algo).name}_{encode_name(find_dataset(config.dataset).name)}"
+    stem = f"{find_algorithm(config.algo).name}_{name_data(config)}"
     RUNS.mkdir(exist_ok=True)
     taken = [int(path.name[len(stem) + 1 :]) for path in RUNS.glob(f"{stem}_*") if path.name[len(stem) + 1 :].isdigit()]
     number = max(taken, default=0) + 1

@@ -29,7 +29,7 @@ from datasets.tables.cells import BOOLEAN, NUMBER, STRING, Cells, parse_text
 from datasets.tables.sentences import encode_texts
 from datasets.tables.table import CLIENT_NAMES, LABEL_NAMES, TEST_NAMES, TIME_NAMES, list_names, simplify
 from datasets.tables.written_numbers import read_written
-from launch.runs.run_folder import RUNS
+from launch.runs.run_folder import DATA_FOLDER
 from launch.settings.errors import FlagError
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
 
-# Where arrays and tables lie that `fit` was given.
-DATA_FOLDER = RUNS / "data"
 _OF_SEVERAL = ("label_column", "feature_columns", "drop_columns")
 COLUMN_FLAGS = ("client_column", "time_column", "test_column", "weight_column", "text_column", *_OF_SEVERAL)
 _ROLE_NAMES = CLIENT_NAMES | LABEL_NAMES | TIME_NAMES | TEST_NAMES

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from launch.command_line import list_fields
 from launch.runs.columns import VALIDATION_ACCURACY
+from launch.runs.run_folder import name_data
 from launch.runs.task_columns import list_objectives
 from launch.settings.errors import FlagError
 from launch.settings.experiments import get_search, list_searches
 from launch.settings.flag_parsing import define_flags, read_given, read_known, refuse_stray
-from launch.settings.run_config import RunConfig
 from launch.settings.setting_names import get_flag, join_values
 from launch.sweeps.jobs import JobsFlags
 from launch.sweeps.present_data import PresentData
@@ -242,7 +242,7 @@ def _share_space(space: SearchSpace, recipes: Sequence[Recipe]) -> dict[str, Sea
 def _build_request(values: Flags, recipe: Recipe, space: SearchSpace, fixed: Sequence[str]) -> Request:
     is_plain = not values.experiment
     # What runs are made from is in the name: other data get another folder.
-    recipe = recipe._replace(name=f"{recipe.name}_{_name_data(recipe.resolve(fixed))}") if is_plain else recipe
+    recipe = recipe._replace(name=f"{recipe.name}_{name_data(recipe.resolve(fixed))}") if is_plain else recipe
     runs_dir, sampler = pathlib.Path(values.runs_dir), _choose_sampler(values, space)
     return Request(
         recipe,
@@ -262,12 +262,6 @@ def _build_request(values: Flags, recipe: Recipe, space: SearchSpace, fixed: Seq
         fixed=tuple(fixed),
         is_plain=is_plain,
     )
-
-
-def _name_data(config: RunConfig) -> str:
-    """The data as a part of a folder's name."""
-    source = config.data or config.npz
-    return re.sub(r"[^\w.-]+", "_", pathlib.PurePath(source).stem if source else config.dataset)
 
 
 def _choose_number(space: SearchSpace, sampler: str, is_plain: bool) -> int:

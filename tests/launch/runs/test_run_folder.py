@@ -57,6 +57,20 @@ def test_runs_without_a_name_take_the_next_free_number(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("tables/Our wards (2).csv", "fedavg_Our_wards_2__001"),
+        ("x" * 250 + ".csv", f"fedavg_{'x' * 50}_001"),
+        ("/", "fedavg_files_001"),
+        ("runs/data/0f3a.parquet", "fedavg_files_001"),  # a table that `fit` was given
+    ],
+)
+def test_a_run_on_a_file_is_called_after_it(path, name):
+    with contextlib.closing(open_run_folder(ask(dataset="files", data=os.path.abspath(path)))) as folder:
+        assert folder.path.as_posix() == f"runs/{name}"
+
+
+@pytest.mark.parametrize(
     ("names", "message"),
     [
         *(({"config.json": text}, "holds no run alone") for text in OTHER_CONFIGS),
