@@ -205,12 +205,13 @@ function spanZero(point) {
   return { ...point, lowest: Math.min(...ends), highest: Math.max(...ends) };
 }
 
-// A difference over the rounds, [{round, mean, low, high}], with its interval and a line at zero.
-export function drawDifference(place, points, color, title) {
+// A difference over the rounds, [{round, mean, low, high}], with its interval and a line at zero. The chart is low, and
+// the sentence above it names the metric.
+export function drawDifference(place, points, color) {
   const style = { color, dash: "solid" };
   const label = "difference";
   const zero = { type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, line: { color: readColor("--muted"), width: 1, dash: "dot" } };
   const curve = { label, style, points: points.map(spanZero), runs: [] };
-  const drawn = drawCurves(place, [curve], { low: "low", high: "high" }, "Round", place.clientWidth < 640 ? "Difference" : title, true);
+  const drawn = drawCurves(place, [curve], { low: "low", high: "high" }, "Round", "Difference", true);
   return drawn.then(() => Plotly.relayout(place, { shapes: [zero], height: 300 }));
 }

@@ -28,7 +28,7 @@ export function showDifference(view, one, other, styles, sort) {
   if (!points.length) return null;
   const cutBand = (point) => (point.count < LEAST_SEEDS ? { ...point, low: null, high: null } : point);
   const color = one ? styles.get(one.key).color : view.content.colors[0];
-  return drawDifference(byId("difference-chart"), points.map(cutBand), color, `Difference in ${nameInSentence(view.content, view.metric)}`);
+  return drawDifference(byId("difference-chart"), points.map(cutBand), color);
 }
 
 function describeDifference(view, one, other, found) {
