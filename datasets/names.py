@@ -27,6 +27,14 @@ def name_some(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
+MOST_LETTERS = 60  # of a value, in errors
+
+
+def shorten(text: str) -> str:
+    """A text for an error: of a longer one its beginning and three dots."""
+    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}..."
+
+
 def check_names(where: str, kind: str, names: Iterable[str]) -> None:
     """Raises DatasetError if a name holds a line break or another control character.
 

@@ -80,11 +80,11 @@ class Cells:
 
 
 def _write(value: np.generic) -> str:
-    """A value of NumPy; 3.0 is how a column of whole numbers with a gap in it is stored."""
+    """A value of NumPy; 3.0 is how a column of whole numbers with a gap in it is stored. Dates have no empty hours."""
     if isinstance(value, np.floating):
         number = float(value)
         return repr(int(number)) if number.is_integer() else repr(number)
-    return str(value)
+    return np.datetime_as_string(value, "auto") if isinstance(value, np.datetime64) else str(value)
 
 
 def read_missing_words(option: str) -> frozenset[str]:

@@ -135,7 +135,7 @@ def _choose_feature(
         )
     if holds_sentences(column):
         raise DatasetError(
-            f"{where}: column {name!r} holds sentences ({text!r:.60}), which are no categories; "
+            f"{where}: column {name!r} holds sentences ({text!r}), which are no categories; "
             f"{advise_sentences(name)}, or {leave_out(name)}",
             {"text_column": name} if is_text_table else drop(name),
         )

@@ -9,11 +9,11 @@ import numpy as np
 
 from datasets.client_source import TEST, TRAIN
 from datasets.errors import DatasetError, propose
-from datasets.names import sort_key
+from datasets.names import MOST_LETTERS, sort_key
 from datasets.options import AUTO, quote_name
 from datasets.stored_source import SPLIT_ORDER
 from datasets.tables.cells import DATE, STRING, TEXT, Cells
-from datasets.tables.table import MOST_SHOWN, NO_COLUMN, SPLIT_NAMES, Location, Piece, Roles, Sighting, Table
+from datasets.tables.table import NO_COLUMN, SPLIT_NAMES, Location, Piece, Roles, Sighting, Table
 from datasets.tables.times import TimeScan, TimeStyle, are_whole_dates, read_times
 from datasets.tables.written_numbers import COMMA, POINT, is_odd, read_written
 
@@ -411,7 +411,7 @@ def read_row_weights(piece: Piece, roles: Roles) -> np.ndarray:
 
 def count_as_missing(column: ColumnScan) -> dict[str, str]:
     """The flag, as in `DatasetError.fix`, that takes the first text among numbers for no value; {} of many texts."""
-    is_whole = len(column.first_text.text) < MOST_SHOWN
+    is_whole = len(column.first_text.text) <= MOST_LETTERS
     is_taken = is_whole and column.num_different <= MOST_WORDS
     return {"missing_words": quote_name(column.first_text.text)} if is_taken else {}
 

@@ -16,7 +16,7 @@ import numpy as np
 from datasets.client_source import TEST, TRAIN, VALIDATION
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.names import check_names, name_some
+from datasets.names import check_names, name_some, shorten
 from datasets.options import quote_name, split_names
 from datasets.tables.cells import Cells
 
@@ -28,7 +28,6 @@ SPLIT_NAMES = {
 }
 MOST_CACHED_BYTES = 2**28  # of a table that is read twice
 MOST_LISTED = 12
-MOST_SHOWN = 60  # characters of a value, in errors
 
 
 class ClientFile(NamedTuple):
@@ -111,7 +110,7 @@ class Piece(NamedTuple):
         if not is_it.any():
             return None
         row = int(np.argmax(is_it))
-        return Sighting(cells.get_text(row)[:MOST_SHOWN], self.locate(row))
+        return Sighting(shorten(cells.get_text(row)), self.locate(row))
 
 
 @dataclasses.dataclass(frozen=True)

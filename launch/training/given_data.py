@@ -22,7 +22,7 @@ from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat
 from datasets.formats.npz import ARRAYS
 from datasets.image_pixels import ImageLayout
-from datasets.names import fold_spelling
+from datasets.names import fold_spelling, shorten
 from datasets.options import split_names
 from datasets.tables.arrow_cells import convert_column, is_block_type
 from datasets.tables.cells import BOOLEAN, NUMBER, STRING, Cells, parse_text
@@ -404,8 +404,8 @@ def _read_numbers(array: "pyarrow.Array", column: str) -> np.ndarray:
             else "texts that were made the index of a category must be such numbers here, too"
         )
         raise FlagError(
-            f"x: column {column!r} has {cells.get_text(row)!r:.60} in row {row} (counted from 0), expected a finite "
-            f"number, as the run has it; {fix}"
+            f"x: column {column!r} has {shorten(cells.get_text(row))!r} in row {row} (counted from 0), expected a "
+            f"finite number, as the run has it; {fix}"
         )
     return numbers
 
@@ -420,7 +420,7 @@ def _find_categories(array: "pyarrow.Array", column: str, indices: dict[str, int
     if (found < 0).any():
         row = int(np.argmax(found < 0))
         raise FlagError(
-            f"x: column {column!r} has {texts[codes[row]]!r:.60} in row {row} (counted from 0), which was not there in "
-            f"training; expected one of {list_names(list(indices))}"
+            f"x: column {column!r} has {shorten(texts[codes[row]])!r} in row {row} (counted from 0), which was not "
+            f"there in training; expected one of {list_names(list(indices))}"
         )
     return found

@@ -101,6 +101,12 @@ def test_sentences_without_the_flag_are_refused_with_it(tmp_path, number):
     assert_refused(message, open_text, tmp_path, format_reviews(make_reviews(number)))
 
 
+def test_of_a_long_text_an_error_has_the_beginning(tmp_path):
+    text = "".join(f'a,{row % 2},"Number {row} was {"very " * 12}good"\n' for row in range(40))
+    message = r"holds sentences \('Number 0 was (very ){9}ve\.\.\.'\), which"  # 13 + 45 + 2 characters
+    assert_refused(message, open_text, tmp_path, f"client,label,review\n{text}")
+
+
 @pytest.mark.parametrize(("name", "kind"), [("list", "block"), ("number", "number")])
 def test_arrays_and_numbers_are_no_texts(tmp_path, name, kind):
     columns = {"label": [0, 1], "list": [[1], [2]], "number": [1, 2]}

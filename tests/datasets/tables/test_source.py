@@ -78,7 +78,7 @@ def test_wrong_weights_are_one_line_with_their_place(tmp_path, text, options, me
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("day", "row 0 .*'day' has '2024-01-01"), ("l", "'l' holds arrays or images, expected a")]
+    ("name", "message"), [("day", "row 0 .*'day' has '2024-01-01',"), ("l", "'l' holds arrays or images, expected a")]
 )
 def test_dates_and_lists_are_no_weights(tmp_path, name, message):
     columns = {"a": [1, 2], "day": pd.to_datetime(["2024-01-01"] * 2), "l": [[1], [2]], "label": [0, 1]}
