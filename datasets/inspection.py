@@ -401,20 +401,30 @@ def _look_at_classes(sample: Sample, measures: Measures) -> Iterator[str]:
     yield from note_labels(names, train, test if sample.is_whole else np.zeros_like(test))
 
 
+def find_client_columns(sample: Sample) -> dict[str, list[int]]:
+    """Columns of texts that have become features, but may name clients: of each the rows that every text is in.
+
+    They have several texts, each in many rows.
+    """
+    rows_of: dict[str, list[int]] = {}
+    for index, name in enumerate(name_features(sample) if sample.is_flat and not sample.has_clients else ()):
+        column, is_text, _ = name.partition("=")
+        if is_text:
+            rows_of.setdefault(column, []).append(int(np.count_nonzero(sample.take_column(index))))
+    return {
+        column: rows
+        for column, rows in rows_of.items()
+        if len(rows) >= LEAST_CLIENTS and min(rows) >= MINIMUM_EXAMPLES_TO_SPLIT
+    }
+
+
 def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
     if not sample.has_clients:
-        # Columns of texts that have become features, but may name clients: several texts, each in many rows.
-        rows_of: dict[str, list[int]] = {}
-        for index, name in enumerate(name_features(sample) if sample.is_flat else ()):
-            column, is_text, _ = name.partition("=")
-            if is_text:
-                rows_of.setdefault(column, []).append(int(np.count_nonzero(sample.take_column(index))))
-        for column, rows in rows_of.items():
-            if len(rows) >= LEAST_CLIENTS and min(rows) >= MINIMUM_EXAMPLES_TO_SPLIT:
-                yield (
-                    f"column {column} has {len(rows)} texts, each in {min(rows):,} rows or more: "
-                    f"if it says whose a row is, give --client_column={column}"
-                )
+        for column, rows in find_client_columns(sample).items():
+            yield (
+                f"column {column} has {len(rows)} texts, each in {min(rows):,} rows or more: "
+                f"if it says whose a row is, give --client_column={column}"
+            )
         return
     train = sample.num_examples[TRAIN]
     totals, names = sum(sample.num_examples.values()), sample.client_names

@@ -20,6 +20,7 @@ from datasets.inspection import (
     Sample,
     counts_rows,
     draw_sample,
+    find_client_columns,
     find_suspicions,
     measure,
     name_features,
@@ -50,6 +51,7 @@ class Findings:
       weights: of the train examples; None if all count alike.
       suspicions: what looks odd.
       command: to train on them.
+      by_client: the column that may say whose a row is, and the command to train on them then; () if none or several.
       columns: of a table, as they are in the file.
       problems: what of a table was wrong, and the flags in the command that solve it.
     """
@@ -63,6 +65,7 @@ class Findings:
     weights: ExampleWeights | None
     suspicions: tuple[str, ...]
     command: str
+    by_client: tuple[str, ...] = ()
     columns: tuple[ColumnProfile, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -102,12 +105,14 @@ def inspect_data(
     has_tests = bool(sample.num_examples.get(TEST, np.zeros(1)).any())
     if sample.has_clients and not has_tests and totals.max() < MINIMUM_EXAMPLES_TO_SPLIT:
         flags["partition"] = "iid"  # no client could give a test example
-    command = " ".join([PROGRAM, *spell_flags(flags)])
+    command, by_client = " ".join([PROGRAM, *spell_flags(flags)]), ()
+    if len(columns := list(find_client_columns(sample))) == 1:
+        by_client = (columns[0], " ".join([command, *spell_flags({"client_column": columns[0]})]))
     weights = None
     if data.weights is not None:
         values = data.weights.values if isinstance(data, ArrayDataset) else data.read_all_weights(TRAIN)
         weights = measure_weights(data.name, data.format, data.weights.column, [values]).weights
-    return Findings(data, kind, reading, sample, measures, numbers, weights, suspicions, command)
+    return Findings(data, kind, reading, sample, measures, numbers, weights, suspicions, command, by_client)
 
 
 LEAST_OF_CLASS = 10  # examples on average, of labels that are numbers and classes

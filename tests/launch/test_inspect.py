@@ -216,9 +216,11 @@ def test_weights_are_described_and_are_no_feature(write_table, look):
 def test_a_column_of_texts_may_name_clients_and_what_was_filled_is_not_called_missing(write_table, look):
     rows = (f"ward {row % 5},{'' if row == 7 else row % 11},{row % 2}" for row in range(100))
     path = write_table("ward,age,label", rows)
-    printed, _ = look(path, "--missing=median")
+    printed, found = look(path, "--missing=median")
     said = "column ward has 5 texts, each in 20 rows or more: if it says whose a row is, give --client_column=ward"
     assert f"odd       {said}" in printed
+    assert f"train     {found['command']}\nor        where column ward says whose a row is\n" in printed
+    assert f"\n          {found['command']} --client_column=ward\n" in printed
     assert "missing   examples left out, since a value was missing: none" in printed
     printed, _ = look(path, "--missing=median", "--client_column=ward")
     assert "column ward" not in printed
