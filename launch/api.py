@@ -371,7 +371,7 @@ def _take_apart(function: Any) -> tuple:
 def _keep(contents: Mapping[pathlib.Path, bytes]) -> Iterator[list[pathlib.Path]]:
     """Writes the files that are not there yet, or have changed; if the block fails, as by a wrong flag, they go.
 
-    It gives a list for the folders of runs that need the files: if there is something in one, they stay.
+    It gives a list for the folders of runs that may need the files: if the config of one names them, they stay.
     """
     runs: list[pathlib.Path] = []
     new = {path: content for path, content in contents.items() if not _is_kept(path, content)}
@@ -381,7 +381,7 @@ def _keep(contents: Mapping[pathlib.Path, bytes]) -> Iterator[list[pathlib.Path]
             write_whole(path, content)
         yield runs
     except BaseException:
-        if any(folder.is_dir() and any(folder.iterdir()) for folder in runs):
+        if any(_names(folder, path) for folder in runs for path in new):
             raise
         for path in new:
             path.unlink(missing_ok=True)
@@ -389,6 +389,13 @@ def _keep(contents: Mapping[pathlib.Path, bytes]) -> Iterator[list[pathlib.Path]
             with contextlib.suppress(OSError):  # something else is in it by now
                 folder.rmdir()
         raise
+
+
+def _names(run_dir: pathlib.Path, path: pathlib.Path) -> bool:
+    """Whether a run that has begun was given the file, so that it can go on with it."""
+    with contextlib.suppress(OSError):
+        return path.name.encode() in read_regular(run_dir / columns.CONFIG_FILE)
+    return False
 
 
 def _is_kept(path: pathlib.Path, content: bytes) -> bool:

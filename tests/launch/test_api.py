@@ -189,6 +189,23 @@ def test_a_mistake_is_one_line_and_leaves_nothing(asked, arguments, message, tmp
     with pytest.raises(ZeroDivisionError):
         fit("fedavg", data={"x": [[1.0], [2.0]], "y": [0, 1]})
     assert not any(tmp_path.iterdir())
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "config.json").write_text("{}")  # another run, which is refused and needs no such data
+    with pytest.raises(ZeroDivisionError):
+        fit("fedavg", data={"x": [[1.0], [2.0]], "y": [0, 1]}, run_dir=str(tmp_path / "other"))
+    assert [each.name for each in tmp_path.iterdir()] == ["other"]
+
+
+def test_a_run_that_was_stopped_keeps_its_data(tmp_path, monkeypatch):
+    def stop(config):
+        (pathlib.Path(config.run_dir) / "config.json").write_text(f'{{"npz": "{config.npz}"}}')
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(training_run, "run_training", stop)
+    with pytest.raises(KeyboardInterrupt):
+        fit("fedavg", data={"x": [[1.0], [2.0]], "y": [0, 1]})
+    assert len(list(tmp_path.glob("runs/data/*.npz"))) == 1
 
 
 @pytest.fixture
