@@ -88,17 +88,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
             written.append(_draw_drift(metrics, title, plots / "drift.png"))
         if columns.EPSILON_SPENT in metrics:
             written.append(_draw_epsilon(metrics, task, title, plots / "epsilon.png"))
-        drawn = {
-            columns.ROUND,
-            *COMMON_METRICS,
-            *task.evaluation,
-            *task.spread,
-        }  # other plots show these, or are over them
-        drawn |= {columns.EPSILON_SPENT, columns.JOULES, columns.JOULES_TOTAL, *list_drawn_columns(metrics)}
-        drawn |= DRIFTS.keys() if DRIFTS.keys() <= metrics.keys() else set()
-        own = [name for name, values in metrics.items() if name not in drawn and np.isfinite(values).any()][
-            :MOST_PANELS
-        ]
+        own = list_own_columns(metrics, task)
         if own:
             written.append(_draw_own_columns(metrics, own, title, plots / "own_columns.png", window))
         if (run_dir / columns.CLIENTS_FILE).exists():
@@ -188,6 +178,14 @@ def _draw_clusters(
                 ax, np.column_stack([clients[columns.PLANE_X], clients[columns.PLANE_Y]]), shorten_names(names)
             )
     return path
+
+
+def list_own_columns(metrics: Mapping[str, np.ndarray], task: TaskColumns) -> list[str]:
+    """The columns of `metrics.csv` that no other plot shows or is drawn over: those that an algorithm adds."""
+    drawn = {columns.ROUND, *COMMON_METRICS, *task.evaluation, *task.spread, *list_drawn_columns(metrics)}
+    drawn |= {columns.EPSILON_SPENT, columns.JOULES, columns.JOULES_TOTAL}
+    drawn |= DRIFTS.keys() if DRIFTS.keys() <= metrics.keys() else set()
+    return [name for name, values in metrics.items() if name not in drawn and np.isfinite(values).any()][:MOST_PANELS]
 
 
 def _read_names(path: pathlib.Path) -> list[str]:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from launch.pages.comparison.compared_run import ComparedRun
+from launch.pages.comparison.compared_run import SECONDS, TOTAL_BYTES, ComparedRun
 from launch.pages.plots.progress_plots import LOSSES, Axis, Level, list_axes, name_reached, sketch_progress
+from launch.pages.plots.run_plots import list_own_columns
 from launch.pages.report.answer import Answer, read_last
 from launch.pages.report.words import UNKNOWN, count, show_cell, show_metric
 from launch.runs import columns
@@ -164,8 +165,9 @@ def _describe_picture(name: str, run: ComparedRun) -> Iterator[str]:
     elif name == "models":
         yield from _describe_columns(run, ["live_models", "active_models"])
     elif name == "own_columns":
-        common = {columns.ROUND, *run.task.evaluation, *run.task.spread, *columns.protocol.COMMON_METRICS}
-        yield from _describe_columns(run, [column for column in run.columns if column not in common])
+        # Two of a compared run's columns are made for comparisons.
+        measured = {name: values for name, values in run.columns.items() if name not in (TOTAL_BYTES, SECONDS)}
+        yield from _describe_columns(run, list_own_columns(measured, run.task))
 
 
 def _span(values: np.ndarray) -> str:

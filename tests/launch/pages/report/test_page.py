@@ -12,6 +12,7 @@ from launch.pages.comparison.compared_run import read_compared_run
 from launch.pages.report.answer import find_answer
 from launch.pages.report.page import assemble_page, write_run_page
 from launch.pages.report.parts import list_costs, list_spread, say_how_sure, tabulate_clients, tabulate_rounds
+from launch.pages.report.pictures import list_pictures
 from launch.pages.report.words import NBSP, count, show_gain, show_share
 from launch.pages.templates import compute_digest
 from launch.runs.run_records import read_json
@@ -184,6 +185,24 @@ def test_costs_and_rounds(change_run):
     assert costs["Sent to clients"] == "9 MB; 75 kB a client and round"
     assert costs["Energy of training"] == "12.5 J"
     assert [row[0] for row in tabulate_rounds(run).rows] == ["1", "2", "3"]
+
+
+def test_a_plot_of_further_columns_is_told_by_these_alone(change_run):
+    """Bytes and seconds of a whole run, which comparisons add to its columns, are not in that plot."""
+    run_dir = change_run()
+    columns = [
+        "round",
+        "virtual_time_s",
+        "bytes_down",
+        "bytes_up",
+        "test_loss",
+        "test_accuracy",
+        "joules_total",
+        "gain",
+    ]
+    write_table(run_dir / "metrics.csv", columns, [["1", "6", "5", "5", "4", "0.2", "7", "8"], [*"26554398"]])
+    (picture,) = list_pictures(read_compared_run(run_dir, "x"), {"own_columns.png": b""})
+    assert picture.alt == "What the algorithm tells of itself, by round. Gain: 8."
 
 
 def test_numbers_never_say_all_or_nothing_of_what_is_only_near():
