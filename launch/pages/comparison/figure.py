@@ -298,7 +298,7 @@ CSV_COLUMNS = (
     *("group", "metric", "at", "seeds", "mean", "low", "high"),
     *("baseline", "pairs", "difference", "difference_low", "difference_high"),
 )
-BOLD = "Bold: better than that, and decided by at least three seeds; it is bold itself if it is better than all."
+BOLD = "Bold: better than the baseline, which at least three seeds decide; or the baseline, if it is better than all."
 ON_TRIVIAL = "Trivial rows always answer with the most frequent class, without a model."
 _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -423,7 +423,7 @@ def _describe(rankings: Sequence[Ranking]) -> list[str]:
     first = rankings[0]
     return [
         f"Mean over the seeds {describe_time(first.at)}, in brackets its {100 * LEVEL:.0f} % interval (Student's t).",
-        f"Differences are to {escape_hidden(first.baseline)}, by seed.",
+        f"Differences are to the baseline, {escape_hidden(first.baseline)}, by seed.",
         *([BOLD] if any(len(ranking.results) > 1 for ranking in rankings) else []),
         *([ON_TRIVIAL] if any(ranking.trivial for ranking in rankings) else []),
     ]
