@@ -187,7 +187,8 @@ def tabulate_rounds(run: ComparedRun) -> Table:
 
 def tabulate_flags(run: ComparedRun) -> tuple[Table, Table]:
     """The settings that somebody chose, and all others."""
-    defaults = find_defaults(run.flags)
+    # A run stores what --compile=auto came to, which nobody chose.
+    defaults = {**find_defaults(run.flags), "compile": run.flags.get("compile")}
     chosen = [name for name, value in run.flags.items() if name not in defaults or defaults[name] != value]
     others = [name for name in run.flags if name not in chosen]
     return _tabulate_values(run.flags, chosen), _tabulate_values(run.flags, others)

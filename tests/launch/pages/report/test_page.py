@@ -11,7 +11,14 @@ import launch.compare
 from launch.pages.comparison.compared_run import read_compared_run
 from launch.pages.report.answer import find_answer
 from launch.pages.report.page import assemble_page, write_run_page
-from launch.pages.report.parts import list_costs, list_spread, say_how_sure, tabulate_clients, tabulate_rounds
+from launch.pages.report.parts import (
+    list_costs,
+    list_spread,
+    say_how_sure,
+    tabulate_clients,
+    tabulate_flags,
+    tabulate_rounds,
+)
 from launch.pages.report.pictures import list_pictures
 from launch.pages.report.words import NBSP, count, show_gain, show_share
 from launch.pages.templates import compute_digest
@@ -185,6 +192,9 @@ def test_costs_and_rounds(change_run):
     assert costs["Sent to clients"] == "9 MB; 75 kB a client and round"
     assert costs["Energy of training"] == "12.5 J"
     assert [row[0] for row in tabulate_rounds(run).rows] == ["1", "2", "3"]
+    run.flags.update(learning_rate=0.25, compile="off")  # what --compile=auto came to, which nobody chose
+    chosen, others = (dict(table.rows) for table in tabulate_flags(run))
+    assert chosen["learning_rate"] == "0.25" and others["compile"] == "off"
 
 
 def test_a_plot_of_further_columns_is_told_by_these_alone(change_run):
