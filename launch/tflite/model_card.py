@@ -15,6 +15,7 @@ from datasets.catalog import find_dataset
 from datasets.class_weights import describe_weights
 from datasets.example_format import GROUPS, NEXT_TOKEN, WEIGHTS, ExampleFormat
 from datasets.federated_data import FederatedData
+from datasets.names import name_some
 from datasets.standardized_clients import READING as SCALED_BY_CLIENTS
 from datasets.tables import sentences
 from datasets.terms import UNKNOWN, Terms
@@ -131,7 +132,12 @@ def _describe_task(data: FederatedData, task: TaskColumns) -> str:
     """What a model tells of an example, in words."""
     example_format = data.format
     example, count = f"an example of shape {tuple(example_format.input_shape)}", example_format.num_classes
-    example = f"a text such as those in {example_format.text.column!r}" if example_format.text else example
+    if example_format.text:
+        example = f"a text such as those in {example_format.text.column!r}"
+    elif example_format.feature_names and name_layout(example_format) == TABLE:
+        column_of = {index: group.name for group in example_format.groups for index in group.places}
+        columns = dict.fromkeys(column_of.get(i, name) for i, name in enumerate(example_format.feature_names))
+        example = f"a row of {name_some(list(map(escape_hidden, columns)))}"
     match task.kind.name:
         case "multi_label":
             return f"which of {count} labels {example} has"

@@ -247,6 +247,9 @@ def test_a_category_is_one_choice_in_the_card(make_card):
     card = make_card(changes={"groups": (CategoryGroup("colour", (1, 2, 3), ("red", "green", "blue")),)})
     assert len(card["features"]) == 4 and [group["features"] for group in card["groups"]] == [[1, 2, 3]]
     assert "; colour: one of red, green, blue (features 1 to 3); " in dict(card_rows(card))["Features"]
+    names, groups = ("<i>", "colour=red", "colour=blue", "d"), (CategoryGroup("colour", (1, 2), ("red", "blue")),)
+    own = make_card(changes={"groups": groups, "feature_names": names}, dataset="npz", npz="my.npz")
+    assert own["task"].endswith("classes a row of <i>, colour, d belongs to.") and "<i>" not in format_card_page(own)
     del card["groups"]  # as a card of an earlier version
     assert "colour" not in dict(card_rows(card))["Features"]
 
