@@ -217,7 +217,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    values = parse_flags(Flags, take_run_dir(arguments))
+    values = parse_flags(Flags, take_run_dir(arguments), "--npz=<file> evaluates on examples of your own")
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     npz = os.path.expanduser(values.npz)

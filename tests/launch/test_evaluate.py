@@ -155,6 +155,12 @@ def test_a_damaged_run_is_one_line(stored_run, name, content, message, capsys):
     assert error.count("\n") == 1
 
 
+def test_a_flag_of_the_data_names_the_one_for_examples_of_ones_own(capsys):
+    assert evaluate.main(["--data=mine.csv"]) == 2
+    said = "--data: is a flag of launch.train; --npz=<file> evaluates on examples of your own"
+    assert capsys.readouterr().err == f"error: {said}\n"
+
+
 def make_row(model, test_set, examples, reached, loss=0.25, undefined=(), metric="accuracy", **further):
     cells = {"model": model, "test_set": test_set, "examples": examples, metric: reached, "loss": loss}
     return evaluate.EvaluationRow(cells | further, dict(undefined))
