@@ -36,7 +36,7 @@ TRAIN = "python -m launch.train "
 HANDED_TO = {"launch.report": "reproductions.report"}
 PARSERS = {
     "launch.sweep": "parse_request",
-    "launch.tune": "parse_request",
+    "launch.tune": "parse_requests",
     "launch.report": "parse_request",
     "launch.compare": "parse_request",
     "launch.export": "parse_request",
