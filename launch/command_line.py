@@ -131,7 +131,9 @@ def _run_main(
 def _describe_end(error: BaseException, stopped: str) -> tuple[str, int] | None:
     """What is said of an error that ends a command, "" for nothing, and the exit code; None of a bug of ours."""
     if isinstance(error, WRONG_REQUESTS):
-        return f"error: {put_suggestion_first(name_flag(str(error)))}{keep_traceback(error)}", 2
+        # What flags solve is seldom alone in a table, and a run stops at the first of it.
+        hint = "; python -m launch.inspect names all that is wrong at once" if getattr(error, "fix", None) else ""
+        return f"error: {put_suggestion_first(name_flag(str(error)))}{hint}{keep_traceback(error)}", 2
     match error:
         case RunStopped(exit_code=exit_code):
             return str(error) if stop_signals.IS_SAID or exit_code < 128 else "", exit_code

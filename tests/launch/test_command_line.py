@@ -60,6 +60,11 @@ NOT_UTF8 = "not UTF-8; expected arguments and names of files in UTF-8, with PYTH
     ("error", "exit_code", "line"),
     [
         (FlagError("--x=1: expected 2"), 2, "error: --x=1: expected 2\n"),
+        (
+            DatasetError("no label", {"label_column": ""}),
+            2,
+            "error: no label; python -m launch.inspect names all that is wrong at once\n",
+        ),
         (DatasetError("num_clients=0: expected 1 to 9"), 2, "error: --num_clients=0: expected 1 to 9\n"),
         (DatasetError("/a/b=c: damaged"), 2, "error: /a/b=c: damaged\n"),
         (FlagError(STEERING), 2, f"error: {SHOWN}\n"),
