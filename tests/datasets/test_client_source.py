@@ -83,7 +83,7 @@ def test_too_few_to_hold_out_is_one_line():
         return x[:1], y[:1]
 
     counts = {"train": np.array([1, 0, 1])}
-    assert_refused("too few examples", make(num_examples=counts, read=read_two).pool)
+    assert_refused("2 examples are too few .* a class with 3 or more", make(num_examples=counts, read=read_two).pool)
 
 
 def test_data_without_clients_are_pooled_without_them():
