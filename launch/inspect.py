@@ -138,13 +138,14 @@ def _run(arguments: Sequence[str]) -> None:
             check_findings(findings, columns, flags)
         return findings
 
-    findings, _, problems = repair(look, given, functools.partial(choose_label, columns))
+    findings, flags, problems = repair(look, given, functools.partial(choose_label, columns))
     problems = [each._replace(text=each.text.removeprefix(f"{path}: ").replace(f"{path}, ", "")) for each in problems]
     if findings is None:
         *others, last = problems
         print(format_problems(columns, others), end="")
         raise DatasetError(f"{path}: {last.text}" if columns else last.text)
-    findings = dataclasses.replace(findings, columns=columns, problems=tuple(problems))
+    added = {name: value for name, value in flags.items() if given.get(name) != value}
+    findings = dataclasses.replace(findings, columns=columns, problems=tuple(problems), added=added)
     # Other encodings may lack the character of the bars.
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     print(format_findings(findings, BAR if is_utf8 else PLAIN_BAR), end="")

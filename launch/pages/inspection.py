@@ -54,6 +54,7 @@ class Findings:
       by_client: the column that may say whose a row is, and the command to train on them then; () if none or several.
       columns: of a table, as they are in the file.
       problems: what of a table was wrong, and the flags in the command that solve it.
+      added: these flags, with which the data were read.
     """
 
     data: ArrayDataset | ClientSource
@@ -68,6 +69,7 @@ class Findings:
     by_client: tuple[str, ...] = ()
     columns: tuple[ColumnProfile, ...] = ()
     problems: tuple[Problem, ...] = ()
+    added: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def inspect_data(
@@ -267,6 +269,7 @@ def format_findings(findings: Findings, bar: str = PLAIN_BAR) -> str:
         num_test=int(sample.choose(TEST).sum()),
         describe_filled=describe_filled,
         **_list_columns(findings.columns, findings.problems),
+        added=" ".join(spell_flags(findings.added)),
         describe_weights=describe_weights,
     )
 

@@ -188,6 +188,8 @@ def test_all_problems_are_named_with_the_flags_that_solve_them_and_the_command_r
     solved = [line.strip() for line in printed.splitlines() if line.startswith("          solved by ")]
     assert solved == [f"solved by {flag}" for flag in flags]
     assert printed.count("\nproblem   ") == len(flags) and str(tmp_path) not in printed.partition("\ntrain ")[0]
+    [said] = [line for line in printed.splitlines() if line.startswith("note      what follows is read with ")]
+    assert set(shlex.split(said)[6:]) <= set(shlex.split(found["command"]))
     assert printed.splitlines()[-2] == f"train     {found['command']}"
     config = parse_config([*shlex.split(found["command"])[3:], f"--client_dir={tmp_path / 'clients'}"])
     assert load_federated_data(config).clients
