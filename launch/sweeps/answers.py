@@ -8,7 +8,15 @@ from launch.console.shown_text import format_count
 from launch.pages.comparison.compared_run import SEED, ComparedRun, is_on_disk, read_compared_run
 from launch.pages.comparison.groups import are_of_one_data
 from launch.pages.comparison.results import LAST, describe_metric, read_result
-from launch.pages.comparison.seed_statistics import LEAST_SEEDS, Estimate, estimate_mean, subtract_by_seed
+from launch.pages.comparison.seed_statistics import (
+    LEAST_SEEDS,
+    LOSS,
+    WIN,
+    Difference,
+    Estimate,
+    compare_by_seed,
+    estimate_mean,
+)
 from launch.runs.columns import SUMMARY_FILE
 from launch.runs.run_records import RunRecordError
 from launch.runs.task_columns import format_value
@@ -18,7 +26,7 @@ MOST_ROWS = 12
 INDENT = " " * len("results  ")
 
 
-def format_estimate(estimate: Estimate, is_signed: bool = False) -> str:
+def format_estimate(estimate: Estimate | Difference, is_signed: bool = False) -> str:
     """A mean with its interval, as "0.8378 [0.7850, 0.8906]"; of a difference with signs."""
 
     def write(value: float) -> str:
@@ -35,12 +43,11 @@ def describe_difference(first: Mapping, second: Mapping, sign: int) -> str:
       first, second: {seed: result}.
       sign: 1 if a larger result is better, -1 if a lower one is.
     """
-    differences = subtract_by_seed(first, second)
-    if not differences:
+    found = compare_by_seed(first, second)
+    if not found.count:
         return ""
-    found = estimate_mean(differences.values())
-    low, high = sorted(sign * end for end in found.ends)
-    verdict = "better" if low > 0 else "worse" if high < 0 else "undecided"
+    gain, loss = (WIN, LOSS) if sign > 0 else (LOSS, WIN)
+    verdict = "better" if gain in found.verdict else "worse" if loss in found.verdict else "undecided"
     if found.count < LEAST_SEEDS:
         verdict = f"undecided, {format_count(found.count, 'seed')} cannot tell"
     return f"{format_estimate(found, is_signed=True)}: {verdict}"
