@@ -4,13 +4,13 @@ Only what is certain is an error here. All else is found when the object is impo
 """
 
 import ast
-import difflib
 import re
 import sys
 
 from datasets.own_objects import import_object
 from launch.settings.errors import FlagError
 from launch.settings.module_sums import find_file
+from launch.settings.suggestions import suggest_value
 
 # With these a module may hold names that its source does not spell.
 _DYNAMIC = re.compile(r"import\s+\*|\b(__getattr__|globals|locals|vars|exec|eval|setattr|modules)\b")
@@ -38,6 +38,4 @@ def check_named(spelling: str, label: str) -> None:
         import_object(spelling, label, FlagError)
     elif source and not _DYNAMIC.search(source) and not re.search(rf"\b{name}\b", source):
         names = [each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.ClassDef)]
-        near = difflib.get_close_matches(name, names, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise FlagError(f"{label}: expected {name} in {module}, there is none{hint}")
+        raise FlagError(f"{label}: expected {name} in {module}, there is none{suggest_value(name, names)}")
