@@ -79,6 +79,8 @@ class FederatedProcess(abc.ABC):
         keep models, or anything of a model's shapes, leaves it at None.
       list_work: a method (state, next state) -> the `ClientWork` of the round between them, which the bytes of its
         metrics are the sum of. None if the process does not say; the energy of its clients can then not be counted.
+      ask: a method (partners) -> the process, whose clients are asked over a network, or read from a record of it, in
+        place of those that it draws (`tff_algos.rounds.partners`). None if the process cannot.
     """
 
     is_personal: bool = False
@@ -87,6 +89,7 @@ class FederatedProcess(abc.ABC):
     takes_new_clients: bool = False
     map_models: Callable[[State, Callable[[Weights], Weights]], State] | None = None
     list_work: Callable[[State, State], Sequence[ClientWork]] | None = None
+    ask: "Callable[[Any], FederatedProcess] | None" = None
 
     @abc.abstractmethod
     def initialize(self) -> State:

@@ -17,7 +17,7 @@ import numpy as np
 
 READY, DROPPED, BACK = 0, 1, 2
 KIND_NAMES = ("ready", "dropped", "back")
-WHATS = (*KIND_NAMES, "start", "scheduled", "received")
+WHATS = (*KIND_NAMES, "start", "scheduled", "received", "missing", "rejected")
 
 
 class ClockState(NamedTuple):
@@ -56,7 +56,7 @@ class LogRow(NamedTuple):
       time_s: virtual time.
       client: index of the device.
       what: "start" (it has got a model), "ready", "scheduled", "received" (the server has its update), "dropped" or
-        "back".
+        "back"; of a client that was asked for a round also "missing" (no answer when the round ended) or "rejected".
       model_version: of the model that it trains, trained or lost.
     """
 

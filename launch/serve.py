@@ -1,0 +1,1 @@
+"""`python -m launch.serve --algo=fedavg` trains with clients that answer over the network; `--help` lists the flags."""
