@@ -55,7 +55,9 @@ from tff_algos.client.cohort import compute_padded_size
 from tff_algos.client.local_training import LocalResult
 from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.aggregation import RoundTotals, build_common_metrics
+from tff_algos.rounds.asked_devices import AskedDevices, Devices, replace_devices, round_to_tick
 from tff_algos.rounds.asynchronous_server import build_devices
+from tff_algos.rounds.partners import AskedBy, RepeatedFrom
 from tff_algos.rounds.server_step import ServerStep, build_server_step
 from tff_algos.rounds.versioned_round import (
     VersionedInput,
@@ -64,8 +66,11 @@ from tff_algos.rounds.versioned_round import (
     build_versioned_round,
     build_versioned_updates,
     compute_update_norms,
+    spoil,
 )
 from tff_algos.seeds import derive_generator
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.simulation.arrivals import DeviceStarts
 from tff_algos.simulation.device_work import list_logged_work
 from tff_algos.simulation.event_clock import (
     READY,
@@ -79,12 +84,9 @@ from tff_algos.simulation.event_clock import (
     log_events,
     pack_log,
     start_devices,
-    take_all,
-    take_until,
     unpack_log,
 )
 from tff_algos.simulation.scheduling import POLICIES, SchedulingContext, count_scheduled, schedule
-from tff_algos.simulation.training_times import SimulatedDevices, compute_longest_training_s, plan_starts
 from tff_algos.weights import add_deltas, compute_model_bytes, initialize_weights, is_float, stack_models, take_model
 
 FIRST_INDEX = 1
@@ -208,7 +210,7 @@ class AsyncPeriodicProcess(FederatedProcess):
     Attributes:
       clients, config, seed: see `build_async_periodic_process`.
       initial_weights: theta(1).
-      devices: the simulated devices, see `build_devices`.
+      devices: the simulated devices, see `build_devices`; or those that are asked or recorded in their place.
       num_slots: of a call of `run_round`.
       run_round: the computation of `build_versioned_round`, for a policy that looks at no updates; else None.
       compute_updates: the computation of `build_versioned_updates`, for one that does; else None.
@@ -219,7 +221,7 @@ class AsyncPeriodicProcess(FederatedProcess):
     config: AsyncPeriodicConfig
     seed: int
     initial_weights: Weights
-    devices: SimulatedDevices
+    devices: Devices
     num_slots: int
     run_round: Callable | None
     compute_updates: Callable | None
@@ -228,6 +230,24 @@ class AsyncPeriodicProcess(FederatedProcess):
     @property
     def num_clients(self) -> int:
         return len(self.clients.clients)
+
+    def ask(self, partners: AskedBy | RepeatedFrom) -> "AsyncPeriodicProcess":
+        """The process, whose devices are asked, or repeat what a record says.
+
+        Raises:
+          ConfigError: the server waits for all devices, of which one may never come back.
+        """
+        if self.config.waiting != "periodic":
+            raise ConfigError("waiting", self.config.waiting, "periodic, where devices are not simulated")
+        devices = replace_devices(self.devices, partners, self.config.training, first_version=FIRST_INDEX)
+        if not isinstance(devices, AskedDevices):
+            return dataclasses.replace(self, devices=devices)
+        return dataclasses.replace(
+            self,
+            devices=devices,
+            run_round=None if self.run_round is None else devices.run_round,
+            compute_updates=None if self.compute_updates is None else devices.compute_updates,
+        )
 
     def initialize(self) -> ServerState:
         """All devices get the first model and start at time 0."""
@@ -246,7 +266,7 @@ class AsyncPeriodicProcess(FederatedProcess):
 
     def start(self, state: ServerState, clients: np.ndarray) -> ServerState:
         """Devices begin to train at the clock's time."""
-        plan = plan_starts(self.devices, clients, state.num_starts[clients], float(state.clock.time_s))
+        plan = self.devices.plan_starts(clients, state.num_starts[clients], float(state.clock.time_s))
         num_starts = state.num_starts.copy()
         num_starts[clients] += 1
         return state._replace(clock=start_devices(state.clock, clients, *plan), num_starts=num_starts)
@@ -254,8 +274,10 @@ class AsyncPeriodicProcess(FederatedProcess):
     def wait(self, clock: ClockState, index: int) -> tuple[ClockState, list[Event]]:
         """Step 1: the clock at aggregation `index`, and what happened until then."""
         if self.config.waiting == "periodic":
-            return take_until(clock, index * self.config.period_fraction * compute_longest_training_s(self.devices))
-        return take_all(clock)  # synchronous: devices that dropped out are waited for as well
+            until_s = index * self.config.period_fraction * self.devices.longest_training_s
+            # Devices start at this time, too, and a record gives back whole ticks only.
+            return self.devices.take_until(clock, round_to_tick(until_s) if self.devices.counts_by_start else until_s)
+        return self.devices.take_all(clock)  # synchronous: devices that dropped out are waited for as well
 
     def build_inputs(
         self, state: ServerState, chosen: np.ndarray, weights: np.ndarray, num_slots: int
@@ -264,8 +286,10 @@ class AsyncPeriodicProcess(FederatedProcess):
         rows = self.find_rows(state)[chosen].tolist()
         # Many devices share a version: it is taken out of the stack once.
         versions = {row: take_model(state.models, row) for row in set(rows)}
-        round_nums = np.full(len(chosen), int(state.round_num) + 1)
-        return build_versioned_inputs(
+        round_nums, start_numbers = np.full(len(chosen), int(state.round_num) + 1), None
+        if self.devices.counts_by_start:
+            round_nums, start_numbers = state.start_indices[chosen], state.num_starts[chosen]
+        inputs = build_versioned_inputs(
             self.clients,
             chosen,
             [versions[row] for row in rows],
@@ -274,7 +298,9 @@ class AsyncPeriodicProcess(FederatedProcess):
             self.seed,
             round_nums,
             num_slots,
+            start_numbers,
         )
+        return spoil(inputs, self.devices.find_rejected(chosen, state.num_starts[chosen]))
 
     def find_rows(self, state: ServerState) -> np.ndarray:
         """The row of `models` that each device started from."""
@@ -332,10 +358,28 @@ class AsyncPeriodicProcess(FederatedProcess):
         way = [mean - old for mean, old in zip(mixed, newest, strict=True) if is_float(old)]
         return self.server_step.step_one(newest, way, server)
 
+    def watch(self, state: ServerState) -> None:
+        """Tells devices that are asked who trains what."""
+        row_of_first = int(state.round_num) + 2 - len(state.models[0])  # the version in the first row
+        get_model = lambda version: take_model(state.models, version - row_of_first)
+        self.devices.watch(DeviceStarts(state.clock, state.start_indices, state.num_starts), get_model)
+
+    def log_events(self, state: ServerState, events: list[Event]) -> list[LogRow]:
+        """Rows of events, each of an update that was rejected followed by a row that says so."""
+        rows = []
+        for row in log_events(events, state.start_indices):
+            client, rows = np.array([row.client]), [*rows, row]
+            if row.what == "ready" and self.devices.find_rejected(client, state.num_starts[client]).any():
+                rows += log_clients(row.time_s, client, "rejected", state.start_indices)
+        return rows
+
     def next(self, state: ServerState) -> RoundOutput:
         index = int(state.round_num) + 1
+        self.devices.begin_round(index)
+        self.watch(state)
         # Step 1
         clock, events = self.wait(state.clock, index)
+        event_rows = self.log_events(state, events)
         ready = np.array(sorted(event.client for event in events if event.kind == READY), np.int64)
         # Steps 2 and 3
         done = self.aggregate(state, ready)
@@ -354,7 +398,7 @@ class AsyncPeriodicProcess(FederatedProcess):
         # In order of time: all that follows the events happens at the aggregation.
         log = [
             *log_clients(0.0, everyone, "start", versions),
-            *log_events(events, versions),
+            *event_rows,
             *log_clients(now_s, done.scheduled, "scheduled", versions),
             *log_clients(now_s, done.scheduled, "received", versions),
             *log_clients(now_s, receivers, "start", start_indices),
@@ -390,7 +434,14 @@ class AsyncPeriodicProcess(FederatedProcess):
     def client_columns(self, state: ServerState) -> dict[str, list]:
         return {"scheduled": state.counts.tolist(), "starts": state.num_starts.tolist()}
 
-    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
+    @property
+    def list_work(  # type: ignore[override]  # it is read only everywhere
+        self,
+    ) -> Callable[[ServerState, ServerState], list[ClientWork]] | None:
+        """What a round cost the devices; None where nobody knows how far those that left had come."""
+        return None if self.devices.counts_by_start else self._list_work
+
+    def _list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
         log, norm_bytes = self.get_events(next_state), NORM_BYTES if self.compute_updates is not None else 0
         return list_logged_work(self.devices, log, state.num_starts, state.round_num == 0, norm_bytes)
 

@@ -27,6 +27,7 @@ from models.model_spec import ModelSpec
 from tff_algos.buffered.config import BufferedConfig
 from tff_algos.client.cohort import compute_padded_size
 from tff_algos.protocol import RoundOutput, Weights
+from tff_algos.rounds.asked_devices import AskedDevices, replace_devices
 from tff_algos.rounds.asynchronous_server import (
     AsynchronousProcess,
     ServerState,
@@ -34,8 +35,9 @@ from tff_algos.rounds.asynchronous_server import (
     build_devices,
     build_server_metrics,
 )
+from tff_algos.rounds.partners import AskedBy, RepeatedFrom
 from tff_algos.rounds.server_step import ServerStep, build_server_step
-from tff_algos.rounds.versioned_round import VersionedResult, build_versioned_inputs, build_versioned_round
+from tff_algos.rounds.versioned_round import VersionedResult, build_versioned_inputs, build_versioned_round, spoil
 from tff_algos.simulation.arrivals import (
     add_versions,
     collect_arrivals,
@@ -53,6 +55,12 @@ class BufferedProcess(AsynchronousProcess):
     run_round: Callable
     server_step: ServerStep
 
+    def ask(self, partners: AskedBy | RepeatedFrom) -> "BufferedProcess":
+        """The process, whose devices are asked, or repeat what a record says."""
+        devices = replace_devices(self.devices, partners, self.config.training, first_version=0)
+        run_round = devices.run_round if isinstance(devices, AskedDevices) else self.run_round
+        return dataclasses.replace(self, devices=devices, run_round=run_round)
+
     def initialize(self) -> ServerState:
         return super().initialize()._replace(server=self.server_step.initialize_one())
 
@@ -60,21 +68,34 @@ class BufferedProcess(AsynchronousProcess):
         config, versions = self.config, state.versions
         size = config.buffer_size
         # Step 1
-        collected = collect_arrivals(self.devices, state.starts, versions.newest, size, size, config.concurrency)
+        devices, known = self.devices, set(versions.numbers.tolist())
+        devices.begin_round(int(state.round_num) + 1)
+        # The version that this round makes is handed out at its end, and asked for in the next one.
+        get_model = lambda version: versions.get(version) if version in known else None
+        collected = collect_arrivals(
+            devices, state.starts, versions.newest, size, size, config.concurrency, get_model=get_model
+        )
         arrivals = collected.arrivals
         staleness = np.array([arrival.staleness for arrival in arrivals])
         rule = config.staleness, config.staleness_decay, config.staleness_grace
         weights = compute_mixing_weight(1.0, staleness, *rule)
+        chosen = np.array([arrival.client for arrival in arrivals])
+        start_numbers = np.array([arrival.start_number for arrival in arrivals])
+        round_nums, by_start = np.full(size, int(state.round_num) + 1), devices.counts_by_start
+        if by_start:
+            round_nums = np.array([arrival.start_version for arrival in arrivals]) + 1  # version v is of round v + 1
         inputs = build_versioned_inputs(
             self.clients,
-            np.array([arrival.client for arrival in arrivals]),
+            chosen,
             [versions.get(arrival.start_version) for arrival in arrivals],
             weights,
             config.training,
             self.seed,
-            np.full(size, int(state.round_num) + 1),
+            round_nums,
             compute_padded_size(size),
+            start_numbers if by_start else None,
         )
+        inputs = spoil(inputs, devices.find_rejected(chosen, start_numbers))
         result: VersionedResult = self.run_round(inputs)
         # Step 2
         model, server = self.step(versions.get(versions.newest), result, weights, state.server)

@@ -1,6 +1,7 @@
 """Servers that take updates whenever they arrive: their state, metrics, and the process that they extend."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from datasets.federated_data import FederatedData
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.protocol import ClientWork, FederatedProcess, Weights
 from tff_algos.rounds.aggregation import RoundTotals, build_common_metrics
+from tff_algos.rounds.asked_devices import Devices
 from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.arrivals import Collected, DeviceStarts, ModelVersions, choose_next, create_versions, start_at
@@ -73,18 +75,18 @@ class AsynchronousProcess(FederatedProcess):
       config: the algorithm's settings, with `concurrency`.
       seed: the run's.
       initial_weights: the global model before the first update.
-      devices: the simulated devices, see `build_devices`.
+      devices: the simulated devices, see `build_devices`; or those that are asked or recorded in their place.
     """
 
     clients: FederatedData
     config: Any
     seed: int
     initial_weights: Weights
-    devices: SimulatedDevices
+    devices: Devices
 
     def initialize(self) -> ServerState:
         """As many devices as may train at a time get the first model and start at time 0."""
-        num_clients = len(self.devices.num_examples)
+        num_clients = len(self.clients.clients)
         zeros = np.zeros(num_clients, np.int64)
         nowhere = DeviceStarts(create_clock(num_clients), zeros, zeros)
         starts = start_at(self.devices, nowhere, choose_next(self.devices, nowhere, self.config.concurrency), 0)
@@ -99,7 +101,14 @@ class AsynchronousProcess(FederatedProcess):
     def client_columns(self, state: ServerState) -> dict[str, list]:
         return {"starts": state.starts.num_starts.tolist()}
 
-    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
+    @property
+    def list_work(  # type: ignore[override]  # it is read only everywhere
+        self,
+    ) -> Callable[[ServerState, ServerState], list[ClientWork]] | None:
+        """What a round cost the devices; None where nobody knows how far those that left had come."""
+        return None if self.devices.counts_by_start else self._list_work
+
+    def _list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
         log, is_first_round = self.get_events(next_state), state.round_num == 0
         return list_logged_work(self.devices, log, state.starts.num_starts, is_first_round)
 

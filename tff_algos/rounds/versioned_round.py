@@ -122,6 +122,7 @@ def build_versioned_inputs(
     seed: int,
     round_nums: np.ndarray,
     min_slots: int = 1,
+    start_numbers: np.ndarray | None = None,
 ) -> list[VersionedInput]:
     """What clients are told, padded (see `cohort.pad_cohort`); a client that is chosen twice gets two seeds.
 
@@ -134,21 +135,46 @@ def build_versioned_inputs(
       seed: the run's.
       round_nums: what each one's learning rate and seed are derived from, 1-based, shape (members,).
       min_slots: the smallest number of slots.
+      start_numbers: of devices that count by their starts, which of its starts each one's is, from 1 on; its seed is
+        then derived from that, shape (members,).
     """
     inputs = []
     for index, (client, start, weight, round_num) in enumerate(
         zip(chosen, starts, weights, round_nums.tolist(), strict=True)
     ):
         # A fast device can be chosen twice in one call; the slot keeps its two trainings apart.
+        told_seed = derive_seed(seed, "training", round_num, client, slot=np.sum(chosen[:index] == client))
+        if start_numbers is not None:
+            told_seed = derive_start_seed(seed, client, start_numbers[index])
         told = ClientInput(
             clients.clients[client].path,
-            derive_seed(seed, "training", round_num, client, slot=np.sum(chosen[:index] == client)),
+            told_seed,
             np.int32(0),
             np.float32(weight),
             np.float32(training.round_learning_rate(round_num)),
         )
         inputs.append(VersionedInput(start, told, np.int32(index)))
     return pad_cohort(inputs, min_slots, _build_blank(starts[0]))
+
+
+def derive_start_seed(seed: int, client: int, start_number: int) -> np.ndarray:
+    """The seed of a device's start number 1, 2, ..., which its own training can go by; int32, shape (2,)."""
+    return derive_seed(seed, "training", start_number, client)
+
+
+def spoil(inputs: list[VersionedInput], is_rejected: np.ndarray) -> list[VersionedInput]:
+    """The same inputs, of which those in these slots make updates that are not finite.
+
+    Args:
+      inputs: see `build_versioned_inputs`.
+      is_rejected: of the members, bool, shape (members,).
+    """
+    inputs = list(inputs)
+    for slot in np.flatnonzero(is_rejected).tolist():
+        # A step of a rate that is no number leads to no number.
+        client = inputs[slot].client._replace(learning_rate=np.float32(np.nan))
+        inputs[slot] = inputs[slot]._replace(client=client)
+    return inputs
 
 
 def build_versioned_updates(

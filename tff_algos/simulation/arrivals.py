@@ -10,6 +10,7 @@ t - tau is the number of updates that the server mixed in between the device's s
 other overtook thus has staleness 0 and weight alpha.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +27,8 @@ from tff_algos.simulation.event_clock import (
     log_clients,
     log_events,
     start_devices,
-    take_next,
 )
-from tff_algos.simulation.training_times import SimulatedDevices, plan_starts
+from tff_algos.simulation.training_times import SimulatedDevices
 
 
 class DeviceStarts(NamedTuple):
@@ -46,11 +46,19 @@ class DeviceStarts(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """A device is ready: its index, the version that it trained, and the newest version at that time."""
+    """A device is ready.
+
+    Attributes:
+      client: its index.
+      start_version: the version that it trained.
+      newest_version: the newest version at that time.
+      start_number: which of its starts this was, from 1 on.
+    """
 
     client: int
     start_version: int
     newest_version: int
+    start_number: int
 
     @property
     def staleness(self) -> int:
@@ -69,7 +77,7 @@ class Collected(NamedTuple):
 
 def start_at(devices: SimulatedDevices, starts: DeviceStarts, clients: np.ndarray, version: int) -> DeviceStarts:
     """Devices that wait for the server get a version and start to train it at the clock's time."""
-    plan = plan_starts(devices, clients, starts.num_starts[clients], float(starts.clock.time_s))
+    plan = devices.plan_starts(clients, starts.num_starts[clients], float(starts.clock.time_s))
     versions, num_starts = starts.versions.copy(), starts.num_starts.copy()
     versions[clients] = version
     num_starts[clients] += 1
@@ -106,6 +114,7 @@ def collect_arrivals(
     num_arrivals: int,
     arrivals_per_version: int,
     concurrency: int = 0,
+    get_model: Callable[[int], Weights | None] = lambda version: None,
 ) -> Collected:
     """The next arrivals; when a place falls free, a device starts at once, with the newest version.
 
@@ -116,19 +125,25 @@ def collect_arrivals(
       num_arrivals: how many to wait for.
       arrivals_per_version: after so many arrivals the server makes a new version, before the next device starts.
       concurrency: how many devices train at a time; 0: all, so that each starts again when it arrived or came back.
+      get_model: gives devices that are asked the model of a version; None of one that is still in the making.
     """
     arrivals, num_handed_out, log = [], 0, []
     while len(arrivals) < num_arrivals:
-        clock, event = take_next(starts.clock)
+        devices.watch(starts, get_model)
+        clock, event = devices.take_next(starts.clock)
         if event is None:
             break
         starts = starts._replace(clock=clock)
         log += log_events([event], starts.versions)
         if event.kind == READY:
-            arrivals.append(Arrival(event.client, int(starts.versions[event.client]), newest_version))
+            client, number = np.array([event.client]), starts.num_starts[[event.client]]
+            if devices.find_rejected(client, number).any():
+                log += log_clients(event.time_s, client, "rejected", starts.versions)
+            version = int(starts.versions[event.client])
+            arrivals.append(Arrival(event.client, version, newest_version, int(number[0])))
             # Counted before a device starts: it gets the version that this update helped to make.
             newest_version += len(arrivals) % arrivals_per_version == 0
-            log += log_clients(event.time_s, np.array([event.client]), "received", starts.versions)
+            log += log_clients(event.time_s, client, "received", starts.versions)
         chosen = choose_next(devices, starts, concurrency)
         starts = start_at(devices, starts, chosen, newest_version)
         log += log_clients(event.time_s, chosen, "start", starts.versions)

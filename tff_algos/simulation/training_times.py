@@ -20,22 +20,39 @@ the place of the round. So the draws are the same after a resume, and in whateve
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from datasets.federated_data import DeviceProfiles
+from tff_algos.protocol import Weights
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.asynchronous import SPEEDS, TrainingTimesConfig
 from tff_algos.settings.config_fields import ConfigError
+from tff_algos.simulation.event_clock import ClockState, Event, take_all, take_next, take_until
 from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_window_wait_s
+
+
+class StartPlan(NamedTuple):
+    """What will happen to devices that start, as `event_clock.start_devices` takes it.
+
+    Attributes:
+      durations_s: until the device is ready or drops out, above 0, float64, shape (devices,).
+      away_s: how long it is away after it dropped out, above 0; 0 if it becomes ready; float64, shape (devices,).
+    """
+
+    durations_s: np.ndarray
+    away_s: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SimulatedDevices:
-    """What the times depend on.
+    """What the times depend on. Its methods are all that an asynchronous server asks of devices, whoever they are.
 
     Attributes:
+      counts_by_start: whether what a device is told goes by its start, as it must where the device trains before the
+        server knows in which round it will use the update; else by that round.
       config: the settings.
       seed: the run's.
       profiles: of the devices; read by speed "profiles" and by availability windows.
@@ -55,23 +72,54 @@ class SimulatedDevices:
     bytes_down: float
     bytes_up: float
     label_counts: np.ndarray | None = None
+    counts_by_start: ClassVar[bool] = False
 
     def __post_init__(self):
         if self.config.speed == "by_label" and self.label_counts is not None and not self.label_counts.shape[1]:
             others = ", ".join(speed for speed in SPEEDS if speed != "by_label")
             raise ConfigError("speed", self.config.speed, f"one of {others} for a task whose labels are no classes")
 
+    @property
+    def longest_training_s(self) -> float:
+        """T_max, see `compute_longest_training_s`."""
+        return compute_longest_training_s(self)
 
-class StartPlan(NamedTuple):
-    """What will happen to devices that start, as `event_clock.start_devices` takes it.
+    def plan_starts(self, clients: np.ndarray, num_starts: np.ndarray, time_s: float) -> StartPlan:
+        """What will happen to devices that are handed a model, see the function of this name."""
+        return plan_starts(self, clients, num_starts, time_s)
 
-    Attributes:
-      durations_s: until the device is ready or drops out, above 0, float64, shape (devices,).
-      away_s: how long it is away after it dropped out, above 0; 0 if it becomes ready; float64, shape (devices,).
-    """
+    def take_until(self, clock: ClockState, until_s: float) -> tuple[ClockState, list[Event]]:
+        """What happens up to a time, see `event_clock.take_until`."""
+        return take_until(clock, until_s)
 
-    durations_s: np.ndarray
-    away_s: np.ndarray
+    def take_all(self, clock: ClockState) -> tuple[ClockState, list[Event]]:
+        """What happens until nothing is pending, see `event_clock.take_all`."""
+        return take_all(clock)
+
+    def take_next(self, clock: ClockState) -> tuple[ClockState, Event | None]:
+        """What happens next, see `event_clock.take_next`."""
+        return take_next(clock)
+
+    def begin_round(self, round_num: int) -> None:
+        """A round begins; of simulated devices there are as many as are asked for."""
+        del round_num
+
+    def watch(self, starts: Any, get_model: Callable[[int], Weights | None]) -> None:
+        """Is told who trains what before events are taken; simulated devices do not care.
+
+        Args:
+          starts: versions and numbers of starts, as in `arrivals.DeviceStarts`.
+          get_model: from a version to its model; None if it is still in the making.
+        """
+        del starts, get_model
+
+    def find_rejected(self, clients: np.ndarray, start_numbers: np.ndarray) -> np.ndarray:
+        """Whose update of its start of this number, from 1 on, was rejected when it came; bool, shape (clients,).
+
+        What a simulated device sends is looked at in its round.
+        """
+        del start_numbers
+        return np.zeros(len(clients), bool)
 
 
 def plan_starts(devices: SimulatedDevices, clients: np.ndarray, num_starts: np.ndarray, time_s: float) -> StartPlan:

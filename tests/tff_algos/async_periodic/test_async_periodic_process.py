@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from small_runs import assert_close, assert_same, run
 
-from tff_algos.async_periodic import process as module
 from tff_algos.async_periodic.process import mix_models
 from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.simulation.training_times import StartPlan
+from tff_algos.simulation.training_times import SimulatedDevices, StartPlan
 
 RATE = 0.3
 STEP = LocalTrainingConfig(steps=1, batch_size=100, optimizer="sgd", learning_rate=RATE)  # one batch of all examples
@@ -34,7 +33,7 @@ def fix_times():
         def fix(seconds):
             durations = np.array(seconds)
             plan = lambda devices, clients, num_starts, time_s: StartPlan(durations[clients], np.zeros(len(clients)))
-            patch.setattr(module, "plan_starts", plan)
+            patch.setattr(SimulatedDevices, "plan_starts", plan)
 
         yield fix
 

@@ -69,6 +69,6 @@ def test_an_update_that_is_not_finite_leaves_the_model(build, break_client):
 
 
 def test_a_wave_ends_before_a_model_that_is_not_there_yet():
-    arrivals = [Arrival(0, 3, 3), Arrival(1, 2, 4), Arrival(0, 4, 5)]
+    arrivals = [Arrival(0, 3, 3, 1), Arrival(1, 2, 4, 1), Arrival(0, 4, 5, 2)]
     assert find_wave(arrivals, newest_version=3) == 2
     assert find_wave(arrivals[:2], newest_version=3) == 2

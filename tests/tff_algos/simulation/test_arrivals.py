@@ -35,14 +35,14 @@ def starts(monkeypatch):
     # Times in which no two arrivals fall together.
     durations = np.array([1.0, 2.5])
     plan = lambda devices, clients, num_starts, time_s: StartPlan(durations[clients], np.zeros(len(clients)))
-    monkeypatch.setattr(module, "plan_starts", plan)
-    return start_at(None, nowhere(), np.arange(2), 0)
+    monkeypatch.setattr(SimulatedDevices, "plan_starts", plan)
+    return start_at(make_devices(2), nowhere(), np.arange(2), 0)
 
 
 def test_each_arrival_makes_a_version(starts):
     """Ready: device 0 at 1 s and 2 s, device 1 at 2.5 s, device 0 at 3 s."""
-    collected = collect_arrivals(None, starts, 0, 4, arrivals_per_version=1)
-    assert collected.arrivals == [(0, 0, 0), (0, 1, 1), (1, 0, 2), (0, 2, 3)]
+    collected = collect_arrivals(make_devices(2), starts, 0, 4, arrivals_per_version=1)
+    assert collected.arrivals == [(0, 0, 0, 1), (0, 1, 1, 2), (1, 0, 2, 1), (0, 2, 3, 3)]
     assert [arrival.staleness for arrival in collected.arrivals] == [0, 0, 2, 1]
     assert collected.starts.versions.tolist() == [4, 3] and collected.starts.num_starts.tolist() == [4, 2]
     assert (float(collected.starts.clock.time_s), collected.num_handed_out) == (3.0, 4)
@@ -50,7 +50,7 @@ def test_each_arrival_makes_a_version(starts):
 
 def test_a_buffer_makes_a_version_when_it_is_full(starts):
     """The last of three arrivals, device 1, already starts from the new version; device 0 restarted from the old."""
-    collected = collect_arrivals(None, starts, 5, 3, arrivals_per_version=3)
+    collected = collect_arrivals(make_devices(2), starts, 5, 3, arrivals_per_version=3)
     assert [arrival.newest_version for arrival in collected.arrivals] == [5, 5, 5]
     assert collected.starts.versions.tolist() == [5, 6]
 
@@ -65,9 +65,9 @@ def test_a_place_that_falls_free_is_drawn_for(starts, monkeypatch):
             return np.array([next(drawn)])
 
     monkeypatch.setattr(module, "derive_generator", lambda seed, purpose, number: Draws())
-    alone = start_at(None, nowhere(), np.array([0]), 0)
+    alone = start_at(make_devices(2), nowhere(), np.array([0]), 0)
     collected = collect_arrivals(make_devices(2), alone, 0, 4, arrivals_per_version=1, concurrency=1)
-    assert collected.arrivals == [(0, 0, 0), (1, 1, 1), (1, 2, 2), (0, 3, 3)]
+    assert collected.arrivals == [(0, 0, 0, 1), (1, 1, 1, 1), (1, 2, 2, 2), (0, 3, 3, 2)]
     assert float(collected.starts.clock.time_s) == 7.0 and collected.num_handed_out == 4
     assert [(row.client, row.what) for row in collected.log][:3] == [(0, "ready"), (0, "received"), (1, "start")]
     assert find_used_versions(collected.starts).tolist() == [4]  # device 1 waits, and its version is of no use
