@@ -21,11 +21,12 @@ class ScriptedNetwork:
     def __init__(self, train, find_seconds, moves=(), present=(), time_s=0.0, doubled=(), rejected=()):
         self.train, self.find_seconds, self.doubled, self.rejected = train, find_seconds, doubled, rejected
         self.coming = [Happening(*move) for move in moves if move[0] > time_s]
-        self.present, self.time_s, self.pending, self.tasks, self.late = set(present), time_s, {}, [], 0
-        self.started_s = None
+        self.at_first, self.present, self.time_s, self.started_s = set(present), set(), time_s, None
+        self.pending, self.tasks = {}, []
 
     def start_clock(self, time_s):
-        self.started_s = self.time_s = time_s
+        if self.started_s is None:
+            self.started_s, self.present = time_s, self.at_first
 
     def now_s(self):
         return self.time_s
@@ -44,7 +45,7 @@ class ScriptedNetwork:
         self.coming = [each for each in self.coming if each.client != client or each.what in (JOINED, LEFT)]
 
     def take(self, until_s):
-        assert self.coming or until_s is not None, "nothing happens any more"
+        assert self.started_s is not None and (self.coming or until_s is not None), "nothing happens any more"
         if not self.coming or (until_s is not None and self.coming[0].time_s > until_s):
             self.time_s = max(self.time_s, until_s)
             return None

@@ -31,7 +31,8 @@ Deviations from the paper:
 - An update that is not finite is left out, and the weights of the others are scaled up to 1.
 - Devices can drop out, an extension; one that did gets the global model at the first aggregation after it is back.
 - A period in which nobody is ready changes nothing but the time. It still counts as an aggregation in the numbering t.
-- The learning rate is that of the aggregation in which the update is sent.
+- The learning rate is that of the aggregation in which the update is sent; of devices that are asked over a network,
+  and of those that repeat a record, that of the version from which they started, and their seeds go by the start.
 - Section IV draws T_k "in every global iteration", and so do we: no device is slow for good. The paper's reasons speak
   of "slower devices", which is `training_times.speed="persistent"`.
 - The server's step can be an optimizer's, or shorter than the whole way to the mean.

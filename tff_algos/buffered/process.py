@@ -15,6 +15,9 @@
 Deviations from the paper: by default every device trains all the time (`concurrency` 0); no secure
 aggregation and no privacy; an update that is not finite is left out of the mean; `training.proximal_weight` can add the
 proximal term of the other asynchronous systems to the loss; the server's step can be an optimizer's.
+
+The learning rate is that of the round in which the update is used; of devices that are asked over a network, and of
+those that repeat a record, that of the version from which they started, and their seeds go by the start.
 """
 
 import dataclasses

@@ -46,7 +46,7 @@ class AskedDevices:
 
     Args:
       simulated: the devices in whose place they are; what they draw is drawn by the same seed.
-      partners: the network, and how many clients must be there before the first round.
+      network: of the clients; its clock starts when the first event is waited for.
       training: gives the rate of each version.
       first_version: the number of the first model; each version counts as the round whose number is as far from 1.
     """
@@ -54,19 +54,17 @@ class AskedDevices:
     counts_by_start = True
 
     def __init__(
-        self, simulated: SimulatedDevices, partners: AskedBy, training: LocalTrainingConfig, first_version: int
+        self, simulated: SimulatedDevices, network: Network, training: LocalTrainingConfig, first_version: int
     ):
-        self._simulated, self._training, self._first_version = simulated, training, first_version
-        self._network: Network = partners.network
-        self._least_present = min(partners.terms.least_present, len(simulated.num_examples))
+        self._simulated, self._network = simulated, network
+        self._training, self._first_version = training, first_version
         self._starts: DeviceStarts | None = None
         self._get_model: Callable[[int], Weights | None] = lambda version: None
         self._asked: dict[int, int] = {}  # the number of the start that each client was asked for last
         self._answers: dict[bytes, LocalResult] = {}  # by the start's seed, which no other start has
         self._rejected: set[tuple[int, int]] = set()
         self._held: Happening | None = None  # too late for the period in which it was taken from the network
-        self._heard_s = 0.0
-        self._has_begun = False
+        self._heard_s: float | None = None  # the time of what was taken last; None: the clock has not started
 
     @property
     def seed(self) -> int:
@@ -126,7 +124,9 @@ class AskedDevices:
         return average_updates(self.compute_updates(inputs), np.array(weights, np.float32))
 
     def _take(self, clock: ClockState, until_s: float | None) -> tuple[ClockState, Event | None]:
-        self._begin(clock)
+        if self._heard_s is None:
+            self._heard_s = float(clock.time_s)
+            self._network.start_clock(self._heard_s)
         while True:
             self._ask(clock)
             # A seat is not where the clock has it: whoever was to start was not there, or a server began anew.
@@ -150,16 +150,6 @@ class AskedDevices:
             if kind == DROPPED:
                 self._network.withdraw(client)
             return take_next(_put(clock, client, kind, time_s))
-
-    def _begin(self, clock: ClockState) -> None:
-        if self._has_begun:
-            return
-        # Time goes on once enough are there, or periods would pass in which nobody can train.
-        while len(self._network.find_present()) < self._least_present:
-            self._network.take(None)
-        self._heard_s = float(clock.time_s)
-        self._network.start_clock(self._heard_s)
-        self._has_begun = True
 
     def _hear(self, until_s: float | None) -> Happening | None:
         happening, self._held = self._held or self._network.take(until_s), None
@@ -220,10 +210,13 @@ Devices = SimulatedDevices | AskedDevices
 def replace_devices(
     devices: Any, partners: AskedBy | RepeatedFrom, training: LocalTrainingConfig, first_version: int
 ) -> Devices:
-    """The devices of a process that works with these partners, see `AskedDevices`."""
+    """The devices of a process that works with these partners, see `AskedDevices`.
+
+    The terms of those that are asked are of rounds that wait, and do nothing here.
+    """
     if isinstance(partners, RepeatedFrom):
         return build_recorded_devices(devices, partners.record)
-    return AskedDevices(devices, partners, training, first_version)
+    return AskedDevices(devices, partners.network, training, first_version)
 
 
 def _find_training(clock: ClockState) -> np.ndarray:

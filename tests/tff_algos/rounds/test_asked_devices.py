@@ -15,7 +15,7 @@ from tff_algos.rounds import asked_devices
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.asked_devices import round_to_tick
 from tff_algos.rounds.network import JOINED, LEFT, TICK_S
-from tff_algos.rounds.partners import AskedBy, RepeatedFrom, Terms
+from tff_algos.rounds.partners import AskedBy, RepeatedFrom
 from tff_algos.rounds.versioned_round import VersionedInput, VersionedResult, build_versioned_updates
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.asynchronous import TrainingTimesConfig
@@ -203,15 +203,6 @@ def test_periods_by_hand(build, linear_spec):
     ]
     assert [row["num_ready"] for row in metrics] == [2, 2] and metrics[1]["max_age"] == 1
     assert [(row.client, row.model_version) for row in record[2] if row.what == "start"] == [(0, 3), (1, 3), (3, 3)]
-
-
-def test_periods_do_not_pass_before_enough_are_there(build, linear_spec):
-    process = build("periodic")
-    moves = [(9.0 + client, client, JOINED) for client in range(5)]
-    network = ScriptedNetwork(make_train(process, linear_spec), find_seconds, moves)
-    asked = process.ask(AskedBy(network, Terms(least_present=4)))
-    asked.next(asked.initialize())
-    assert network.started_s == 0.0 and network.find_present().tolist() == [0, 1, 2, 3]
 
 
 def test_what_cannot_be_asked_or_repeated(build, build_algorithm, make_federation, linear_spec):
