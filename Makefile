@@ -14,6 +14,7 @@
 #   make test-types     types by mypy, in .venv-types: no error in what authors import, numbers for the rest
 #   make test-litert    exports a run and checks the files with LiteRT, in .venv-litert, then those of all kinds of
 #                       models (ARGS="--only=char_lstm,attention"); RUN_DIR=<folder> checks that run alone
+#   make test-live      live rounds over sockets of this machine, with clients of LiteRT in .venv-live
 #   make test-web       exports runs with their pages, and drives these in Chromium and Firefox, in .web-test;
 #                       RUN_DIR=<folder> takes that run
 #   make test-tune      searches with Optuna, in .venv-tune; a minute or two
@@ -36,8 +37,8 @@ RUN = .venv/bin/python -m
 # A process a core takes a file at a time, so that what a file's tests share is made once. At most 4: each takes 2 GB.
 SIDE_BY_SIDE = -n logical --maxprocesses=4 --dist loadfile
 
-.PHONY: help train test test-slow test-tff test-litert test-ray test-tune test-kotlin test-track test-types test-web \
-    test-same-bytes bench-gpu docs web setup setup-pfl setup-tff setup-track lock clean
+.PHONY: help train test test-slow test-tff test-litert test-live test-ray test-tune test-kotlin test-track test-types \
+    test-web test-same-bytes bench-gpu docs web setup setup-pfl setup-tff setup-track lock clean
 
 # The first target, so that `make` alone lists them: the comment at the top, without its #.
 help:
@@ -59,6 +60,9 @@ test-tff: setup-tff
 
 test-litert: setup
 	@sh ./tests/litert/check.sh "$(RUN_DIR)" $(ARGS)
+
+test-live: setup
+	@sh ./tests/live/check.sh $(ARGS)
 
 test-ray: setup
 	@sh ./tests/ray/check.sh $(ARGS)
@@ -104,9 +108,9 @@ setup:
 
 # Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, the same versions for other
 # platforms into locks of theirs (named one by one, since uv takes no TFF there), TFF's wheel by itself, and likewise the
-# runtime of test-litert, the compiler of test-kotlin, Ray, Optuna and the site's builder, each on top of
-# requirements.lock, the peer of setup-pfl, the trackers of setup-track, the uv of set-up and the completion of the
-# shell. Needs a network.
+# runtime of test-litert, the clients of test-live, the compiler of test-kotlin, Ray, Optuna and the site's builder, each
+# on top of requirements.lock, the peer of setup-pfl, the trackers of setup-track, the uv of set-up and the completion of
+# the shell. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -121,7 +125,7 @@ lock:
 	elsewhere="$$compile --override overrides.txt --no-annotate"; \
 	$$elsewhere --python-platform aarch64-manylinux_2_31 --output-file requirements-linux-aarch64.lock "$$tools/same.in"; \
 	$$elsewhere --python-platform aarch64-apple-darwin --output-file requirements-macos-arm64.lock "$$tools/same.in"; \
-	for name in completion docs litert pfl ray track tune types uv; do $$here --output-file requirements-$$name.lock requirements-$$name.in; done; \
+	for name in completion docs litert live pfl ray track tune types uv; do $$here --output-file requirements-$$name.lock requirements-$$name.in; done; \
 	for name in kotlin tff; do $$here --no-deps --output-file requirements-$$name.lock requirements-$$name.in; done
 
 # What can be made again in seconds; .venv and those beside it and runs/ stay.

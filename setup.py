@@ -35,6 +35,7 @@ setup(
     },
     install_requires=[
         "absl-py",
+        "aiohttp==3.14.*",  # the connections of launch.serve
         "dm-tree",
         "dp-accounting",
         "flatbuffers",
@@ -52,6 +53,7 @@ setup(
         "pyarrow==21.0.0",  # the last that takes this NumPy
         "scikit-learn",
         "scipy",
+        "segno",  # the QR code of a link
         # Both bring the package tensorflow. The first has no CUDA, takes 0.6 GB less, and is for x86-64 alone.
         "tensorflow-cpu==2.14.*; platform_machine == 'x86_64'",
         "tensorflow==2.14.*; platform_machine != 'x86_64'",

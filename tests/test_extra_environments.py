@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 PROGRAM = '#!/bin/sh\necho "$*" >>"$CALLS"\n'
 FAKE_NPM = PROGRAM + 'echo "$SAYS"; exit "$EXIT"\n'
 FAKE_PYTHON = PROGRAM + (
-    'case "$*" in\n"-m venv"*) mkdir -p .venv-litert/bin && cp "$0" .venv-litert/bin/python ;;\n'
+    'case "$*" in\n"-m venv"*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;\n'
     '*pip*) echo "$SAYS"; exit "$EXIT" ;;\nesac\n'
 )
 
@@ -27,6 +27,7 @@ def project(tmp_path):
     for script, needs in {
         "tests/litert/check.sh": (),
         "tests/kotlin/check.sh": (),
+        "tests/live/check.sh": (),
         "launch/runtimes/setup_tff.sh": (),
         "launch/tflite/web/set_up.sh": ("package.json", "package-lock.json"),
     }.items():
@@ -34,7 +35,7 @@ def project(tmp_path):
         for name in (pathlib.Path(script).name, *needs):
             shutil.copy((ROOT / script).with_name(name), (folder / script).with_name(name))
     shutil.copy(ROOT / "extra_environment.sh", folder)
-    for name in ("litert", "tff"):
+    for name in ("litert", "live", "tff"):
         (folder / f"requirements-{name}.lock").write_text("a==1\n")
     for path, program in ((folder / ".venv" / "bin" / "python", FAKE_PYTHON), (programs / "npm", FAKE_NPM)):
         write_program(path, program)
@@ -92,6 +93,13 @@ def test_some_models_are_checked_with_litert_alone(project, arguments, calls):
     assert (code, error, called[2:]) == (0, "", calls)
     error = project("tests/litert/check.sh", "runs/x", *arguments)[2]
     assert error == f"test-litert: {arguments[0]}: it is of the models, expected no RUN_DIR beside it\n"
+
+
+def test_clients_of_live_rounds_have_an_environment_of_their_own_and_the_server_has_that_of_the_project(project):
+    pip = PIP.replace("litert", "live")
+    tests = "-m pytest tests/live -k kills"
+    assert project("tests/live/check.sh", "-k", "kills")[2:] == ("", ["-m venv .venv-live", pip, tests])
+    assert project("tests/live/check.sh", "-k", "kills")[2:] == ("", [tests])
 
 
 def test_what_needs_java_says_that_it_is_skipped(project):
