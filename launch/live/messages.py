@@ -66,7 +66,10 @@ def unpack(content: bytes) -> Message:
         num_bytes = math.prod(shape) * np.dtype(dtype).itemsize
         if num_bytes > len(content) - place or name in arrays:
             raise MessageError(f"array {name[:40]!r} does not fit, or comes twice")
-        arrays[name] = np.frombuffer(content, dtype, math.prod(shape), place).reshape(shape)
+        try:
+            arrays[name] = np.frombuffer(content, dtype, math.prod(shape), place).reshape(shape)
+        except ValueError:  # nothing in it, and more of that than NumPy counts
+            raise MessageError(f"array {name[:40]!r} has a shape that is none") from None
         place += num_bytes + -num_bytes % 4
     if place != len(content):
         raise MessageError(f"{len(content)} bytes, expected {place}")
