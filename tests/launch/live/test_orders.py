@@ -1,0 +1,43 @@
+"""The order of examples that travels is the one of local training, batch by batch."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from launch.live.orders import order_examples
+from tff_algos.client.local_training import count_examples_trained
+from tff_algos.seeds import derive_seed
+from tff_algos.settings.local_training import LocalTrainingConfig
+
+SEED = derive_seed(0, "training", 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "num_examples", "steps", "epochs"),
+    [
+        ({"epochs": 2, "batch_size": 4}, 10, 6, 2),
+        ({"steps": 7, "batch_size": 4}, 10, 7, 3),
+        ({"steps": 2, "batch_size": 4}, 3, 2, 2),
+        ({"epochs": 2, "batch_size": 4}, 0, 0, 0),
+        ({"steps": 5, "batch_size": 4}, 0, 0, 0),
+    ],
+)
+def test_it_has_the_shuffles_of_local_training(settings, num_examples, steps, epochs):
+    training = LocalTrainingConfig(**settings)
+    found = order_examples(training, num_examples, SEED)
+    assert (found.steps, found.order.shape, found.order.dtype) == (steps, (epochs, num_examples), np.uint16)
+    for epoch, order in enumerate(found.order):
+        seed = tf.random.experimental.stateless_fold_in(SEED, epoch)
+        shuffled = tf.random.experimental.stateless_shuffle(tf.range(num_examples), seed)
+        np.testing.assert_array_equal(order, shuffled)
+    # As the protocol has it, the steps take as many examples as local training trains on.
+    size, per = training.batch_size, max(-(-num_examples // training.batch_size), 1)
+    batches = [found.order[k // per][k % per * size : (k % per + 1) * size] for k in range(steps)]
+    if num_examples:
+        assert sum(map(len, batches)) == count_examples_trained(training, num_examples)
+
+
+@pytest.mark.parametrize(("num_examples", "dtype"), [(2**16, np.uint16), (2**16 + 1, np.uint32)])
+def test_indices_have_four_bytes_where_two_do_not_reach(num_examples, dtype):
+    order = order_examples(LocalTrainingConfig(epochs=1), num_examples, SEED).order
+    assert order.dtype == dtype and order.max() == num_examples - 1

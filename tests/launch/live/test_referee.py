@@ -1,0 +1,118 @@
+"""What an answer must be to count."""
+
+import types
+
+import numpy as np
+import pytest
+
+from launch.live.messages import Message, MessageError
+from launch.live.referee import Asked, Referee, Sums
+
+# Two kernels that the file trains, a counter, and a float weight that the file leaves as it is.
+WEIGHTS = [np.zeros((2, 2), np.float32), np.int64(0), np.ones(3, np.float32), np.zeros(2, np.float32)]
+FILE = types.SimpleNamespace(
+    content=b"file", sha256="f" * 64, names=("weight_0", "weight_3"), shapes=((2, 2), (2,)), positions=(0, 3)
+)
+ASKED = Asked("task", client=4, number=7, num_trained=12)
+HEADER = {
+    "type": "answer",
+    "run": "run",
+    "number": 7,
+    "client": 4,
+    "file": FILE.sha256,
+    "task": "task",
+    "num_trained": 12,
+    "loss_sum": 1.5,
+    "seconds": 0.5,
+}
+ARRAYS = {"weight_3": np.array([3, 4], np.float32), "weight_0": np.full((2, 2), 0.5, np.float32)}
+
+
+@pytest.fixture
+def referee():
+    return Referee("run", FILE, WEIGHTS)
+
+
+def test_an_update_has_the_order_of_the_model_and_zeros_where_the_file_changes_nothing(referee):
+    result = referee.judge(Message(HEADER, ARRAYS), ASKED)
+    for delta, expected in zip(result.weights_delta, ([[0.5, 0.5], [0.5, 0.5]], [0, 0, 0], [3, 4]), strict=True):
+        assert delta.dtype == np.float32
+        np.testing.assert_array_equal(delta, expected)
+    assert result[1:] == (26.0, 1.5, 12.0, True)
+    assert [each.dtype for each in result[1:]] == [np.float32] * 3 + [np.bool_]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"run": "older"}, "of another run"),
+        ({"file": "e" * 64}, "of another file"),
+        ({"file": None}, "file: expected a text"),
+        ({"task": "before"}, "of another task"),
+        ({"client": 3}, "of another client"),
+        ({"client": 4.0}, "client: expected a whole number"),
+        ({"number": 6}, "of another number"),
+        ({"num_trained": 11}, "trained on 11 examples, expected 12"),
+        ({"num_trained": -1}, "num_trained: expected a whole number"),
+        ({"loss_sum": float("nan")}, "loss_sum: expected a finite number"),
+        ({"loss_sum": float("inf")}, "loss_sum: expected a finite number"),
+        ({"loss_sum": 10**400}, "loss_sum: expected a finite number"),
+        ({"loss_sum": 1e39}, "not finite"),  # in float32
+        ({"loss_sum": None}, "loss_sum: expected a finite number"),
+        ({"loss_sum": True}, "loss_sum: expected a finite number"),
+        ({"seconds": -1}, "seconds: expected seconds"),
+        ({"seconds": "1"}, "seconds: expected a finite number"),
+    ],
+)
+def test_a_header_that_is_not_the_task_s_does_not_count(referee, changes, reason):
+    with pytest.raises(MessageError, match=reason):
+        referee.judge(Message(HEADER | changes, ARRAYS), ASKED)
+
+
+def replace(name, array):
+    return ARRAYS | {name: np.asarray(array)}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "reason"),
+    [
+        ({}, "not the weights"),
+        ({"weight_0": ARRAYS["weight_0"]}, "not the weights"),
+        (replace("weight_2", np.ones(3, np.float32)), "not the weights"),
+        (replace("weight_3", np.ones(3, np.float32)), "weight_3 is float32 of shape \\(3,\\)"),
+        (replace("weight_3", np.ones((2, 1), np.float32)), "weight_3"),
+        (replace("weight_3", np.ones(2, np.int32)), "weight_3 is int32"),
+        (replace("weight_3", np.array([1, np.nan], np.float32)), "not finite"),
+        (replace("weight_3", np.array([np.inf, 1], np.float32)), "not finite"),
+        (replace("weight_3", np.array([1e25, 1], np.float32)), "not finite"),  # its square
+    ],
+)
+def test_arrays_that_are_no_update_do_not_count(referee, arrays, reason):
+    with pytest.raises(MessageError, match=reason):
+        referee.judge(Message(HEADER, arrays), ASKED)
+
+
+def test_the_norm_is_summed_in_more_digits_than_float32_has():
+    """4 million squares of 1e-4: float32 would lose some of them."""
+    size = 2**22
+    file = types.SimpleNamespace(sha256="f" * 64, names=("weight_0",), shapes=((size,),), positions=(0,))
+    referee = Referee("run", file, [np.zeros(size, np.float32)])
+    arrays = {"weight_0": np.full(size, 1e-2, np.float32)}
+    expected = np.float32(size * float(np.float32(1e-2) * np.float32(1e-2)))
+    assert referee.judge(Message(HEADER, arrays), ASKED).squared_norm == expected
+
+
+SUMS = {"num": 5, "correct": 4, "loss_sum": 0.5}
+
+
+def test_sums_are_of_the_whole_test_part(referee):
+    asked = Asked("task", 4)
+    assert referee.judge_sums(HEADER | SUMS, asked, 5) == Sums(5, 4, 0.5)
+    tuned = HEADER | {"before": SUMS, "after": SUMS | {"correct": 5}}
+    assert referee.judge_tuning(tuned, asked, 5) == (Sums(5, 4, 0.5), Sums(5, 5, 0.5))
+    for changes in ({"num": 4}, {"correct": 6}, {"loss_sum": float("nan")}, {"client": 1}, {"file": "x"}):
+        with pytest.raises(MessageError):
+            referee.judge_sums(HEADER | SUMS | changes, asked, 5)
+    for changes in ({"before": None}, {"after": SUMS | {"num": 6}}, {"after": [5, 4, 0.5]}):
+        with pytest.raises(MessageError):
+            referee.judge_tuning(tuned | changes, asked, 5)
