@@ -1,0 +1,580 @@
+"""The clients of a live run: who is there, what each was asked, and what they answer.
+
+`LiveNetwork` is the `Network` of the algorithms, and does what a run needs of its clients beside rounds: they join,
+fetch the training file, measure a model, and are told the end. All is called from the main thread; messages wait in the
+transport until a call takes them. Who is there when the clock starts is present from the beginning: nobody hears of
+JOINED. A run that goes on has all of its seats present, and those who do not come back within the grace leave then.
+"""
+
+import collections
+import math
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from launch.live.fields import read_duration, read_text
+from launch.live.messages import Message, MessageError, pack, unpack
+from launch.live.orders import order_examples
+from launch.live.referee import Asked, Referee, Sums, TrainingFile
+from launch.live.roster import Refusal, Roster, read_join
+from launch.live.transport import Received, Transport
+from tff_algos.client.local_training import LocalResult, count_examples_trained
+from tff_algos.protocol import Weights
+from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, REJECTED, TICK_S, Happening, Task
+from tff_algos.settings.local_training import LocalTrainingConfig
+
+MOST_NOTICES = 200  # lines that are kept for who runs the server
+OVERHEAD_BYTES = 2**16  # of a message beside its weights: most of a header of many arrays
+
+# What is asked beside rounds, and the message that answers it.
+EVALUATE, FINE_TUNE = "evaluate", "fine_tune"
+_ANSWERS = (ANSWERED, REJECTED)
+_REPLIES = {"measured": EVALUATE, "tuned": FINE_TUNE}
+
+
+class Offer(NamedTuple):
+    """What clients are told of the run when they are welcome.
+
+    Attributes:
+      name: of the run: its algorithm and data set.
+      file: that they train by.
+      training: the settings of their training.
+      weights: the model's, in the order of `keras_model.weights`; their shapes and dtypes count.
+      input_shape: of an example, as the file's `train` takes it.
+      num_classes: of the labels.
+      class_names: "" or names in order.
+      rounds: of the run.
+    """
+
+    name: str
+    file: TrainingFile
+    training: LocalTrainingConfig
+    weights: Weights
+    input_shape: tuple[int, ...]
+    num_classes: int
+    class_names: Sequence[str]
+    rounds: int
+
+
+class Timing(NamedTuple):
+    """What is known of an answer that came: the fields of `launch.live.measured.Answer`, one for one.
+
+    Attributes:
+      client: whose it is.
+      examples: on which it trained, each epoch counted.
+      training_s: how long that took, as the client says; at most the next.
+      elapsed_s: from sending the task to having the answer, by the server's clock.
+      bytes_down, bytes_up: of both messages.
+    """
+
+    client: int
+    examples: float
+    training_s: float
+    elapsed_s: float
+    bytes_down: int
+    bytes_up: int
+
+
+class Traffic(NamedTuple):
+    """What went over the network since this was last taken: a row of traffic.csv, without its round.
+
+    Attributes:
+      bytes_down, bytes_up: of all messages.
+      bytes_of_orders, bytes_of_files: of these, the orders of examples; the training file, parts and descriptions.
+      num_present: clients that are there now.
+      num_asked: tasks that algorithms gave.
+      num_answered, num_late, num_rejected: answers that counted, that nobody waited for any more, that must not count.
+      num_missing: tasks that were withdrawn, unanswered.
+      num_returns: of clients after a connection was lost, shortly or not.
+    """
+
+    bytes_down: int
+    bytes_up: int
+    bytes_of_orders: int
+    bytes_of_files: int
+    num_present: int
+    num_asked: int
+    num_answered: int
+    num_late: int
+    num_rejected: int
+    num_missing: int
+    num_returns: int
+
+
+class _Pending:
+    """What a client was asked and has not answered."""
+
+    def __init__(self, kind: str, asked: Asked, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]):
+        self.kind, self.asked = kind, asked
+        self.header, self.arrays = {"type": kind, **header, "task": asked.task}, arrays
+        self.sent_ticks, self.sent_bytes = 0, 0
+
+
+class _Client:
+    """What is known of a seat's client at the moment."""
+
+    def __init__(self):
+        self.connection: int | None = None
+        self.lost_ticks: int | None = None  # when its connection was lost, while the grace lasts
+        self.is_here = False  # connected, or in the grace
+        self.is_present = False  # the same as far as the algorithm has taken it
+        self.task: _Pending | None = None
+        self.request: _Pending | None = None
+        self.has_been_lost = False
+
+
+class _Queued(NamedTuple):
+    ticks: int  # of the transport
+    client: int
+    what: str
+    number: int = 0
+    result: LocalResult | None = None
+
+
+class LiveNetwork:
+    """See the module, and `tff_algos.rounds.network.Network`.
+
+    Args:
+      transport: carries messages; the session starts it, `finish` stops it.
+      roster: of a new run, or, read, of one that goes on.
+      away_after_s: the grace: after so long without a connection a client has left.
+      load_part: where the run deals out its examples, a client's, as arrays of the message `part`.
+      description: of people's own examples, for `fetch`.
+
+    Attributes:
+      round_num: shown to who joins; the session sets it.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        roster: Roster,
+        away_after_s: float = 10.0,
+        load_part: Callable[[int], Mapping[str, np.ndarray]] | None = None,
+        description: Mapping[str, Any] | None = None,
+    ):
+        self._transport, self._roster = transport, roster
+        self._grace = math.ceil(away_after_s / TICK_S)
+        self._load_part, self._description = load_part, description
+        self._clients = [_Client() for _ in roster.seats]
+        self._client_of = dict[int, int]()  # by connection
+        self._closed = set[int]()  # connections of which something may still wait in the transport
+        self._happened = collections.deque[_Queued]()
+        self._held: Received | None = None
+        self._start: tuple[int, int] | None = None  # ticks of the transport and of the run when the clock started
+        self._floor = 0  # ticks of the run before which nothing more happens
+        self._counts = collections.Counter[str]()
+        self._timings: list[Timing] = []
+        self._notices = collections.deque[str](maxlen=MOST_NOTICES)
+        self._replies = dict[int, tuple[Sums, ...]]()
+        self._offer: Offer | None = None
+        self._referee: Referee | None = None
+        self.round_num = 0
+
+    # --- Before the rounds ---
+
+    def enrol(self, least: int, show: Callable[[list[str]], None] = lambda names: None) -> None:
+        """Waits until so many clients have joined, and fixes the seats; `show` gets the names of those who are there.
+
+        A seat whose client goes before that is free again.
+        """
+        show([])
+        shown = list[str]()
+        while not self._roster.is_fixed:
+            here = [client for client, each in enumerate(self._clients) if each.connection is not None]
+            if (names := [self._roster.seats[client].name for client in here]) != shown:
+                show(names)
+                shown = names
+            # Who knocked before it begins is let in, too.
+            if not self._step(self._transport.now_ticks() if len(here) >= least else None):
+                self._fix()
+
+    def publish(self, offer: Offer) -> None:
+        """Welcomes all who are there, and from now on who joins. Again, with another file, for a last task."""
+        self._offer, self._referee = offer, Referee(self._roster.run, offer.file, offer.weights)
+        for client in range(len(self._clients)):
+            self._welcome(client)
+
+    # --- The network of an algorithm ---
+
+    def start_clock(self, time_s: float) -> None:
+        if self._start is not None:
+            return
+        now, self._floor = self._transport.now_ticks(), math.ceil(time_s / TICK_S)
+        self._start = now, self._floor
+        for seat, client in zip(self._roster.seats, self._clients, strict=True):
+            if seat is not None:
+                client.is_here = client.is_present = True
+                if client.connection is None and client.lost_ticks is None:
+                    client.lost_ticks = now
+
+    def now_s(self) -> float:
+        self._floor = max(self._floor, self._to_run(self._transport.now_ticks()))
+        return self._floor * TICK_S
+
+    def find_present(self) -> np.ndarray:
+        return np.flatnonzero([client.is_present for client in self._clients]).astype(np.int64)
+
+    def ask(self, task: Task) -> None:
+        client = self._clients[task.client]
+        numbers = [each.number for each in self._happened if each.client == task.client and each.what in _ANSWERS]
+        if task.number in numbers or (client.task and client.task.asked.number == task.number):
+            return
+        self._drop_answers(task.client)
+        num_examples = self._roster.count_examples(task.client)[0]
+        header, arrays = describe_work(self._offer, num_examples, task.start, task.seed, task.learning_rate)
+        num_trained = count_examples_trained(self._offer.training, num_examples)
+        asked = Asked(secrets.token_hex(8), task.client, task.number, num_trained)
+        header |= self._name(task.client) | {"number": task.number, "round": task.version}
+        client.task = _Pending("train", asked, header, arrays)
+        self._counts["num_asked"] += 1
+        self._send_pending(client, client.task)
+
+    def withdraw(self, client: int) -> None:
+        self._counts["num_missing"] += self._clients[client].task is not None
+        self._forget(client)
+
+    def take(self, until_s: float | None) -> Happening | None:
+        until = None if until_s is None else math.floor(until_s / TICK_S)
+        limit = None if until is None else self._to_transport(until)
+        while not self._happened:
+            if not self._step(limit):
+                break
+        if not self._happened or (until is not None and self._time_next() > until):
+            self._floor = max(self._floor, until + 1)
+            return None
+        self._floor = self._time_next()
+        each = self._happened.popleft()
+        if each.what in (JOINED, LEFT):
+            self._clients[each.client].is_present = each.what == JOINED
+        if each.what == LEFT:  # what it was asked since it went is counted out, too
+            self._forget(each.client)
+        return Happening(self._floor * TICK_S, each.client, each.what, each.number, each.result)
+
+    # --- Beside rounds ---
+
+    def gather(
+        self, kind: str, requests: Mapping[int, tuple[Mapping[str, Any], Mapping[str, np.ndarray]]], timeout_s: float
+    ) -> dict[int, tuple[Sums, ...]]:
+        """Asks clients to measure a model, or to fine-tune it, and waits for those who are there, at most so long.
+
+        What happens meanwhile to tasks of the algorithm is kept for `take`.
+
+        Args:
+          kind: EVALUATE or FINE_TUNE.
+          requests: by client: what the header has beside its run, client, file and task; and the arrays.
+          timeout_s: how long to wait.
+
+        Returns:
+          By client that answered: what it measured; of FINE_TUNE before and after.
+        """
+        self._replies = {}
+        for index, (header, arrays) in requests.items():
+            client = self._clients[index]
+            if client.is_here:
+                asked = Asked(secrets.token_hex(8), index)
+                client.request = _Pending(kind, asked, self._name(index) | dict(header), arrays)
+                self._send_pending(client, client.request)
+        until = self._transport.now_ticks() + math.ceil(timeout_s / TICK_S)
+        while any(client.request for client in self._clients) and self._step(until):
+            pass
+        for index, client in enumerate(self._clients):
+            if client.request is not None:
+                self._withdraw(index, client.request)
+                client.request = None
+        return self._replies
+
+    def finish(self, text: str) -> None:
+        """Tells all that the run is over, in a line for people, and closes."""
+        for client in self._clients:
+            if client.connection is not None:
+                self._close(client.connection, {"type": "done", "text": text})
+        self._transport.stop()
+
+    def take_traffic(self) -> Traffic:
+        """What went over the network since the last call."""
+        counts = self._counts | {"num_present": len(self.find_present())}
+        self._counts = collections.Counter()
+        return Traffic(*(counts.get(name, 0) for name in Traffic._fields))
+
+    def take_timings(self) -> list[Timing]:
+        """How long the answers took that counted since the last call."""
+        taken, self._timings = self._timings, []
+        return taken
+
+    def take_notices(self) -> list[str]:
+        """Lines for who runs the server, on answers that did not count and clients without a seat."""
+        taken = list(self._notices)
+        self._notices.clear()
+        return taken
+
+    # --- Time ---
+
+    def _to_run(self, ticks: int) -> int:
+        start, time = self._start
+        return time + max(ticks - start, 0)
+
+    def _to_transport(self, ticks: int) -> int:
+        start, time = self._start
+        return ticks - time + start
+
+    def _time_next(self) -> int:
+        return max(self._floor, self._to_run(self._happened[0].ticks))
+
+    # --- What comes ---
+
+    def _step(self, until: int | None) -> bool:
+        """Handles the next thing that came, or lets a client go whose grace is over; False: nothing until this time."""
+        expiry, gone = self._find_expiry()
+        times = [each for each in (until, expiry) if each is not None]
+        received, self._held = self._held or self._transport.receive(min(times, default=None)), None
+        if expiry is not None and (received is None or expiry <= received.ticks) and (until is None or expiry <= until):
+            self._held = received
+            self._let_go(gone, expiry)
+            return True
+        if received is None or (until is not None and received.ticks > until):
+            self._held = received
+            return False
+        if received.content is None:
+            self._closed.discard(received.connection)
+            self._lose(received)
+        elif received.connection not in self._closed:
+            self._counts["bytes_up"] += len(received.content)
+            self._hear(received)
+        return True
+
+    def _find_expiry(self) -> tuple[int | None, int]:
+        """When the next grace is over, and whose; None while the clock stands."""
+        lost = [
+            (each.lost_ticks + self._grace, i) for i, each in enumerate(self._clients) if each.lost_ticks is not None
+        ]
+        return min(lost) if lost and self._start is not None else (None, -1)
+
+    def _let_go(self, index: int, ticks: int) -> None:
+        client = self._clients[index]
+        client.lost_ticks, client.is_here, client.task, client.request = None, False, None, None
+        self._happened.append(_Queued(ticks, index, LEFT))
+
+    def _lose(self, received: Received) -> None:
+        if (index := self._client_of.pop(received.connection, None)) is None:
+            return
+        client = self._clients[index]
+        client.connection = None
+        if not self._roster.is_fixed:
+            self._roster.release(index)
+        elif client.is_here or self._start is None:
+            client.lost_ticks, client.has_been_lost = received.ticks, True
+
+    def _hear(self, received: Received) -> None:
+        try:
+            message = unpack(received.content)
+            index = self._client_of.get(received.connection)
+            if index is None:
+                self._join(received, message)
+            elif message.type == "answer":
+                self._take_answer(index, message, received)
+            elif message.type in _REPLIES:
+                self._take_reply(index, message)
+            elif message.type == "fetch":
+                self._serve(index, message)
+            elif message.type == "leave":
+                self._leave(index, received, message)
+            else:
+                raise MessageError(f"a message {message.type[:20]!r} was not expected")
+        except Refusal as refusal:
+            self._refuse(received.connection, refusal.reason, refusal.is_final)
+        except MessageError as error:
+            self._refuse(received.connection, f"a message cannot be read: {error}", True)
+
+    def _refuse(self, connection: int, reason: str, is_final: bool) -> None:
+        self._note(f"a client is refused: {reason}")
+        self._close(connection, {"type": "refused", "reason": reason, "is_final": is_final})
+        if connection in self._client_of:
+            self._lose(Received(connection, self._transport.now_ticks(), None))
+
+    def _join(self, received: Received, message: Message) -> None:
+        if message.type != "join":
+            raise MessageError("the first one must be to join")
+        index = self._roster.admit(read_join(message.header))
+        client = self._clients[index]
+        if client.connection is not None:
+            del self._client_of[client.connection]
+            reason = "the same key has joined again, and has the seat"
+            self._close(client.connection, {"type": "refused", "reason": reason, "is_final": True})
+        self._client_of[received.connection] = index
+        client.connection, client.lost_ticks = received.connection, None
+        self._counts["num_returns"] += client.has_been_lost
+        client.has_been_lost = False
+        if self._start is not None and not client.is_here:
+            client.is_here = True
+            self._happened.append(_Queued(received.ticks, index, JOINED))
+        self._welcome(index)
+        for pending in (client.task, client.request):
+            if pending is not None:
+                self._send_pending(client, pending)
+
+    def _leave(self, index: int, received: Received, message: Message) -> None:
+        """A client goes on purpose: it has left without a grace."""
+        read_text(message.header, "reason")
+        client = self._clients[index]
+        self._close(received.connection)
+        self._lose(received)
+        if self._start is not None and client.is_here:
+            self._let_go(index, received.ticks)
+
+    def _serve(self, index: int, message: Message) -> None:
+        what = read_text(message.header, "what")
+        if what == "file" and self._offer is not None:
+            content = np.frombuffer(self._offer.file.content, np.uint8)
+            header, arrays = {"sha256": self._offer.file.sha256}, {"content": content}
+        elif what == "part" and self._load_part is not None:
+            header, arrays = {}, self._load_part(index)
+        elif what == "description" and self._description is not None:
+            header, arrays = {"description": self._description}, {}
+        else:
+            raise MessageError(f"there is no {what[:20]!r} to fetch")
+        self._counts["bytes_of_files"] += self._send(self._clients[index], {"type": what, **header}, arrays)
+
+    def _take_answer(self, index: int, message: Message, received: Received) -> None:
+        client, task = self._clients[index], read_text(message.header, "task")
+        if (pending := client.task) is None or task != pending.asked.task:
+            self._counts["num_late"] += 1
+            return
+        client.task = None
+        number = pending.asked.number
+        try:
+            result = self._referee.judge(message, pending.asked)
+        except MessageError as error:
+            self._counts["num_rejected"] += 1
+            self._note(f"{self._roster.name_client(index)}: its answer does not count: {error}")
+            self._happened.append(_Queued(received.ticks, index, REJECTED, number))
+            return
+        self._counts["num_answered"] += 1
+        elapsed_s = max(received.ticks - pending.sent_ticks, 0) * TICK_S
+        training_s = min(read_duration(message.header, "seconds"), elapsed_s)
+        sizes = pending.sent_bytes, len(received.content)
+        self._timings.append(Timing(index, pending.asked.num_trained, training_s, elapsed_s, *sizes))
+        self._happened.append(_Queued(received.ticks, index, ANSWERED, number, result))
+
+    def _take_reply(self, index: int, message: Message) -> None:
+        client, task = self._clients[index], read_text(message.header, "task")
+        pending = client.request
+        if pending is None or task != pending.asked.task or pending.kind != _REPLIES[message.type]:
+            self._counts["num_late"] += 1
+            return
+        client.request = None
+        num_test = self._roster.count_examples(index)[1]
+        try:
+            if pending.kind == EVALUATE:
+                self._replies[index] = (self._referee.judge_sums(message.header, pending.asked, num_test),)
+            else:
+                self._replies[index] = self._referee.judge_tuning(message.header, pending.asked, num_test)
+        except MessageError as error:
+            self._counts["num_rejected"] += 1
+            self._note(f"{self._roster.name_client(index)}: what it measured does not count: {error}")
+
+    # --- What goes out ---
+
+    def _name(self, client: int) -> dict[str, Any]:
+        """What every message to a client names beside its task."""
+        return {"run": self._roster.run, "client": client, "file": self._offer.file.sha256}
+
+    def _welcome(self, index: int) -> None:
+        if (offer := self._offer) is None:
+            return
+        header = {
+            "type": "welcome",
+            **self._name(index),
+            "name": offer.name,
+            "file_bytes": len(offer.file.content),
+            "batch_size": offer.training.batch_size,
+            "input_shape": list(offer.input_shape),
+            "num_classes": offer.num_classes,
+            "class_names": list(offer.class_names),
+            "weights": [[name, list(shape)] for name, shape in zip(offer.file.names, offer.file.shapes, strict=True)],
+            "deals": self._roster.deals,
+            "round": self.round_num,
+            "rounds": offer.rounds,
+        }
+        self._send(self._clients[index], header)
+
+    def _send_pending(self, client: _Client, pending: _Pending) -> None:
+        pending.sent_ticks = self._transport.now_ticks()
+        if sent := self._send(client, pending.header, pending.arrays):
+            pending.sent_bytes = sent
+            if "order" in pending.arrays:
+                self._counts["bytes_of_orders"] += pending.arrays["order"].nbytes
+
+    def _withdraw(self, index: int, pending: _Pending) -> None:
+        self._send(self._clients[index], {"type": "withdrawn", "task": pending.asked.task})
+
+    def _forget(self, client: int) -> None:
+        if (pending := self._clients[client].task) is not None:
+            self._withdraw(client, pending)
+            self._clients[client].task = None
+        self._drop_answers(client)
+
+    def _drop_answers(self, client: int) -> None:
+        """Answers that came and were not taken are late."""
+        kept = [each for each in self._happened if each.client != client or each.what not in _ANSWERS]
+        self._counts["num_late"] += len(self._happened) - len(kept)
+        self._happened = collections.deque(kept)
+
+    def _send(self, client: _Client, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None) -> int:
+        """Sends a message to a client that is connected; returns its bytes, 0 if it is not."""
+        if client.connection is None:
+            return 0
+        content = self._pack(header, arrays)
+        self._transport.send(client.connection, content)
+        return len(content)
+
+    def _close(self, connection: int, header: Mapping[str, Any] | None = None) -> None:
+        """Closes a connection, after a last message if there is one; nothing that comes from it counts any more."""
+        self._closed.add(connection)
+        self._transport.close(connection, header and self._pack(header))
+
+    def _pack(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None) -> bytes:
+        content = pack(header, arrays or {})
+        self._counts["bytes_down"] += len(content)
+        return content
+
+    def _note(self, line: str) -> None:
+        self._notices.append(line)
+
+    def _fix(self) -> None:
+        """Fixes the seats; the clients go on with theirs."""
+        kept = self._roster.fix()
+        self._clients = [self._clients[client] for client in kept]
+        self._client_of = {each.connection: i for i, each in enumerate(self._clients) if each.connection is not None}
+
+
+def pick_weights(file: TrainingFile, weights: Weights) -> dict[str, np.ndarray]:
+    """Of a model's weights those that a client needs, by their names in a message."""
+    return {
+        name: np.asarray(weights[position], np.float32)
+        for name, position in zip(file.names, file.positions, strict=True)
+    }
+
+
+def describe_work(
+    offer: Offer, num_examples: int, start: Weights, seed: np.ndarray, learning_rate: np.float32
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What `train` and `fine_tune` say of the training itself: of the header, and the arrays.
+
+    Args:
+      offer: of the run, or of its last task.
+      num_examples: that the client has.
+      start: the weights to start from, in the order of `keras_model.weights`.
+      seed: int32, shape (2,), from which the orders are derived.
+      learning_rate: float32.
+    """
+    steps, order = order_examples(offer.training, num_examples, seed)
+    header = {"learning_rate": float(learning_rate), "steps": steps, "batch_size": offer.training.batch_size}
+    return header, pick_weights(offer.file, start) | {"order": order}
+
+
+def count_most_bytes(weights: Weights) -> int:
+    """Bytes of the largest message that a client may send: an update of a model with these weights."""
+    return OVERHEAD_BYTES + sum(4 * np.asarray(weight).size + 200 for weight in weights)

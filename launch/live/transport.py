@@ -1,0 +1,248 @@
+"""Connections: bytes that come and go, and when they came. Knows no run, no client and no algorithm.
+
+aiohttp runs in a thread of its own. The rest of the server sends from its main thread, and takes from one queue what
+came. It listens on 127.0.0.1 only.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import queue
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from tff_algos.rounds.network import TICK_S
+from tff_algos.settings.config_fields import ConfigError
+
+HOST = "127.0.0.1"
+HOST_NAMES = (HOST, "localhost")
+PATH = "/ws"
+HEARTBEAT_S = 10.0  # a connection is lost if half of this brings no sign of life
+GREETING_S = 20.0  # in which a connection must say something first
+CLOSING_S = 3.0  # in which the last message goes out when all ends
+LONGEST_WAIT_S = 3600.0  # at a time; a lock takes no longer ones than some years
+MOST_UNSENT = 64  # messages; a client that takes none of them is gone
+_TICKS = round(1 / TICK_S)
+
+
+class Received(NamedTuple):
+    """What came.
+
+    Attributes:
+      connection: its number; every connection has another one.
+      ticks: when, by `Transport.now_ticks`.
+      content: a message; None: the connection is gone.
+    """
+
+    connection: int
+    ticks: int
+    content: bytes | None
+
+
+class Transport(Protocol):
+    """Carries messages. Ticks are whole numbers of `TICK_S` since some moment, and never go back."""
+
+    def start(self) -> None:
+        """Begins to listen."""
+
+    def stop(self) -> None:
+        """Closes all that is open, after what was sent is out; nobody is heard any more."""
+
+    def now_ticks(self) -> int:
+        """The time."""
+
+    def send(self, connection: int, content: bytes) -> None:
+        """Sends soon; does not wait. To one that is gone, nothing."""
+
+    def close(self, connection: int, content: bytes | None = None) -> None:
+        """Closes it after what was sent, and this message, is out. Nothing that comes from it counts any more."""
+
+    def receive(self, until_ticks: int | None) -> Received | None:
+        """The next that came; else waits for it until this time, without one for ever. None: nothing has come."""
+
+
+class _Connection(NamedTuple):
+    socket: web.WebSocketResponse
+    unsent: "asyncio.Queue[bytes | None]"  # None ends it
+
+
+class WebSocketTransport:
+    """See `Transport`.
+
+    Args:
+      port: where to listen; 0 for one that is free.
+      most_bytes: of a message that may come. A frame whose header says more ends its connection, unread.
+      most_connections: at once.
+      files: what else is served: {path: (content, content type)}.
+    """
+
+    def __init__(
+        self, port: int, most_bytes: int, most_connections: int, files: Mapping[str, tuple[bytes, str]] | None = None
+    ):
+        self._asked_port, self._most_bytes, self._most_connections = port, most_bytes, most_connections
+        self._files = dict(files or {})
+        self._received: queue.SimpleQueue[Received | None] = queue.SimpleQueue()
+        self._numbers, self._connections = itertools.count(), dict[int, _Connection]()
+        self._closed = set[int]()  # by this side; of the loop's thread
+        self._failure: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self.port = 0
+
+    def start(self) -> None:
+        """Begins to listen, and sets `port`. Raises ConfigError("port") where another program does."""
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a server that was killed, started again
+            listening.bind((HOST, self._asked_port))
+            listening.listen(128)
+        except OSError as error:
+            listening.close()
+            expected = f"one on which no other program listens, or 0 for a free one ({error.strerror})"
+            raise ConfigError("port", self._asked_port, expected) from None
+        self.port = listening.getsockname()[1]
+        self._loop, self._ending, ready = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(listening, ready), name="live", daemon=True)
+        self._thread.start()
+        ready.wait()
+        self._check()
+
+    def stop(self) -> None:
+        if self._thread is None:
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed already
+            self._loop.call_soon_threadsafe(self._ending.set)
+        self._thread.join(2 * CLOSING_S)
+        self._thread = None
+
+    def now_ticks(self) -> int:
+        return time.monotonic_ns() * _TICKS // 10**9
+
+    def send(self, connection: int, content: bytes) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._put, connection, content)
+
+    def close(self, connection: int, content: bytes | None = None) -> None:
+        if content is not None:
+            self.send(connection, content)
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._put, connection, None)
+
+    def receive(self, until_ticks: int | None) -> Received | None:
+        while True:
+            self._check()
+            left_s = LONGEST_WAIT_S if until_ticks is None else max(until_ticks - self.now_ticks(), 0) * TICK_S
+            try:
+                received = self._received.get(timeout=min(left_s, LONGEST_WAIT_S))
+            except queue.Empty:  # perhaps a moment before its time
+                if until_ticks is not None and self.now_ticks() >= until_ticks:
+                    return None
+                continue
+            if received is not None:
+                return received
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise RuntimeError("the connections of the run have failed") from self._failure
+
+    # --- In the loop's thread ---
+
+    def _run(self, listening: socket.socket, ready: threading.Event) -> None:
+        try:
+            self._loop.run_until_complete(self._serve(listening, ready))
+        except BaseException as error:
+            self._failure = error
+            self._received.put(None)  # wakes who waits
+        finally:
+            ready.set()
+            self._loop.close()
+
+    async def _serve(self, listening: socket.socket, ready: threading.Event) -> None:
+        app = web.Application(middlewares=[_refuse_other_sites])
+        app.router.add_get(PATH, self._handle)
+        for path, (content, content_type) in self._files.items():
+            app.router.add_get(path, _make_handler(content, content_type))
+        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=CLOSING_S)
+        await runner.setup()
+        await web.SockSite(runner, listening).start()
+        ready.set()
+        await self._ending.wait()
+        for number in list(self._connections):
+            self._put(number, None)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSING_S):
+                while self._connections:
+                    await asyncio.sleep(0.01)
+        await runner.cleanup()
+
+    def _put(self, number: int, content: bytes | None) -> None:
+        if (connection := self._connections.get(number)) is None or number in self._closed:
+            return
+        if content is None:
+            self._closed.add(number)
+        if connection.unsent.qsize() >= MOST_UNSENT:
+            self._loop.create_task(_end(connection.socket, WSCloseCode.TRY_AGAIN_LATER))
+            return
+        connection.unsent.put_nowait(content)
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if len(self._connections) >= self._most_connections or self._ending.is_set():
+            return web.Response(status=503, text="too many connections\n")
+        # Not compressed: a small message must not become a large one. aiohttp takes less than its limit.
+        ws = web.WebSocketResponse(max_msg_size=self._most_bytes + 1, heartbeat=HEARTBEAT_S, compress=False)
+        number = next(self._numbers)
+        connection = self._connections[number] = _Connection(ws, asyncio.Queue())
+        writer = None
+        try:
+            await ws.prepare(request)
+            writer = self._loop.create_task(_write(connection))
+            message = await ws.receive(GREETING_S)
+            while message.type == WSMsgType.BINARY:
+                if number not in self._closed:
+                    self._received.put(Received(number, self.now_ticks(), message.data))
+                message = await ws.receive()
+        except (TimeoutError, ConnectionError):
+            pass
+        finally:
+            self._received.put(Received(number, self.now_ticks(), None))
+            self._put(number, None)
+            if writer is not None:
+                with contextlib.suppress(TimeoutError):  # which ends it
+                    async with asyncio.timeout(2 * CLOSING_S):
+                        await writer
+            del self._connections[number]
+            self._closed.discard(number)
+        return ws
+
+
+@web.middleware
+async def _refuse_other_sites(request: web.Request, handler) -> web.StreamResponse:
+    """No page of another site may speak to this server by the browser of who runs it, by whatever name."""
+    if "Origin" in request.headers or request.url.host not in HOST_NAMES:
+        return web.Response(status=403, text="this server answers programs on its own machine\n")
+    return await handler(request)
+
+
+def _make_handler(content: bytes, content_type: str):
+    async def handle(request: web.Request) -> web.Response:
+        return web.Response(body=content, content_type=content_type)
+
+    return handle
+
+
+async def _write(connection: _Connection) -> None:
+    """Sends what is put into the queue, one after the other, until None."""
+    with contextlib.suppress(ConnectionError, RuntimeError):
+        while (content := await connection.unsent.get()) is not None:
+            await connection.socket.send_bytes(content)
+    await _end(connection.socket, WSCloseCode.OK)
+
+
+async def _end(ws: web.WebSocketResponse, code: int) -> None:
+    with contextlib.suppress(TimeoutError, ConnectionError, RuntimeError):
+        async with asyncio.timeout(CLOSING_S):
+            await ws.close(code=code)

@@ -1,0 +1,326 @@
+"""The transport over sockets: what a connection may do, and the network of a run with clients that connect."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import hashlib
+import socket
+import threading
+import time
+import types
+
+import aiohttp
+import numpy as np
+import pytest
+
+from launch.live import transport as module
+from launch.live.messages import pack, unpack
+from launch.live.network import LiveNetwork, Offer, count_most_bytes
+from launch.live.roster import Roster
+from launch.live.transport import WebSocketTransport
+from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, TICK_S, Task
+from tff_algos.seeds import derive_seed
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.local_training import LocalTrainingConfig
+
+SECONDS = round(1 / TICK_S)
+PATIENCE_S = 60  # of a busy machine; nothing waits so long
+
+
+@contextlib.contextmanager
+def listen(most_bytes=1000, most_connections=4, files=None, port=0):
+    transport = WebSocketTransport(port, most_bytes, most_connections, files)
+    transport.start()
+    try:
+        yield transport
+    finally:
+        transport.stop()
+
+
+def take(transport):
+    return transport.receive(transport.now_ticks() + PATIENCE_S * SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def connect(port, **options):
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(f"http://127.0.0.1:{port}/ws", max_msg_size=0, **options) as ws,
+    ):
+        yield ws
+
+
+def run_client(program):
+    """Runs a coroutine in a thread; returns the future of its result."""
+    done = concurrent.futures.Future()
+
+    def run():
+        try:
+            done.set_result(asyncio.run(program))
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return done
+
+
+def test_messages_go_both_ways_in_order_and_an_end_is_heard():
+    async def talk(port):
+        async with connect(port) as ws:
+            for content in (b"1", b"2"):
+                await ws.send_bytes(content)
+            return [(await ws.receive_bytes()) for _ in range(3)], (await ws.receive()).type
+
+    with listen() as transport:
+        before = transport.now_ticks()
+        client = run_client(talk(transport.port))
+        first, second = take(transport), take(transport)
+        assert [first.content, second.content] == [b"1", b"2"] and first.connection == second.connection
+        assert before <= first.ticks <= second.ticks <= transport.now_ticks()
+        for content in (b"a", b"b" * 100_000):
+            transport.send(first.connection, content)
+        transport.close(first.connection, b"c")
+        transport.send(first.connection, b"too late")
+        heard, last = client.result(PATIENCE_S)
+        assert heard == [b"a", b"b" * 100_000, b"c"] and last == aiohttp.WSMsgType.CLOSE
+        assert take(transport)[::2] == (first.connection, None)
+        transport.send(first.connection, b"gone")
+        assert transport.receive(transport.now_ticks() + 1000) is None
+
+
+def test_a_message_beyond_the_limit_ends_its_connection():
+    async def send(port, *sizes):
+        async with connect(port) as ws:
+            for size in sizes:
+                await ws.send_bytes(b"x" * size)
+            return (await ws.receive()).data
+
+    with listen(most_bytes=1000) as transport:
+        client = run_client(send(transport.port, 1000, 1001))
+        assert len(take(transport).content) == 1000
+        assert take(transport).content is None
+        assert client.result(PATIENCE_S) == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
+
+
+def test_a_header_that_says_too_much_is_enough_to_refuse():
+    """Not a byte of the content is sent."""
+    key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    with listen(most_bytes=1000) as transport, socket.create_connection(("127.0.0.1", transport.port)) as plain:
+        plain.settimeout(PATIENCE_S)
+        plain.sendall(
+            f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{key}\r\n".encode()
+        )
+        assert b"101 Switching" in plain.recv(4096)
+        plain.sendall(b"\x82\xff" + (2**40).to_bytes(8, "big") + b"\0" * 4)
+        assert plain.recv(4096)[:1] == b"\x88"  # a frame that closes
+        assert take(transport).content is None
+
+
+def test_text_ends_a_connection():
+    async def send(port):
+        async with connect(port) as ws:
+            await ws.send_str("hello")
+            return (await ws.receive()).type
+
+    with listen() as transport:
+        client = run_client(send(transport.port))
+        assert take(transport).content is None
+        assert client.result(PATIENCE_S) in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
+
+
+def test_who_says_nothing_at_first_and_who_is_one_too_many_is_closed(monkeypatch):
+    monkeypatch.setattr(module, "GREETING_S", 0.2)
+
+    async def talk(port):
+        async with connect(port) as ws:
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                async with connect(port):
+                    pass
+            return refused.value.status, (await ws.receive()).type
+
+    with listen(most_connections=1) as transport:
+        client = run_client(talk(transport.port))
+        assert client.result(PATIENCE_S) == (503, aiohttp.WSMsgType.CLOSE)
+        assert take(transport).content is None
+
+
+def test_it_answers_programs_of_this_machine_alone():
+    async def ask(port):
+        found = []
+        async with aiohttp.ClientSession() as session:
+            for headers in ({}, {"Origin": f"http://127.0.0.1:{port}"}, {"Host": "example.org"}):
+                for path in ("/join.py", "/ws", "/other"):
+                    async with session.get(f"http://localhost:{port}{path}", headers=headers) as response:
+                        found.append((response.status, response.content_type))
+                        content = await response.read()
+                        assert (content == b"print()") == (response.status == 200)
+        return found
+
+    with listen(files={"/join.py": (b"print()", "text/x-python")}) as transport:
+        statuses = run_client(ask(transport.port)).result(PATIENCE_S)
+        assert statuses[0] == (200, "text/x-python")
+        assert [status for status, _ in statuses] == [200, 400, 404] + 6 * [403]
+        listening = socket.create_connection(("127.0.0.1", transport.port))
+        assert listening.getpeername()[0] == "127.0.0.1"
+        listening.close()
+
+
+def test_a_port_that_is_taken_is_a_line_and_a_port_that_was_left_is_free():
+    with listen() as transport:
+        port = transport.port
+        with pytest.raises(ConfigError) as error:
+            WebSocketTransport(port, 1000, 4).start()
+        assert str(error.value).startswith(f"port={port}: expected one on which no other program listens")
+    with listen(port=port) as transport:
+        assert transport.port == port
+    transport.stop()  # again
+
+
+def test_a_wait_ends_at_its_time_and_a_failure_wakes():
+    with listen() as transport:
+        until = transport.now_ticks() + 1000
+        assert transport.receive(until) is None and transport.now_ticks() >= until
+        transport._failure = OSError("the disk is full")
+        with pytest.raises(RuntimeError):
+            transport.receive(None)
+        transport._failure = None
+
+
+# --- The network ---
+
+WEIGHTS = [np.zeros((20, 10), np.float32), np.ones(10, np.float32)]
+FILE = types.SimpleNamespace(
+    content=b"x" * 70_000,
+    sha256=hashlib.sha256(b"x" * 70_000).hexdigest(),
+    names=("weight_0", "weight_1"),
+    shapes=((20, 10), (10,)),
+    positions=(0, 1),
+)
+OFFER = Offer("FedAvg, digits", FILE, LocalTrainingConfig(epochs=1, batch_size=4), WEIGHTS, (8, 8, 1), 2, ["a", "b"], 3)
+
+
+async def take_part(port, index, losses=()):
+    """A client that answers by its index; it loses its connection before the tasks with these numbers, once each."""
+    join = {"type": "join", "protocol": 1, "key": f"{index:032x}", "name": f"c{index}", "kind": "python"}
+    losses, heard = set(losses), []
+    while True:
+        async with connect(port) as ws:
+            await ws.send_bytes(pack(join | {"num_train": 0, "num_test": 0}))
+            async for each in ws:
+                if each.type != aiohttp.WSMsgType.BINARY:
+                    break
+                message = unpack(each.data)
+                heard.append(message.type)
+                if message.type == "done":
+                    return heard
+                if message.type == "welcome" and "file" not in heard:
+                    await ws.send_bytes(pack({"type": "fetch", "what": "file"}))
+                if message.type == "train":
+                    number = message.header["number"]
+                    if number in losses:
+                        losses.remove(number)
+                        break
+                    header = {name: message.header[name] for name in ("run", "number", "client", "file", "task")}
+                    header |= {"type": "answer", "num_trained": 5, "loss_sum": 1.0, "seconds": 0.0}
+                    deltas = {n: np.full_like(message.arrays[n], message.header["client"]) for n in FILE.names}
+                    await ws.send_bytes(pack(header, deltas))
+
+
+def ask_all(network, clients, number):
+    for client in clients:
+        seed = derive_seed(0, "training", number, client)
+        network.ask(Task(client, number, number, tuple(WEIGHTS), seed, np.float32(0.1)))
+
+
+def serve(folder, transport, num, away_after_s=PATIENCE_S):
+    transport.start()
+    return LiveNetwork(transport, Roster(folder / "roster.json", [(5, 1)] * num), away_after_s)
+
+
+def test_fifty_clients_take_part_and_connections_that_are_lost_lose_nothing(tmp_path):
+    num = 50
+    transport = WebSocketTransport(0, count_most_bytes(WEIGHTS), num + 4)
+    network = serve(tmp_path, transport, num)
+
+    async def take_all_parts():
+        parts = [take_part(transport.port, i, losses=[2] if i % 5 == 0 else []) for i in range(num)]
+        return await asyncio.gather(*parts)
+
+    clients = run_client(take_all_parts())
+    network.enrol(num)
+    network.publish(OFFER)
+    network.start_clock(0.0)
+    for number in (1, 2, 3):
+        ask_all(network, range(num), number)
+        answers = [network.take(None) for _ in range(num)]
+        assert {each.what for each in answers} == {ANSWERED} and {each.number for each in answers} == {number}
+        assert sorted(each.client for each in answers) == list(range(num))
+        for each in answers:
+            assert all((delta == each.client).all() for delta in each.result.weights_delta)
+    traffic = network.take_traffic()
+    assert (traffic.num_answered, traffic.num_late, traffic.num_returns) == (3 * num, 0, num / 5)
+    network.finish("thank you")
+    heard = clients.result(PATIENCE_S)
+    assert all(each.count("train") >= 3 and each[-1] == "done" for each in heard)
+
+
+def test_a_client_that_stays_away_leaves_and_may_come_back(tmp_path):
+    transport = WebSocketTransport(0, count_most_bytes(WEIGHTS), 4)
+    network = serve(tmp_path, transport, 1, away_after_s=0.1)
+
+    async def join_and_go(port):
+        async with connect(port) as ws:
+            await ws.send_bytes(
+                pack(
+                    {"type": "join", "protocol": 1, "key": f"{0:032x}", "name": "", "kind": "python"}
+                    | {"num_train": 0, "num_test": 0}
+                )
+            )
+            return unpack(await ws.receive_bytes()).type
+
+    first = run_client(join_and_go(transport.port))
+    network.enrol(1)
+    network.publish(OFFER)
+    network.start_clock(0.0)
+    assert first.result(PATIENCE_S) == "welcome"
+    assert network.take(None).what == LEFT
+    second = run_client(take_part(transport.port, 0))
+    assert network.take(None).what == JOINED
+    ask_all(network, [0], 1)
+    assert network.take(None).what == ANSWERED
+    network.finish("")
+    assert second.result(PATIENCE_S)[-1] == "done"
+
+
+def test_a_server_that_is_started_again_is_given_its_clients_by_themselves(tmp_path):
+    transport = WebSocketTransport(0, count_most_bytes(WEIGHTS), 4)
+    network = serve(tmp_path, transport, 1)
+
+    async def insist(port):
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            with contextlib.suppress(aiohttp.ClientError):
+                return await take_part(port, 0)
+            await asyncio.sleep(0.02)
+        return []
+
+    client = run_client(insist(transport.port))
+    network.enrol(1)
+    network.publish(OFFER)
+    network.start_clock(0.0)
+    ask_all(network, [0], 1)
+    assert network.take(None).what == ANSWERED
+    transport.stop()
+    transport = WebSocketTransport(transport.port, count_most_bytes(WEIGHTS), 4)
+    transport.start()
+    roster = Roster(tmp_path / "roster.json", [(5, 1)])
+    roster.read()
+    network = LiveNetwork(transport, roster, PATIENCE_S)
+    network.publish(OFFER)
+    network.start_clock(7.0)
+    assert network.find_present().tolist() == [0]
+    ask_all(network, [0], 2)
+    happening = network.take(None)
+    assert happening.what == ANSWERED and happening.time_s > 7.0
+    network.finish("")
+    assert client.result(PATIENCE_S)[-1] == "done"
