@@ -65,7 +65,8 @@ class MemoryTransport:
         self._clients[number] = hear, be_closed
 
         def say(content, after_s=0.0):
-            self._put(Received(number, self.ticks + round(after_s * TICKS), content))
+            if number in self._clients or content is None:
+                self._put(Received(number, self.ticks + round(after_s * TICKS), content))
 
         def hang_up(after_s=0.0):
             if self._clients.pop(number, None) is not None:

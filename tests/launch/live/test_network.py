@@ -5,6 +5,8 @@ import types
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from memory_transport import MemoryTransport, ScriptedClient, Silence
 
 from launch.live.messages import pack
@@ -54,7 +56,7 @@ class Run:
     def ask(self, client, number=1, version=1):
         seed = derive_seed(0, "training", number, client)
         self.network.ask(Task(client, number, version, tuple(WEIGHTS), seed, np.float32(0.1)))
-        return self.clients[client].list_heard("train")[-1] if client < len(self.clients) else None
+        return (self.clients[client].list_heard("train") or [None])[-1]
 
     def take(self, until_s=None):
         happening = self.network.take(until_s)
@@ -421,3 +423,72 @@ def test_the_end_is_told_to_all(run):
     for client in run.clients:
         assert client.heard[-1].header == {"type": "done", "text": "thank you"} and client.is_closed
     assert not run.transport.is_open
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["ask", "withdraw", "answer", "lie", "repeat", "go", "come", "leave", "take", "busy", "gather"]
+        ),
+        st.integers(0, 2),
+        st.sampled_from([0.0, 0.5, 3.0, 12.0]),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=60)
+@given(STEPS)
+def test_whatever_clients_do_an_algorithm_sees_a_story_that_holds(tmp_path_factory, steps):
+    """Times do not go back, who leaves was there, and a task is answered once, while it is wanted, by who is there."""
+    run = Run(tmp_path_factory.mktemp("run"), num_clients=3)
+    present, wanted, time_s, number = {0, 1, 2}, {}, 0.0, 0
+
+    def take(until_s):
+        nonlocal time_s
+        happening = run.network.take(until_s)
+        if happening is None:
+            time_s = max(time_s, until_s)
+            return False
+        assert time_s <= happening.time_s <= until_s and happening.time_s / TICK_S % 1 == 0
+        time_s, client = happening.time_s, happening.client
+        if happening.what == JOINED:
+            assert client not in present
+            present.add(client)
+        elif happening.what == LEFT:
+            present.remove(client)
+            wanted.pop(client, None)
+        else:
+            assert wanted.pop(client) == happening.number and client in present
+            assert (happening.result is None) == (happening.what == REJECTED)
+        assert run.network.find_present().tolist() == sorted(present)
+        return True
+
+    for what, index, seconds in steps:
+        client = run.clients[index]
+        tasks = [] if client.is_closed else client.list_heard("train")
+        if what == "ask" and index in present:
+            number += 1
+            wanted[index] = number
+            run.ask(index, number)
+        elif what == "withdraw":
+            wanted.pop(index, None)
+            run.network.withdraw(index)
+        elif what in ("answer", "lie", "repeat") and tasks:
+            task = tasks[0] if what == "repeat" else tasks[-1]
+            client.answer(task, value=np.nan if what == "lie" else 1.0, after_s=seconds)
+        elif what == "go":
+            client.hang_up(after_s=seconds)
+        elif what == "come":
+            client.come_back()
+        elif what == "leave" and not client.is_closed:
+            client.say({"type": "leave", "reason": ""}, after_s=seconds)
+        elif what == "take":
+            take(time_s + seconds)
+        elif what == "busy":
+            run.transport.ticks += round(seconds / TICK_S)
+        elif what == "gather":
+            run.network.gather(EVALUATE, {index: ({}, {})}, seconds)
+    while take(time_s + 1000.0):
+        pass
+    assert present == {i for i, each in enumerate(run.network._clients) if each.is_here}
