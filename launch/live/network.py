@@ -9,98 +9,27 @@ JOINED. A run that goes on has all of its seats present, and those who do not co
 import collections
 import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from launch.live.fields import read_duration, read_text
 from launch.live.messages import Message, MessageError, pack, unpack
-from launch.live.orders import order_examples
-from launch.live.referee import Asked, Referee, Sums, TrainingFile
+from launch.live.offers import Offer, describe_work
+from launch.live.referee import Asked, Referee, Sums
 from launch.live.roster import Refusal, Roster, read_join
+from launch.live.traffic import Timing, Traffic
 from launch.live.transport import Received, Transport
 from tff_algos.client.local_training import LocalResult, count_examples_trained
-from tff_algos.protocol import Weights
 from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, REJECTED, TICK_S, Happening, Task
-from tff_algos.settings.local_training import LocalTrainingConfig
 
 MOST_NOTICES = 200  # lines that are kept for who runs the server
-OVERHEAD_BYTES = 2**16  # of a message beside its weights: most of a header of many arrays
 
 # What is asked beside rounds, and the message that answers it.
 EVALUATE, FINE_TUNE = "evaluate", "fine_tune"
 _ANSWERS = (ANSWERED, REJECTED)
 _REPLIES = {"measured": EVALUATE, "tuned": FINE_TUNE}
-
-
-class Offer(NamedTuple):
-    """What clients are told of the run when they are welcome.
-
-    Attributes:
-      name: of the run: its algorithm and data set.
-      file: that they train by.
-      training: the settings of their training.
-      weights: the model's, in the order of `keras_model.weights`; their shapes and dtypes count.
-      input_shape: of an example, as the file's `train` takes it.
-      num_classes: of the labels.
-      class_names: "" or names in order.
-      rounds: of the run.
-    """
-
-    name: str
-    file: TrainingFile
-    training: LocalTrainingConfig
-    weights: Weights
-    input_shape: tuple[int, ...]
-    num_classes: int
-    class_names: Sequence[str]
-    rounds: int
-
-
-class Timing(NamedTuple):
-    """What is known of an answer that came: the fields of `launch.live.measured.Answer`, one for one.
-
-    Attributes:
-      client: whose it is.
-      examples: on which it trained, each epoch counted.
-      training_s: how long that took, as the client says; at most the next.
-      elapsed_s: from sending the task to having the answer, by the server's clock.
-      bytes_down, bytes_up: of both messages.
-    """
-
-    client: int
-    examples: float
-    training_s: float
-    elapsed_s: float
-    bytes_down: int
-    bytes_up: int
-
-
-class Traffic(NamedTuple):
-    """What went over the network since this was last taken: a row of traffic.csv, without its round.
-
-    Attributes:
-      bytes_down, bytes_up: of all messages.
-      bytes_of_orders, bytes_of_files: of these, the orders of examples; the training file, parts and descriptions.
-      num_present: clients that are there now.
-      num_asked: tasks that algorithms gave.
-      num_answered, num_late, num_rejected: answers that counted, that nobody waited for any more, that must not count.
-      num_missing: tasks that were withdrawn, unanswered.
-      num_returns: of clients after a connection was lost, shortly or not.
-    """
-
-    bytes_down: int
-    bytes_up: int
-    bytes_of_orders: int
-    bytes_of_files: int
-    num_present: int
-    num_asked: int
-    num_answered: int
-    num_late: int
-    num_rejected: int
-    num_missing: int
-    num_returns: int
 
 
 class _Pending:
@@ -170,6 +99,7 @@ class LiveNetwork:
         self._notices = collections.deque[str](maxlen=MOST_NOTICES)
         self._replies = dict[int, tuple[Sums, ...]]()
         self._offer: Offer | None = None
+        self._files = dict[str, bytes]()  # that were offered, by SHA-256
         self._referee: Referee | None = None
         self.round_num = 0
 
@@ -194,6 +124,7 @@ class LiveNetwork:
     def publish(self, offer: Offer) -> None:
         """Welcomes all who are there, and from now on who joins. Again, with another file, for a last task."""
         self._offer, self._referee = offer, Referee(self._roster.run, offer.file, offer.weights)
+        self._files[offer.file.sha256] = offer.file.content
         for client in range(len(self._clients)):
             self._welcome(client)
 
@@ -264,7 +195,8 @@ class LiveNetwork:
 
         Args:
           kind: EVALUATE or FINE_TUNE.
-          requests: by client: what the header has beside its run, client, file and task; and the arrays.
+          requests: by client: what the header has beside its run, client, file and task; and the arrays. If the header
+            has a digest of the weights among these, they are sent only to a client that asks for them.
           timeout_s: how long to wait.
 
         Returns:
@@ -372,7 +304,7 @@ class LiveNetwork:
             message = unpack(received.content)
             index = self._client_of.get(received.connection)
             if index is None:
-                self._join(received, message)
+                self._greet(received, message)
             elif message.type == "answer":
                 self._take_answer(index, message, received)
             elif message.type in _REPLIES:
@@ -394,9 +326,22 @@ class LiveNetwork:
         if connection in self._client_of:
             self._lose(Received(connection, self._transport.now_ticks(), None))
 
-    def _join(self, received: Received, message: Message) -> None:
-        if message.type != "join":
+    def _greet(self, received: Received, message: Message) -> None:
+        """Hears one that has not joined: it may look first at what its examples must be."""
+        if message.type == "leave":
+            self._close(received.connection)
+        elif message.type == "fetch" and message.header.get("what") == "description":
+            if self._description is None:
+                raise Refusal("this run deals out its examples: leave out --data")
+            content = self._pack({"type": "description", "description": self._description})
+            self._counts["bytes_of_files"] += len(content)
+            self._transport.send(received.connection, content)
+        elif message.type == "join":
+            self._join(received, message)
+        else:
             raise MessageError("the first one must be to join")
+
+    def _join(self, received: Received, message: Message) -> None:
         index = self._roster.admit(read_join(message.header))
         client = self._clients[index]
         if client.connection is not None:
@@ -425,17 +370,28 @@ class LiveNetwork:
             self._let_go(index, received.ticks)
 
     def _serve(self, index: int, message: Message) -> None:
-        what = read_text(message.header, "what")
+        client, what = self._clients[index], read_text(message.header, "what")
+        if what == "weights":
+            self._serve_weights(client, read_text(message.header, "task"))
+            return
         if what == "file" and self._offer is not None:
-            content = np.frombuffer(self._offer.file.content, np.uint8)
-            header, arrays = {"sha256": self._offer.file.sha256}, {"content": content}
+            sha256 = message.header.get("file", self._offer.file.sha256)
+            if not isinstance(sha256, str) or sha256 not in self._files:
+                raise MessageError("there is no such file to fetch")
+            header, arrays = {"sha256": sha256}, {"content": np.frombuffer(self._files[sha256], np.uint8)}
         elif what == "part" and self._load_part is not None:
             header, arrays = {}, self._load_part(index)
         elif what == "description" and self._description is not None:
             header, arrays = {"description": self._description}, {}
         else:
             raise MessageError(f"there is no {what[:20]!r} to fetch")
-        self._counts["bytes_of_files"] += self._send(self._clients[index], {"type": what, **header}, arrays)
+        self._counts["bytes_of_files"] += self._send(client, {"type": what, **header}, arrays)
+
+    def _serve_weights(self, client: _Client, task: str) -> None:
+        """Sends a request again, whole, to a client that has not the weights of its digest."""
+        if client.request is not None and client.request.asked.task == task:
+            client.request.header.pop("digest", None)
+            self._send_pending(client, client.request)
 
     def _take_answer(self, index: int, message: Message, received: Received) -> None:
         client, task = self._clients[index], read_text(message.header, "task")
@@ -502,10 +458,12 @@ class LiveNetwork:
 
     def _send_pending(self, client: _Client, pending: _Pending) -> None:
         pending.sent_ticks = self._transport.now_ticks()
-        if sent := self._send(client, pending.header, pending.arrays):
+        is_whole = "digest" not in pending.header
+        arrays = {name: each for name, each in pending.arrays.items() if is_whole or not name.startswith("weight_")}
+        if sent := self._send(client, pending.header, arrays):
             pending.sent_bytes = sent
-            if "order" in pending.arrays:
-                self._counts["bytes_of_orders"] += pending.arrays["order"].nbytes
+            if "order" in arrays:
+                self._counts["bytes_of_orders"] += arrays["order"].nbytes
 
     def _withdraw(self, index: int, pending: _Pending) -> None:
         self._send(self._clients[index], {"type": "withdrawn", "task": pending.asked.task})
@@ -548,33 +506,3 @@ class LiveNetwork:
         kept = self._roster.fix()
         self._clients = [self._clients[client] for client in kept]
         self._client_of = {each.connection: i for i, each in enumerate(self._clients) if each.connection is not None}
-
-
-def pick_weights(file: TrainingFile, weights: Weights) -> dict[str, np.ndarray]:
-    """Of a model's weights those that a client needs, by their names in a message."""
-    return {
-        name: np.asarray(weights[position], np.float32)
-        for name, position in zip(file.names, file.positions, strict=True)
-    }
-
-
-def describe_work(
-    offer: Offer, num_examples: int, start: Weights, seed: np.ndarray, learning_rate: np.float32
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What `train` and `fine_tune` say of the training itself: of the header, and the arrays.
-
-    Args:
-      offer: of the run, or of its last task.
-      num_examples: that the client has.
-      start: the weights to start from, in the order of `keras_model.weights`.
-      seed: int32, shape (2,), from which the orders are derived.
-      learning_rate: float32.
-    """
-    steps, order = order_examples(offer.training, num_examples, seed)
-    header = {"learning_rate": float(learning_rate), "steps": steps, "batch_size": offer.training.batch_size}
-    return header, pick_weights(offer.file, start) | {"order": order}
-
-
-def count_most_bytes(weights: Weights) -> int:
-    """Bytes of the largest message that a client may send: an update of a model with these weights."""
-    return OVERHEAD_BYTES + sum(4 * np.asarray(weight).size + 200 for weight in weights)

@@ -22,7 +22,7 @@ from tff_algos.settings.config_fields import ConfigError
 HOST = "127.0.0.1"
 HOST_NAMES = (HOST, "localhost")
 PATH = "/ws"
-HEARTBEAT_S = 10.0  # a connection is lost if half of this brings no sign of life
+HEARTBEAT_S = 20.0  # a connection is lost if half of this brings no sign of life
 GREETING_S = 20.0  # in which a connection must say something first
 CLOSING_S = 3.0  # in which the last message goes out when all ends
 LONGEST_WAIT_S = 3600.0  # at a time; a lock takes no longer ones than some years

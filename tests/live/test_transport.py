@@ -15,7 +15,8 @@ import pytest
 
 from launch.live import transport as module
 from launch.live.messages import pack, unpack
-from launch.live.network import LiveNetwork, Offer, count_most_bytes
+from launch.live.network import LiveNetwork
+from launch.live.offers import Offer, count_most_bytes
 from launch.live.roster import Roster
 from launch.live.transport import WebSocketTransport
 from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, TICK_S, Task

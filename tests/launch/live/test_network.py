@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from memory_transport import MemoryTransport, ScriptedClient, Silence
 
 from launch.live.messages import pack
-from launch.live.network import EVALUATE, FINE_TUNE, LiveNetwork, Offer
+from launch.live.network import EVALUATE, FINE_TUNE, LiveNetwork
+from launch.live.offers import Offer
 from launch.live.roster import Roster
 from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, REJECTED, TICK_S, Task
 from tff_algos.seeds import derive_seed
@@ -156,7 +157,7 @@ def test_a_full_run_refuses_in_a_line(run):
     ("content", "reason"),
     [
         (b"garbage", "cannot be read"),
-        (pack({"type": "leave", "reason": ""}), "the first one must be to join"),
+        (pack({"type": "answer"}), "the first one must be to join"),
         (pack({"type": "join", "protocol": 3}), "version 1"),
         (pack({"type": "join", "protocol": 1, "key": "short"}), "key: expected 32"),
     ],
@@ -416,6 +417,53 @@ def test_who_does_not_measure_in_time_or_wrongly_is_left_out(run):
     run.count(num_late=1)
     ann.say({"type": "measured", **late, "num": 2, "correct": 1, "loss_sum": 0.0}, after_s=0.5)
     run.count(num_late=0)
+
+
+def test_weights_of_a_digest_go_to_whom_has_them_not(run):
+    ann, bob = run.clients
+    request = {"digest": "d"}, {"weight_0": WEIGHTS[0]}
+
+    def fetch(message):
+        if message.type == "evaluate" and not message.arrays:
+            ann.say({"type": "fetch", "what": "weights", "task": message.header["task"]})
+
+    ann.react = fetch
+    run.network.gather(EVALUATE, {0: request, 1: request}, 1.0)
+    assert [list(each.arrays) for each in ann.list_heard("evaluate")] == [[], ["weight_0"]]
+    assert [list(each.arrays) for each in bob.list_heard("evaluate")] == [[]]
+    ann.say({"type": "fetch", "what": "weights", "task": "older"})
+    assert run.take(2.0) is None and not ann.is_closed
+
+
+def test_a_former_file_can_be_fetched(run):
+    other = types.SimpleNamespace(**{**vars(FILE), "content": b"other", "sha256": hashlib.sha256(b"other").hexdigest()})
+    run.network.publish(OFFER._replace(file=other))
+    ann, bob = run.clients
+    assert [each.header["file"] for each in ann.list_heard("welcome")] == [FILE.sha256, other.sha256]
+    for sha256 in (FILE.sha256, other.sha256):
+        ann.say({"type": "fetch", "what": "file", "file": sha256})
+    bob.say({"type": "fetch", "what": "file", "file": "0" * 64})
+    assert run.take(1.0) is None
+    assert [each.arrays["content"].tobytes() for each in ann.list_heard("file")] == [CONTENT, b"other"]
+    assert bob.is_closed and not ann.is_closed
+
+
+def test_a_description_is_there_for_whom_has_not_joined(tmp_path, run):
+    stranger = ScriptedClient(run.transport, make_key(8))
+    stranger.say({"type": "fetch", "what": "description"})
+    run.take(1.0)
+    assert "leave out --data" in stranger.heard[-1].header["reason"]
+    transport = MemoryTransport()
+    network = LiveNetwork(transport, Roster(tmp_path / "own" / "roster.json", most=1), description={"kind": "table"})
+    ann = ScriptedClient(transport, make_key(0), num_train=3, columns="")
+    ann.say({"type": "fetch", "what": "description"})
+    ann.join()
+    bob = ScriptedClient(transport, make_key(1))
+    bob.say({"type": "leave", "reason": ""})
+    network.enrol(1)
+    network.publish(OFFER)
+    assert [each.type for each in ann.heard] == ["description", "welcome"]
+    assert bob.is_closed and not bob.heard
 
 
 def test_the_end_is_told_to_all(run):
