@@ -18,6 +18,7 @@ from launch.settings.flags import list_names_of_runs
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("files", "datasets", "models", "tff_algos", "launch", "reproductions")
 MAX_LINES, MAX_FUNCTION_LINES = 600, 80  # a function is one thought; its docstring counts
+ONE_FILE, MAX_LINES_OF_ONE = "launch/live/join.py", 700  # which people copy to their machines, so it has all in it
 MAX_FILES = 150
 PIP_FLAGS = {"--no", "--require"}  # as the pattern below finds --no-deps and --require-hashes
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
@@ -85,7 +86,8 @@ def test_one_module_alone_knows_the_converter(sources):
 
 
 def test_modules_and_functions_are_short(sources):
-    assert not [name for name, text in sources.items() if len(text.splitlines()) > MAX_LINES]
+    most = dict.fromkeys(sources, MAX_LINES) | {ONE_FILE: MAX_LINES_OF_ONE}
+    assert not [name for name, text in sources.items() if len(text.splitlines()) > most[name]]
     nodes = ((name, node) for name, text in sources.items() for node in ast.walk(ast.parse(text)))
     functions = ((name, node) for name, node in nodes if isinstance(node, FUNCTION))
     assert not [(name, f.name) for name, f in functions if f.end_lineno - f.lineno >= MAX_FUNCTION_LINES]
