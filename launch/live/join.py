@@ -4,23 +4,681 @@ One file, whose only packages are ai-edge-litert, NumPy and aiohttp; it needs no
 on this machine: what leaves it are their number, and what training has changed of the model.
 """
 
+from __future__ import annotations
+
 import argparse
+import asyncio
+import contextlib
+import datetime
+import hashlib
+import importlib.util
+import io
+import json
+import math
+import os
+import pathlib
+import platform
+import re
+import secrets
+import struct
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+if os.name == "nt":
+    import msvcrt
+else:
+    import fcntl
+with contextlib.suppress(ImportError):  # `main` says what is missing
+    import numpy as np
+with contextlib.suppress(ImportError):
+    import aiohttp
 
 # --- Messages (docs/live.md) ---
 
+VERSION = 1
+DTYPES = ("<f4", "<i4", "<u2", "<u4", "|u1")
+MOST_HEADER_BYTES, MOST_BYTES = 2**20, 2**29  # of a header, and of a message or a file
+
+
+class JoinError(ValueError):
+    """Why this machine cannot take part, in one line for the person at it."""
+
+
+class Message(NamedTuple):
+    header: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
+def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] = {}) -> bytes:
+    """The bytes of a message."""
+    whole = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    listed = [[name, array.dtype.str, list(arrays[name].shape)] for name, array in whole.items()]
+    text = json.dumps({**header, "arrays": listed}, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 4)
+    contents = [array.tobytes() for array in whole.values()]
+    return b"".join([struct.pack("<I", len(text)), text, *(each + bytes(-len(each) % 4) for each in contents)])
+
+
+def unpack(content: bytes) -> Message:
+    """The message in these bytes. Raises JoinError."""
+    arrays: dict[str, np.ndarray] = {}
+    try:
+        (size,) = struct.unpack_from("<I", content)
+        place = 4 + size
+        if size > min(MOST_HEADER_BYTES, len(content) - 4):
+            raise ValueError
+        header = json.loads(content[4:place])
+        for name, dtype, shape in header.pop("arrays"):
+            count = math.prod(shape)
+            is_shape = len(shape) <= 8 and all(type(each) is int and 0 <= each < 2**31 for each in shape)
+            if not (is_shape and dtype in DTYPES and isinstance(name, str)) or name in arrays:
+                raise ValueError
+            arrays[name] = np.frombuffer(content, dtype, count, place).reshape(shape)
+            place += arrays[name].nbytes + -arrays[name].nbytes % 4
+        if place != len(content) or not isinstance(header["type"], str):
+            raise ValueError
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, struct.error):
+        raise JoinError("the server sent what is no message of live rounds; is the address right?") from None
+    return Message(header, arrays)
+
+
+def say(text: str) -> None:
+    """Prints a line; what a server sent moves no cursor."""
+    print("".join(each if each.isprintable() else "?" for each in text[:1000]), flush=True)
+
+
 # --- The examples of this machine ---
 
+
+def load_examples(
+    path: str, description: Mapping[str, Any], key: str = ""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(train_x, train_y, test_x, test_y) of a file: x float32 (examples, *input_shape), preprocessed; y int32.
+
+    A fifth is held out for tests, drawn by the key of the client. Raises JoinError: the run cannot train on them.
+    """
+    if not path.endswith(".npz"):
+        raise JoinError(f"{path}: csv is not read yet; give an .npz with x and y")
+    arrays = read_arrays(path, description)
+    return arrays if len(arrays) == 4 else hold_out(*arrays, key)
+
+
+def read_arrays(path: str, description: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
+    """x and y of an .npz, and test_x and test_y if it has them, as `load_examples` gives them. Raises JoinError."""
+    if description["kind"] != "arrays":
+        raise JoinError(f"{path}: arrays, but the run trains on a table; give a .csv with its columns")
+    try:
+        with np.load(path) as file:
+            arrays = {name: file[name] for name in ("x", "y", "test_x", "test_y") if name in file}
+    except Exception as error:  # of what is no archive NumPy raises anything
+        raise JoinError(f"{path}: cannot be read as .npz ({type(error).__name__})") from None
+    if list(arrays) not in (["x", "y"], ["x", "y", "test_x", "test_y"]):
+        raise JoinError(f"{path}: has {', '.join(arrays) or 'neither'}; expected x and y, or test_x and test_y, too")
+    shape, dtype, classes = description["input_shape"], np.dtype(description["input_dtype"]), description["classes"]
+    parts, places = [], {each: place for place, each in enumerate(classes)}
+    for x, y in zip(*[iter(arrays.values())] * 2, strict=True):
+        if x.dtype.kind not in "fiub" or y.ndim != 1 or x.shape != (*y.shape, *shape) or not len(y):
+            found = f"{x.dtype} of shape {x.shape} and labels of shape {y.shape}"
+            raise JoinError(f"{path}: {found}; expected numbers of shape (examples, *{shape}) and a label each")
+        with np.errstate(all="ignore"):
+            stored = x.astype(dtype)
+        if not np.isfinite(stored).all() or (dtype.kind in "iu" and (stored != x).any()):
+            raise JoinError(f"{path}: has numbers that {dtype} does not hold, as the run's are; repair them")
+        labels = np.array([places.get(str(each), -1) for each in y]) if y.dtype.kind in "US" else y
+        if labels.dtype.kind not in "iu" or not 0 <= labels.min() <= labels.max() < len(classes):
+            names = ", ".join(classes[:12])
+            raise JoinError(f"{path}: has labels that are no class; expected 0 to {len(classes) - 1}, or {names}")
+        scaled = stored.astype(np.float32) * np.float32(description["scale"]) + np.float32(description["offset"])
+        parts += [scaled, labels.astype(np.int32)]
+    return tuple(parts)
+
+
+def hold_out(x: np.ndarray, y: np.ndarray, key: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The examples, a fifth of them, rounded down, as the last two arrays. Each part keeps its order."""
+    if len(y) < 5:
+        print(f"{len(y)} examples are too few to hold some out for tests; all are trained on")
+    is_test = np.zeros(len(y), bool)
+    order = np.random.default_rng(list(hashlib.sha256(key.encode()).digest())).permutation(len(y))
+    is_test[order[: len(y) // 5]] = True
+    return x[~is_test], y[~is_test], x[is_test], y[is_test]
+
+
+def digest_description(description: Mapping[str, Any]) -> str:
+    """What names a description, 64 hex digits."""
+    text = json.dumps(description, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Examples(NamedTuple):
+    """As `load_examples` gives them."""
+
+    train_x: np.ndarray
+    train_y: np.ndarray
+    test_x: np.ndarray
+    test_y: np.ndarray
+
+    def fit(self, shape: tuple[int, ...], num_classes: int) -> Examples:
+        """As the run's file takes them: an axis of size 1 more or less is no other shape."""
+        for x, y in (self[:2], self[2:]):
+            is_fine = (x.dtype, y.dtype, x.shape[:1]) == (np.float32, np.int32, y.shape)
+            is_fine = is_fine and math.prod(x.shape[1:]) == math.prod(shape)
+            if not is_fine or (len(y) and not 0 <= y.min() <= y.max() < num_classes):
+                raise JoinError(f"examples of shape {x.shape[1:]} or their labels do not fit the run's, {shape}")
+        x, test_x = (each.reshape(len(each), *shape) for each in (self.train_x, self.test_x))
+        return self._replace(train_x=x, test_x=test_x)
+
+    def limit(self, most: int, key: str) -> Examples:
+        """At most so many to train on, drawn by the key; 0: all."""
+        seed = list(hashlib.sha256(f"most {key}".encode()).digest())
+        chosen = np.random.default_rng(seed).permutation(len(self.train_y))[: most or None]
+        return self._replace(train_x=self.train_x[chosen], train_y=self.train_y[chosen])
+
+
 # --- Training by the file of the run ---
+
+
+class Stopped(Exception):
+    """A task is not wanted any more."""
+
+
+class Trainer:
+    """The functions of a training file, by ai-edge-litert's interpreter or TensorFlow's. JoinError: it is none."""
+
+    def __init__(self, content: bytes, interpreter_class: Callable[..., Any]):
+        try:
+            interpreter = interpreter_class(model_content=content, num_threads=1)
+            names = ("train", "infer", "get_weights", "set_weights")
+            self._run = {name: interpreter.get_signature_runner(name) for name in names}
+        except (ValueError, RuntimeError) as error:
+            raise JoinError(f"the training file cannot be used here: {error}") from None
+        self._interpreter = interpreter  # which the runners need
+        self.shapes = {
+            each: tuple(d["shape"].tolist()) for each, d in self._run["set_weights"].get_input_details().items()
+        }
+        self.batch_size, *shape = self._run["train"].get_input_details()["x"]["shape"].tolist()
+        self.input_shape = tuple(shape)
+
+    def check(self, task: Message, num_examples: int) -> None:
+        """Raises JoinError unless the weights and orders of a task are such as the file takes."""
+        found = {name: array.shape for name, array in task.arrays.items() if name != "order"}
+        is_fine = found == self.shapes and all(task.arrays[name].dtype == np.float32 for name in found)
+        if task.header["type"] != "evaluate" and is_fine:
+            order, steps, rate = task.arrays.get("order"), task.header["steps"], task.header["learning_rate"]
+            is_fine = order is not None and order.ndim == 2 and order.shape[1] == num_examples > 0
+            is_fine = is_fine and order.dtype.kind == "u" and (not order.size or order.max() < num_examples)
+            is_fine = is_fine and type(steps) is int and 0 <= steps <= len(order) * -(-num_examples // self.batch_size)
+            is_fine = is_fine and task.header["batch_size"] == self.batch_size and isinstance(rate, int | float)
+        if not is_fine:
+            raise JoinError("the server sent a task that does not fit its training file or these examples")
+
+    def train(self, task: Message, examples: Examples, stop: threading.Event) -> Message:
+        """Trains from the task's weights by its orders. Raises Stopped after the step in which `stop` is set.
+
+        Returns num_trained, examples with each epoch counted, loss_sum and seconds; and {weight: trained - start}.
+        """
+        begun, size = time.perf_counter(), self.batch_size
+        x, y, rate = examples.train_x, examples.train_y, np.float32(task.header["learning_rate"])
+        start = {name: task.arrays[name] for name in self.shapes}
+        self._run["set_weights"](**start)
+        num_trained, loss_sum, per_epoch = 0, 0.0, -(-len(y) // size)
+        for step in range(task.header["steps"]):
+            order, first = task.arrays["order"][step // per_epoch], step % per_epoch * size
+            # What fills a batch does not count, but BatchNorm sees it: other examples of the same client.
+            rows = order[np.arange(first, first + size) % len(order)].astype(np.int64)
+            num_there = min(size, len(order) - first)
+            labels = np.where(np.arange(size) < num_there, y[rows], -1).astype(np.int32)
+            loss = self._run["train"](x=x[rows], y=labels, learning_rate=rate)["loss"]
+            num_trained, loss_sum = num_trained + num_there, loss_sum + float(loss) * num_there
+            if stop.is_set():
+                raise Stopped
+        trained = self._run["get_weights"](unused=np.int32(0))
+        deltas = {name: trained[name] - start[name] for name in start}
+        seconds = time.perf_counter() - begun
+        return Message({"num_trained": num_trained, "loss_sum": loss_sum, "seconds": seconds}, deltas)
+
+    def measure(
+        self, weights: Mapping[str, np.ndarray], x: np.ndarray, y: np.ndarray, stop: threading.Event
+    ) -> dict[str, Any]:
+        """num, correct and the sum of the cross-entropies of these weights on examples, in float64."""
+        self._run["set_weights"](**weights)
+        correct, loss_sum = 0, 0.0
+        for example, label in zip(x, y, strict=True):
+            logits = self._run["infer"](x=example[np.newaxis])["logits"][0].astype(np.float64)
+            largest = logits.max()
+            loss_sum += float(largest + np.log(np.exp(logits - largest).sum()) - logits[label])
+            correct += int(logits.argmax() == label)
+            if stop.is_set():
+                raise Stopped
+        return {"num": len(y), "correct": correct, "loss_sum": loss_sum}
+
+
+def digest_weights(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> str:
+    """What names weights, 64 hex digits: the SHA-256 of their bytes in this order."""
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(np.ascontiguousarray(arrays[name], "<f4"))
+    return digest.hexdigest()
+
+
+def digest_task(task: Message, examples: Examples) -> str:
+    """What names all that a task asks for, whatever its id: file, weights, orders, rate, steps, and the examples."""
+    header = {name: task.header.get(name) for name in ("type", "file", "learning_rate", "steps", "batch_size")}
+    return hashlib.sha256(pack(header, {**task.arrays, "x": examples.train_x, "y": examples.train_y})).hexdigest()
+
+
+# --- What is kept on this machine ---
+
+
+class Home:
+    """The folder of one client: its key, training files, its last answer, its personal weights.
+
+    Of clients that run at once, the later ones get numbered folders in it. JoinError: nothing can be written there.
+    """
+
+    def __init__(self, folder: pathlib.Path, key: str = ""):
+        self._answer: Message | None = None
+        try:
+            places = (folder / str(number) if number > 1 else folder for number in range(1, 1000))
+            self.folder, self._lock = next(((each, lock) for each in places if (lock := _lock(each))), (folder, None))
+            text = self.read("key").decode("ascii", "replace").strip()
+            self.key = key or (text if re.fullmatch("[0-9a-f]{32,}", text) else secrets.token_hex(32))
+            if not key:
+                self.write("key", self.key.encode())
+        except OSError as error:
+            raise JoinError(f"{folder}: cannot be written ({error.strerror}); give --home=<another folder>") from None
+
+    def read(self, name: str) -> bytes:
+        """Empty of a file that there is not."""
+        path = self.folder / name
+        return path.read_bytes() if path.exists() else b""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Whole, or not at all; for this user alone."""
+        unfinished = self.folder / f"{name}.unfinished"
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(content)
+        os.replace(unfinished, self.folder / name)
+
+    def find_file(self, sha256: str) -> bytes:
+        """A training file that was kept, if it still is what it was; else empty."""
+        content = self.read(f"{sha256}.tflite")
+        return content if hashlib.sha256(content).hexdigest() == sha256 else b""
+
+    def find_answer(self, digest: str) -> Message | None:
+        """The last answer, if it is to this task; also of a client that was killed since."""
+        if self._answer is None:
+            with contextlib.suppress(JoinError):
+                self._answer = unpack(self.read("answer"))
+        return self._answer if self._answer and self._answer.header["type"] == digest else None
+
+    def keep_answer(self, digest: str, answer: Message) -> None:
+        self._answer = Message({**answer.header, "type": digest}, answer.arrays)
+        self.write("answer", pack(*self._answer))
+
+
+def _lock(folder: pathlib.Path) -> Any:
+    """A lock of the folder that ends with this process, however it ends; None if another client has it."""
+    folder.mkdir(0o700, parents=True, exist_ok=True)
+    lock = open(folder / "lock", "ab")  # noqa: SIM115
+    try:
+        if os.name == "nt":
+            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return lock.close()
+    return lock
+
+
+class Hours(NamedTuple):
+    """Times of the day between which a client trains, minutes after midnight; over midnight where `end` is smaller."""
+
+    start: int
+    end: int
+
+    @classmethod
+    def parse(cls, text: str) -> Hours:
+        """Of 22-6 or 8:30-17:15. Raises ValueError."""
+        found = re.fullmatch(r"(\d\d?)(?::(\d\d))?-(\d\d?)(?::(\d\d))?", text)
+        start, end = (int(found[i]) * 60 + int(found[i + 1] or 0) for i in (1, 3)) if found else (0, 0)
+        if (start - end) % (24 * 60) == 0 or max(start, end) > 24 * 60:
+            raise ValueError("expected two times of the day, such as 22-6 or 8:30-17:15")
+        return cls(start % (24 * 60), end % (24 * 60))
+
+    def plan(self, now: datetime.datetime) -> tuple[bool, float]:
+        """Whether it is time to train, and the seconds until that changes."""
+        seconds = (now.hour * 60 + now.minute) * 60 + now.second
+        until_start, until_end = ((minutes * 60 - seconds) % 86400 or 86400 for minutes in self)
+        return until_end < until_start, min(until_end, until_start)
+
 
 # --- The connection ---
 
 
+class Work(NamedTuple):
+    """What is being done: the id of the task, what names all that it asks for, and how to end it early."""
+
+    task: str
+    is_train: bool
+    digest: str
+    stop: threading.Event
+
+
+class Client:
+    """Takes part in a run: connects, does what it is asked, and comes back when a connection is lost."""
+
+    def __init__(self, options: argparse.Namespace, home: Home, interpreter_class: Callable[..., Any]):
+        self._options, self._home, self._interpreter_class = options, home, interpreter_class
+        self._welcome: dict[str, Any] = {}
+        self._examples: Examples | None = None
+        self._whose: tuple[str, int] = ("", 0)  # the run and seat that a part was dealt by
+        self._columns: str | None = None  # the digest of the description by which own data were read
+        self._trainers: dict[str, Trainer] = {}  # by the SHA-256 of their file
+        self._fetched: set[str] = set()  # what was asked for in this connection
+        self._weights: tuple[str, dict[str, np.ndarray]] = ("", {})  # the last ones that the server sent, by digest
+        # The newest to train and the newest other one, which do not end each other, until all is there that they take.
+        self._tasks: dict[bool, Message] = {}
+        self._works: dict[asyncio.Task, Work] = {}
+        self._busy = asyncio.Lock()  # one work at a time
+        self._failure: JoinError | None = None
+
+    async def run(self) -> int:
+        """Until the run is over: 0. Raises JoinError if it cannot go on."""
+        hours, place, most = self._options.hours, self._options.address, self._options.give_up_after_s
+        wait, heard, is_said = 0.2, time.monotonic(), False
+        limits = {"max_msg_size": MOST_BYTES, "heartbeat": 20, "timeout": aiohttp.ClientWSTimeout(ws_close=2.0)}
+        async with aiohttp.ClientSession() as session:
+            while True:
+                is_time, seconds = hours.plan(datetime.datetime.now()) if hours else (True, 0.0)
+                if not is_time:
+                    say(f"outside its hours; it comes back in {seconds / 3600:.1f} hours")
+                    await asyncio.sleep(seconds)
+                    heard = time.monotonic()
+                    continue
+                self._welcome, reason = {}, "the connection was lost"
+                try:
+                    async with session.ws_connect(self._options.url, **limits) as ws:
+                        if await self._converse(ws, seconds):
+                            return 0
+                    heard = time.monotonic()
+                except aiohttp.WSServerHandshakeError as error:
+                    reason = f"no live run is there (HTTP {error.status}); give the address that the server prints"
+                    if error.status < 500:
+                        raise JoinError(f"{place}: {reason}") from None
+                except (asyncio.TimeoutError, aiohttp.ClientError, OSError) as error:  # noqa: UP041
+                    reason = f"nobody answers there ({str(error) or type(error).__name__})"
+                if self._welcome:
+                    wait, heard, is_said = 0.2, time.monotonic(), False
+                if time.monotonic() - heard >= most:
+                    raise JoinError(f"{place}: {reason}; tried for {most:g} s, start the server or give its address")
+                if not is_said:
+                    say(f"{place}: {reason}; trying again for {most:g} s")
+                    is_said = True
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, 5.0)
+
+    async def _converse(self, ws: Any, seconds: float) -> bool:
+        """All that is said in one connection, of at most so many seconds; whether the run is over."""
+        self._fetched, self._tasks = set(), {}
+        closing = asyncio.create_task(self._leave(ws, "outside its hours", seconds)) if seconds else None
+        try:
+            if self._options.data and self._columns is None:  # who joins says how many examples it has
+                await ws.send_bytes(pack({"type": "fetch", "what": "description"}))
+            else:
+                await self._join(ws)
+            async for each in ws:
+                if each.type == aiohttp.WSMsgType.TEXT:
+                    raise JoinError("the server sent text, and no message of live rounds; is the address right?")
+                if each.type == aiohttp.WSMsgType.BINARY and await self._take(ws, unpack(each.data)):
+                    return True
+            if self._failure is not None:
+                raise self._failure
+            if ws.close_code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG:
+                raise JoinError(f"the server sent more than {MOST_BYTES >> 20} MB at once, and no more is taken")
+            return False
+        except (asyncio.CancelledError, JoinError):
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(self._leave(ws, "stopped"), 2)
+            raise
+        finally:
+            if closing:
+                closing.cancel()
+
+    async def _leave(self, ws: Any, reason: str, after_s: float = 0.0) -> None:
+        await asyncio.sleep(after_s)
+        self._end_works(lambda work: True)
+        await ws.send_bytes(pack({"type": "leave", "reason": reason}))
+        await ws.close()
+
+    async def _join(self, ws: Any) -> None:
+        counts = [len(self._examples.train_y), len(self._examples.test_y)] if self._columns else [0, 0]
+        header = {"type": "join", "protocol": VERSION, "key": self._home.key, "name": self._options.name}
+        header |= {"kind": "python", "num_train": counts[0], "num_test": counts[1], "columns": self._columns}
+        await ws.send_bytes(pack({**header, "round_most_examples": None}))
+
+    async def _take(self, ws: Any, message: Message) -> bool:
+        """Does what a message asks for; whether the run is over."""
+        header, arrays = message
+        try:
+            if header["type"] == "refused":
+                if header["is_final"]:
+                    raise JoinError(header["reason"])
+                say(header["reason"])
+                await ws.close()
+            elif header["type"] == "done":
+                say(header["text"])
+                return True
+            elif header["type"] == "welcome":
+                self._check_welcome(header)
+                if header["deals"] and self._whose != (header["run"], header["client"]):
+                    self._examples, self._whose = None, (header["run"], header["client"])
+                if self._examples is None:
+                    await ws.send_bytes(pack({"type": "fetch", "what": "part"}))
+            elif header["type"] == "description":
+                given = self._options.data, header["description"], self._home.key
+                loaded = Examples(*await asyncio.to_thread(load_examples, *given))
+                self._examples = loaded.limit(self._options.most_examples, self._home.key)
+                self._columns = digest_description(header["description"])
+                await self._join(ws)
+            elif header["type"] == "file":
+                self._use_file(arrays["content"].tobytes())
+            elif header["type"] == "part":
+                self._examples = Examples(*(arrays[name] for name in Examples._fields))
+            elif header["type"] in ("train", "evaluate", "fine_tune"):
+                self._tasks[header["type"] == "train"] = message
+            elif header["type"] == "withdrawn":
+                self._end_works(lambda work: work.task == header["task"])
+                kept = [each for each in self._tasks.values() if each.header["task"] != header["task"]]
+                self._tasks = {each.header["type"] == "train": each for each in kept}
+            if self._welcome:
+                await self._start_works(ws)
+        except JoinError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise JoinError(f"the server sent a message {header['type']!r} that is not whole") from None
+        return False
+
+    def _check_welcome(self, header: dict[str, Any]) -> None:
+        if header["deals"] and (self._options.data or self._options.most_examples):
+            raise JoinError("this run deals the examples itself; leave --data and --most_examples out")
+        if not header["deals"] and not self._options.data:
+            raise JoinError("this run deals no examples; bring yours by --data=<file>")
+        if not 0 < header["file_bytes"] <= MOST_BYTES:
+            raise JoinError(f"a training file of {header['file_bytes']} bytes, at most {MOST_BYTES} are taken")
+        self._welcome = header
+        say(f"joined {header['name']} as client {header['client']}; round {header['round']} of {header['rounds']}")
+
+    def _use_file(self, content: bytes) -> None:
+        sha256 = hashlib.sha256(content).hexdigest()
+        if sha256 not in self._fetched:
+            raise JoinError("the server sent a training file that is not the one it told of")
+        trainer = Trainer(content, self._interpreter_class)
+        told = {name: tuple(shape) for name, shape in self._welcome["weights"]}
+        if trainer.shapes != told or trainer.input_shape != tuple(self._welcome["input_shape"]):
+            raise JoinError("the server sent a training file of other weights or inputs than it told of")
+        self._trainers[sha256] = trainer
+        for path in self._home.folder.glob("*.tflite"):  # of earlier runs
+            if path.stem not in self._trainers:
+                path.unlink()
+        self._home.write(f"{sha256}.tflite", content)
+
+    async def _start_works(self, ws: Any) -> None:
+        """Begins each task for which all is there; fetches what is not, the training file before the first one."""
+        for file in [self._welcome["file"], *(task.header["file"] for task in self._tasks.values())]:
+            if file not in self._trainers and file not in self._fetched:
+                self._fetched.add(file)
+                if content := self._home.find_file(file):
+                    self._use_file(content)
+                else:
+                    await ws.send_bytes(pack({"type": "fetch", "what": "file", "file": file}))
+        for is_train, task in list(self._tasks.items()):
+            trainer = self._trainers.get(task.header["file"])
+            if trainer is None or self._examples is None:
+                continue
+            if sent := {name: array for name, array in task.arrays.items() if name != "order"}:
+                names = [name for name, _ in self._welcome["weights"] if name in sent]
+                self._weights = digest_weights(sent, names), sent
+            elif task.header["digest"] != self._weights[0]:
+                raise JoinError("the server sent a task without its weights, which are not here")
+            del self._tasks[is_train]
+            self._examples = self._examples.fit(trainer.input_shape, self._welcome["num_classes"])
+            whole = Message(task.header, {**task.arrays, **self._weights[1]})
+            trainer.check(whole, len(self._examples.train_y))
+            work = Work(task.header["task"], is_train, digest_task(whole, self._examples), threading.Event())
+            # One on the same is not ended: it comes again after a connection was lost.
+            self._end_works(lambda other: other.is_train == work.is_train and other.digest != work.digest)
+            doing = asyncio.create_task(self._work(ws, whole, work, self._examples))
+            self._works[doing] = work
+            doing.add_done_callback(self._works.pop)
+
+    def _end_works(self, is_meant: Callable[[Work], bool]) -> None:
+        for work in filter(is_meant, self._works.values()):
+            work.stop.set()
+
+    async def _work(self, ws: Any, task: Message, work: Work, examples: Examples) -> None:
+        begun = time.perf_counter()
+        try:
+            async with self._busy:
+                what, header, arrays = await asyncio.to_thread(self._do, task, work, examples)
+            names = task.header.keys() & {"run", "number", "client", "file", "task"}
+            content = pack({**header, **{name: task.header[name] for name in names}}, arrays)
+            await ws.send_bytes(content)
+            seconds = time.perf_counter() - begun
+            rounds = f"round {task.header.get('round', self._welcome['round'])} of {self._welcome['rounds']}"
+            say(f"{rounds}: {what} in {seconds:.1f} s, sent {len(content) / 1e3:,.0f} kB")
+        except (Stopped, aiohttp.ClientError, ConnectionError):
+            return  # of no use any more, or kept until the client is back
+        except Exception as error:
+            line = error if isinstance(error, JoinError) else f"the task cannot be done here: {error}"
+            self._failure = JoinError(str(line).replace("\n", " "))
+            await ws.close()
+
+    def _do(self, task: Message, work: Work, examples: Examples) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
+        """(what was done, header and arrays of the answer). In a thread. Raises Stopped."""
+        if work.stop.is_set():
+            raise Stopped
+        trainer = self._trainers[task.header["file"]]
+        weights = {name: task.arrays[name] for name in trainer.shapes}
+        test = examples.test_x, examples.test_y, work.stop
+        if task.header["type"] == "evaluate":
+            sums = trainer.measure(weights, *test)
+            return f"tested {sums['num']:,} examples", {"type": "measured", **sums}, {}
+        if task.header["type"] == "fine_tune":
+            before = trainer.measure(weights, *test)
+            trained = trainer.train(task, examples, work.stop)
+            personal = {name: weights[name] + delta for name, delta in trained.arrays.items()}
+            after = trainer.measure(personal, *test)
+            if task.header["is_last"]:
+                np.savez(stream := io.BytesIO(), **personal)
+                self._home.write("personal.npz", stream.getvalue())
+            what = f"fine-tuned: {before['correct']} of {before['num']} tests right, then {after['correct']}"
+            return what, {"type": "tuned", "before": before, "after": after}, {}
+        answer, what = self._home.find_answer(work.digest), "gave its last answer again"
+        if answer is None:
+            answer = trainer.train(task, examples, work.stop)
+            self._home.keep_answer(work.digest, answer)
+            what = f"trained {answer.header['num_trained']:,} examples"
+        return what, {**answer.header, "type": "answer"}, answer.arrays
+
+
+# --- The command ---
+
+
+def check_packages() -> None:
+    """Raises JoinError with what to install."""
+    modules = ("numpy", "aiohttp", "ai_edge_litert")
+    missing = [name.replace("_", "-") for name in modules if importlib.util.find_spec(name) is None]
+    machine = platform.system(), platform.machine().lower()
+    if missing and (sys.maxsize < 2**32 or machine in (("Darwin", "x86_64"), ("Windows", "arm64"))):
+        without = "Intel Macs, Windows on ARM and 32-bit systems"
+        raise JoinError(f"ai-edge-litert has no wheel for this machine, as for all {without}; take another one")
+    if missing:
+        raise JoinError(f"{', '.join(missing)} missing here: pip install ai-edge-litert numpy aiohttp")
+
+
+_FLAGS = (
+    ("data", "", "your examples, .csv or .npz, where the run deals none"),
+    ("name", "", "shown to the organiser"),
+    ("most_examples", 0, "most examples of yours in a round; 0: all"),
+    ("hours", "", "times of the day at which it trains, such as 22-6"),
+    ("home", "", "folder of its key, training file and personal weights; empty: one of its own in your home folder"),
+    ("give_up_after_s", 600.0, "seconds that it tries on without a server [600]"),
+    ("seat_key", "", argparse.SUPPRESS),
+)
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options, with `url`, that of the socket."""
+    parser = argparse.ArgumentParser(prog="join.py", description="Takes part in live rounds.", allow_abbrev=False)
+    parser.add_argument("address", help="of the server, such as http://127.0.0.1:8700")
+    for name, default, text in _FLAGS:
+        parser.add_argument(f"--{name}", type=type(default), default=default, help=text)
+    options = parser.parse_args(argv)
+    found = re.fullmatch(r"(http|ws)(s?)://([^/\s?#@]+)/?", options.address)
+    is_key = re.fullmatch("([0-9a-f]{32,128})?", options.seat_key)
+    has_most = options.most_examples != 0
+    for is_wrong, text in (
+        (not found, f"{options.address}: expected the address that the server prints, as http://127.0.0.1:8700"),
+        (
+            has_most and (options.most_examples < 0 or not options.data),
+            "--most_examples: expected 1 or more, beside --data",
+        ),
+        (options.data and not os.path.isfile(options.data), f"--data={options.data}: no such file"),
+        (not is_key, "--seat_key: expected at least 32 hex digits"),
+    ):
+        if is_wrong:
+            raise JoinError(text)
+    options.url = f"ws{found[2]}://{found[3]}/ws"
+    try:
+        options.hours = Hours.parse(options.hours) if options.hours else None
+    except ValueError as error:
+        raise JoinError(f"--hours={options.hours}: {error}") from None
+    if not options.home:  # with other data it is another client
+        whose = "\n".join([options.url, options.data and os.path.abspath(options.data)])
+        name = hashlib.sha256(whose.encode()).hexdigest()[:16]
+        options.home = os.path.join(os.path.expanduser("~"), ".federated_suite", name)
+    options.name = options.name[:60] or f"python on {platform.system() or 'a machine'}"
+    return options
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Takes part until the run is over; returns the exit code."""
-    argparse.ArgumentParser(description=__doc__).parse_args(argv)
-    return 0
+    try:
+        options = parse(argv)
+        check_packages()
+        from ai_edge_litert.interpreter import Interpreter
+
+        home = Home(pathlib.Path(options.home), options.seat_key)
+        return asyncio.run(Client(options, home, Interpreter).run())
+    except JoinError as error:
+        say(f"error: {error}")
+        return 2
+    except KeyboardInterrupt:
+        say("left")
+        return 130
 
 
 if __name__ == "__main__":
