@@ -232,6 +232,9 @@ async def test_it_joins_trains_measures_tunes_and_is_done(tmp_path):
         )
         again = await one.hear("measured")
         assert again.header["task"] == "e" and again.header["loss_sum"] == measured.header["loss_sum"]
+        await one.say("evaluate", run="r", client=0, file=named["file"], task="f", digest="0" * 64)
+        fetched = await one.hear("fetch")
+        assert fetched.header == {"type": "fetch", "what": "weights", "task": "f"}
         await one.ask("fine_tune")
         tuned = await one.hear("tuned")
         assert tuned.header["before"]["loss_sum"] == measured.header["loss_sum"] != tuned.header["after"]["loss_sum"]
