@@ -412,6 +412,8 @@ class Client:
                     reason = f"nobody answers there ({str(error) or type(error).__name__})"
                 if self._welcome:
                     wait, heard, is_said = 0.2, time.monotonic(), False
+                if hours and not hours.plan(datetime.datetime.now())[0]:
+                    continue
                 if time.monotonic() - heard >= most:
                     raise JoinError(f"{place}: {reason}; tried for {most:g} s, start the server or give its address")
                 if not is_said:
@@ -573,7 +575,7 @@ class Client:
             await ws.send_bytes(content)
             seconds = time.perf_counter() - begun
             rounds = f"round {task.header.get('round', self._welcome['round'])} of {self._welcome['rounds']}"
-            say(f"{rounds}: {what} in {seconds:.1f} s, sent {len(content) / 1e3:,.0f} kB")
+            say(f"{rounds}: {what} in {seconds:.1f} s, sent {math.ceil(len(content) / 1e3):,} kB")
         except (Stopped, aiohttp.ClientError, ConnectionError):
             return  # of no use any more, or kept until the client is back
         except Exception as error:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import datetime
 import functools
 import os
 import pathlib
@@ -422,6 +423,22 @@ async def test_tasks_that_do_not_fit_are_a_line(tmp_path):
         await one.ask(batch_size=99)
 
     assert "does not fit its training file" in await _hear_wrong(tmp_path, speak)
+
+
+@live
+async def test_it_comes_only_within_its_hours(tmp_path):
+    now = datetime.datetime.now()
+    start_at, end_at = (now + datetime.timedelta(hours=each) for each in (2, 4))
+    async with Server() as server:
+        async with start(server.port, tmp_path, f"--hours={start_at:%H:%M}-{end_at:%H:%M}") as client:
+            line = (await asyncio.wait_for(client.stdout.readline(), LIMIT_S)).decode()
+            assert line.startswith("outside its hours; it comes back in ")
+            client.send_signal(signal.SIGINT)
+            assert (await end(client))[0] == 130
+        async with start(server.port, tmp_path, f"--hours={end_at:%H:%M}-{start_at:%H:%M}") as client:
+            one = await server.meet()
+            await one.hear("join")
+            await one.dismiss(client)
 
 
 @live
