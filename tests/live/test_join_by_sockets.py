@@ -160,7 +160,7 @@ class Server:
 async def start(port, home, *arguments, path="/"):
     """The client, which is ended when the test is."""
     command = [PYTHON, ROOT / "launch/live/join.py", f"http://127.0.0.1:{port}{path}", f"--home={home}", *arguments]
-    pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
+    pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     client = await asyncio.create_subprocess_exec(*command, **pipes, env=environment)
     try:
@@ -173,9 +173,9 @@ async def start(port, home, *arguments, path="/"):
 
 async def end(client):
     """(exit code, lines)."""
-    out, _ = await asyncio.wait_for(client.communicate(), LIMIT_S)
-    lines = out.decode().splitlines()
-    return client.returncode, [line for line in lines if not line.startswith("INFO: ")]  # of the interpreter
+    out, errors = await asyncio.wait_for(client.communicate(), LIMIT_S)
+    assert b"Traceback" not in errors and b"never retrieved" not in errors, errors.decode()
+    return client.returncode, out.decode().splitlines()
 
 
 def live(scenario):
