@@ -18,6 +18,7 @@ VIRTUAL_TIME_S, NUM_CLIENTS, NUM_REJECTED, BYTES_DOWN, BYTES_UP, TRAIN_LOSS = CO
 # Further metrics, and columns of the clients, that an algorithm may give and that are drawn if it does.
 WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT = "within_cluster_drift", "total_drift"
 EPSILON_SPENT = "epsilon_spent"
+NUM_ASKED, NUM_MISSING = "num_asked", "num_missing"  # of a round whose clients are asked over a network
 NUM_ATTACKERS = "num_attackers"  # of a round; only where somebody attacks
 CLUSTER, PLANE_X, PLANE_Y = "cluster", "plane_x", "plane_y"
 ARCHITECTURE = "architecture"  # the name of a client's model specification, where the run's has peers

@@ -19,8 +19,10 @@ from launch.runs.columns import (
     EVENTS_FILE,
     FINE_TUNING_FILE,
     METRICS_FILE,
+    RECORD_FILE,
     SUMMARY_FILE,
     TIMING_FILE,
+    TRAFFIC_FILE,
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
@@ -29,7 +31,7 @@ from models.model_names import SAVED_FILES
 
 RECORDS = (
     *(CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_BY_ROUND_FILE),
-    *(CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE),
+    *(RECORD_FILE, TRAFFIC_FILE, CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE),
 )
 
 

@@ -12,6 +12,8 @@ CONFIG_FILE, MAX_JSON = run_config.CONFIG_FILE, run_config.MAX_JSON
 METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE = "metrics.csv", "timing.csv", "events.csv", "clients.csv"
 FINE_TUNING_FILE = "fine_tuning.csv"
 CLIENTS_BY_ROUND_FILE = "clients_by_round.csv.gz"
+# Of live runs: the events by which they are repeated, the devices as they were measured, what went over the wire.
+RECORD_FILE, MEASURED_DEVICES_FILE, TRAFFIC_FILE = "record.csv", "devices.csv", "traffic.csv"
 SUMMARY_FILE = "summary.json"
 CHECKSUMS_FILE = "checksums.sha256"
 RUN_PAGE = "report.html"
@@ -35,6 +37,9 @@ DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES = "digest", "source_digest", "arra
 CLASS_WEIGHTS, CLASS_WEIGHTS_DIGEST = "class_weights", "class_weights_digest"
 OWN_MODULES = "own_modules"  # in config.json: the sums of a user's own modules
 OWN_ALGORITHM = "own_algorithm"  # in config.json: what people see of a user's own algorithm
+# In config.json: that clients answered over the network, and of which such run another one repeats the record.
+LIVE, TWIN_OF = "live", "twin_of"
+SEATS, OWN_DATA, RUN_NAME, RECORD_DIGEST = "seats", "own_data", "run", "record"
 
 # The first column of every table with a row a round, and of events.csv.
 ROUND = "round"
@@ -57,6 +62,15 @@ HOST_MEMORY_BYTES, WORKER_MEMORY_BYTES = "host_memory_bytes", "worker_memory_byt
 TIME_S, CLIENT, WHAT, MODEL = "time_s", "client", "what", "model"
 EVENT_COLUMNS = (ROUND, TIME_S, CLIENT, WHAT, MODEL)
 PREFERS = "prefers"  # what FedCD's devices do after every round
+
+# record.csv: the same events, with times as whole numbers of ticks, so that nothing is rounded.
+TICK, VERSION = "tick", "version"
+RECORD_COLUMNS = (ROUND, TICK, CLIENT, WHAT, VERSION)
+
+# traffic.csv, a row a round; bytes are those on the wire, the other numbers count clients.
+NUM_ASKED, NUM_MISSING = protocol.NUM_ASKED, protocol.NUM_MISSING  # also in metrics.csv of rounds that wait
+NUM_PRESENT, NUM_ANSWERED, NUM_LATE, NUM_RETURNS = "num_present", "num_answered", "num_late", "num_returns"
+BYTES_OF_ORDERS, BYTES_OF_FILES = "bytes_of_orders", "bytes_of_files"
 
 # clients.csv
 NUM_TRAIN, NUM_VALIDATION, NUM_TEST = "num_train", "num_validation", "num_test"

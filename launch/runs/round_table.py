@@ -195,9 +195,14 @@ class EventLog:
       path: the file.
       last_round: keep the events up to this round; drop later ones, and a row that was half written. 0 starts anew.
 
+    Attributes:
+      columns: of the file, the round first.
+
     Raises:
       RunFolderError: the file cannot be read.
     """
+
+    columns: tuple[str, ...] = EVENT_COLUMNS
 
     def __init__(self, path: pathlib.Path, last_round: int = 0):
         self._file = GrowingTable(path)
@@ -209,19 +214,23 @@ class EventLog:
             return
         try:
             with open(path, newline="", encoding="utf-8") as file:
-                whole = [row for row in csv.reader(iterate_whole_lines(file)) if len(row) == len(EVENT_COLUMNS)]
+                whole = [row for row in csv.reader(iterate_whole_lines(file)) if len(row) == len(self.columns)]
         except (OSError, ValueError, csv.Error):
             raise RunFolderError(f"{path}: damaged; start a new run") from None
         rows = [row for row in whole if row[0].isdecimal() and int(row[0]) <= last_round]
-        self._file.keep(EVENT_COLUMNS, rows)
+        self._file.keep(self.columns, rows)
         self._add_to_digest(rows)
 
     def append(self, round_num: int, events: Sequence[tuple[float, int, str, int]]) -> None:
         """Adds the events of a round, each (time_s, client, what, model)."""
         if events:
-            rows = [[str(round_num), *(format_cell(value) for value in event)] for event in events]
-            self._file.append(EVENT_COLUMNS, rows)
+            rows = [[str(round_num), *self.format_event(event)] for event in events]
+            self._file.append(self.columns, rows)
             self._add_to_digest(rows)
+
+    def format_event(self, event: tuple[float, int, str, int]) -> list[str]:
+        """The cells of an event, without the round."""
+        return [format_cell(value) for value in event]
 
     def digest(self) -> str:
         """SHA-256 of all events, in hexadecimal."""

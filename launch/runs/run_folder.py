@@ -26,15 +26,18 @@ from launch.runs.columns import (
     EXPORT,
     FINE_TUNING_FILE,
     KEPT,
+    MEASURED_DEVICES_FILE,
     METRICS_FILE,
     MODELS,
     PLOTS,
     PRUNED_FILE,
+    RECORD_FILE,
     RUN_PAGE,
     SUMMARY_FILE,
     TENSORBOARD,
     TIMING_FILE,
     TRACKING,
+    TRAFFIC_FILE,
     WORKER_LOG,
 )
 from launch.runs.errors import RunFolderError
@@ -51,6 +54,7 @@ REPLACED_CONFIG = f".replaced.{CONFIG_FILE}"  # see `RunFolder.clear`
 START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*")
 TABLES = (
     *(METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_BY_ROUND_FILE),
+    *(RECORD_FILE, MEASURED_DEVICES_FILE, TRAFFIC_FILE),
     *(CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE, CHECKSUMS_FILE),
 )
 FOLDERS = (CHECKPOINTS, KEPT, TENSORBOARD, PLOTS, MODELS, EXPORT, TRACKING)
@@ -75,6 +79,7 @@ class RunFolder:
         self.metrics = path / METRICS_FILE
         self.timing = path / TIMING_FILE
         self.events = path / EVENTS_FILE
+        self.record = path / RECORD_FILE
         self.clients_by_round = path / CLIENTS_BY_ROUND_FILE
         self.clients = path / CLIENTS_FILE
         self.fine_tuning_curve = path / FINE_TUNING_FILE

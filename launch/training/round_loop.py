@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from launch.console.progress import Progress, say
+from launch.live.record import RecordLog
 from launch.runs import columns
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.client_rounds import ClientRounds
@@ -34,6 +35,8 @@ class RoundLoop:
       metrics: the table `metrics.csv`.
       timing: the table `timing.csv`.
 
+    With `keeps_record`, as of a live run, its events go into `record.csv` as well.
+
     Raises:
       RunFolderError: the run has done more rounds than the config asks for, or its checkpoints or tables are damaged.
     """
@@ -50,6 +53,7 @@ class RoundLoop:
         further_metrics: Sequence[str] = (),
         best: "BestRound | None" = None,
         clients_by_round: ClientRounds | None = None,
+        keeps_record: bool = False,
     ):
         self._config, self._process, self._checkpoints = config, process, checkpoints
         self._evaluate_state, self._worker_memory_bytes, self._best = evaluate_state, worker_memory_bytes, best
@@ -67,6 +71,7 @@ class RoundLoop:
         self.metrics = RoundTable(folder.metrics, self.round_num)
         self.timing = RoundTable(folder.timing, self.round_num)
         self._events = EventLog(folder.events, self.round_num)
+        self._record = RecordLog(folder.record, self.round_num) if keeps_record else None
         self._clients = clients_by_round
         if clients_by_round is not None:
             clients_by_round.begin(folder.clients_by_round, self.round_num)
@@ -124,6 +129,8 @@ class RoundLoop:
 
     def _list_digests(self) -> dict[str, str]:
         digests = {columns.METRICS_FILE: self.metrics.digest(), columns.EVENTS_FILE: self._events.digest()}
+        if self._record is not None:
+            digests[columns.RECORD_FILE] = self._record.digest()
         if self._clients is not None:
             digests[columns.CLIENTS_BY_ROUND_FILE] = self._clients.digest()
         return digests
@@ -154,7 +161,10 @@ class RoundLoop:
         with_shared = round_num % shared_every == 0 or is_last
         evaluation = self._evaluate_state(output.state, previous, with_shared) if is_evaluated else {}
         # The tables come before the checkpoint: after a kill in between, a resumed run drops their last row.
-        self._events.append(round_num, self._process.get_events(output.state))
+        events = self._process.get_events(output.state)
+        self._events.append(round_num, events)
+        if self._record is not None:
+            self._record.append(round_num, events)
         if self._clients is not None and is_evaluated:
             self._clients.append(round_num)
         self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._evaluation_metrics))
