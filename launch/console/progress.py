@@ -91,18 +91,48 @@ class Progress:
             layout = "{desc} |{bar}| {n_fmt}/{total_fmt}{postfix}"
             self._bar = tqdm(total=rounds, initial=done, desc="round", bar_format=layout, file=sys.stderr)
 
-    def update(self, round_num: int, reached: float | None, of_clients: float | None = None) -> None:
-        """Shows that `round_num` (1-based) is done, and the metric's values; one that is None is left out."""
+    def update(self, round_num: int, reached: float | None, of_clients: float | None = None, further: str = "") -> None:
+        """Shows that `round_num` (1-based) is done, the metric's values, those that are not None, and further words."""
         seconds = (time.perf_counter() - self._start_s) / (round_num - self._start_round)
         left = format_duration(seconds * (self._rounds - round_num))
         shown = "" if reached is None else f"test {self._title} {self._format(reached)}, "
         shown += "" if of_clients is None else f"clients' own {self._format(of_clients)}, "
+        shown += f"{further}, " if further else ""
         text = f"{shown}{seconds:.2f} s a round, {left} left"
         if self._bar is None:
             say(f"round {round_num}/{self._rounds}: {text}")
         else:
             self._bar.set_postfix_str(text, refresh=False)
             self._bar.update(round_num - self._bar.n)
+
+    def close(self) -> None:
+        """Leaves the line as it is; what is printed next comes below it."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+class StatusLine:
+    """What is waited for, as one line that changes on a terminal, and a line a change elsewhere.
+
+    Args:
+      topic: what the line begins with.
+    """
+
+    def __init__(self, topic: str):
+        self._topic, self._text = topic, ""
+        self._bar = None
+        if sys.stderr.isatty() and not _is_silent.get():
+            self._bar = tqdm(total=0, bar_format="{desc}", file=sys.stderr)
+
+    def show(self, text: str) -> None:
+        """Shows this from now on."""
+        if text == self._text:
+            return
+        self._text = text
+        if self._bar is None:
+            say(f"{self._topic:<8} {text}")
+        else:
+            self._bar.set_description_str(f"{self._topic:<8} {text}")
 
     def close(self) -> None:
         """Leaves the line as it is; what is printed next comes below it."""

@@ -4,7 +4,7 @@ The columns that every algorithm gives are named by the protocol, those of arche
 of an algorithm of its own by the algorithm. The tables of an export have the fields of their rows as columns.
 """
 
-from launch.settings import run_config
+from launch.settings import run_config, serving
 from tff_algos import protocol
 
 # Files and folders.
@@ -14,6 +14,10 @@ FINE_TUNING_FILE = "fine_tuning.csv"
 CLIENTS_BY_ROUND_FILE = "clients_by_round.csv.gz"
 # Of live runs: the events by which they are repeated, the devices as they were measured, what went over the wire.
 RECORD_FILE, MEASURED_DEVICES_FILE, TRAFFIC_FILE = "record.csv", "devices.csv", "traffic.csv"
+# Who has a seat, how clients are asked, what they train by, and what fine-tuning on them gave.
+ROSTER_FILE, SERVE_FILE, TRAINING_FILE, FINE_TUNED_FILE = (
+    *("roster.json", serving.SERVE_FILE, "training.tflite", "fine_tuned.csv"),
+)
 SUMMARY_FILE = "summary.json"
 CHECKSUMS_FILE = "checksums.sha256"
 RUN_PAGE = "report.html"

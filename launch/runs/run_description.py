@@ -6,6 +6,8 @@ import os
 import pathlib
 import platform
 import subprocess
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from datasets.example_format import GROUPS
@@ -111,8 +113,12 @@ def check_same_modules(folder: RunFolder, config: RunConfig) -> None:
         )
 
 
-def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> None:
+def write_config(
+    folder: RunFolder, config: RunConfig, data: FederatedData, further: Mapping[str, Any] = MappingProxyType({})
+) -> None:
     """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision.
+
+    `further` is what else it says, by key, as of a live run.
 
     Its places are recorded as the user's own: who evaluates the run later need not name them again.
     """
@@ -127,6 +133,7 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
             {OWN_ALGORITHM: ShownAlgorithm.of_row(find_algorithm(config.algo))._asdict()} if is_own(config.algo) else {}
         ),
         **({OWN_MODULES: modules} if modules else {}),
+        **further,
         "data": describe_data(data),
         "versions": {"python": platform.python_version()} | {name: find_version(name) for name in LIBRARIES},
         "git_revision": find_git_revision(),

@@ -24,6 +24,7 @@ from launch.runs.columns import (
     EVALUATION,
     EVENTS_FILE,
     EXPORT,
+    FINE_TUNED_FILE,
     FINE_TUNING_FILE,
     KEPT,
     MEASURED_DEVICES_FILE,
@@ -32,12 +33,15 @@ from launch.runs.columns import (
     PLOTS,
     PRUNED_FILE,
     RECORD_FILE,
+    ROSTER_FILE,
     RUN_PAGE,
+    SERVE_FILE,
     SUMMARY_FILE,
     TENSORBOARD,
     TIMING_FILE,
     TRACKING,
     TRAFFIC_FILE,
+    TRAINING_FILE,
     WORKER_LOG,
 )
 from launch.runs.errors import RunFolderError
@@ -51,10 +55,10 @@ LOCK_FILE = ".lock"
 WORKER_LOGS = WORKER_LOG.replace(".", "*.")  # that of each worker
 REPLACED_CONFIG = f".replaced.{CONFIG_FILE}"  # see `RunFolder.clear`
 # What a run leaves that ends before it has a config; ".[0-9]*.*" are files that were being written.
-START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*")
+START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*", ROSTER_FILE)
 TABLES = (
     *(METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_BY_ROUND_FILE),
-    *(RECORD_FILE, MEASURED_DEVICES_FILE, TRAFFIC_FILE),
+    *(RECORD_FILE, MEASURED_DEVICES_FILE, TRAFFIC_FILE, SERVE_FILE, TRAINING_FILE, FINE_TUNED_FILE),
     *(CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE, CHECKSUMS_FILE),
 )
 FOLDERS = (CHECKPOINTS, KEPT, TENSORBOARD, PLOTS, MODELS, EXPORT, TRACKING)
@@ -135,7 +139,9 @@ class RunFolder:
         if self.config.exists():
             os.replace(self.config, replaced)
         for path in self.path.iterdir():
-            if path != replaced and not _is_one_of(path.name, START_UP_FILES):
+            # A live run writes its own roster again.
+            is_kept = _is_one_of(path.name, START_UP_FILES) and path.name != ROSTER_FILE
+            if path != replaced and not is_kept:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         replaced.unlink(missing_ok=True)
 

@@ -91,11 +91,12 @@ def list_names_of_runs(algorithms: Iterable[Algorithm] = ()) -> frozenset[str]:
     )
 
 
-def parse_given(argv: Sequence[str]) -> dict[str, Any]:
+def parse_given(argv: Sequence[str], beside: Collection[str] = ()) -> dict[str, Any]:
     """The flags that are on the command line or in its flagfiles and experiments, as {name of the setting: value}.
 
     Args:
       argv: the arguments, without the program's name.
+      beside: flags that the command has beside these, which may have been meant by an unknown one.
 
     Raises:
       FlagError: see `read_flags`; also a user's own algorithm that cannot be used, or a setting of another algorithm.
@@ -104,7 +105,7 @@ def parse_given(argv: Sequence[str]) -> dict[str, Any]:
     asked = find_asked_algorithm(arguments)
     rows = (find_algorithm(asked),) if asked else tuple(ALGORITHMS.values())
     values = define_flags(list_fields_of(rows))
-    known = [*values, *REPLACED, *LISTING]
+    known = [*values, *REPLACED, *LISTING, *beside]
     read_flags(values, rename_arguments(arguments, rows), lambda name: describe_unknown_in_run(name, rows, known))
     return read_given(values)
 
@@ -132,17 +133,18 @@ def find_asked_algorithm(argv: Sequence[str]) -> str:
     return spelling if is_algorithm_spelling(spelling) else ""
 
 
-def parse_config(argv: Sequence[str], base: Sequence[str] = ()) -> RunConfig:
+def parse_config(argv: Sequence[str], base: Sequence[str] = (), beside: Collection[str] = ()) -> RunConfig:
     """The config that a command line asks for; with --resume, flags left out come from the run folder.
 
     Args:
       argv: the arguments, without the program's name.
       base: flags that these override, as those of a flagfile that stands before them.
+      beside: flags that the command has beside these, see `parse_given`.
 
     Raises:
       FlagError: see `parse_given`; also a flag of another algorithm, one that does nothing, or values in conflict.
     """
-    given = parse_given([*base, *argv])
+    given = parse_given([*base, *argv], beside)
     trusted = read_trusted(given.get(TRUST_FLAG, ""), given)
     stored = read_stored_flags(given["run_dir"], trusted) if given.get("resume") and given.get("run_dir") else {}
     if stored:

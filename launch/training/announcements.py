@@ -47,6 +47,7 @@ from launch.runs.run_folder import RunFolder
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.data_flags import BALANCED, NONE
 from launch.settings.run_config import RunConfig, algorithm_fields, find_algorithm, find_idle, flag_values
+from launch.settings.serving import is_live_run
 from launch.settings.trusted_modules import (
     LOSS,
     MOVE,
@@ -80,7 +81,7 @@ class Finding(NamedTuple):
     text: str
 
 
-def say_findings(findings: Iterable[Finding]) -> None:
+def say_findings(findings: Iterable[tuple[str, str]]) -> None:
     """Prints them, a line each, as they are found."""
     for topic, text in findings:
         say(f"{topic:<8} {text}")
@@ -100,9 +101,9 @@ def resume_command(folder: RunFolder, config: RunConfig, further: Mapping[str, s
         given = "".join(f", {name}={value}" for name, value in further.items())
         return f"fit({config.algo!r}, run_dir={str(folder.path)!r}, resume=True, trust_module={trusted!r}{given})"
     given = "".join(f" --{name}={value}" for name, value in further.items())
+    command = "launch.serve" if is_live_run(folder.path) else "launch.train"
     return (
-        f"{spell_program('launch.train', flags)} --resume --run_dir={shlex.quote(str(folder.path))}"
-        f"{spell_trust(flags)}{given}"
+        f"{spell_program(command, flags)} --resume --run_dir={shlex.quote(str(folder.path))}{spell_trust(flags)}{given}"
     )
 
 

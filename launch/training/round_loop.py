@@ -19,6 +19,7 @@ from launch.runs.task_columns import TaskColumns, format_value
 from launch.settings.renamed_flags import rename_stored_flags
 from launch.settings.resuming import CHANGEABLE_ON_RESUME
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
+from launch.training.partners import Partners
 from launch.training.run_end import CostLimits, ValidatedRounds
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 
@@ -35,7 +36,7 @@ class RoundLoop:
       metrics: the table `metrics.csv`.
       timing: the table `timing.csv`.
 
-    With `keeps_record`, as of a live run, its events go into `record.csv` as well.
+    With live `partners`, its events go into `record.csv` as well.
 
     Raises:
       RunFolderError: the run has done more rounds than the config asks for, or its checkpoints or tables are damaged.
@@ -53,7 +54,7 @@ class RoundLoop:
         further_metrics: Sequence[str] = (),
         best: "BestRound | None" = None,
         clients_by_round: ClientRounds | None = None,
-        keeps_record: bool = False,
+        partners: Partners | None = None,
     ):
         self._config, self._process, self._checkpoints = config, process, checkpoints
         self._evaluate_state, self._worker_memory_bytes, self._best = evaluate_state, worker_memory_bytes, best
@@ -71,7 +72,11 @@ class RoundLoop:
         self.metrics = RoundTable(folder.metrics, self.round_num)
         self.timing = RoundTable(folder.timing, self.round_num)
         self._events = EventLog(folder.events, self.round_num)
-        self._record = RecordLog(folder.record, self.round_num) if keeps_record else None
+        is_live = partners is not None and partners.is_live
+        self._record = RecordLog(folder.record, self.round_num) if is_live else None
+        self._partners = partners
+        if partners is not None:
+            partners.begin(folder, self.round_num)
         self._clients = clients_by_round
         if clients_by_round is not None:
             clients_by_round.begin(folder.clients_by_round, self.round_num)
@@ -100,7 +105,8 @@ class RoundLoop:
                     self._save()
                 after_round()
                 of_clients = evaluation.get(self._task.client_test) if self._shows_clients else None
-                progress.update(self.round_num, evaluation.get(self._task.test), of_clients)
+                further = self._partners.describe_round() if self._partners else ""
+                progress.update(self.round_num, evaluation.get(self._task.test), of_clients, further)
         except (Exception, SystemExit) as error:
             error.add_note(f"round {self.round_num + 1}")
             raise
@@ -131,6 +137,8 @@ class RoundLoop:
         digests = {columns.METRICS_FILE: self.metrics.digest(), columns.EVENTS_FILE: self._events.digest()}
         if self._record is not None:
             digests[columns.RECORD_FILE] = self._record.digest()
+        if self._partners is not None:
+            digests |= self._partners.list_digests()
         if self._clients is not None:
             digests[columns.CLIENTS_BY_ROUND_FILE] = self._clients.digest()
         return digests
@@ -165,6 +173,8 @@ class RoundLoop:
         self._events.append(round_num, events)
         if self._record is not None:
             self._record.append(round_num, events)
+        if self._partners is not None:
+            self._partners.note_round(round_num, events)
         if self._clients is not None and is_evaluated:
             self._clients.append(round_num)
         self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._evaluation_metrics))

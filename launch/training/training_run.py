@@ -47,6 +47,7 @@ from launch.training.federation import (
 )
 from launch.training.model_inputs import check_can_be_scaled, check_model_inputs, scale_features
 from launch.training.opened_data import is_random
+from launch.training.partners import Partners, check_resumed
 from launch.training.round_loop import RoundLoop
 from launch.training.run_needs import check_needs
 from launch.training.run_runtime import open_run_runtime, settle_compilation, settle_device
@@ -62,8 +63,12 @@ MAX_LOG_LINE = 200
 MODEL_WAIT_S = 20.0
 
 
-def run_training(config: RunConfig) -> dict[str, Any]:
+def run_training(config: RunConfig, partners: Partners | None = None) -> dict[str, Any]:
     """Trains, evaluates and records as the config says; returns what is in `summary.json`.
+
+    Args:
+      config: of the run.
+      partners: its clients, if they are not simulated by the config alone.
 
     Raises:
       RunStopped: the worker died or nobody reads the output (exit code 1), or somebody pressed Ctrl-C (130); a
@@ -72,8 +77,9 @@ def run_training(config: RunConfig) -> dict[str, Any]:
       OSError: a file cannot be read or written.
     """
     check_run_folder(config)
+    check_resumed(config, is_live=partners is not None and partners.is_live)
     check_needs(config)
-    data = load_federated_data(config)
+    data = partners.load_data(config, load_federated_data) if partners else load_federated_data(config)
     # What was begun with fewer clients may go on.
     if not config.resume:
         config.algorithm.check_clients(len(data.clients))
@@ -85,6 +91,8 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     data = weigh_classes(config, data)
     check_attack(config, data)
     check_can_be_scaled(config, data)
+    if partners:
+        partners.check(config, data)
     with contextlib.ExitStack() as stack:
         # It ends after the folder is let go, and so knows of the end.
         tracking = stack.enter_context(open_tracking(config))
@@ -106,13 +114,17 @@ def run_training(config: RunConfig) -> dict[str, Any]:
             config, spec = settle_compilation(config, build_spec(config, data.format, task=task), data)
         if is_named:
             say_findings(start)
+        if partners:
+            say_findings(partners.describe())
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log)))
         data, spec = scale_features(config, folder, data, spec)
         if not is_random(config):
             check_model_inputs(data, spec)
         if folder.is_new:
             check_changed(config, data, spec, str(folder.worker_log))
-        return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
+        if partners:
+            data = partners.gather(config, folder, data, flip_attackers_labels(config, data), spec)
+        return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking, partners)
 
 
 def check_best_can_be_chosen(config: RunConfig, data: FederatedData) -> None:
@@ -213,6 +225,7 @@ def _run(
     spec: "ModelSpec",
     worker_memory_bytes: Callable[[], int],
     tracking: Tracking,
+    partners: Partners | None,
 ) -> dict[str, Any]:
     # These import TensorFlow or Matplotlib. TensorFlow has been loaded by now, and its noise is in the worker's log;
     # at the top of the module they would cost every wrong request the seconds that the import takes.
@@ -222,6 +235,8 @@ def _run(
     from launch.training.run_models import BestRound, check_saving
 
     process = build_process(config, spec, data)
+    if partners:
+        process = partners.join(process, config, spec, data, folder)
     evaluate = evaluation.build_evaluator(spec)
     attackers = find_attackers(config, data)
     evaluated = evaluation.choose_evaluated_clients(data, config.evaluated_clients, config.seed, attackers)
@@ -231,6 +246,8 @@ def _run(
     evaluate_state = evaluation.build_state_evaluation(
         process, data, evaluate, evaluated, config.fairness, note_clients
     )
+    if partners:
+        evaluate_state = partners.evaluate(process, evaluate_state, task)
     spread = task.spread if process.is_personal or config.fairness else ()
     names = (*spread, *name_archetype_metrics(data.archetypes))
     say_findings(find_models(config, spec))
@@ -243,9 +260,10 @@ def _run(
     loop = RoundLoop(
         *(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, task, names, best),
         clients_by_round,
+        partners,
     )
     # After the loop was built, which refuses a resumed run that has done more rounds.
-    write_config(folder, config, data)
+    write_config(folder, config, data, partners.describe_run() if partners else {})
     settings = folder.config.read_text(encoding="utf-8")
     tensorboard = TensorBoardLog(
         folder.tensorboard, loop.metrics.columns, loop.metrics.iterate_rows(), flag_values(config)
@@ -258,6 +276,8 @@ def _run(
 
     style.import_matplotlib_meanwhile()
     state = loop.run(after_round=after_round)
+    if partners:
+        partners.finish(process, state, data)
     # Somebody moved or cleaned the folder; results are of no use without it.
     if not folder.config.exists():
         write_text(folder.config, settings)
@@ -269,6 +289,8 @@ def _run(
     is_one_model = has_one_model(process, state) and task.is_classification
     say_findings(find_troubles(config, data, loop.metrics, is_one_model))
     say_findings(find_result(config, folder, summary))
+    if partners:
+        say_findings(partners.describe_end())
     # Only here, when all is written: what the rounds show helps to find the cause.
     if was_all_rejected(loop.metrics):
         reason = "no client's update was finite in any round, so nothing was learned"
