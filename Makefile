@@ -1,5 +1,6 @@
 # Start
 #   make train          FedSiKD on real handwritten digits, a minute or two; flags go into ARGS="--rounds=5 --seed=1"
+#   make serve          a live run on the digits: waits for 5 clients, `python launch/live/join.py <link>` each
 #   make setup          makes .venv, which all the others do first; PYTHON=<path> names the Python 3.11 to make it with
 #   make web            what --web_page of launch.export packs into a page, by npm into .web; nothing else needs npm
 #   make docs           the site of docs/ in build/docs, by .venv-docs; a minute at first
@@ -37,8 +38,8 @@ RUN = .venv/bin/python -m
 # A process a core takes a file at a time, so that what a file's tests share is made once. At most 4: each takes 2 GB.
 SIDE_BY_SIDE = -n logical --maxprocesses=4 --dist loadfile
 
-.PHONY: help train test test-slow test-tff test-litert test-live test-ray test-tune test-kotlin test-track test-types \
-    test-web test-same-bytes bench-gpu docs web setup setup-pfl setup-tff setup-track lock clean
+.PHONY: help train serve test test-slow test-tff test-litert test-live test-ray test-tune test-kotlin test-track \
+    test-types test-web test-same-bytes bench-gpu docs web setup setup-pfl setup-tff setup-track lock clean
 
 # The first target, so that `make` alone lists them: the comment at the top, without its #.
 help:
@@ -46,6 +47,9 @@ help:
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
+
+serve: setup
+	@$(RUN) launch.serve --algo=fedavg --num_clients=5 $(ARGS)
 
 test: setup
 	@$(RUN) ruff check .

@@ -35,6 +35,7 @@ from tff_algos.settings.config_fields import ConfigError
 COMMANDS = {
     "inspect": "Says what is in your data, and how training would read them.",
     "train": "Trains an algorithm on a data set.",
+    "serve": "Trains with clients that take part over the network.",
     "evaluate": "Evaluates a finished run's models again, or on your file.",
     "compare": "Compares runs: a page, a figure or a table.",
     "tune": "Searches the settings that do best on validation data.",

@@ -96,11 +96,11 @@ def build_parser(line: str) -> argparse.ArgumentParser:
 
 
 def _list_flags(name: str, words: list[str]) -> Iterable[FlagField]:
-    if name != "train":
-        module = importlib.import_module(f"launch.{name}")
-        return list_fields(module.Flags)
+    own = [] if name == "train" else list_fields(importlib.import_module(f"launch.{name}").Flags)
+    if name not in ("train", "serve"):
+        return own
     asked = [word.removeprefix("--algo=") for word in words if word.startswith("--algo=")]
-    return list_fields_of([ALGORITHMS[algo] for algo in asked if algo in ALGORITHMS])
+    return [*own, *list_fields_of([ALGORITHMS[algo] for algo in asked if algo in ALGORITHMS])]
 
 
 if __name__ == "__main__":

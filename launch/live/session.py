@@ -1,0 +1,409 @@
+"""A live run: it opens the network, waits for clients, and keeps what became of each round.
+
+`Session` is what `launch.training.partners` asks for. The rounds themselves are the algorithm's, whose process gets the
+network.
+"""
+
+import contextlib
+import dataclasses
+import logging
+import math
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datasets.federated_data import FederatedData
+from files.writing import write_whole
+from launch.console.progress import StatusLine, say, say_while_waiting
+from launch.console.shown_text import format_count
+from launch.live.measured import write_devices
+from launch.live.messages import VERSION
+from launch.live.roster import Roster
+from launch.live.training_file import (
+    build_fine_tuning,
+    check_can_train,
+    make_training_file,
+    prepare_examples,
+)
+from launch.live.twin import list_twin_commands
+from launch.runs import columns
+from launch.runs.errors import RunFolderError
+from launch.runs.round_table import RoundTable
+from launch.runs.run_folder import RunFolder
+from launch.runs.run_records import RunRecordError
+from launch.runs.task_columns import TaskColumns
+from launch.settings.run_config import RunConfig, find_algorithm, flag_values
+from launch.settings.run_titles import name_dataset
+from launch.settings.serving import LIVE, ON_CLIENTS, OWN_DATA, PROTOCOL, SEATS, ServeFlags, write_serve_flags
+from tff_algos.protocol import FederatedProcess, State
+from tff_algos.settings.config_fields import ConfigError
+
+# These import TensorFlow, which a wrong request does without.
+if TYPE_CHECKING:
+    from launch.live.network import LiveNetwork, Offer, Traffic
+    from launch.live.transport import Transport
+    from launch.live.tuning import Tuned
+    from models.model_spec import ModelSpec
+    from tff_algos.rounds.network import Happening, Network, Task
+
+JOIN = pathlib.Path(__file__).with_name("join.py")
+SPARE_CONNECTIONS = 20  # beyond the seats: of clients that come back before their older connection is known to be lost
+NOBODY_WAIT_S = 10.0
+MOST_SHOWN_EXAMPLES = 100  # of which the training file is made
+
+
+OpenTransport = Callable[[int, int, int, Mapping[str, tuple[bytes, str]]], "Transport"]
+
+
+class PatientNetwork:
+    """A network that says so while nobody is there."""
+
+    def __init__(self, network: "Network"):
+        self._network = network
+
+    def start_clock(self, time_s: float) -> None:
+        self._network.start_clock(time_s)
+
+    def now_s(self) -> float:
+        return self._network.now_s()
+
+    def find_present(self) -> np.ndarray:
+        return self._network.find_present()
+
+    def ask(self, task: "Task") -> None:
+        self._network.ask(task)
+
+    def withdraw(self, client: int) -> None:
+        self._network.withdraw(client)
+
+    def take(self, until_s: float | None) -> "Happening | None":
+        if len(self._network.find_present()):
+            return self._network.take(until_s)
+        with say_while_waiting("no client is here; the run goes on when one comes", NOBODY_WAIT_S):
+            return self._network.take(until_s)
+
+
+class Session:
+    """The clients of a live run, see `launch.training.partners.Partners`.
+
+    Args:
+      flags: how they are asked.
+      given: which of these were given.
+      open_transport: makes what carries messages, listening on `port` once started: (port, bytes of a message
+        at most, connections at most, files to serve); None: WebSockets.
+    """
+
+    is_live = True
+
+    def __init__(
+        self,
+        flags: ServeFlags,
+        given: Collection[str] = (),
+        open_transport: OpenTransport | None = None,
+    ):
+        self._flags, self._given, self._open_transport = flags, given, open_transport
+        self._config: RunConfig | None = None
+        self._description: dict[str, Any] | None = None
+        self._organiser: Any = None  # of clients' own data: the organiser's, or what describes the data
+        self._roster: Roster | None = None
+        self._roster_bytes = b""
+        self._network: LiveNetwork | None = None
+        self._transport: Any = None
+        self._offer: Offer | None = None
+        self._folder: RunFolder | None = None
+        self._traffic: RoundTable | None = None
+        self._last: Traffic | None = None
+        self._timings: list[Any] = []
+        self._rounds_present = np.zeros(0, np.int64)
+        self._num_rounds = 0  # of this process
+        self._tuned: list[Tuned] = []
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._transport is not None:
+            self._transport.stop()
+            self._transport = None
+
+    # --- Before round 1 ---
+
+    def load_data(self, config: RunConfig, load: Callable[[RunConfig], FederatedData]) -> FederatedData:
+        self._config = config
+        check_can_train(config, self._flags.own_data)
+        if not self._flags.own_data:
+            return load(config)
+        from launch.live.description import describe_examples
+        from launch.live.own_federation import build_own_federation
+        from launch.live.schema import read_schema
+
+        if self._flags.schema:
+            self._organiser = self._description = read_schema(self._flags.schema)
+        else:
+            self._organiser = load(config)
+            self._description = describe_examples(config, self._organiser)
+        # Stands in for clients that are not known yet, for what is checked before they are waited for.
+        seats = self._list_kept_seats() if config.resume else [("client", 1, 1)] * self._flags.most_seats
+        return build_own_federation(self._organiser, seats)
+
+    def check(self, config: RunConfig, data: FederatedData) -> None:
+        num_clients, flags = len(data.clients), self._flags
+        if flags.start_with > num_clients:
+            raise ConfigError("start_with", flags.start_with, f"at most the {num_clients} seats that there are")
+        asked = getattr(config.algorithm, "cohort_size", 0) or num_clients
+        for name, value in (("least_answers", flags.least_answers), ("more_asked", flags.more_asked)):
+            if value > num_clients or (name == "least_answers" and value > asked):
+                raise ConfigError(name, value, f"at most {min(asked, num_clients)}, as many as can be asked")
+        if not len(data.test_y) and flags.evaluate_on != ON_CLIENTS:
+            raise ConfigError("evaluate_on", flags.evaluate_on, f"{ON_CLIENTS}, since the server has no test examples")
+
+    def describe(self) -> Iterator[tuple[str, str]]:
+        yield from ()
+
+    def gather(
+        self, config: RunConfig, folder: RunFolder, data: FederatedData, dealt: FederatedData, spec: "ModelSpec"
+    ) -> FederatedData:
+        from launch.live.network import Offer, count_most_bytes
+        from tff_algos.weights import initialize_weights
+
+        weights = initialize_weights(spec, config.seed)
+        training = config.algorithm.training
+        examples = data.test_x[:MOST_SHOWN_EXAMPLES] if len(data.test_y) else None
+        with _hush_converter():
+            file = make_training_file(spec, weights, training, examples)
+        self._config, self._folder = config, folder
+        self._roster = self._open_roster(folder, data)
+        self._open_network(count_most_bytes(weights), None if self._flags.own_data else _PartLoader(dealt, spec))
+        name = f"{find_algorithm(config.algo).title} on {name_dataset(flag_values(config), data.dataset)}"
+        self._offer = Offer(
+            *(name, file, training, weights, tuple(spec.model_input_shape)),
+            *(data.format.num_classes, tuple(data.format.class_names), config.rounds),
+        )
+        if not self._flags.own_data:
+            return data
+        from launch.live.own_federation import build_own_federation
+
+        self._wait_for_clients()
+        seats = [(seat.name, seat.num_train, seat.num_test) for seat in self._roster.seats]
+        return build_own_federation(self._organiser, seats)
+
+    def join(
+        self, process: FederatedProcess, config: RunConfig, spec: "ModelSpec", data: FederatedData, folder: RunFolder
+    ) -> FederatedProcess:
+        if process.ask is None:
+            raise ConfigError("algo", config.algo, _explain_refusal(process))
+        from tff_algos.rounds.partners import AskedBy, Terms
+
+        # Where parts are dealt, nobody has to come before the process is known to do.
+        if not self._roster.is_fixed:
+            self._wait_for_clients()
+        self._roster_bytes = (folder.path / columns.ROSTER_FILE).read_bytes()
+        self._rounds_present = np.zeros(len(data.clients), np.int64)
+        self._network.publish(self._offer)
+        self._spec = spec
+        flags = self._flags
+        terms = Terms(flags.least_answers, flags.more_asked, flags.round_deadline_s, flags.least_answers)
+        return process.ask(AskedBy(PatientNetwork(self._network), terms))
+
+    def describe_run(self) -> dict[str, Any]:
+        seats = len(self._roster.seats)
+        return {LIVE: {PROTOCOL: VERSION, SEATS: seats, OWN_DATA: self._flags.own_data}}
+
+    # --- Rounds ---
+
+    def evaluate(self, process: FederatedProcess, evaluate_state: Any, task: TaskColumns) -> Any:
+        """On the clients, only sums of theirs are known, and nothing of single ones."""
+        if self._flags.evaluate_on != ON_CLIENTS:
+            return evaluate_state
+        from launch.live.network import EVALUATE, pick_weights
+
+        def measure(state: State, previous: State | None, with_shared: bool = True) -> dict[str, float | None]:
+            weights = process.get_models(state)["global"]
+            request = {}, pick_weights(self._offer.file, weights)
+            requests = {int(client): request for client in self._network.find_present()}
+            replies = self._network.gather(EVALUATE, requests, self._flags.round_deadline_s)
+            sums = [reply[0] for reply in replies.values()]
+            num = sum(each.num for each in sums)
+            correct, loss = sum(each.correct for each in sums), math.fsum(each.loss_sum for each in sums)
+            return {task.test: correct / num, columns.TEST_LOSS: loss / num} if num else {}
+
+        return measure
+
+    def begin(self, folder: RunFolder, last_round: int) -> None:
+        write_whole(folder.path / columns.ROSTER_FILE, self._roster_bytes)
+        write_whole(folder.path / columns.TRAINING_FILE, self._offer.file.content)
+        write_serve_flags(folder.path, dataclasses.replace(self._flags, port=self._transport.port))
+        self._traffic = RoundTable(folder.path / columns.TRAFFIC_FILE, last_round)
+        if not last_round:
+            (folder.path / columns.TRAFFIC_FILE).unlink(missing_ok=True)
+        self._network.round_num = last_round + 1
+
+    def note_round(self, round_num: int, events: Sequence[tuple[float, int, str, int]]) -> None:
+        self._last = self._network.take_traffic()
+        self._traffic.append({columns.ROUND: round_num, **self._last._asdict()})
+        self._timings += self._network.take_timings()
+        self._rounds_present[self._network.find_present()] += 1
+        self._num_rounds += 1
+        self._network.round_num = round_num + 1
+        for line in self._network.take_notices():
+            say(f"note     {line}")
+
+    def list_digests(self) -> dict[str, str]:
+        return {columns.TRAFFIC_FILE: self._traffic.digest()} if self._traffic is not None else {}
+
+    def describe_round(self) -> str:
+        last = self._last
+        if last is None:
+            return ""
+        others = [f"{count} {what}" for count, what in ((last.num_missing, "missing"), (last.num_late, "late"),
+                                                        (last.num_rejected, "counted out")) if count]  # fmt: skip
+        sent = f"{_format_bytes(last.bytes_down)} down, {_format_bytes(last.bytes_up)} up"
+        return ", ".join([f"{last.num_answered} of {format_count(last.num_asked, 'client')} answered", *others, sent])
+
+    # --- After the last round ---
+
+    def finish(self, process: FederatedProcess, state: State, data: FederatedData) -> None:
+        path = self._folder.path
+        training = build_fine_tuning(self._config)
+        if training is not None and not (path / columns.FINE_TUNED_FILE).exists():
+            from launch.live.tuning import tune_clients, write_tuned
+
+            weights = process.get_models(state)["global"]
+            with _hush_converter():
+                file = make_training_file(self._spec, self._offer.weights, training)
+            offer = self._offer._replace(file=file, training=training)
+            self._tuned = tune_clients(
+                self._network, self._roster, offer, weights, self._config.seed, self._flags.round_deadline_s
+            )
+            write_tuned(path / columns.FINE_TUNED_FILE, self._tuned)
+        if self._num_rounds:
+            present = self._rounds_present.tolist()
+            write_devices(path / columns.MEASURED_DEVICES_FILE, self._timings, present, self._num_rounds)
+        # Stopped by it, too.
+        self._network.finish(f"the run is over after {format_count(self._traffic.num_rounds, 'round')}; thank you")
+        self._transport = None
+
+    def describe_end(self) -> Iterator[tuple[str, str]]:
+        if self._tuned:
+            means = [sum(getattr(each, when).correct for each in self._tuned) / max(
+                sum(getattr(each, when).num for each in self._tuned), 1) for when in ("before", "after")]  # fmt: skip
+            yield (
+                "tuned",
+                f"on {format_count(len(self._tuned), 'client')}, test accuracy {means[0]:.4f} before and "
+                f"{means[1]:.4f} after, of all their test examples; by client in {columns.FINE_TUNED_FILE}",
+            )
+        topic = "twin"
+        for command in list_twin_commands(self._config, self._folder.path, self._flags.own_data):
+            yield topic, command
+            topic = ""
+
+    # --- Inner ---
+
+    def _list_kept_seats(self) -> list[tuple[str, int, int]]:
+        roster = Roster(pathlib.Path(self._config.run_dir) / columns.ROSTER_FILE)
+        _read(roster)
+        return [(seat.name, seat.num_train, seat.num_test) for seat in roster.seats if seat]
+
+    def _open_roster(self, folder: RunFolder, data: FederatedData) -> Roster:
+        path = folder.path / columns.ROSTER_FILE
+        if self._flags.own_data:
+            from launch.live.description import digest
+
+            roster = Roster(path, most=self._flags.most_seats, columns=digest(self._description))
+        else:
+            roster = Roster(path, [(client.num_train, client.num_test) for client in data.clients])
+        if not folder.is_new:
+            _read(roster)
+        return roster
+
+    def _open_network(self, most_bytes: int, load_part: "_PartLoader | None") -> None:
+        """Listens, and says where."""
+        from launch.live.network import LiveNetwork
+        from launch.live.transport import HOST, WebSocketTransport
+
+        open_transport = self._open_transport or WebSocketTransport
+        files = {"/join.py": (JOIN.read_bytes(), "text/x-python; charset=utf-8")}
+        arguments = most_bytes, len(self._roster.seats) + SPARE_CONNECTIONS, files
+        self._transport = open_transport(self._flags.port, *arguments)
+        try:
+            self._transport.start()
+        except ConfigError:
+            # The port that the run had is nobody's wish.
+            if "port" in self._given or self._folder.is_new:
+                self._transport = None
+                raise
+            self._transport = open_transport(0, *arguments)
+            self._transport.start()
+            say(f"note     another program listens on port {self._flags.port}; give clients the new link")
+        self._network = LiveNetwork(
+            self._transport, self._roster, self._flags.away_after_s, load_part, self._description
+        )
+        self._say_link(f"http://{HOST}:{self._transport.port}")
+
+    def _say_link(self, link: str) -> None:
+        place = os.path.relpath(JOIN)
+        data = " --data=<your file>" if self._flags.own_data else ""
+        say(f"link     {link}")
+        say(f"join     python {place if not place.startswith('..') else JOIN} {link}{data}")
+        say(f"         join.py is one file, also at {link}/join.py; it needs ai-edge-litert, numpy and aiohttp")
+        if self._flags.qr and sys.stdout.isatty():
+            import segno
+
+            segno.make(link).terminal(compact=True)
+
+    def _wait_for_clients(self) -> None:
+        """Waits for as many as are to be there before round 1, however long it takes."""
+        least = self._flags.start_with or len(self._roster.seats)
+        line = StatusLine("wait")
+        with contextlib.closing(line):
+            self._network.enrol(
+                least, lambda names: line.show(f"{len(names)} of {format_count(least, 'client')} are here")
+            )
+
+
+class _PartLoader:
+    """A client's part of the data, as the message `part` has it."""
+
+    def __init__(self, data: FederatedData, spec: "ModelSpec"):
+        self._data, self._spec = data, spec
+
+    def __call__(self, client: int) -> dict[str, np.ndarray]:
+        arrays = {}
+        for split in ("train", "test"):
+            x, y = self._data.read_split(self._data.clients[client], split)
+            arrays |= {f"{split}_x": prepare_examples(self._spec, x), f"{split}_y": y.astype(np.int32)}
+        return arrays
+
+
+def _read(roster: Roster) -> None:
+    """Raises RunFolderError if the seats cannot be read, without which nobody's client is known."""
+    try:
+        roster.read()
+    except (RunRecordError, OSError) as error:
+        raise RunFolderError(f"its seats cannot be read, without which the run cannot go on: {error}") from None
+
+
+@contextlib.contextmanager
+def _hush_converter() -> Iterator[None]:
+    """Inside, TensorFlow's warnings of gradients that it does not save are not shown: the file has its own."""
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _explain_refusal(process: FederatedProcess) -> str:
+    from tff_algos.rounds.asked_rounds import find_obstacle
+
+    return f"one whose clients can be asked over a network: {find_obstacle(process)}"
+
+
+def _format_bytes(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
