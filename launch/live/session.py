@@ -223,7 +223,7 @@ class Session:
 
         def measure(state: State, previous: State | None, with_shared: bool = True) -> dict[str, float | None]:
             weights = process.get_models(state)["global"]
-            request = {}, pick_weights(self._offer.file, weights)
+            request = {"round": self._network.round_num}, pick_weights(self._offer.file, weights)
             requests = {int(client): request for client in self._network.find_present()}
             replies = self._network.gather(EVALUATE, requests, self._flags.round_deadline_s)
             sums = [reply[0] for reply in replies.values()]
@@ -240,7 +240,7 @@ class Session:
         self._traffic = RoundTable(folder.path / columns.TRAFFIC_FILE, last_round)
         if not last_round:
             (folder.path / columns.TRAFFIC_FILE).unlink(missing_ok=True)
-        self._network.round_num = last_round + 1
+        self._network.round_num = min(last_round + 1, self._config.rounds)
 
     def note_round(self, round_num: int, events: Sequence[tuple[float, int, str, int]]) -> None:
         self._last = self._network.take_traffic()
@@ -248,7 +248,7 @@ class Session:
         self._timings += self._network.take_timings()
         self._rounds_present[self._network.find_present()] += 1
         self._num_rounds += 1
-        self._network.round_num = round_num + 1
+        self._network.round_num = min(round_num + 1, self._config.rounds)
         for line in self._network.take_notices():
             say(f"note     {line}")
 
@@ -391,12 +391,15 @@ def _read(roster: Roster) -> None:
 def _hush_converter() -> Iterator[None]:
     """Inside, TensorFlow's warnings of gradients that it does not save are not shown: the file has its own."""
     logger = logging.getLogger("absl")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    logger.addFilter(_is_error)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        logger.removeFilter(_is_error)
+
+
+def _is_error(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.ERROR
 
 
 def _explain_refusal(process: FederatedProcess) -> str:

@@ -11,13 +11,13 @@ from launch.live.network import FINE_TUNE, LiveNetwork, Offer, pick_weights
 from launch.live.orders import order_examples
 from launch.live.referee import Sums
 from launch.live.roster import Roster
-from launch.runs.columns import CLIENT
+from launch.runs.columns import CLIENT, NUM_TEST
 from launch.runs.tables import format_cell, write_table
 from tff_algos.protocol import Weights
 from tff_algos.seeds import derive_seed
 
 # A row a client of fine_tuned.csv; what is before and after are sums over its test examples.
-COLUMNS = (CLIENT, "num_test", "correct_before", "correct_after", "loss_sum_before", "loss_sum_after")
+COLUMNS = (CLIENT, NUM_TEST, "correct_before", "correct_after", "loss_sum_before", "loss_sum_after")
 
 
 class Tuned(NamedTuple):
