@@ -287,6 +287,7 @@ def test_the_table_has_two_hundred_rows_none_twice_and_every_command():
     assert len(ROWS) == len({row[:2] for row in ROWS}) >= 200
     commands = {
         "train",
+        "serve",
         "sweep",
         "tune",
         "evaluate",

@@ -25,6 +25,17 @@ OTHER_WORDS = {
         columns.NUM_VALIDATION,
         columns.NUM_TEST,
     },
+    "launch/settings/serving.py": {columns.SERVE_FILE, "own_data"},  # likewise; and a flag
+    "launch/serve.py": {"own_data"},
+    "launch/tflite/export_models.py": {columns.TRAINING_FILE},  # how the names of such files end
+    # Words of the protocol, and counts that have the names of their columns.
+    "launch/live/join.py": {columns.NUM_TRAIN, columns.NUM_TEST},
+    "launch/live/roster.py": {columns.NUM_TRAIN, columns.NUM_TEST, columns.ROSTER_FILE},
+    "launch/live/network.py": {
+        *(columns.BYTES_DOWN, columns.BYTES_UP, columns.BYTES_OF_ORDERS, columns.BYTES_OF_FILES, columns.NUM_REJECTED),
+        *(columns.NUM_PRESENT, columns.NUM_ASKED, columns.NUM_ANSWERED, columns.NUM_LATE, columns.NUM_MISSING),
+        columns.NUM_RETURNS,
+    },
     # It runs in an environment that has none of our packages.
     "launch/runs/trackers/sender.py": {columns.METRICS_FILE, columns.SUMMARY_FILE, columns.TIMING_FILE},
 }

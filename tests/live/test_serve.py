@@ -1,0 +1,81 @@
+"""`launch.serve` with two clients over WebSockets, killed in the middle and gone on with; and a port that is taken."""
+
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from launch.runs.round_table import read_round_table
+
+ROOT = pathlib.Path(__file__).parents[2]
+FLAGS = (
+    *("--algo=fedavg", "--dataset=digits", "--num_clients=2", "--model=logistic_regression", "--rounds=12"),
+    *("--rounds_per_checkpoint=1", "--run_page=false"),
+)
+LIMIT_S = 120
+
+
+def start(log, *command):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    with open(log, "w") as file:
+        return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, cwd=log.parent, env=environment)
+
+
+def wait_for(log, pattern):
+    """What the pattern finds in a log, as soon as it does."""
+    for _ in range(LIMIT_S * 10):
+        if found := re.search(pattern, log.read_text()):
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{pattern}: not in {log.read_text()}")
+
+
+@pytest.fixture
+def processes():
+    """Those that are ended in any case."""
+    found = []
+    yield found
+    for process in found:
+        process.kill()
+        process.wait()
+
+
+def test_a_run_goes_on_after_its_server_was_killed_and_its_clients_come_back(tmp_path, live_python, processes):
+    serve = sys.executable, "-m", "launch.serve"
+    processes.append(start(tmp_path / "first.log", *serve, *FLAGS, "--port=0", "--run_dir=run"))
+    link = wait_for(tmp_path / "first.log", r"link +(\S+)")[1]
+    clients = [
+        start(
+            *(tmp_path / f"{name}.log", live_python, str(ROOT / "launch/live/join.py"), link),
+            *(f"--home={tmp_path / name}", "--give_up_after_s=60"),
+        )
+        for name in ("a", "b")
+    ]
+    processes += clients
+    wait_for(tmp_path / "first.log", r"round 3/12: .*2 of 2 clients answered")
+    processes[0].send_signal(signal.SIGKILL)
+    processes[0].wait()
+    processes.append(start(tmp_path / "second.log", *serve, "--resume", "--run_dir=run"))
+    assert processes[-1].wait(LIMIT_S) == 0, (tmp_path / "second.log").read_text()
+    assert wait_for(tmp_path / "second.log", r"link +(\S+)")[1] == link
+    assert [client.wait(LIMIT_S) for client in clients] == [0, 0]
+    names, rows = read_round_table(tmp_path / "run" / "metrics.csv", 12)
+    assert float(rows[-1][names.index("test_accuracy")]) > 0.8
+    assert [row[names.index("num_clients")] for row in rows] == ["2"] * 12
+    read_round_table(tmp_path / "run" / "traffic.csv", 12)
+
+
+def test_a_port_that_is_taken_is_one_line(tmp_path, processes):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        processes.append(start(tmp_path / "log", sys.executable, "-m", "launch.serve", *FLAGS, f"--port={port}"))
+        assert processes[-1].wait(LIMIT_S) == 2
+    last = (tmp_path / "log").read_text().splitlines()[-1]
+    assert last.startswith(f"error: --port={port}: expected one on which no other program listens, or 0 for a free one")
+    assert not list((tmp_path / "runs").glob("*"))
