@@ -44,7 +44,9 @@ from tff_algos.settings.config_fields import ConfigError
 
 # These import TensorFlow, which a wrong request does without.
 if TYPE_CHECKING:
-    from launch.live.network import LiveNetwork, Offer, Traffic
+    from launch.live.network import LiveNetwork
+    from launch.live.offers import Offer
+    from launch.live.traffic import Traffic
     from launch.live.transport import Transport
     from launch.live.tuning import Tuned
     from models.model_spec import ModelSpec
@@ -167,7 +169,7 @@ class Session:
     def gather(
         self, config: RunConfig, folder: RunFolder, data: FederatedData, dealt: FederatedData, spec: "ModelSpec"
     ) -> FederatedData:
-        from launch.live.network import Offer, count_most_bytes
+        from launch.live.offers import Offer, count_most_bytes
         from tff_algos.weights import initialize_weights
 
         weights = initialize_weights(spec, config.seed)
@@ -219,7 +221,8 @@ class Session:
         """On the clients, only sums of theirs are known, and nothing of single ones."""
         if self._flags.evaluate_on != ON_CLIENTS:
             return evaluate_state
-        from launch.live.network import EVALUATE, pick_weights
+        from launch.live.network import EVALUATE
+        from launch.live.offers import pick_weights
 
         def measure(state: State, previous: State | None, with_shared: bool = True) -> dict[str, float | None]:
             weights = process.get_models(state)["global"]

@@ -7,8 +7,10 @@ import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from launch.live.network import FINE_TUNE, LiveNetwork, Offer, pick_weights
-from launch.live.orders import order_examples
+import numpy as np
+
+from launch.live.network import FINE_TUNE, LiveNetwork
+from launch.live.offers import Offer, describe_work
 from launch.live.referee import Sums
 from launch.live.roster import Roster
 from launch.runs.columns import CLIENT, NUM_TEST
@@ -48,16 +50,9 @@ def tune_clients(
     requests, training = {}, offer.training
     for client in map(int, network.find_present()):
         examples = roster.count_examples(client)[0]
-        steps, order = order_examples(training, examples, derive_seed(seed, "fine-tuning", 0, client))
-        header = {
-            "number": 0,
-            "round": offer.rounds,
-            "learning_rate": float(training.learning_rate),
-            "steps": steps,
-            "batch_size": training.batch_size,
-            "is_last": True,
-        }
-        requests[client] = header, pick_weights(offer.file, weights) | {"order": order}
+        rate, seed_of_order = np.float32(training.learning_rate), derive_seed(seed, "fine-tuning", 0, client)
+        header, arrays = describe_work(offer, examples, weights, seed_of_order, rate)
+        requests[client] = {"number": 0, "round": offer.rounds, **header, "is_last": True}, arrays
     replies = network.gather(FINE_TUNE, requests, timeout_s)
     return [Tuned(client, *replies[client]) for client in sorted(replies)]
 
