@@ -9,11 +9,12 @@ from tff_algos import protocol
 
 # Files and folders.
 CONFIG_FILE, MAX_JSON = run_config.CONFIG_FILE, run_config.MAX_JSON
-METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE = "metrics.csv", "timing.csv", "events.csv", "clients.csv"
+METRICS_FILE, TIMING_FILE = run_config.METRICS_FILE, "timing.csv"
+EVENTS_FILE, CLIENTS_FILE = "events.csv", "clients.csv"
 FINE_TUNING_FILE = "fine_tuning.csv"
 CLIENTS_BY_ROUND_FILE = "clients_by_round.csv.gz"
 # Of live runs: the events by which they are repeated, the devices as they were measured, what went over the wire.
-RECORD_FILE, MEASURED_DEVICES_FILE, TRAFFIC_FILE = "record.csv", "devices.csv", "traffic.csv"
+RECORD_FILE, MEASURED_DEVICES_FILE, TRAFFIC_FILE = run_config.RECORD_FILE, "devices.csv", "traffic.csv"
 # Who has a seat, how clients are asked, what they train by, and what fine-tuning on them gave.
 ROSTER_FILE, SERVE_FILE, TRAINING_FILE, FINE_TUNED_FILE = (
     *("roster.json", serving.SERVE_FILE, "training.tflite", "fine_tuned.csv"),
@@ -41,9 +42,6 @@ DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES = "digest", "source_digest", "arra
 CLASS_WEIGHTS, CLASS_WEIGHTS_DIGEST = "class_weights", "class_weights_digest"
 OWN_MODULES = "own_modules"  # in config.json: the sums of a user's own modules
 OWN_ALGORITHM = "own_algorithm"  # in config.json: what people see of a user's own algorithm
-# In config.json: that clients answered over the network, and of which such run another one repeats the record.
-LIVE, TWIN_OF = "live", "twin_of"
-SEATS, OWN_DATA, RUN_NAME, RECORD_DIGEST = "seats", "own_data", "run", "record"
 
 # The first column of every table with a row a round, and of events.csv.
 ROUND = "round"

@@ -122,7 +122,7 @@ def write_config(
 
     Its places are recorded as the user's own: who evaluates the run later need not name them again.
     """
-    given = {name: getattr(config, name) for name in ("data_dir", "client_dir", "npz", "data")}
+    given = {name: getattr(config, name) for name in ("data_dir", "client_dir", "npz", "data", "replay")}
     places = {name: path and os.path.abspath(os.path.expanduser(path)) for name, path in given.items()}
     stored = dataclasses.replace(config, run_dir=str(folder.path), **ASKED_ONCE, **places)
     # Summed when the run begins: what is edited later is not what it runs.

@@ -2,7 +2,7 @@
 
 import json
 import pathlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from files.reading import read_regular
@@ -12,6 +12,7 @@ from launch.settings.experiments import expand_experiments
 from launch.settings.flag_fields import FlagField, can_hold, complete_stored_flags
 from launch.settings.flag_parsing import define_flags, expand_flagfiles, read_flags, read_given, read_known
 from launch.settings.renamed_flags import REMOVED, find_new_name, rename_stored_flags
+from launch.settings.replaying import choose_repeated_flags, read_live_run
 from launch.settings.resuming import ASKED_ONCE, CHANGEABLE_ON_RESUME
 from launch.settings.run_config import (
     CONFIG_FILE,
@@ -121,20 +122,22 @@ def find_asked_algorithm(argv: Sequence[str]) -> str:
     The flags of a user's own must be known before the arguments are read, so this looks ahead. It passes over every
     mistake, which `read_flags` then finds.
     """
-    values = define_flags(each for each in shared_fields() if each.name in ("algo", "resume", "run_dir", TRUST_FLAG))
+    names = ("algo", "resume", "run_dir", "replay", TRUST_FLAG)
+    values = define_flags(each for each in shared_fields() if each.name in names)
     try:
         read_known(values, expand_experiments(expand_flagfiles(argv)))
     except FlagError:
         return ""
     spelling = values["algo"].value
-    if spelling is None and values["resume"].value and values["run_dir"].value:
-        spelling = (read_flags_of_run(values["run_dir"].value) or {}).get("algo")
-        check_trusted({"algo": spelling}, values["run_dir"].value, read_trusted(values[TRUST_FLAG].value or ""))
+    folder = values["run_dir"].value if values["resume"].value else values["replay"].value
+    if spelling is None and folder:
+        spelling = (read_flags_of_run(folder) or {}).get("algo")
+        check_trusted({"algo": spelling}, folder, read_trusted(values[TRUST_FLAG].value or ""))
     return spelling if is_algorithm_spelling(spelling) else ""
 
 
 def parse_config(argv: Sequence[str], base: Sequence[str] = (), beside: Collection[str] = ()) -> RunConfig:
-    """The config that a command line asks for; with --resume, flags left out come from the run folder.
+    """The config that a command line asks for; with --resume or --replay, flags left out come from the run's folder.
 
     Args:
       argv: the arguments, without the program's name.
@@ -152,13 +155,15 @@ def parse_config(argv: Sequence[str], base: Sequence[str] = (), beside: Collecti
     for name in {"device", "compile"} & given.keys():
         if stored and given[name] == AUTO:  # it was settled when the run began
             given.pop(name)
-    name = given.get("algo") or stored.get("algo")
+    repeated = _read_repeated_flags(given, trusted) if given.get("replay") and not given.get("resume") else {}
+    name = given.get("algo") or stored.get("algo") or repeated.get("algo")
     if name is None:
         if given.get("resume"):
             raise FlagError(f"--resume=True: expected {RUN_TO_RESUME}")
         raise FlagError(f"--algo is missing: expected --algo=<{'|'.join(ALGORITHMS)}>; --help lists them")
     try:
-        config = build_run_config({**stored, **given}) if not stored or name == stored["algo"] else None
+        taken = {**stored, **repeated, **given}
+        config = build_run_config(taken) if not stored or name == stored["algo"] else None
         wanted = flag_values(config) if config else {"algo": name}
         before = flag_values(build_run_config(stored)) if stored else {}  # 5, 15 in an old config.json is 5,15 today
     except ConfigError as error:
@@ -178,6 +183,19 @@ def parse_config(argv: Sequence[str], base: Sequence[str] = (), beside: Collecti
             other, value, fix = idle[flag]
             raise FlagError(f"--{flag}: does nothing with --{other}={value}; leave it out, or give {fix}")
     return config
+
+
+def _read_repeated_flags(given: Mapping[str, Any], trusted: Collection[str]) -> dict[str, Any]:
+    """The settings that --replay takes over from its run. Raises FlagError if that run cannot be repeated."""
+    folder = given["replay"]
+    run = read_live_run(folder)
+    place = str(run.folder)
+    try:
+        repeated = choose_repeated_flags(run, read_stored_flags(place, trusted), given)
+        check_places({name: value for name, value in repeated.items() if name not in given}, place)
+    except FlagError as error:  # which takes the folder for that of a run that goes on
+        raise FlagError(str(error).replace(f"--run_dir={place}", f"--replay={folder}")) from None
+    return repeated
 
 
 def read_stored_flags(run_dir: str, trusted: Collection[str] = (), to_train: bool = True) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Which settings a resumed run may change, and which runs are the same but for what computes them."""
 
 # Where files and machines are, and how a run was asked for: neither says what it is. Earlier versions had `workers`.
-PLACES = frozenset({"run_dir", "data_dir", "client_dir", "npz", "data", "building_csv", "workers", "ray_address"})
+PLACES = frozenset(
+    {"run_dir", "data_dir", "client_dir", "npz", "data", "replay", "building_csv", "workers", "ray_address"}
+)
 REQUESTS = frozenset({"resume", "overwrite", "trust_module", "track", "run_page", "plot_formats", "plot_smoothing"})
 
 # What no run has from its records, with what stands there: asked for once, not to be repeated.

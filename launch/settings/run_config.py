@@ -96,6 +96,7 @@ def _list_rules(config: Any) -> list[tuple[bool, str, str]]:
             "npz",
             "a file together with --dataset=npz, and only then",
         ),
+        (bool(config.replay) and config.smoke, "replay", "no --smoke beside it, which would leave out most clients"),
         (config.bias_min > config.bias_max, "bias_min", f"at most --bias_max={config.bias_max}"),
         (config.qat_start_round > config.rounds, "qat_start_round", f"at most --rounds={config.rounds}"),
         (
@@ -185,6 +186,7 @@ def check_ray_address(address: str) -> None:
 
 
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
+METRICS_FILE, RECORD_FILE = "metrics.csv", "record.csv"  # a row a round; and what a live run leaves to be repeated
 MAX_JSON = 2**28  # bytes or characters of a run's JSON; what is longer is none
 
 

@@ -126,7 +126,14 @@ class ModelFlags:
 class DeviceFlags:
     """Devices, and what computes the run"""
 
-    device_profiles: str = setting("", "CSV of the devices, or phones for the sample; empty: drawn.")
+    device_profiles: str = setting(
+        "",
+        "CSV of the devices, or phones for the sample; empty: drawn.",
+        needs=Needs("replay", lambda value: not value, "no --replay, which has the devices' times"),
+    )
+    replay: str = setting(
+        "", "Folder of a run of launch.serve, of which to repeat who took part and when; other flags may be left out."
+    )
     runtime: str = setting(
         IN_PROCESS,
         "What runs the computations: TensorFlow in this process, TFF's own worker, or a Ray cluster.",

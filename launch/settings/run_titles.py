@@ -7,13 +7,17 @@ from typing import Any, NamedTuple
 
 from datasets.catalog import get_title
 from datasets.options import FILES
+from launch.console.shown_text import escape_hidden
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.own_algorithm import SNAKE_CASE
+from launch.settings.replaying import RUN_NAME, TWIN_OF
 from launch.settings.run_config import find_algorithm
+from launch.settings.serving import LIVE
 from launch.settings.trusted_modules import list_foreign_modules
 from tff_algos.settings.config_fields import ConfigError
 
+TWIN = "twin of "
 OWN_FILES = {FILES: "data", "npz": "npz"}  # the flag that names the user's own file, by data set
 
 
@@ -50,17 +54,37 @@ def show_stored_algorithm(spelling: str, stored: Any = None) -> ShownAlgorithm:
     return ShownAlgorithm(spelling, spelling, None)
 
 
-def describe_run(flags: Mapping[str, Any], dataset: str | None = None) -> str:
-    """For example "FedSiKD on MNIST, alpha 0.1, seed 0".
+def describe_devices(config: Mapping[str, Any]) -> str:
+    """What the devices of a run were by its `config.json`, which may be anybody's.
+
+    Returns:
+      "live": they were asked over the network; "twin of <run>": they did what those of that run did; "": drawn.
+    """
+    if isinstance(config.get(LIVE), Mapping):
+        return "live"
+    twin = config.get(TWIN_OF)
+    name = twin.get(RUN_NAME) if isinstance(twin, Mapping) else None
+    return f"{TWIN}{escape_hidden(name):.60}" if isinstance(name, str) and name.strip() else ""
+
+
+def add_devices(title: str, devices: str) -> str:
+    """For example "FedAvg (live)"; `devices` as from `describe_devices`."""
+    return f"{title} ({devices})" if devices else title
+
+
+def describe_run(flags: Mapping[str, Any], dataset: str | None = None, devices: str = "") -> str:
+    """For example "FedSiKD on MNIST, alpha 0.1, seed 0", or "FedAvg (live) on MNIST, alpha 0.1, seed 0".
 
     Args:
       flags: those in the run's `config.json`.
       dataset: the data set's own name, which says if it is a subset; None for that of the flag.
+      devices: as from `describe_devices`.
 
     Raises:
       FlagError: the algorithm is the user's own and cannot be used.
     """
-    return f"{find_algorithm(flags['algo']).title} on {shorten_split(flags, dataset)}"
+    title = add_devices(find_algorithm(flags["algo"]).title, devices)
+    return f"{title} on {shorten_split(flags, dataset)}"
 
 
 def shorten_split(flags: Mapping[str, Any], dataset: str | None = None) -> str:

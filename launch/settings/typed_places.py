@@ -23,7 +23,8 @@ from launch.settings.errors import FlagError
 from launch.settings.runtimes import RAY, RAY_PLACES
 from tff_algos.settings.config_fields import is_own
 
-FILLED, READ, ADDRESS = ("client_dir", "data_dir"), ("data", "npz", "device_profiles", "class_weights"), "ray_address"
+FILLED, ADDRESS = ("client_dir", "data_dir"), "ray_address"
+READ = ("data", "npz", "device_profiles", "replay", "class_weights")
 OF_THE_SYSTEM = ("/proc/", "/sys/")  # what lies there passes for regular files, and may have no end
 KIND, RECORD_FILE, LOCK_FILE = "typed_places", "typed.json", ".lock"  # in the user's cache
 MOST_RECORDED = 1000  # those go that are gone, then the oldest; who uses one again types it again

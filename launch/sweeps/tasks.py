@@ -31,6 +31,9 @@ class Task:
       finished: folders and archives in which the run may lie finished already.
       label: what tells it from others of the recipe and seed, "" for nothing.
       present: the data as they are now, of all tasks of a command.
+
+    Raises:
+      FlagError: it would repeat a live run.
     """
 
     recipe: Recipe
@@ -40,6 +43,10 @@ class Task:
     finished: tuple[RunPath, ...] = ()
     label: str = ""
     present: PresentData = dataclasses.field(default_factory=PresentData, compare=False, repr=False)
+
+    def __post_init__(self):
+        if self.config.replay:
+            raise FlagError(f"--replay={self.config.replay}: repeats one run; expected launch.train alone with it")
 
     @property
     def name(self) -> str:

@@ -48,6 +48,7 @@ from launch.training.federation import (
 from launch.training.model_inputs import check_can_be_scaled, check_model_inputs, scale_features
 from launch.training.opened_data import is_random
 from launch.training.partners import Partners, check_resumed
+from launch.training.replaying import Replay
 from launch.training.round_loop import RoundLoop
 from launch.training.run_needs import check_needs
 from launch.training.run_runtime import open_run_runtime, settle_compilation, settle_device
@@ -79,6 +80,9 @@ def run_training(config: RunConfig, partners: Partners | None = None) -> dict[st
     check_run_folder(config)
     check_resumed(config, is_live=partners is not None and partners.is_live)
     check_needs(config)
+    if config.replay and partners:
+        raise ConfigError("replay", config.replay, "launch.train with it, whose clients need nobody")
+    partners = Replay(config) if config.replay else partners
     data = partners.load_data(config, load_federated_data) if partners else load_federated_data(config)
     # What was begun with fewer clients may go on.
     if not config.resume:

@@ -19,7 +19,8 @@ OTHER_WORDS = {
         columns.REACHED_LIMITS,
     },
     "tff_algos/oracle/config.py": {columns.META_ARCHETYPE},  # a choice of a setting
-    "launch/settings/run_config.py": {columns.CONFIG_FILE},  # below `runs`, so the name stands there
+    # Below `runs`, so the names stand there.
+    "launch/settings/run_config.py": {columns.CONFIG_FILE, columns.METRICS_FILE, columns.RECORD_FILE},
     "launch/runs/run_description.py": {
         columns.NUM_TRAIN,
         columns.NUM_VALIDATION,
