@@ -189,7 +189,7 @@ def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
     # NumPy's friends, which --help does without.
     from launch.pages.comparison.collection import collect_runs
-    from launch.pages.comparison.groups import describe_versions
+    from launch.pages.comparison.groups import describe_twins, describe_versions
     from launch.pages.comparison.page import check_plotly, write_comparison
     from launch.pages.comparison.references import find_missing
     from launch.pages.report.page import is_run_page, write_run_page
@@ -199,7 +199,7 @@ def _run(arguments: Sequence[str]) -> None:
     collected = collect_runs(request.flags.runs, request.flags.archive)
     for reason in collected.left_out:
         print(f"not compared: {reason}", file=sys.stderr)
-    for changed in describe_versions(collected.runs):
+    for changed in (*describe_versions(collected.runs), *describe_twins(collected.runs)):
         print(f"note     {changed}", file=sys.stderr)
     rankings = _rank(request, collected) if request.figure or request.table else []
     for missing in find_missing(collected.runs):

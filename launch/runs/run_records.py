@@ -47,7 +47,7 @@ from launch.settings.run_config import (
     flag_values,
     shared_fields,
 )
-from launch.settings.run_titles import ShownAlgorithm, show_stored_algorithm
+from launch.settings.run_titles import ShownAlgorithm, describe_devices, show_stored_algorithm
 from launch.settings.trusted_modules import list_foreign_modules
 from tff_algos.settings.config_fields import ConfigError
 
@@ -223,6 +223,7 @@ class Settings(NamedTuple):
       revision: of this project's code, "" if it is not known.
       modules: the sums of the user's own modules, by name; empty if it has none or they are not known.
       algorithm: what people see of its algorithm.
+      devices: what they were, as from `describe_devices`.
     """
 
     flags: dict[str, Any]
@@ -230,6 +231,7 @@ class Settings(NamedTuple):
     revision: str
     modules: Mapping[str, str]
     algorithm: ShownAlgorithm
+    devices: str = ""
 
     @property
     def digests(self) -> dict[str, str]:
@@ -270,6 +272,7 @@ def read_settings(run_dir: RunPath) -> Settings:
         revision if isinstance(revision, str) else "",
         {name: digest for name, digest in sums if isinstance(digest, str)},
         show_stored_algorithm(flags["algo"], config.get(OWN_ALGORITHM)),
+        describe_devices(config),
     )
 
 

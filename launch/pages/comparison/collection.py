@@ -16,6 +16,7 @@ from launch.runs.run_archive import is_archive, open_runs
 from launch.runs.run_records import RunPath, RunRecordError, find_run_dirs
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
+from launch.settings.run_titles import add_devices
 
 
 class Collected(NamedTuple):
@@ -56,7 +57,15 @@ def collect_runs(patterns: Sequence[str], archives: Sequence[str] = ()) -> Colle
     runs.sort(key=lambda run: [(int(s), s) if s.isdecimal() else (-1, s) for s in re.split(r"(\d+)", run.name)])
     names = shorten_names([run.name for run in runs])
     runs = tell_algorithms_apart([run._replace(name=name) for run, name in zip(runs, names, strict=True)])
-    return Collected(mark_versions(runs), left_out)
+    return Collected(mark_versions(tell_devices_apart(runs)), left_out)
+
+
+def tell_devices_apart(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
+    """The runs, a live one and its twins by their algorithm: with the same flags they are no seeds of one method."""
+    return [
+        run._replace(flags={**run.flags, ALGO: add_devices(str(run.flags[ALGO]), run.devices)}) if run.devices else run
+        for run in runs
+    ]
 
 
 def tell_algorithms_apart(runs: Sequence[ComparedRun]) -> list[ComparedRun]:

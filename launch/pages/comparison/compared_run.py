@@ -50,7 +50,7 @@ from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, complete_stored_flags
 from launch.settings.resuming import PLACES, REQUESTS
 from launch.settings.run_config import algorithm_fields, shared_fields
-from launch.settings.run_titles import OWN_FILES, name_dataset, shorten_split
+from launch.settings.run_titles import OWN_FILES, add_devices, name_dataset, shorten_split
 from launch.settings.trusted_modules import list_foreign_modules
 from tff_algos.settings.config_fields import ConfigError
 
@@ -87,6 +87,7 @@ class ComparedRun(NamedTuple):
       modules: the sums of the user's own modules, by name.
       color: its algorithm's, None where that is not known.
       test_sizes: by column of `metrics.csv`, of how many test examples it is; empty in archives.
+      devices: what they were, as from `describe_devices`; title and heading say it as well.
     """
 
     name: str
@@ -105,6 +106,7 @@ class ComparedRun(NamedTuple):
     modules: Mapping[str, str] = types.MappingProxyType({})
     color: str | None = None
     test_sizes: Mapping[str, int] = types.MappingProxyType({})
+    devices: str = ""
 
 
 def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
@@ -118,7 +120,7 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     settings = read_settings(run_dir)
     stored, data = settings.flags, settings.data
     summary = read_json(run_dir / SUMMARY_FILE)  # raises here if it is damaged
-    title = escape_hidden(settings.algorithm.title)
+    title = add_devices(escape_hidden(settings.algorithm.title), settings.devices)
     completed = complete_stored_flags(stored, list_fields(stored["algo"]))
     # In the order of `config.json`, what old runs lack last.
     # What did nothing in this run would only seem to differ.
@@ -171,6 +173,7 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         settings.modules,
         settings.algorithm.color,
         _read_test_sizes(data, task),
+        settings.devices,
     )
 
 

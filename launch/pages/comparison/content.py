@@ -18,6 +18,7 @@ from launch.pages.comparison.compared_run import EXPERIMENT, SECONDS, SEED, TOTA
 from launch.pages.comparison.groups import (
     ALGO,
     choose_grouping,
+    describe_twins,
     describe_versions,
     find_default_flags,
     find_differing_data,
@@ -41,12 +42,15 @@ from launch.runs.columns import (
     EVENT_COLUMNS,
     EVENTS_FILE,
     LOSS,
+    MEASURED_DEVICES_FILE,
     METRICS_FILE,
     PLOTS,
+    RECORD_FILE,
     ROUND,
     RUN_PAGE,
     TEST_LOSS,
     TIME_S,
+    TRAFFIC_FILE,
     TRAIN_LOSS,
     VIRTUAL_TIME_S,
 )
@@ -160,7 +164,7 @@ def choose_client_tables(runs: Sequence[ComparedRun]) -> list[bool]:
 MOST_CELLS = 1_500_000  # of all rounds of all runs; beyond it, only some of the evaluated rounds are kept
 AXES = (ROUND, VIRTUAL_TIME_S, TOTAL_BYTES, SECONDS)
 LABELS = (TEST_LOSS, TRAIN_LOSS)  # what every task has, beside its own metrics
-LINKED = (RUN_PAGE, METRICS_FILE, CLIENTS_FILE, EVENTS_FILE)
+LINKED = (RUN_PAGE, METRICS_FILE, CLIENTS_FILE, EVENTS_FILE, RECORD_FILE, TRAFFIC_FILE, MEASURED_DEVICES_FILE)
 
 
 def build_content(collected: Collected, details: Mapping[int, Details], output: pathlib.Path) -> dict[str, Any]:
@@ -180,6 +184,8 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
     first = [name for name in main if name in there]
     tables = {name for run in runs for name in run.clients} | {*EVENT_COLUMNS, TIME_S, *AXES}
     folder = output.parent
+    # Of other runs these are axes alone; a live run and its twin are compared in them.
+    by_round = (VIRTUAL_TIME_S, TOTAL_BYTES) if any(run.devices for run in runs) else ()
     return {
         "runs": [
             {
@@ -215,7 +221,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
         "fedavg": spell_baseline(runs),
         "leftOut": collected.left_out,
         "versions": find_versions(runs),
-        "changed": describe_versions(runs),
+        "changed": [*describe_versions(runs), *describe_twins(runs)],
         "titles": {**{name: title_column(name) for name in sorted(tables)}, **name_columns(runs)},
         "main": [name for name in main if any(name in run.columns for run in runs)],
         "bounds": bound_columns(runs),
@@ -223,7 +229,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
         "mainResults": [*(name for task in tasks for name in (task.test, task.client_test)), TEST_LOSS],
         "kinds": {**{task.metric.name: task.heading for task in tasks}, LOSS: "Loss"},
         "axes": [name for name in AXES if any(name in run.columns for run in runs)],
-        "metrics": [name for name in dict.fromkeys([*first, *there]) if name not in AXES],
+        "metrics": [name for name in dict.fromkeys([*first, *there]) if name not in AXES or name in by_round],
         "seed": SEED,
         "experiment": EXPERIMENT,
         "level": LEVEL,

@@ -20,6 +20,7 @@ from launch.runs.columns import ROUND
 from launch.runs.data_versions import DATA_FLAGS, find_code_versions, find_data_versions
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.run_config import shared_fields
+from launch.settings.run_titles import TWIN
 
 DATA_VERSION, CODE_VERSION = VERSIONS = ("data_version", "code_version")
 MOST_NAMED = 3  # runs of each version, in a sentence
@@ -165,6 +166,16 @@ def describe_versions(runs: Sequence[ComparedRun]) -> list[str]:
         f"{ends[version][0]}: {_list_runs(runs, version)}; runs of different {version.partition('_')[0]} are "
         f"{ends[version][1]}."
         for version in find_versions(runs)
+    ]
+
+
+def describe_twins(runs: Sequence[ComparedRun]) -> list[str]:
+    """A sentence if a run repeats a live one: how far it tells of that one."""
+    twins = [run for run in runs if run.devices.startswith(TWIN)]
+    names = ", ".join(run.name for run in twins[:MOST_NAMED]) + (" and more" if twins[MOST_NAMED:] else "")
+    return twins and [
+        f"Who took part in {names}, and when, is read from the record of a live run: seconds and bytes are that run's, "
+        "and no second measurement of them."
     ]
 
 

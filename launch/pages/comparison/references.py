@@ -66,7 +66,7 @@ def spell_baseline(runs: Sequence[ComparedRun]) -> str:
 
     "" if FedAvg is among them, or their data are several.
     """
-    if find_differing_data(runs) or any(run.flags.get(ALGO) == FEDAVG for run in runs):
+    if find_differing_data(runs) or any(FEDAVG in (run.flags.get(ALGO), run.asked.get(ALGO)) for run in runs):
         return ""
     seeds = {int(run.flags[SEED]) for run in runs}
     further = (seed for seed in itertools.count() if seed not in seeds)

@@ -144,7 +144,8 @@ def check_grouping(runs: Sequence[ComparedRun], flags: Sequence[str]) -> list[st
       FlagError: no run has such a flag.
     """
     known = dict.fromkeys(flag for run in runs for flag in run.flags)
-    rows = [ALGORITHMS[name] for name in {run.flags.get(ALGO) for run in runs} & ALGORITHMS.keys()]
+    asked = {name for run in runs for name in (run.flags.get(ALGO), run.asked.get(ALGO))}
+    rows = [ALGORITHMS[name] for name in asked & ALGORITHMS.keys()]
     flags = [find_setting(flag, rows) for flag in flags]
     for flag in flags:
         if flag not in known:

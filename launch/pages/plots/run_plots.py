@@ -43,7 +43,7 @@ from launch.runs.column_titles import title_column
 from launch.runs.run_records import read_columns, read_config, read_rows
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.run_flags import NO_PLOTS
-from launch.settings.run_titles import describe_run, describe_split
+from launch.settings.run_titles import describe_devices, describe_run, describe_split
 from tff_algos.protocol import COMMON_METRICS
 
 DRIFTS = {columns.TOTAL_DRIFT: "total", columns.WITHIN_CLUSTER_DRIFT: "within clusters"}
@@ -74,7 +74,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     with write_formats(flags.get("plot_formats", PNG).split(",")):
         window = flags.get("plot_smoothing", 0)
         task = read_task_columns(data)
-        title = describe_run(flags, data.get("dataset"))
+        title = describe_run(flags, data.get("dataset"), describe_devices(config))
         metrics = read_columns(run_dir / columns.METRICS_FILE)
         plots = run_dir / columns.PLOTS
         # A student's training loss has a part that its test loss lacks.

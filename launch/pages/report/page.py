@@ -13,6 +13,7 @@ from launch.pages.comparison.compared_run import is_on_disk, read_compared_run
 from launch.pages.comparison.content import LINKED, read_details
 from launch.pages.comparison.page import MARK
 from launch.pages.report.answer import find_answer
+from launch.pages.report.live import describe_live
 from launch.pages.report.parts import (
     Table,
     list_commands,
@@ -54,7 +55,8 @@ def is_run_page(collected: Collected, output: pathlib.Path) -> bool:
 def assemble_page(run_dir: pathlib.Path) -> str:
     """The page's HTML of a finished run. Raises as `write_run_page`."""
     run = read_compared_run(run_dir, run_dir.name or str(run_dir))
-    summary, data = read_json(run_dir / SUMMARY_FILE), read_config(run_dir).get("data", {})
+    summary, config = read_json(run_dir / SUMMARY_FILE), read_config(run_dir)
+    data = config.get("data", {})
     answer = find_answer(run, summary, data)
     details = read_details([run], [0])[0]
     sketches = sketch_run(run, answer)
@@ -75,6 +77,7 @@ def assemble_page(run_dir: pathlib.Path) -> str:
         spread=list_spread(run, summary),
         sure=say_how_sure(run),
         clients=tabulate_clients(run),
+        live=describe_live(run, config, run_dir),
         costs=list_costs(run, summary),
         events=_tabulate_events(details.events),
         rounds=tabulate_rounds(run),

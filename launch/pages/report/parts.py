@@ -36,6 +36,7 @@ from launch.runs.columns import (
     VIRTUAL_TIME_S,
 )
 from launch.runs.task_columns import PERCENT
+from launch.settings.run_titles import TWIN
 from launch.settings.trusted_modules import list_objects, list_session_names, spell_trust
 
 MOST_ROWS = 1000  # of a table in the page
@@ -150,7 +151,8 @@ def list_costs(run: ComparedRun, summary: Mapping[str, Any]) -> list[tuple[str, 
     rounds, rows = len(run.columns[ROUND]), []
     if (seconds := read_last(run, VIRTUAL_TIME_S)) is not None:
         each = f"; {show_seconds(seconds / rounds)} a round" if rounds > 1 else ""
-        rows.append(("Time of the devices, virtual", f"{show_seconds(seconds)}{each}"))
+        name = "Time of the live rounds" if run.devices else "Time of the devices, virtual"
+        rows.append((name, f"{show_seconds(seconds)}{each}"))
     takers = float(np.nansum(run.columns.get(NUM_CLIENTS, np.array([]))))
     for column, name in ((BYTES_DOWN, "Sent to clients"), (BYTES_UP, "Sent by clients")):
         if column in run.columns:
@@ -171,7 +173,9 @@ def list_costs(run: ComparedRun, summary: Mapping[str, Any]) -> list[tuple[str, 
             ends = list(dict.fromkeys(show_cell(float(value)) for value in (np.nanmin(known), np.nanmax(known))))
             rows.append((name, form.format(" to ".join(ends))))
     if (seconds := read_last(run, SECONDS)) is not None:
-        rows.append(("Computed by the machine that simulated them", show_seconds(seconds)))
+        is_live = run.devices and not run.devices.startswith(TWIN)
+        name = "Rounds at the server, waiting included" if is_live else "Computed by the machine that simulated them"
+        rows.append((name, show_seconds(seconds)))
     return rows
 
 
