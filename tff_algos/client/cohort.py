@@ -49,15 +49,21 @@ def choose_cohort(
       seed: the run's.
       round_num: 1-based.
     """
-    size, participation, is_private = config.cohort_size, config.participation, config.privacy.is_active
-    wait_s, available = find_available(data.profiles, able, size, time_s, seed, round_num)
+    wait_s, available = find_available(data.profiles, able, config.cohort_size, time_s, seed, round_num)
+    return wait_s, draw_cohort(config, data, available, seed, round_num)
+
+
+def draw_cohort(
+    config: Any, data: FederatedData, available: np.ndarray, seed: int, round_num: int, more: int = 0
+) -> np.ndarray:
+    """The cohort among these clients, ascending; `more` are drawn beyond its size. Arguments as in `choose_cohort`."""
     if not available.size:
-        return wait_s, available
-    kinds = None
+        return available
+    size, participation, is_private = config.cohort_size, config.participation, config.privacy.is_active
+    size, kinds = size and size + more, None
     if data.archetypes is not None and participation == STRATIFIED:
         kinds = np.array([data.archetypes.of_clients, data.archetypes.meta_of_clients]).T[available]
-    drawn = sample_cohort(len(available), size, participation, seed, round_num, is_private, kinds)
-    return wait_s, available[drawn]
+    return available[sample_cohort(len(available), size, participation, seed, round_num, is_private, kinds)]
 
 
 def compute_padded_size(num_clients: int) -> int:

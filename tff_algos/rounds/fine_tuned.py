@@ -43,6 +43,8 @@ class FineTunedProcess(ForwardingProcess):
     curve = property(operator.attrgetter("config.curve"))
     map_models = property(operator.attrgetter("process.map_models"))
     list_work = property(operator.attrgetter("process.list_work"))
+    # Clients that are asked fine-tune themselves.
+    ask = property(operator.attrgetter("process.ask"))
 
     def find_current(self, state: State) -> tuple[FederatedProcess, State]:
         return self.process, state

@@ -38,9 +38,12 @@ from tff_algos.protocol import (
 )
 from tff_algos.rounds.aggregation import build_common_metrics, sum_bytes
 from tff_algos.rounds.aggregators import Aggregator
+from tff_algos.rounds.asked_rounds import NOT_PLAIN, AskedProcess
 from tff_algos.rounds.attacks import build_attack
 from tff_algos.rounds.build_aggregator import build_aggregator
 from tff_algos.rounds.client_store import ClientStore
+from tff_algos.rounds.partners import AskedBy, RepeatedFrom
+from tff_algos.rounds.private_aggregation import PrivateAggregator
 from tff_algos.rounds.server_step import ServerStep, build_server_step
 from tff_algos.rounds.training_phase import (
     LocalWork,
@@ -237,13 +240,40 @@ class SynchronousProcess(FederatedProcess):
         # From the prepared state, since `prepare` may move clients to other groups.
         invited = self.invite(prepared, cohort)
         outcome = self.train(prepared, invited, round_num)
-        stepped = _expect(self.apply, self.apply(prepared, outcome), type(state), "the state")
-        start_s = state.virtual_time_s + wait_s
         phases = _expect(self.list_phases, self.list_phases(state, cohort), (list, tuple), "a list of ClientWork")
+        start_s = state.virtual_time_s + wait_s
+        end_s = start_s + compute_phases_s(self.clients.profiles, phases, float(start_s))
+        # Of the state before: what clients were asked to do follows from it alone, as in `list_work`.
+        sent = sum_bytes([*phases, *self.list_untimed(state, cohort)])
+        return self.conclude(state, prepared, cohort, invited, outcome, end_s, sent, num_rejected)
+
+    def conclude(
+        self,
+        state: State,
+        prepared: State,
+        cohort: np.ndarray,
+        invited: Sequence[Participant],
+        outcome: PhaseOutcome,
+        end_s: float,
+        sent: tuple[int, int],
+        num_rejected: int,
+    ) -> RoundOutput:
+        """What follows the clients' work.
+
+        Args:
+          state: from before the round.
+          prepared: what `prepare` made of it.
+          cohort: indices of those whose work it is.
+          invited: what they were told.
+          outcome: of their work.
+          end_s: virtual time at the end of the round.
+          sent: bytes (down, up) of the round.
+          num_rejected: updates that were left out before.
+        """
+        round_num = int(state.round_num) + 1
+        stepped = _expect(self.apply, self.apply(prepared, outcome), type(state), "the state")
         stepped = stepped._replace(
-            round_num=np.int32(round_num),
-            virtual_time_s=np.float64(start_s + compute_phases_s(self.clients.profiles, phases, float(start_s))),
-            aggregator=outcome.aggregate.state,
+            round_num=np.int32(round_num), virtual_time_s=np.float64(end_s), aggregator=outcome.aggregate.state
         )
         if self.store:
             indices = np.array([each.index for each in invited], np.int64)
@@ -254,8 +284,6 @@ class SynchronousProcess(FederatedProcess):
         # The round before would be done again and again, and nothing else would tell.
         if new_state.round_num != round_num:
             raise ContractError(f"finish gave the state of the round before, expected {expected}", self.finish)
-        # Of the state before: what clients were asked to do follows from it alone, as in `list_work`.
-        sent = sum_bytes([*phases, *self.list_untimed(state, cohort)])
         metrics = build_common_metrics(outcome.totals, new_state.virtual_time_s, len(cohort), *sent)
         metrics[NUM_REJECTED] += num_rejected
         own = _expect(self.describe, self.describe(state, new_state, outcome, cohort), dict, "a dict of columns")
@@ -316,6 +344,23 @@ class SynchronousProcess(FederatedProcess):
             self.store.forget(needed)
 
     @property
+    def ask(  # type: ignore[override]  # it is read only everywhere
+        self,
+    ) -> Callable[[AskedBy | RepeatedFrom], FederatedProcess] | None:
+        """See `FederatedProcess`; None where clients do more than train, or send more than a plain update."""
+        return None if self.obstacle else functools.partial(AskedProcess, self)
+
+    @property
+    def obstacle(self) -> str:
+        """Why its clients cannot be asked over a network, in words; "" if they can."""
+        # What extends the class changes what clients or the server do.
+        if type(self) is not SynchronousProcess or not self.phase.is_plain or self.store:
+            return NOT_PLAIN
+        if self.transport.config.is_active:
+            return "its updates are compressed"
+        return "its updates are private" if isinstance(self.aggregator, PrivateAggregator) else ""
+
+    @property
     def map_models(  # type: ignore[override]  # it is read only everywhere
         self,
     ) -> Callable[[State, Callable[[Weights], Weights]], State] | None:
@@ -362,6 +407,7 @@ def build_parts(
     transport = build_transport(model_spec, weights, seed, getattr(config, "compression", None), travels)
     aggregator = aggregator or build_aggregator(model_spec, weights, clients, config, seed)
     shapes = tuple(array.shape for array in weights if is_float(array))
+    is_plain = work is None
     work = work or build_group_training(model_spec, config.training)
     attacks = getattr(config, "aggregation", AggregationConfig()).attacks
     store = None
@@ -373,7 +419,7 @@ def build_parts(
         "config": config,
         "seed": seed,
         "initial_weights": weights,
-        "phase": TrainingPhase(work, transport, aggregator, shapes, build_attack(attacks, clients, seed)),
+        "phase": TrainingPhase(work, transport, aggregator, shapes, build_attack(attacks, clients, seed), is_plain),
         "server_step": build_server_step(config.server, weights, always_by_optimizer),
         "store": store,
     }

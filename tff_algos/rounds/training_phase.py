@@ -25,7 +25,7 @@ from datasets.own_objects import ContractError
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import NOBODY, ClientInput, pad_cohort
-from tff_algos.client.local_training import train_locally
+from tff_algos.client.local_training import LocalResult, train_locally
 from tff_algos.late_computation import OUTSIDE_GRAPHS, LateComputation
 from tff_algos.rounds.aggregation import (
     ClientUpdate,
@@ -123,6 +123,7 @@ class TrainingPhase:
       aggregator: what becomes of them.
       shapes: of an update, one for each floating-point weight.
       attack: what attackers send in place of their updates; None if nobody attacks.
+      is_plain: whether the work is `build_group_training`'s, which a file that trains can do, too.
     """
 
     work: LocalWork
@@ -130,6 +131,7 @@ class TrainingPhase:
     aggregator: Aggregator
     shapes: tuple[tuple[int, ...], ...]
     attack: Attack | None = dataclasses.field(default=None, metadata=OUTSIDE_GRAPHS)
+    is_plain: bool = dataclasses.field(default=False, metadata=OUTSIDE_GRAPHS)
 
     def run(
         self,
@@ -163,11 +165,39 @@ class TrainingPhase:
             )
             return PhaseOutcome(aggregate, totals, sums, [])
         sent, empty = self._list(models, inputs, state, min_slots, blank)
+        return self._conclude(sent, empty, inputs, sizes, state, round_num)
+
+    def receive(
+        self, results: Sequence[LocalResult], inputs: Sequence[SlotInput], num_groups: int, state: Any, round_num: int
+    ) -> PhaseOutcome:
+        """What becomes of results that came over a network, at least one: encoded here, since no client is trusted to.
+
+        Args:
+          results: in the order of the inputs, NumPy arrays.
+          inputs, num_groups, state, round_num: as in `run`.
+        """
+        sizes = np.bincount(np.array([each.client.group for each in inputs], np.int64), minlength=num_groups)
+        told, sent = self.aggregator.tell(state), []
+        for result, each in zip(results, inputs, strict=True):
+            encoded = self._encode(ClientUpdate(result, each.client.group, each.client.weight), each.client.seed, told)
+            sent.append(Sent(tf.nest.map_structure(np.asarray, encoded[0]), counts=encoded[1]))
+        return self._conclude(sent, [], inputs, sizes, state, round_num)
+
+    def _conclude(
+        self,
+        sent: Sequence[Sent],
+        empty: Sequence[Sent],
+        inputs: Sequence[SlotInput],
+        sizes: np.ndarray,
+        state: Any,
+        round_num: int,
+    ) -> PhaseOutcome:
+        """What becomes of updates that came one by one; `sizes` are the groups'."""
         # As in a sum in the graph, empty slots add their zeros: a round of nobody has sums, too.
         sums, counts = (_add_up([getattr(each, name) for each in (*sent, *empty)]) for name in ("sums", "counts"))
         # Before the sum, so that forged updates reach the mean as they reach a robust rule.
         updates = self.forge([each.update for each in sent], inputs)
-        totals = sum_on_host(updates, self.shapes, num_groups)
+        totals = sum_on_host(updates, self.shapes, len(sizes))
         aggregate = self.aggregator.aggregate(updates, totals, counts, sizes, state, round_num)
         return PhaseOutcome(aggregate, summarize_totals(totals), sums, [each.kept for each in sent], updates)
 
@@ -238,11 +268,15 @@ class TrainingPhase:
             # An index into an empty tuple is how it shows: the author's own traceback would not name the cause.
             problem = "the work reads told.kept, but build_parts was given no kept=, what clients keep at first"
             raise ContractError(problem, self.work) from error
-        # The norm and the loss are those of the update before it was rounded.
-        received = self.transport.receive(sent.update.result.weights_delta, given.client.seed)
-        result = sent.update.result._replace(weights_delta=received)
-        update, counts = self.aggregator.encode(sent.update._replace(result=result), told)
+        update, counts = self._encode(sent.update, given.client.seed, told)
         return sent._replace(update=update, counts=counts)
+
+    def _encode(self, update: ClientUpdate, seed: Any, told: tuple) -> tuple[ClientUpdate, Any]:
+        """The update as the server has it, and its counts, in any graph."""
+        # The norm and the loss are those of the update before it was rounded.
+        received = self.transport.receive(update.result.weights_delta, seed)
+        result = update.result._replace(weights_delta=received)
+        return self.aggregator.encode(update._replace(result=result), told)
 
     def _check_sent(self, sent: Any, kept: tuple) -> None:
         """Raises ContractError unless the work gives an update of the model, and keeps what clients keep."""
