@@ -120,8 +120,7 @@ class StoreWriter:
             column = x[:, at, 0]
             # Of one feature at a time, since all of them need not fit into memory.
             values = column[is_train & ~np.isnan(column)]
-            median = np.median(values) if len(values) else 0.0
-            column[np.isnan(column)] = np.floor(median) if is_whole else median
+            column[np.isnan(column)] = find_fill(values, is_whole)
         x.flush()
 
     def relabel(self, ranks: np.ndarray) -> None:
@@ -147,6 +146,12 @@ class StoreWriter:
         # Without weights there is no such entry, as in stores from before there were any.
         content |= {"has_weights": True} if self._given.get("weight") else {}
         return {**content, **schemas}
+
+
+def find_fill(values: np.ndarray, is_whole: bool) -> np.floating | float:
+    """What stands for values that are missing: the median of the others, (values,), rounded down if asked; or 0."""
+    median = np.median(values) if len(values) else 0.0
+    return np.floor(median) if is_whole else median
 
 
 class GroupedExamples:

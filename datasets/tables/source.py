@@ -151,7 +151,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     Raises:
       DatasetError: a value is of no use; it names the file and the row.
     """
-    table, scan, styles, truths = _scan(table.cache_small(), roles, options)
+    table, scan, styles, truths = look_through(table.cache_small(), roles, options)
     checks = Checks()
     checks.run(check_missing, table, roles, scan, options)
     labels = checks.run(choose_labels, table, roles, scan, options)
@@ -236,10 +236,14 @@ def _note_columns(
     )
 
 
-def _scan(
+def look_through(
     table: Table, roles: Roles, options: DatasetOptions
 ) -> tuple[Table, TableScan, dict[str, NumberStyle], list[str]]:
-    """The table with all numbers read, what is in it, the styles of numbers, and the columns of yes and no."""
+    """The table with all numbers read, what is in it, the styles of numbers, and the columns of yes and no.
+
+    Raises:
+      DatasetError: reading fails, or a column has numbers that can mean different things.
+    """
     most = MOST_CATEGORIES[INDEX if options.join_spellings else options.categories]  # before spellings are joined
     table, scan, styles = scan_numbers(table, roles, options, most)
     if truths := find_truths(roles, scan):
