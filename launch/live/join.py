@@ -9,10 +9,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import csv
 import datetime
+import difflib
+import gzip
 import hashlib
 import importlib.util
 import io
+import itertools
 import json
 import math
 import os
@@ -24,7 +28,8 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 if os.name == "nt":
@@ -92,6 +97,16 @@ def say(text: str) -> None:
 
 # --- The examples of this machine ---
 
+TRUTHS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+LARGEST = (2 - 2**-23) * 2.0**127  # that float32 holds
+SEPARATORS = ",;\t|"
+MOST_SHOWN = 60  # characters of a value
+_ANY_COMMA = re.compile(r"-?\d+,\d+")
+# Numbers whose mark can be no other than the decimal one: 1,230 and 1.230 are not.
+_COMMA_NUMBER, _POINT_NUMBER = (
+    re.compile(rf"-?(?:\d+{mark}(?:\d{{1,2}}|\d{{4,}})|(?:0\d*|\d{{4,}}){mark}\d+)") for mark in (",", r"\.")
+)
+
 
 def load_examples(
     path: str, description: Mapping[str, Any], key: str = ""
@@ -100,9 +115,10 @@ def load_examples(
 
     A fifth is held out for tests, drawn by the key of the client. Raises JoinError: the run cannot train on them.
     """
-    if not path.endswith(".npz"):
-        raise JoinError(f"{path}: csv is not read yet; give an .npz with x and y")
-    arrays = read_arrays(path, description)
+    try:
+        arrays = (read_arrays if path.endswith(".npz") else read_table)(path, description)
+    except (LookupError, TypeError, AttributeError):
+        raise JoinError("the server describes the examples of its run in a way that cannot be used here") from None
     return arrays if len(arrays) == 4 else hold_out(*arrays, key)
 
 
@@ -139,7 +155,7 @@ def read_arrays(path: str, description: Mapping[str, Any]) -> tuple[np.ndarray, 
 def hold_out(x: np.ndarray, y: np.ndarray, key: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The examples, a fifth of them, rounded down, as the last two arrays. Each part keeps its order."""
     if len(y) < 5:
-        print(f"{len(y)} examples are too few to hold some out for tests; all are trained on")
+        say(f"{len(y)} examples are too few to hold some out for tests; all are trained on")
     is_test = np.zeros(len(y), bool)
     order = np.random.default_rng(list(hashlib.sha256(key.encode()).digest())).permutation(len(y))
     is_test[order[: len(y) // 5]] = True
@@ -150,6 +166,198 @@ def digest_description(description: Mapping[str, Any]) -> str:
     """What names a description, 64 hex digits."""
     text = json.dumps(description, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_table(path: str, description: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a table of text as the organiser's reader has them: x float32 (rows, features, 1), y int32 (rows,).
+
+    Says what is left out. Raises JoinError: a column is missing, or a value is of no use; it names the line.
+    """
+    if description["kind"] != "table":
+        shape = " x ".join(map(str, description["input_shape"]))
+        raise JoinError(f"{path}: a table, but the run trains on arrays of {shape} numbers; give an .npz with x and y")
+    names, rows, separator = _read_rows(path)
+    features, label = description["columns"], description["label"]
+    columns = [*features, label]
+    places = [_find_column(path, names, column["name"]) for column in columns]
+    used = {*(names[place] for place in places), *description["left_out"]}
+    if others := [name for name in names if name not in used]:
+        say(f"{path}: left out, since the run does not use them: {', '.join(others)}")
+    words = frozenset(description["missing_words"])
+    numbers = {number for word in words if not math.isnan(number := _read_number(word))}
+    are_numbers = [column.get("kind") == "number" or bool(column.get("numbers")) for column in columns]
+    found = {fields[at] for _, fields in rows for at in itertools.compress(places, are_numbers)}
+    has_comma = _has_decimal_comma(description["decimal_mark"], separator, found)
+
+    def is_missing(text: str) -> bool:
+        lowered = text.lower()
+        return not text or lowered in words or (lowered not in TRUTHS and _read_number(text, has_comma) in numbers)
+
+    if description["missing"] == "drop":
+        kept = [row for row in rows if not any(is_missing(row[1][at]) for at in places)]
+        if len(kept) < len(rows):
+            say(
+                f"{path}: of {_count_rows(len(rows))}, {len(rows) - len(kept):,} are left out, since a value is missing"
+            )
+        rows = kept
+    if not rows:
+        raise JoinError(f"{path}: no row is left to train on, expected at least one")
+    lines, encoded = [line for line, _ in rows], []
+    for at, column in zip(places, columns, strict=True):
+        texts = [fields[at] for _, fields in rows]
+        missing = np.array([is_missing(text) for text in texts])
+        if missing.any() and (column is label or description["missing"] != "median"):
+            raise JoinError(
+                f"{path}, line {lines[int(missing.argmax())]}: column {column['name']!r} has no value "
+                f"({_count_rows(missing.sum())} in all), and the run fills none in; fill it in, or take such rows out"
+            )
+        encode = _find_classes if column is label else _encode_categories if "values" in column else _encode_numbers
+        encoded.append(encode(Cells(path, lines, texts, missing, has_comma), column))
+    x = np.concatenate(encoded[:-1], axis=1)[..., np.newaxis]
+    return x * np.float32(description["scale"]) + np.float32(description["offset"]), encoded[-1]
+
+
+class Cells(NamedTuple):
+    """A column of a file: the line of each row, its text and whether it is missing, and whether 1,5 is a number."""
+
+    path: str
+    lines: list[int]
+    texts: list[str]
+    missing: np.ndarray
+    has_comma: bool
+
+    def locate(self, row: int, column: Mapping[str, Any]) -> str:
+        """Where a value is, and the value."""
+        role = "column" if "kind" in column else "label column"
+        return f"{self.path}, line {self.lines[row]}: {role} {column['name']!r} has {self.texts[row][:MOST_SHOWN]!r}"
+
+
+def _encode_numbers(cells: Cells, column: Mapping[str, Any]) -> np.ndarray:
+    values = np.array([_read_number(text, cells.has_comma) for text in cells.texts])
+    values[cells.missing] = 0
+    wrong = ~(np.abs(values) <= LARGEST)  # also of NaN
+    if wrong.any():
+        row = int(wrong.argmax())
+        kind = "a date, and no number" if re.match(r"\d+[-./:]\d+[-./:]\d+", cells.texts[row]) else "no number"
+        kind = kind if math.isnan(values[row]) else "beyond the numbers of 32 bits"
+        mark = "comma" if cells.has_comma else "point"
+        raise JoinError(f"{cells.locate(row, column)}, {kind}; write numbers alone, all with a decimal {mark}")
+    encoded = values.astype(np.float32)
+    encoded[cells.missing] = column["fill"]
+    return encoded[:, np.newaxis]
+
+
+def _encode_categories(cells: Cells, column: Mapping[str, Any]) -> np.ndarray:
+    values, usual = column["values"], column["most_frequent"]
+    places = {value.strip(): place for place, value in enumerate(values)}
+    places |= {text.strip(): places[value.strip()] for text, value in column["joined"].items()}
+    if unknown := [row for row in np.flatnonzero(~cells.missing) if cells.texts[row] not in places]:
+        say(
+            f"{cells.locate(unknown[0], column)}, which the run does not know; such values, in "
+            f"{_count_rows(len(unknown))}, are taken as {values[usual]!r}, its most frequent one"
+        )
+    places = {text: places.get(text, usual) for text in set(cells.texts)}
+    found = np.where(cells.missing, usual, [places[text] for text in cells.texts])
+    is_index = column["kind"] == "index"
+    return found[:, np.newaxis].astype(np.float32) if is_index else np.eye(len(values), dtype=np.float32)[found]
+
+
+def _find_classes(cells: Cells, label: Mapping[str, Any]) -> np.ndarray:
+    numbers = {number: place for place, number in enumerate(label["numbers"])}
+    places = {text.strip(): place for text, place in label["spellings"].items()}
+    found = [numbers.get(_read_number(text, cells.has_comma)) if numbers else places.get(text) for text in cells.texts]
+    if None in found:
+        row, classes = found.index(None), label["classes"]
+        expected = f"expected one of {_list_names(classes)}{_suggest(cells.texts[row], classes)}"
+        raise JoinError(f"{cells.locate(row, label)}, which is no class; {expected}")
+    return np.array(found, np.int32)
+
+
+def _find_column(path: str, names: list[str], name: str) -> int:
+    if names.count(name) != 1:
+        found = f"{names.count(name)} columns are called {name!r}, expected one"
+        found = found if name in names else f"no column {name!r}, which the run needs; it has {_list_names(names)}"
+        raise JoinError(f"{path}: {found}{_suggest(name, names) if name not in names else ''}")
+    return names.index(name)
+
+
+def _suggest(text: str, names: Sequence[str]) -> str:
+    lowered = {each.lower(): each for each in names}
+    near = difflib.get_close_matches(text.lower(), lowered, 1)
+    return f"; did you mean {lowered[near[0]]}?" if near else ""
+
+
+def _count_rows(number: int) -> str:
+    return "1 row" if number == 1 else f"{number:,} rows"
+
+
+def _list_names(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (f" and {len(names) - 12:,} more" if len(names) > 12 else "")
+
+
+def _read_number(text: str, has_comma: bool = False) -> float:
+    """Of a text without blanks around it, yes and true as 1, no and false as 0; NaN for what is no plain number."""
+    if text.lower() in TRUTHS:
+        return TRUTHS[text.lower()]
+    if has_comma:
+        text = "" if "." in text else text.replace(",", ".")
+    # Python reads 1_000, nan and digits of other scripts as numbers, too.
+    if not text.startswith(tuple("0123456789.+-iI")) or "_" in text or not text.isascii():
+        return math.nan
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return math.nan
+
+
+def _has_decimal_comma(mark: str, separator: str, cells: Collection[str]) -> bool:
+    """Whether 1,5 is a number: as the run says, or else as the cells of numbers tell."""
+    if mark != "auto" or separator == ",":
+        return mark == "comma"
+    # Semicolons separate since commas are taken; so 1,230 is 1.23 there. Beside tabs it is left open.
+    comma = _ANY_COMMA if separator == ";" else _COMMA_NUMBER
+    return any(map(comma.fullmatch, cells)) and not any(map(_POINT_NUMBER.fullmatch, cells))
+
+
+def _read_rows(path: str) -> tuple[list[str], list[tuple[int, list[str]]], str]:
+    """(columns, (line in which it begins, fields) of each row, separator) of a file of text, packed by gzip or not."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+        content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+    except (OSError, EOFError, zlib.error) as error:
+        raise JoinError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    if b"\0" in content:
+        raise JoinError(f"{path}: no table of text; save it as CSV in UTF-8")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("cp1252", "replace")
+    marked = re.match("sep=([,;\t|])(\r\n|\r|\n)", text, re.IGNORECASE)  # which Excel writes above the names
+    text, line = (text[marked.end() :], 2) if marked else (text, 1)
+    sample = re.split("\r\n|\r|\n", text)[:200]
+    separator = marked[1] if marked else max(SEPARATORS, key=lambda each: _score(sample, each))
+    rows, first = [], line
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    try:
+        for fields in reader:
+            if fields and rows and len(fields) != len(rows[0][1]):
+                raise csv.Error(f"{len(fields)} fields, expected {len(rows[0][1])} as in the first line")
+            rows += [(line, [field.strip() for field in fields])] * bool(fields)
+            line = first + reader.line_num
+    except csv.Error as error:
+        raise JoinError(f"{path}, line {line}: no row of the table: {error}") from None
+    if len(rows) < 2:
+        raise JoinError(f"{path}: no rows below the names of the columns, expected at least one")
+    return rows[0][1], rows[1:], separator
+
+
+def _score(lines: list[str], separator: str) -> tuple[float, int]:
+    """How well a separator parts lines: the share with as many fields as the first, and how many these are."""
+    widths: list[int] = []
+    with contextlib.suppress(csv.Error):  # said when the rows are read
+        widths.extend(len(row) for row in csv.reader([f"{line}\n" for line in lines], delimiter=separator) if row)
+    share = round(widths.count(widths[0]) / len(widths), 1) if widths else 0.0
+    return (share, widths[0]) if widths and widths[0] > 1 else (0.0, 0)
 
 
 class Examples(NamedTuple):
