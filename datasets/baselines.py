@@ -25,7 +25,8 @@ class MajorityAccuracies(NamedTuple):
       own: of each client's own majority class on its test split, new clients last; float64, shape (clients,), NaN
         without a test split and for those that were not asked for.
       overall: of the overall majority class on the same splits, shape (clients,).
-      on_test_set: of the overall majority class on the global test set; NaN if that is empty.
+      on_test_set: of the overall majority class on the global test set; NaN if that is empty, or the labels of the
+        clients are not known.
     """
 
     own: np.ndarray
@@ -44,6 +45,9 @@ def compute_majority_accuracies(
         counted its labels, since it has too many clients, the overall majority class is that of these clients.
     """
     asked = data.everyone if clients is None else clients
+    own, overall = np.full(len(data.everyone), np.nan), np.full(len(data.everyone), np.nan)
+    if data.is_remote:  # nobody knows which class has most examples
+        return MajorityAccuracies(own, overall, float("nan"))
     train = {
         client.index: np.bincount(data.read_labels(client, "train"), minlength=data.format.num_classes)
         for client in asked
@@ -52,7 +56,6 @@ def compute_majority_accuracies(
     if not counts.shape[1]:
         counts = np.array([own for index, own in train.items() if index < len(data.clients)])
     of_all = counts.sum(axis=0).argmax()
-    own, overall = np.full(len(data.everyone), np.nan), np.full(len(data.everyone), np.nan)
     for client in asked:
         if client.num_test:
             y = data.read_labels(client, "test")

@@ -154,6 +154,7 @@ class FederatedData:
       class_weights: of each class, what multiplies the loss of its examples in training; () for none.
       reader: (client, split) -> (x, y) as stored, of data whose files are written when they are needed; None reads the
         files.
+      is_remote: whether the clients' examples lie on machines of their own: `reader` gives none of them.
     """
 
     dataset: str
@@ -177,6 +178,7 @@ class FederatedData:
     feature_padding: Padding | None = None
     class_weights: tuple[float, ...] = ()
     reader: Callable[[ClientFiles, str], tuple[np.ndarray, np.ndarray]] | None = None
+    is_remote: bool = False
 
     @functools.cached_property
     def everyone(self) -> tuple[ClientFiles, ...]:
@@ -189,6 +191,11 @@ class FederatedData:
         import numpy as np
 
         return np.array([client.num_train for client in self.clients], np.int64)
+
+    def count(self, client: ClientFiles, split: str) -> int:
+        """How many examples `read_split` gives: of clients far away none, however many these have."""
+        sizes = {"train": client.num_train, "validation": client.num_validation, "test": client.num_test}
+        return 0 if self.is_remote else sizes[split]
 
     def read_split(self, client: ClientFiles, split: str) -> tuple[np.ndarray, np.ndarray]:
         """One client's examples on the host, for evaluation and plots: (x, y) as stored."""

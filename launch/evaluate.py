@@ -174,7 +174,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
         rows += [
             _make_row(name, client.name, evaluate(weights, *federation.read_split(client, "test")))
             for client in users
-            if client.num_test
+            if federation.count(client, "test")
         ]
     return rows
 

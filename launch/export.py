@@ -17,7 +17,7 @@ from datasets.federated_data import FederatedData
 from launch.command_line import parse_command, run_command, take_run_dir
 from launch.console.stop_signals import leave
 from launch.runs.checkpoints import Checkpoints
-from launch.runs.columns import CHECKPOINTS, KEPT, REPORT_PAGE, WEB_PAGE, WORKER_LOG
+from launch.runs.columns import CHECKPOINTS, IS_REMOTE, KEPT, NUM_TEST, REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.settings.errors import FlagError
@@ -120,6 +120,7 @@ def _run(arguments: Sequence[str]) -> int:
         check_page_format(run.format)
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
+    check_test_set(run)
     report = export_run(run, exports, request)
     say_if_unchecked(run)
     print("\n".join(format_summary(report)))
@@ -131,6 +132,16 @@ def _run(arguments: Sequence[str]) -> int:
     if asked:
         print(f"error: {', '.join(asked)} cannot be made; the lines above say why", file=sys.stderr)
     return 1 if asked else 0
+
+
+def check_test_set(run: FinishedRun) -> None:
+    """Raises FlagError if the run has no test examples here, as one of clients' own data has whose schema alone is."""
+    if run.data.get(IS_REMOTE) and not run.data.get(NUM_TEST):
+        raise FlagError(
+            f"--run_dir={run.path}: the run has no test examples on this machine, by which exported files are checked; "
+            f"its models are in {run.models}, and a run of launch.serve with --data=<a sample> in place of --schema "
+            "has some"
+        )
 
 
 def compute_personal_weights(

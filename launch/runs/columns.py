@@ -117,4 +117,5 @@ IS_PERSONAL = "is_personal"  # whether the clients' models are their own
 
 # Of config.json: what is said of the data in words, and how many natural clients have no example to train on.
 READING, NOTES, NUM_CLIENTS_LEFT_OUT = "reading", "notes", "num_clients_left_out"
+IS_REMOTE = "is_remote"  # only where clients' examples lie on machines of their own
 FILLED = "filled"  # by column of a table, the values that were missing

@@ -19,6 +19,7 @@ from launch.runs.columns import (
     DEVICES,
     DIGEST,
     FILLED,
+    IS_REMOTE,
     NOTES,
     NUM_CLIENTS_LEFT_OUT,
     OWN_ALGORITHM,
@@ -74,6 +75,7 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         # Of data that are read client by client, and not counted by class, there is nothing to list.
         "label_counts": [] if data.reader and not data.label_counts.size else data.label_counts.tolist(),
         **({CLASS_WEIGHTS: list(data.class_weights)} if data.class_weights else {}),
+        **({IS_REMOTE: True} if data.is_remote else {}),
         **scaling,
         **archetypes,
         **devices,

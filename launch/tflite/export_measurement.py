@@ -181,7 +181,7 @@ def measure_clients(
     Of more than `MOST_CLIENTS` evenly spaced ones are taken.
     """
     results, wanted = [], set(names)
-    tested = [client for client in data.clients if client.name in wanted and client.num_test]
+    tested = [client for client in data.clients if client.name in wanted and data.count(client, "test")]
     for client in tested[:: -(-len(tested) // MOST_CLIENTS) or 1]:
         x, y = data.read_split(client, "test")
         reached = compute_metric(spec.task, y, file.compute_outputs(preprocess(spec, x)))

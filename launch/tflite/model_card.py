@@ -22,7 +22,7 @@ from datasets.terms import UNKNOWN, Terms
 from files.writing import write_text
 from launch.console.shown_text import escape_hidden
 from launch.runs.columns import CLASS_WEIGHTS, FILLED, LABELS_FILE, READING, VOCABULARY_FILE
-from launch.runs.stored_data import FEATURE_PADDING
+from launch.runs.stored_data import FEATURE_MEANS, FEATURE_PADDING
 from launch.runs.tables import format_json
 from launch.runs.task_columns import KIND, TASK, TaskColumns
 from launch.settings.data_flags import CLIENT, FEDERATED
@@ -109,7 +109,8 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
 
 def _describe_scaling(config: RunConfig, section: Mapping[str, Any]) -> dict[str, str]:
     """Who scales the features, if anybody, and which steps of sequences nobody scales."""
-    if config.standardize == FEDERATED:
+    # Without the flag in a live run, whose organiser's examples, or schema, say by what.
+    if config.standardize == FEDERATED or section.get(FEATURE_MEANS):
         padding = section.get(FEATURE_PADDING)
         rest = f" Steps that hold nothing but {padding['value']:g} are padding, which it leaves so." if padding else ""
         return {"input": SCALED_BY_FILE + rest}

@@ -1,6 +1,7 @@
 """Whose examples set the ranges of int8: those of all clients that use a model, evenly over clients and classes.
 
-Where the labels are no classes, evenly over the clients.
+Where the labels are no classes, evenly over the clients. Where clients' examples lie on machines of their own, those of
+the global test set.
 
 Imports no TensorFlow.
 """
@@ -28,11 +29,15 @@ def find_representative_clients(export: ModelExport, data: FederatedData, asked:
     """The clients whose train splits set the ranges of int8: the one asked for, or all that use the model.
 
     A model without users, such as a teacher, takes all clients; a client's personal model that client alone. Of more
-    than `MOST_CLIENTS` evenly spaced ones are taken.
+    than `MOST_CLIENTS` evenly spaced ones are taken. Clients whose examples lie far away set none: it is nobody.
 
     Raises:
       FlagError: none of them has train examples.
     """
+    if data.is_remote:
+        if asked:
+            raise FlagError(f"--representative_client={asked}: its examples are on its own machine; leave it out")
+        return []
     wanted = {asked} if asked else set(export.clients)
     users = [client for client in data.everyone if client.name in wanted] or list(data.clients)
     clients = [client for client in users if client.num_train]
@@ -45,13 +50,17 @@ def find_representative_clients(export: ModelExport, data: FederatedData, asked:
 def read_representative_examples(
     data: FederatedData, clients: Sequence[ClientFiles], num_examples: int, has_classes: bool = True
 ) -> np.ndarray:
-    """At most `num_examples` of these clients' train splits, as stored, shape (n, *input_shape).
+    """At most `num_examples` of these clients' train splits, as stored, shape (n, *input_shape); of nobody, of the
+    global test set.
 
     Every class of every client gives one example, then every one gives a second, and so on, until there are enough; a
     class has its own evenly spaced over the split. If not every class of every client can give one, every class gives
     one of some client, then one of another. Without classes, all of a client are as of one class. The same clients
     always give the same examples.
     """
+    if not clients:
+        ((_, rows),) = choose_examples([data.test_y if has_classes else np.zeros(len(data.test_y), int)], num_examples)
+        return data.test_x[rows]
     labels = [
         data.read_labels(client, "train") if has_classes else np.zeros(client.num_train, np.int32) for client in clients
     ]

@@ -401,6 +401,8 @@ def convert_file(
 
 def _read_representatives(job: ExportJob, export: ModelExport) -> tuple[list[ClientFiles], np.ndarray]:
     clients = find_representative_clients(export, job.data, job.request.representative_client)
+    if not clients:
+        say("note     int8: its ranges are of the test examples, on which it is measured, too; clients have theirs")
     return clients, read_representative_examples(
         job.data, clients, job.request.representative_examples, job.run.task.kind.is_labelled_by_class
     )

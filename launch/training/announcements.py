@@ -117,7 +117,9 @@ def find_start(config: RunConfig, folder: RunFolder, data: FederatedData) -> Ite
         f"{folder.path}",
     )
     reading = data.reading and f"; {data.reading}"
-    examples = f"{sizes.sum():,} train and {format_count(len(data.test_y), 'test example')}"
+    # Before clients are there nobody knows what they have.
+    train = "" if data.is_remote else f"{sizes.sum():,} train and "
+    examples = f"{train}{format_count(len(data.test_y), 'test example')}"
     yield Finding("data", f"{source}: {examples}, {describe_outputs(data)}{reading}")
     if data.filled:
         yield Finding("filled", describe_filled(data.filled))
@@ -140,7 +142,9 @@ def find_start(config: RunConfig, folder: RunFolder, data: FederatedData) -> Ite
         f"; {data.num_clients_left_out:,} more {verb} left out, since all their examples are held out for the test"
     )
     more = f"{new}{sampled}{left_out if data.num_clients_left_out else ''}"
-    yield Finding("clients", f"{len(data.clients):,}{kinds}, {config.partition} partition, {sizes_text}{more}")
+    split = f"{config.partition} partition, {sizes_text}"
+    split = "with examples of their own, on their own machines" if data.is_remote else split
+    yield Finding("clients", f"{len(data.clients):,}{kinds}, {split}{more}")
     if (asked := getattr(config.algorithm, "cohort_size", 0)) > len(data.clients):
         there = format_count(len(data.clients), "client")
         yield Finding(NOTE, f"--cohort_size={asked}: more than the {there} there are, so each round asks all of them")
@@ -250,7 +254,7 @@ def find_troubles(config: RunConfig, data: FederatedData, metrics: RoundTable, i
             "no client was ready within these rounds, so the model is as it began; give more --rounds, or a "
             "longer period",
         )
-    without = sum(client.num_test == 0 for client in data.clients)
+    without = 0 if data.is_remote else sum(client.num_test == 0 for client in data.clients)
     if 0 < without < len(data.clients):
         yield Finding(
             NOTE,

@@ -281,13 +281,9 @@ def evaluate_clients(
     """
     names = process.client_model(state)
     asked = data.clients if clients is None else clients
-    clients = [client for client in asked if any(_count_examples(client, split) for split in splits)]
+    clients = [client for client in asked if any(data.count(client, split) for split in splits)]
     clients.sort(key=lambda client: names[client.index])  # those of one model side by side, to be pooled
     return evaluate_pairs(process.personalize(state, clients), data, evaluate, splits)
-
-
-def _count_examples(client: ClientFiles, split: str) -> int:
-    return {"train": client.num_train, "validation": client.num_validation, "test": client.num_test}[split]
 
 
 def evaluate_pairs(
@@ -304,7 +300,7 @@ def evaluate_pairs(
         results[split] = ClientResults(main, loss, dict(zip(names, further, strict=True)), {})
     for clients, weights in _pool_neighbours(pairs):
         for split in splits:
-            sizes = [_count_examples(client, split) for client in clients]
+            sizes = [data.count(client, split) for client in clients]
             parts = evaluate.split(weights, *data.read_pooled(clients, split), sizes)
             for client, part in zip(clients, parts, strict=True):
                 of_split, metrics = results[split], part.metrics

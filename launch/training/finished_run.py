@@ -15,6 +15,7 @@ from datasets.options import FILES
 from files.reading import read_regular
 from files.writing import remove_unfinished
 from launch.console.progress import say
+from launch.live.own_federation import make_own_federation
 from launch.runs.checksums import check_sums
 from launch.runs.columns import (
     ARCHITECTURE,
@@ -25,10 +26,13 @@ from launch.runs.columns import (
     CLIENTS_FILE,
     CONFIG_FILE,
     IS_PERSONAL,
+    IS_REMOTE,
     KEPT_BEST,
     MAX_JSON,
     MODEL,
     MODELS,
+    NUM_TEST,
+    NUM_TRAIN,
     OWN_MODULES,
     ROUND,
     SUMMARY_FILE,
@@ -158,6 +162,9 @@ class FinishedRun(NamedTuple):
           DatasetError: the data cannot be read, or are not those of the run.
           FlagError: the run's records name a folder to be filled that the user has never typed.
         """
+        is_remote = bool(self.data.get(IS_REMOTE))
+        if is_remote and not self.data.get(NUM_TEST):  # the run had no data set but what its clients have
+            return self._seat_clients(self.data["dataset"], self.format, self.data.get("digest", ""))
         own = {"npz": self.config.npz, FILES: self.config.data}.get(self.config.dataset)
         if own and not os.path.exists(os.path.expanduser(own)):
             raise DatasetError(
@@ -175,7 +182,19 @@ class FinishedRun(NamedTuple):
                 if own
                 else f"{self.path}: the data are not those that the run was trained on; name them with --data_dir"
             )
-        return data
+        if not is_remote:
+            return data
+        return self._seat_clients(data.dataset, data.format, data.digest, (data.test_x, data.test_y))
+
+    def _seat_clients(self, *data: Any) -> FederatedData:
+        """The run's federation of clients whose examples are their own, see `make_own_federation`."""
+        try:
+            rows = read_rows(self.path / CLIENTS_FILE)
+            seats = [(row[CLIENT], int(row[NUM_TRAIN]), int(row[NUM_TEST])) for row in rows]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise RunFolderError(f"--run_dir={self.path}: its {CLIENTS_FILE} is damaged") from None
+        dataset, example_format, digest, *test = data
+        return make_own_federation(dataset, example_format, seats, digest, *test)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from datasets.example_format import Padding, Preprocessing, count_features
-from datasets.federated_data import FederatedData
+from datasets.federated_data import SPLITS, FederatedData
 from datasets.layouts import AUTO
 from datasets.names import name_some
 from datasets.unscaled import (
@@ -70,11 +70,11 @@ def check_model_inputs(data: FederatedData, spec: "ModelSpec") -> None:
 
 def _iterate_examples(data: FederatedData) -> Iterator[tuple[str, np.ndarray]]:
     """All stored examples, and whose they are."""
-    yield "the test set", data.test_x
+    if len(data.test_x):
+        yield "the test set", data.test_x
     for client in data.everyone:
-        sizes = {"train": client.num_train, "validation": client.num_validation, "test": client.num_test}
-        for split, size in sizes.items():
-            if size:
+        for split in SPLITS:
+            if data.count(client, split):
                 yield client.name, data.read_split(client, split)[0]
 
 
@@ -121,6 +121,8 @@ def scale_features(
 ) -> tuple[FederatedData, "ModelSpec"]:
     """(data, spec) with the means and deviations, if they are asked for; needs the run's runtime.
 
+    Data that come with some, as those of clients far away, have these.
+
     A run that goes on has those that it began with: sums of floats depend on the runtime that adds them up.
 
     Raises:
@@ -129,11 +131,13 @@ def scale_features(
     """
     if config.standardize == CLIENT and folder.is_new:
         _check_scaled_by_clients(config, data, spec)
-    if config.standardize != FEDERATED:
+    if config.standardize != FEDERATED and not data.feature_means:
         return data, spec
     # TensorFlow is loaded by now.
     from models.standardization import Standardization
 
+    if data.feature_means:
+        return data, spec.with_standardization(Standardization(data.feature_means, data.feature_deviations))
     scaling = None
     if not folder.is_new and folder.config.exists():
         stored = json.loads(folder.config.read_text(encoding="utf-8"))["data"]

@@ -338,7 +338,7 @@ def _measure(
     most_steps: int | None = None,
 ) -> np.ndarray:
     """The main metric of those of the clients that have a test split."""
-    tested = [client for client in clients if client.num_test]
+    tested = [client for client in clients if data.count(client, "test")]
     pairs = process.personalize_from(state, tested, start, most_steps)
     values = evaluate_pairs(pairs, data, evaluate, ("test",))["test"].metric
     return values[[client.index for client in tested]]
