@@ -39,12 +39,13 @@ from datasets.tables.written_numbers import COMMA
 from launch.runs.stored_data import Scaling
 from launch.settings.data_flags import NONE, choose_options
 from launch.settings.run_config import RunConfig
+from launch.settings.serving import OWN_DATA
 from tff_algos.settings.config_fields import ConfigError
 
 TABLE, ARRAYS = "table", "arrays"
 NUMBER = "number"
 LEAST_DEVIATION = 1e-30  # as models have it
-_OWN = "with --own_data"
+_OWN = f"with --{OWN_DATA}"
 
 
 def digest(description: Mapping[str, Any]) -> str:
@@ -67,7 +68,7 @@ def describe_examples(config: RunConfig, data: FederatedData) -> dict[str, Any]:
     labels, options = data.format.labels, choose_options(vars(config))
     if labels.task != CLASSIFICATION or data.format.takes_tokens:
         what = "tokens" if data.format.takes_tokens else labels.title
-        raise ConfigError("own_data", True, f"false for {what}: clients read numbers and one class an example")
+        raise ConfigError(OWN_DATA, True, f"false for {what}: clients read numbers and one class an example")
     if config.standardize != NONE:
         raise ConfigError("standardize", config.standardize, f"{NONE} {_OWN}: columns are scaled by the organiser's")
     for name in ("window", "weight_column", "text_column"):

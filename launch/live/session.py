@@ -150,7 +150,7 @@ class Session:
             self._description = describe_examples(config, self._organiser)
         # Stands in for clients that are not known yet, for what is checked before they are waited for.
         seats = self._list_kept_seats() if config.resume else [("client", 1, 1)] * self._flags.most_seats
-        return build_own_federation(self._organiser, seats)
+        return build_own_federation(self._organiser, seats, self._description)
 
     def check(self, config: RunConfig, data: FederatedData) -> None:
         num_clients, flags = len(data.clients), self._flags
@@ -191,7 +191,7 @@ class Session:
 
         self._wait_for_clients()
         seats = [(seat.name, seat.num_train, seat.num_test) for seat in self._roster.seats]
-        return build_own_federation(self._organiser, seats)
+        return build_own_federation(self._organiser, seats, self._description)
 
     def join(
         self, process: FederatedProcess, config: RunConfig, spec: "ModelSpec", data: FederatedData, folder: RunFolder

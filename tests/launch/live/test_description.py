@@ -2,17 +2,20 @@
 
 import gzip
 import json
+import types
 
 import numpy as np
 import pytest
 from small_tables import write_text
 
 from datasets.dataset import DatasetOptions
+from datasets.digits import DIGITS_FORMAT
 from datasets.errors import DatasetError
-from datasets.example_format import Preprocessing
+from datasets.example_format import CLASSIFICATION, REGRESSION, Preprocessing
 from datasets.formats.csv import FORMAT as CSV
 from launch.live import join
-from launch.live.description import describe_table, digest, find_scaling, make_format
+from launch.live.description import describe_examples, describe_table, digest, find_scaling, make_format
+from launch.settings.run_config import build_run_config
 from tff_algos.settings.config_fields import ConfigError
 
 PEOPLE = "age,colour,smokes,label\n30,red,yes,no\n41.5,green,no,yes\n7,red,true,no\n1e2,blue,0,yes\n"
@@ -85,6 +88,37 @@ def test_numbers_that_no_client_reads_are_refused_when_the_run_begins(tmp_path):
         describe_text(tmp_path, "a,label\n5 kg,x\n7 kg,y\n")
     with pytest.raises(ConfigError, match=r"label_column=x,y: expected one column with --own_data"):
         describe_text(tmp_path, "a,x,y\n1,0,1\n2,1,0\n", label_column="x,y")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"standardize": "client", "partition": "natural"}, "standardize=client: expected none with --own_data"),
+        ({"window": 2}, "window=2: expected none with --own_data: each row is an example"),
+        ({"weight_column": "age"}, "weight_column=age: expected none with --own_data"),
+        ({"text_column": "words"}, "own_data=True: expected false for tokens: clients read numbers and one class"),
+        ({"label_column": "age", "task": "regression"}, "own_data=True: expected false for regression: clients"),
+    ],
+)
+def test_data_that_clients_cannot_read_are_refused(tmp_path, flags, message):
+    path = write_text(tmp_path, PEOPLE.replace("smokes", "words"))
+    config = build_run_config({"algo": "fedavg", "data": path, "dataset": "files", **flags})
+    task = REGRESSION if "task" in flags else CLASSIFICATION
+    labels, takes_tokens = types.SimpleNamespace(task=task, title=task), "text_column" in flags
+    data = types.SimpleNamespace(format=types.SimpleNamespace(labels=labels, takes_tokens=takes_tokens))
+    with pytest.raises(ConfigError) as error:
+        describe_examples(config, data)
+    assert message in str(error.value)
+
+
+def test_data_that_are_no_table_are_arrays():
+    config = build_run_config({"algo": "fedavg"})
+    data = types.SimpleNamespace(dataset="digits", format=DIGITS_FORMAT)
+    described = describe_examples(config, data)
+    assert (described["kind"], described["input_shape"], described["input_dtype"]) == ("arrays", [8, 8, 1], "uint8")
+    assert make_format(described).class_names == DIGITS_FORMAT.class_names
+    assert find_scaling(described) is None
+    assert described["scale"] == 1 / 16
 
 
 def test_scale_and_digest(tmp_path):
