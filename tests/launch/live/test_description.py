@@ -6,6 +6,8 @@ import types
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
 from small_tables import write_text
 
 from datasets.dataset import DatasetOptions
@@ -62,6 +64,47 @@ def test_a_client_reads_what_the_organiser_reads_of_the_same_rows(tmp_path, cont
     assert y.tolist() == expected_y.tolist()
     assert make_format(description) == source.format
     assert join.digest_description(description) == digest(description)
+
+
+@st.composite
+def draw_tables(draw):
+    """(text, options) of a table that the organiser's reader takes."""
+    missing = draw(st.sampled_from(["refuse", "median", "drop"]))
+    separator = draw(st.sampled_from([",", ";", "\t"]))
+    blank = [] if missing == "refuse" else ["", " n/a "]
+    numbers = st.one_of(st.integers(-(10**6), 10**6), st.floats(-(2.0**99), 2.0**99, width=32)).map(repr)
+    if separator == ";" and draw(st.booleans()):
+        numbers = st.decimals(-999, 999, places=2, allow_nan=False).map(lambda number: str(number).replace(".", ","))
+    kinds = st.sampled_from(
+        [numbers, st.sampled_from(["yes", "No", "TRUE"]), st.sampled_from(["a b", "ü", "cat ", "z"])]
+    )
+    columns = draw(st.lists(kinds, min_size=1, max_size=4))
+    num_rows = draw(st.integers(6, 25))
+    cells = [
+        # A whole row stays, and no column is empty.
+        [draw(kind) if row < 3 or not blank else draw(st.one_of(kind, kind, kind, st.sampled_from(blank)))
+         for kind in columns] + [["x", "y"][row % 2]] for row in range(num_rows)
+    ]  # fmt: skip
+    header = [*(f"column {number}" for number in range(len(columns))), "label"]
+    text = "\n".join(separator.join(row) for row in [header, *cells]) + "\n"
+    return text, {"missing": missing, "categories": draw(st.sampled_from(["one_hot", "index"]))}
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(table=draw_tables())
+def test_drawn_tables_are_read_alike(tmp_path, table):
+    text, given_options = table
+    options, path = DatasetOptions(**given_options), write_text(tmp_path, text)
+    try:
+        source = CSV.open(path, options)
+        described = describe_table(CSV.make_table(path, options), options, Preprocessing())
+    except DatasetError:  # such as numbers that may be meant otherwise, or one class
+        reject()
+    expected_x, expected_y = source.read(0, "train")
+    x, y = join.read_table(path, json.loads(json.dumps(described)))
+    assert x.tobytes() == (expected_x * np.float32(1) + np.float32(0)).tobytes()
+    assert y.tolist() == expected_y.tolist()
+    assert make_format(described) == source.format
 
 
 def test_what_a_client_is_told(tmp_path):
