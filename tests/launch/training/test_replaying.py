@@ -8,12 +8,13 @@ import pytest
 import launch.compare
 import launch.train
 from files.digests import compute_sum
-from launch.live.record import RecordLog, read_record
+from launch.live.record import TICKS_A_SECOND, RecordLog, read_record
 from launch.pages.comparison.collection import collect_runs
 from launch.pages.comparison.compared_run import read_compared_run
 from launch.pages.comparison.content import build_content
 from launch.pages.report.live import describe_live
 from launch.pages.report.page import assemble_page
+from launch.runs.run_records import read_columns, read_rows
 from tff_algos.rounds.synchronous import SynchronousProcess
 from tff_algos.simulation.event_clock import LogRow
 
@@ -39,6 +40,17 @@ def make_rows(round_num, begin_s, used):
 RECORD = {1: make_rows(1, 0.0, (0, 1, 2)), 2: make_rows(2, 2.0, (0, 2))}
 
 
+def call_live(folder, record):
+    """Lets a run of three clients say that these answered over the network."""
+    (folder / "checksums.sha256").unlink()
+    config = json.loads((folder / "config.json").read_text())
+    config["live"] = {"protocol": 1, "seats": 3, "own_data": False}
+    (folder / "config.json").write_text(json.dumps(config))
+    log = RecordLog(folder / "record.csv")
+    for round_num, rows in record.items():
+        log.append(round_num, rows)
+
+
 @pytest.fixture(scope="module")
 def made_live(tmp_path_factory):
     """The folder of a run whose clients, as it says, answered over the network."""
@@ -46,13 +58,7 @@ def made_live(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
         assert launch.train.main((*TINY, f"--run_dir={folder}")) == 0
-    (folder / "checksums.sha256").unlink()
-    config = json.loads((folder / "config.json").read_text())
-    config["live"] = {"protocol": 1, "seats": 3, "own_data": False}
-    (folder / "config.json").write_text(json.dumps(config))
-    log = RecordLog(folder / "record.csv")
-    for round_num, rows in RECORD.items():
-        log.append(round_num, rows)
+    call_live(folder, RECORD)
     (folder / "traffic.csv").write_text(TRAFFIC)
     return folder
 
@@ -145,3 +151,21 @@ def test_what_has_no_live_runs_is_refused(live, train_here, tmp_path, monkeypatc
     monkeypatch.setattr(SynchronousProcess, "ask", None, raising=False)
     code, _, wrong = train_here(f"--replay={live}", f"--run_dir={tmp_path / 'twin'}")
     assert code == 2 and "expected none with --algo=fedavg and these settings" in wrong
+
+
+def test_the_events_of_asynchronous_devices_are_repeated_to_the_tick(train_here, tmp_path):
+    """A simulated run stands for the live one; its times are put on ticks. Its seeds are other ones, so its models."""
+    live, twin = tmp_path / "live", tmp_path / "twin"
+    assert train_here("--algo=async_periodic", *TINY[1:], "--rounds=3", f"--run_dir={live}")[0] == 0
+    record = {}
+    for row in read_rows(live / "events.csv"):
+        time_s = round(float(row["time_s"]) * TICKS_A_SECOND) / TICKS_A_SECOND
+        event = LogRow(time_s, int(row["client"]), row["what"], int(row["model"]))
+        record.setdefault(int(row["round"]), []).append(event)
+    call_live(live, record)
+    code, _, wrong = train_here(f"--replay={live}", f"--run_dir={twin}")
+    assert code == 0, wrong
+    events = [(int(row["client"]), row["what"], int(row["model"])) for row in read_rows(twin / "events.csv")]
+    assert events == [row[1:] for rows in record.values() for row in rows]
+    for name in ("virtual_time_s", "num_clients", "bytes_down", "bytes_up", "num_ready", "mean_age", "max_age"):
+        assert read_columns(twin / "metrics.csv")[name].tolist() == read_columns(live / "metrics.csv")[name].tolist()
