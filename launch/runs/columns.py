@@ -42,6 +42,8 @@ DIGEST, SOURCE_DIGEST, ARRAYS_DIGEST, DEVICES = "digest", "source_digest", "arra
 CLASS_WEIGHTS, CLASS_WEIGHTS_DIGEST = "class_weights", "class_weights_digest"
 OWN_MODULES = "own_modules"  # in config.json: the sums of a user's own modules
 OWN_ALGORITHM = "own_algorithm"  # in config.json: what people see of a user's own algorithm
+# In config.json: that clients answered over the network, how many there were, and whether they brought their data.
+LIVE, SEATS, OWN_DATA = serving.LIVE, serving.SEATS, serving.OWN_DATA
 
 # The first column of every table with a row a round, and of events.csv.
 ROUND = "round"
