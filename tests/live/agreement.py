@@ -1,4 +1,4 @@
-"""How near live rounds are to their simulation: `.venv/bin/python tests/live/agreement.py --python=<of a client> [names]`.
+"""How near live rounds are to their simulation: `.venv/bin/python tests/live/agreement.py [names of settings]`.
 
 Each setting is run live, with join.py in processes of their own, while a copy is taken of each round's checkpoint, and
 once more by `--replay`, free and round by round from the live states. It prints largest differences of weights as
@@ -8,6 +8,7 @@ shares of the largest weight, the accuracies, and seconds and bytes a round. Not
 import argparse
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
