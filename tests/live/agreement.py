@@ -144,12 +144,9 @@ def read_rows(path):
 
 def report(name, folder, free, stepwise, run_dir):
     live, twin = (read_rows(each / "metrics.csv") for each in (run_dir, folder / "twin"))
-    names = [
-        each for each in live[0] if each not in ("train_loss",) and "test" not in each and "validation" not in each
-    ]
-    differing = {each for a, b in zip(live, twin, strict=True) for each in names if a[each] != b[each]} - {
-        "total_drift"
-    }
+    # Those that do not depend on the last digits of weights.
+    names = [each for each in live[0] if not re.search("loss|accuracy|drift|norm", each)]
+    differing = {each for a, b in zip(live, twin, strict=True) for each in names if a[each] != b[each]}
     times = np.diff([0.0, *(float(row["virtual_time_s"]) for row in live)])
     traffic = read_rows(run_dir / "traffic.csv")
     shown = {
