@@ -25,7 +25,9 @@ SGD = ["--optimizer=sgd", "--learning_rate=0.05"]
 SETTINGS = {
     "fedavg_adam": ["--algo=fedavg"],
     "fedavg_sgd": ["--algo=fedavg", *SGD],
-    "fedavg_momentum": ["--algo=fedavg", *SGD, "--momentum=0.9", "--weight_decay=0.001"],
+    "fedavg_momentum": [
+        *("--algo=fedavg", "--optimizer=sgd", "--learning_rate=0.01", "--momentum=0.9", "--weight_decay=0.001")
+    ],
     "fedprox": ["--algo=fedavg", *SGD, "--proximal_weight=0.1"],
     "fedadam": ["--algo=fedadam"],
     "median": ["--algo=fedavg", *SGD, "--aggregator=median"],
@@ -98,13 +100,17 @@ def run_live(flags, python, folder, delays=()):
 
 
 def repeat(run_dir, folder, states):
-    """Runs the twin; (differences by round of a twin that runs freely, and of one that begins each round alike)."""
+    """Runs the twin; differences by round of one that runs freely, and of one that begins each round alike.
+
+    The third are those of the simulation to itself, begun with weights that differ in their last digit: what a rule
+    makes of rounding alone.
+    """
     from launch.runs.checkpoints import pack_state
     from launch.settings.flags import parse_config
     from launch.training import training_run
     from launch.training.replaying import Replay
 
-    free, stepwise = {}, {}
+    free, stepwise, rounded = {}, {}, {}
 
     def measure(found, expected):
         weights = [process.get_models(state)["global"] for process, state in (found, expected)]
@@ -127,6 +133,7 @@ def repeat(run_dir, folder, states):
                         if before is not None:
                             again = take_step(before).state
                             stepwise[round_num] = measure((process, again), (process, live[round_num]))
+                            rounded[round_num] = measure((process, take_step(jitter(before)).state), (process, again))
                 return output
 
             object.__setattr__(process, "next", next_and_compare)
@@ -134,7 +141,13 @@ def repeat(run_dir, folder, states):
 
     training_run.Replay = Compared
     training_run.run_training(parse_config([f"--replay={run_dir}", f"--run_dir={folder / 'twin'}"]))
-    return free, stepwise
+    return free, stepwise, rounded
+
+
+def jitter(state):
+    """The state with each weight moved to the next float32."""
+    models = tuple(np.nextafter(array, np.float32(1e9), dtype=array.dtype) for array in state.inner.models)
+    return state._replace(inner=state.inner._replace(models=models))
 
 
 def read_rows(path):
@@ -142,7 +155,7 @@ def read_rows(path):
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
 
 
-def report(name, folder, free, stepwise, run_dir):
+def report(name, folder, free, stepwise, rounded, run_dir):
     live, twin = (read_rows(each / "metrics.csv") for each in (run_dir, folder / "twin"))
     # Those that do not depend on the last digits of weights.
     names = [each for each in live[0] if not re.search("loss|accuracy|drift|norm", each)]
@@ -154,6 +167,10 @@ def report(name, folder, free, stepwise, run_dir):
         "rounds": len(live),
         "compared": len(stepwise),
         "largest_stepwise": max(stepwise.values(), default=None),
+        "median_stepwise": float(np.median(list(stepwise.values()))) if stepwise else None,
+        "rounds_above_1e-6_and_1e-5": [sum(each > most for each in stepwise.values()) for most in (1e-6, 1e-5)],
+        "largest_by_rounding": max(rounded.values(), default=None),
+        "median_by_rounding": float(np.median(list(rounded.values()))) if rounded else None,
         "largest_free": max(free.values()),
         "free_by_round": {each: f"{free[each]:.1e}" for each in sorted(free) if each in (1, 2, 5, 10, 20, 40, 60)},
         "accuracies": [live[-1]["test_accuracy"], twin[-1]["test_accuracy"]],
@@ -177,8 +194,8 @@ def main():
         try:
             is_asynchronous = name in ("async_periodic", "buffered")
             run_dir, states = run_live(flags, asked.python, folder, DELAYS_S if is_asynchronous else ())
-            free, stepwise = repeat(run_dir, folder, states)
-            report(name, folder, free, stepwise, run_dir)
+            free, stepwise, rounded = repeat(run_dir, folder, states)
+            report(name, folder, free, stepwise, rounded, run_dir)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
