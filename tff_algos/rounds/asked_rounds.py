@@ -20,7 +20,7 @@ import numpy as np
 
 from tff_algos.client.cohort import draw_cohort
 from tff_algos.client.local_training import LocalResult
-from tff_algos.protocol import FederatedProcess, RoundOutput, State
+from tff_algos.protocol import NUM_ASKED, NUM_MISSING, FederatedProcess, RoundOutput, State
 from tff_algos.rounds.forwarding import ForwardingProcess
 from tff_algos.rounds.network import ANSWERED, LEFT, REJECTED, Task
 from tff_algos.rounds.partners import AskedBy, RepeatedFrom
@@ -28,7 +28,6 @@ from tff_algos.rounds.training_phase import PhaseOutcome, SlotInput
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation.event_clock import LogRow, PackedLog, pack_log, unpack_log
 
-NUM_ASKED, NUM_MISSING = "num_asked", "num_missing"
 NOT_PLAIN = "its clients do more than train the model and send its update"
 _ROWS = {ANSWERED: "ready", REJECTED: "rejected", LEFT: "dropped"}
 
