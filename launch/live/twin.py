@@ -10,6 +10,8 @@ from launch.settings.run_config import RunConfig, build_run_config, flag_values
 
 _NOT_REPEATED = frozenset({"algo", "run_dir", "device_profiles", "replay", "track", "device", "compile", *ASKED_ONCE})
 
+_OF_DATA = ("data", "dataset")  # for which others stand in
+
 
 def list_twin_commands(config: RunConfig, path: pathlib.Path, own_data: bool) -> Iterator[str]:
     """The commands that repeat it, that predict it, and that compare what they give with it.
@@ -25,11 +27,13 @@ def list_twin_commands(config: RunConfig, path: pathlib.Path, own_data: bool) ->
     yield f"python -m launch.train --replay={shlex.quote(run)} --run_dir={shlex.quote(twin)}{stand_in}"
     if (path / MEASURED_DEVICES_FILE).exists():
         devices = shlex.quote(str(path / MEASURED_DEVICES_FILE))
-        flags = " ".join(shlex.quote(f"--{name}={value}") for name, value in list_given(config).items())
+        given = {name: value for name, value in list_given(config).items() if not (own_data and name in _OF_DATA)}
+        flags = " ".join(shlex.quote(f"--{name}={value}") for name, value in given.items())
         yield f"python -m launch.train {flags} --device_profiles={devices} --run_dir={shlex.quote(predicted)}{stand_in}"
-        yield f"python -m launch.compare --runs={shlex.quote(f'{run},{twin},{predicted}')}"
+        runs = (run, twin, predicted)
     else:
-        yield f"python -m launch.compare --runs={shlex.quote(f'{run},{twin}')}"
+        runs = (run, twin)
+    yield " ".join(["python -m launch.compare", *(f"--runs={shlex.quote(each)}" for each in runs)])
 
 
 def list_given(config: RunConfig) -> dict[str, object]:
