@@ -53,6 +53,8 @@ class ForwardingProcess(FederatedProcess):
     fine_tuning_start = property(operator.attrgetter("process.fine_tuning_start"))
     curve = property(operator.attrgetter("process.curve"))
     takes_new_clients = property(operator.attrgetter("process.takes_new_clients"))
+    # Not passed on: what is around a process would be left out, since the process inside would be asked alone.
+    ask = None
 
     get_models = _pass_on("get_models")
     client_model = _pass_on("client_model")

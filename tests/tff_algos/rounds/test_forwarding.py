@@ -19,7 +19,7 @@ PUBLIC = [name for name in dir(FederatedProcess) if not name.startswith("_")]
 OF_MODELS = ("map_models", "list_work")  # of the algorithm, which nothing asks a metered process for
 FACTS = ("is_personal", "fine_tuning_start", "curve", "takes_new_clients")  # attributes, the same in every round
 OF_FILES = ("keep_in", "forget")  # methods that both processes are told, and that have no state
-METHODS = [name for name in PUBLIC if name not in ("initialize", "next", *FACTS, *OF_FILES, *OF_MODELS)]
+METHODS = [name for name in PUBLIC if name not in ("initialize", "next", "ask", *FACTS, *OF_FILES, *OF_MODELS)]
 # The state of a recorder is its one model: a tuple of one number. "Quantized" models are a hundred larger.
 QUANTIZATION = SimpleNamespace(
     strip=lambda weights: (weights[0] - 100,), wrap=lambda weights, template: (weights[0] + template[0],)
@@ -68,6 +68,11 @@ def test_everything_public_is_defined_anew(kind):
     # By `vars`, since an attribute that is only inherited would be found as well.
     missing = set(PUBLIC) - set(vars(kind)) - set(vars(ForwardingProcess))
     assert missing == (set() if kind is QuantizationStart else set(OF_MODELS))
+
+
+def test_clients_are_not_asked_of_what_is_inside_alone(late):
+    """The joules would not be counted, nor would the models be switched."""
+    assert MeteredProcess(Recorder("inside"), RATES).ask is None and late.ask is None
 
 
 @pytest.mark.parametrize("name", METHODS)
