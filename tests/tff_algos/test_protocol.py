@@ -17,6 +17,7 @@ from launch.settings.algorithms import ALGORITHMS
 from models.quantization import build_quantized_spec
 from tff_algos.protocol import BYTES_DOWN, BYTES_UP, COMMON_METRICS, VIRTUAL_TIME_S, FederatedProcess
 from tff_algos.rounds.aggregation import sum_bytes
+from tff_algos.rounds.asked_rounds import find_obstacle
 from tff_algos.rounds.forwarding import MeteredProcess, QuantizationStart
 from tff_algos.rounds.synchronous import SynchronousProcess
 from tff_algos.settings.asynchronous import TrainingTimesConfig
@@ -49,6 +50,8 @@ SWITCHING_FAST = ("fedavg", "fedcd", "fedsikd")  # the others switch by the same
 NOT_SYNCHRONOUS = ("async_periodic", "fed_async", "buffered", "local_only")
 # Personal models, two models a device, and the updates that clients are clustered by.
 SENDING_TWICE = ("ditto", "fedcd", "fl_hc")
+# Their clients can be asked over a network.
+ASKED = ("fedavg", "fedadam", "fedyogi", "fedavgm", "fine_tuning", "async_periodic", "buffered")
 # What fits four clients of a few examples; devices drop out where they can.
 SMALL = {
     "num_clusters": 2,
@@ -122,6 +125,12 @@ def list_walks():
     for name in SWITCHING:
         marks = () if name in SWITCHING_FAST else pytest.mark.slow
         yield pytest.param(f"{name} quantized from round 2", marks=marks)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_whose_clients_can_be_asked(tff_runtime, build_process, linear_spec, name):
+    process = build_process(name, linear_spec)
+    assert (process.ask is not None) == (name in ASKED) == (not find_obstacle(process))
 
 
 # One walk serves all checks of a process: tracing it and three rounds take seconds.

@@ -88,6 +88,9 @@ class FedAsyncProcess(AsynchronousProcess):
     config: FedAsyncConfig
     compute_updates: Callable
 
+    # What a process whose clients cannot be asked says of it.
+    obstacle = "of asynchronous algorithms, only async_periodic and buffered have such clients"
+
     def next(self, state: ServerState) -> RoundOutput:
         config, versions = self.config, state.versions
         # Step 1

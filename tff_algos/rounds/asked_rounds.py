@@ -51,7 +51,10 @@ class Story(NamedTuple):
 
 
 def find_obstacle(process: FederatedProcess) -> str:
-    """Why the clients of a process cannot be asked over a network, in words; "" if they can."""
+    """Why the clients of a process cannot be asked over a network, in words; "" if they can.
+
+    A process says it by `obstacle`, where it is something else than `NOT_PLAIN`.
+    """
     return "" if process.ask else getattr(process, "obstacle", "") or NOT_PLAIN
 
 
@@ -67,7 +70,7 @@ class AskedProcess(ForwardingProcess):
     process: Any  # a `SynchronousProcess`, which imports this module
     partners: AskedBy | RepeatedFrom
 
-    ask, list_work, map_models = None, None, None
+    list_work, map_models = None, None
     clients = property(operator.attrgetter("process.clients"))
 
     def initialize(self) -> AskedState:
@@ -126,7 +129,10 @@ class AskedProcess(ForwardingProcess):
             if happening is None:
                 end_s = max(end_s, network.now_s())
                 break
-            client, what = happening.client, happening.what
+            client, what, result = happening.client, happening.what, happening.result
+            # Counted out here, since those of a record are simulated, and finite.
+            if what == ANSWERED and (result is None or not result.is_finite):
+                what = REJECTED
             is_old = what != LEFT and happening.number != round_num
             if client not in open_clients or what not in _ROWS or is_old:
                 continue
@@ -134,7 +140,7 @@ class AskedProcess(ForwardingProcess):
             end_s = max(end_s, happening.time_s)
             rows.append(LogRow(end_s, client, _ROWS[what], round_num))
             if what == ANSWERED:
-                results[client] = happening.result
+                results[client] = result
         for client in sorted(open_clients):
             network.withdraw(client)
             rows.append(LogRow(end_s, client, "missing", round_num))

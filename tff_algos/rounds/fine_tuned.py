@@ -11,6 +11,7 @@ from datasets.federated_data import ClientFiles, FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, list_plan, summarize_plan
 from tff_algos.protocol import FederatedProcess, RoundOutput, State, Weights
+from tff_algos.rounds.asked_rounds import find_obstacle
 from tff_algos.rounds.forwarding import ForwardingProcess
 from tff_algos.settings.fine_tuning import INITIAL, SAME, FineTuningConfig
 from tff_algos.simulation.resources import FineTuningPlan, draw_devices, plan_fine_tuning
@@ -45,6 +46,7 @@ class FineTunedProcess(ForwardingProcess):
     list_work = property(operator.attrgetter("process.list_work"))
     # Clients that are asked fine-tune themselves.
     ask = property(operator.attrgetter("process.ask"))
+    obstacle = property(lambda self: find_obstacle(self.process))
 
     def find_current(self, state: State) -> tuple[FederatedProcess, State]:
         return self.process, state

@@ -1,25 +1,33 @@
 """Rounds whose clients are asked, and their twins, whose clients are those of a record."""
 
+import dataclasses
+
+import hypothesis
 import numpy as np
 import pytest
 import tree
+from hypothesis import strategies as st
 from scripted_network import ScriptedNetwork
 from small_runs import assert_same
 
 from tff_algos.client.cohort import ClientInput
-from tff_algos.rounds.asked_rounds import find_obstacle
+from tff_algos.client.local_training import LocalResult
+from tff_algos.rounds.aggregators import SumAggregator
+from tff_algos.rounds.asked_rounds import NOT_PLAIN, AskedProcess, find_obstacle
 from tff_algos.rounds.network import JOINED, LEFT, TICK_S
 from tff_algos.rounds.partners import AskedBy, RepeatedFrom, Terms
 from tff_algos.rounds.training_phase import SlotInput
-from tff_algos.settings.aggregation import AGGREGATORS, AggregationConfig, AttackConfig
+from tff_algos.settings.aggregation import AGGREGATORS, AggregationConfig, AttackConfig, CompressionConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
 TRAINING = LocalTrainingConfig(epochs=1, batch_size=4, optimizer="sgd", learning_rate=0.3, learning_rate_decay=0.9)
 SIZES = (6, 9, 12, 5, 7, 8, 4)
 SPEEDS = np.array([0.125, 0.5, 0.875, 0.25, 1.75, 0.625, 0.375])  # whole ticks
 TERMS = Terms()
 EVERYONE = range(len(SIZES))
+FORGED = AttackConfig(attack="sign_flip", attack_share=0.1)
 
 
 @pytest.fixture
@@ -34,25 +42,29 @@ def build(build_algorithm, make_federation):
     return make
 
 
-def ask(process, terms=TERMS, **script):
+def collect(process, models, inputs):
+    """What clients answer, by a graph that is the same whatever the server does with it."""
+    phase = dataclasses.replace(process.phase, aggregator=SumAggregator(), attack=None)
+    return [each.update.result for each in phase.collect(models, inputs, ())]
+
+
+def ask(process, terms=TERMS, spoil=lambda task, result: result, time_s=0.0, **script):
     """(the process whose clients a script's network has, the network); clients train as simulated ones."""
 
     def train(task):
         told = ClientInput(
             process.clients.clients[task.client].path, task.seed, np.int32(0), np.float32(1), task.learning_rate
         )
-        models = tuple(array[np.newaxis] for array in task.start)
-        state = process.initialize()
-        return process.phase.collect(models, [SlotInput(told)], state.aggregator)[0].update.result
+        return spoil(task, collect(process, tuple(array[np.newaxis] for array in task.start), [SlotInput(told)])[0])
 
     script = {"present": EVERYONE, **script}
-    network = ScriptedNetwork(train, lambda client, number: SPEEDS[client], **script)
+    network = ScriptedNetwork(train, lambda client, number: SPEEDS[client], time_s=time_s, **script)
     return process.ask(AskedBy(network, terms)), network
 
 
-def run(process, num_rounds):
-    """(states, metrics, record) of the first rounds."""
-    states, metrics, record = [process.initialize()], [], {}
+def run(process, num_rounds, state=None):
+    """(states, metrics, record) of the first rounds, or of those after a state."""
+    states, metrics, record = [process.initialize() if state is None else state], [], {}
     for round_num in range(1, num_rounds + 1):
         output = process.next(states[-1])
         states.append(output.state)
@@ -70,10 +82,11 @@ def assert_near(found, expected):
         np.testing.assert_allclose(a, b, atol=1e-6)
 
 
-@pytest.mark.parametrize("aggregator", ["mean", "median", "multi_krum"])
+@pytest.mark.parametrize("aggregator", ["mean", "median", "multi_krum", "fedadam"])
 def test_asked_rounds_are_those_of_the_simulation(build, aggregator):
-    attack = AttackConfig(attack="sign_flip", attack_share=0.1) if aggregator == "multi_krum" else None
-    simulated = build(aggregator, attack, cohort_size=5)
+    attack = FORGED if aggregator == "multi_krum" else None
+    given = {"algorithm": aggregator} if aggregator == "fedadam" else {"aggregator": aggregator}
+    simulated = build(attack=attack, cohort_size=5, **given)
     asked, network = ask(simulated)
     live, of_live, record = run(asked, 3)
     states, of_simulated, _ = run(simulated, 3)
@@ -107,7 +120,7 @@ def test_who_does_not_answer_is_as_good_as_not_there(build, aggregator):
         invited = process.invite(state, np.arange(len(SIZES)))
         inputs = [SlotInput(each.told, each.own) for each in invited]
         models, round_num = process.distribute(state), int(state.round_num) + 1
-        results = [each.update.result for each in process.phase.collect(models, inputs, state.aggregator)]
+        results = collect(process, models, inputs)
         results[4] = make_not_finite(results[4])
         outcome = process.phase.receive(results, inputs, 1, state.aggregator, round_num)
         state = process.conclude(state, state, np.arange(len(SIZES)), invited, outcome, 0.0, (0, 0), 0).state
@@ -131,20 +144,122 @@ SCRIPTS = {
 }
 
 
+def assert_twin(process, states, metrics, record):
+    """Repeated from its record, a run has the same states and metrics, to the bit."""
+    twins, of_twin, again = run(process.ask(RepeatedFrom(record)), len(record))
+    assert again == record
+    for state, twin in zip(states, twins, strict=True):
+        assert_same(tree.flatten(state), tree.flatten(twin))
+    for ours, theirs in zip(metrics, of_twin, strict=True):
+        np.testing.assert_equal(ours, theirs)
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_twin_repeats_a_run(build, name):
     """Times, clients, bytes and models; of the answers of a script to the same bits as a list would give."""
     script, terms = SCRIPTS[name]
     process = build("median", cohort_size=5 if name == "more" else 0)
     states, metrics, record = run(ask(process, terms, **script)[0], 4)
-    twins, of_twin, again = run(process.ask(RepeatedFrom(record)), 4)
-    assert again == record
-    for state, twin in zip(states, twins, strict=True):
-        assert_same(tree.flatten(state.inner), tree.flatten(twin.inner))
-    for ours, theirs in zip(metrics, of_twin, strict=True):
-        np.testing.assert_equal(ours, theirs)
+    assert_twin(process, states, metrics, record)
     times = [row["virtual_time_s"] for row in metrics]
     assert times == sorted(times) and all((time / TICK_S).is_integer() for time in times)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"attack": FORGED},
+        {"aggregator": "multi_krum", "attack": FORGED},
+        {"algorithm": "fedadam", "cohort_size": 5},
+        {"cohort_size": 1, "participation": "bernoulli"},  # some rounds are of nobody
+    ],
+    ids=["mean", "forged mean", "multi_krum", "fedadam", "bernoulli"],
+)
+def test_the_twin_repeats_whatever_the_server_does(build, given):
+    """A mean is summed in the graph by the twin, on the host of what came."""
+    process = build(**given)
+    asked, _ = ask(process, Terms(more_asked=1, deadline_s=1.0), rejected=[(2, 1)])
+    assert_twin(process, *run(asked, 3))
+
+
+def test_a_server_that_begins_anew_goes_on_from_the_state(build):
+    process = build(algorithm="fedadam")
+    states, metrics, record = run(ask(process)[0], 3)
+    again, network = ask(process, time_s=metrics[0]["virtual_time_s"])
+    later, of_later, rest = run(again, 2, states[1])
+    assert_same(tree.flatten(later[-1]), tree.flatten(states[-1]))
+    assert of_later == metrics[1:] and list(rest.values()) == [record[2], record[3]]
+    assert network.started_s == metrics[0]["virtual_time_s"]
+
+
+def test_an_answer_of_an_earlier_round_does_not_count_for_this_one(build):
+    """Client 4 leaves in round 1, is back at once and trains for it until 2 s, in round 2, for which it is asked."""
+    process = build()
+    asked, _ = ask(process, moves=[(0.125, 4, LEFT), (0.25, 4, JOINED)])
+    states, metrics, record = run(asked, 2)
+    assert list_rows(record[1], "dropped") == [(4, "dropped")] and metrics[0]["virtual_time_s"] == 0.875
+    assert metrics[1]["num_clients"] == 7 and metrics[1]["virtual_time_s"] == 0.875 + 1.75
+    assert_twin(process, states, metrics, record)
+
+
+def test_an_answer_that_is_not_finite_is_rejected_though_the_network_took_it(build):
+    """Left to the aggregator, it would count among the round's clients, and its twin would send a finite one."""
+    process = build()
+    asked, _ = ask(process, spoil=lambda task, result: make_not_finite(result) if task.client == 2 else result)
+    states, metrics, record = run(asked, 2)
+    assert [(row["num_clients"], row["num_rejected"], row["num_missing"]) for row in metrics] == [(6, 1, 0)] * 2
+    assert list_rows(record[1], "rejected") == [(2, "rejected")]
+    assert_twin(process, states, metrics, record)
+
+
+@pytest.fixture
+def stubbed(build):
+    """A process, and a function (task) that answers at once that nothing was learned."""
+    process = build(cohort_size=4)
+
+    def train(task):
+        zero = np.float32(0)
+        return LocalResult(tuple(np.zeros_like(array) for array in task.start), zero, zero, zero, np.bool_(True))
+
+    return process, train
+
+
+TIMES = st.integers(1, 64).map(lambda number: number / 16)
+
+
+@hypothesis.given(
+    speeds=st.lists(TIMES, min_size=len(SIZES), max_size=len(SIZES)),
+    moves=st.lists(st.tuples(TIMES, st.integers(1, len(SIZES) - 1), st.sampled_from([LEFT, JOINED])), max_size=8),
+    rejected=st.sets(st.tuples(st.integers(0, len(SIZES) - 1), st.integers(1, 2)), max_size=4),
+    doubled=st.sets(st.integers(0, len(SIZES) - 1), max_size=2),
+    terms=st.builds(Terms, st.integers(1, 5), st.integers(0, 3), TIMES, st.just(1)),
+)
+@hypothesis.settings(
+    deadline=None, max_examples=25, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
+)
+def test_whatever_clients_do_the_rows_of_a_round_hold(stubbed, speeds, moves, rejected, doubled, terms):
+    process, train = stubbed
+    network = ScriptedNetwork(
+        train, lambda client, _: speeds[client], sorted(moves), EVERYONE, doubled=doubled, rejected=rejected
+    )
+    asked, end_s = process.ask(AskedBy(network, terms)), 0.0
+    state = asked.initialize()
+    for _ in range(3):
+        state, metrics = asked.next(state)
+        rows = asked.get_events(state)
+        found = {what: [row.client for row in rows if row.what == what] for what in {row.what for row in rows}}
+        ended = [client for what in ("ready", "rejected", "dropped", "missing") for client in found.get(what, [])]
+        assert sorted(ended) == sorted(found["start"])  # each that was asked ends in one way, once
+        assert len(found["start"]) <= 4 + terms.more_asked
+        ready, received = sorted(found.get("ready", [])), found.get("received", [])
+        assert received == (ready if len(ready) >= terms.least_answers else [])
+        assert len(ready) <= 4
+        times = [row.time_s for row in rows]
+        assert times == sorted(times) and times[0] >= end_s and times[-1] <= times[0] + terms.deadline_s
+        end_s = times[-1]
+        assert metrics["virtual_time_s"] == end_s and metrics["num_clients"] == len(received)
+        assert not network.pending.keys() & set(found.get("missing", []))  # withdrawn
 
 
 def test_of_more_than_the_cohort_the_first_answers_count(build):
@@ -174,8 +289,18 @@ def test_a_record_that_ends_early_says_how_many_rounds_it_has(build):
         twin.next(state)
 
 
-def test_who_can_be_asked(build):
-    for algorithm in ("fedavg", "fedadam", "fedyogi", "fedavgm"):
-        assert not find_obstacle(build(algorithm=algorithm))
-    for algorithm in ("ditto", "moon", "fednova", "scaffold"):
-        assert find_obstacle(build(algorithm=algorithm)).startswith("its clients do more than train")
+def test_what_cannot_be_asked_says_why(build):
+    for algorithm in ("fedavg", "fine_tuning"):
+        compressed = build(algorithm=algorithm, compression=CompressionConfig(bits=8))
+        assert compressed.ask is None and find_obstacle(compressed) == "its updates are compressed"
+    privacy = UpdatePrivacyConfig(epsilon=8.0)
+    assert find_obstacle(build(privacy=privacy, client_weighting="equal")) == "its updates are private"
+    assert find_obstacle(build(algorithm="moon")) == NOT_PLAIN
+
+
+def test_fine_tuning_is_not_done_by_the_process_that_asks(build):
+    process = build(algorithm="fine_tuning")
+    asked, _ = ask(process.process)
+    assert process.is_personal and not process.ask(asked.partners).is_personal
+    assert isinstance(process.ask(asked.partners), AskedProcess)
+    assert process.ask(asked.partners).process is process.process
