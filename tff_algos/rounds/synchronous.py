@@ -53,9 +53,18 @@ from tff_algos.rounds.training_phase import (
     build_group_training,
 )
 from tff_algos.rounds.transport import Transport, build_transport
-from tff_algos.settings.aggregation import AggregationConfig
+from tff_algos.settings.aggregation import COMPRESSION, DP_TREE, QUANTIZATION, SECURE, AggregationConfig
 from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import initialize_weights, is_float, stack_models, take_model
+
+COMPRESSED, PRIVATE = "its updates are compressed", "its updates are private"
+# Of aggregators by what they do to updates on their way, in simulation: clients of a network send theirs as they are.
+_OBSTACLES = {
+    COMPRESSION: COMPRESSED,
+    QUANTIZATION: COMPRESSED,
+    DP_TREE: PRIVATE,
+    SECURE: "the server sees only sums of its updates",
+}
 
 
 class ServerState(NamedTuple):
@@ -357,8 +366,10 @@ class SynchronousProcess(FederatedProcess):
         if type(self) is not SynchronousProcess or not self.phase.is_plain or self.store:
             return NOT_PLAIN
         if self.transport.config.is_active:
-            return "its updates are compressed"
-        return "its updates are private" if isinstance(self.aggregator, PrivateAggregator) else ""
+            return COMPRESSED
+        if isinstance(self.aggregator, PrivateAggregator):
+            return PRIVATE
+        return _OBSTACLES.get(getattr(self.config, "aggregation", AggregationConfig()).aggregator, "")
 
     @property
     def map_models(  # type: ignore[override]  # it is read only everywhere
