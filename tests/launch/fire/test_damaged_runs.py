@@ -51,7 +51,7 @@ def kept(tmp_path_factory, write_finished_run):
     root = tmp_path_factory.mktemp("kept")
     for name, seed in (("run", 0), ("other", 1)):
         run_dir = write_finished_run(root / name, algo="fedavg", model="perceptron", seed=seed)
-        for table in ("metrics.csv", "timing.csv", "events.csv", "fine_tuning.csv"):
+        for table in ("metrics.csv", "timing.csv", "events.csv", "fine_tuning.csv", "record.csv", "traffic.csv"):
             (run_dir / table).write_text(f"round,{seed}\n1,{seed}\n")
         (run_dir / "clients_by_round.csv.gz").write_bytes(gzip.compress(f"round\n{seed}\n".encode()))
         summary = (run_dir / "summary.json").read_text()
