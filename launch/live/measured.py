@@ -29,7 +29,7 @@ class Answer(NamedTuple):
     Attributes:
       client: whose it is.
       examples: on which it trained, each as often as it did: examples times epochs.
-      training_s: how long that took, as the client says.
+      training_s: how long that took, as the client says; at most the next.
       elapsed_s: from sending the task to having the answer, by the server's clock.
       bytes_down, bytes_up: of both messages.
     """

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from launch.live.fields import read_duration, read_text
+from launch.live.measured import Answer
 from launch.live.messages import Message, MessageError, pack, unpack
 from launch.live.offers import Offer, describe_work
 from launch.live.referee import Asked, Referee, Sums
 from launch.live.roster import Refusal, Roster, read_join
-from launch.live.traffic import Timing, Traffic
+from launch.live.traffic import Traffic
 from launch.live.transport import Received, Transport
 from tff_algos.client.local_training import LocalResult, count_examples_trained
 from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, REJECTED, TICK_S, Happening, Task
@@ -95,7 +96,7 @@ class LiveNetwork:
         self._start: tuple[int, int] | None = None  # ticks of the transport and of the run when the clock started
         self._floor = 0  # ticks of the run before which nothing more happens
         self._counts = collections.Counter[str]()
-        self._timings: list[Timing] = []
+        self._timings: list[Answer] = []
         self._notices = collections.deque[str](maxlen=MOST_NOTICES)
         self._replies = dict[int, tuple[Sums, ...]]()
         self._offer: Offer | None = None
@@ -231,7 +232,7 @@ class LiveNetwork:
         self._counts = collections.Counter()
         return Traffic(*(counts.get(name, 0) for name in Traffic._fields))
 
-    def take_timings(self) -> list[Timing]:
+    def take_timings(self) -> list[Answer]:
         """How long the answers took that counted since the last call."""
         taken, self._timings = self._timings, []
         return taken
@@ -411,7 +412,7 @@ class LiveNetwork:
         elapsed_s = max(received.ticks - pending.sent_ticks, 0) * TICK_S
         training_s = min(read_duration(message.header, "seconds"), elapsed_s)
         sizes = pending.sent_bytes, len(received.content)
-        self._timings.append(Timing(index, pending.asked.num_trained, training_s, elapsed_s, *sizes))
+        self._timings.append(Answer(index, pending.asked.num_trained, training_s, elapsed_s, *sizes))
         self._happened.append(_Queued(received.ticks, index, ANSWERED, number, result))
 
     def _take_reply(self, index: int, message: Message) -> None:

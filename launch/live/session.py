@@ -20,7 +20,7 @@ from datasets.federated_data import FederatedData
 from files.writing import write_whole
 from launch.console.progress import StatusLine, say, say_while_waiting
 from launch.console.shown_text import format_count
-from launch.live.measured import write_devices
+from launch.live.measured import Answer, write_devices
 from launch.live.messages import VERSION
 from launch.live.roster import Roster
 from launch.live.training_file import (
@@ -119,7 +119,7 @@ class Session:
         self._folder: RunFolder | None = None
         self._traffic: RoundTable | None = None
         self._last: Traffic | None = None
-        self._timings: list[Any] = []
+        self._timings: list[Answer] = []
         self._rounds_present = np.zeros(0, np.int64)
         self._num_rounds = 0  # of this process
         self._tuned: list[Tuned] = []
@@ -223,16 +223,15 @@ class Session:
             return evaluate_state
         from launch.live.network import EVALUATE
         from launch.live.offers import pick_weights
+        from launch.live.own_federation import average_measured
 
         def measure(state: State, previous: State | None, with_shared: bool = True) -> dict[str, float | None]:
             weights = process.get_models(state)["global"]
             request = {"round": self._network.round_num}, pick_weights(self._offer.file, weights)
             requests = {int(client): request for client in self._network.find_present()}
             replies = self._network.gather(EVALUATE, requests, self._flags.round_deadline_s)
-            sums = [reply[0] for reply in replies.values()]
-            num = sum(each.num for each in sums)
-            correct, loss = sum(each.correct for each in sums), math.fsum(each.loss_sum for each in sums)
-            return {task.test: correct / num, columns.TEST_LOSS: loss / num} if num else {}
+            accuracy, loss = average_measured(reply[0] for reply in replies.values())
+            return {} if math.isnan(accuracy) else {task.test: accuracy, columns.TEST_LOSS: loss}
 
         return measure
 

@@ -1,25 +1,6 @@
-"""What is counted of the network: bytes, answers and seconds. Imports no TensorFlow."""
+"""What is counted of the network: bytes and answers. Imports no TensorFlow."""
 
 from typing import NamedTuple
-
-
-class Timing(NamedTuple):
-    """What is known of an answer that came: the fields of `launch.live.measured.Answer`, one for one.
-
-    Attributes:
-      client: whose it is.
-      examples: on which it trained, each epoch counted.
-      training_s: how long that took, as the client says; at most the next.
-      elapsed_s: from sending the task to having the answer, by the server's clock.
-      bytes_down, bytes_up: of both messages.
-    """
-
-    client: int
-    examples: float
-    training_s: float
-    elapsed_s: float
-    bytes_down: int
-    bytes_up: int
 
 
 class Traffic(NamedTuple):

@@ -93,7 +93,7 @@ def test_a_missing_library_must_be_fixed(monkeypatch):
     def find_version(distribution):
         if distribution == "numpy":
             raise importlib.metadata.PackageNotFoundError(distribution)
-        return {"tensorflow": "2.15.0", "pyarrow": "21.0.0"}.get(
+        return {"tensorflow": "2.15.0", "pyarrow": "21.0.0", "aiohttp": "3.14.0"}.get(
             distribution, "0.87.0" if "federated" in distribution else "0.7.5"
         )
 

@@ -59,7 +59,12 @@ def run(tmp_path, monkeypatch):
             run_dir = tmp_path / "runs" / "a" / f"seed_{seed}"
             arguments = (f"--run_dir={run_dir}", f"--what={what}")
             tasks.append(
-                Task(Recipe("a", "--flagfile=a.flags"), arguments, run_dir, SimpleNamespace(seed=seed, rounds=1))
+                Task(
+                    Recipe("a", "--flagfile=a.flags"),
+                    arguments,
+                    run_dir,
+                    SimpleNamespace(seed=seed, rounds=1, replay=""),
+                )
             )
         tasks[0].run_dir.parent.mkdir(parents=True)
         shares = [[core] for core in sorted(os.sched_getaffinity(0))[:cores]]

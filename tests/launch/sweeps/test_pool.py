@@ -87,7 +87,7 @@ def make_tasks(tmp_path):
                 Recipe("a", "--flagfile=a.flags"),
                 (),
                 tmp_path / f"seed_{seed}",
-                SimpleNamespace(seed=seed, rounds=rounds),
+                SimpleNamespace(seed=seed, rounds=rounds, replay=""),
             )
             for seed in range(count)
         ]
@@ -210,7 +210,7 @@ def test_the_lines_of_a_run_are_understood_its_result_and_an_error_at_its_end(tm
     progress.update(6, 0.625, 0.75)
     lines = capsys.readouterr().out.splitlines()
     shown = ProgressOfMany([10], slots=2, keeps_logs=True)
-    config = SimpleNamespace(seed=0, rounds=10)
+    config = SimpleNamespace(seed=0, rounds=10, replay="")
     shown.start(1, Task(Recipe("a", "--flagfile=a.flags"), (), tmp_path / "seed_0", config), slot=1)
     shown.read(1, ["run      fedavg, 10 rounds", *lines])
     line, all_runs = capsys.readouterr().out.splitlines()[1:]
