@@ -668,6 +668,7 @@ class Client:
         header = {"type": "join", "protocol": VERSION, "key": self._home.key, "name": self._options.name}
         header |= {"kind": "python", "num_train": counts[0], "num_test": counts[1], "columns": self._columns}
         await ws.send_bytes(pack({**header, "round_most_examples": None}))
+        say("connected; the organiser's run begins, or goes on, when enough are there")
 
     async def _take(self, ws: Any, message: Message) -> bool:
         """Does what a message asks for; whether the run is over."""
@@ -852,16 +853,15 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     for name, default, text in _FLAGS:
         parser.add_argument(f"--{name}", type=type(default), default=default, help=text)
     options = parser.parse_args(argv)
-    found = re.fullmatch(r"(http|ws)(s?)://([^/\s?#@]+)/?", options.address)
+    found = re.fullmatch(r"(http|ws)(s?)://((?:[^/\s?#@:]+|\[[\da-f:.]+])(?::(\d{1,9}))?)/?", options.address)
+    is_place = found and int(found[4] or 1) < 2**16
     is_key = re.fullmatch("([0-9a-f]{32,128})?", options.seat_key)
-    has_most = options.most_examples != 0
     for is_wrong, text in (
-        (not found, f"{options.address}: expected the address that the server prints, as http://127.0.0.1:8700"),
-        (
-            has_most and (options.most_examples < 0 or not options.data),
-            "--most_examples: expected 1 or more, beside --data",
-        ),
-        (options.data and not os.path.isfile(options.data), f"--data={options.data}: no such file"),
+        (not is_place, f"{options.address}: expected the address that the server prints, as http://127.0.0.1:8700"),
+        (options.most_examples < 0, "--most_examples: expected 1 or more, or 0 for all"),
+        (options.most_examples and not options.data, "--most_examples: expected --data beside it"),
+        (options.data and os.path.isdir(options.data), f"--data={options.data}: a folder, expected a .csv or .npz"),
+        (options.data and not os.path.exists(options.data), f"--data={options.data}: no such file"),
         (not is_key, "--seat_key: expected at least 32 hex digits"),
     ):
         if is_wrong:

@@ -95,6 +95,7 @@ class Roster:
       columns: the digest of the description of people's own examples.
 
     Attributes:
+      path: the same.
       run: the run's random name.
       seats: of each client; None for one that is free.
       is_fixed: whether round 1 may begin: no seat is given up or added any more.
@@ -103,7 +104,7 @@ class Roster:
     def __init__(
         self, path: pathlib.Path, dealt: Sequence[tuple[int, int]] | None = None, most: int = 0, columns: str = ""
     ):
-        self._path, self._dealt, self._columns = path, dealt, columns
+        self.path, self._dealt, self._columns = path, dealt, columns
         self.run = secrets.token_hex(16)
         self.seats: list[Seat | None] = [None] * (most if dealt is None else len(dealt))
         self.is_fixed = False
@@ -152,16 +153,16 @@ class Roster:
 
     def read(self) -> None:
         """Takes the seats, fixed, from the file. Raises RunRecordError of a file that is none of this run's."""
-        content = read_json(self._path)
+        content = read_json(self.path)
         run, seats = content.get("run"), content.get("seats")
         if not isinstance(run, str) or not _RUN.fullmatch(run) or not isinstance(seats, list) or not seats:
-            raise RunRecordError(f"{self._path}: expected a run and its seats")
+            raise RunRecordError(f"{self.path}: expected a run and its seats")
         if self._dealt is not None and len(seats) != len(self._dealt):
-            raise RunRecordError(f"{self._path}: {len(seats)} seats, expected {len(self._dealt)}, one for each client")
+            raise RunRecordError(f"{self.path}: {len(seats)} seats, expected {len(self._dealt)}, one for each client")
         try:
             self.seats = [None if seat is None and self.deals else _read_seat(seat) for seat in seats]
         except MessageError as error:
-            raise RunRecordError(f"{self._path}: a seat is damaged ({error})") from None
+            raise RunRecordError(f"{self.path}: a seat is damaged ({error})") from None
         self.run, self.is_fixed = run, True
 
     def _check(self, join: Join) -> None:
@@ -199,7 +200,7 @@ class Roster:
         return found[0] if found else None
 
     def _write(self) -> None:
-        write_json(self._path, {"run": self.run, "seats": [seat and seat._asdict() for seat in self.seats]})
+        write_json(self.path, {"run": self.run, "seats": [seat and seat._asdict() for seat in self.seats]})
 
 
 def _read_seat(seat: Any) -> Seat:

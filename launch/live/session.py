@@ -22,6 +22,7 @@ from launch.console.progress import StatusLine, say, say_while_waiting
 from launch.console.shown_text import format_count
 from launch.live.measured import Answer, write_devices
 from launch.live.messages import VERSION
+from launch.live.ports import HOST, listen
 from launch.live.roster import Roster
 from launch.live.training_file import (
     build_fine_tuning,
@@ -29,7 +30,7 @@ from launch.live.training_file import (
     make_training_file,
     prepare_examples,
 )
-from launch.live.twin import list_twin_commands
+from launch.live.twin import describe_stand_in, list_twin_commands
 from launch.runs import columns
 from launch.runs.errors import RunFolderError
 from launch.runs.round_table import RoundTable
@@ -137,6 +138,9 @@ class Session:
     def load_data(self, config: RunConfig, load: Callable[[RunConfig], FederatedData]) -> FederatedData:
         self._config = config
         check_can_train(config, self._flags.own_data)
+        # A run that goes on takes another one by itself.
+        if self._open_transport is None and ("port" in self._given or not config.resume):
+            listen(HOST, self._flags.port).close()
         if not self._flags.own_data:
             return load(config)
         from launch.live.description import describe_examples
@@ -201,8 +205,7 @@ class Session:
         from tff_algos.rounds.partners import AskedBy, Terms
 
         # Where parts are dealt, nobody has to come before the process is known to do.
-        if not self._roster.is_fixed:
-            self._wait_for_clients()
+        self._wait_for_clients()
         self._roster_bytes = (folder.path / columns.ROSTER_FILE).read_bytes()
         self._rounds_present = np.zeros(len(data.clients), np.int64)
         self._network.publish(self._offer)
@@ -299,7 +302,8 @@ class Session:
                 f"{means[1]:.4f} after, of all their test examples; by client in {columns.FINE_TUNED_FILE}",
             )
         topic = "twin"
-        for command in list_twin_commands(self._config, self._folder.path, self._flags.own_data):
+        stand_in = describe_stand_in(self._description, len(self._roster.seats)) if self._flags.own_data else None
+        for command in list_twin_commands(self._config, self._folder.path, stand_in):
             yield topic, command
             topic = ""
 
@@ -325,7 +329,7 @@ class Session:
     def _open_network(self, most_bytes: int, load_part: "_PartLoader | None") -> None:
         """Listens, and says where."""
         from launch.live.network import LiveNetwork
-        from launch.live.transport import HOST, WebSocketTransport
+        from launch.live.transport import WebSocketTransport
 
         open_transport = self._open_transport or WebSocketTransport
         files = {"/join.py": (JOIN.read_bytes(), "text/x-python; charset=utf-8")}
@@ -359,6 +363,8 @@ class Session:
 
     def _wait_for_clients(self) -> None:
         """Waits for as many as are to be there before round 1, however long it takes."""
+        if self._roster.is_fixed:
+            return
         least = self._flags.start_with or len(self._roster.seats)
         line = StatusLine("wait")
         with contextlib.closing(line):
@@ -383,6 +389,10 @@ class _PartLoader:
 
 def _read(roster: Roster) -> None:
     """Raises RunFolderError if the seats cannot be read, without which nobody's client is known."""
+    if not roster.path.exists():
+        raise RunFolderError(
+            f"{roster.path} is gone, without which no client is known by its seat; restore it, or start a new run"
+        )
     try:
         roster.read()
     except (RunRecordError, OSError) as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from launch.settings.data_flags import CLIENT, FEDERATED, NONE
 from launch.settings.run_config import RunConfig, flag_values
 from launch.settings.runtimes import IN_PROCESS
-from tff_algos.settings.aggregation import LABEL_FLIP
+from tff_algos.settings.aggregation import COMPRESSION, DP_TREE, LABEL_FLIP, QUANTIZATION, SECURE
 from tff_algos.settings.config_fields import ConfigError, is_own
 from tff_algos.settings.fine_tuning import SAME, TRAINED
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -132,6 +132,11 @@ _RULES = (
     _must_be("class_weights", NONE, "all examples count alike on the clients"),
     _must_be("weight_column", "", "all examples count alike on the clients"),
     _must_be("compression_bits", 32, "clients send what they have trained as float32"),
+    _Rule(
+        "aggregator",
+        lambda name: name not in (COMPRESSION, QUANTIZATION, DP_TREE, SECURE),
+        "another one in a live run: compressed, private or summed in secret it is in simulations alone",
+    ),
     _must_be("dp_epsilon", 0.0, "no client clips its update and nobody adds noise"),
     _Rule("standardize", lambda way: way != FEDERATED, f"{NONE} in a live run: clients are not asked for sums"),
     _Rule("standardize", lambda way: way != CLIENT, f"{NONE} where clients bring their own data", True),

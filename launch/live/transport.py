@@ -16,10 +16,9 @@ from typing import NamedTuple, Protocol
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from launch.live.ports import HOST, listen
 from tff_algos.rounds.network import TICK_S
-from tff_algos.settings.config_fields import ConfigError
 
-HOST = "127.0.0.1"
 HOST_NAMES = (HOST, "localhost")
 PATH = "/ws"
 HEARTBEAT_S = 20.0  # a connection is lost if half of this brings no sign of life
@@ -95,15 +94,7 @@ class WebSocketTransport:
 
     def start(self) -> None:
         """Begins to listen, and sets `port`. Raises ConfigError("port") where another program does."""
-        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a server that was killed, started again
-            listening.bind((HOST, self._asked_port))
-            listening.listen(128)
-        except OSError as error:
-            listening.close()
-            expected = f"one on which no other program listens, or 0 for a free one ({error.strerror})"
-            raise ConfigError("port", self._asked_port, expected) from None
+        listening = listen(HOST, self._asked_port)
         self.port = listening.getsockname()[1]
         self._loop, self._ending, ready = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, args=(listening, ready), name="live", daemon=True)

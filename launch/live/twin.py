@@ -2,9 +2,12 @@
 
 import pathlib
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from launch.live.description import find_scaling
 from launch.runs.columns import MEASURED_DEVICES_FILE
+from launch.settings.data_flags import FEDERATED
 from launch.settings.resuming import ASKED_ONCE
 from launch.settings.run_config import RunConfig, build_run_config, flag_values
 
@@ -13,27 +16,49 @@ _NOT_REPEATED = frozenset({"algo", "run_dir", "device_profiles", "replay", "trac
 _OF_DATA = ("data", "dataset")  # for which others stand in
 
 
-def list_twin_commands(config: RunConfig, path: pathlib.Path, own_data: bool) -> Iterator[str]:
+def list_twin_commands(
+    config: RunConfig, path: pathlib.Path, stand_in: Mapping[str, Any] | None = None
+) -> Iterator[str]:
     """The commands that repeat it, that predict it, and that compare what they give with it.
 
     Args:
       config: of the run.
       path: of its folder.
-      own_data: whether its clients brought their own data, for which others must stand in.
+      stand_in: where clients brought their own data, the flags by which others in their place are read, see
+        `describe_stand_in`.
     """
     run = str(path)
     twin, predicted = f"{run}_twin", f"{run}_devices"
-    stand_in = " --data=<data in place of the clients'>" if own_data else ""
-    yield f"python -m launch.train --replay={shlex.quote(run)} --run_dir={shlex.quote(twin)}{stand_in}"
+    num_clients = {} if stand_in is None else {"num_clients": stand_in["num_clients"]}
+    of_data = {} if stand_in is None else {name: value for name, value in stand_in.items() if name not in num_clients}
+    ending = "" if stand_in is None else " --data=<data in place of the clients'>"
+    yield f"python -m launch.train {_format_flags({'replay': run, 'run_dir': twin, **of_data})}{ending}"
     if (path / MEASURED_DEVICES_FILE).exists():
-        devices = shlex.quote(str(path / MEASURED_DEVICES_FILE))
-        given = {name: value for name, value in list_given(config).items() if not (own_data and name in _OF_DATA)}
-        flags = " ".join(shlex.quote(f"--{name}={value}") for name, value in given.items())
-        yield f"python -m launch.train {flags} --device_profiles={devices} --run_dir={shlex.quote(predicted)}{stand_in}"
+        given = {name: value for name, value in list_given(config).items() if stand_in is None or name not in _OF_DATA}
+        given |= {**num_clients, **of_data, "device_profiles": path / MEASURED_DEVICES_FILE, "run_dir": predicted}
+        yield f"python -m launch.train {_format_flags(given)}{ending}"
         runs = (run, twin, predicted)
     else:
         runs = (run, twin)
     yield " ".join(["python -m launch.compare", *(f"--runs={shlex.quote(each)}" for each in runs)])
+
+
+def describe_stand_in(description: Mapping[str, Any], seats: int) -> dict[str, Any]:
+    """The flags by which data in place of clients' own are dealt and read as theirs were.
+
+    Args:
+      description: of the clients' examples, see `launch.live.description`.
+      seats: that the run had.
+    """
+    flags: dict[str, Any] = {"num_clients": seats}
+    if "label" in description:
+        flags["label_column"] = description["label"]["name"]
+    # A live model scales by means that the organiser had; nobody has those of other data but they themselves.
+    return flags | ({"standardize": FEDERATED} if find_scaling(description) else {})
+
+
+def _format_flags(flags: Mapping[str, Any]) -> str:
+    return " ".join(shlex.quote(f"--{name}={value}") for name, value in flags.items())
 
 
 def list_given(config: RunConfig) -> dict[str, object]:

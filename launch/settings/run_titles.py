@@ -13,11 +13,12 @@ from launch.settings.errors import FlagError
 from launch.settings.own_algorithm import SNAKE_CASE
 from launch.settings.replaying import RUN_NAME, TWIN_OF
 from launch.settings.run_config import find_algorithm
-from launch.settings.serving import LIVE
+from launch.settings.serving import LIVE, OWN_DATA
 from launch.settings.trusted_modules import list_foreign_modules
 from tff_algos.settings.config_fields import ConfigError
 
 TWIN = "twin of "
+LIVE_OWN_DATA = "live, own data"
 OWN_FILES = {FILES: "data", "npz": "npz"}  # the flag that names the user's own file, by data set
 
 
@@ -58,10 +59,11 @@ def describe_devices(config: Mapping[str, Any]) -> str:
     """What the devices of a run were by its `config.json`, which may be anybody's.
 
     Returns:
-      "live": they were asked over the network; "twin of <run>": they did what those of that run did; "": drawn.
+      "live": they were asked over the network; "live, own data": and brought their examples; "twin of <run>": they did
+      what those of that run did; "": drawn.
     """
-    if isinstance(config.get(LIVE), Mapping):
-        return "live"
+    if isinstance(live := config.get(LIVE), Mapping):
+        return LIVE_OWN_DATA if live.get(OWN_DATA) is True else "live"
     twin = config.get(TWIN_OF)
     name = twin.get(RUN_NAME) if isinstance(twin, Mapping) else None
     return f"{TWIN}{escape_hidden(name):.60}" if isinstance(name, str) and name.strip() else ""
@@ -84,12 +86,12 @@ def describe_run(flags: Mapping[str, Any], dataset: str | None = None, devices: 
       FlagError: the algorithm is the user's own and cannot be used.
     """
     title = add_devices(find_algorithm(flags["algo"]).title, devices)
-    return f"{title} on {shorten_split(flags, dataset)}"
+    return f"{title} on {shorten_split(flags, dataset, devices)}"
 
 
-def shorten_split(flags: Mapping[str, Any], dataset: str | None = None) -> str:
+def shorten_split(flags: Mapping[str, Any], dataset: str | None = None, devices: str = "") -> str:
     """For example "MNIST, alpha 0.1, seed 0"; arguments as for `describe_run`, but no algorithm is looked for."""
-    return describe_split(flags, dataset).replace(" dirichlet partition,", "")
+    return describe_split(flags, dataset, devices).replace(" dirichlet partition,", "")
 
 
 def name_dataset(flags: Mapping[str, Any], dataset: str | None = None) -> str:
@@ -99,7 +101,7 @@ def name_dataset(flags: Mapping[str, Any], dataset: str | None = None) -> str:
     return pathlib.PurePath(own).stem if isinstance(own, str) and own.strip("/.") else get_title(name)
 
 
-def describe_split(flags: Mapping[str, Any], dataset: str | None = None) -> str:
+def describe_split(flags: Mapping[str, Any], dataset: str | None = None, devices: str = "") -> str:
     """For example "MNIST, dirichlet partition, alpha 0.1, seed 0"; arguments as for `describe_run`."""
     partition, lowest, highest = flags["partition"], flags.get("bias_min"), flags.get("bias_max")
     details = {
@@ -108,6 +110,8 @@ def describe_split(flags: Mapping[str, Any], dataset: str | None = None) -> str:
         "hierarchical": [f"bias {lowest}" if lowest == highest else f"bias {lowest} to {highest}"],
     }
     name = name_dataset(flags, dataset)
+    if devices == LIVE_OWN_DATA:  # which nobody dealt
+        return f"{name}, seed {flags['seed']}"
     if (dataset or flags["dataset"]) == "building":
         name = f"{name} ({flags['building_heterogeneity']} heterogeneity)"
     return ", ".join([name, f"{partition} partition", *details.get(partition, []), f"seed {flags['seed']}"])

@@ -101,7 +101,7 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         names = f"; nor can {', '.join(row.file for row in others)} be made" if others else ""
         raise ModelError(f"{first.file}: {first.reason}{names}")
     report = ExportReport(
-        title=describe_run(flag_values(job.run.config), job.data.dataset),
+        title=describe_run(flag_values(job.run.config), job.data.dataset, job.run.devices),
         rounds=job.run.rounds,
         num_test=len(job.data.test_y),
         timed_runs=TIMED_RUNS,

@@ -55,6 +55,8 @@ SCALED_BY_PHONE = (
     "Features that the phone has scaled itself, (x - mean) / deviation, by the means and deviations of its own "
     "examples: the file does not scale them."
 )
+SIMULATED = "federated learning, simulated on one machine or cluster; never tried by real users"
+LIVE = "federated learning over a network: its clients trained on their own machines"
 MAY_BE_SOLD = {
     "allowed": "Yes, as far as the data's terms go",
     "not allowed": "No, by the data's terms",
@@ -78,7 +80,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
     sold = f"{MAY_BE_SOLD[terms.commercial_use]}.{licence} {terms.conditions}".strip()
     return {
         "card_version": VERSION,
-        "title": describe_run(flag_values(run.config), data.dataset),
+        "title": describe_run(flag_values(run.config), data.dataset, run.devices),
         TASK: f"Tells {terms.task or _describe_task(data, columns)}.",
         **({} if columns.is_classification else {KIND: columns.kind.name, "outputs": describe_outputs(data)}),
         "classes": names,
@@ -97,7 +99,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
             "clients": len(data.clients),
             "examples": int(data.num_train.sum()),
             **({WEIGHTS: describe_weights(example_format.weights)} if example_format.weights else {}),
-            "how": "federated learning, simulated on one machine or cluster; never tried by real users",
+            "how": LIVE if run.devices.startswith("live") else SIMULATED,
             # Where what was minimised is not the usual loss of the task: the user's own, weights of the classes.
             **({"loss": run.config.loss} if is_own(run.config.loss) else {}),
             **({CLASS_WEIGHTS: dict(zip(names, weights, strict=True))} if weights else {}),

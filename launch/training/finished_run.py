@@ -46,6 +46,7 @@ from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.module_sums import list_changed, sum_run_modules
 from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
+from launch.settings.run_titles import describe_devices
 from launch.settings.trusted_modules import LOSS, check_trusted
 from launch.settings.typed_places import check_places, remember_places
 from launch.training.federation import build_run_task, build_spec, load_federated_data
@@ -76,6 +77,7 @@ class FinishedRun(NamedTuple):
         same.
       trusted: the modules that may be imported if the run names them.
       changed_loss: the modules of the user's own loss that have changed since.
+      devices: what the devices of the run were, as from `describe_devices`.
     """
 
     path: pathlib.Path
@@ -89,6 +91,7 @@ class FinishedRun(NamedTuple):
     architectures: Mapping[str, str] = {}
     trusted: Collection[str] = ()
     changed_loss: Collection[str] = ()
+    devices: str = ""
 
     @property
     def task(self) -> TaskColumns:
@@ -270,6 +273,7 @@ def read_finished_run(
     _check_code(path, config, content.get(OWN_MODULES), is_personal)
     changed_loss = list_changed(content.get(OWN_MODULES), sum_run_modules(config, lambda flag: flag == LOSS))
     options = {"architectures": architectures, "trusted": trusted, "changed_loss": changed_loss}
+    options["devices"] = describe_devices(content)
     run = FinishedRun(path, config, data, client_models, teachers, rounds, is_personal, **options)
     return _take_best(run, best) if of_round == BEST else run
 

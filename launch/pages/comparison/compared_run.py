@@ -165,7 +165,7 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         clients,
         (*describe_data_in_words(data), *(f"{sentence}." for sentence in undefined)),
         task,
-        _describe(title, completed, data),
+        _describe(title, completed, data, settings.devices),
         read_trivial_results(summary, task),
         summary.get(IS_PERSONAL) is True or len(set(clients.get(MODEL, ()))) > 1,
         {**completed, "dataset": flags.get("dataset")},
@@ -201,10 +201,10 @@ def read_trivial_results(summary: Mapping[str, Any], task: TaskColumns) -> dict[
     return found
 
 
-def _describe(title: str, flags: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+def _describe(title: str, flags: Mapping[str, Any], data: Mapping[str, Any], devices: str) -> str:
     """The run in words; the algorithm alone where an old or damaged one lacks a flag. No code of a user's is run."""
     try:
-        return f"{title} on {escape_hidden(shorten_split(flags, data.get('dataset')))}"
+        return f"{title} on {escape_hidden(shorten_split(flags, data.get('dataset'), devices))}"
     except (KeyError, TypeError):
         return title
 

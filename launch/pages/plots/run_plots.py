@@ -74,7 +74,8 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     with write_formats(flags.get("plot_formats", PNG).split(",")):
         window = flags.get("plot_smoothing", 0)
         task = read_task_columns(data)
-        title = describe_run(flags, data.get("dataset"), describe_devices(config))
+        devices = describe_devices(config)
+        title = describe_run(flags, data.get("dataset"), devices)
         metrics = read_columns(run_dir / columns.METRICS_FILE)
         plots = run_dir / columns.PLOTS
         # A student's training loss has a part that its test loss lacks.
@@ -98,7 +99,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
             if {columns.CLUSTER, columns.PLANE_X, columns.PLANE_Y} <= clients.keys():
                 written.append(_draw_clusters(clients, names, title, plots / "clusters.png"))
             if {"label_counts", "class_names"} <= data.keys():
-                split = describe_split(flags, data.get("dataset"))
+                split = describe_split(flags, data.get("dataset"), devices)
                 path, counts = plots / "partition.png", np.array(data["label_counts"])
                 if counts.size and task.kind.is_labelled_by_class:
                     draw_partition(counts, data["class_names"], names[: len(counts)], path, split)

@@ -57,6 +57,9 @@ def test_models_and_tasks_that_no_client_can_train_are_refused():
         make_training_file(binary, initialize_weights(binary, seed=1), LocalTrainingConfig())
 
 
+SIMULATED = ("compression", "quantization", "dp_tree", "secure")
+
+
 def test_examples_are_scaled_but_not_standardized():
     spec = make_spec("perceptron", (2, 1), "uint8", scale=0.5, offset=-1.0)
     assert prepare_examples(spec, np.uint8([[[0], [4]]])).ravel().tolist() == [-1.0, 1.0]
@@ -78,6 +81,7 @@ def test_all_algorithms_that_can_be_asked_run_with_their_defaults():
         ({"loss": "mine:loss"}, "loss=mine:loss: expected auto in"),
         ({"class_weights": "balanced"}, "class_weights=balanced: expected none in"),
         ({"compression_bits": 8}, "compression_bits=8: expected 32 in"),
+        *(({"aggregator": name}, f"aggregator={name}: expected another one in") for name in SIMULATED),
         ({"dp_epsilon": 2.0, "client_weighting": "equal"}, "dp_epsilon=2.0: expected 0 in"),
         ({"standardize": "federated"}, "standardize=federated: expected none in"),
         ({"device_profiles": "phones"}, "device_profiles=phones: expected nothing in"),

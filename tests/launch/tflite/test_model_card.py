@@ -43,15 +43,23 @@ def describe(row=ROW, clients=CLIENTS, confusions=None, num_test=6, task=TASK):
 def make_card(make_federation):
     """(files, changes of the format, ...) -> the card of a run with these flags and this section on its data."""
 
-    def make(files=(IDENTITY,), changes=None, section=None, test_x=None, **flags):
+    def make(files=(IDENTITY,), changes=None, section=None, test_x=None, devices="", **flags):
         config = build_run_config({"algo": "fedavg", **flags})
-        run = FinishedRun(pathlib.Path("runs/x"), config, section or {}, {}, frozenset(), 3)
+        run = FinishedRun(pathlib.Path("runs/x"), config, section or {}, {}, frozenset(), 3, devices=devices)
         data = change_format(make_federation([5, 3, 4]), **{"class_names": tuple("abcd")[:3], **(changes or {})})
         if test_x is not None:
             data = dataclasses.replace(data, test_x=test_x, test_y=data.test_y[: len(test_x)])
         return build_card(run, data, files)
 
     return make
+
+
+def test_a_card_says_whether_people_took_part(make_card):
+    simulated, live = make_card(), make_card(devices="live, own data")
+    assert "simulated" in simulated["training"]["how"] and "simulated" not in live["training"]["how"]
+    assert "alpha" in simulated["title"]
+    # Nobody has dealt what clients brought.
+    assert "(live, own data) on " in live["title"] and "alpha" not in live["title"]
 
 
 def test_a_card_of_texts_has_the_vocabulary_and_the_rule_of_its_words(make_card):
