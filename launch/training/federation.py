@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 MOST_NOTED_CLIENTS = 20
+CONVOLVED = ("har", NPZ)  # whose features keep the convolutions over them that "auto" was in earlier versions
 
 
 def load_federated_data(config: RunConfig) -> FederatedData:
@@ -152,12 +153,11 @@ def build_spec(
 def _choose_model(name: str, config: RunConfig, example_format: ExampleFormat) -> str:
     """A model as `--model` takes it; "auto" is the data set's own, if it has one, and for a table the perceptron.
 
-    Neighbouring columns of a table are not alike as steps in time are. Other features keep the convolutions over them
-    that earlier versions chose.
+    Neighbouring columns of a table are not alike as steps in time are.
     """
     if name != AUTO:
         return name
-    if config.dataset == FILES and example_format.are_features:
+    if example_format.are_features and config.dataset not in CONVOLVED:
         return "perceptron"
     own = DATASETS[config.dataset].find_model(choose_options(vars(config))) if config.dataset in DATASETS else ""
     return own or AUTO

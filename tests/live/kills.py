@@ -19,6 +19,7 @@ import tempfile
 import time
 
 import numpy as np
+from agreement import SLOWED, read_rows
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -32,10 +33,12 @@ SETTINGS = {
     "periodic": ["--algo=async_periodic", *SGD, "--max_training_s=1", "--period_fraction=0.4", "--max_scheduled=4"],
     "buffered": ["--algo=buffered", *SGD, "--buffer_size=3", "--concurrency=4"],
 }
-PLAIN = "import sys, join; sys.exit(join.main())"
+ROUNDS = {"waiting": 200, "periodic": 400, "buffered": 400}  # which last longer than the kills
+# Of asynchronous settings, so that rounds are no faster than a person would have them: seconds before each answer.
+DELAYS_S = (0.5, 0.5, 0.7, 1.0, 0.5)
 # Of five answers one is sent twice, one after an older one, one after a copy of another file, one too late.
 UNRULY = f"""
-import asyncio, random, sys
+import asyncio, random
 import aiohttp, join
 draw, sent = random.Random(1), []
 send = aiohttp.ClientWebSocketResponse.send_bytes
@@ -54,14 +57,14 @@ async def send_more(self, content, *given, **named):
         sent.append(content)
     await send(self, content, *given, **named)
 aiohttp.ClientWebSocketResponse.send_bytes = send_more
-sys.exit(join.main())
 """
 
 
 class Federation:
     """The processes of a run."""
 
-    def __init__(self, folder, python, flags):
+    def __init__(self, folder, python, flags, delays_s):
+        self._delays_s = delays_s
         self.folder, self.run_dir, self._python, self._flags = folder, folder / "run", python, flags
         self.log, self.server, self.clients, self._link = folder / "server.log", None, {}, ""
         self.log.touch()
@@ -76,7 +79,7 @@ class Federation:
             self.server = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
 
     def start_client(self, index):
-        program = UNRULY if index == NUM_CLIENTS - 1 else PLAIN
+        program = (UNRULY if index == NUM_CLIENTS - 1 else "") + SLOWED.format(delay_s=self._delays_s[index])
         command = [self._python, "-c", program, self._link, "--home", str(self.folder / f"home_{index}")]
         with open(self.folder / f"client_{index}.log", "a", encoding="utf-8") as log:
             self.clients[index] = subprocess.Popen(command, cwd=ROOT / "launch/live", stdout=log, stderr=log)
@@ -139,11 +142,6 @@ def disturb(federation, draw, client_kills, server_kills):
     return before_it_listened
 
 
-def read_rows(path):
-    lines = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
-    return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
-
-
 def measure_rounds(run_dir):
     """Seconds of each round, from its tasks to its last row, by the record."""
     times = {}
@@ -194,12 +192,14 @@ def main():
     parser.add_argument("--python", default=str(ROOT / ".venv-live/bin/python"))
     parser.add_argument("--client_kills", type=int, default=50)
     parser.add_argument("--server_kills", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=0, help="0: as many as last longer than the kills")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     for name in asked.names or SETTINGS:
         folder = pathlib.Path(tempfile.mkdtemp(prefix=f"kills_{name}_"))
-        federation = Federation(folder, asked.python, [*SETTINGS[name], f"--rounds={asked.rounds}"])
+        num_rounds = asked.rounds or ROUNDS[name]
+        delays_s = [0.0] * NUM_CLIENTS if name == "waiting" else DELAYS_S
+        federation = Federation(folder, asked.python, [*SETTINGS[name], f"--rounds={num_rounds}"], delays_s)
         try:
             federation.open()
             kills = asked.client_kills, asked.server_kills
@@ -208,8 +208,8 @@ def main():
             codes = [client.wait(60) for client in federation.clients.values()]
             assert not any(codes), codes
             shown = {"setting": name, "client_kills": kills[0], "server_kills": kills[1]}
-            shown |= {"before_it_listened": before_it_listened, "rounds": asked.rounds}
-            print(json.dumps({**shown, **check(federation, name, asked.rounds)}), flush=True)
+            shown |= {"before_it_listened": before_it_listened, "rounds": num_rounds}
+            print(json.dumps({**shown, **check(federation, name, num_rounds)}), flush=True)
         except BaseException:
             print(f"its folder is kept: {folder}", file=sys.stderr)
             federation.close()

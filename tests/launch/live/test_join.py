@@ -75,14 +75,20 @@ def examples_of(x, y, num_test=0):
     return Examples(x[num_test:], y[num_test:], x[:num_test], y[:num_test])
 
 
+MORE_OPTIONS = (
+    {"optimizer": "sgd", "epochs": 2},
+    {"optimizer": "sgd", "momentum": 0.9, "steps": 7},
+    {"optimizer": "sgd", "weight_decay": 0.1, "proximal_weight": 0.5, "epochs": 2},
+    {"optimizer": "adam", "epochs": 2},
+)
+
+
 @pytest.mark.parametrize(
     "options",
     [
-        {"optimizer": "sgd", "epochs": 2},
-        {"optimizer": "sgd", "momentum": 0.9, "steps": 7},
-        {"optimizer": "sgd", "weight_decay": 0.1, "proximal_weight": 0.5, "epochs": 2},
-        {"optimizer": "adam", "epochs": 2},
-        {"optimizer": "adam", "steps": 2},
+        {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.1, "proximal_weight": 0.5, "epochs": 2},
+        {"optimizer": "adam", "steps": 4},
+        *(pytest.param(each, marks=pytest.mark.slow) for each in MORE_OPTIONS),
     ],
 )
 def test_it_trains_as_local_training_does(options):

@@ -153,6 +153,7 @@ def test_what_has_no_live_runs_is_refused(live, train_here, tmp_path, monkeypatc
     assert code == 2 and "expected none with --algo=fedavg and these settings" in wrong
 
 
+@pytest.mark.slow
 def test_the_events_of_asynchronous_devices_are_repeated_to_the_tick(train_here, tmp_path):
     """A simulated run stands for the live one; its times are put on ticks. Its seeds are other ones, so its models."""
     live, twin = tmp_path / "live", tmp_path / "twin"

@@ -39,6 +39,7 @@ CASES = {
     "buffered": ("buffered", BUFFERED),
     "buffered_by_all": ("buffered", {"buffer_size": 4}),
 }
+QUICK_CASES = ("periodic", "buffered")
 SPEEDS = np.array([0.125, 0.5, 0.875, 0.3125, 1.75])
 # Client 4 is not there at first, client 2 leaves twice, once for long, client 0 once while it may wait.
 MOVES = [
@@ -120,7 +121,9 @@ def make_train(process, spec):
     return train
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=() if case in QUICK_CASES else pytest.mark.slow) for case in CASES]
+)
 def test_a_record_repeats_what_was_asked(case, build, linear_spec):
     """Three speeds; who leaves, returns, comes late, answers twice; a server that begins anew in the middle."""
     process = build(case)

@@ -89,7 +89,10 @@ def assert_near(found, expected):
         np.testing.assert_allclose(a, b, atol=1e-6)
 
 
-@pytest.mark.parametrize("aggregator", ["mean", "median", "multi_krum", "fedadam"])
+@pytest.mark.parametrize(
+    "aggregator",
+    ["mean", "multi_krum", *(pytest.param(name, marks=pytest.mark.slow) for name in ("median", "fedadam"))],
+)
 def test_asked_rounds_are_those_of_the_simulation(build, aggregator):
     attack = FORGED if aggregator == "multi_krum" else None
     given = {"algorithm": aggregator} if aggregator == "fedadam" else {"aggregator": aggregator}
@@ -156,6 +159,7 @@ SCRIPTS = {
         Terms(6.0, 0, 9, 5),
     ),
 }
+QUICK_SCRIPTS = ("more", "leaving")
 
 
 def assert_twin(process, states, metrics, record):
@@ -168,7 +172,9 @@ def assert_twin(process, states, metrics, record):
         np.testing.assert_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK_SCRIPTS else pytest.mark.slow) for name in SCRIPTS]
+)
 def test_the_twin_repeats_a_run(build, name):
     """Times, clients, bytes and models; of the answers of a script to the same bits as a list would give."""
     script, terms = SCRIPTS[name]
@@ -182,13 +188,18 @@ def test_the_twin_repeats_a_run(build, name):
 @pytest.mark.parametrize(
     "given",
     [
-        {},
         {"attack": FORGED},
-        {"aggregator": "multi_krum", "attack": FORGED},
         {"algorithm": "fedadam", "cohort_size": 5},
-        {"cohort_size": 1, "participation": "bernoulli"},  # some rounds are of nobody
+        *(
+            pytest.param(given, marks=pytest.mark.slow)
+            for given in (
+                {},
+                {"aggregator": "multi_krum", "attack": FORGED},
+                {"cohort_size": 1, "participation": "bernoulli"},  # some rounds are of nobody
+            )
+        ),
     ],
-    ids=["mean", "forged mean", "multi_krum", "fedadam", "bernoulli"],
+    ids=["forged mean", "fedadam", "mean", "multi_krum", "bernoulli"],
 )
 def test_the_twin_repeats_whatever_the_server_does(build, given):
     """A mean is summed in the graph by the twin, on the host of what came."""
