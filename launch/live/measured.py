@@ -3,12 +3,16 @@
 A simulation with it predicts how long other rounds would take; it knows means, and not when somebody left.
 """
 
+import dataclasses
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from datasets.device_table import load_device_profiles
+from datasets.errors import DatasetError
+from datasets.federated_data import DeviceProfiles
 from launch.runs.columns import (
     AVAILABILITY,
     CLIENT,
@@ -79,6 +83,15 @@ def write_devices(
         rows.append([format_cell(value) for value in (client, *rates, there)])
     write_table(path, COLUMNS, rows)
     return True
+
+
+def read_devices(path: pathlib.Path, drawn: DeviceProfiles) -> DeviceProfiles:
+    """What the file says of the clients' devices; as they were drawn if it is not there or damaged."""
+    try:
+        found = load_device_profiles(str(path), len(drawn.availability), seed=0)
+    except DatasetError:
+        return drawn
+    return dataclasses.replace(found, names=())
 
 
 def measure_devices(answers: Iterable[Answer]) -> Mapping[int, Device]:

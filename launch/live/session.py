@@ -20,7 +20,7 @@ from datasets.federated_data import FederatedData
 from files.writing import write_whole
 from launch.console.progress import StatusLine, say, say_while_waiting
 from launch.console.shown_text import format_count
-from launch.live.measured import Answer, write_devices
+from launch.live.measured import Answer, read_devices, write_devices
 from launch.live.messages import VERSION
 from launch.live.ports import HOST, listen
 from launch.live.roster import Roster
@@ -41,6 +41,7 @@ from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.run_titles import name_dataset
 from launch.settings.serving import LIVE, ON_CLIENTS, OWN_DATA, PROTOCOL, SEATS, ServeFlags, write_serve_flags
 from tff_algos.protocol import FederatedProcess, State
+from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import ConfigError
 
 # These import TensorFlow, which a wrong request does without.
@@ -267,11 +268,14 @@ class Session:
         others = [f"{count} {what}" for count, what in ((last.num_missing, "missing"), (last.num_late, "late"),
                                                         (last.num_rejected, "counted out")) if count]  # fmt: skip
         sent = f"{_format_bytes(last.bytes_down)} down, {_format_bytes(last.bytes_up)} up"
-        return ", ".join([f"{last.num_answered} of {format_count(last.num_asked, 'client')} answered", *others, sent])
+        # Where rounds wait for nobody, answers are to what was asked at any time.
+        waits = isinstance(self._config.algorithm, SynchronousConfig)
+        asked = f"{last.num_answered} of {format_count(last.num_asked, 'client')} answered"
+        return ", ".join([asked if waits else format_count(last.num_answered, "answer"), *others, sent])
 
     # --- After the last round ---
 
-    def finish(self, process: FederatedProcess, state: State, data: FederatedData) -> None:
+    def finish(self, process: FederatedProcess, state: State, data: FederatedData) -> FederatedData:
         path = self._folder.path
         training = build_fine_tuning(self._config)
         if training is not None and not (path / columns.FINE_TUNED_FILE).exists():
@@ -291,6 +295,7 @@ class Session:
         # Stopped by it, too.
         self._network.finish(f"the run is over after {format_count(self._traffic.num_rounds, 'round')}; thank you")
         self._transport = None
+        return dataclasses.replace(data, profiles=read_devices(path / columns.MEASURED_DEVICES_FILE, data.profiles))
 
     def describe_end(self) -> Iterator[tuple[str, str]]:
         if self._tuned:

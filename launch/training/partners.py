@@ -85,8 +85,9 @@ class Partners(Protocol):
         """A few words on the last round for the line of progress; "" for none."""
         return ""
 
-    def finish(self, process: FederatedProcess, state: State, data: FederatedData) -> None:
-        """Ends their part after the last round, before results are written."""
+    def finish(self, process: FederatedProcess, state: State, data: FederatedData) -> FederatedData:
+        """Ends their part after the last round, before results are written, which are of the federation it returns."""
+        return data
 
     def describe_end(self) -> Lines:
         """What is said of them at the end."""

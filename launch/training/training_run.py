@@ -281,7 +281,7 @@ def _run(
     style.import_matplotlib_meanwhile()
     state = loop.run(after_round=after_round)
     if partners:
-        partners.finish(process, state, data)
+        data = partners.finish(process, state, data)
     # Somebody moved or cleaned the folder; results are of no use without it.
     if not folder.config.exists():
         write_text(folder.config, settings)

@@ -33,7 +33,7 @@ SETTINGS = {
     "periodic": ["--algo=async_periodic", *SGD, "--max_training_s=1", "--period_fraction=0.4", "--max_scheduled=4"],
     "buffered": ["--algo=buffered", *SGD, "--buffer_size=3", "--concurrency=4"],
 }
-ROUNDS = {"waiting": 200, "periodic": 400, "buffered": 400}  # which last longer than the kills
+ROUNDS = {"waiting": 200, "periodic": 900, "buffered": 900}  # which last longer than the kills
 # Of asynchronous settings, so that rounds are no faster than a person would have them: seconds before each answer.
 DELAYS_S = (0.5, 0.5, 0.7, 1.0, 0.5)
 # Of five answers one is sent twice, one after an older one, one after a copy of another file, one too late.

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from datasets.device_table import COLUMNS, load_device_profiles
+from datasets.device_table import COLUMNS, draw_device_profiles, load_device_profiles
 from launch.live import measured
-from launch.live.measured import Answer, Device, measure_devices, write_devices
+from launch.live.measured import Answer, Device, measure_devices, read_devices, write_devices
 
 ANSWERS = [
     Answer(0, examples=200, training_s=2.0, elapsed_s=3.0, bytes_down=600, bytes_up=400),  # 100 a second, 1000 bytes
@@ -44,3 +44,13 @@ def test_times_that_cannot_be_give_finite_rates(tmp_path):
 def test_nothing_is_written_where_nobody_answered(tmp_path):
     assert not write_devices(tmp_path / "devices.csv", [], [0, 0], 3)
     assert not (tmp_path / "devices.csv").exists()
+
+
+def test_results_have_the_devices_that_were_measured_or_else_those_drawn(tmp_path):
+    path, drawn = tmp_path / "devices.csv", draw_device_profiles(4, seed=1)
+    assert read_devices(path, drawn) is drawn
+    write_devices(path, ANSWERS, rounds_present=[8, 6, 4, 0], num_rounds=8)
+    found = read_devices(path, drawn)
+    assert found.examples_per_s.tolist() == [100, 100, 60, 120] and not found.names
+    path.write_text("client\n1\n")
+    assert read_devices(path, drawn) is drawn

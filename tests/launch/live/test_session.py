@@ -108,11 +108,12 @@ class Watched(Session):
 
     def finish(self, process, state, data):
         self.model = process.get_models(state)["global"]
-        super().finish(process, state, data)
+        found = super().finish(process, state, data)
         if self.simulates:
             record = read_record(self._folder.record, len(data.clients))
             self.simulated, _ = self.run(self.process, len(record))
             self.twin, self.twin_metrics = self.run(self.process.ask(RepeatedFrom(record)), len(record))
+        return found
 
     def run(self, process, rounds):
         state, metrics = process.initialize(), []
