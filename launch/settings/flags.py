@@ -1,5 +1,6 @@
 """The command line of training, and the config that it asks for. Imports no TensorFlow."""
 
+import dataclasses
 import json
 import pathlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ from launch.settings.run_config import (
     shared_fields,
 )
 from launch.settings.runtimes import AUTO
+from launch.settings.serving import ServeFlags
 from launch.settings.setting_names import (
     find_owner,
     get_flag,
@@ -40,6 +42,7 @@ from tff_algos.settings.config_fields import ConfigError
 
 PROGRAM = "python -m launch.train"
 REPLACED = ("flagfile", "experiment")  # flags that others take the place of
+OF_SERVE = frozenset(field.name for field in dataclasses.fields(ServeFlags))
 LISTING = ("list_experiments", "show_experiment")  # flags of launch.train that stand alone
 
 
@@ -74,6 +77,8 @@ def describe_unknown_in_run(name: str, rows: Sequence[Algorithm], known: Collect
     if algorithm and owners:
         whose = owners[0].name + (f" and {len(owners) - 1} more" if len(owners) > 1 else "")
         return f"--{name}: belongs to --algo={whose}, expected settings of --algo={algorithm.name}{near}"
+    if not near and name.removeprefix("no") in OF_SERVE:
+        return f"--{name}: is a flag of launch.serve, which takes those of launch.train, too"
     return f"--{name}: unknown flag{near or '; --helpfull lists them all'}"
 
 

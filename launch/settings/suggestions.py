@@ -20,6 +20,7 @@ OTHER_NAMES = {
     "cohort_size": ("clients_per_round", "cohort", "num_sampled_clients", "frac", "fraction", "participation_rate"),
     "num_clusters": ("clusters", "k", "n_clusters"),
     "dp_epsilon": ("epsilon", "dp"),
+    "compression_bits": ("compress", "compression", "quantize_updates", "bits"),
     "dirichlet_alpha": ("alpha", "dir_alpha", "concentration"),
     "batch_size": ("batch", "bs", "local_batch_size", "local_bs", "batchsize"),
     "num_clients": ("clients", "n_clients", "num_users", "users", "num_parties", "n_parties", "devices"),

@@ -3,7 +3,7 @@
 Clients and the server get SIGKILL at random moments and are started again, the server by --resume. One client doubles
 its answers, gives older ones again, names another file, or is late. In the end each round must stand once in the
 tables, none may have taken longer than its deadline, and `--replay` must give the same weights. It prints a line of
-JSON a setting. Not a test: it takes minutes; `test_serve.py` has a short form.
+JSON a setting. It takes minutes; `test_serve.py` has it do a few.
 """
 
 import argparse

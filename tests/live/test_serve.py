@@ -71,6 +71,13 @@ def test_a_run_goes_on_after_its_server_was_killed_and_its_clients_come_back(tmp
     read_round_table(tmp_path / "run" / "traffic.csv", 12)
 
 
+def test_killed_here_and_there_a_run_has_each_round_once_and_the_weights_of_its_replay(live_python):
+    flags = "--client_kills=5", "--server_kills=2", "--rounds=40"
+    command = sys.executable, str(ROOT / "tests/live/kills.py"), "waiting", f"--python={live_python}", *flags
+    done = subprocess.run(command, capture_output=True, text=True, timeout=5 * LIMIT_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_port_that_is_taken_is_one_line(tmp_path, processes):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

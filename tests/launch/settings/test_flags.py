@@ -38,6 +38,7 @@ MISTAKES = {
     "--algo=fedavg --dataset=minst": "did you mean mnist?",
     "--algo=fedavg --roundz=3": "--roundz: unknown flag; did you mean --rounds?",
     "--algo=fedavg --xyzzyx=3": "--xyzzyx: unknown flag; --helpfull lists them all",
+    "--algo=fedavg --port=80": "--port: is a flag of launch.serve, which takes those of launch.train, too",
     "--algo=fedavg stray": "stray: expected flags only",
     "--algo=fedavg --num_clusters=3": "--num_clusters: belongs to --algo=fedsikd and 2 more",
     "--algo=fedavg --learningrate=1": "did you mean --learning_rate",
