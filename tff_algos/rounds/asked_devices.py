@@ -58,13 +58,13 @@ class AskedDevices:
     ):
         self._simulated, self._network = simulated, network
         self._training, self._first_version = training, first_version
-        self._starts: DeviceStarts | None = None
+        self._starts: DeviceStarts  # from when it watches on
         self._get_model: Callable[[int], Weights | None] = lambda version: None
         self._asked: dict[int, int] = {}  # the number of the start that each client was asked for last
         self._answers: dict[bytes, LocalResult] = {}  # by the start's seed, which no other start has
         self._rejected: set[tuple[int, int]] = set()
         self._held: Happening | None = None  # too late for the period in which it was taken from the network
-        self._heard_s: float | None = None  # the time of what was taken last; None: the clock has not started
+        self._heard_s, self._has_begun = 0.0, False  # the time of what was taken last; whether the clock has started
 
     @property
     def seed(self) -> int:
@@ -97,7 +97,7 @@ class AskedDevices:
 
     def take_until(self, clock: ClockState, until_s: float) -> tuple[ClockState, list[Event]]:
         """Waits until a time, a whole number of ticks, and gives what happened until then."""
-        events = []
+        events: list[Event] = []
         while True:
             # One by one: who left can be back within the same time.
             clock, event = self._take(clock, until_s)
@@ -124,8 +124,8 @@ class AskedDevices:
         return average_updates(self.compute_updates(inputs), np.array(weights, np.float32))
 
     def _take(self, clock: ClockState, until_s: float | None) -> tuple[ClockState, Event | None]:
-        if self._heard_s is None:
-            self._heard_s = float(clock.time_s)
+        if not self._has_begun:
+            self._heard_s, self._has_begun = float(clock.time_s), True
             self._network.start_clock(self._heard_s)
         while True:
             self._ask(clock)
@@ -199,7 +199,9 @@ class AskedDevices:
         client, number, result = happening.client, happening.number, happening.result
         if happening.what == REJECTED or result is None or not result.is_finite:
             self._rejected.add((client, number))
-            result = _build_rejected(self._get_model(int(self._starts.versions[client])))
+            model = self._get_model(int(self._starts.versions[client]))
+            assert model is not None  # which the client was sent
+            result = _build_rejected(model)
         self._answers[derive_start_seed(self.seed, client, number).tobytes()] = result
 
 

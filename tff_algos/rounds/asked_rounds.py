@@ -82,7 +82,8 @@ class AskedProcess(ForwardingProcess):
     def next(self, state: AskedState) -> RoundOutput:
         process, inner = self.process, state.inner
         prepared, num_rejected = process.prepare(inner, process.everyone)
-        story = self._ask(prepared) if isinstance(self.partners, AskedBy) else self._repeat(inner)
+        partners = self.partners
+        story = self._ask(partners, prepared) if isinstance(partners, AskedBy) else self._repeat(partners, inner)
         used, asked, answered = story.find("received"), story.find("start"), story.find("ready", "rejected")
         invited = process.invite(prepared, used)
         outcome = self._find_outcome(prepared, invited, story)
@@ -102,15 +103,15 @@ class AskedProcess(ForwardingProcess):
         results = [story.results[each.index] for each in invited]
         return process.phase.receive(results, inputs, process.count_groups(state), state.aggregator, round_num)
 
-    def _repeat(self, state: State) -> Story:
-        record, round_num = self.partners.record, int(state.round_num) + 1
+    def _repeat(self, partners: RepeatedFrom, state: State) -> Story:
+        record, round_num = partners.record, int(state.round_num) + 1
         last = max(record, default=0)
         if round_num > last:
             raise ConfigError("rounds", round_num, f"at most {last}, as the record has")
         return Story(record.get(round_num, ()), None)
 
-    def _ask(self, state: State) -> Story:
-        (network, terms), process, round_num = self.partners, self.process, int(state.round_num) + 1
+    def _ask(self, partners: AskedBy, state: State) -> Story:
+        (network, terms), process, round_num = partners, self.process, int(state.round_num) + 1
         network.start_clock(float(state.virtual_time_s))
         while len(present := network.find_present()) < terms.least_present:
             network.take(None)
@@ -123,7 +124,8 @@ class AskedProcess(ForwardingProcess):
         for client, told, _ in process.invite(state, cohort):
             start = tuple(np.asarray(stacked)[told.group] for stacked in models)
             network.ask(Task(client, round_num, round_num, start, told.seed, told.learning_rate))
-        results, open_clients, end_s = {}, set(cohort.tolist()), start_s
+        results: dict[int, LocalResult] = {}
+        open_clients, end_s = set(cohort.tolist()), start_s
         while open_clients and len(results) < enough:
             happening = network.take(start_s + terms.deadline_s)
             if happening is None:
@@ -139,7 +141,7 @@ class AskedProcess(ForwardingProcess):
             open_clients.discard(client)
             end_s = max(end_s, happening.time_s)
             rows.append(LogRow(end_s, client, _ROWS[what], round_num))
-            if what == ANSWERED:
+            if what == ANSWERED and result is not None:
                 results[client] = result
         for client in sorted(open_clients):
             network.withdraw(client)

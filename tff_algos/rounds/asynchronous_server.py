@@ -109,6 +109,7 @@ class AsynchronousProcess(FederatedProcess):
         return None if self.devices.counts_by_start else self._list_work
 
     def _list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
+        assert isinstance(self.devices, SimulatedDevices)  # as `list_work` says
         log, is_first_round = self.get_events(next_state), state.round_num == 0
         return list_logged_work(self.devices, log, state.starts.num_starts, is_first_round)
 

@@ -11,7 +11,7 @@ other overtook thus has staleness 0 and weight alpha.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from tff_algos.simulation.event_clock import (
     log_events,
     start_devices,
 )
-from tff_algos.simulation.training_times import SimulatedDevices
+from tff_algos.simulation.training_times import SimulatedDevices, StartPlan
 
 
 class DeviceStarts(NamedTuple):
@@ -75,7 +75,18 @@ class Collected(NamedTuple):
     log: list[LogRow]
 
 
-def start_at(devices: SimulatedDevices, starts: DeviceStarts, clients: np.ndarray, version: int) -> DeviceStarts:
+class Startable(Protocol):
+    """Devices that can be handed a model: `SimulatedDevices`, and those that are asked in their place."""
+
+    @property
+    def seed(self) -> int:
+        """The run's."""
+
+    def plan_starts(self, clients: np.ndarray, num_starts: np.ndarray, time_s: float) -> StartPlan:
+        """See `SimulatedDevices.plan_starts`."""
+
+
+def start_at(devices: Startable, starts: DeviceStarts, clients: np.ndarray, version: int) -> DeviceStarts:
     """Devices that wait for the server get a version and start to train it at the clock's time."""
     plan = devices.plan_starts(clients, starts.num_starts[clients], float(starts.clock.time_s))
     versions, num_starts = starts.versions.copy(), starts.num_starts.copy()
@@ -84,7 +95,7 @@ def start_at(devices: SimulatedDevices, starts: DeviceStarts, clients: np.ndarra
     return DeviceStarts(start_devices(starts.clock, clients, *plan), versions, num_starts)
 
 
-def choose_next(devices: SimulatedDevices, starts: DeviceStarts, concurrency: int) -> np.ndarray:
+def choose_next(devices: Startable, starts: DeviceStarts, concurrency: int) -> np.ndarray:
     """Which devices start, ascending: as many as there are free places, drawn among those that wait for the server.
 
     Args:
