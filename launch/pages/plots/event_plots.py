@@ -18,11 +18,17 @@ MOST_DEVICES = 40
 MOST_BARS = 200  # clients that each get a bar; more of them are counted
 MOST_INTERVALS = 12  # mean training times shown; bars of a longer stretch would be too thin to see
 RECEIVED_AT = ((float, TIME_S), (int, CLIENT))
-ENDS = {"ready": ("trains, then is ready", COLORS[0]), "dropped": ("trains, then drops out", COLORS[1])}
+VIRTUAL, REAL = "virtual time (s)", "time (s)"
+ENDS = {
+    "ready": ("trains, then is ready", COLORS[0]),
+    "dropped": ("trains, then drops out", COLORS[1]),
+    "missing": ("has not answered in time", COLORS[4]),
+    "rejected": ("its answer does not count", COLORS[3]),
+}
 
 
 class Training(NamedTuple):
-    """A device trained from `start_s` to `end_s` and then was `end`: "ready" or "dropped"."""
+    """A device trained from `start_s` to `end_s` and then was `end`, one of ENDS."""
 
     client: int
     start_s: float
@@ -38,13 +44,17 @@ def find_trainings(events: Sequence[dict[str, str]]) -> list[Training]:
         client, time_s = int(event[CLIENT]), float(event[TIME_S])
         if event[WHAT] == "start":
             started[client] = time_s
-        elif event[WHAT] in ENDS:
-            trainings.append(Training(client, started[client], time_s, event[WHAT]))
+        elif event[WHAT] in ENDS and client in started:  # else it was ready, and is rejected later
+            trainings.append(Training(client, started.pop(client), time_s, event[WHAT]))
     return trainings
 
 
 def draw_timeline(
-    events: Sequence[dict[str, str]], title: str, path: pathlib.Path, names: Sequence[str] = ()
+    events: Sequence[dict[str, str]],
+    title: str,
+    path: pathlib.Path,
+    names: Sequence[str] = (),
+    time_label: str = VIRTUAL,
 ) -> pathlib.Path:
     """A Gantt chart of the first devices over the first stretch of time: training, readiness, updates received.
 
@@ -53,6 +63,7 @@ def draw_timeline(
       title: the run.
       path: the PNG file.
       names: one a client; without them devices are numbered.
+      time_label: VIRTUAL or REAL.
     """
     trainings = [training for training in find_trainings(events) if training.client < MOST_DEVICES]
     # The whole of a long run would show hundreds of trainings a device.
@@ -71,7 +82,7 @@ def draw_timeline(
         times, clients = ([convert(event[name]) for event in received] for convert, name in RECEIVED_AT)
         ax.plot(times, clients, "k|", markersize=7, label="update received")
         # A mark at the very end is not cut in half.
-        ax.set(xlim=(0, 1.01 * until_s), ylim=(devices - 0.5, -0.5), xlabel="virtual time (s)", title=title)
+        ax.set(xlim=(0, 1.01 * until_s), ylim=(devices - 0.5, -0.5), xlabel=time_label, title=title)
         ax.set_ylabel("client")
         if len(names) >= devices:
             ax.set_yticks(np.arange(devices), shorten_names(names[:devices]), fontsize=8)
@@ -136,7 +147,9 @@ def draw_ages_and_participation(ages: np.ndarray, counts: np.ndarray, title: str
     return path
 
 
-def draw_events(path: pathlib.Path, title: str, plots: pathlib.Path, names: Sequence[str] = ()) -> list[pathlib.Path]:
+def draw_events(
+    path: pathlib.Path, title: str, plots: pathlib.Path, names: Sequence[str] = (), time_label: str = VIRTUAL
+) -> list[pathlib.Path]:
     """Draws what an `events.csv` holds; nothing if no training of the devices shown has ended.
 
     Args:
@@ -144,13 +157,14 @@ def draw_events(path: pathlib.Path, title: str, plots: pathlib.Path, names: Sequ
       title: the run.
       plots: the folder of the PNG files.
       names: of the clients; () if they are not known.
+      time_label: VIRTUAL or REAL.
     """
     shown = [event for event in iterate_events(path) if int(event[CLIENT]) < MOST_DEVICES]
     if not find_trainings(shown):
         return []
     ages, counts = compute_ages(iterate_events(path)), count_received(iterate_events(path))
     return [
-        draw_timeline(shown, title, plots / "timeline.png", names),
+        draw_timeline(shown, title, plots / "timeline.png", names, time_label),
         draw_ages_and_participation(ages, counts, title, plots / "participation.png"),
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from launch.pages.plots.archetype_plots import draw_archetype_run, list_drawn_columns
-from launch.pages.plots.event_plots import draw_events
+from launch.pages.plots.event_plots import REAL, VIRTUAL, draw_events
 from launch.pages.plots.label_placement import label_points
 from launch.pages.plots.partition_plots import (
     MOST_NAMED_CLIENTS,
@@ -118,7 +118,8 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
             written += draw_archetype_run(run_dir, data.get("archetypes"), flags, metrics, title)
         if (run_dir / columns.EVENTS_FILE).exists():
             clients = _read_names(run_dir / columns.CLIENTS_FILE) if (run_dir / columns.CLIENTS_FILE).exists() else []
-            written += draw_events(run_dir / columns.EVENTS_FILE, title, plots, clients)
+            time_label = REAL if devices.startswith("live") else VIRTUAL
+            written += draw_events(run_dir / columns.EVENTS_FILE, title, plots, clients, time_label)
         return written
 
 

@@ -47,6 +47,17 @@ def test_trainings_and_ages(tmp_path):
     assert count_received(events).tolist() == [2, 0]
 
 
+def test_of_live_rounds_it_shows_who_did_not_answer_and_whose_answer_did_not_count():
+    rows = [(0.0, 0, "start"), (0.0, 1, "start"), (0.0, 2, "start"), (0.5, 0, "ready"), (0.75, 1, "rejected")]
+    rows += [(1.0, 2, "missing"), (1.0, 0, "received"), (1.0, 0, "rejected")]  # the last of what was ready before
+    events = [{"client": str(client), "time_s": str(time_s), "what": what} for time_s, client, what in rows]
+    assert find_trainings(events) == [
+        Training(0, 0.0, 0.5, "ready"),
+        Training(1, 0.0, 0.75, "rejected"),
+        Training(2, 0.0, 1.0, "missing"),
+    ]
+
+
 def test_age_counts_periods_with_nobody_ready(tmp_path):
     log = EventLog(tmp_path / "events.csv")
     log.append(1, EVENTS[:2])
