@@ -80,6 +80,7 @@ from tff_algos.simulation.event_clock import (
     LogRow,
     PackedLog,
     create_clock,
+    find_away,
     find_waiting,
     log_clients,
     log_events,
@@ -388,6 +389,9 @@ class AsyncPeriodicProcess(FederatedProcess):
         # Step 4
         receivers = find_waiting(clock)
         start_indices = record_reception(state.start_indices, receivers, index + 1)
+        if self.devices.counts_by_start and self.config.averaged_devices == "scheduled":
+            # Who is away trains nothing, and would keep every model since; a real one may stay away for good.
+            start_indices = record_reception(start_indices, find_away(clock), index + 1)
         num_versions = index + 2 - int(start_indices.min())  # versions from the oldest that a device still trains
         models = tuple(
             np.concatenate([stacked, array[np.newaxis]])[-num_versions:]

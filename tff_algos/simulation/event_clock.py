@@ -191,6 +191,11 @@ def find_waiting(state: ClockState) -> np.ndarray:
     return np.flatnonzero(np.isinf(state.event_times_s))
 
 
+def find_away(state: ClockState) -> np.ndarray:
+    """Devices that dropped out and are not back: int64, ascending."""
+    return np.flatnonzero(np.isfinite(state.event_times_s) & (state.event_kinds == BACK))
+
+
 def count_training(state: ClockState) -> int:
     """How many devices train, also those that will drop out; without those that are away."""
     # An absent device has a pending event, too, but trains nothing.

@@ -151,6 +151,22 @@ def test_a_record_repeats_what_was_asked(case, build, linear_spec):
     assert max(np.abs(a - b).max() for a, b in zip(first, last, strict=True)) > 1e-3
 
 
+@pytest.mark.parametrize(("case", "most"), [("periodic", 6), ("buffered", 9)])
+def test_who_stays_away_for_good_makes_no_models_be_kept(case, most, build, linear_spec):
+    """Client 4 never comes, client 2 leaves in the first period and does not come back."""
+    process = build(case)
+    moves = [(0.25, 2, LEFT)]
+    network = ScriptedNetwork(make_train(process, linear_spec), find_seconds, moves, present=range(4))
+    live = run_live(process, lambda state, done: network if done == 0 else None, 3 * ROUNDS)
+    state = live[0][-1]
+    assert count_models(state) <= most < 3 * ROUNDS
+    assert_twins(process, live, run_twin(process, live[2], 3 * ROUNDS))
+
+
+def count_models(state):
+    return len(state.models[0]) if hasattr(state, "models") else len(state.versions.models)
+
+
 @pytest.mark.parametrize(("case", "first_version"), [("periodic", 1), ("buffered", 0)])
 def test_seed_and_rate_go_by_the_start(case, first_version, build, linear_spec):
     """The seed by which of its starts it is, the rate by the version; what the twin is told is the same."""
