@@ -26,6 +26,7 @@ from launch.console.shown_text import align_columns, escape_hidden
 from launch.console.stop_signals import leave
 from launch.runs.columns import BEST, EVALUATION, UNDEFINED, WORKER_LOG
 from launch.runs.file_names import encode_name
+from launch.runs.stored_data import has_test_set
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import count_reasons, format_value
 from launch.runtimes.runtime import quiet_tensorflow
@@ -226,6 +227,10 @@ def _run(arguments: Sequence[str]) -> None:
     if npz and run.config.standardize == CLIENT:
         raise FlagError(
             f"--npz={npz}: expected none, since each client of the run scales its features by its own numbers"
+        )
+    if not npz and not has_test_set(run.data):
+        raise FlagError(
+            f"--run_dir={run.path}: the run has no test examples on this machine; give some by --npz=<file>"
         )
     rows = evaluate_run(run, choose_models(run, values.model), npz)
     say_if_unchecked(run)

@@ -17,8 +17,9 @@ from datasets.federated_data import FederatedData
 from launch.command_line import parse_command, run_command, take_run_dir
 from launch.console.stop_signals import leave
 from launch.runs.checkpoints import Checkpoints
-from launch.runs.columns import CHECKPOINTS, IS_REMOTE, KEPT, NUM_TEST, REPORT_PAGE, WEB_PAGE, WORKER_LOG
+from launch.runs.columns import CHECKPOINTS, KEPT, REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runs.errors import RunFolderError, RunStopped
+from launch.runs.stored_data import has_test_set
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.settings.errors import FlagError
 from launch.settings.suggestions import suggest_value
@@ -136,7 +137,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def check_test_set(run: FinishedRun) -> None:
     """Raises FlagError if the run has no test examples here, as one of clients' own data has whose schema alone is."""
-    if run.data.get(IS_REMOTE) and not run.data.get(NUM_TEST):
+    if not has_test_set(run.data):
         raise FlagError(
             f"--run_dir={run.path}: the run has no test examples on this machine, by which exported files are checked; "
             f"its models are in {run.models}, and a run of launch.serve with --data=<a sample> in place of --schema "

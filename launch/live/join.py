@@ -155,7 +155,7 @@ def read_arrays(path: str, description: Mapping[str, Any]) -> tuple[np.ndarray, 
 def hold_out(x: np.ndarray, y: np.ndarray, key: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The examples, a fifth of them, rounded down, as the last two arrays. Each part keeps its order."""
     if len(y) < 5:
-        say(f"{len(y)} examples are too few to hold some out for tests; all are trained on")
+        say(f"{_count_rows(len(y))}: too few to hold some out for tests; all are trained on")
     is_test = np.zeros(len(y), bool)
     order = np.random.default_rng(list(hashlib.sha256(key.encode()).digest())).permutation(len(y))
     is_test[order[: len(y) // 5]] = True
@@ -259,7 +259,11 @@ def _encode_categories(cells: Cells, column: Mapping[str, Any]) -> np.ndarray:
     places = {text: places.get(text, usual) for text in set(cells.texts)}
     found = np.where(cells.missing, usual, [places[text] for text in cells.texts])
     is_index = column["kind"] == "index"
-    return found[:, np.newaxis].astype(np.float32) if is_index else np.eye(len(values), dtype=np.float32)[found]
+    if is_index:
+        return found[:, np.newaxis].astype(np.float32)
+    encoded = np.zeros((len(found), len(values)), np.float32)
+    encoded[np.arange(len(found)), found] = 1
+    return encoded
 
 
 def _find_classes(cells: Cells, label: Mapping[str, Any]) -> np.ndarray:
@@ -491,6 +495,8 @@ class Home:
         try:
             places = (folder / str(number) if number > 1 else folder for number in range(1, 1000))
             self.folder, self._lock = next(((each, lock) for each in places if (lock := _lock(each))), (folder, None))
+            if self.folder != folder:
+                say(f"another client runs with --home={folder}; this one is another, in {self.folder}")
             text = self.read("key").decode("ascii", "replace").strip()
             self.key = key or (text if re.fullmatch("[0-9a-f]{32,}", text) else secrets.token_hex(32))
             if not key:
@@ -617,7 +623,7 @@ class Client:
                     if error.status < 500:
                         raise JoinError(f"{place}: {reason}") from None
                 except (asyncio.TimeoutError, aiohttp.ClientError, OSError) as error:  # noqa: UP041
-                    reason = f"nobody answers there ({str(error) or type(error).__name__})"
+                    reason = "no live run answers there" + ("; http, not https?" if "SSL:" in str(error) else "")
                 if self._welcome:
                     wait, heard, is_said = 0.2, time.monotonic(), False
                 if hours and not hours.plan(datetime.datetime.now())[0]:
@@ -668,7 +674,11 @@ class Client:
         header = {"type": "join", "protocol": VERSION, "key": self._home.key, "name": self._options.name}
         header |= {"kind": "python", "num_train": counts[0], "num_test": counts[1], "columns": self._columns}
         await ws.send_bytes(pack({**header, "round_most_examples": None}))
-        say("connected; the organiser's run begins, or goes on, when enough are there")
+        asyncio.get_running_loop().call_later(1.0, self._say_waiting, ws)
+
+    def _say_waiting(self, ws: Any) -> None:
+        if not self._welcome and not ws.closed:
+            say("connected; the organiser's run begins when enough are there")
 
     async def _take(self, ws: Any, message: Message) -> bool:
         """Does what a message asks for; whether the run is over."""
@@ -723,7 +733,8 @@ class Client:
             self._welcome = header
             return
         self._welcome = header
-        say(f"joined {header['name']} as client {header['client']}; round {header['round']} of {header['rounds']}")
+        rounds = f"; round {header['round']} of {header['rounds']}" if header["round"] else ""
+        say(f"joined {header['name']} as client {header['client']}{rounds}")
 
     def _use_file(self, content: bytes) -> None:
         sha256 = hashlib.sha256(content).hexdigest()
@@ -734,7 +745,7 @@ class Client:
         if trainer.shapes != told or trainer.input_shape != tuple(self._welcome["input_shape"]):
             raise JoinError("the server sent a training file of other weights or inputs than it told of")
         self._trainers[sha256] = trainer
-        for path in self._home.folder.glob("*.tflite"):  # of earlier runs
+        for path in self._home.folder.glob(f"{'[0-9a-f]' * 64}.tflite"):  # of earlier runs
             if path.stem not in self._trainers:
                 path.unlink()
         self._home.write(f"{sha256}.tflite", content)
@@ -853,7 +864,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     for name, default, text in _FLAGS:
         parser.add_argument(f"--{name}", type=type(default), default=default, help=text)
     options = parser.parse_args(argv)
-    found = re.fullmatch(r"(http|ws)(s?)://((?:[^/\s?#@:]+|\[[\da-f:.]+])(?::(\d{1,9}))?)/?", options.address)
+    address = f"http://{options.address}" if re.fullmatch(r"[\w.-]+:\d+/?", options.address) else options.address
+    found = re.fullmatch(r"(http|ws)(s?)://((?:[^/\s?#@:]+|\[[\da-f:.]+])(?::(\d{1,9}))?)/?", address)
     is_place = found and int(found[4] or 1) < 2**16
     is_key = re.fullmatch("([0-9a-f]{32,128})?", options.seat_key)
     for is_wrong, text in (

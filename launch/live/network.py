@@ -26,6 +26,7 @@ from tff_algos.client.local_training import LocalResult, count_examples_trained
 from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, REJECTED, TICK_S, Happening, Task
 
 MOST_NOTICES = 200  # lines that are kept for who runs the server
+MOST_FETCHED = 16  # files and parts by a connection; a client needs three
 
 # What is asked beside rounds, and the message that answers it.
 EVALUATE, FINE_TUNE = "evaluate", "fine_tune"
@@ -53,6 +54,7 @@ class _Client:
         self.task: _Pending | None = None
         self.request: _Pending | None = None
         self.has_been_lost = False
+        self.num_fetched = 0  # by this connection
 
 
 class _Queued(NamedTuple):
@@ -122,6 +124,12 @@ class LiveNetwork:
             if not self._step(self._transport.now_ticks() if len(here) >= least else None):
                 self._fix()
 
+    def await_return(self, least: int, show: Callable[[list[str]], None] = lambda names: None) -> None:
+        """Waits until so many clients of a run that goes on are connected again; the clock does not run yet."""
+        while len(here := [client for client, each in enumerate(self._clients) if each.connection is not None]) < least:
+            show([self._roster.seats[client].name for client in here])
+            self._step(None)
+
     def publish(self, offer: Offer) -> None:
         """Welcomes all who are there, and from now on who joins. Again, with another file, for a last task."""
         self._offer, self._referee = offer, Referee(self._roster.run, offer.file, offer.weights)
@@ -159,7 +167,7 @@ class LiveNetwork:
         header, arrays = describe_work(self._offer, num_examples, task.start, task.seed, task.learning_rate)
         num_trained = count_examples_trained(self._offer.training, num_examples)
         asked = Asked(secrets.token_hex(8), task.client, task.number, num_trained)
-        header |= self._name(task.client) | {"number": task.number, "round": task.version}
+        header |= self._name(task.client) | {"number": task.number, "round": self.round_num}
         client.task = _Pending("train", asked, header, arrays)
         self._counts["num_asked"] += 1
         self._send_pending(client, client.task)
@@ -179,6 +187,8 @@ class LiveNetwork:
             return None
         self._floor = self._time_next()
         each = self._happened.popleft()
+        self._counts["num_answered"] += each.what == ANSWERED
+        self._counts["num_rejected"] += each.what == REJECTED
         if each.what in (JOINED, LEFT):
             self._clients[each.client].is_present = each.what == JOINED
         if each.what == LEFT:  # what it was asked since it went is counted out, too
@@ -350,7 +360,7 @@ class LiveNetwork:
             reason = "the same key has joined again, and has the seat"
             self._close(client.connection, {"type": "refused", "reason": reason, "is_final": True})
         self._client_of[received.connection] = index
-        client.connection, client.lost_ticks = received.connection, None
+        client.connection, client.lost_ticks, client.num_fetched = received.connection, None, 0
         self._counts["num_returns"] += client.has_been_lost
         client.has_been_lost = False
         if self._start is not None and not client.is_here:
@@ -375,6 +385,9 @@ class LiveNetwork:
         if what == "weights":
             self._serve_weights(client, read_text(message.header, "task"))
             return
+        client.num_fetched += 1
+        if client.num_fetched > MOST_FETCHED:
+            raise MessageError(f"more than {MOST_FETCHED} files and parts were fetched by one connection")
         if what == "file" and self._offer is not None:
             sha256 = message.header.get("file", self._offer.file.sha256)
             if not isinstance(sha256, str) or sha256 not in self._files:
@@ -390,8 +403,11 @@ class LiveNetwork:
 
     def _serve_weights(self, client: _Client, task: str) -> None:
         """Sends a request again, whole, to a client that has not the weights of its digest."""
-        if client.request is not None and client.request.asked.task == task:
-            client.request.header.pop("digest", None)
+        if (
+            client.request is not None
+            and client.request.asked.task == task
+            and client.request.header.pop("digest", None)
+        ):
             self._send_pending(client, client.request)
 
     def _take_answer(self, index: int, message: Message, received: Received) -> None:
@@ -404,11 +420,9 @@ class LiveNetwork:
         try:
             result = self._referee.judge(message, pending.asked)
         except MessageError as error:
-            self._counts["num_rejected"] += 1
             self._note(f"{self._roster.name_client(index)}: its answer does not count: {error}")
             self._happened.append(_Queued(received.ticks, index, REJECTED, number))
             return
-        self._counts["num_answered"] += 1
         elapsed_s = max(received.ticks - pending.sent_ticks, 0) * TICK_S
         training_s = min(read_duration(message.header, "seconds"), elapsed_s)
         sizes = pending.sent_bytes, len(received.content)

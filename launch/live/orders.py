@@ -8,6 +8,7 @@ import tensorflow as tf
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 MOST_OF_UINT16 = 2**16  # examples whose indices have two bytes
+MOST_BYTES = 2**27  # of an order
 
 
 class Order(NamedTuple):
@@ -22,6 +23,13 @@ class Order(NamedTuple):
 
     steps: int
     order: np.ndarray
+
+
+def count_most_examples(training: LocalTrainingConfig) -> int:
+    """How many examples a client may have, so that its order has no more than so many bytes; at least 1."""
+    entries = MOST_BYTES // np.dtype(np.uint32).itemsize
+    # Steps take a part of their last epoch, which is ordered as a whole.
+    return max(entries - training.steps * training.batch_size if training.steps else entries // training.epochs, 1)
 
 
 def order_examples(training: LocalTrainingConfig, num_examples: int, seed: np.ndarray) -> Order:

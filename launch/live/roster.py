@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from launch.console.shown_text import escape_hidden
-from launch.live.fields import read_count, read_text
+from launch.live.fields import MOST_COUNT, read_count, read_text
 from launch.live.messages import VERSION, MessageError
 from launch.runs.run_records import RunRecordError, read_json
 from launch.runs.tables import write_json
@@ -89,10 +89,11 @@ class Roster:
     """The seats of a run.
 
     Args:
-      path: of `roster.json`; it is written when the seats are fixed, and whenever one is taken after that.
+      path: of `roster.json`; it is written by `keep`, and whenever a seat is taken after that.
       dealt: (train, test) examples of each client of the federation that is dealt out; None: people bring their own.
       most: seats at most, where people bring their own.
       columns: the digest of the description of people's own examples.
+      most_examples: that a client may train on, see `count_most_examples`.
 
     Attributes:
       path: the same.
@@ -102,9 +103,15 @@ class Roster:
     """
 
     def __init__(
-        self, path: pathlib.Path, dealt: Sequence[tuple[int, int]] | None = None, most: int = 0, columns: str = ""
+        self,
+        path: pathlib.Path,
+        dealt: Sequence[tuple[int, int]] | None = None,
+        most: int = 0,
+        columns: str = "",
+        most_examples: int = MOST_COUNT,
     ):
-        self.path, self._dealt, self._columns = path, dealt, columns
+        self.path, self._dealt, self._columns, self._most_examples = path, dealt, columns, most_examples
+        self._is_kept = False
         self.run = secrets.token_hex(16)
         self.seats: list[Seat | None] = [None] * (most if dealt is None else len(dealt))
         self.is_fixed = False
@@ -148,8 +155,12 @@ class Roster:
         kept = [client for client, seat in enumerate(self.seats) if seat or self.deals]
         self.seats = [self.seats[client] for client in kept]
         self.is_fixed = True
-        self._write()
         return kept
+
+    def keep(self) -> None:
+        """Writes the file, since the run begins, and from now on whenever a seat is taken."""
+        self._is_kept = True
+        self._write()
 
     def read(self) -> None:
         """Takes the seats, fixed, from the file. Raises RunRecordError of a file that is none of this run's."""
@@ -163,7 +174,7 @@ class Roster:
             self.seats = [None if seat is None and self.deals else _read_seat(seat) for seat in seats]
         except MessageError as error:
             raise RunRecordError(f"{self.path}: a seat is damaged ({error})") from None
-        self.run, self.is_fixed = run, True
+        self.run, self.is_fixed, self._is_kept = run, True, True
 
     def _check(self, join: Join) -> None:
         if self.deals:
@@ -174,6 +185,11 @@ class Roster:
             raise Refusal("this run wants your own examples: give --data")
         if join.columns != self._columns:
             raise Refusal("your examples were checked against another description than this run's: join again")
+        if join.num_train > self._most_examples:
+            raise Refusal(
+                f"{join.num_train:,} examples are more than a client of this run can train on in a round; join with "
+                f"--most_examples={self._most_examples}"
+            )
 
     def _check_same(self, client: int, join: Join) -> None:
         had, has = self.count_examples(client), (join.num_train, join.num_test)
@@ -189,7 +205,7 @@ class Roster:
             raise Refusal(f"all {len(self.seats)} seats are taken")
         client = self.seats.index(None)
         self.seats[client] = Seat(*join[: len(Seat._fields)])
-        if self.is_fixed:
+        if self._is_kept:
             self._write()
         return client
 

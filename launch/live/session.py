@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 JOIN = pathlib.Path(__file__).with_name("join.py")
 SPARE_CONNECTIONS = 20  # beyond the seats: of clients that come back before their older connection is known to be lost
 NOBODY_WAIT_S = 10.0
+MOST_NAMED = 8  # of those who are waited for with others
 MOST_SHOWN_EXAMPLES = 100  # of which the training file is made
 
 
@@ -64,10 +65,10 @@ OpenTransport = Callable[[int, int, int, Mapping[str, tuple[bytes, str]]], "Tran
 
 
 class PatientNetwork:
-    """A network that says so while nobody is there."""
+    """A network that says so while nobody is there, or fewer than a round needs."""
 
-    def __init__(self, network: "Network"):
-        self._network = network
+    def __init__(self, network: "Network", least: int):
+        self._network, self._least = network, least
 
     def start_clock(self, time_s: float) -> None:
         self._network.start_clock(time_s)
@@ -85,9 +86,13 @@ class PatientNetwork:
         self._network.withdraw(client)
 
     def take(self, until_s: float | None) -> "Happening | None":
-        if len(self._network.find_present()):
+        here = len(self._network.find_present())
+        if here >= self._least:
             return self._network.take(until_s)
-        with say_while_waiting("no client is here; the run goes on when one comes", NOBODY_WAIT_S):
+        text = "no client is here; the run goes on when one comes"
+        if self._least > 1:
+            text = f"{here} of the {self._least} clients that a round needs are here; it goes on when the others come"
+        with say_while_waiting(text, NOBODY_WAIT_S):
             return self._network.take(until_s)
 
 
@@ -114,7 +119,6 @@ class Session:
         self._description: dict[str, Any] | None = None
         self._organiser: Any = None  # of clients' own data: the organiser's, or what describes the data
         self._roster: Roster | None = None
-        self._roster_bytes = b""
         self._network: LiveNetwork | None = None
         self._transport: Any = None
         self._offer: Offer | None = None
@@ -153,8 +157,10 @@ class Session:
         else:
             self._organiser = load(config)
             self._description = describe_examples(config, self._organiser)
-        # Stands in for clients that are not known yet, for what is checked before they are waited for.
-        seats = self._list_kept_seats() if config.resume else [("client", 1, 1)] * self._flags.most_seats
+        # Stands in for clients that are not known yet, for what is checked before they are waited for: as few as there
+        # may be in the end.
+        least = self._flags.start_with or self._flags.most_seats
+        seats = self._list_kept_seats() if config.resume else [("client", 1, 1)] * least
         return build_own_federation(self._organiser, seats, self._description)
 
     def check(self, config: RunConfig, data: FederatedData) -> None:
@@ -165,6 +171,9 @@ class Session:
         for name, value in (("least_answers", flags.least_answers), ("more_asked", flags.more_asked)):
             if value > num_clients or (name == "least_answers" and value > asked):
                 raise ConfigError(name, value, f"at most {min(asked, num_clients)}, as many as can be asked")
+        if flags.more_asked and not getattr(config.algorithm, "cohort_size", 0):
+            expected = "--cohort_size beside it, beyond which they are asked; without, all are"
+            raise ConfigError("more_asked", flags.more_asked, expected)
         if not len(data.test_y) and flags.evaluate_on != ON_CLIENTS:
             raise ConfigError("evaluate_on", flags.evaluate_on, f"{ON_CLIENTS}, since the server has no test examples")
 
@@ -207,13 +216,14 @@ class Session:
 
         # Where parts are dealt, nobody has to come before the process is known to do.
         self._wait_for_clients()
-        self._roster_bytes = (folder.path / columns.ROSTER_FILE).read_bytes()
+        if not folder.is_new:
+            self._wait_for_return()
         self._rounds_present = np.zeros(len(data.clients), np.int64)
         self._network.publish(self._offer)
         self._spec = spec
         flags = self._flags
         terms = Terms(flags.least_answers, flags.more_asked, flags.round_deadline_s, flags.least_answers)
-        return process.ask(AskedBy(PatientNetwork(self._network), terms))
+        return process.ask(AskedBy(PatientNetwork(self._network, flags.least_answers), terms))
 
     def describe_run(self) -> dict[str, Any]:
         seats = len(self._roster.seats)
@@ -240,7 +250,7 @@ class Session:
         return measure
 
     def begin(self, folder: RunFolder, last_round: int) -> None:
-        write_whole(folder.path / columns.ROSTER_FILE, self._roster_bytes)
+        self._roster.keep()
         write_whole(folder.path / columns.TRAINING_FILE, self._offer.file.content)
         write_serve_flags(folder.path, dataclasses.replace(self._flags, port=self._transport.port))
         self._traffic = RoundTable(folder.path / columns.TRAFFIC_FILE, last_round)
@@ -282,13 +292,15 @@ class Session:
             from launch.live.tuning import tune_clients, write_tuned
 
             weights = process.get_models(state)["global"]
+            self._network.start_clock(0.0)  # of a server that was started again for this task alone
             with _hush_converter():
                 file = make_training_file(self._spec, self._offer.weights, training)
             offer = self._offer._replace(file=file, training=training)
             self._tuned = tune_clients(
                 self._network, self._roster, offer, weights, self._config.seed, self._flags.round_deadline_s
             )
-            write_tuned(path / columns.FINE_TUNED_FILE, self._tuned)
+            if self._tuned:
+                write_tuned(path / columns.FINE_TUNED_FILE, self._tuned)
         if self._num_rounds:
             present = self._rounds_present.tolist()
             write_devices(path / columns.MEASURED_DEVICES_FILE, self._timings, present, self._num_rounds)
@@ -323,8 +335,10 @@ class Session:
         path = folder.path / columns.ROSTER_FILE
         if self._flags.own_data:
             from launch.live.description import digest
+            from launch.live.orders import count_most_examples
 
-            roster = Roster(path, most=self._flags.most_seats, columns=digest(self._description))
+            most, training = self._flags.most_seats, self._config.algorithm.training
+            roster = Roster(path, None, most, digest(self._description), count_most_examples(training))
         else:
             roster = Roster(path, [(client.num_train, client.num_test) for client in data.clients])
         if not folder.is_new:
@@ -337,7 +351,7 @@ class Session:
         from launch.live.transport import WebSocketTransport
 
         open_transport = self._open_transport or WebSocketTransport
-        files = {"/join.py": (JOIN.read_bytes(), "text/x-python; charset=utf-8")}
+        files = {"/join.py": (JOIN.read_bytes(), "text/x-python")}
         arguments = most_bytes, len(self._roster.seats) + SPARE_CONNECTIONS, files
         self._transport = open_transport(self._flags.port, *arguments)
         try:
@@ -366,6 +380,14 @@ class Session:
 
             segno.make(link).terminal(compact=True)
 
+    def _wait_for_return(self) -> None:
+        """Of a run that goes on: until as many are back as a round needs, so that none is spent on nobody."""
+        least = self._flags.least_answers
+        with contextlib.closing(StatusLine("wait")) as line:
+            self._network.await_return(
+                least, lambda names: line.show(f"{_describe_waiting(names, least)}; the run goes on then")
+            )
+
     def _wait_for_clients(self) -> None:
         """Waits for as many as are to be there before round 1, however long it takes."""
         if self._roster.is_fixed:
@@ -373,9 +395,13 @@ class Session:
         least = self._flags.start_with or len(self._roster.seats)
         line = StatusLine("wait")
         with contextlib.closing(line):
-            self._network.enrol(
-                least, lambda names: line.show(f"{len(names)} of {format_count(least, 'client')} are here")
-            )
+            self._network.enrol(least, lambda names: line.show(_describe_waiting(names, least)))
+
+
+def _describe_waiting(names: Sequence[str], least: int) -> str:
+    told = ", ".join(names[:MOST_NAMED]) + (" and others" if len(names) > MOST_NAMED else "")
+    verb = "is" if least == 1 else "are"
+    return f"{len(names)} of {format_count(least, 'client')} {verb} here{told and f': {told}'}"
 
 
 class _PartLoader:

@@ -25,7 +25,8 @@ HEARTBEAT_S = 20.0  # a connection is lost if half of this brings no sign of lif
 GREETING_S = 20.0  # in which a connection must say something first
 CLOSING_S = 3.0  # in which the last message goes out when all ends
 LONGEST_WAIT_S = 3600.0  # at a time; a lock takes no longer ones than some years
-MOST_UNSENT = 64  # messages; a client that takes none of them is gone
+MOST_UNSENT, MOST_UNSENT_BYTES = 64, 2**28  # messages; a client that takes none of them is gone
+MOST_UNREAD = 8  # messages of a connection that nobody has received yet; then no more of it are read
 _TICKS = round(1 / TICK_S)
 
 
@@ -65,9 +66,14 @@ class Transport(Protocol):
         """The next that came; else waits for it until this time, without one for ever. None: nothing has come."""
 
 
-class _Connection(NamedTuple):
-    socket: web.WebSocketResponse
-    unsent: "asyncio.Queue[bytes | None]"  # None ends it
+class _Connection:
+    """One that is open; of the loop's thread."""
+
+    def __init__(self, ws: web.WebSocketResponse):
+        self.socket = ws
+        self.unsent: asyncio.Queue[bytes | None] = asyncio.Queue()  # None ends it
+        self.unsent_bytes = 0
+        self.unread = asyncio.Semaphore(MOST_UNREAD)
 
 
 class WebSocketTransport:
@@ -134,6 +140,8 @@ class WebSocketTransport:
                     return None
                 continue
             if received is not None:
+                with contextlib.suppress(RuntimeError):
+                    self._loop.call_soon_threadsafe(self._make_room, received.connection)
                 return received
 
     def _check(self) -> None:
@@ -175,10 +183,16 @@ class WebSocketTransport:
             return
         if content is None:
             self._closed.add(number)
-        if connection.unsent.qsize() >= MOST_UNSENT:
+        queued, size = connection.unsent.qsize(), len(content or b"")
+        if queued >= MOST_UNSENT or (queued and connection.unsent_bytes + size > MOST_UNSENT_BYTES):
             self._loop.create_task(_end(connection.socket, WSCloseCode.TRY_AGAIN_LATER))
             return
+        connection.unsent_bytes += size
         connection.unsent.put_nowait(content)
+
+    def _make_room(self, number: int) -> None:
+        if (connection := self._connections.get(number)) is not None:
+            connection.unread.release()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if len(self._connections) >= self._most_connections or self._ending.is_set():
@@ -186,7 +200,7 @@ class WebSocketTransport:
         # Not compressed: a small message must not become a large one. aiohttp takes less than its limit.
         ws = web.WebSocketResponse(max_msg_size=self._most_bytes + 1, heartbeat=HEARTBEAT_S, compress=False)
         number = next(self._numbers)
-        connection = self._connections[number] = _Connection(ws, asyncio.Queue())
+        connection = self._connections[number] = _Connection(ws)
         writer = None
         try:
             await ws.prepare(request)
@@ -194,6 +208,7 @@ class WebSocketTransport:
             message = await ws.receive(GREETING_S)
             while message.type == WSMsgType.BINARY:
                 if number not in self._closed:
+                    await connection.unread.acquire()
                     self._received.put(Received(number, self.now_ticks(), message.data))
                 message = await ws.receive()
         except (TimeoutError, ConnectionError):
@@ -230,6 +245,7 @@ async def _write(connection: _Connection) -> None:
     with contextlib.suppress(ConnectionError, RuntimeError):
         while (content := await connection.unsent.get()) is not None:
             await connection.socket.send_bytes(content)
+            connection.unsent_bytes -= len(content)
     await _end(connection.socket, WSCloseCode.OK)
 
 

@@ -35,6 +35,8 @@ def list_twin_commands(
     yield f"python -m launch.train {_format_flags({'replay': run, 'run_dir': twin, **of_data})}{ending}"
     if (path / MEASURED_DEVICES_FILE).exists():
         given = {name: value for name, value in list_given(config).items() if stand_in is None or name not in _OF_DATA}
+        if "speed" in given or "speed" in flag_values(config):  # of asynchronous devices, which else redraw it
+            given["speed"] = "profiles"
         given |= {**num_clients, **of_data, "device_profiles": path / MEASURED_DEVICES_FILE, "run_dir": predicted}
         yield f"python -m launch.train {_format_flags(given)}{ending}"
         runs = (run, twin, predicted)

@@ -55,10 +55,11 @@ LOCK_FILE = ".lock"
 WORKER_LOGS = WORKER_LOG.replace(".", "*.")  # that of each worker
 REPLACED_CONFIG = f".replaced.{CONFIG_FILE}"  # see `RunFolder.clear`
 # What a run leaves that ends before it has a config; ".[0-9]*.*" are files that were being written.
-START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*", ROSTER_FILE)
+OF_LIVE_RUNS = (ROSTER_FILE, SERVE_FILE, TRAINING_FILE)  # which are written before `config.json`
+START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*", *OF_LIVE_RUNS)
 TABLES = (
     *(METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_BY_ROUND_FILE),
-    *(RECORD_FILE, MEASURED_DEVICES_FILE, TRAFFIC_FILE, SERVE_FILE, TRAINING_FILE, FINE_TUNED_FILE),
+    *(RECORD_FILE, MEASURED_DEVICES_FILE, TRAFFIC_FILE, FINE_TUNED_FILE),
     *(CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE, CHECKSUMS_FILE),
 )
 FOLDERS = (CHECKPOINTS, KEPT, TENSORBOARD, PLOTS, MODELS, EXPORT, TRACKING)
@@ -140,7 +141,7 @@ class RunFolder:
             os.replace(self.config, replaced)
         for path in self.path.iterdir():
             # A live run writes its own roster again.
-            is_kept = _is_one_of(path.name, START_UP_FILES) and path.name != ROSTER_FILE
+            is_kept = _is_one_of(path.name, START_UP_FILES) and path.name not in OF_LIVE_RUNS
             if path != replaced and not is_kept:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         replaced.unlink(missing_ok=True)

@@ -25,6 +25,7 @@ from launch.runs.columns import (
     FILLED,
     IS_REMOTE,
     NOTES,
+    NUM_TEST,
     READING,
     SOURCE_DIGEST,
 )
@@ -169,3 +170,11 @@ def read_scaling(data: Mapping[str, Any]) -> Scaling | None:
     stored = data.get(FEATURE_PADDING)
     padding = None if stored is None else Padding(**stored)
     return Scaling(tuple(data[FEATURE_MEANS]), tuple(data[FEATURE_DEVIATIONS]), padding)
+
+
+def has_test_set(section: Mapping[str, Any]) -> bool:
+    """Whether a run has test examples on this machine, by the data section of its `config.json`.
+
+    Not where clients brought their own examples, and nothing but a schema told of these.
+    """
+    return not section.get(IS_REMOTE) or bool(section.get(NUM_TEST))

@@ -22,6 +22,7 @@ LIVE = "live"  # in config.json: that clients answered over the network
 PROTOCOL, SEATS, OWN_DATA = "protocol", "seats", "own_data"  # what it has
 ON_SERVER, ON_CLIENTS = "server", "clients"
 MOST_SEATS = 10_000
+MOST_S = 1e7  # four months
 # What says how a round that waits ends; asynchronous algorithms have none.
 OF_WAITING_ROUNDS = ("round_deadline_s", "least_answers", "more_asked")
 # What a live run that goes on cannot have otherwise: its seats are fixed.
@@ -46,10 +47,14 @@ class ServeFlags:
         "Where models are tested: on the server's test set, or on the clients'.",
         choices=(ON_SERVER, ON_CLIENTS),
     )
-    round_deadline_s: float = setting(60.0, "Seconds after which a round ends without the answers missing.", above=0)
+    round_deadline_s: float = setting(
+        60.0, "Seconds after which a round ends without the answers missing.", above=0, maximum=MOST_S
+    )
     least_answers: int = setting(1, "Answers below which a round leaves the model as it is.", minimum=1)
     more_asked: int = setting(0, "Clients asked beyond the cohort, the slowest of which are not waited for.", minimum=0)
-    away_after_s: float = setting(10.0, "Seconds without a connection after which a client has left.", minimum=0)
+    away_after_s: float = setting(
+        10.0, "Seconds without a connection after which a client has left.", minimum=0, maximum=MOST_S
+    )
     qr: bool = setting(True, "Shows the link as a QR code, on a terminal.")
 
     def __post_init__(self):
@@ -58,7 +63,7 @@ class ServeFlags:
             if getattr(self, name) and not self.own_data:
                 raise ConfigError(name, getattr(self, name), "--own_data beside it; else the data set has the seats")
         if self.own_data and not (self.start_with or self.seats):
-            raise ConfigError("start_with", 0, "how many clients to wait for, which with --own_data nothing else says")
+            raise ConfigError("own_data", True, "--start_with beside it: how many clients to wait for before round 1")
         if self.seats and self.start_with > self.seats:
             raise ConfigError("start_with", self.start_with, f"at most --seats={self.seats}")
 
@@ -70,6 +75,8 @@ class ServeFlags:
 
 def build_serve_flags(values: Mapping[str, Any]) -> ServeFlags:
     """The flags of these values, and else their defaults. Raises FlagError for those that cannot be meant."""
+    if values.get("schema") and "evaluate_on" not in values:  # by which the server has no test examples
+        values = {**values, "evaluate_on": ON_CLIENTS}
     try:
         return ServeFlags(**values)
     except ConfigError as error:
@@ -103,8 +110,8 @@ def choose_resumed_flags(run_dir: str, given: Mapping[str, Any]) -> ServeFlags:
     for name in FIXED:
         if stored and name in given and given[name] != stored.get(name):
             raise FlagError(
-                f"cannot resume with other seats: --{name}={given[name]} (the run has {stored.get(name)}); leave it "
-                "out or start a new run"
+                f"cannot resume with other seats: --{name}={given[name]} (the run has {stored.get(name) or 'none'}); "
+                "leave it out or start a new run"
             )
     return build_serve_flags({**stored, **given})
 

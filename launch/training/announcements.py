@@ -44,6 +44,8 @@ from launch.runs.columns import (
 )
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
+from launch.runs.run_records import read_config
+from launch.runs.stored_data import has_test_set
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.data_flags import BALANCED, NONE
 from launch.settings.run_config import RunConfig, algorithm_fields, find_algorithm, find_idle, flag_values
@@ -351,11 +353,12 @@ def find_result(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any]
     task, clients = read_task_columns(summary), summary["clients"]
     final, best = summary["final"], summary[BEST]
     duration = format_duration(summary["train_seconds"])
+    own = f", clients' own test {task.title} {task.format(final[task.client_test])}"
     yield Finding(
         "done",
         f"{format_count(summary['rounds'], 'round')} in {duration}: test {task.title} "
-        f"{task.format(final[task.test])} (best {task.format(best[task.test])} in round {best[ROUND]}), "
-        f"clients' own test {task.title} {task.format(final[task.client_test])}",
+        f"{task.format(final[task.test])} (best {task.format(best[task.test])} in round {best[ROUND]})"
+        f"{'' if final[task.client_test] is None and is_live_run(folder.path) else own}",
     )
     others = zip(task.kind.metrics[1:], task.further_tests, strict=True)
     if further := [f"{metric.title} {task.format(final[column])}" for metric, column in others]:
@@ -411,7 +414,9 @@ def _find_next_commands(config: RunConfig, folder: RunFolder, summary: Mapping[s
     else:
         # A loss is for training alone, so no command that uses the models needs its module.
         used = {**flags, LOSS: None} if list_session_names(list_objects(flags)) else flags
-        for topic, command in (("next", "launch.evaluate"), ("", "launch.export")):
+        section = read_config(folder.path).get("data", {}) if folder.config.exists() else {}
+        # Both test what they use.
+        for topic, command in (("next", "launch.evaluate"), ("", "launch.export")) if has_test_set(section) else ():
             yield Finding(topic, f"{spell_program(command, used)} --run_dir={path}{spell_trust(used)}")
     if not summary.get(BUDGET_SPENT):
         is_stopped = STOPPED_EARLY in summary

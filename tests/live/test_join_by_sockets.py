@@ -461,9 +461,9 @@ async def test_nobody_there_is_said_once_and_tried_again(tmp_path):
     async with start(port, tmp_path, "--give_up_after_s=0.5") as client:
         code, lines = await end(client)
         assert code == 2 and len(lines) == 2
-        assert "nobody answers there" in lines[0] and "tried for 0.5 s" in lines[1]
+        assert "no live run answers there" in lines[0] and "tried for 0.5 s" in lines[1]
     async with start(port, tmp_path) as client:
-        assert b"nobody answers there" in await asyncio.wait_for(client.stdout.readline(), LIMIT_S)
+        assert b"no live run answers there" in await asyncio.wait_for(client.stdout.readline(), LIMIT_S)
         async with Server(port) as server:
             one = await server.meet()
             await one.hear("join")

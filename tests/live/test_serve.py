@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 import pytest
 
@@ -50,9 +51,12 @@ def test_a_run_goes_on_after_its_server_was_killed_and_its_clients_come_back(tmp
     serve = sys.executable, "-m", "launch.serve"
     processes.append(start(tmp_path / "first.log", *serve, *FLAGS, "--port=0", "--run_dir=run"))
     link = wait_for(tmp_path / "first.log", r"link +(\S+)")[1]
+    join = ROOT / "launch/live/join.py"
+    with urllib.request.urlopen(f"{link}/join.py") as answer:
+        assert answer.read() == join.read_bytes()
     clients = [
         start(
-            *(tmp_path / f"{name}.log", live_python, str(ROOT / "launch/live/join.py"), link),
+            *(tmp_path / f"{name}.log", live_python, str(join), link),
             *(f"--home={tmp_path / name}", "--give_up_after_s=60"),
         )
         for name in ("a", "b")

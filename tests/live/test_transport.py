@@ -65,6 +65,24 @@ def run_client(program):
     return done
 
 
+def test_of_who_sends_more_than_is_received_only_a_few_messages_are_held():
+    async def flood(port):
+        async with connect(port) as ws:
+            for number in range(200):
+                await ws.send_bytes(number.to_bytes(4) + bytes(2**18))
+            return (await ws.receive()).data
+
+    with listen(most_bytes=2**20) as transport:
+        done = run_client(flood(transport.port))
+        first = take(transport)
+        time.sleep(1.0)  # in which all could have come
+        assert transport._received.qsize() <= module.MOST_UNREAD
+        received = [first, *(take(transport) for _ in range(199))]
+        assert [int.from_bytes(each.content[:4]) for each in received] == list(range(200))
+        transport.close(first.connection, b"enough")
+        assert done.result(PATIENCE_S) == b"enough"
+
+
 def test_messages_go_both_ways_in_order_and_an_end_is_heard():
     async def talk(port):
         async with connect(port) as ws:
@@ -307,6 +325,7 @@ def test_a_server_that_is_started_again_is_given_its_clients_by_themselves(tmp_p
 
     client = run_client(insist(transport.port))
     network.enrol(1)
+    network._roster.keep()
     network.publish(OFFER)
     network.start_clock(0.0)
     ask_all(network, [0], 1)

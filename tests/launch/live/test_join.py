@@ -397,7 +397,7 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, arrays, line):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["127.0.0.1:8700"], "expected the address that the server prints"),
+        (["127.0.0.1"], "expected the address that the server prints"),
         (["ftp://host"], "expected the address that the server prints"),
         (["http://host", "--data=nowhere.csv"], "--data=nowhere.csv: no such file"),
         (["http://host", "--most_examples=5"], "--most_examples: expected --data beside it"),

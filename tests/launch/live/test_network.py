@@ -180,7 +180,7 @@ def test_a_task_is_sent_and_its_answer_taken_at_its_time(run):
         "client": 1,
         "file": FILE.sha256,
         "number": 5,
-        "round": 3,
+        "round": 1,  # the run's, whatever the algorithm numbers its models by
         "learning_rate": float(np.float32(0.1)),
         "steps": 4,
         "batch_size": 4,
@@ -362,8 +362,23 @@ def test_a_joined_client_that_says_what_it_must_not_loses_its_connection(run):
     assert run.clients[0].is_closed and run.clients[1].is_closed
 
 
+def test_a_run_that_goes_on_waits_for_who_comes_back_before_its_time_goes_on(tmp_path):
+    Run(tmp_path).roster.keep()
+    transport, roster = MemoryTransport(ticks=7), Roster(tmp_path / "roster.json", DEALT)
+    roster.read()
+    network, shown = LiveNetwork(transport, roster, GRACE_S), []
+    network.enrol(3)
+    network.publish(OFFER)
+    client = ScriptedClient(transport, make_key(1))
+    client.say(client.join_header, after_s=4000.0)
+    network.await_return(1, shown.append)
+    assert shown == [[]]
+    network.start_clock(100.0)
+    assert network.now_s() == 100.0 and network.find_present().tolist() == [0, 1]
+
+
 def test_a_run_that_goes_on_has_its_seats_present_for_the_grace(tmp_path):
-    Run(tmp_path)
+    Run(tmp_path).roster.keep()
     transport, roster = MemoryTransport(ticks=7), Roster(tmp_path / "roster.json", DEALT)
     roster.read()
     network = LiveNetwork(transport, roster, GRACE_S)
@@ -371,6 +386,9 @@ def test_a_run_that_goes_on_has_its_seats_present_for_the_grace(tmp_path):
     network.publish(OFFER)
     client = ScriptedClient(transport, make_key(1))
     client.say(client.join_header, after_s=4.0)
+    shown = []
+    network.await_return(0, shown.append)  # as many as are there
+    assert not shown
     network.start_clock(100.0)
     assert network.find_present().tolist() == [0, 1]
     for index in (0, 1):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from launch.live.orders import order_examples
+from launch.live.orders import MOST_BYTES, count_most_examples, order_examples
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -41,3 +41,12 @@ def test_it_has_the_shuffles_of_local_training(settings, num_examples, steps, ep
 def test_indices_have_four_bytes_where_two_do_not_reach(num_examples, dtype):
     order = order_examples(LocalTrainingConfig(epochs=1), num_examples, SEED).order
     assert order.dtype == dtype and order.max() == num_examples - 1
+
+
+def test_an_order_has_its_bound_in_bytes():
+    for options in ({"epochs": 1}, {"epochs": 5}, {"steps": 3}, {"steps": 1000, "epochs": 1}):
+        training = LocalTrainingConfig(batch_size=32, **options)
+        number = count_most_examples(training)
+        per_epoch = -(-number // 32)
+        rows = -(-(training.steps or training.epochs * per_epoch) // per_epoch)
+        assert MOST_BYTES / 2 <= 4 * rows * number <= MOST_BYTES

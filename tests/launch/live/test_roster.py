@@ -48,8 +48,9 @@ def own(path):
 
 def test_a_key_is_kept_as_its_hash_and_a_name_hides_nothing(dealt, path):
     dealt.admit(join(1, name="A\x1b[2J\u202enn"))
-    assert not path.exists()  # nothing is left of a run that has not begun
     dealt.fix()
+    assert not path.exists()  # nothing is left of a run that has not begun, and one that it replaces keeps its own
+    dealt.keep()
     text = path.read_text()
     assert KEYS[1] not in text and hashlib.sha256(KEYS[1].encode()).hexdigest() in text
     assert dealt.name_client(0) == "A\\u001b[2J\\u202enn (seat 0)" and dealt.name_client(1) == "seat 1"
@@ -58,6 +59,7 @@ def test_a_key_is_kept_as_its_hash_and_a_name_hides_nothing(dealt, path):
 def test_dealt_seats_are_taken_in_order_also_later_until_all_are(dealt, path):
     assert [dealt.admit(join(index)) for index in (2, 2)] == [0, 0]
     dealt.fix()
+    dealt.keep()
     assert len(json.loads(path.read_text())["seats"]) == 2
     assert dealt.admit(join(0)) == 1 and dealt.admit(join(2, num_train=0)) == 0
     assert refuse(dealt, 1) == "all 2 seats are taken"
@@ -75,6 +77,13 @@ def test_people_with_own_examples_have_seats_if_they_came_before_round_1(own):
     assert "has begun" in refuse(own, 1)
     assert own.admit(join(2)) == 1
     assert refuse(own, 2, num_train=5) == "5 examples and 2 to test, expected 12 and 2, as at joining"
+
+
+def test_nobody_says_that_it_has_more_examples_than_a_round_can_order(path):
+    roster = Roster(path, most=3, columns="of the run", most_examples=100)
+    assert roster.admit(join(0, num_train=100)) == 0
+    refused = refuse(roster, 1, num_train=2**31 - 1)
+    assert refused.startswith("2,147,483,647 examples are more than") and refused.endswith("--most_examples=100")
 
 
 def test_own_examples_are_of_the_run_s_description(own):
@@ -113,6 +122,7 @@ def test_another_version_is_refused():
 def test_a_server_that_is_started_again_has_the_same_seats(dealt, path):
     dealt.admit(join(3))
     dealt.fix()
+    dealt.keep()
     again = Roster(path, [(30, 3), (20, 2)])
     assert again.run != dealt.run
     again.read()
@@ -146,5 +156,6 @@ def test_a_damaged_file_is_a_line(own, path, run, seats):
 
 def test_a_file_of_another_number_of_clients_is_a_line(dealt, path):
     dealt.fix()
+    dealt.keep()
     with pytest.raises(RunRecordError, match="2 seats, expected 1"):
         Roster(path, [(1, 0)]).read()

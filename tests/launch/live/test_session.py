@@ -201,7 +201,7 @@ def test_clients_measure_the_model_and_fine_tune_it_at_the_end(tmp_path, monkeyp
 
 @pytest.mark.parametrize(
     ("values", "field"),
-    [({"seats": 3}, "seats"), ({"own_data": True}, "start_with"), ({"schema": "a.json"}, "schema"),
+    [({"seats": 3}, "seats"), ({"own_data": True}, "own_data"), ({"schema": "a.json"}, "schema"),
      ({"own_data": True, "seats": 2, "start_with": 3}, "start_with")],
 )  # fmt: skip
 def test_flags_that_cannot_be_meant(values, field):

@@ -34,6 +34,12 @@ def test_the_commands_name_what_was_given(tmp_path):
     assert compare.endswith(f"--runs='{run}_devices'")
 
 
+def test_asynchronous_devices_have_the_speeds_that_were_measured(tmp_path):
+    (tmp_path / "devices.csv").touch()
+    _, predict, _ = list_twin_commands(build_run_config({"algo": "buffered"}), tmp_path)
+    assert predict.startswith(f"python -m launch.train --algo=buffered --speed=profiles --device_profiles={tmp_path}")
+
+
 def test_where_the_server_dealt_the_parts_the_twin_takes_them_again():
     config = build_run_config({"algo": "fedavg", "num_clients": 4})
     repeat, _ = list_twin_commands(config, pathlib.Path("runs/live"))
