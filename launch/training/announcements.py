@@ -3,6 +3,7 @@
 What is found are lines as data, in their order; `say_findings` prints them.
 """
 
+import itertools
 import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
@@ -410,21 +411,23 @@ def find_result(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any]
 def _find_next_commands(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any]) -> Iterator[Finding]:
     flags, path = flag_values(config), shlex.quote(str(folder.path))
     if _find_used_of_session(config):
-        yield Finding("next", "in Python, by the Run that fit returns: predict(examples), load_model()")
+        found = ["in Python, by the Run that fit returns: predict(examples), load_model()"]
     else:
         # A loss is for training alone, so no command that uses the models needs its module.
         used = {**flags, LOSS: None} if list_session_names(list_objects(flags)) else flags
         section = read_config(folder.path).get("data", {}) if folder.config.exists() else {}
         # Both test what they use.
-        for topic, command in (("next", "launch.evaluate"), ("", "launch.export")) if has_test_set(section) else ():
-            yield Finding(topic, f"{spell_program(command, used)} --run_dir={path}{spell_trust(used)}")
+        commands = ("launch.evaluate", "launch.export") if has_test_set(section) else ()
+        found = [f"{spell_program(command, used)} --run_dir={path}{spell_trust(used)}" for command in commands]
     if not summary.get(BUDGET_SPENT):
         is_stopped = STOPPED_EARLY in summary
         further = {"patience": f"{2 * config.patience}"} if is_stopped else {"rounds": f"{2 * config.rounds}"}
         if limits := summary.get(REACHED_LIMITS):
             further = {flag: f"{2 * limit:g}" for flag, limit in limits.items() if limit}
-        yield Finding("", resume_command(folder, config, further))
-    yield Finding("", f"tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
+        found.append(resume_command(folder, config, further))
+    found.append(f"tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
+    for topic, text in itertools.zip_longest(["next"], found, fillvalue=""):
+        yield Finding(topic, text)
 
 
 def compare_with_tables(summary: Mapping[str, Any]) -> Iterator[Finding]:
