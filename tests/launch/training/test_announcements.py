@@ -1,6 +1,7 @@
 """What a run says is true of its data and of its rounds."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -107,6 +108,15 @@ def test_of_a_script_s_own_function_no_command_is_printed(folder, find_start, ma
         (topic, f"python -m launch.{name}")
         for topic, name in zip(("next", "", ""), ("evaluate", "export", "train"), strict=True)
     ]
+
+
+def test_what_would_test_on_examples_that_there_are_not_is_not_proposed(folder):
+    """As of clients' own data, of which a schema is all that the organiser has."""
+    config = build_run_config({"algo": "fedavg", "rounds": 2})
+    folder.config.write_text(json.dumps({"flags": {}, "data": {"is_remote": True, "num_test": 0}, "live": {}}))
+    found = list(announcements.find_result(config, folder, RESULT))
+    assert [topic for topic, text in found if "launch" in text] == ["next"]
+    assert found[-2] == ("next", f"python -m launch.serve --resume --run_dir={folder.path} --rounds=4")
 
 
 def test_a_script_s_own_loss_is_needed_to_train_alone(folder, find_start, make_federation):
