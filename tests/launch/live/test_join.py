@@ -127,6 +127,7 @@ def test_a_batch_that_is_not_full_is_filled_with_other_examples():
     assert trained.header["num_trained"] == 5 and trained.header["loss_sum"] == pytest.approx(5 * float(loss), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_with_full_batches_batch_norm_trains_as_local_training_does():
     (x, y), (weights, training, file, trainer) = draw(16), make(NORMALIZED, optimizer="sgd", epochs=2)
     expected = train(NORMALIZED, training, weights, x, y, SEED, RATE)

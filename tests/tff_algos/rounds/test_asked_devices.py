@@ -151,7 +151,7 @@ def test_a_record_repeats_what_was_asked(case, build, linear_spec):
     assert max(np.abs(a - b).max() for a, b in zip(first, last, strict=True)) > 1e-3
 
 
-@pytest.mark.parametrize(("case", "most"), [("periodic", 6), ("buffered", 9)])
+@pytest.mark.parametrize(("case", "most"), [("periodic", 6), pytest.param("buffered", 9, marks=pytest.mark.slow)])
 def test_who_stays_away_for_good_makes_no_models_be_kept(case, most, build, linear_spec):
     """Client 4 never comes, client 2 leaves in the first period and does not come back."""
     process = build(case)
