@@ -216,8 +216,6 @@ class Session:
 
         # Where parts are dealt, nobody has to come before the process is known to do.
         self._wait_for_clients()
-        if not folder.is_new:
-            self._wait_for_return()
         self._rounds_present = np.zeros(len(data.clients), np.int64)
         self._network.publish(self._offer)
         self._spec = spec
@@ -257,6 +255,8 @@ class Session:
         if not last_round:
             (folder.path / columns.TRAFFIC_FILE).unlink(missing_ok=True)
         self._network.round_num = min(last_round + 1, self._config.rounds)
+        if not folder.is_new and last_round < self._config.rounds:
+            self._wait_for_return()
 
     def note_round(self, round_num: int, events: Sequence[tuple[float, int, str, int]]) -> None:
         self._last = self._network.take_traffic()
@@ -292,7 +292,9 @@ class Session:
             from launch.live.tuning import tune_clients, write_tuned
 
             weights = process.get_models(state)["global"]
-            self._network.start_clock(0.0)  # of a server that was started again for this task alone
+            if not self._num_rounds:  # a server that was started again for this task alone
+                self._wait_for_return()
+                self._network.start_clock(0.0)
             with _hush_converter():
                 file = make_training_file(self._spec, self._offer.weights, training)
             offer = self._offer._replace(file=file, training=training)
@@ -381,11 +383,12 @@ class Session:
             segno.make(link).terminal(compact=True)
 
     def _wait_for_return(self) -> None:
-        """Of a run that goes on: until as many are back as a round needs, so that none is spent on nobody."""
+        """Waits, in a run that goes on, until as many are back as a round needs, so that none is spent on nobody."""
         least = self._flags.least_answers
         with contextlib.closing(StatusLine("wait")) as line:
             self._network.await_return(
-                least, lambda names: line.show(f"{_describe_waiting(names, least)}; the run goes on then")
+                least,
+                lambda names: line.show(f"{_describe_waiting(names, least)}; the run goes on when enough are back"),
             )
 
     def _wait_for_clients(self) -> None:

@@ -73,6 +73,8 @@ def test_a_run_goes_on_after_its_server_was_killed_and_its_clients_come_back(tmp
     assert float(rows[-1][names.index("test_accuracy")]) > 0.8
     assert [row[names.index("num_clients")] for row in rows] == ["2"] * 12
     read_round_table(tmp_path / "run" / "traffic.csv", 12)
+    processes.append(start(tmp_path / "third.log", *serve, "--resume", "--run_dir=run"))
+    assert processes[-1].wait(LIMIT_S) == 0  # a run that is over waits for nobody
 
 
 def test_killed_here_and_there_a_run_has_each_round_once_and_the_weights_of_its_replay(live_python):
