@@ -18,7 +18,7 @@ from launch.settings.flags import list_names_of_runs
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("files", "datasets", "models", "tff_algos", "launch", "reproductions")
 MAX_LINES, MAX_FUNCTION_LINES = 600, 80  # a function is one thought; its docstring counts
-ONE_FILE, MAX_LINES_OF_ONE = "launch/live/join.py", 920  # which people copy to their machines, so it has all in it
+ONE_FILE, MAX_LINES_OF_ONE = "launch/live/join.py", 900  # which people copy to their machines, so it has all in it
 MAX_FILES = 150
 PIP_FLAGS = {"--no", "--require"}  # as the pattern below finds --no-deps and --require-hashes
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef

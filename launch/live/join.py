@@ -196,9 +196,8 @@ def read_table(path: str, description: Mapping[str, Any]) -> tuple[np.ndarray, n
     if description["missing"] == "drop":
         kept = [row for row in rows if not any(is_missing(row[1][at]) for at in places)]
         if len(kept) < len(rows):
-            say(
-                f"{path}: of {_count_rows(len(rows))}, {len(rows) - len(kept):,} are left out, since a value is missing"
-            )
+            left_out = f"{len(rows) - len(kept):,} are left out, since a value is missing"
+            say(f"{path}: of {_count_rows(len(rows))}, {left_out}")
         rows = kept
     if not rows:
         raise JoinError(f"{path}: no row is left to train on, expected at least one")
@@ -259,11 +258,8 @@ def _encode_categories(cells: Cells, column: Mapping[str, Any]) -> np.ndarray:
     places = {text: places.get(text, usual) for text in set(cells.texts)}
     found = np.where(cells.missing, usual, [places[text] for text in cells.texts])
     is_index = column["kind"] == "index"
-    if is_index:
-        return found[:, np.newaxis].astype(np.float32)
-    encoded = np.zeros((len(found), len(values)), np.float32)
-    encoded[np.arange(len(found)), found] = 1
-    return encoded
+    encoded = found[:, np.newaxis] if is_index else found[:, np.newaxis] == np.arange(len(values))
+    return encoded.astype(np.float32)
 
 
 def _find_classes(cells: Cells, label: Mapping[str, Any]) -> np.ndarray:
@@ -407,9 +403,8 @@ class Trainer:
         except (ValueError, RuntimeError) as error:
             raise JoinError(f"the training file cannot be used here: {error}") from None
         self._interpreter = interpreter  # which the runners need
-        self.shapes = {
-            each: tuple(d["shape"].tolist()) for each, d in self._run["set_weights"].get_input_details().items()
-        }
+        inputs = self._run["set_weights"].get_input_details()
+        self.shapes = {each: tuple(details["shape"].tolist()) for each, details in inputs.items()}
         self.batch_size, *shape = self._run["train"].get_input_details()["x"]["shape"].tolist()
         self.input_shape = tuple(shape)
 
@@ -674,11 +669,8 @@ class Client:
         header = {"type": "join", "protocol": VERSION, "key": self._home.key, "name": self._options.name}
         header |= {"kind": "python", "num_train": counts[0], "num_test": counts[1], "columns": self._columns}
         await ws.send_bytes(pack({**header, "round_most_examples": None}))
-        asyncio.get_running_loop().call_later(1.0, self._say_waiting, ws)
-
-    def _say_waiting(self, ws: Any) -> None:
-        if not self._welcome and not ws.closed:
-            say("connected; the organiser's run begins when enough are there")
+        text = "connected; the organiser's run begins when enough are there"
+        asyncio.get_running_loop().call_later(1.0, lambda: self._welcome or ws.closed or say(text))
 
     async def _take(self, ws: Any, message: Message) -> bool:
         """Does what a message asks for; whether the run is over."""
@@ -793,9 +785,8 @@ class Client:
             names = task.header.keys() & {"run", "number", "client", "file", "task"}
             content = pack({**header, **{name: task.header[name] for name in names}}, arrays)
             await ws.send_bytes(content)
-            seconds = time.perf_counter() - begun
             rounds = f"round {task.header.get('round', self._welcome['round'])} of {self._welcome['rounds']}"
-            say(f"{rounds}: {what} in {seconds:.1f} s, sent {math.ceil(len(content) / 1e3):,} kB")
+            say(f"{rounds}: {what} in {time.perf_counter() - begun:.1f} s, sent {math.ceil(len(content) / 1e3):,} kB")
         except (Stopped, aiohttp.ClientError, ConnectionError):
             return  # of no use any more, or kept until the client is back
         except Exception as error:
@@ -840,8 +831,7 @@ def check_packages() -> None:
     missing = [name.replace("_", "-") for name in modules if importlib.util.find_spec(name) is None]
     machine = platform.system(), platform.machine().lower()
     if missing and (sys.maxsize < 2**32 or machine in (("Darwin", "x86_64"), ("Windows", "arm64"))):
-        without = "Intel Macs, Windows on ARM and 32-bit systems"
-        raise JoinError(f"ai-edge-litert has no wheel for this machine, as for all {without}; take another one")
+        raise JoinError("ai-edge-litert has no wheel for this machine (Intel Mac, ARM Windows, 32 bits); take another")
     if missing:
         raise JoinError(f"{', '.join(missing)} missing here: pip install ai-edge-litert numpy aiohttp")
 
@@ -864,21 +854,19 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     for name, default, text in _FLAGS:
         parser.add_argument(f"--{name}", type=type(default), default=default, help=text)
     options = parser.parse_args(argv)
-    address = f"http://{options.address}" if re.fullmatch(r"[\w.-]+:\d+/?", options.address) else options.address
-    found = re.fullmatch(r"(http|ws)(s?)://((?:[^/\s?#@:]+|\[[\da-f:.]+])(?::(\d{1,9}))?)/?", address)
-    is_place = found and int(found[4] or 1) < 2**16
-    is_key = re.fullmatch("([0-9a-f]{32,128})?", options.seat_key)
+    place = r"(?:(http|ws)(s?)://)?((?:[^/\s?#@:]+|\[[\da-f:.]+])(?::(\d{1,9}))?)/?"
+    found = re.fullmatch(place, options.address)
+    is_place = found and (found[1] or found[4]) and int(found[4] or 1) < 2**16
     for is_wrong, text in (
         (not is_place, f"{options.address}: expected the address that the server prints, as http://127.0.0.1:8700"),
         (options.most_examples < 0, "--most_examples: expected 1 or more, or 0 for all"),
         (options.most_examples and not options.data, "--most_examples: expected --data beside it"),
-        (options.data and os.path.isdir(options.data), f"--data={options.data}: a folder, expected a .csv or .npz"),
-        (options.data and not os.path.exists(options.data), f"--data={options.data}: no such file"),
-        (not is_key, "--seat_key: expected at least 32 hex digits"),
+        (options.data and not os.path.isfile(options.data), f"--data={options.data}: no such file (.csv or .npz)"),
+        (not re.fullmatch("([0-9a-f]{32,128})?", options.seat_key), "--seat_key: expected at least 32 hex digits"),
     ):
         if is_wrong:
             raise JoinError(text)
-    options.url = f"ws{found[2]}://{found[3]}/ws"
+    options.url = f"ws{found[2] or ''}://{found[3]}/ws"
     try:
         options.hours = Hours.parse(options.hours) if options.hours else None
     except ValueError as error:

@@ -116,19 +116,26 @@ class LiveNetwork:
         show([])
         shown = list[str]()
         while not self._roster.is_fixed:
-            here = [client for client, each in enumerate(self._clients) if each.connection is not None]
-            if (names := [self._roster.seats[client].name for client in here]) != shown:
+            if (names := self._list_connected()) != shown:
                 show(names)
                 shown = names
             # Who knocked before it begins is let in, too.
-            if not self._step(self._transport.now_ticks() if len(here) >= least else None):
+            if not self._step(self._transport.now_ticks() if len(names) >= least else None):
                 self._fix()
 
     def await_return(self, least: int, show: Callable[[list[str]], None] = lambda names: None) -> None:
         """Waits until so many clients of a run that goes on are connected again; the clock does not run yet."""
-        while len(here := [client for client, each in enumerate(self._clients) if each.connection is not None]) < least:
-            show([self._roster.seats[client].name for client in here])
+        shown = None
+        while len(names := self._list_connected()) < least:
+            if names != shown:
+                show(names)
+                shown = names
             self._step(None)
+
+    def _list_connected(self) -> list[str]:
+        """The names of those who are connected, in the order of their seats."""
+        seats = zip(self._roster.seats, self._clients, strict=True)
+        return [seat.name for seat, client in seats if client.connection is not None]
 
     def publish(self, offer: Offer) -> None:
         """Welcomes all who are there, and from now on who joins. Again, with another file, for a last task."""

@@ -29,15 +29,15 @@ def list_twin_commands(
     """
     run = str(path)
     twin, predicted = f"{run}_twin", f"{run}_devices"
-    num_clients = {} if stand_in is None else {"num_clients": stand_in["num_clients"]}
-    of_data = {} if stand_in is None else {name: value for name, value in stand_in.items() if name not in num_clients}
     ending = "" if stand_in is None else " --data=<data in place of the clients'>"
+    # How many clients there were, the record says.
+    of_data = {name: value for name, value in (stand_in or {}).items() if name != "num_clients"}
     yield f"python -m launch.train {_format_flags({'replay': run, 'run_dir': twin, **of_data})}{ending}"
     if (path / MEASURED_DEVICES_FILE).exists():
         given = {name: value for name, value in list_given(config).items() if stand_in is None or name not in _OF_DATA}
-        if "speed" in given or "speed" in flag_values(config):  # of asynchronous devices, which else redraw it
+        if "speed" in flag_values(config):  # of asynchronous devices, which else redraw it
             given["speed"] = "profiles"
-        given |= {**num_clients, **of_data, "device_profiles": path / MEASURED_DEVICES_FILE, "run_dir": predicted}
+        given |= {**(stand_in or {}), "device_profiles": path / MEASURED_DEVICES_FILE, "run_dir": predicted}
         yield f"python -m launch.train {_format_flags(given)}{ending}"
         runs = (run, twin, predicted)
     else:

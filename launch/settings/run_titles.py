@@ -18,7 +18,7 @@ from launch.settings.trusted_modules import list_foreign_modules
 from tff_algos.settings.config_fields import ConfigError
 
 TWIN = "twin of "
-LIVE_OWN_DATA = "live, own data"
+LIVE_DEALT, LIVE_OWN_DATA = "live", "live, own data"
 OWN_FILES = {FILES: "data", "npz": "npz"}  # the flag that names the user's own file, by data set
 
 
@@ -63,10 +63,15 @@ def describe_devices(config: Mapping[str, Any]) -> str:
       what those of that run did; "": drawn.
     """
     if isinstance(live := config.get(LIVE), Mapping):
-        return LIVE_OWN_DATA if live.get(OWN_DATA) is True else "live"
+        return LIVE_OWN_DATA if live.get(OWN_DATA) is True else LIVE_DEALT
     twin = config.get(TWIN_OF)
     name = twin.get(RUN_NAME) if isinstance(twin, Mapping) else None
     return f"{TWIN}{escape_hidden(name):.60}" if isinstance(name, str) and name.strip() else ""
+
+
+def are_live(devices: str) -> bool:
+    """Whether they were asked over the network; `devices` as from `describe_devices`."""
+    return devices in (LIVE_DEALT, LIVE_OWN_DATA)
 
 
 def add_devices(title: str, devices: str) -> str:

@@ -27,7 +27,7 @@ from launch.runs.tables import format_json
 from launch.runs.task_columns import KIND, TASK, TaskColumns
 from launch.settings.data_flags import CLIENT, FEDERATED
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
-from launch.settings.run_titles import describe_run
+from launch.settings.run_titles import are_live, describe_run
 from launch.tflite.card_page import FEATURES, VOCABULARY, format_card_page
 from launch.tflite.embedded_card import CARD_NAME, read_card
 from launch.tflite.export_report import ClientRow, FileRow
@@ -99,7 +99,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
             "clients": len(data.clients),
             "examples": int(data.num_train.sum()),
             **({WEIGHTS: describe_weights(example_format.weights)} if example_format.weights else {}),
-            "how": LIVE if run.devices.startswith("live") else SIMULATED,
+            "how": LIVE if are_live(run.devices) else SIMULATED,
             # Where what was minimised is not the usual loss of the task: the user's own, weights of the classes.
             **({"loss": run.config.loss} if is_own(run.config.loss) else {}),
             **({CLASS_WEIGHTS: dict(zip(names, weights, strict=True))} if weights else {}),

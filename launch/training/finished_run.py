@@ -273,7 +273,7 @@ def read_finished_run(
     _check_code(path, config, content.get(OWN_MODULES), is_personal)
     changed_loss = list_changed(content.get(OWN_MODULES), sum_run_modules(config, lambda flag: flag == LOSS))
     options = {"architectures": architectures, "trusted": trusted, "changed_loss": changed_loss}
-    options["devices"] = describe_devices(content)
+    options |= {"devices": describe_devices(content)}
     run = FinishedRun(path, config, data, client_models, teachers, rounds, is_personal, **options)
     return _take_best(run, best) if of_round == BEST else run
 

@@ -176,7 +176,8 @@ def check(federation, name, num_rounds):
     differing = sorted({each for a, b in zip(metrics, repeated, strict=True) for each in names if a[each] != b[each]})
     assert not differing, differing
     difference = compare_weights(run_dir, twin)
-    assert difference < 1e-4, difference  # of 900 rounds of FedBuff two simulations differ by 1e-5, too
+    # After 900 rounds of FedBuff two simulations of a record differ by 1e-5, if one is compiled.
+    assert difference < (1e-4 if name == "buffered" else 1e-5), difference
     counted = ("num_answered", "num_late", "num_rejected", "num_missing", "num_returns")
     return {
         "longest_round_s": round(longest_s, 2),

@@ -43,7 +43,7 @@ from launch.runs.column_titles import title_column
 from launch.runs.run_records import read_columns, read_config, read_rows
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.run_flags import NO_PLOTS
-from launch.settings.run_titles import describe_devices, describe_run, describe_split
+from launch.settings.run_titles import are_live, describe_devices, describe_run, describe_split
 from tff_algos.protocol import COMMON_METRICS
 
 DRIFTS = {columns.TOTAL_DRIFT: "total", columns.WITHIN_CLUSTER_DRIFT: "within clusters"}
@@ -118,7 +118,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
             written += draw_archetype_run(run_dir, data.get("archetypes"), flags, metrics, title)
         if (run_dir / columns.EVENTS_FILE).exists():
             clients = _read_names(run_dir / columns.CLIENTS_FILE) if (run_dir / columns.CLIENTS_FILE).exists() else []
-            time_label = REAL if devices.startswith("live") else VIRTUAL
+            time_label = REAL if are_live(devices) else VIRTUAL
             written += draw_events(run_dir / columns.EVENTS_FILE, title, plots, clients, time_label)
         return written
 

@@ -36,7 +36,7 @@ from launch.runs.columns import (
     VIRTUAL_TIME_S,
 )
 from launch.runs.task_columns import PERCENT
-from launch.settings.run_titles import TWIN
+from launch.settings.run_titles import are_live
 from launch.settings.trusted_modules import list_objects, list_session_names, spell_trust
 
 MOST_ROWS = 1000  # of a table in the page
@@ -173,8 +173,11 @@ def list_costs(run: ComparedRun, summary: Mapping[str, Any]) -> list[tuple[str, 
             ends = list(dict.fromkeys(show_cell(float(value)) for value in (np.nanmin(known), np.nanmax(known))))
             rows.append((name, form.format(" to ".join(ends))))
     if (seconds := read_last(run, SECONDS)) is not None:
-        is_live = run.devices and not run.devices.startswith(TWIN)
-        name = "Rounds at the server, waiting included" if is_live else "Computed by the machine that simulated them"
+        name = (
+            "Rounds at the server, waiting included"
+            if are_live(run.devices)
+            else "Computed by the machine that simulated them"
+        )
         rows.append((name, show_seconds(seconds)))
     return rows
 

@@ -407,7 +407,7 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, arrays, line):
             "--most_examples: expected 1 or more, or 0 for all",
         ),
         (["http://host:70000"], "http://host:70000: expected the address that the server prints"),
-        (["http://host", "--data=/"], "--data=/: a folder, expected a .csv or .npz"),
+        (["http://host", "--data=/"], "--data=/: no such file (.csv or .npz)"),
         (["http://host", "--hours=9"], "--hours=9: expected two times of the day"),
         (["http://host", "--seat_key=x"], "--seat_key: expected at least 32 hex digits"),
     ],

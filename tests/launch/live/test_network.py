@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory_transport import MemoryTransport, ScriptedClient, Silence
 
 from launch.live.messages import pack
-from launch.live.network import EVALUATE, FINE_TUNE, LiveNetwork
+from launch.live.network import EVALUATE, FINE_TUNE, MOST_FETCHED, LiveNetwork
 from launch.live.offers import Offer
 from launch.live.roster import Roster
 from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, REJECTED, TICK_S, Task
@@ -101,6 +101,28 @@ def test_who_joins_is_welcome_and_gets_what_it_fetches(run):
     run.clients[1].say({"type": "fetch", "what": "description"})  # there is none
     run.take(1.0)
     assert run.clients[1].is_closed and "no 'description' to fetch" in run.clients[1].heard[-1].header["reason"]
+
+
+def test_no_connection_fetches_for_ever(run):
+    for _ in range(MOST_FETCHED + 1):
+        run.clients[1].say({"type": "fetch", "what": "part"})
+    run.take(1.0)
+    assert len(run.clients[1].list_heard("part")) == MOST_FETCHED and run.clients[1].is_closed
+    again = ScriptedClient(run.transport, make_key(1)).join()
+    again.say({"type": "fetch", "what": "part"})
+    run.take(2.0)
+    assert len(again.list_heard("part")) == 1
+
+
+def test_an_answer_that_came_and_was_not_taken_is_late_and_nothing_else(run):
+    """As of the slowest of more clients than the cohort has."""
+    tasks = [run.ask(client) for client in (0, 1)]
+    for client, task in enumerate(tasks):
+        run.clients[client].answer(task, after_s=0.5)
+    run.network.gather(EVALUATE, {0: ({}, {})}, 0.75)  # meanwhile both come
+    assert run.take(1.0) == (0.5, 0, ANSWERED, 1)
+    run.network.withdraw(1)
+    run.count(num_answered=1, num_late=1, num_rejected=0, num_missing=0)
 
 
 def test_enrolment_waits_and_a_seat_is_free_again_until_the_run_begins(tmp_path):

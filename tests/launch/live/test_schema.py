@@ -9,6 +9,8 @@ from small_tables import write_text
 from launch.live import join
 from launch.live.description import make_format
 from launch.live.schema import read_schema
+from launch.settings.run_config import build_run_config
+from launch.training.federation import build_spec
 from tff_algos.settings.config_fields import ConfigError
 
 COLUMNS = [{"name": "age", "mean": 40, "deviation": 20}, {"name": "colour", "values": ["red", "green"]}]
@@ -18,6 +20,11 @@ SMALL = {"columns": COLUMNS, "label": LABEL}
 
 def read(folder, content):
     return read_schema(write_text(folder, content if isinstance(content, str) else json.dumps(content), "schema.json"))
+
+
+def test_a_table_without_a_data_set_gets_the_model_of_tables(tmp_path):
+    config = build_run_config({"algo": "fedavg"})
+    assert build_spec(config, make_format(read(tmp_path, SMALL))).name == "perceptron"
 
 
 def test_the_least_that_a_table_needs(tmp_path):
