@@ -10,6 +10,7 @@ import logging
 import math
 import os
 import pathlib
+import secrets
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,7 @@ from tff_algos.settings.config_fields import ConfigError
 if TYPE_CHECKING:
     from launch.live.network import LiveNetwork
     from launch.live.offers import Offer
+    from launch.live.served import ServedFile
     from launch.live.traffic import Traffic
     from launch.live.transport import Transport
     from launch.live.tuning import Tuned
@@ -61,7 +63,7 @@ MOST_NAMED = 8  # of those who are waited for with others
 MOST_SHOWN_EXAMPLES = 100  # of which the training file is made
 
 
-OpenTransport = Callable[[int, int, int, Mapping[str, tuple[bytes, str]]], "Transport"]
+OpenTransport = Callable[[int, int, int, "Mapping[str, ServedFile]", str], "Transport"]
 
 
 class PatientNetwork:
@@ -103,7 +105,7 @@ class Session:
       flags: how they are asked.
       given: which of these were given.
       open_transport: makes what carries messages, listening on `port` once started: (port, bytes of a message
-        at most, connections at most, files to serve); None: WebSockets.
+        at most, connections at most, files to serve, token of who watches); None: WebSockets.
     """
 
     is_live = True
@@ -121,6 +123,7 @@ class Session:
         self._roster: Roster | None = None
         self._network: LiveNetwork | None = None
         self._transport: Any = None
+        self._watch_token = ""  # of who looks at the organiser's page
         self._offer: Offer | None = None
         self._folder: RunFolder | None = None
         self._traffic: RoundTable | None = None
@@ -350,11 +353,13 @@ class Session:
     def _open_network(self, most_bytes: int, load_part: "_PartLoader | None") -> None:
         """Listens, and says where."""
         from launch.live.network import LiveNetwork
+        from launch.live.served import ServedFile
         from launch.live.transport import WebSocketTransport
 
         open_transport = self._open_transport or WebSocketTransport
-        files = {"/join.py": (JOIN.read_bytes(), "text/x-python")}
-        arguments = most_bytes, len(self._roster.seats) + SPARE_CONNECTIONS, files
+        files = {"/join.py": ServedFile(JOIN.read_bytes(), "text/x-python")}
+        self._watch_token = secrets.token_urlsafe(16)
+        arguments = most_bytes, len(self._roster.seats) + SPARE_CONNECTIONS, files, self._watch_token
         self._transport = open_transport(self._flags.port, *arguments)
         try:
             self._transport.start()

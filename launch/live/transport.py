@@ -17,10 +17,12 @@ from typing import NamedTuple, Protocol
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from launch.live.ports import HOST, listen
+from launch.live.served import ServedFile, secure
+from launch.live.watching import Watching
 from tff_algos.rounds.network import TICK_S
 
 HOST_NAMES = (HOST, "localhost")
-PATH = "/ws"
+PATH, WATCH_PATH = "/ws", "/watch"
 HEARTBEAT_S = 20.0  # a connection is lost if half of this brings no sign of life
 GREETING_S = 20.0  # in which a connection must say something first
 CLOSING_S = 3.0  # in which the last message goes out when all ends
@@ -65,6 +67,9 @@ class Transport(Protocol):
     def receive(self, until_ticks: int | None) -> Received | None:
         """The next that came; else waits for it until this time, without one for ever. None: nothing has come."""
 
+    def show(self, content: bytes) -> None:
+        """Takes the newest status of the run, JSON in UTF-8, for those who watch; older ones are forgotten."""
+
 
 class _Connection:
     """One that is open; of the loop's thread."""
@@ -83,14 +88,20 @@ class WebSocketTransport:
       port: where to listen; 0 for one that is free.
       most_bytes: of a message that may come. A frame whose header says more ends its connection, unread.
       most_connections: at once.
-      files: what else is served: {path: (content, content type)}.
+      files: what else is served, by path.
+      watch_token: by which one may watch, see `show`; "": nobody may.
     """
 
     def __init__(
-        self, port: int, most_bytes: int, most_connections: int, files: Mapping[str, tuple[bytes, str]] | None = None
+        self,
+        port: int,
+        most_bytes: int,
+        most_connections: int,
+        files: Mapping[str, ServedFile] | None = None,
+        watch_token: str = "",
     ):
         self._asked_port, self._most_bytes, self._most_connections = port, most_bytes, most_connections
-        self._files = dict(files or {})
+        self._files, self._watching = dict(files or {}), Watching(watch_token)
         self._received: queue.SimpleQueue[Received | None] = queue.SimpleQueue()
         self._numbers, self._connections = itertools.count(), dict[int, _Connection]()
         self._closed = set[int]()  # by this side; of the loop's thread
@@ -129,6 +140,10 @@ class WebSocketTransport:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._put, connection, None)
 
+    def show(self, content: bytes) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._watching.show, content.decode())
+
     def receive(self, until_ticks: int | None) -> Received | None:
         while True:
             self._check()
@@ -162,14 +177,17 @@ class WebSocketTransport:
 
     async def _serve(self, listening: socket.socket, ready: threading.Event) -> None:
         app = web.Application(middlewares=[_refuse_other_sites])
+        app.on_response_prepare.append(_secure)
         app.router.add_get(PATH, self._handle)
-        for path, (content, content_type) in self._files.items():
-            app.router.add_get(path, _make_handler(content, content_type))
+        app.router.add_get(WATCH_PATH, self._watching.handle)
+        for path, file in self._files.items():
+            app.router.add_get(path, _make_handler(file))
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=CLOSING_S)
         await runner.setup()
         await web.SockSite(runner, listening).start()
         ready.set()
         await self._ending.wait()
+        self._watching.end()
         for number in list(self._connections):
             self._put(number, None)
         with contextlib.suppress(TimeoutError):
@@ -228,14 +246,20 @@ class WebSocketTransport:
 @web.middleware
 async def _refuse_other_sites(request: web.Request, handler) -> web.StreamResponse:
     """No page of another site may speak to this server by the browser of who runs it, by whatever name."""
-    if "Origin" in request.headers or request.url.host not in HOST_NAMES:
-        return web.Response(status=403, text="this server answers programs on its own machine\n")
+    origin = request.headers.get("Origin")
+    is_own = origin is None or origin == f"{request.scheme}://{request.host}"
+    if not is_own or request.url.host not in HOST_NAMES:
+        return web.Response(status=403, text="this server answers its own pages, and programs on its own machine\n")
     return await handler(request)
 
 
-def _make_handler(content: bytes, content_type: str):
-    async def handle(request: web.Request) -> web.Response:
-        return web.Response(body=content, content_type=content_type)
+async def _secure(_: web.Request, response: web.StreamResponse) -> None:
+    secure(response.headers)
+
+
+def _make_handler(file: ServedFile):
+    async def handle(_: web.Request) -> web.Response:
+        return web.Response(body=file.content, headers={**file.headers, "Content-Type": file.content_type})
 
     return handle
 

@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 
 from launch.live import transport as module
+from launch.live import watching
 from launch.live.messages import pack, unpack
 from launch.live.network import LiveNetwork
 from launch.live.offers import Offer, count_most_bytes
 from launch.live.roster import Roster
+from launch.live.served import ServedFile
 from launch.live.transport import WebSocketTransport
 from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, TICK_S, Task
 from tff_algos.seeds import derive_seed
@@ -25,12 +27,14 @@ from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 SECONDS = round(1 / TICK_S)
+# Without and with one of its own.
+POLICIES = [["default-src 'none'; frame-ancestors 'none'"], ["default-src 'self'", "frame-ancestors 'none'"]]
 PATIENCE_S = 60  # of a busy machine; nothing waits so long
 
 
 @contextlib.contextmanager
-def listen(most_bytes=1000, most_connections=4, files=None, port=0):
-    transport = WebSocketTransport(port, most_bytes, most_connections, files)
+def listen(most_bytes=1000, most_connections=4, files=None, port=0, watch_token=""):
+    transport = WebSocketTransport(port, most_bytes, most_connections, files, watch_token)
     transport.start()
     try:
         yield transport
@@ -43,10 +47,10 @@ def take(transport):
 
 
 @contextlib.asynccontextmanager
-async def connect(port, **options):
+async def connect(port, path="/ws", **options):
     async with (
         aiohttp.ClientSession() as session,
-        session.ws_connect(f"http://127.0.0.1:{port}/ws", max_msg_size=0, **options) as ws,
+        session.ws_connect(f"http://127.0.0.1:{port}{path}", max_msg_size=0, **options) as ws,
     ):
         yield ws
 
@@ -163,25 +167,51 @@ def test_who_says_nothing_at_first_and_who_is_one_too_many_is_closed(monkeypatch
         assert take(transport).content is None
 
 
-def test_it_answers_programs_of_this_machine_alone():
+def test_it_answers_its_own_pages_and_programs_of_this_machine_alone():
     async def ask(port):
-        found = []
+        found, other = [], f"http://127.0.0.1:{port}"  # by another name, the page of another site
         async with aiohttp.ClientSession() as session:
-            for headers in ({}, {"Origin": f"http://127.0.0.1:{port}"}, {"Host": "example.org"}):
+            origins = {}, {"Origin": f"http://localhost:{port}"}, {"Origin": other}, {"Origin": "null"}
+            hosts = {"Host": "example.org"}, {"Host": "example.org", "Origin": "http://example.org"}
+            for headers in (*origins, *hosts):
                 for path in ("/join.py", "/ws", "/other"):
                     async with session.get(f"http://localhost:{port}{path}", headers=headers) as response:
-                        found.append((response.status, response.content_type))
+                        found.append(response.status)
                         content = await response.read()
                         assert (content == b"print()") == (response.status == 200)
+                        assert response.headers["X-Content-Type-Options"] == "nosniff"
+                        assert response.headers.getall("Content-Security-Policy") == POLICIES[response.status == 200]
         return found
 
-    with listen(files={"/join.py": (b"print()", "text/x-python")}) as transport:
+    file = ServedFile(b"print()", "text/x-python; charset=utf-8", {"Content-Security-Policy": "default-src 'self'"})
+    with listen(files={"/join.py": file}) as transport:
         statuses = run_client(ask(transport.port)).result(PATIENCE_S)
-        assert statuses[0] == (200, "text/x-python")
-        assert [status for status, _ in statuses] == [200, 400, 404] + 6 * [403]
+        assert statuses == 2 * [200, 400, 404] + 12 * [403]
         listening = socket.create_connection(("127.0.0.1", transport.port))
         assert listening.getpeername()[0] == "127.0.0.1"
         listening.close()
+
+
+def test_who_has_the_token_watches_the_newest_status_and_nobody_else_does(monkeypatch):
+    monkeypatch.setattr(watching, "PAUSE_S", 0.0)
+
+    async def watch(port, first, count):
+        async with connect(port, "/watch") as ws:
+            await ws.send_str(first)
+            shown = [await ws.receive_str() for _ in range(count)]
+            return shown, (await ws.receive()).data
+
+    with listen(watch_token="organiser") as transport:
+        for first in ("", "organise", "organiser "):
+            assert run_client(watch(transport.port, first, 0)).result(PATIENCE_S) == ([], 1008)
+        transport.show(b"older")
+        transport.show('{"name": "ü"}'.encode())
+        client = run_client(watch(transport.port, "organiser", 1))
+        time.sleep(0.5)
+        transport.stop()
+        assert client.result(PATIENCE_S) == (['{"name": "ü"}'], 1000)
+    with listen() as transport:
+        assert run_client(watch(transport.port, "", 0)).result(PATIENCE_S) == ([], 1008)
 
 
 def test_a_port_that_is_taken_is_a_line_and_a_port_that_was_left_is_free():

@@ -25,6 +25,7 @@ class MemoryTransport:
     def __init__(self, ticks=1000):
         self.ticks = ticks
         self.is_open = False
+        self.shown = []
         self._received, self._numbers, self._clients = [], itertools.count(), {}
 
     def start(self):
@@ -57,6 +58,9 @@ class MemoryTransport:
             return self._received.pop(0)
         self.ticks = max(self.ticks, until_ticks)
         return None
+
+    def show(self, content):
+        self.shown.append(content)
 
     def connect(self, hear, be_closed=lambda: None):
         """Opens a connection; returns two functions: what the client says with, `(content, after_s=0)`, and what it
