@@ -22,6 +22,7 @@ from tff_algos.rounds.aggregation import (
     compute_group_means,
     finish_totals,
     sum_bytes,
+    sum_on_host,
     summarize_totals,
 )
 from tff_algos.rounds.clustered import count_clusters, number_by_first_appearance
@@ -71,6 +72,64 @@ def test_rows_become_the_stacked_weights_again():
     assert [array.shape for array in totals.deltas] == [(2, 2, 2), (2,), (2, 0)]
     np.testing.assert_array_equal(totals.deltas[0], [np.zeros((2, 2)), [[3, 6], [9, 12]]])
     np.testing.assert_array_equal(totals.deltas[1], [0, 15])
+
+
+def get_bits(totals):
+    return [np.asarray(each).tobytes() for each in tf.nest.flatten(totals)]
+
+
+# Such as round otherwise when they are added in another order, together or with a product; below 1e-38, TensorFlow's
+# kernels take them for 0.
+ODD = [0.0, -0.0, 1.0, 1 / 3, 1e-3, 16777216.0, 3e38, -3e38, 1e-38, 1e-40, 2e-45, np.inf, -np.inf, np.nan]
+NUMBERS = st.sampled_from(list(map(np.float32, ODD))) | st.floats(-2, 2, width=32)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_updates_that_came_back_are_summed_as_one_after_another_to_the_bit(data):
+    """Of all weights and groups, with updates that are rejected, of a model of one weight, too; in stacks of 3."""
+    number = data.draw(st.integers(0, 7))
+    shapes = data.draw(st.sampled_from([((),), ((2, 2), (), (0,)), ((3,), (5,))]))
+    updates = [
+        ClientUpdate(
+            LocalResult(
+                tuple(data.draw(arrays(np.float32, shape, elements=NUMBERS)) for shape in shapes),
+                *map(np.float32, data.draw(st.tuples(NUMBERS, NUMBERS, NUMBERS))),
+                np.bool_(data.draw(st.integers(0, 3)) > 0),
+            ),
+            np.int32(data.draw(st.integers(0, 2))),
+            np.float32(data.draw(NUMBERS)),
+        )
+        for _ in range(number)
+    ]
+    expected = build_zero_totals(shapes, 3)
+    for update in updates:
+        expected = add_to_group(expected, tf.nest.map_structure(tf.convert_to_tensor, update))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tff_algos.rounds.aggregation._STACKED_WEIGHTS", 3 * sum(map(math.prod, shapes)))
+        assert get_bits(sum_on_host(updates, shapes, 3)) == get_bits(finish_totals(expected, shapes))
+
+
+def test_many_updates_are_summed_as_one_after_another_to_the_bit():
+    """Of 17,000 weights, so in several stacks, and multiplied by several threads."""
+    generator, shapes = np.random.default_rng(0), ((100, 160), (1000,))
+    updates = [
+        ClientUpdate(
+            LocalResult(
+                tuple(generator.normal(size=shape).astype(np.float32) for shape in shapes),
+                *generator.random(3).astype(np.float32),
+                np.bool_(True),
+            ),
+            np.int32(index % 5 == 0),
+            np.float32(generator.integers(1, 100)),
+        )
+        for index in range(400)
+    ]
+    expected = build_zero_totals(shapes, 2)
+    for update in updates:
+        expected = add_to_group(expected, update)
+    assert get_bits(sum_on_host(updates, shapes, 2)) == get_bits(finish_totals(expected, shapes))
 
 
 def test_a_huge_update_spoils_nothing(linear_spec):
