@@ -8,7 +8,8 @@ gets it, reads its file by it (`launch/live/join.py`), and names its digest when
   `label`, with its `name`, `classes` in order, and `numbers`, the number that stands for each, or `spellings`, the
   class of each text; `missing` ("refuse", "median" or "drop"), `missing_words`, `decimal_mark`, and `left_out`, columns
   of no use;
-- of "arrays": `input_shape` of an example as stored, `input_dtype`, and `classes`.
+- of "arrays": `input_shape` of an example as stored, `input_dtype`, `classes`, and `image`, how a drawing becomes one,
+  as `datasets.drawn_images` tells pages, or null: a client that gets arrays has no use for it.
 Both have `name`, `scale` and `offset`: what is stored becomes float32(x) * scale + offset.
 """
 
@@ -22,6 +23,7 @@ import numpy as np
 
 from datasets.client_source import TRAIN
 from datasets.dataset import DatasetOptions
+from datasets.drawn_images import describe_image
 from datasets.errors import DatasetError
 from datasets.example_format import CLASSIFICATION, ExampleFormat, Preprocessing
 from datasets.federated_data import FederatedData
@@ -87,6 +89,7 @@ def describe_examples(config: RunConfig, data: FederatedData) -> dict[str, Any]:
         "input_shape": list(data.format.input_shape),
         "input_dtype": data.format.input_dtype,
         "classes": list(data.format.class_names),
+        "image": describe_image(data),
         "scale": data.format.preprocessing.scale,
         "offset": data.format.preprocessing.offset,
     }

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from datasets.drawn_images import FRAMINGS, PLAIN, is_picture, make_image
 from datasets.errors import DatasetError
 from datasets.options import DECIMAL_MARKS, DEFAULT_MISSING_WORDS, MISSING
 from datasets.tables.features import INDEX, ONE_HOT
@@ -72,7 +73,15 @@ _ARRAYS = {
     ),
     "input_dtype": (_one_of(("uint8", "float32")), "uint8 or float32", "float32"),
     "classes": (_are_names, "a list of different names", _REQUIRED),
+    "image": (lambda value: value is None or isinstance(value, dict), "an object with low and high", None),
     **_SCALE,
+}
+# Pictures that people draw, or give as files.
+_IMAGE = {
+    "low": (_is_number, "a number", 0.0),
+    "high": (_is_number, "a number", 255.0),
+    "framing": (_one_of(FRAMINGS), ", ".join(FRAMINGS), PLAIN),
+    "is_white": (lambda value: isinstance(value, bool), "true or false", False),
 }
 _NUMBER = {
     "name": (_is_text, "a name", _REQUIRED),
@@ -105,7 +114,8 @@ def _complete(content: Any) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DatasetError("it is no object")
     if content.get("kind", TABLE if "columns" in content else ARRAYS) == ARRAYS:
-        return _take(content, _ARRAYS, "it")
+        found = _take(content, _ARRAYS, "it")
+        return found if found["image"] is None else found | {"image": _complete_image(found)}
     found = _take(content, _TABLE, "it")
     found["columns"] = [
         _take(each, _CATEGORY if isinstance(each, dict) and "values" in each else _NUMBER, f"column {number}")
@@ -120,6 +130,17 @@ def _complete(content: Any) -> dict[str, Any]:
     if twice := [name for name in names if names.count(name) > 1]:
         raise DatasetError(f"the column {twice[0]} stands there twice")
     return found
+
+
+def _complete_image(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """How a drawing becomes an example of these arrays."""
+    image, shape = _take(arrays["image"], _IMAGE, "image"), arrays["input_shape"]
+    is_whole = arrays["input_dtype"] == "uint8"
+    if not is_picture(shape):
+        raise DatasetError(f"it has an image, expected input_shape of (height, width, 1 or 3) then, not {shape}")
+    if not image["low"] < image["high"] or (is_whole and not 0 <= image["low"] < image["high"] <= 255):
+        raise DatasetError("image has low and high of no use, expected low below high, of uint8 in 0..255")
+    return make_image(tuple(shape), image["low"], image["high"], image["framing"], image["is_white"], is_whole)
 
 
 def _complete_label(content: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from datasets.catalog import find_dataset
 from datasets.class_weights import describe_weights
+from datasets.drawn_images import find_range
 from datasets.example_format import GROUPS, NEXT_TOKEN, WEIGHTS, ExampleFormat
 from datasets.federated_data import FederatedData
 from datasets.names import name_some
@@ -368,15 +369,6 @@ def _describe_input(data: FederatedData, features: Sequence[Mapping[str, Any]], 
         highest=[feature["highest"] * scale + offset for feature in features],
         files=(file,),
     )
-
-
-def find_range(data: FederatedData) -> tuple[float, float]:
-    """The lowest and the highest stored value, by the data set's word or else by its examples."""
-    preprocessing = data.format.preprocessing
-    if preprocessing.feature_range is None:
-        return float(data.test_x.min()), float(data.test_x.max())
-    lowest, highest = ((value - preprocessing.offset) / preprocessing.scale for value in preprocessing.feature_range)
-    return lowest, highest
 
 
 def list_associated(data: FederatedData, section: Mapping[str, Any]) -> dict[str, bytes]:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from datasets.drawn_images import describe_image
 from datasets.example_format import GROUPS, NEXT_TOKEN, REGRESSION, ExampleFormat
 from datasets.federated_data import FederatedData
 from files.writing import write_text
@@ -30,7 +31,7 @@ from launch.settings.flags import FlagError
 from launch.tflite.card_page import card_rows
 from launch.tflite.export_report import ExportReport
 from launch.tflite.features import choose_sample, describe_features, list_groups, name_layout
-from launch.tflite.model_card import find_range, join_cards
+from launch.tflite.model_card import join_cards
 
 SOURCES = pathlib.Path(__file__).with_name("web")
 RUNTIME = pathlib.Path(__file__).parents[2] / ".web" / "node_modules" / "@litertjs" / "core"
@@ -230,32 +231,6 @@ def describe_data(data: FederatedData, sample: np.ndarray, section: Mapping[str,
         GROUPS: groups,
         "sample": {"indices": sample.tolist(), "labels": data.test_y[sample].tolist()},
         **describe_task(data, sample),
-    }
-
-
-def describe_image(data: FederatedData) -> dict[str, Any] | None:
-    """How a drawing becomes an example; None for data that are no pictures.
-
-    The paper of grey pictures is the end of their range that is nearer to the mean of their edges, and the ink is the
-    other end. On colour pictures the ink is chosen in the page.
-    """
-    shape = data.format.input_shape
-    if len(shape) != 3 or shape[2] not in (1, 3):
-        return None
-    height, width, channels = shape
-    low, high = find_range(data)
-    edge = np.concatenate([data.test_x[:, 0].ravel(), data.test_x[:, -1].ravel()]).mean()
-    is_white = channels == 1 and edge > (low + high) / 2
-    return {
-        "height": height,
-        "width": width,
-        "channels": channels,
-        "low": low,
-        "high": high,
-        "framing": data.dataset if data.dataset in ("digits", "mnist") else "plain",
-        "paper": high if is_white else low,
-        "ink": [low if is_white else high] * channels,
-        "isWhole": data.format.input_dtype == "uint8",
     }
 
 

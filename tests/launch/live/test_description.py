@@ -12,6 +12,7 @@ from small_tables import write_text
 
 from datasets.dataset import DatasetOptions
 from datasets.digits import DIGITS_FORMAT
+from datasets.drawn_images import describe_image
 from datasets.errors import DatasetError
 from datasets.example_format import CLASSIFICATION, REGRESSION, Preprocessing
 from datasets.formats.csv import FORMAT as CSV
@@ -156,12 +157,26 @@ def test_data_that_clients_cannot_read_are_refused(tmp_path, flags, message):
 
 def test_data_that_are_no_table_are_arrays():
     config = build_run_config({"algo": "fedavg"})
-    data = types.SimpleNamespace(dataset="digits", format=DIGITS_FORMAT)
+    data = types.SimpleNamespace(dataset="digits", format=DIGITS_FORMAT, test_x=np.zeros((2, 8, 8, 1), np.uint8))
     described = describe_examples(config, data)
     assert (described["kind"], described["input_shape"], described["input_dtype"]) == ("arrays", [8, 8, 1], "uint8")
     assert make_format(described).class_names == DIGITS_FORMAT.class_names
     assert find_scaling(described) is None
     assert described["scale"] == 1 / 16
+
+
+def test_how_pictures_are_drawn_is_told_and_does_not_change_how_arrays_are_read(tmp_path):
+    data = types.SimpleNamespace(dataset="digits", format=DIGITS_FORMAT, test_x=np.zeros((2, 8, 8, 1), np.uint8))
+    described = describe_examples(build_run_config({"algo": "fedavg"}), data)
+    assert described["image"] == describe_image(data)
+    assert json.loads(json.dumps(described)) == described
+    assert described["image"]["framing"] == "digits"
+    path = str(tmp_path / "mine.npz")
+    np.savez(path, x=np.full((5, 8, 8, 1), 4, np.uint8), y=np.arange(5))
+    without = {name: value for name, value in described.items() if name != "image"}
+    read, expected = (join.read_arrays(path, each) for each in (described, without))
+    assert [each.tobytes() for each in read] == [each.tobytes() for each in expected]
+    assert digest(described) == join.digest_description(described) != digest(without)
 
 
 def test_scale_and_digest(tmp_path):

@@ -15,6 +15,7 @@ from tff_algos.settings.config_fields import ConfigError
 
 COLUMNS = [{"name": "age", "mean": 40, "deviation": 20}, {"name": "colour", "values": ["red", "green"]}]
 LABEL = {"name": "ill", "classes": ["no", "yes"]}
+PICTURES = {"input_shape": [4, 4, 1], "input_dtype": "uint8", "classes": ["a", "b"]}
 SMALL = {"columns": COLUMNS, "label": LABEL}
 
 
@@ -56,6 +57,18 @@ def test_arrays(tmp_path):
     assert (train_x == 0.25).all()
 
 
+def test_a_schema_may_say_that_arrays_are_pictures(tmp_path):
+    digits = {"input_shape": [28, 28, 1], "input_dtype": "uint8", "classes": ["a", "b"]}
+    assert read(tmp_path, digits)["image"] is None
+    assert read(tmp_path, {**digits, "image": {"framing": "mnist"}})["image"] == {
+        "height": 28, "width": 28, "channels": 1, "low": 0.0, "high": 255.0, "framing": "mnist", "paper": 0.0,
+        "ink": [255.0], "isWhole": True,
+    }  # fmt: skip
+    image = {"low": -1, "high": 1, "is_white": True}
+    found = read(tmp_path, {"input_shape": [4, 6, 3], "classes": ["a", "b"], "image": image})["image"]
+    assert (found["paper"], found["ink"], found["isWhole"], found["framing"]) == (1, [-1, -1, -1], False, "plain")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -86,6 +99,11 @@ def test_arrays(tmp_path):
         ({**SMALL, "label": {**LABEL, "numbers": [1, 1]}}, "label has numbers, expected a different one"),
         ({"input_shape": [], "classes": ["a", "b"]}, "it has input_shape=[], expected a list of sizes"),
         ({"input_shape": [2], "classes": ["a", "b"], "input_dtype": "int8"}, "expected uint8 or float32"),
+        ({"input_shape": [2], "classes": ["a", "b"], "image": {}}, "expected input_shape of (height, width, 1 or 3)"),
+        ({**PICTURES, "image": 5}, "it has image=5, expected an object with low and high"),
+        ({**PICTURES, "image": {"framing": "emnist"}}, "image has framing='emnist', expected digits, mnist, plain"),
+        ({**PICTURES, "image": {"low": 1, "high": 1}}, "expected low below high"),
+        ({**PICTURES, "image": {"high": 256}}, "expected low below high, of uint8 in 0..255"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_a_line(tmp_path, content, message):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from small_formats import AS_THEY_ARE, format_of, make_format
 
-from datasets.example_format import CLASS_LABELS, CategoryGroup, LabelFormat, Preprocessing, TextFormat
+from datasets.example_format import CLASS_LABELS, CategoryGroup, LabelFormat, TextFormat
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
 from launch.tflite import web_page
@@ -204,31 +204,6 @@ def test_formats_of_the_page(write_page, two_models):
     assert list_formats(write_page(every, data)) == ["float32", "int8", "qat_int8"]
     assert list_formats(write_page(every, data, formats)) == list(formats)
     assert list_formats(write_page(every[1:2], data, ("float16",))) == ["float16"]
-
-
-WHITE = np.full((2, 5, 4, 1), 200, np.float32)
-WHITE[:, 2, 2] = 20
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (
-            make_data(np.zeros((2, 8, 8, 1), np.uint8), [0, 1], "ab", "digits", Preprocessing(1 / 16, 0, (0, 1))),
-            {"framing": "digits", "paper": 0, "ink": [16], "high": 16, "isWhole": True},
-        ),
-        (
-            make_data(WHITE, [0, 1]),
-            {"framing": "plain", "paper": 200, "ink": [20], "height": 5, "width": 4, "isWhole": False},
-        ),
-        (make_data(np.full((2, 4, 4, 3), 9, np.uint8), [0, 1], "ab", "cifar10"), {"channels": 3}),
-        (make_data(np.zeros((2, 128, 9), np.float32), [0, 1]), None),
-        (make_data(np.zeros((2, 4, 4, 2), np.float32), [0, 1]), None),
-    ],
-)
-def test_pictures_say_how_they_are_drawn(data, expected):
-    described = web_page.describe_image(data)
-    assert described == expected if expected is None else expected.items() <= described.items()
 
 
 def test_what_has_no_page_is_one_line(runtime_dir):
