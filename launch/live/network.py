@@ -20,6 +20,7 @@ from launch.live.messages import Message, MessageError, pack, unpack
 from launch.live.offers import Offer, describe_work
 from launch.live.referee import Asked, Referee, Sums
 from launch.live.roster import Refusal, Roster, read_join
+from launch.live.status import AWAY, HERE, TRAINING, Seat, Status
 from launch.live.traffic import Traffic
 from launch.live.transport import Received, Transport
 from tff_algos.client.local_training import LocalResult, count_examples_trained
@@ -55,6 +56,13 @@ class _Client:
         self.request: _Pending | None = None
         self.has_been_lost = False
         self.num_fetched = 0  # by this connection
+        self.num_answered, self.num_rejected, self.num_late = 0, 0, 0  # since the server began
+
+    @property
+    def work(self) -> str:
+        """The id of what it was asked and has not answered; "" without."""
+        pending = self.task or self.request
+        return pending.asked.task if pending is not None else ""
 
 
 class _Queued(NamedTuple):
@@ -74,6 +82,7 @@ class LiveNetwork:
       away_after_s: the grace: after so long without a connection a client has left.
       load_part: where the run deals out its examples, a client's, as arrays of the message `part`.
       description: of people's own examples, for `fetch`.
+      status: for who watches the run; it is told how it is with each client, and shown while the network waits.
 
     Attributes:
       round_num: shown to who joins; the session sets it.
@@ -86,8 +95,9 @@ class LiveNetwork:
         away_after_s: float = 10.0,
         load_part: Callable[[int], Mapping[str, np.ndarray]] | None = None,
         description: Mapping[str, Any] | None = None,
+        status: Status | None = None,
     ):
-        self._transport, self._roster = transport, roster
+        self._transport, self._roster, self._status = transport, roster, status
         self._grace = math.ceil(away_after_s / TICK_S)
         self._load_part, self._description = load_part, description
         self._clients = [_Client() for _ in roster.seats]
@@ -105,6 +115,7 @@ class LiveNetwork:
         self._files = dict[str, bytes]()  # that were offered, by SHA-256
         self._referee: Referee | None = None
         self.round_num = 0
+        self._see_all()
 
     # --- Before the rounds ---
 
@@ -178,6 +189,7 @@ class LiveNetwork:
         client.task = _Pending("train", asked, header, arrays)
         self._counts["num_asked"] += 1
         self._send_pending(client, client.task)
+        self._see(task.client)
 
     def withdraw(self, client: int) -> None:
         self._counts["num_missing"] += self._clients[client].task is not None
@@ -196,10 +208,12 @@ class LiveNetwork:
         each = self._happened.popleft()
         self._counts["num_answered"] += each.what == ANSWERED
         self._counts["num_rejected"] += each.what == REJECTED
+        self._clients[each.client].num_answered += each.what == ANSWERED
         if each.what in (JOINED, LEFT):
             self._clients[each.client].is_present = each.what == JOINED
         if each.what == LEFT:  # what it was asked since it went is counted out, too
             self._forget(each.client)
+        self._see(each.client)
         return Happening(self._floor * TICK_S, each.client, each.what, each.number, each.result)
 
     # --- Beside rounds ---
@@ -227,6 +241,7 @@ class LiveNetwork:
                 asked = Asked(secrets.token_hex(8), index)
                 client.request = _Pending(kind, asked, self._name(index) | dict(header), arrays)
                 self._send_pending(client, client.request)
+                self._see(index)
         until = self._transport.now_ticks() + math.ceil(timeout_s / TICK_S)
         while any(client.request for client in self._clients) and self._step(until):
             pass
@@ -234,6 +249,7 @@ class LiveNetwork:
             if client.request is not None:
                 self._withdraw(index, client.request)
                 client.request = None
+                self._see(index)
         return self._replies
 
     def finish(self, text: str) -> None:
@@ -278,11 +294,14 @@ class LiveNetwork:
     def _step(self, until: int | None) -> bool:
         """Handles the next thing that came, or lets a client go whose grace is over; False: nothing until this time."""
         expiry, gone = self._find_expiry()
-        times = [each for each in (until, expiry) if each is not None]
+        due = self._status.show_if_due(self._transport.now_ticks()) if self._status is not None else None
+        times = [each for each in (until, expiry, due) if each is not None]
         received, self._held = self._held or self._transport.receive(min(times, default=None)), None
         if expiry is not None and (received is None or expiry <= received.ticks) and (until is None or expiry <= until):
             self._held = received
             self._let_go(gone, expiry)
+            return True
+        if received is None and due is not None and (until is None or due < until):
             return True
         if received is None or (until is not None and received.ticks > until):
             self._held = received
@@ -306,6 +325,7 @@ class LiveNetwork:
         client = self._clients[index]
         client.lost_ticks, client.is_here, client.task, client.request = None, False, None, None
         self._happened.append(_Queued(ticks, index, LEFT))
+        self._see(index)
 
     def _lose(self, received: Received) -> None:
         if (index := self._client_of.pop(received.connection, None)) is None:
@@ -316,6 +336,7 @@ class LiveNetwork:
             self._roster.release(index)
         elif client.is_here or self._start is None:
             client.lost_ticks, client.has_been_lost = received.ticks, True
+        self._see(index)
 
     def _hear(self, received: Received) -> None:
         try:
@@ -377,6 +398,7 @@ class LiveNetwork:
         for pending in (client.task, client.request):
             if pending is not None:
                 self._send_pending(client, pending)
+        self._see(index)
 
     def _leave(self, index: int, received: Received, message: Message) -> None:
         """A client goes on purpose: it has left without a grace."""
@@ -420,7 +442,7 @@ class LiveNetwork:
     def _take_answer(self, index: int, message: Message, received: Received) -> None:
         client, task = self._clients[index], read_text(message.header, "task")
         if (pending := client.task) is None or task != pending.asked.task:
-            self._counts["num_late"] += 1
+            self._count_late(index)
             return
         client.task = None
         number = pending.asked.number
@@ -429,20 +451,24 @@ class LiveNetwork:
         except MessageError as error:
             self._note(f"{self._roster.name_client(index)}: its answer does not count: {error}")
             self._happened.append(_Queued(received.ticks, index, REJECTED, number))
+            client.num_rejected += 1
+            self._see(index)
             return
         elapsed_s = max(received.ticks - pending.sent_ticks, 0) * TICK_S
         training_s = min(read_duration(message.header, "seconds"), elapsed_s)
         sizes = pending.sent_bytes, len(received.content)
         self._timings.append(Answer(index, pending.asked.num_trained, training_s, elapsed_s, *sizes))
         self._happened.append(_Queued(received.ticks, index, ANSWERED, number, result))
+        self._see(index)
 
     def _take_reply(self, index: int, message: Message) -> None:
         client, task = self._clients[index], read_text(message.header, "task")
         pending = client.request
         if pending is None or task != pending.asked.task or pending.kind != _REPLIES[message.type]:
-            self._counts["num_late"] += 1
+            self._count_late(index)
             return
         client.request = None
+        self._see(index)
         num_test = self._roster.count_examples(index)[1]
         try:
             if pending.kind == EVALUATE:
@@ -451,6 +477,8 @@ class LiveNetwork:
                 self._replies[index] = self._referee.judge_tuning(message.header, pending.asked, num_test)
         except MessageError as error:
             self._counts["num_rejected"] += 1
+            client.num_rejected += 1
+            self._see(index)
             self._note(f"{self._roster.name_client(index)}: what it measured does not count: {error}")
 
     # --- What goes out ---
@@ -495,11 +523,12 @@ class LiveNetwork:
             self._withdraw(client, pending)
             self._clients[client].task = None
         self._drop_answers(client)
+        self._see(client)
 
     def _drop_answers(self, client: int) -> None:
         """Answers that came and were not taken are late."""
         kept = [each for each in self._happened if each.client != client or each.what not in _ANSWERS]
-        self._counts["num_late"] += len(self._happened) - len(kept)
+        self._count_late(client, len(self._happened) - len(kept))
         self._happened = collections.deque(kept)
 
     def _send(self, client: _Client, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None) -> int:
@@ -520,11 +549,40 @@ class LiveNetwork:
         self._counts["bytes_down"] += len(content)
         return content
 
+    def _count_late(self, client: int, number: int = 1) -> None:
+        self._counts["num_late"] += number
+        self._clients[client].num_late += number
+        self._see(client)
+
     def _note(self, line: str) -> None:
         self._notices.append(line)
+        if self._status is not None:
+            self._status.note(line)
+
+    # --- Who watches ---
+
+    def _see(self, index: int) -> None:
+        """Tells who watches how it is with a client."""
+        if self._status is None:
+            return
+        seat, client = self._roster.seats[index], self._clients[index]
+        if seat is None:
+            self._status.see(index, Seat(examples=self._roster.count_examples(index)[0]))
+            return
+        state = AWAY if client.connection is None else TRAINING if client.work else HERE
+        counts = client.num_answered, client.num_rejected, client.num_late
+        num_examples = self._roster.count_examples(index)[0]
+        self._status.see(index, Seat(seat.name, seat.kind, state, num_examples, *counts, client.work))
+
+    def _see_all(self) -> None:
+        if self._status is not None:
+            self._status.forget_seats()
+            for index in range(len(self._clients)):
+                self._see(index)
 
     def _fix(self) -> None:
         """Fixes the seats; the clients go on with theirs."""
         kept = self._roster.fix()
         self._clients = [self._clients[client] for client in kept]
         self._client_of = {each.connection: i for i, each in enumerate(self._clients) if each.connection is not None}
+        self._see_all()

@@ -11,7 +11,9 @@ import math
 import os
 import pathlib
 import secrets
+import shlex
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ from launch.live.measured import Answer, read_devices, write_devices
 from launch.live.messages import VERSION
 from launch.live.ports import HOST, listen
 from launch.live.roster import Roster
+from launch.live.status import Status, describe_round, read_rounds
 from launch.live.training_file import (
     build_fine_tuning,
     check_can_train,
@@ -124,6 +127,9 @@ class Session:
         self._network: LiveNetwork | None = None
         self._transport: Any = None
         self._watch_token = ""  # of who looks at the organiser's page
+        self._status: Status | None = None
+        self._tested: tuple[float | None, float | None] = (None, None)  # the model of the round that is to be noted
+        self._noted_s = 0.0  # when the last round was
         self._offer: Offer | None = None
         self._folder: RunFolder | None = None
         self._traffic: RoundTable | None = None
@@ -196,8 +202,8 @@ class Session:
             file = make_training_file(spec, weights, training, examples)
         self._config, self._folder = config, folder
         self._roster = self._open_roster(folder, data)
-        self._open_network(count_most_bytes(weights), None if self._flags.own_data else _PartLoader(dealt, spec))
         name = f"{find_algorithm(config.algo).title} on {name_dataset(flag_values(config), data.dataset)}"
+        self._open_network(name, count_most_bytes(weights), None if self._flags.own_data else _PartLoader(dealt, spec))
         self._offer = Offer(
             *(name, file, training, weights, tuple(spec.model_input_shape)),
             *(data.format.num_classes, tuple(data.format.class_names), config.rounds),
@@ -235,7 +241,7 @@ class Session:
     def evaluate(self, process: FederatedProcess, evaluate_state: Any, task: TaskColumns) -> Any:
         """On the clients, only sums of theirs are known, and nothing of single ones."""
         if self._flags.evaluate_on != ON_CLIENTS:
-            return evaluate_state
+            return self._note_tested(evaluate_state, task)
         from launch.live.network import EVALUATE
         from launch.live.offers import pick_weights
         from launch.live.own_federation import average_measured
@@ -248,7 +254,7 @@ class Session:
             accuracy, loss = average_measured(reply[0] for reply in replies.values())
             return {} if math.isnan(accuracy) else {task.test: accuracy, columns.TEST_LOSS: loss}
 
-        return measure
+        return self._note_tested(measure, task)
 
     def begin(self, folder: RunFolder, last_round: int) -> None:
         self._roster.keep()
@@ -258,8 +264,11 @@ class Session:
         if not last_round:
             (folder.path / columns.TRAFFIC_FILE).unlink(missing_ok=True)
         self._network.round_num = min(last_round + 1, self._config.rounds)
+        for row in read_rounds(folder.path, last_round) if last_round else ():
+            self._status.add_round(row)
         if not folder.is_new and last_round < self._config.rounds:
             self._wait_for_return()
+        self._noted_s = time.monotonic()
 
     def note_round(self, round_num: int, events: Sequence[tuple[float, int, str, int]]) -> None:
         self._last = self._network.take_traffic()
@@ -268,6 +277,9 @@ class Session:
         self._rounds_present[self._network.find_present()] += 1
         self._num_rounds += 1
         self._network.round_num = min(round_num + 1, self._config.rounds)
+        now_s = time.monotonic()
+        self._status.add_round(describe_round(round_num, self._tested, self._last, now_s - self._noted_s))
+        self._tested, self._noted_s = (None, None), now_s
         for line in self._network.take_notices():
             say(f"note     {line}")
 
@@ -309,6 +321,8 @@ class Session:
         if self._num_rounds:
             present = self._rounds_present.tolist()
             write_devices(path / columns.MEASURED_DEVICES_FILE, self._timings, present, self._num_rounds)
+        report = os.path.relpath(path / columns.RUN_PAGE) if self._config.run_page else None
+        self._status.end(report, [f"python -m launch.compare --runs={shlex.quote(os.path.relpath(path))}"])
         # Stopped by it, too.
         self._network.finish(f"the run is over after {format_count(self._traffic.num_rounds, 'round')}; thank you")
         self._transport = None
@@ -331,6 +345,16 @@ class Session:
 
     # --- Inner ---
 
+    def _note_tested(self, measure: Any, task: TaskColumns) -> Any:
+        """The same, of which is kept what it found, to be shown with the round."""
+
+        def measure_and_note(state: State, *given: Any) -> dict[str, float | None]:
+            found = measure(state, *given)
+            self._tested = found.get(task.test), found.get(columns.TEST_LOSS)
+            return found
+
+        return measure_and_note
+
     def _list_kept_seats(self) -> list[tuple[str, int, int]]:
         roster = Roster(pathlib.Path(self._config.run_dir) / columns.ROSTER_FILE)
         _read(roster)
@@ -350,14 +374,15 @@ class Session:
             _read(roster)
         return roster
 
-    def _open_network(self, most_bytes: int, load_part: "_PartLoader | None") -> None:
+    def _open_network(self, name: str, most_bytes: int, load_part: "_PartLoader | None") -> None:
         """Listens, and says where."""
         from launch.live.network import LiveNetwork
+        from launch.live.organiser_page import pack_organiser_page
         from launch.live.served import ServedFile
         from launch.live.transport import WebSocketTransport
 
         open_transport = self._open_transport or WebSocketTransport
-        files = {"/join.py": ServedFile(JOIN.read_bytes(), "text/x-python")}
+        files = {"/join.py": ServedFile(JOIN.read_bytes(), "text/x-python"), **pack_organiser_page()}
         self._watch_token = secrets.token_urlsafe(16)
         arguments = most_bytes, len(self._roster.seats) + SPARE_CONNECTIONS, files, self._watch_token
         self._transport = open_transport(self._flags.port, *arguments)
@@ -371,10 +396,18 @@ class Session:
             self._transport = open_transport(0, *arguments)
             self._transport.start()
             say(f"note     another program listens on port {self._flags.port}; give clients the new link")
+        self._status = Status(
+            *(lambda content: self._transport.show(content), say, name, os.path.relpath(self._folder.path)),
+            *(self._config.rounds, isinstance(self._config.algorithm, SynchronousConfig), self._find_link),
+        )
         self._network = LiveNetwork(
-            self._transport, self._roster, self._flags.away_after_s, load_part, self._description
+            self._transport, self._roster, self._flags.away_after_s, load_part, self._description, self._status
         )
         self._say_link(f"http://{HOST}:{self._transport.port}")
+
+    def _find_link(self) -> str | None:
+        """The link of the next free seat."""
+        return f"http://{HOST}:{self._transport.port}" if None in self._roster.seats else None
 
     def _say_link(self, link: str) -> None:
         place = os.path.relpath(JOIN)
@@ -382,6 +415,7 @@ class Session:
         say(f"link     {link}")
         say(f"join     python {place if not place.startswith('..') else JOIN} {link}{data}")
         say(f"         join.py is one file, also at {link}/join.py; it needs ai-edge-litert, numpy and aiohttp")
+        say(f"watch    {link}/organiser#{self._watch_token}")
         if self._flags.qr and sys.stdout.isatty():
             import segno
 
@@ -390,20 +424,25 @@ class Session:
     def _wait_for_return(self) -> None:
         """Waits, in a run that goes on, until as many are back as a round needs, so that none is spent on nobody."""
         least = self._flags.least_answers
+        self._status.wait_for(least)
         with contextlib.closing(StatusLine("wait")) as line:
             self._network.await_return(
                 least,
                 lambda names: line.show(f"{_describe_waiting(names, least)}; the run goes on when enough are back"),
             )
+        self._status.go_on(least)
 
     def _wait_for_clients(self) -> None:
         """Waits for as many as are to be there before round 1, however long it takes."""
         if self._roster.is_fixed:
+            self._status.go_on(self._flags.least_answers)
             return
         least = self._flags.start_with or len(self._roster.seats)
+        self._status.wait_for(least)
         line = StatusLine("wait")
         with contextlib.closing(line):
             self._network.enrol(least, lambda names: line.show(_describe_waiting(names, least)))
+        self._status.go_on(self._flags.least_answers)
 
 
 def _describe_waiting(names: Sequence[str], least: int) -> str:

@@ -86,7 +86,7 @@ class ScriptedClient:
     """A client that does what a test says, and keeps what it was told."""
 
     def __init__(self, transport, key, **header):
-        self._transport, self.react = transport, lambda message: None
+        self.server, self.react = transport, lambda message: None
         self.join_header = {
             "type": "join",
             "protocol": 1,
@@ -103,7 +103,7 @@ class ScriptedClient:
 
     def connect(self):
         self.heard, self.is_closed = [], False
-        self._say, self.hang_up = self._transport.connect(self._hear, self._be_closed)
+        self._say, self.hang_up = self.server.connect(self._hear, self._be_closed)
 
     def join(self, **changes):
         self.say({**self.join_header, **changes})

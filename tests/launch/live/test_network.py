@@ -1,6 +1,7 @@
 """The network of a live run over a transport in memory, whose time a test sets: presence, tasks, answers, the end."""
 
 import hashlib
+import json
 import types
 
 import numpy as np
@@ -13,6 +14,7 @@ from launch.live.messages import pack
 from launch.live.network import EVALUATE, FINE_TUNE, MOST_FETCHED, LiveNetwork
 from launch.live.offers import Offer
 from launch.live.roster import Roster
+from launch.live.status import Status
 from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, REJECTED, TICK_S, Task
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -580,3 +582,31 @@ def test_whatever_clients_do_an_algorithm_sees_a_story_that_holds(tmp_path_facto
     while take(time_s + 1000.0):
         pass
     assert present == {i for i, each in enumerate(run.network._clients) if each.is_here}
+
+
+def test_who_watches_sees_who_is_here_and_works_and_what_of_them_did_not_count(tmp_path):
+    shown = []
+    run = Run(tmp_path, status=Status(shown.append, lambda line: None, "", "", 60))
+
+    def look(until_s):
+        run.take(until_s)
+        seats = json.loads(shown[-1])["seats"]
+        return [(seat["state"], seat["answers"], seat["rejected"], seat["late"]) for seat in seats]
+
+    assert look(1.0) == [("here", 0, 0, 0), ("here", 0, 0, 0), ("free", 0, 0, 0)]
+    tasks = [run.ask(client) for client in (0, 1)]
+    assert look(2.0) == [("training", 0, 0, 0), ("training", 0, 0, 0), ("free", 0, 0, 0)]
+    run.clients[0].answer(tasks[0], after_s=0.0)
+    run.clients[0].answer(tasks[0], after_s=0.0)
+    run.clients[1].answer(tasks[1], value=np.nan, after_s=0.25)
+    run.clients[1].hang_up(after_s=0.5)
+    look(3.0)
+    look(4.0)
+    assert look(5.0) == [("here", 1, 0, 1), ("away", 0, 1, 0), ("free", 0, 0, 0)]
+    [notice] = json.loads(shown[-1])["notices"]
+    assert notice.startswith("client 01 (seat 1): its answer does not count")
+    run.network.gather(EVALUATE, {0: ({}, {})}, 2.0)
+    assert json.loads(shown[-1])["seats"][0]["state"] == "training"
+    num_shown = len(shown)
+    look(100.0)  # it is let go for good: nothing that one would see, and nothing is shown for hours
+    assert len(shown) <= num_shown + 2

@@ -9,6 +9,7 @@ from phones import open_phone
 
 from launch.live.record import read_record
 from launch.live.session import Session
+from launch.live.status import Round, read_rounds
 from launch.runs import columns
 from launch.runs.errors import RunFolderError
 from launch.runs.round_table import read_round_table
@@ -174,6 +175,21 @@ def test_its_folder_tells_of_it_and_clients_are_told_the_end(live):
     assert [client.heard[-1].type for client in clients] == ["done", "done"]
     assert len((folder / columns.MEASURED_DEVICES_FILE).read_text().splitlines()) == 3
     assert choose_resumed_flags(str(folder), {"more_asked": 1}) == ServeFlags(port=8700, more_asked=1)
+
+
+def test_who_watched_saw_its_rounds_and_its_end(live):
+    folder, _, clients = live
+    seen = json.loads(clients[0].server.shown[-1])
+    names, rows = read_round_table(folder / columns.METRICS_FILE)
+    accuracies = [float(row[names.index("test_accuracy")]) for row in rows]
+    assert [round(row["accuracy"], 6) for row in seen["history"]] == accuracies
+    assert (seen["state"], seen["round"], seen["here"], seen["needed"]) == ("over", 3, 2, 1)
+    assert [each["answers"] for each in seen["seats"]] == [3, 3] and seen["report"] is None
+    # A server that is started again tells the same of them, from the tables.
+    counted = Round._fields[3:-1]
+    assert [[row[name] for name in counted] for row in seen["history"]] == [
+        [getattr(row, name) for name in counted] for row in read_rounds(folder, 3)
+    ]
 
 
 def test_only_its_own_command_goes_on_with_it(live):
