@@ -192,6 +192,7 @@ class Session:
     def gather(
         self, config: RunConfig, folder: RunFolder, data: FederatedData, dealt: FederatedData, spec: "ModelSpec"
     ) -> FederatedData:
+        from launch.live.client_page import describe_run, pack_page
         from launch.live.offers import Offer, count_most_bytes
         from tff_algos.weights import initialize_weights
 
@@ -203,11 +204,13 @@ class Session:
         self._config, self._folder = config, folder
         self._roster = self._open_roster(folder, data)
         name = f"{find_algorithm(config.algo).title} on {name_dataset(flag_values(config), data.dataset)}"
-        self._open_network(name, count_most_bytes(weights), None if self._flags.own_data else _PartLoader(dealt, spec))
         self._offer = Offer(
             *(name, file, training, weights, tuple(spec.model_input_shape)),
             *(data.format.num_classes, tuple(data.format.class_names), config.rounds),
         )
+        page = describe_run(self._offer, data, not self._flags.own_data, self._flags.round_deadline_s)
+        load_part = None if self._flags.own_data else _PartLoader(dealt, spec)
+        self._open_network(count_most_bytes(weights), load_part, pack_page(page))
         if not self._flags.own_data:
             return data
         from launch.live.own_federation import build_own_federation
@@ -374,15 +377,16 @@ class Session:
             _read(roster)
         return roster
 
-    def _open_network(self, name: str, most_bytes: int, load_part: "_PartLoader | None") -> None:
+    def _open_network(self, most_bytes: int, load_part: "_PartLoader | None", page: "Mapping[str, ServedFile]") -> None:
         """Listens, and says where."""
+        from launch.live.client_page import has_page, say_missing
         from launch.live.network import LiveNetwork
         from launch.live.organiser_page import pack_organiser_page
         from launch.live.served import ServedFile
         from launch.live.transport import WebSocketTransport
 
         open_transport = self._open_transport or WebSocketTransport
-        files = {"/join.py": ServedFile(JOIN.read_bytes(), "text/x-python"), **pack_organiser_page()}
+        files = {**page, **pack_organiser_page(), "/join.py": ServedFile(JOIN.read_bytes(), "text/x-python")}
         self._watch_token = secrets.token_urlsafe(16)
         arguments = most_bytes, len(self._roster.seats) + SPARE_CONNECTIONS, files, self._watch_token
         self._transport = open_transport(self._flags.port, *arguments)
@@ -397,13 +401,14 @@ class Session:
             self._transport.start()
             say(f"note     another program listens on port {self._flags.port}; give clients the new link")
         self._status = Status(
-            *(lambda content: self._transport.show(content), say, name, os.path.relpath(self._folder.path)),
+            *(lambda content: self._transport.show(content), say, self._offer.name, os.path.relpath(self._folder.path)),
             *(self._config.rounds, isinstance(self._config.algorithm, SynchronousConfig), self._find_link),
         )
         self._network = LiveNetwork(
             self._transport, self._roster, self._flags.away_after_s, load_part, self._description, self._status
         )
         self._say_link(f"http://{HOST}:{self._transport.port}")
+        say("page     a browser takes part by the link" if has_page() else f"note     {say_missing()}")
 
     def _find_link(self) -> str | None:
         """The link of the next free seat."""

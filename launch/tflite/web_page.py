@@ -12,9 +12,7 @@ the run's class names, one text a token. Four spellings mean no text: "<pad>" pa
 Imports no TensorFlow.
 """
 
-import json
 import pathlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,9 +30,18 @@ from launch.tflite.card_page import card_rows
 from launch.tflite.export_report import ExportReport
 from launch.tflite.features import choose_sample, describe_features, list_groups, name_layout
 from launch.tflite.model_card import join_cards
+from models.litert_js import (
+    BUILDS,
+    LIBRARY,
+    RUNTIME,
+    USED_NAMES,
+    is_there,
+    read_version,
+    read_wanted_version,
+    strip_library,
+)
 
 SOURCES = pathlib.Path(__file__).with_name("web")
-RUNTIME = pathlib.Path(__file__).parents[2] / ".web" / "node_modules" / "@litertjs" / "core"
 # Each may use those before it.
 SCRIPTS = (
     *("maths.js", "strokes.js", "examples.js", "runtime.js", "groups.js", "signal.js"),
@@ -59,10 +66,6 @@ SPECIAL = {
     "<bos>": "the beginning",
     "<eos>": "the end",
 }
-BUILDS = {"default": "litert_wasm_internal", "compat": "litert_wasm_compat_internal"}
-LIBRARY = "dist/index.js"
-# What the page uses of the library; `setGlobalLiteRt` is not exported by it, hence the name in the same scope.
-USED_NAMES = ("Environment", "LiteRt", "Tensor", "loadAndCompile", "setGlobalLiteRt", "supportsFeature")
 PAGE_FORMATS = ("float32", "int8", "qat_int8")
 
 
@@ -86,26 +89,14 @@ def check_request(io: str) -> None:
             "--web_page with --io=int8: LiteRT.js takes float inputs only; leave --io=int8 out, int8 computes in "
             "integers all the same"
         )
-    wanted = json.loads((SOURCES / "package.json").read_text(encoding="utf-8"))["dependencies"]["@litertjs/core"]
-    names = [LIBRARY, *(f"wasm/{stem}{suffix}" for stem in BUILDS.values() for suffix in (".js", ".wasm"))]
-    if read_version(RUNTIME) != wanted or not all((RUNTIME / name).is_file() for name in names):
+    if not is_there(RUNTIME):
+        wanted = read_wanted_version()
         raise FlagError(f"--web_page: LiteRT.js {wanted}, which runs the files in a page, is missing; type: make web")
-
-
-def read_version(folder: pathlib.Path) -> str:
-    """The version of the package in a folder; "" if there is none."""
-    try:
-        return str(json.loads((folder / "package.json").read_text(encoding="utf-8"))["version"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
 
 
 def wrap_library(module: str) -> str:
     """An ES module as a plain script that defines `LiteRT` with the names that the page uses."""
-    body = re.sub(r"^import .*$\n", "", module, flags=re.MULTILINE)
-    body = re.sub(r"^export \{.*?\};$\n?", "", body, flags=re.MULTILINE | re.DOTALL)
-    body = re.sub(r"^//# sourceMappingURL=.*$\n?", "", body, flags=re.MULTILINE)  # browsers would ask for that file
-    return f"const LiteRT = (() => {{\n{body}\nreturn {{ {', '.join(USED_NAMES)} }};\n}})();"
+    return f"const LiteRT = (() => {{\n{strip_library(module)}\nreturn {{ {', '.join(USED_NAMES)} }};\n}})();"
 
 
 def write_web_page(

@@ -1,0 +1,7 @@
+// What ends a client or its work.
+
+// Why this browser cannot take part, in a line for the person at it.
+export class JoinError extends Error {}
+
+// A task is not wanted any more.
+export class Stopped extends Error {}

@@ -1,0 +1,3 @@
+// The ways to bring examples of one's own.
+
+export const WAYS = [];
