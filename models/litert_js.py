@@ -12,8 +12,8 @@ RUNTIME = ROOT / ".web" / "node_modules" / "@litertjs" / "core"
 PACKAGES = ROOT / "launch" / "tflite" / "web" / "package.json"
 LIBRARY = "dist/index.js"
 BUILDS = {"default": "litert_wasm_internal", "compat": "litert_wasm_compat_internal"}
-# What pages use of the library; it does not export the last one.
-USED_NAMES = ("Environment", "LiteRt", "Tensor", "loadAndCompile", "supportsFeature", "setGlobalLiteRt")
+# What pages use of the library, which does not export `setGlobalLiteRt`.
+USED_NAMES = ("Environment", "LiteRt", "Tensor", "loadAndCompile", "setGlobalLiteRt", "supportsFeature")
 
 
 def read_wanted_version() -> str:

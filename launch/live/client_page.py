@@ -57,7 +57,7 @@ _IMPORT = re.compile(r'\bfrom "\./([\w.-]+)"')
 _WITHOUT = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Live run</title>
 <p>This server has no page that trains: whoever runs it types <code>make web</code> once (it needs Node.js), and starts
-it again. Until then Python takes part: <code>python join.py &lt;link&gt;</code>, with <a href="/join.py">join.py</a>.</p>
+it again. Until then Python takes part: <code>python join.py &lt;link&gt;</code> (<a href="/join.py">join.py</a>).</p>
 """
 
 
