@@ -324,8 +324,7 @@ class Session:
         if self._num_rounds:
             present = self._rounds_present.tolist()
             write_devices(path / columns.MEASURED_DEVICES_FILE, self._timings, present, self._num_rounds)
-        report = os.path.relpath(path / columns.RUN_PAGE) if self._config.run_page else None
-        self._status.end(report, [f"python -m launch.compare --runs={shlex.quote(os.path.relpath(path))}"])
+        self._status.end(*self._list_results())
         # Stopped by it, too.
         self._network.finish(f"the run is over after {format_count(self._traffic.num_rounds, 'round')}; thank you")
         self._transport = None
@@ -357,6 +356,14 @@ class Session:
             return found
 
         return measure_and_note
+
+    def _list_results(self) -> tuple[str | None, list[str]]:
+        """The run's page, if it gets one, and what to type when it is over."""
+        compare = f"python -m launch.compare --runs={shlex.quote(os.path.relpath(self._folder.path))}"
+        if not self._config.run_page:
+            return None, [compare]
+        page = os.path.relpath(self._folder.path / columns.RUN_PAGE)
+        return page, [f"python -m webbrowser {shlex.quote(page)}", compare]
 
     def _list_kept_seats(self) -> list[tuple[str, int, int]]:
         roster = Roster(pathlib.Path(self._config.run_dir) / columns.ROSTER_FILE)

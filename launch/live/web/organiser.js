@@ -75,7 +75,6 @@ function measureSkew() {
 function showTrouble(text) {
   write("trouble", text);
   find("trouble").hidden = !text;
-  document.body.classList.toggle("lost", Boolean(text && status));
 }
 
 function show() {
@@ -121,10 +120,13 @@ function showRound() {
   write("pace", describePace(history, state, rounds - round));
   const last = history.findLast((each) => each.accuracy !== null);
   const shown = last ? formatShare(last.accuracy) : "–";
-  write("accuracy", shown);
+  write("accuracy", last ? (100 * last.accuracy).toFixed(1) : "–");
+  write("unit", last ? "%" : "");
   const best = history.reduce((most, each) => (each.accuracy > (most?.accuracy ?? -1) ? each : most), null);
-  const parts = last ? [last.loss === null ? "" : `loss ${last.loss.toPrecision(3)}`, `best ${formatShare(best.accuracy)}`] : [];
-  write("loss", last ? parts.filter(Boolean).join(", ") : "after the first round");
+  const parts = [];
+  if (last && last.loss !== null) parts.push(`loss ${last.loss.toPrecision(3)}`);
+  if (best?.accuracy > last?.accuracy) parts.push(`best ${formatShare(best.accuracy)} in round ${best.round}`);
+  write("loss", last ? parts.join(", ") : "after the first round");
   document.title = state === "waiting" ? `${status.here} here, waiting` : `Round ${running} of ${rounds}, ${shown}`;
   if (Date.now() - saidAt > SAID_EVERY_MS || state !== document.body.dataset.said) {
     saidAt = Date.now();
@@ -170,7 +172,7 @@ function showInvite() {
   }
   for (const id of ["code", "large-code"]) drawCode(find(id), qr);
   for (const id of ["link", "large-link"]) write(id, link);
-  write("free", `${formatCount(free, "seat")} free`);
+  write("free", `(${formatCount(free, "seat")} free)`);
   find("copy").hidden = !navigator.clipboard;
 }
 
@@ -180,7 +182,10 @@ function drawCode(svg, { size, path }) {
   svg.setAttribute("viewBox", `0 0 ${size} ${size}`);
   const dark = document.createElementNS(svg.namespaceURI, "path");
   dark.setAttribute("d", path);
-  svg.replaceChildren(dark);
+  const light = document.createElementNS(svg.namespaceURI, "path");
+  light.setAttribute("d", `M0 0h${size}v${size}h-${size}z`);
+  light.setAttribute("class", "light");
+  svg.replaceChildren(light, dark);
 }
 
 function showEnd() {
@@ -189,9 +194,9 @@ function showEnd() {
   const last = status.history.findLast((each) => each.accuracy !== null);
   const reached = last ? `, accuracy ${formatShare(last.accuracy)} ${last.round === status.round ? "in the end" : `in round ${last.round}`}` : "";
   write("reached", `${formatCount(status.round, "round")}${reached}. The server has ended; this page stays as it is.`);
-  const lines = status.report ? [["The report, in some seconds", status.report], ["Open it", `python -m webbrowser ${status.report}`]] : [];
-  lines.push(...status.commands.map((command) => ["Next", command]));
-  find("results").replaceChildren(...lines.flatMap(([title, text]) => [make("p", title), make("code", text)]));
+  if (find("results").children.length) return; // it may be selected
+  const when = status.report ? "In the server's terminal, when it has written the report, some seconds later:" : "In the server's terminal:";
+  find("results").append(make("p", when), ...status.commands.map((command) => make("code", command)));
 }
 
 function make(kind, text) {

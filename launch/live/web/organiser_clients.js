@@ -21,10 +21,11 @@ export function showClients(status, nowS) {
   const others = isMany ? [] : seats.filter((seat) => seat.state !== "free" && !first.has(seat));
   showRows([...first, ...others].slice(0, MOST_ROWS), new Set(slow), nowS);
   document.getElementById("rows").hidden = isMany && first.size === 0;
-  document.getElementById("legend").hidden = document.getElementById("dots").hidden = !isMany;
+  for (const id of ["legend", "dots"]) document.getElementById(id).toggleAttribute("hidden", !isMany);
+  document.getElementById("clients").classList.toggle("many", isMany);
   if (isMany) showDots(seats);
   const numFree = seats.filter((seat) => seat.state === "free").length;
-  const text = !isMany && numFree ? `${numFree} of ${seats.length} seats are free` : "";
+  const text = !isMany && numFree ? `(${numFree} of ${seats.length} seats are free)` : "";
   document.getElementById("others").textContent = text;
   return { slow, rejected };
 }
@@ -63,7 +64,7 @@ function fillRow(seat, isSlow, nowS) {
 
 function showDots(seats) {
   const svg = document.getElementById("dots");
-  const columns = Math.ceil(Math.sqrt(seats.length * (innerWidth > 900 ? 6 : 0.8)));
+  const columns = Math.ceil(Math.sqrt(seats.length * (innerWidth > 900 ? 2.5 : 0.8)));
   const layout = `0 0 ${columns * DOT} ${Math.ceil(seats.length / columns) * DOT}`;
   if (dots.length !== seats.length || svg.getAttribute("viewBox") !== layout) {
     dots = seats.map((_, i) => makeDot((i % columns) * DOT, Math.floor(i / columns) * DOT));
