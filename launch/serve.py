@@ -7,6 +7,7 @@ It takes the flags of `launch.train`, prints a link, waits for clients, and deal
 Exit codes: 0 done, 1 the run failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -50,6 +51,7 @@ def parse_request(argv: Sequence[str]) -> Request:
     own = define_flags(list_fields(Flags))
     rest = read_known(own, expand_experiments(expand_flagfiles(argv)))
     config, given = parse_config(rest, beside=list(own)), read_given(own)
+    config = dataclasses.replace(config, algorithm=config.algorithm.plan_asked())
     flags = choose_resumed_flags(config.run_dir, given) if config.resume else build_serve_flags(given)
     check_waits(flags, given.keys(), isinstance(config.algorithm, SynchronousConfig), config.algo)
     return Request(config, flags, frozenset(given))

@@ -18,7 +18,7 @@ from launch.live.fields import read_duration, read_text
 from launch.live.measured import Answer
 from launch.live.messages import Message, MessageError, pack, unpack
 from launch.live.offers import Offer, describe_work
-from launch.live.referee import Asked, Referee, Sums
+from launch.live.referee import EXPELLED, LENIENT, Asked, Conduct, Limits, Referee, Rejection, Sums
 from launch.live.roster import Refusal, Roster, read_join
 from launch.live.status import AWAY, HERE, TRAINING, Seat, Status
 from launch.live.traffic import Traffic
@@ -83,6 +83,7 @@ class LiveNetwork:
       load_part: where the run deals out its examples, a client's, as arrays of the message `part`.
       description: of people's own examples, for `fetch`.
       status: for who watches the run; it is told how it is with each client, and shown while the network waits.
+      limits: of what counts.
 
     Attributes:
       round_num: shown to who joins; the session sets it.
@@ -96,6 +97,7 @@ class LiveNetwork:
         load_part: Callable[[int], Mapping[str, np.ndarray]] | None = None,
         description: Mapping[str, Any] | None = None,
         status: Status | None = None,
+        limits: Limits = LENIENT,
     ):
         self._transport, self._roster, self._status = transport, roster, status
         self._grace = math.ceil(away_after_s / TICK_S)
@@ -114,6 +116,7 @@ class LiveNetwork:
         self._offer: Offer | None = None
         self._files = dict[str, bytes]()  # that were offered, by SHA-256
         self._referee: Referee | None = None
+        self._conduct = Conduct(limits)
         self.round_num = 0
         self._see_all()
 
@@ -184,7 +187,8 @@ class LiveNetwork:
         num_examples = self._roster.count_examples(task.client)[0]
         header, arrays = describe_work(self._offer, num_examples, task.start, task.seed, task.learning_rate)
         num_trained = count_examples_trained(self._offer.training, num_examples)
-        asked = Asked(secrets.token_hex(8), task.client, task.number, num_trained)
+        most_norm = self._conduct.find_most_norm(task.version, task.start)
+        asked = Asked(secrets.token_hex(8), task.client, task.number, num_trained, most_norm)
         header |= self._name(task.client) | {"number": task.number, "round": self.round_num}
         client.task = _Pending("train", asked, header, arrays)
         self._counts["num_asked"] += 1
@@ -272,7 +276,7 @@ class LiveNetwork:
 
     def take_notices(self) -> list[str]:
         """Lines for who runs the server, on answers that did not count and clients without a seat."""
-        taken = list(self._notices)
+        taken = [*self._notices, *self._conduct.take_lines()]
         self._notices.clear()
         return taken
 
@@ -383,6 +387,8 @@ class LiveNetwork:
     def _join(self, received: Received, message: Message) -> None:
         index = self._roster.admit(read_join(message.header))
         client = self._clients[index]
+        if index in self._conduct.expelled:
+            raise Refusal(EXPELLED)
         if client.connection is not None:
             del self._client_of[client.connection]
             reason = "the same key has joined again, and has the seat"
@@ -448,12 +454,16 @@ class LiveNetwork:
         number = pending.asked.number
         try:
             result = self._referee.judge(message, pending.asked)
-        except MessageError as error:
-            self._note(f"{self._roster.name_client(index)}: its answer does not count: {error}")
+        except Rejection as rejection:
             self._happened.append(_Queued(received.ticks, index, REJECTED, number))
             client.num_rejected += 1
+            if self._conduct.reject(index, self._roster.name_client(index), rejection):
+                self._close(received.connection, {"type": "refused", "reason": EXPELLED, "is_final": True})
+                self._lose(received)
+                self._let_go(index, received.ticks)
             self._see(index)
             return
+        self._conduct.accept(index)
         elapsed_s = max(received.ticks - pending.sent_ticks, 0) * TICK_S
         training_s = min(read_duration(message.header, "seconds"), elapsed_s)
         sizes = pending.sent_bytes, len(received.content)

@@ -1,5 +1,11 @@
-"""Judges what clients answer: an answer counts only if it is whole, of this run and task, and finite."""
+"""Judges what clients answer: an answer counts only if it is whole, of this run and task, finite, and not too large.
 
+What is rejected is told by client, or by reason. A client is not asked any more after several rejections in a row,
+while answers of others counted: where nobody's count, the run has a trouble of its own.
+"""
+
+import collections
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -28,6 +34,38 @@ class TrainingFile(Protocol):
     positions: Sequence[int]
 
 
+# Why an answer is rejected, in the words of a count.
+DAMAGED, EXAMPLES, SHAPE = "not as asked", "of another number of examples", "of another shape"
+NOT_FINITE, TOO_LARGE = "not finite", "beyond the norm bound"
+# By the norm of the model, an update beyond which is absurd: honest ones are seldom as long as the model itself.
+MOST_BY_MODEL = 1000.0
+EXPELLED = "too many of your answers did not count: the examples or the program are not as this run needs them"
+MOST_LINES = 5  # of rejections in a round that are told one by one
+
+
+class Rejection(MessageError):
+    """An answer that must not count; the text says why, and `kind` is one of those above."""
+
+    def __init__(self, kind: str, text: str):
+        super().__init__(text)
+        self.kind = kind
+
+
+class Limits(NamedTuple):
+    """How much a run takes of its clients.
+
+    Attributes:
+      most_norm: of an update that counts; 0: `MOST_BY_MODEL` times that of the model, which counts as at least 1.
+      most_rejected: answers in a row, while others' count, after which a client is not asked any more; 0: any number.
+    """
+
+    most_norm: float = 0.0
+    most_rejected: int = 0
+
+
+LENIENT = Limits()  # any number of answers, of any size but an absurd one
+
+
 class Asked(NamedTuple):
     """What a client was asked, and so what its answer must name.
 
@@ -36,12 +74,14 @@ class Asked(NamedTuple):
       client: its index.
       number: of the task; 0 of what is no training.
       num_trained: examples that it trains on, each epoch counted.
+      most_norm: of its update.
     """
 
     task: str
     client: int
     number: int = 0
     num_trained: int = 0
+    most_norm: float = math.inf
 
 
 class Sums(NamedTuple):
@@ -75,30 +115,38 @@ class Referee:
         Weights that the file does not change get zeros.
 
         Raises:
-          MessageError: it must not count; the text says why.
+          Rejection: it must not count.
         """
         header = message.header
-        self._check_names(header, asked)
-        read_duration(header, "seconds")
-        if read_count(header, "num_trained") != asked.num_trained:
-            raise MessageError(f"trained on {header['num_trained']} examples, expected {asked.num_trained}")
-        loss_sum = np.float32(_cut_to_float32(read_number(header, "loss_sum")))
+        try:
+            self._check_names(header, asked)
+            read_duration(header, "seconds")
+            num_trained = read_count(header, "num_trained")
+            loss_sum = np.float32(_cut_to_float32(read_number(header, "loss_sum")))
+        except MessageError as error:
+            raise Rejection(DAMAGED, str(error)) from None
+        if num_trained != asked.num_trained:
+            raise Rejection(EXAMPLES, f"trained on {num_trained} examples, expected {asked.num_trained}")
         if message.arrays.keys() != self._shapes.keys():
-            raise MessageError("its arrays are not the weights that the file changes")
+            raise Rejection(SHAPE, "its arrays are not the weights that the file changes")
         for name, array in message.arrays.items():
             if array.dtype != np.float32 or array.shape != self._shapes[name]:
                 found = f"{array.dtype} of shape {array.shape}"
-                raise MessageError(f"{name} is {found}, expected float32 of shape {self._shapes[name]}")
+                raise Rejection(SHAPE, f"{name} is {found}, expected float32 of shape {self._shapes[name]}")
         deltas = tuple(
             message.arrays[self._name_at[i]].astype(weight.dtype)
             if i in self._name_at
             else np.zeros(weight.shape, weight.dtype)
             for i, weight in self._sent
         )
-        with np.errstate(over="ignore", invalid="ignore"):
-            squared_norm = np.float32(sum(float(np.sum(delta * delta, dtype=np.float64)) for delta in deltas))
-        if not np.isfinite(squared_norm) or not np.isfinite(loss_sum):
-            raise MessageError("its update or its loss is not finite")
+        norm = measure_norm(deltas)
+        with np.errstate(over="ignore"):
+            squared_norm = np.float32(norm * norm)
+        if not math.isfinite(norm) or not np.isfinite(loss_sum):
+            raise Rejection(NOT_FINITE, "its update or its loss is not finite")
+        if norm > asked.most_norm or not np.isfinite(squared_norm):
+            most = min(asked.most_norm, math.sqrt(np.finfo(np.float32).max))
+            raise Rejection(TOO_LARGE, f"its update has the norm {norm:.3g}, of at most {most:.3g} (--most_norm)")
         return LocalResult(deltas, squared_norm, loss_sum, np.float32(asked.num_trained), np.bool_(True))
 
     def judge_sums(self, header: Mapping[str, Any], asked: Asked, num_test: int) -> Sums:
@@ -123,6 +171,63 @@ class Referee:
             raise MessageError("of another client")
         if asked.number and read_count(header, "number") != asked.number:
             raise MessageError("of another number")
+
+
+class Conduct:
+    """What a run takes of its clients, and how their answers were judged; clients are indices, of fixed seats.
+
+    Attributes:
+      expelled: those who are not asked any more.
+    """
+
+    def __init__(self, limits: Limits):
+        self._limits, self.expelled = limits, set[int]()
+        self._version, self._by_model = -1, math.inf  # the bound on updates of this version of the model
+        # Of each client's rejections in a row: how many, and how many answers had counted before the first.
+        self._rows: dict[int, tuple[int, int]] = {}
+        self._num_accepted = 0
+        self._new: list[tuple[str, Rejection]] = []
+        self._lines: list[str] = []
+
+    def find_most_norm(self, version: int, model: Sequence[np.ndarray]) -> float:
+        """The largest norm of an update of this version of the model, whose weights these are."""
+        if self._limits.most_norm:
+            return self._limits.most_norm
+        if version != self._version:  # all clients of a round are asked for the same one
+            self._version, self._by_model = version, MOST_BY_MODEL * max(measure_norm(model), 1.0)
+        return self._by_model
+
+    def accept(self, client: int) -> None:
+        """An answer of this client counts."""
+        self._num_accepted += 1
+        self._rows.pop(client, None)
+
+    def reject(self, client: int, name: str, rejection: Rejection) -> bool:
+        """Notes an answer that does not count, of a client of this name; True: it is not asked any more."""
+        self._new.append((name, rejection))
+        number, accepted_before = self._rows.get(client, (0, self._num_accepted))
+        self._rows[client] = number + 1, accepted_before
+        if not 0 < self._limits.most_rejected <= number + 1 or self._num_accepted == accepted_before:
+            return False
+        self.expelled.add(client)
+        self._lines.append(f"{name} is asked no more: {number + 1} answers in a row did not count, and others' did")
+        return True
+
+    def take_lines(self) -> list[str]:
+        """What was rejected since the last call: each answer, or counts by reason where there are many."""
+        new, self._new, lines, self._lines = self._new, [], self._lines, []
+        if len(new) <= MOST_LINES:
+            return [*(f"{name}: its answer does not count: {rejection}" for name, rejection in new), *lines]
+        kinds = collections.Counter(rejection.kind for _, rejection in new)
+        counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+        return [f"{len(new)} answers do not count: {counts}; the first of {new[0][0]}: {new[0][1]}", *lines]
+
+
+def measure_norm(arrays: Sequence[np.ndarray]) -> float:
+    """The L2 norm over all entries of the floating-point arrays, in float64; infinite or NaN if an entry is."""
+    floats = [np.asarray(each) for each in arrays if np.issubdtype(np.asarray(each).dtype, np.floating)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return math.sqrt(sum(float(np.sum(np.square(each, dtype=np.float64))) for each in floats))
 
 
 def _read_sums(header: Mapping[str, Any], num_test: int) -> Sums:

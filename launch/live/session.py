@@ -26,6 +26,7 @@ from launch.console.shown_text import format_count
 from launch.live.measured import Answer, read_devices, write_devices
 from launch.live.messages import VERSION
 from launch.live.ports import HOST, listen
+from launch.live.private_runs import check_private, check_private_training, choose_limits, is_private_run
 from launch.live.roster import Roster
 from launch.live.status import Status, describe_round, read_rounds
 from launch.live.training_file import (
@@ -185,6 +186,8 @@ class Session:
             raise ConfigError("more_asked", flags.more_asked, expected)
         if not len(data.test_y) and flags.evaluate_on != ON_CLIENTS:
             raise ConfigError("evaluate_on", flags.evaluate_on, f"{ON_CLIENTS}, since the server has no test examples")
+        if is_private_run(config):
+            check_private(config, flags)
 
     def describe(self) -> Iterator[tuple[str, str]]:
         yield from ()
@@ -199,6 +202,8 @@ class Session:
         weights = initialize_weights(spec, config.seed)
         training = config.algorithm.training
         examples = data.test_x[:MOST_SHOWN_EXAMPLES] if len(data.test_y) else None
+        if is_private_run(config):
+            check_private_training(config, spec, len(data.clients))
         with _hush_converter():
             file = make_training_file(spec, weights, training, examples)
         self._config, self._folder = config, folder
@@ -340,6 +345,9 @@ class Session:
                 f"{means[1]:.4f} after, of all their test examples; by client in {columns.FINE_TUNED_FILE}",
             )
         topic = "twin"
+        if is_private_run(self._config):
+            yield topic, "none: the noise of a private run came from the operating system, and nobody can draw it again"
+            return
         stand_in = describe_stand_in(self._description, len(self._roster.seats)) if self._flags.own_data else None
         for command in list_twin_commands(self._config, self._folder.path, stand_in):
             yield topic, command
@@ -412,7 +420,8 @@ class Session:
             *(self._config.rounds, isinstance(self._config.algorithm, SynchronousConfig), self._find_link),
         )
         self._network = LiveNetwork(
-            self._transport, self._roster, self._flags.away_after_s, load_part, self._description, self._status
+            *(self._transport, self._roster, self._flags.away_after_s, load_part, self._description),
+            *(self._status, choose_limits(self._config, self._flags)),
         )
         self._say_link(f"http://{HOST}:{self._transport.port}")
         say("page     a browser takes part by the link" if has_page() else f"note     {say_missing()}")

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from launch.live.private_runs import is_private_run
 from launch.settings.data_flags import CLIENT, FEDERATED, NONE
 from launch.settings.run_config import RunConfig, flag_values
 from launch.settings.runtimes import IN_PROCESS
@@ -109,11 +110,13 @@ class _Rule(NamedTuple):
     is_met: Callable[[Any], bool]
     expected: str
     of_own_data: bool = False
+    of_private: bool = False
 
 
-def _must_be(name: str, value: Any, reason: str, of_own_data: bool = False) -> _Rule:
+def _must_be(name: str, value: Any, reason: str, of_own_data: bool = False, of_private: bool = False) -> _Rule:
     shown = "nothing" if value == "" else f"{value:g}" if type(value) in (int, float) else str(value).lower()
-    return _Rule(name, lambda given: given == value, f"{shown} in a live run: {reason}", of_own_data)
+    kind = "private live run" if of_private else "live run"
+    return _Rule(name, lambda given: given == value, f"{shown} in a {kind}: {reason}", of_own_data, of_private)
 
 
 _REAL = "its clients take the time that they take, and come and go as they do"
@@ -137,7 +140,14 @@ _RULES = (
         lambda name: name not in (COMPRESSION, QUANTIZATION, DP_TREE, SECURE),
         "another one in a live run: compressed, private or summed in secret it is in simulations alone",
     ),
-    _must_be("dp_epsilon", 0.0, "no client clips its update and nobody adds noise"),
+    _Rule(
+        "algo",
+        lambda name: name != "fine_tuning",
+        "another one with --dp_epsilon: what clients measure when they fine-tune would be told without noise",
+        of_private=True,
+    ),
+    # A round that is done again has other noise, so that its model must be kept before anybody gets it.
+    _must_be("rounds_per_checkpoint", 1, "a round done again after a stop is one more to pay for", of_private=True),
     _Rule("standardize", lambda way: way != FEDERATED, f"{NONE} in a live run: clients are not asked for sums"),
     _Rule("standardize", lambda way: way != CLIENT, f"{NONE} where clients bring their own data", True),
     _must_be("device_profiles", "", "its devices are real ones, and nothing is known of their energy"),
@@ -170,9 +180,10 @@ def check_can_train(config: RunConfig, own_data: bool = False) -> None:
       config: of the run.
       own_data: whether clients bring their own data, of which the server has nothing.
     """
-    values = flag_values(config)
+    values, is_private = flag_values(config), is_private_run(config)
     for rule in _RULES:
-        if rule.name in values and (own_data or not rule.of_own_data) and not rule.is_met(values[rule.name]):
+        applies = (own_data or not rule.of_own_data) and (is_private or not rule.of_private)
+        if rule.name in values and applies and not rule.is_met(values[rule.name]):
             raise ConfigError(rule.name, values[rule.name], rule.expected)
 
 

@@ -100,6 +100,10 @@ def choose_repeated_flags(run: LiveRun, stored: Mapping[str, Any], given: Mappin
       FlagError: what is given cannot be repeated.
     """
     shown = f"--replay={run.folder}"
+    if stored.get("dp_epsilon"):
+        raise FlagError(
+            f"{shown}: a private run, whose noise came from the operating system, so that nobody can repeat it"
+        )
     if given.get("algo", stored["algo"]) != stored["algo"]:
         raise FlagError(f"--algo={given['algo']}: expected {stored['algo']}, of which {shown} has the record")
     if given.get("rounds", 1) > run.num_rounds:

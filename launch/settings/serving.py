@@ -55,6 +55,16 @@ class ServeFlags:
     away_after_s: float = setting(
         10.0, "Seconds without a connection after which a client has left.", minimum=0, maximum=MOST_S
     )
+    most_norm: float = setting(
+        0.0,
+        "Largest L2 norm of an update that counts; 0: 1000 times the norm of the model, which is taken as at least 1.",
+        minimum=0,
+    )
+    most_rejected: int = setting(
+        5,
+        "Rejected answers in a row, while those of others count, after which a client is asked no more; 0: any number.",
+        minimum=0,
+    )
     qr: bool = setting(True, "Shows the link as a QR code, on a terminal.")
 
     def __post_init__(self):

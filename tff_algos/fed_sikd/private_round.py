@@ -19,6 +19,7 @@ from tff_algos.fed_sikd import privacy
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregators import Aggregate
+from tff_algos.rounds.noise_sources import SeededNoise
 from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator, check_private_model
 from tff_algos.settings.update_privacy import check_delta
 
@@ -72,5 +73,5 @@ def build_private_aggregators(
         check_private_model(model_spec.teacher)
     releases, num_clients = 2 if config.trains_teacher else 1, len(clients.clients)
     accounting = Accounting(config.privacy.delta, num_clients, num_clients, "fixed", releases, statistics_multiplier)
-    mechanism = config.privacy, accounting, seed, accounting.settle_noise(config.privacy)
+    mechanism = config.privacy, accounting, SeededNoise(seed), accounting.settle_noise(config.privacy)
     return PrivateStudents(*mechanism, STUDENTS), PrivateTeachers(*mechanism, TEACHERS)

@@ -43,9 +43,11 @@ class Aggregator(abc.ABC):
 
     Attributes:
       is_bound_to_shapes: whether its state has arrays of the model's shapes, so that the model may not change.
+      hides_rejected: whether an update that is rejected must change nothing but the sum: it is an answer of zeros.
     """
 
     is_bound_to_shapes = False
+    hides_rejected = False
 
     def initialize(self, num_groups: int) -> Any:
         """The state before the first round: nested arrays, `()` for none."""

@@ -5,7 +5,8 @@ A round, asked:
 2. It sends each a task, and waits until all have answered or are gone, or as many answers are there as the cohort has,
    or until the deadline. Who has not answered then is missing.
 3. What came is encoded and aggregated as updates of simulated clients are. A client without an answer is not there at
-   all; it makes no difference to an update that is not finite. Of too few answers none is used.
+   all; it makes no difference to an update that is not finite. Of too few answers none is used. Of a private sum who
+   was rejected must not tell: it counts as an answer, of zeros; and a round without a used answer is noise alone.
 
 Each of it is a row of the log, which says all that a simulation cannot draw again. Repeated, a round has the cohort of
 the rows "received", trained by the simulation, and the times of the rows.
@@ -126,7 +127,8 @@ class AskedProcess(ForwardingProcess):
             network.ask(Task(client, round_num, round_num, start, told.seed, told.learning_rate))
         results: dict[int, LocalResult] = {}
         open_clients, end_s = set(cohort.tolist()), start_s
-        while open_clients and len(results) < enough:
+        num_zeros = 0  # answers that were rejected where that must not tell
+        while open_clients and len(results) + num_zeros < enough:
             happening = network.take(start_s + terms.deadline_s)
             if happening is None:
                 end_s = max(end_s, network.now_s())
@@ -143,9 +145,10 @@ class AskedProcess(ForwardingProcess):
             rows.append(LogRow(end_s, client, _ROWS[what], round_num))
             if what == ANSWERED and result is not None:
                 results[client] = result
+            num_zeros += what == REJECTED and process.aggregator.hides_rejected
         for client in sorted(open_clients):
             network.withdraw(client)
             rows.append(LogRow(end_s, client, "missing", round_num))
-        used = sorted(results) if len(results) >= terms.least_answers else []
+        used = sorted(results) if len(results) + num_zeros >= terms.least_answers else []
         rows += [LogRow(end_s, client, "received", round_num) for client in used]
         return Story(rows, results)

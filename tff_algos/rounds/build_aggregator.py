@@ -12,7 +12,13 @@ from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregators import Aggregator, GroupwiseAggregator, SumAggregator
 from tff_algos.rounds.factory_aggregation import FactoryAggregator, build_factory, load_own_aggregator
 from tff_algos.rounds.list_aggregator import ListAggregator
-from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator, check_private_model
+from tff_algos.rounds.noise_sources import SeededNoise, SystemNoise
+from tff_algos.rounds.private_aggregation import (
+    Accounting,
+    AskedPrivateAggregator,
+    PrivateAggregator,
+    check_private_model,
+)
 from tff_algos.rounds.robust_aggregation import (
     CentredClippingAggregator,
     GeometricMedianAggregator,
@@ -35,6 +41,7 @@ from tff_algos.settings.aggregation import (
     check_cohort,
 )
 from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 from tff_algos.weights import compute_model_bytes, is_float
 
 # Of every update, in host and worker together: where it was made, on its way, as it arrives, and in the list; an
@@ -146,9 +153,7 @@ def build_aggregator(
     expected_size = min(getattr(config, "cohort_size", 0) or num_clients, num_clients)
     privacy, aggregation = getattr(config, "privacy", None), getattr(config, "aggregation", AggregationConfig())
     if privacy is not None and privacy.is_active:
-        accounting = Accounting(privacy.delta, num_clients, expected_size, config.participation)
-        check_private_model(model_spec)
-        return PrivateAggregator(privacy, accounting, seed, accounting.settle_noise(privacy))
+        return build_private_aggregator(model_spec, config, num_clients, seed)
     if not aggregation.is_listed:
         return SumAggregator()
     shapes = tuple(array.shape for array in weights if is_float(array))
@@ -158,3 +163,14 @@ def build_aggregator(
     check_memory(*size)
     inner = build_list_aggregator(aggregation, shapes, expected_size, seed)
     return GroupwiseAggregator(inner, shapes, describe_memory(*size) + describe_trimming(aggregation, expected_size))
+
+
+def build_private_aggregator(model_spec: ModelSpec, config: Any, num_clients: int, seed: int) -> PrivateAggregator:
+    """A private sum, by the settings of an algorithm, for so many clients; errors as in `build_aggregator`."""
+    privacy: UpdatePrivacyConfig = config.privacy
+    check_private_model(model_spec)
+    size = min(getattr(config, "cohort_size", 0) or num_clients, num_clients)
+    is_asked = privacy.is_asked
+    accounting = Accounting(privacy.delta, num_clients, size, config.participation, is_seen=is_asked)
+    kind, noise = (AskedPrivateAggregator, SystemNoise()) if is_asked else (PrivateAggregator, SeededNoise(seed))
+    return kind(privacy, accounting, noise, accounting.settle_noise(privacy))

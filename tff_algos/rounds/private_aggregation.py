@@ -13,8 +13,8 @@ An update that is not finite counts as none, and adds zeros; so does an empty sl
 `Accounting`. TFF's `DifferentiallyPrivateFactory` does the same inside a TFF aggregation, but draws its noise
 unseeded in the graph, so that no run could be repeated or resumed, and again in each share of a round that is cut.
 
-The noise is drawn from the run's seed, in floating point: a simulation of the mechanism. A deployment needs noise that
-nobody can redraw, and a sampler and sums that are safe against attacks on floating point.
+The noise of a simulation is drawn from the run's seed, in floating point. Where clients are asked over a network
+(`AskedPrivateAggregator`), it comes from the operating system, and sums are made of whole numbers, see `noise_sources`.
 
 A *release* is one sum with Gaussian noise whose deviation is `noise_multiplier` times the most by which one client can
 change it. The bound on the sum depends on how the cohort is drawn, and so does what is hidden, the *unit*:
@@ -28,6 +28,11 @@ change it. The bound on the sum depends on how the cohort is drawn, and so does 
 In the last case n and m are known, and one client in place of another changes the sum by up to twice the clip norm: the
 noise is z / 2 times that, so the event inside is `Gaussian(z / 2)`, and the bound is Theorem 27 of Wang, Balle and
 Kasiviswanathan 2019. The amplification of both kinds of sampling holds only while nobody learns who was drawn.
+
+Clients that are asked over a network are seen to take part. Then what is hidden is what they send: two runs have the
+same clients in the same rounds, and one client's updates are zeros in one of them. However cohorts are drawn, and
+whoever is missing, a round is `Gaussian(z)`. For that, nothing but the sum may depend on what a client sends: an update
+that is rejected counts as an answer of zeros.
 
 Where clients have released noisy statistics of their own before (FedSiKD), which hide an *example* of a client more or
 less, that is the unit of the whole run. One example can turn a client's update into any other, which is twice the clip
@@ -53,11 +58,12 @@ from tff_algos.late_computation import OUTSIDE_GRAPHS
 from tff_algos.protocol import EPSILON_SPENT, Weights
 from tff_algos.rounds.aggregation import ClientUpdate, GroupTotals
 from tff_algos.rounds.aggregators import Aggregate, SumAggregator
-from tff_algos.seeds import derive_generator
+from tff_algos.rounds.noise_sources import NoiseSource, count_steps, find_grid
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.update_privacy import ADAPTIVE, UpdatePrivacyConfig
 
 CLIENT, REPLACED_CLIENT, EXAMPLE = "a client more or less", "a client in place of another", "an example more or less"
+SEEN_CLIENT = "all that a client sends, but not that it takes part"
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 0.02, 1e6  # of the search for the noise
 USUAL_MULTIPLIER = 64 * LEAST_MULTIPLIER  # where it begins: the sampled bounds are dear where there is little noise
 
@@ -87,6 +93,7 @@ class Accounting:
       participation: "fixed" or "bernoulli", see `cohort_draw.sample_cohort`.
       releases_per_round: sums with noise in a round.
       statistics_multiplier: noise multiplier of what each client released of its examples before; None for nothing.
+      is_seen: whether others may know who takes part, so that no cohort is a secret sample.
     """
 
     delta: float
@@ -95,6 +102,7 @@ class Accounting:
     participation: str
     releases_per_round: int = 1
     statistics_multiplier: float | None = None
+    is_seen: bool = False
 
     def __post_init__(self):
         # Two releases of one sample are not two samples, and an example is not a client that is drawn.
@@ -103,8 +111,8 @@ class Accounting:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether a client may be left out of a round."""
-        return self.cohort_size < self.num_clients
+        """Whether a client may be left out of a round, and nobody knows."""
+        return self.cohort_size < self.num_clients and not self.is_seen
 
     @property
     def is_fixed_size(self) -> bool:
@@ -115,10 +123,14 @@ class Accounting:
         """What two runs may differ in that nobody can tell apart."""
         if self.statistics_multiplier is not None:
             return EXAMPLE
+        if self.is_seen:
+            return SEEN_CLIENT
         return REPLACED_CLIENT if self.is_fixed_size else CLIENT
 
     def describe_sampling(self) -> str:
         """How the cohort of a round is drawn, in words."""
+        if self.is_seen:
+            return f"a round counts as one of all {self.num_clients} clients, since who takes part is seen"
         if not self.is_sampled:
             return f"all {self.num_clients} clients in every round"
         if self.is_fixed_size:
@@ -127,7 +139,7 @@ class Accounting:
 
     def build_event(self, noise_multiplier: float) -> dp_accounting.DpEvent:
         """One release."""
-        if self.unit == CLIENT:
+        if self.unit in (CLIENT, SEEN_CLIENT):
             event = dp_accounting.GaussianDpEvent(noise_multiplier)
         else:
             # Replacing a client, or all that an example did, changes the sum by up to twice the clip norm.
@@ -331,7 +343,7 @@ class PrivateAggregator(SumAggregator):
     Attributes:
       config: settings.
       accounting: what the rounds cost.
-      seed: the run's, of the noise, which the host adds.
+      noise: where it is drawn from; the host adds it.
       noise_multiplier: of a new run.
       release: which of the round's releases this is.
     """
@@ -339,9 +351,11 @@ class PrivateAggregator(SumAggregator):
     # Clients get the clip norm each round, and the host adds the noise: no graph is made of these.
     config: UpdatePrivacyConfig = dataclasses.field(metadata=OUTSIDE_GRAPHS)
     accounting: Accounting = dataclasses.field(metadata=OUTSIDE_GRAPHS)
-    seed: int = dataclasses.field(metadata=OUTSIDE_GRAPHS)
+    noise: NoiseSource = dataclasses.field(metadata=OUTSIDE_GRAPHS)
     noise_multiplier: float = dataclasses.field(metadata=OUTSIDE_GRAPHS)
     release: int = dataclasses.field(default=0, metadata=OUTSIDE_GRAPHS)
+
+    hides_rejected = True
 
     @property
     def denominator(self) -> int:
@@ -389,23 +403,19 @@ class PrivateAggregator(SumAggregator):
           round_num: 1-based; the noise is drawn anew for each round and release.
         """
         clip_norm, multiplier = float(state.clip_norms[self.release]), float(state.noise_multiplier)
-        generator = derive_generator(self.seed, f"update noise {self.release}", round_num)
-        clip_norms = state.clip_norms
+        normals, clip_norms = self.noise.open(self.release, round_num), state.clip_norms
         if self.config.clipping == ADAPTIVE:
             count_deviation = self.accounting.compute_count_deviation(self.config)
             multiplier = split_noise(multiplier, count_deviation)
             # Shifted by 1/2 a client, whose bit then changes the sum by 1/2 only; an absent one changes nothing.
             centered = float(counts.num_whole) - float(counts.num_counted) / 2
-            noise = count_deviation * generator.standard_normal() if multiplier else 0.0
-            share_whole = 0.5 + (centered + noise) / self.denominator
+            [noisy_count] = self.noise.add([centered], count_deviation if multiplier else 0.0, 1.0, normals)
+            share_whole = 0.5 + float(noisy_count) / self.denominator
             clip_norms = clip_norms.copy()
             clip_norms[self.release] = move_clip_norm(clip_norm, share_whole, self.config)
         deviation = multiplier * clip_norm
-        noisy = tuple(
-            (np.asarray(array) + deviation * generator.standard_normal(np.shape(array))).astype(np.float32)
-            for array in sums
-        )
-        return noisy, state._replace(clip_norms=clip_norms)
+        noisy = self.noise.add(sums, deviation, clip_norm, normals)
+        return tuple(array.astype(np.float32) for array in noisy), state._replace(clip_norms=clip_norms)
 
     def compute_epsilon(self, state: PrivacyState, rounds: int) -> float:
         """What so many rounds have cost."""
@@ -432,10 +442,25 @@ class PrivateAggregator(SumAggregator):
             f"privacy  epsilon {config.epsilon:g} at delta {config.delta:g} hides {accounting.unit}; "
             f"{accounting.describe_sampling()}{secret}",
             f"         updates are clipped to the norm {bound}, and the server, which is trusted, adds noise of "
-            f"{state.noise_multiplier:.4g} clip norms to their sum; from --seed, so for simulation only",
+            f"{state.noise_multiplier:.4g} clip norms to their sum; {self.noise.description}",
             f"         released: {released}. Not to be released, since without noise: losses, accuracies, numbers of "
             "clients, clipped and rejected updates, bytes, times, drift, clients.csv, events.csv and plots of these",
         )
+
+
+class AskedPrivateAggregator(PrivateAggregator):
+    """The same of updates that came over a network, one by one: their sum is made of whole numbers, on the host."""
+
+    def aggregate(self, updates, totals, counts, sizes, state, num):
+        grid = find_grid(float(state.clip_norms[self.release]))
+        steps = [np.zeros(np.shape(array), np.int64) for array in totals.deltas]
+        for update in updates:
+            # Not multiplied by the weight, which is 1: an update that is not finite may be anything.
+            if float(update.weight):
+                for total, delta in zip(steps, update.result.weights_delta, strict=True):
+                    total[int(update.group)] += count_steps(delta, grid)
+        values = tuple(each * grid for each in steps)
+        return self.finish(values, np.asarray(totals.weight), counts, sizes, state, num)
 
 
 def check_private_model(model_spec: ModelSpec) -> None:

@@ -367,7 +367,8 @@ class SynchronousProcess(FederatedProcess):
             return NOT_PLAIN
         if self.transport.config.is_active:
             return COMPRESSED
-        if isinstance(self.aggregator, PrivateAggregator):
+        # Noise from a seed hides nothing from those who have it; a simulation has no other.
+        if isinstance(self.aggregator, PrivateAggregator) and self.aggregator.noise.is_seeded:
             return PRIVATE
         return _OBSTACLES.get(getattr(self.config, "aggregation", AggregationConfig()).aggregator, "")
 

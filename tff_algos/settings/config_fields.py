@@ -301,6 +301,10 @@ class AlgorithmConfig:
         """The settings for a run of so many rounds; by default the same."""
         return self
 
+    def plan_asked(self) -> Self:
+        """The settings for clients that are asked over a network; by default as they are."""
+        return self
+
     def check_run(self, rounds: int) -> None:
         """Raises ConfigError if a setting does not fit a run of that many rounds. By default, all do."""
 

@@ -26,7 +26,8 @@ IF_ADAPTIVE = needs_value("clipping", ADAPTIVE)
 class UpdatePrivacyConfig:
     """Differential privacy of the updates: each is clipped, and a trusted server adds Gaussian noise to their sum.
 
-    `rounds`, which the budget is to last for, has no flag of its own: those of the run.
+    `rounds`, which the budget is to last for, has no flag of its own: those of the run. Nor has `is_asked`: clients are
+    asked over a network, so that who takes part is seen, and noise must be such that nobody can draw it again.
     """
 
     epsilon: float = setting(
@@ -69,6 +70,7 @@ class UpdatePrivacyConfig:
         needs=IF_ADAPTIVE,
     )
     rounds: int = 20
+    is_asked: bool = False
 
     def __post_init__(self):
         check(self)
@@ -132,6 +134,13 @@ class PrivateAlgorithmConfig(AlgorithmConfig):
             return self
         # Only where it matters: a plain run's config is the same object for any number of rounds.
         changed: dict[str, Any] = {"privacy": dataclasses.replace(self.privacy, rounds=rounds)}
+        return dataclasses.replace(self, **changed)
+
+    def plan_asked(self) -> Self:
+        """The settings for clients that are asked over a network; as they are without privacy."""
+        if not self.privacy.is_active:
+            return self
+        changed: dict[str, Any] = {"privacy": dataclasses.replace(self.privacy, is_asked=True)}
         return dataclasses.replace(self, **changed)
 
     def check_clients(self, num_clients: int) -> None:

@@ -57,6 +57,7 @@ def test_models_and_tasks_that_no_client_can_train_are_refused():
         make_training_file(binary, initialize_weights(binary, seed=1), LocalTrainingConfig())
 
 
+PRIVATE = {"dp_epsilon": 2.0, "client_weighting": "equal"}
 SIMULATED = ("compression", "quantization", "dp_tree", "secure")
 
 
@@ -82,7 +83,8 @@ def test_all_algorithms_that_can_be_asked_run_with_their_defaults():
         ({"class_weights": "balanced"}, "class_weights=balanced: expected none in"),
         ({"compression_bits": 8}, "compression_bits=8: expected 32 in"),
         *(({"aggregator": name}, f"aggregator={name}: expected another one in") for name in SIMULATED),
-        ({"dp_epsilon": 2.0, "client_weighting": "equal"}, "dp_epsilon=2.0: expected 0 in"),
+        ({**PRIVATE, "rounds_per_checkpoint": 2}, "rounds_per_checkpoint=2: expected 1 in a private live run: "),
+        ({**PRIVATE, "algo": "fine_tuning"}, "algo=fine_tuning: expected another one with --dp_epsilon: "),
         ({"standardize": "federated"}, "standardize=federated: expected none in"),
         ({"device_profiles": "phones"}, "device_profiles=phones: expected nothing in"),
         ({"most_bytes": 1e6}, "most_bytes=1000000.0: expected 0 in"),
@@ -108,6 +110,12 @@ def test_settings_that_the_file_cannot_do_are_refused(values, line):
 def test_what_takes_the_clients_own_examples_is_refused_where_they_stay_there(values):
     assert not refuse(**values)
     assert refuse(own_data=True, **values).startswith(next(iter(values)))
+
+
+def test_updates_can_be_private_where_rounds_wait():
+    for algo in ("fedavg", "fedadam", "fedyogi", "fedavgm"):
+        assert not refuse(algo=algo, **PRIVATE, dp_clipping="adaptive")
+    assert not refuse(rounds_per_checkpoint=2) and not refuse(algo="fine_tuning")
 
 
 def test_the_period_stays():

@@ -13,12 +13,15 @@ from small_formats import make_format
 
 from models.model_spec import ModelSpec
 from tff_algos.client.local_training import LocalResult
-from tff_algos.rounds.aggregation import ClientUpdate
+from tff_algos.rounds.aggregation import ClientUpdate, sum_on_host
+from tff_algos.rounds.noise_sources import SeededNoise, SystemNoise
 from tff_algos.rounds.private_aggregation import (
     CLIENT,
     EXAMPLE,
     REPLACED_CLIENT,
+    SEEN_CLIENT,
     Accounting,
+    AskedPrivateAggregator,
     ClipCounts,
     PrivateAggregator,
     check_private_model,
@@ -50,12 +53,12 @@ def measure_norm(deltas):
 
 def make_aggregator(multiplier=1.0, clip_norm=2.0, **settings):
     config = UpdatePrivacyConfig(epsilon=8.0, clip_norm=clip_norm, **settings)
-    return PrivateAggregator(config, POISSON, 3, multiplier)
+    return PrivateAggregator(config, POISSON, SeededNoise(3), multiplier)
 
 
 def settle(config, accounting=POISSON):
     """(the aggregator of a new run, its first state)."""
-    aggregator = PrivateAggregator(config, accounting, 0, accounting.settle_noise(config))
+    aggregator = PrivateAggregator(config, accounting, SeededNoise(0), accounting.settle_noise(config))
     return aggregator, aggregator.initialize(1)
 
 
@@ -146,7 +149,7 @@ def test_noise_is_drawn_anew_for_each_round_release_and_seed_and_repeats():
         mechanism = dataclasses.replace(aggregator, **changes)
         return mechanism.add_noise((np.zeros(50, np.float32),), count(1, 1), state, round_num)[0][0]
 
-    draws = [draw(), draw(2), draw(release=1), draw(seed=4)]
+    draws = [draw(), draw(2), draw(release=1), draw(noise=SeededNoise(4))]
     assert np.abs(np.corrcoef(draws) - np.eye(4)).max() < 0.5
     np.testing.assert_array_equal(draws[0], draw())
 
@@ -327,3 +330,96 @@ def test_the_noise_is_split_as_in_andrew_and_by_tff():
 
     theirs = aggregators.differential_privacy.adaptive_clip_noise_params(1.2, 100.0)
     assert (split_noise(1.2, theirs[1]), 5.0) == (pytest.approx(theirs[0]), theirs[1])
+
+
+SEEN = dataclasses.replace(POISSON, is_seen=True)
+
+
+@pytest.mark.parametrize(("cohort_size", "participation"), [(1000, "fixed"), (100, "fixed"), (100, "bernoulli")])
+def test_who_is_seen_is_not_hidden_by_a_sample(cohort_size, participation):
+    """A round is Gaussian(z), whatever the cohort. Gaussians compose by 1 / z^2: 30 rounds at 3 are one at 0.5477."""
+    seen = Accounting(1e-5, 1000, cohort_size, participation, is_seen=True)
+    assert seen.build_event(3.0) == GAUSSIAN(3.0) and seen.unit == SEEN_CLIENT
+    assert seen.compute_epsilon(3.0, 30) == pytest.approx(compute_epsilon((GAUSSIAN(3.0), 30)), rel=1e-12)
+    assert seen.compute_epsilon(3.0, 30) == pytest.approx(compute_epsilon((GAUSSIAN(3.0 / 30**0.5), 1)), rel=1e-9)
+    assert seen.compute_epsilon(3.0, 30) >= POISSON.compute_epsilon(3.0, 30)
+
+
+class Fixed:
+    """A source whose numbers are all the same."""
+
+    is_seeded, description = False, "given"
+
+    def __init__(self, number):
+        self.number = number
+
+    def open(self, release, round_num):
+        return self
+
+    def standard_normal(self, size=()):
+        return np.full(size, self.number)
+
+    add = SystemNoise.add
+
+
+def aggregate_asked(updates, number, multiplier=1.5, clip_norm=2.0, accounting=SEEN, **settings):
+    """What `AskedPrivateAggregator` makes of updates as clients send them, with noise of this number of deviations."""
+    config = UpdatePrivacyConfig(epsilon=8.0, clip_norm=clip_norm, is_asked=True, **settings)
+    aggregator = AskedPrivateAggregator(config, accounting, Fixed(number), multiplier)
+    state = aggregator.initialize(1)
+    encoded = [aggregator.encode(update, (tf.constant(clip_norm),)) for update in updates]
+    arrays = [tf.nest.map_structure(np.asarray, update) for update, _ in encoded]
+    counts = ClipCounts(*np.sum([counts for _, counts in encoded], axis=0, dtype=np.float32))
+    totals = sum_on_host(arrays, [(2,)], 1)
+    return aggregator.aggregate(arrays, totals, counts, np.array([len(updates)]), state, 1)
+
+
+def test_a_sum_of_what_was_sent_is_clipped_here_and_gets_the_noise():
+    """(3, 4) is clipped from 5 to 2: (1.2, 1.6); (1, 0) stays; noise 0.5 z S = 1.5 on each entry of the sum."""
+    found = aggregate_asked([make_update([3.0, 4.0]), make_update([1.0, 0.0])], 0.5)
+    np.testing.assert_allclose(found.update[0], [[3.7, 3.1]], rtol=3e-6)
+    assert found.update[0].dtype == np.float32 and found.divisor == 100 and found.has_update.tolist() == [True]
+    assert found.metrics["epsilon_spent"] == SEEN.compute_epsilon(1.5, 1) and found.metrics["num_clipped"] == 1
+
+
+def test_without_noise_it_is_the_mean_of_clipped_updates_over_the_expected_cohort():
+    updates = [make_update([3.0, 4.0]), make_update([0.0, 0.5]), make_update([-9.0, 0.0])]
+    found = aggregate_asked(updates, 0.0, accounting=dataclasses.replace(SEEN, cohort_size=4))
+    np.testing.assert_allclose(found.update[0] / found.divisor, [[(1.2 - 2) / 4, (1.6 + 0.5) / 4]], rtol=3e-6)
+
+
+def test_what_was_rejected_adds_zeros_and_counts_for_nothing():
+    bad = make_update([np.nan, np.inf], is_finite=False)
+    with_it, without = (
+        aggregate_asked([make_update([1.0, 0.5]), *more], 0.25, clipping="adaptive", clip_count_noise=0.1)
+        for more in ([bad], [])
+    )
+    np.testing.assert_array_equal(with_it.update[0], without.update[0])
+    np.testing.assert_array_equal(with_it.state.clip_norms, without.state.clip_norms)
+
+
+def test_a_round_of_nobody_is_noise_alone():
+    config = UpdatePrivacyConfig(epsilon=8.0, clip_norm=2.0, is_asked=True)
+    aggregator = AskedPrivateAggregator(config, SEEN, Fixed(-1.0), 1.5)
+    zeros, no = (np.zeros((1, 2), np.float32),), np.zeros(1, np.float32)
+    found = aggregator.finish(zeros, no, count(0, 0), np.zeros(1, int), aggregator.initialize(1), 1)
+    assert found.update[0].tolist() == [[-3.0, -3.0]] and found.has_update.tolist() == [True]
+
+
+def test_the_clip_norm_moves_by_the_systems_noise():
+    """3 counted, 1 whole: b = 1/2 + (1 - 1.5 + 0.5 sigma_b) / 10, with sigma_b = 0.2 * 10 = 2: 0.55."""
+    updates = [make_update([3.0, 4.0]), make_update([0.5, 0.0]), make_update([9.0, 0.0])]
+    accounting = dataclasses.replace(SEEN, cohort_size=10)
+    found = aggregate_asked(updates, 0.5, accounting=accounting, clipping="adaptive", clip_count_noise=0.2)
+    assert found.state.clip_norms[0] == pytest.approx(2.0 * np.exp(-0.2 * 0.05))
+    left = split_noise(1.5, 2.0)
+    np.testing.assert_allclose(found.update[0], [[1.2 + 0.5 + 2 + left, 1.6 + left]], rtol=3e-6)
+
+
+@settings(max_examples=30)
+@given(scale=st.floats(-3, 12), clip_norm=st.floats(2.0**-20, 2.0**20, width=32), seed=st.integers(0, 2**20))
+def test_no_sum_changes_by_more_than_the_clip_norm(scale, clip_norm, seed):
+    """To the last digit: sums are whole numbers, and cutting makes no norm larger."""
+    deltas = (10.0**scale * np.random.default_rng(seed).standard_normal(2)).astype(np.float32)
+    one, none = (aggregate_asked([make_update(each)], 0.0, clip_norm=clip_norm) for each in (deltas, np.zeros(2)))
+    assert measure_norm([one.update[0].astype(np.float64) - none.update[0]]) <= np.float32(clip_norm) * (1 + 1e-7)

@@ -1,0 +1,58 @@
+"""Live runs whose updates are private: what else they must be. TensorFlow is imported when a model is checked.
+
+The settings of the run alone are checked in `training_file`.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+from launch.settings.run_config import RunConfig
+from launch.settings.serving import ON_CLIENTS, ON_SERVER, ServeFlags
+from tff_algos.settings.config_fields import ConfigError
+
+if TYPE_CHECKING:
+    from launch.live.referee import Limits
+    from models.model_spec import ModelSpec
+
+
+def is_private_run(config: RunConfig) -> bool:
+    """Whether noise is added to the sums of what clients send."""
+    privacy = getattr(config.algorithm, "privacy", None)
+    return privacy is not None and privacy.is_active
+
+
+def check_private(config: RunConfig, flags: ServeFlags) -> None:
+    """Raises ConfigError for what a private run cannot have; before anybody is waited for."""
+    if flags.evaluate_on == ON_CLIENTS:
+        raise ConfigError(
+            "evaluate_on",
+            flags.evaluate_on,
+            f"{ON_SERVER} with --dp_epsilon: sums of what clients measure have no noise; give a test set by --data",
+        )
+    if flags.own_data and not config.resume:
+        config.algorithm.check_clients(flags.most_seats)  # delta is to be below 1 / clients, of whom so many may come
+
+
+def check_private_training(config: RunConfig, spec: "ModelSpec", num_clients: int) -> None:
+    """Raises ConfigError if the model cannot be trained privately, or the budget allows no round with this noise.
+
+    The process of the run would say so, too, but where clients bring their own data only when they have come.
+
+    Args:
+      config: of the run.
+      spec: the model.
+      num_clients: that there are, or are waited for.
+    """
+    from tff_algos.rounds.build_aggregator import build_private_aggregator
+
+    build_private_aggregator(spec, config.algorithm, num_clients, config.seed)
+
+
+def choose_limits(config: RunConfig, flags: ServeFlags) -> "Limits":
+    """What a run takes of its clients; a private one takes all that is finite, since it clips.
+
+    A client whose updates are private is not sent away either: whether others are asked in its place would tell.
+    """
+    from launch.live.referee import Limits
+
+    return Limits(math.inf) if is_private_run(config) else Limits(flags.most_norm, flags.most_rejected)
