@@ -276,7 +276,8 @@ class LiveNetwork:
 
     def take_notices(self) -> list[str]:
         """Lines for who runs the server, on answers that did not count and clients without a seat."""
-        taken = [*self._notices, *self._conduct.take_lines()]
+        self._note(*self._conduct.take_lines())
+        taken = list(self._notices)
         self._notices.clear()
         return taken
 
@@ -457,7 +458,8 @@ class LiveNetwork:
         except Rejection as rejection:
             self._happened.append(_Queued(received.ticks, index, REJECTED, number))
             client.num_rejected += 1
-            if self._conduct.reject(index, self._roster.name_client(index), rejection):
+            self._note(*self._conduct.reject(index, self._roster.name_client(index), rejection))
+            if index in self._conduct.expelled:
                 self._close(received.connection, {"type": "refused", "reason": EXPELLED, "is_final": True})
                 self._lose(received)
                 self._let_go(index, received.ticks)
@@ -564,9 +566,9 @@ class LiveNetwork:
         self._clients[client].num_late += number
         self._see(client)
 
-    def _note(self, line: str) -> None:
-        self._notices.append(line)
-        if self._status is not None:
+    def _note(self, *lines: str) -> None:
+        self._notices.extend(lines)
+        for line in lines if self._status is not None else ():
             self._status.note(line)
 
     # --- Who watches ---

@@ -40,7 +40,7 @@ NOT_FINITE, TOO_LARGE = "not finite", "beyond the norm bound"
 # By the norm of the model, an update beyond which is absurd: honest ones are seldom as long as the model itself.
 MOST_BY_MODEL = 1000.0
 EXPELLED = "too many of your answers did not count: the examples or the program are not as this run needs them"
-MOST_LINES = 5  # of rejections in a round that are told one by one
+MOST_LINES = 10  # of rejections in a round that are told one by one
 
 
 class Rejection(MessageError):
@@ -186,8 +186,7 @@ class Conduct:
         # Of each client's rejections in a row: how many, and how many answers had counted before the first.
         self._rows: dict[int, tuple[int, int]] = {}
         self._num_accepted = 0
-        self._new: list[tuple[str, Rejection]] = []
-        self._lines: list[str] = []
+        self._new: list[str] = []  # the kinds of what was rejected
 
     def find_most_norm(self, version: int, model: Sequence[np.ndarray]) -> float:
         """The largest norm of an update of this version of the model, whose weights these are."""
@@ -202,25 +201,22 @@ class Conduct:
         self._num_accepted += 1
         self._rows.pop(client, None)
 
-    def reject(self, client: int, name: str, rejection: Rejection) -> bool:
-        """Notes an answer that does not count, of a client of this name; True: it is not asked any more."""
-        self._new.append((name, rejection))
+    def reject(self, client: int, name: str, rejection: Rejection) -> list[str]:
+        """Judges a client of this name whose answer does not count; lines to be told at once."""
+        self._new.append(rejection.kind)
+        lines = [f"{name}: its answer does not count: {rejection}"] if len(self._new) <= MOST_LINES else []
         number, accepted_before = self._rows.get(client, (0, self._num_accepted))
         self._rows[client] = number + 1, accepted_before
-        if not 0 < self._limits.most_rejected <= number + 1 or self._num_accepted == accepted_before:
-            return False
-        self.expelled.add(client)
-        self._lines.append(f"{name} is asked no more: {number + 1} answers in a row did not count, and others' did")
-        return True
+        if 0 < self._limits.most_rejected <= number + 1 and self._num_accepted > accepted_before:
+            self.expelled.add(client)
+            lines.append(f"{name} is asked no more: {number + 1} answers in a row did not count, and others' did")
+        return lines
 
     def take_lines(self) -> list[str]:
-        """What was rejected since the last call: each answer, or counts by reason where there are many."""
-        new, self._new, lines, self._lines = self._new, [], self._lines, []
-        if len(new) <= MOST_LINES:
-            return [*(f"{name}: its answer does not count: {rejection}" for name, rejection in new), *lines]
-        kinds = collections.Counter(rejection.kind for _, rejection in new)
+        """A line on those rejected since the last call that were not told one by one."""
+        kinds, self._new = collections.Counter(self._new[MOST_LINES:]), []
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-        return [f"{len(new)} answers do not count: {counts}; the first of {new[0][0]}: {new[0][1]}", *lines]
+        return [f"{kinds.total()} more answers do not count: {counts}"] if kinds else []
 
 
 def measure_norm(arrays: Sequence[np.ndarray]) -> float:

@@ -13,6 +13,7 @@ from memory_transport import MemoryTransport, ScriptedClient, Silence
 from launch.live.messages import pack
 from launch.live.network import EVALUATE, FINE_TUNE, MOST_FETCHED, LiveNetwork
 from launch.live.offers import Offer
+from launch.live.referee import Limits
 from launch.live.roster import Roster
 from launch.live.status import Status
 from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, REJECTED, TICK_S, Task
@@ -266,6 +267,35 @@ def test_an_answer_that_must_not_count_is_rejected_and_its_task_over(run, change
     run.count(num_rejected=1, num_answered=0, num_late=1)
     [line] = run.network.take_notices()
     assert line.startswith("client 00 (seat 0): its answer does not count: ") and not run.clients[0].is_closed
+
+
+def test_an_absurd_update_is_rejected_and_told(run):
+    """The model's norm is sqrt(4 / 4 + 2) = 1.73: at most 1732."""
+    run.clients[0].answer(run.ask(0), value=1e30)
+    run.clients[1].answer(run.ask(1), value=700.0)  # sqrt(6) * 700 = 1715
+    assert [run.take(1.0)[1:] for _ in range(2)] == [(0, REJECTED, 1), (1, ANSWERED, 1)]
+    [line] = run.network.take_notices()
+    assert line == (
+        "client 00 (seat 0): its answer does not count: its update has the norm 2.45e+30, of at most 1.73e+03 "
+        "(--most_norm)"
+    )
+
+
+def test_who_is_rejected_too_often_leaves_and_does_not_come_back(tmp_path):
+    run = Run(tmp_path, limits=Limits(most_rejected=2))
+    for number in (1, 2):
+        for client, value in ((0, 0.5), (1, np.nan)):
+            run.clients[client].answer(run.ask(client, number), value=value)
+        assert [run.take(1.0)[1:] for _ in range(2)] == [(0, ANSWERED, number), (1, REJECTED, number)]
+    assert run.take(1.0)[1:] == (1, LEFT, 0) and run.network.find_present().tolist() == [0]
+    again = run.clients[1].come_back()
+    assert run.take(5.0) is None
+    for told in (run.clients[1].heard[-1], again.heard[-1]):
+        assert told.type == "refused" and told.header["is_final"] and "did not count" in told.header["reason"]
+    lines = run.network.take_notices()
+    assert [line for line in lines if "asked no more" in line] == [
+        "client 01 (seat 1) is asked no more: 2 answers in a row did not count, and others' did"
+    ]
 
 
 def test_a_withdrawn_task_is_forgotten(run):

@@ -6,7 +6,21 @@ import numpy as np
 import pytest
 
 from launch.live.messages import Message, MessageError
-from launch.live.referee import Asked, Referee, Sums
+from launch.live.referee import (
+    DAMAGED,
+    EXAMPLES,
+    MOST_LINES,
+    NOT_FINITE,
+    SHAPE,
+    TOO_LARGE,
+    Asked,
+    Conduct,
+    Limits,
+    Referee,
+    Rejection,
+    Sums,
+    measure_norm,
+)
 
 # Two kernels that the file trains, a counter, and a float weight that the file leaves as it is.
 WEIGHTS = [np.zeros((2, 2), np.float32), np.int64(0), np.ones(3, np.float32), np.zeros(2, np.float32)]
@@ -116,3 +130,78 @@ def test_sums_are_of_the_whole_test_part(referee):
     for changes in ({"before": None}, {"after": SUMS | {"num": 6}}, {"after": [5, 4, 0.5]}):
         with pytest.raises(MessageError):
             referee.judge_tuning(tuned | changes, asked, 5)
+
+
+def test_the_norm_of_an_update_is_bounded(referee):
+    """The update's is sqrt(26) = 5.099."""
+    assert referee.judge(Message(HEADER, ARRAYS), ASKED._replace(most_norm=5.1)).squared_norm == 26.0
+    with pytest.raises(Rejection, match=r"^its update has the norm 5\.1, of at most 5 \(--most_norm\)$") as rejected:
+        referee.judge(Message(HEADER, ARRAYS), ASKED._replace(most_norm=5.0))
+    assert rejected.value.kind == TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    ("header", "arrays", "kind"),
+    [
+        ({"run": "older"}, ARRAYS, DAMAGED),
+        ({"seconds": -1}, ARRAYS, DAMAGED),
+        ({"num_trained": 10**6}, ARRAYS, EXAMPLES),
+        ({}, {}, SHAPE),
+        ({}, replace("weight_3", np.ones(3, np.float32)), SHAPE),
+        ({}, replace("weight_3", np.array([np.nan, 0], np.float32)), NOT_FINITE),
+        ({}, replace("weight_3", np.array([1e30, 0], np.float32)), TOO_LARGE),
+    ],
+)
+def test_a_rejection_has_a_kind(referee, header, arrays, kind):
+    with pytest.raises(Rejection) as rejected:
+        referee.judge(Message(HEADER | header, arrays), ASKED)
+    assert rejected.value.kind == kind
+
+
+def test_without_a_bound_it_is_a_thousand_times_the_models_norm():
+    """|(3, 4)| = 5, of floats alone; a model of zeros counts as 1. The norm is that of the newest version."""
+    conduct = Conduct(Limits())
+    assert conduct.find_most_norm(1, [np.array([3, 4], np.float32), np.int64(10**9)]) == 5000.0
+    assert conduct.find_most_norm(1, [np.zeros(2, np.float32)]) == 5000.0  # the same version: not measured again
+    assert conduct.find_most_norm(2, [np.zeros(2, np.float32)]) == 1000.0
+    assert Conduct(Limits(most_norm=0.5)).find_most_norm(3, [np.ones(2, np.float32)]) == 0.5
+
+
+def reject(conduct, client, kind=NOT_FINITE):
+    return conduct.reject(client, f"seat {client}", Rejection(kind, "why"))
+
+
+def test_who_is_rejected_again_and_again_while_others_count_is_asked_no_more():
+    conduct = Conduct(Limits(most_rejected=3))
+    lines = [reject(conduct, 1) for _ in range(3)]
+    assert lines == [["seat 1: its answer does not count: why"]] * 3 and not conduct.expelled  # nobody's counts
+    conduct.accept(0)
+    assert reject(conduct, 1)[1:] == ["seat 1 is asked no more: 4 answers in a row did not count, and others' did"]
+    assert conduct.expelled == {1}
+
+
+def test_an_answer_that_counts_begins_the_row_anew():
+    conduct = Conduct(Limits(most_rejected=2))
+    for _ in range(3):
+        conduct.accept(0)
+        assert len(reject(conduct, 1)) == 1
+        conduct.accept(1)
+    assert not conduct.expelled
+    anybody = Conduct(Limits())
+    for _ in range(50):
+        anybody.accept(0)
+        reject(anybody, 1)
+    assert not anybody.expelled
+
+
+def test_of_many_rejections_the_later_are_told_by_their_kinds():
+    conduct = Conduct(Limits())
+    lines = [reject(conduct, client, TOO_LARGE if client < 12 else SHAPE) for client in range(MOST_LINES + 5)]
+    assert [len(each) for each in lines] == [1] * MOST_LINES + [0] * 5
+    assert conduct.take_lines() == ["5 more answers do not count: 3 of another shape, 2 beyond the norm bound"]
+    assert conduct.take_lines() == [] and len(reject(conduct, 0)) == 1
+
+
+def test_a_norm_of_what_is_not_finite_is_not():
+    assert np.isnan(measure_norm([np.array([np.nan], np.float32)])) and np.isinf(measure_norm([np.array([np.inf])]))
+    assert measure_norm([np.float32([3e38, 4e38 / 2])]) == pytest.approx(np.hypot(3e38, 2e38))

@@ -8,7 +8,7 @@ import pytest
 import tree
 from hypothesis import strategies as st
 from scripted_network import ScriptedNetwork
-from small_runs import assert_same
+from small_runs import assert_same, flatten, silence
 
 from tff_algos.client.cohort import ClientInput
 from tff_algos.client.local_training import LocalResult
@@ -324,6 +324,7 @@ def test_what_cannot_be_asked_says_why(build):
         compressed = build(algorithm=algorithm, compression=CompressionConfig(bits=8))
         assert compressed.ask is None and find_obstacle(compressed) == "its updates are compressed"
     privacy = UpdatePrivacyConfig(epsilon=8.0)
+    # By noise of the seed, as in simulation.
     assert find_obstacle(build(privacy=privacy, client_weighting="equal")) == "its updates are private"
     assert find_obstacle(build(algorithm="moon")) == NOT_PLAIN
 
@@ -334,3 +335,87 @@ def test_fine_tuning_is_not_done_by_the_process_that_asks(build):
     assert process.is_personal and not process.ask(asked.partners).is_personal
     assert isinstance(process.ask(asked.partners), AskedProcess)
     assert process.ask(asked.partners).process is process.process
+
+
+CLIP_NORM = 0.01  # updates are several times as long
+PRIVACY = UpdatePrivacyConfig(epsilon=50.0, clip_norm=CLIP_NORM, rounds=4, is_asked=True)
+
+
+@pytest.fixture
+def build_private(build):
+    """A function (fields of the config) -> process whose clients can be asked, with private updates."""
+    return lambda **fields: build(**{"privacy": PRIVACY, "client_weighting": "equal", **fields})
+
+
+def take_step(asked, is_silent=True):
+    """(what a round adds to the model, its metrics, its rows), without noise if silent."""
+    state = asked.initialize()
+    state = state._replace(inner=silence(state.inner)) if is_silent else state
+    output = asked.next(state)
+    change = flatten(output.state.inner.models) - flatten(state.inner.models)
+    return change, output.metrics, asked.get_events(output.state)
+
+
+def test_without_noise_a_private_round_is_the_mean_of_clipped_updates_over_all_clients(build_private):
+    """Client 4 is too slow: the sum is still divided by 7."""
+    process = build_private()
+    change, metrics, _ = take_step(ask(process, Terms(deadline_s=1.0))[0])
+    state = process.initialize()
+    inputs = [SlotInput(each.told) for each in process.invite(state, np.array([0, 1, 2, 3, 5, 6]))]
+    updates = [flatten(each.weights_delta) for each in collect(process, process.distribute(state), inputs)]
+    expected = sum(update * min(CLIP_NORM / np.linalg.norm(update), 1) for update in updates) / 7
+    np.testing.assert_allclose(change, expected, atol=2e-6 * CLIP_NORM)
+    assert metrics["num_clients"] == 6 and metrics["num_missing"] == 1
+
+
+def test_who_is_missing_changes_a_private_sum_by_no_more_than_the_clip_norm(build_private):
+    everyone, _, _ = take_step(ask(build_private())[0])
+    for client in range(len(SIZES)):
+        others, _, _ = take_step(ask(build_private(), present=set(EVERYONE) - {client})[0])
+        assert CLIP_NORM * 0.999 < np.linalg.norm(7 * (everyone - others)) < CLIP_NORM * (1 + 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("terms", "fields"),
+    [(Terms(least_answers=7), {}), (Terms(more_asked=2), {"cohort_size": 5})],
+    ids=["least_answers", "more_asked"],
+)
+def test_who_was_rejected_changes_nothing_but_its_own_part_of_a_private_sum(build_private, terms, fields):
+    """Neither is a round dropped nor is another client's answer taken in its place."""
+    process = build_private(**fields)
+    for client in (0, 3):  # the first of a cohort to answer
+        (whole, of_whole, _), (rest, of_rest, rows) = (
+            take_step(ask(process, terms, rejected=rejected)[0]) for rejected in ([], [(client, 1)])
+        )
+        size = fields.get("cohort_size", 7)
+        assert np.linalg.norm(size * (whole - rest)) == pytest.approx(CLIP_NORM, rel=1e-3)
+        assert of_rest["num_clients"] == of_whole["num_clients"] - 1 == size - 1
+        assert of_rest["num_rejected"] == 1 and list_rows(rows, "rejected") == [(client, "rejected")]
+
+
+def test_a_private_round_of_too_few_answers_is_noise_alone(build_private):
+    process = build_private()
+    asked, _ = ask(process, Terms(least_answers=7, deadline_s=1.0))
+    assert not take_step(asked)[0].any()
+    noise = take_step(asked, is_silent=False)[0]
+    deviation = process.aggregator.noise_multiplier * CLIP_NORM / 7
+    # 15 numbers: their mean square has a standard error of 0.37.
+    assert 0.01 < np.mean(np.square(noise / deviation)) < 1 + 8 * 0.37
+
+
+def test_a_private_run_is_charged_each_round_as_one_of_everybody_and_ends_in_time(build_private):
+    process = build_private(cohort_size=3)
+    states, metrics, _ = run(ask(process)[0], 4)
+    accounting, multiplier = process.aggregator.accounting, process.aggregator.noise_multiplier
+    everyone = dataclasses.replace(accounting, cohort_size=7, is_seen=False)
+    expected = [everyone.compute_epsilon(multiplier, rounds) for rounds in (1, 2, 3, 4)]
+    assert [row["epsilon_spent"] for row in metrics] == expected and expected[-1] <= 50.0
+    # A run that goes on has another process, and the noise of the state.
+    again = ask(build_private(cohort_size=3, privacy=dataclasses.replace(PRIVACY, rounds=9)))[0]
+    assert [again.is_spent(state) for state in states] == [False] * 4 + [True]
+
+
+def test_no_private_round_comes_again(build_private):
+    """As after a kill, which the record of a checkpoint would let be repeated."""
+    first, second = (take_step(ask(build_private())[0], is_silent=False)[0] for _ in range(2))
+    assert not np.any(first == second)
