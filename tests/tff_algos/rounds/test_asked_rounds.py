@@ -364,7 +364,7 @@ def test_without_noise_a_private_round_is_the_mean_of_clipped_updates_over_all_c
     inputs = [SlotInput(each.told) for each in process.invite(state, np.array([0, 1, 2, 3, 5, 6]))]
     updates = [flatten(each.weights_delta) for each in collect(process, process.distribute(state), inputs)]
     expected = sum(update * min(CLIP_NORM / np.linalg.norm(update), 1) for update in updates) / 7
-    np.testing.assert_allclose(change, expected, atol=2e-6 * CLIP_NORM)
+    np.testing.assert_allclose(change, expected, atol=1e-7)  # models are float32
     assert metrics["num_clients"] == 6 and metrics["num_missing"] == 1
 
 
@@ -372,7 +372,7 @@ def test_who_is_missing_changes_a_private_sum_by_no_more_than_the_clip_norm(buil
     everyone, _, _ = take_step(ask(build_private())[0])
     for client in range(len(SIZES)):
         others, _, _ = take_step(ask(build_private(), present=set(EVERYONE) - {client})[0])
-        assert CLIP_NORM * 0.999 < np.linalg.norm(7 * (everyone - others)) < CLIP_NORM * (1 + 1e-5)
+        assert CLIP_NORM * 0.999 < np.linalg.norm(7 * (everyone - others)) < CLIP_NORM * (1 + 1e-4)
 
 
 @pytest.mark.parametrize(
