@@ -1,7 +1,8 @@
-"""Tables that people might give are read by the page (launch/live/web/read_table.js, under Node) as by `join.py`.
+"""Files that people might give are read by the page (launch/live/web, under Node) as Python reads them.
 
 `python tests/live/read_alike.py` draws organisers' tables, describes them by the suite, draws hundreds of clients'
-tables for each kind of trouble, and reads them by both: arrays must be the same to the bit, and lines word for word.
+tables for each kind of trouble, and reads them by `join.py` and by the page: arrays must be the same to the bit, and
+lines word for word. Pictures must have the pixels that the suite's own reader makes of them, or the next.
 The last line says how many were compared. Exit code 1: some differ, and are printed.
 """
 
@@ -18,6 +19,9 @@ import subprocess
 import sys
 import tempfile
 
+import numpy as np
+import PIL.Image
+
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_format import Preprocessing
@@ -25,7 +29,7 @@ from datasets.formats.csv import FORMAT as CSV
 from launch.live import join
 from launch.live.description import describe_table
 
-NUM_DESCRIPTIONS, TABLES_EACH, NUM_TEXTS = 70, 9, 500
+NUM_DESCRIPTIONS, TABLES_EACH, NUM_TEXTS, NUM_PICTURES = 70, 9, 500, 60
 HIDDEN = "\t\n\r\x00\x1c\x1f \x7f\x85\xa0\xad\u200b\u2028\u3000\ufeff\U000e0001\\'\""
 NAMES = ("age", "weight", "colour", "smokes", "city", "Größe", "dose, mg", 'a "b"', "x", "blood pressure", "id")
 _WORDS = (
@@ -264,6 +268,31 @@ def describe_text(text: str, names: list[str]) -> list[str]:
     ]
 
 
+def draw_pictures(num: int) -> list[dict]:
+    """Pixels of pictures and what they are to become, and `expected`, (height * width * channels,), by Pillow."""
+    rng, drawn = np.random.default_rng(5), []
+    for _ in range(num):
+        width, height, *wanted = rng.integers(1, 60, 4).tolist()
+        channels = int(rng.choice([1, 3]))
+        rgba = rng.integers(0, 256, (height, width, 4), np.uint8)
+        image = PIL.Image.fromarray(rgba[..., :3]).convert("L" if channels == 1 else "RGB")
+        expected = np.asarray(image.resize(tuple(wanted), PIL.Image.Resampling.BILINEAR))
+        told = {"width": wanted[0], "height": wanted[1], "channels": channels, "low": 0, "high": 255, "isWhole": True}
+        pixels = base64.b64encode(rgba.tobytes()).decode()
+        drawn.append({"rgba": pixels, "width": width, "height": height, "image": told, "expected": expected.ravel()})
+    return drawn
+
+
+def compare_pictures(pictures: list[dict], found: list[list[float]]) -> str:
+    """A line on what differs; "" if it is no more than rounding."""
+    stored = [np.array(each) for each in found]
+    if [each.shape for each in stored] != [each["expected"].shape for each in pictures]:
+        return "pictures: other shapes"
+    differences = np.concatenate([np.abs(a - b["expected"]) for a, b in zip(stored, pictures, strict=True)])
+    # Pillow scales the height first where that is less work, and rounds between.
+    return f"pictures: pixels differ by {differences.max()}" if differences.max() > 1 else ""
+
+
 def compare(name: str, expected: dict, found: dict) -> str:
     """A line on what differs; "" if nothing does."""
     damaged = "cannot be read ("  # what follows is a library's
@@ -279,8 +308,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
         folder = pathlib.Path(place)
         cases = make_cases(folder)
-        texts = draw_texts(NUM_TEXTS)
-        (folder / "cases.json").write_text(json.dumps({"tables": cases, "texts": texts}), encoding="utf-8")
+        texts, pictures = draw_texts(NUM_TEXTS), draw_pictures(NUM_PICTURES)
+        told = [{key: value for key, value in each.items() if key != "expected"} for each in pictures]
+        content = json.dumps({"tables": cases, "texts": texts, "pictures": told})
+        (folder / "cases.json").write_text(content, encoding="utf-8")
         subprocess.run(["node", script, "cases.json", "answers.json"], check=True, env=os.environ)
         answers = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
         read = [read_by_python(case["name"], case["description"]) for case in cases]
@@ -288,11 +319,12 @@ def main() -> int:
     for (text, names), found in zip(texts, answers["texts"], strict=True):
         expected = describe_text(text, names)
         lines.append("" if found == expected else f"text {text!r}: {expected}, page {found}")
+    lines.append(compare_pictures(pictures, answers["pictures"]))
     wrong = list(filter(None, lines))
     print("\n".join(wrong[:20]))
     num_read = sum("x" in each for each in read)
     counts = f"{num_read} read and {len(cases) - num_read} refused"
-    print(f"{len(texts)} texts; {len(cases)} tables, of them {counts}; {len(wrong)} differ")
+    print(f"{len(texts)} texts, {len(pictures)} pictures; {len(cases)} tables, of them {counts}; {len(wrong)} differ")
     return 1 if wrong or not 0.3 < num_read / len(cases) < 0.9 else 0
 
 

@@ -2,7 +2,8 @@
 # Exports runs with `--web_page` and drives the pages in headless Chromium and Firefox: what they answer must be what
 # the report says, training files must train as in TensorFlow's interpreter, nothing may leave the pages, and their
 # console must stay empty. Likewise the pages of `launch.compare`: that of kept runs, whose intervals must be those of
-# the reports, and that of the run; and `report.html`. `make test-web` calls it after `make web`; what it drives the
+# the reports, and that of the run; and `report.html`. The readers of files of the page of live rounds are compared with
+# Python's. `make test-web` calls it after `make web`; what it drives the
 # browsers with is installed into .web-test. The argument is a finished run; without it eight are trained: one for each
 # kind of model, on digits (Adam), HAR, CIFAR-10, the building, a table, a rhyme and reviews, and one with momentum.
 # Without FL_DATA_DIR, HAR and CIFAR-10 are drawn at random. CHROMIUM=<path> and FIREFOX=<path> name the browsers,
@@ -109,6 +110,7 @@ train() {
     .venv/bin/python -m launch.train "$@" || exit
 }
 
+.venv/bin/python tests/live/read_alike.py || failed=yes
 check_comparison compare --archive=docs/results/fedsikd.zip
 if [ -n "${1:-}" ]; then
     if grep -q '"vocabulary": ' "$1/config.json"; then

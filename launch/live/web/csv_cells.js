@@ -1,6 +1,7 @@
 // The cells of a table's columns as numbers, as `join.py` has them: what each text stands for, by the run's description.
 
-import { ReadError, countRows, listNames, quote, shorten, strip, suggest } from "./python_text.js";
+import { JoinError } from "./errors.js";
+import { countRows, listNames, quote, shorten, strip, suggest } from "./python_text.js";
 
 const TRUTHS = new Map([["true", 1], ["yes", 1], ["false", 0], ["no", 0]]);
 const LARGEST = (2 - 2 ** -23) * 2 ** 127; // that float32 holds
@@ -62,7 +63,7 @@ export class Cells {
   }
 }
 
-// A number a row. Raises ReadError.
+// A number a row. Raises JoinError.
 export function encodeNumbers(cells, column) {
   return {
     width: 1,
@@ -72,7 +73,7 @@ export function encodeNumbers(cells, column) {
       if (Math.abs(value) <= LARGEST) return value;
       const kind = Number.isNaN(value) ? (DATE.test(text) ? "a date, and no number" : "no number") : "beyond the numbers of 32 bits";
       const mark = cells.hasComma ? "comma" : "point";
-      throw new ReadError(`${cells.locate(row, column)}, ${kind}; write numbers alone, all with a decimal ${mark}`);
+      throw new JoinError(`${cells.locate(row, column)}, ${kind}; write numbers alone, all with a decimal ${mark}`);
     }),
   };
 }
@@ -97,7 +98,7 @@ export function encodeCategories(cells, column) {
   return { width: values.length, values: encoded };
 }
 
-// The class of each row. Raises ReadError.
+// The class of each row. Raises JoinError.
 export function findClasses(cells, label) {
   const numbers = new Map(label.numbers.map((number, place) => [number, place]));
   const places = new Map(Object.entries(label.spellings).map(([text, place]) => [strip(text), place]));
@@ -105,6 +106,6 @@ export function findClasses(cells, label) {
     const found = numbers.size ? numbers.get(readNumber(text, cells.hasComma)) : places.get(text);
     if (found !== undefined) return found;
     const expected = `expected one of ${listNames(label.classes)}${suggest(text, label.classes)}`;
-    throw new ReadError(`${cells.locate(row, label)}, which is no class; ${expected}`);
+    throw new JoinError(`${cells.locate(row, label)}, which is no class; ${expected}`);
   });
 }

@@ -1,6 +1,7 @@
 // The rows of a table of text, as `join.py` reads them with Python's `csv`: fields, and the line in which each begins.
 
-import { ReadError, strip } from "./python_text.js";
+import { JoinError } from "./errors.js";
+import { strip } from "./python_text.js";
 
 const SEPARATORS = [",", ";", "\t", "|"];
 const MOST_BYTES = 2 ** 29; // of a table, unpacked
@@ -13,9 +14,9 @@ const WINDOWS_BYTES = "€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufff
 // What is wrong with the text of a row.
 class RowError extends Error {}
 
-// The content of a file, unpacked if it is packed by gzip. Raises ReadError, which begins with the file's name.
+// The content of a file, unpacked if it is packed by gzip. Raises JoinError, which begins with the file's name.
 export async function readFile(file) {
-  if (file.size > MOST_BYTES) throw new ReadError(`${file.name}: more than ${MOST_BYTES >> 20} MB, and no more are read`);
+  if (file.size > MOST_BYTES) throw new JoinError(`${file.name}: more than ${MOST_BYTES >> 20} MB, and no more are read`);
   const content = new Uint8Array(await file.arrayBuffer());
   return content[0] === 0x1f && content[1] === 0x8b ? unpack(content, file.name) : content;
 }
@@ -36,15 +37,15 @@ async function unpack(content, name) {
       }
     }
   } catch {
-    throw new ReadError(`${name}: cannot be read (packed by gzip, and damaged)`);
+    throw new JoinError(`${name}: cannot be read (packed by gzip, and damaged)`);
   }
-  if (size > MOST_BYTES) throw new ReadError(`${name}: more than ${MOST_BYTES >> 20} MB, and no more are read`);
+  if (size > MOST_BYTES) throw new JoinError(`${name}: more than ${MOST_BYTES >> 20} MB, and no more are read`);
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
-// {names, rows: [{line, fields}], separator} of a table's bytes. Raises ReadError.
+// {names, rows: [{line, fields}], separator} of a table's bytes. Raises JoinError.
 export function readRows(content, name) {
-  if (content.includes(0)) throw new ReadError(`${name}: no table of text; save it as CSV in UTF-8`);
+  if (content.includes(0)) throw new JoinError(`${name}: no table of text; save it as CSV in UTF-8`);
   let text = decode(content);
   const mark = MARK.exec(text);
   if (mark) text = text.slice(mark[0].length);
@@ -65,9 +66,9 @@ export function readRows(content, name) {
     }
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
-    throw new ReadError(`${name}, line ${line}: no row of the table: ${error.message}`);
+    throw new JoinError(`${name}, line ${line}: no row of the table: ${error.message}`);
   }
-  if (rows.length < 2) throw new ReadError(`${name}: no rows below the names of the columns, expected at least one`);
+  if (rows.length < 2) throw new JoinError(`${name}: no rows below the names of the columns, expected at least one`);
   return { names: rows[0].fields, rows: rows.slice(1), separator };
 }
 

@@ -1,6 +1,8 @@
 // A fifth of a person's examples is held out for tests: drawn by the client's key, so that it is the same when the page
 // is loaded again. `join.py` draws by NumPy, and so others.
 
+import { sha256 } from "./sha256.js";
+
 const SHARE = 5;
 
 // {trainX, trainY, testX, testY} of x (examples * width) and y; each part keeps its order.
@@ -33,22 +35,16 @@ export function shuffle(size, key) {
   return order;
 }
 
-// Numbers from 0 to 1 by the generator sfc32 (C. Doty-Humphrey), begun by a hash of a text. No secret depends on them,
-// and `crypto.subtle` is missing where a page came without TLS.
+// Numbers from 0 to 1 by the generator sfc32 (C. Doty-Humphrey), begun by the digest of a text.
 function makeRandom(text) {
-  let [a, b, c, counter] = [0x9e3779b9, 0x243f6a88, 0xb7e15162, 1];
-  const step = () => {
+  const digest = sha256(new TextEncoder().encode(text));
+  let [a, b, c, counter] = [0, 8, 16, 24].map((start) => parseInt(digest.slice(start, start + 8), 16) | 0);
+  return () => {
     const sum = (a + b + counter) | 0;
     counter = (counter + 1) | 0;
     a = b ^ (b >>> 9);
     b = (c + (c << 3)) | 0;
-    c = ((c << 21) | (c >>> 11)) + sum | 0;
+    c = (((c << 21) | (c >>> 11)) + sum) | 0;
     return (sum >>> 0) / 2 ** 32;
   };
-  for (let i = 0; i < text.length; i++) {
-    a = Math.imul(a ^ text.charCodeAt(i), 0x85ebca6b);
-    step();
-  }
-  for (let i = 0; i < 16; i++) step();
-  return step;
 }

@@ -1,8 +1,5 @@
 // Texts and numbers in messages, written as `join.py` writes them, so that a person is told the same in both.
 
-// Why a file cannot be trained on, in one line for the person who gave it.
-export class ReadError extends Error {}
-
 // What Python's `strip` takes off: without U+FEFF, which `trim` takes, and with the separators of old tables.
 const BLANKS = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+";
 const AROUND = new RegExp(`^${BLANKS}|${BLANKS}$`, "g");

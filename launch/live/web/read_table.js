@@ -2,14 +2,15 @@
 
 import { Cells, encodeCategories, encodeNumbers, findClasses, findMissing, hasDecimalComma } from "./csv_cells.js";
 import { readRows } from "./csv_rows.js";
-import { ReadError, countRows, formatCount, listNames, quote, suggest } from "./python_text.js";
+import { JoinError } from "./errors.js";
+import { countRows, formatCount, listNames, quote, suggest } from "./python_text.js";
 
 const MOST_PREVIEWED = 5; // rows
 
 // What a table's bytes hold: {x, y, width, preview}; lines on what is left out or taken as something else go to `say`.
 // - x: Float32Array (rows * width), preprocessed; y: Int32Array, the class of each row
 // - preview: {names, rows: [{line, texts, missing}], isUsed} of the first rows, all columns, and whether each is used
-// Raises ReadError: a column is missing, or a value is of no use; it names the line.
+// Raises JoinError: a column is missing, or a value is of no use; it names the line.
 export function readTable(content, name, description, say) {
   const { names, rows: all, separator } = readRows(content, name);
   const { columns: features, label } = description;
@@ -21,7 +22,7 @@ export function readTable(content, name, description, say) {
   const hasComma = hasDecimalComma(description.decimal_mark, separator, listNumbers(all, columns, places));
   const isMissing = findMissing(description.missing_words, hasComma);
   const rows = description.missing === "drop" ? dropRows(all, places, isMissing, name, say) : all;
-  if (!rows.length) throw new ReadError(`${name}: no row is left to train on, expected at least one`);
+  if (!rows.length) throw new JoinError(`${name}: no row is left to train on, expected at least one`);
   const lines = rows.map(({ line }) => line);
   const encoded = columns.map((column, i) => {
     const texts = rows.map(({ fields }) => fields[places[i]]);
@@ -42,9 +43,9 @@ export function readTable(content, name, description, say) {
 function findColumn(file, names, name) {
   const count = names.filter((each) => each === name).length;
   if (count === 1) return names.indexOf(name);
-  if (count) throw new ReadError(`${file}: ${count} columns are called ${quote(name)}, expected one`);
+  if (count) throw new JoinError(`${file}: ${count} columns are called ${quote(name)}, expected one`);
   const found = `no column ${quote(name)}, which the run needs; it has ${listNames(names)}`;
-  throw new ReadError(`${file}: ${found}${suggest(name, names)}`);
+  throw new JoinError(`${file}: ${found}${suggest(name, names)}`);
 }
 
 function* listNumbers(rows, columns, places) {
@@ -63,7 +64,7 @@ function checkWhole(name, lines, missing, column) {
   const row = missing.indexOf(true);
   if (row < 0) return;
   const count = countRows(missing.filter(Boolean).length);
-  throw new ReadError(
+  throw new JoinError(
     `${name}, line ${lines[row]}: column ${quote(column.name)} has no value (${count} in all), and the run fills none in; ` +
       "fill it in, or take such rows out",
   );

@@ -1,0 +1,120 @@
+// A person's pictures, each with its class: shown in a grid, where each can be deleted, and counted. Deleting is undone.
+
+import { make, makeCounts } from "./elements.js";
+import { countHeldOut, holdOut } from "./hold_out.js";
+import { preprocess } from "./maths.js";
+
+const MOST_SHOWN = 60; // the newest
+
+export class Collection {
+  // `least` is the number of pictures below which there is too little to train on. `onChange` gets {numTrain, problem}
+  // whenever there are others.
+  constructor({ image, classes, scale, offset }, least, onChange) {
+    Object.assign(this, { image, classes, scale, offset, least, onChange });
+    this.items = []; // {stored, label}
+    this.isTurned = false; // light for dark, for all of them
+    this.history = []; // what undoes each change, the last at the end
+    this.counts = make("div");
+    this.grid = make("ul", { className: "pictures", role: "list", "aria-label": "Your pictures; press one to delete it" });
+    this.more = make("p", { className: "note" });
+    this.element = make("div", {}, this.counts, this.grid, this.more);
+  }
+
+  add(items, undo = () => {}) {
+    if (!items.length) {
+      this.show();
+      return;
+    }
+    this.items.push(...items);
+    this.change(() => {
+      this.items.splice(this.items.length - items.length, items.length);
+      undo();
+    });
+  }
+
+  remove(item) {
+    const place = this.items.indexOf(item);
+    this.items.splice(place, 1);
+    this.change(() => this.items.splice(place, 0, item));
+    // The one in its place has the focus, so that a keyboard goes on from there; the newest are first.
+    const buttons = this.grid.querySelectorAll("button");
+    buttons[Math.min(buttons.length - 1, Math.max(0, this.items.length - place - 1))]?.focus();
+  }
+
+  clear() {
+    const items = this.items.splice(0);
+    this.change(() => this.items.push(...items));
+  }
+
+  turn(isTurned) {
+    this.isTurned = isTurned;
+    this.show();
+  }
+
+  // The stored values of a picture as the run gets them.
+  take({ stored }) {
+    const { low, high } = this.image;
+    return this.isTurned ? stored.map((value) => low + high - value) : stored;
+  }
+
+  undo() {
+    this.history.pop()?.();
+    this.show();
+  }
+
+  change(undo) {
+    this.history.push(undo);
+    this.show();
+  }
+
+  count(label) {
+    return this.items.filter((item) => item.label === label).length;
+  }
+
+  show() {
+    this.counts.replaceChildren(makeCounts(this.classes, this.items.map(({ label }) => label)));
+    const shown = this.items.slice(-MOST_SHOWN).reverse();
+    this.grid.replaceChildren(...shown.map((item) => make("li", {}, this.makeButton(item))));
+    const hidden = this.items.length - shown.length;
+    this.more.textContent = shown.length ? `Press a picture to delete it${hidden ? `. ${hidden} more are not shown` : ""}.` : "";
+    this.onChange(this.measure());
+  }
+
+  makeButton(item) {
+    const name = this.classes[item.label];
+    const { width, height } = this.image;
+    const canvas = make("canvas", { width, height });
+    paint(canvas, this.take(item), this.image);
+    const button = make("button", { type: "button", className: "picture", "aria-label": `${name}: delete it`, title: "Delete" });
+    button.append(canvas, make("span", { "aria-hidden": "true" }, name));
+    button.addEventListener("click", () => this.remove(item));
+    return button;
+  }
+
+  measure() {
+    const [number, lacking] = [this.items.length, this.least - this.items.length];
+    const problem = lacking > 0 ? `${lacking} more ${lacking === 1 ? "is" : "are"} needed, of at least ${this.least}.` : "";
+    return { numTrain: number - countHeldOut(number), problem };
+  }
+
+  // {trainX, trainY, testX, testY}, preprocessed.
+  read(key) {
+    const size = this.image.width * this.image.height * this.image.channels;
+    const stored = new Float32Array(this.items.length * size);
+    this.items.forEach((item, i) => stored.set(this.take(item), i * size));
+    return holdOut(preprocess(stored, this.scale, this.offset), Int32Array.from(this.items, ({ label }) => label), key);
+  }
+}
+
+// Stored values as they are, the lowest black.
+function paint(canvas, stored, { width, height, channels, low, high }) {
+  const pixels = new ImageData(width, height);
+  for (let i = 0; i < width * height; i++) {
+    for (let channel = 0; channel < 3; channel++) {
+      const value = stored[i * channels + (channels === 1 ? 0 : channel)];
+      pixels.data[4 * i + channel] = (255 * (value - low)) / (high - low);
+    }
+    pixels.data[4 * i + 3] = 255;
+  }
+  canvas.getContext("2d").putImageData(pixels, 0, 0);
+}
