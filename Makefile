@@ -16,6 +16,8 @@
 #   make test-litert    exports a run and checks the files with LiteRT, in .venv-litert, then those of all kinds of
 #                       models (ARGS="--only=char_lstm,attention"); RUN_DIR=<folder> checks that run alone
 #   make test-live      live rounds over sockets of this machine, with clients of LiteRT in .venv-live
+#   make test-flower    exports a run as a Flower app and trains it with Flower's own processes on this machine, in
+#                       .venv-flower; 5 minutes
 #   make test-web       exports runs with their pages, and drives these in Chromium and Firefox, in .web-test;
 #                       RUN_DIR=<folder> takes that run
 #   make test-tune      searches with Optuna, in .venv-tune; a minute or two
@@ -38,8 +40,8 @@ RUN = .venv/bin/python -m
 # A process a core takes a file at a time, so that what a file's tests share is made once. At most 4: each takes 2 GB.
 SIDE_BY_SIDE = -n logical --maxprocesses=4 --dist loadfile
 
-.PHONY: help train serve test test-slow test-tff test-litert test-live test-ray test-tune test-kotlin test-track \
-    test-types test-web test-same-bytes bench-gpu docs web setup setup-pfl setup-tff setup-track lock clean
+.PHONY: help train serve test test-slow test-tff test-litert test-live test-flower test-ray test-tune test-kotlin \
+    test-track test-types test-web test-same-bytes bench-gpu docs web setup setup-pfl setup-tff setup-track lock clean
 
 # The first target, so that `make` alone lists them: the comment at the top, without its #.
 help:
@@ -67,6 +69,9 @@ test-litert: setup
 
 test-live: setup
 	@sh ./tests/live/check.sh $(ARGS)
+
+test-flower: setup
+	@sh ./tests/flower/check.sh
 
 test-ray: setup
 	@sh ./tests/ray/check.sh $(ARGS)
@@ -112,9 +117,9 @@ setup:
 
 # Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, the same versions for other
 # platforms into locks of theirs (named one by one, since uv takes no TFF there), TFF's wheel by itself, and likewise the
-# runtime of test-litert, the clients of test-live, the compiler of test-kotlin, Ray, Optuna and the site's builder, each
-# on top of requirements.lock, the peer of setup-pfl, the trackers of setup-track, the uv of set-up and the completion of
-# the shell. Needs a network.
+# runtime of test-litert, the clients of test-live, Flower of test-flower, the compiler of test-kotlin, Ray, Optuna and
+# the site's builder, each on top of requirements.lock, the peer of setup-pfl, the trackers of setup-track, the uv of
+# set-up and the completion of the shell. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -129,7 +134,7 @@ lock:
 	elsewhere="$$compile --override overrides.txt --no-annotate"; \
 	$$elsewhere --python-platform aarch64-manylinux_2_31 --output-file requirements-linux-aarch64.lock "$$tools/same.in"; \
 	$$elsewhere --python-platform aarch64-apple-darwin --output-file requirements-macos-arm64.lock "$$tools/same.in"; \
-	for name in completion docs litert live pfl ray track tune types uv; do $$here --output-file requirements-$$name.lock requirements-$$name.in; done; \
+	for name in completion docs flower litert live pfl ray track tune types uv; do $$here --output-file requirements-$$name.lock requirements-$$name.in; done; \
 	for name in kotlin tff; do $$here --no-deps --output-file requirements-$$name.lock requirements-$$name.in; done
 
 # What can be made again in seconds; .venv and those beside it and runs/ stay.

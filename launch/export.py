@@ -35,6 +35,7 @@ from launch.tflite.export_plan import (
     plan_exports,
 )
 from launch.tflite.export_report import ExportReport, format_summary
+from launch.tflite.flower_app import ask_for_training, check_folder, check_models
 from launch.tflite.representatives import check_representative_client
 from launch.tflite.web_page import check_format as check_page_format
 from launch.tflite.web_page import check_request as check_page_request
@@ -58,6 +59,7 @@ COMMON = (
     "on_device_training",
     "save_test_set",
     "web_page",
+    "flower_app",
 )  # of its flags, what --help shows
 
 
@@ -112,14 +114,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    request = parse_request(arguments)
+    request = ask_for_training(parse_request(arguments))
     if request.web_page:
         check_page_request(request.io)  # before the run's data and models are looked at
+    if request.flower_app:
+        check_folder(request.flower_app)
     npz, trusted = os.path.expanduser(request.npz), read_trusted(request.trust_module)
     run = read_finished_run(request.run_dir, request.data_dir, npz, request.round, trusted, request.client_dir)
     if request.web_page:
         check_page_format(run.format)
     exports = plan_exports(run, request.model, request.formats)
+    if request.flower_app:
+        check_models(run, exports)
     check_representative_client(run, request.representative_client)
     check_test_set(run)
     report = export_run(run, exports, request)

@@ -83,6 +83,11 @@ def describe_examples(config: RunConfig, data: FederatedData) -> dict[str, Any]:
         table = make_table(path, options) if make_table else None
     if table is not None and not choose_roles(table, options).block:
         return {"name": data.dataset, **describe_table(table, options, data.format.preprocessing)}
+    return describe_arrays(data)
+
+
+def describe_arrays(data: FederatedData) -> dict[str, Any]:
+    """The description of examples that come as arrays, as they are stored."""
     return {
         "name": data.dataset,
         "kind": ARRAYS,

@@ -4,7 +4,7 @@ TensorFlow is imported when a file is made: settings are refused before it.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from launch.live.private_runs import is_private_run
@@ -69,7 +69,7 @@ def make_training_file(
     _check_spec(spec)
     step = LocalStep(training.optimizer, training.momentum, training.weight_decay, training.proximal_weight)
     file = convert_training_module(spec, weights, training.batch_size, examples=examples, step=step)
-    if lacking := [name for name in file.select_operators if name not in _OF_FILES]:
+    if lacking := list_lacking(file.select_operators):
         known = "image_student" if len(spec.model_input_shape) == 3 else "perceptron"
         expected = (
             f"one that trains without TensorFlow's {', '.join(lacking)}, which clients of live rounds lack; take other "
@@ -80,6 +80,11 @@ def make_training_file(
     shapes = tuple(tuple(weights[position].shape) for position in positions)
     sha256 = hashlib.sha256(file.content).hexdigest()
     return LiveFile(file.content, sha256, tuple(file.weight_names), shapes, positions)
+
+
+def list_lacking(select_operators: Sequence[str]) -> list[str]:
+    """Of the operators of TensorFlow that a training file has, those that training takes: LiteRT alone has none."""
+    return [name for name in select_operators if name not in _OF_FILES]
 
 
 def prepare_examples(spec: "ModelSpec", x: "np.ndarray") -> "np.ndarray":

@@ -30,6 +30,7 @@ from launch.tflite.export_report import (
     TrainingRow,
     write_report,
 )
+from launch.tflite.flower_app import write_flower_app
 from launch.tflite.model_card import format_names, write_cards
 from launch.tflite.web_page import write_web_page
 from launch.tflite.written_files import (
@@ -44,6 +45,8 @@ from launch.tflite.written_files import (
 )
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
+from models.tflite_export import find_reference
+from tff_algos.protocol import Weights
 
 CONFUSIONS_SUFFIX = ".confusions.png"
 Made = TypeVar("Made")
@@ -96,6 +99,8 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
     for export, own in zip(exports, specs, strict=True):
         _export_model(job.suit(own), export, own, written)
     files = written.files
+    if job.request.flower_app and (lost := [row for row in written.failed if row.format == "training"]):
+        raise ModelError(f"flower_app: {lost[0].file} cannot be made: {lost[0].reason}")
     if not files and not written.training_files:
         first, *others = written.failed
         names = f"; nor can {', '.join(row.file for row in others)} be made" if others else ""
@@ -130,6 +135,9 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
     if job.request.web_page:
         write_web_page(job.folder, report, page_data, predictions, job.request.formats, job.run.data)
+    if job.request.flower_app:
+        _, weights = find_reference(specs[0], _find_weights(job, exports[0], specs[0]), "float32")
+        write_flower_app(job.suit(specs[0]), exports[0], weights)
     return report
 
 
@@ -148,7 +156,7 @@ def _find_page_data(job: ExportJob, exports: Sequence[ModelExport], specs: Seque
 
 def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec, written: Written) -> None:
     trains = job.request.on_device_training != NO_TRAINING
-    weights = job.personal_weights[export.name] if export.is_personal else read_weights(job, export.source, spec)
+    weights = _find_weights(job, export, spec)
     try:
         model = measure_model(job, spec, weights)
         # The outputs on the test set of the Keras models that files are converted from, by whether it is for qat_int8
@@ -182,6 +190,11 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec, written:
         reference = references[False]
         row = written.attempt(export, "training.tflite", write_training_file, job, export, model, reference)
         written.training_files += [row] if row else []
+
+
+def _find_weights(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Weights:
+    """Those of a model. Raises ModelError if it was saved and cannot be read."""
+    return job.personal_weights[export.name] if export.is_personal else read_weights(job, export.source, spec)
 
 
 def _set_beside_teachers(job: ExportJob, spec: ModelSpec, students: Sequence[SizeRow]) -> list[SizeRow]:

@@ -274,6 +274,9 @@ class ExportRequest(FinishedRunFlags):
     web_page: bool = setting(
         False, "Also write a page that runs the files in a phone's browser; needs `make web` once."
     )
+    flower_app: str = setting(
+        "", "Also write a Flower app that trains the model on your own fleet, into this new folder."
+    )
 
 
 class ExportJob(NamedTuple):

@@ -42,10 +42,8 @@ def find_phone_training(run: FinishedRun, export: ModelExport) -> PhoneTraining:
         return PhoneTraining(learning_rate=rate, not_in_file=not_in_file)
     if hasattr(settings, "inner_learning_rate"):  # AMFL-P
         return PhoneTraining(learning_rate=settings.inner_learning_rate, not_in_file=not_in_file)
-    # Algorithms with teachers call the training of the others `student`.
-    names = ("teacher_training",) if export.is_teacher else ("student", "training")
-    training = next((getattr(settings, name) for name in names if hasattr(settings, name)), None)
-    if not isinstance(training, LocalTrainingConfig):
+    training = find_local_training(run, export)
+    if training is None:
         return PhoneTraining(not_in_file=not_in_file)
     pull, name = training.proximal_weight, find_algorithm(run.config.algo).name
     if name == "pfedme":  # whose steps are pulled to the client's copy of w
@@ -54,6 +52,15 @@ def find_phone_training(run: FinishedRun, export: ModelExport) -> PhoneTraining:
         pull = 0.0
     rate = training.round_learning_rate(max(run.rounds, 1))
     return PhoneTraining(training.optimizer, training.momentum, training.weight_decay, pull, rate, not_in_file)
+
+
+def find_local_training(run: FinishedRun, export: ModelExport) -> LocalTrainingConfig | None:
+    """The settings by which the clients trained this model; None of an algorithm that has none such."""
+    # Algorithms with teachers call the training of the others `student`.
+    names = ("teacher_training",) if export.is_teacher else ("student", "training")
+    settings = run.config.algorithm
+    training = next((getattr(settings, name) for name in names if hasattr(settings, name)), None)
+    return training if isinstance(training, LocalTrainingConfig) else None
 
 
 def _list_left_out(config: RunConfig, export: ModelExport) -> Iterator[str]:

@@ -1,10 +1,16 @@
 """The export command: a run's files and report, and what stops it in the midst."""
 
+import base64
 import contextlib
 import functools
 import hashlib
+import importlib
 import json
 import re
+import sys
+import tomllib
+import types
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,8 +56,9 @@ def student_run(tmp_path_factory, write_finished_run):
 
 @pytest.fixture(scope="module")
 def exported(student_run):
-    """Its export folder, with everything that can be asked for."""
-    arguments = [f"--run_dir={student_run}", "--on_device_training=full", "--save_test_set", "--debug_quantization"]
+    """Its export folder, with everything that can be asked for; a Flower app is beside the run."""
+    arguments = [f"--run_dir={student_run}", "--save_test_set", "--debug_quantization"]
+    arguments += ["--on_device_training=full", f"--flower_app={student_run.parent / 'app'}"]
     assert export.main([*arguments, "--representative_client=client_1", "--representative_examples=7"]) == 0
     return student_run / "export"
 
@@ -77,6 +84,93 @@ def test_every_format_is_written_with_its_json(exported):
         *["report.md", "report.csv", "report_clients.csv", "report_teachers.csv"],
     }
     assert (exported / "labels.txt").read_text().split() == list("0123456789")
+
+
+def test_a_flower_app_has_the_training_file_and_what_it_begins_with(exported):
+    app = exported.parents[1] / "app"
+    files = {str(path.relative_to(app)) for path in app.rglob("*") if path.is_file()}
+    modules = ("__init__.py", "client_app.py", "join.py", "server_app.py", "model.json")
+    demo = {f"demo/node_{node}.npz" for node in range(1, 5)}
+    assert files == demo | {"README.md", "pyproject.toml"} | {f"federated_app/{name}" for name in modules}
+    for path in app.rglob("*.py"):
+        compile(path.read_text(), path, "exec")
+    model = json.loads((app / "federated_app" / "model.json").read_text())
+    assert base64.b64decode(model["training_file"]) == (exported / "global.training.tflite").read_bytes()
+    training = json.loads((exported / "global.training.json").read_text())
+    assert (model["weights"], model["num_classes"], "table" in model) == (list(training["weights"]), 10, False)
+    settings = tomllib.loads((app / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
+    assert (settings["learning-rate"], settings["local-epochs"]) == (0.003, 5)
+    readme = (app / "README.md").read_text()
+    assert "uint8 of shape (examples, 8 x 8 x 1)" in readme and "- the teacher's part of the loss" in readme
+
+
+def test_a_node_of_the_app_trains_the_file_on_its_own_examples(exported, drive_flower_app):
+    app = exported.parents[1] / "app"
+    client_app, server_app = drive_flower_app(app)
+    settings = tomllib.loads((app / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
+    context = SimpleNamespace(run_config=settings, node_config={"data": str(app / "demo" / "node_1.npz")})
+    client = client_app.app.make(context)
+    start = server_app.read_start()
+    trained, num_examples, metrics = client.fit(start, {"round": 1})
+    again, *_ = client.fit(start, {"round": 1})
+    other, *_ = client.fit(start, {"round": 2})
+    assert num_examples == 72 and 0 < metrics["loss"] < 3  # of 90, a fifth is held out
+    assert all((a == b).all() for a, b in zip(trained, again, strict=True))
+    assert not all((a == b).all() for a, b in zip(trained, other, strict=True))
+    (loss, num, at_start), (loss_then, _, then) = client.evaluate(start, {}), client.evaluate(trained, {})
+    assert num == 18 and loss_then < loss and then["accuracy"] > at_start["accuracy"]
+
+
+def test_the_server_of_the_app_takes_means_alone_where_it_sees_sums_alone(exported, drive_flower_app, tmp_path):
+    app = exported.parents[1] / "app"
+    _, server_app = drive_flower_app(app)
+    settings = tomllib.loads((app / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
+    settings = {key: value for key, value in settings.items() if not isinstance(value, dict)}
+    settings |= {"Krum.num_malicious_clients": 1, "FedAvgM.server_momentum": 0.5, "strategy": "Krum"}
+    start = server_app.read_start()
+    given = server_app.make_strategy(settings, start, tmp_path)
+    assert given["num_malicious_clients"] == 1 and "server_momentum" not in given
+    given["evaluate_fn"](3, start, {})
+    with np.load(tmp_path / "round_3.npz") as file:
+        assert all((file[name] == array).all() for name, array in zip(server_app.NAMES, start, strict=True))
+    with pytest.raises(ValueError, match=r"^strategy='Krum' with secure=True: expected one of FedAvg, FedAvgM, "):
+        server_app.make_strategy({**settings, "secure": True}, start, tmp_path)
+
+
+@pytest.fixture
+def drive_flower_app(monkeypatch):
+    """(app) -> its modules client_app and server_app, with stand-ins for Flower, which is not installed here."""
+
+    def open_app(app):
+        import tensorflow as tf
+
+        def name_arguments(**given):
+            return given
+
+        strategy = SimpleNamespace(Krum=name_arguments)
+        stand_ins = {
+            "ai_edge_litert.interpreter": {"Interpreter": tf.lite.Interpreter},
+            "flwr.client": {"NumPyClient": type("NumPyClient", (), {"to_client": lambda client: client})},
+            "flwr.client.mod": {"secaggplus_mod": None},
+            "flwr.clientapp": {"ClientApp": lambda make, mods: SimpleNamespace(make=make)},
+            "flwr.common": {"ndarrays_to_parameters": list},
+            "flwr.server": {"LegacyContext": None, "ServerConfig": None, "strategy": strategy},
+            "flwr.server.workflow": {"DefaultWorkflow": None, "SecAggPlusWorkflow": None},
+            "flwr.serverapp": {"ServerApp": lambda: SimpleNamespace(main=lambda: lambda function: function)},
+        }
+        for name, content in stand_ins.items():
+            monkeypatch.setitem(sys.modules, name, SimpleNamespace(**content))
+            monkeypatch.setitem(sys.modules, name.partition(".")[0], types.ModuleType(name.partition(".")[0]))
+        monkeypatch.syspath_prepend(str(app))
+        names = [f"federated_app.{name}" for name in ("client_app", "server_app")]
+        for name in [*names, "federated_app.join", "federated_app"]:
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        found = [importlib.import_module(name) for name in names]
+        for name in [*names, "federated_app.join", "federated_app"]:
+            monkeypatch.delitem(sys.modules, name)
+        return found
+
+    return open_app
 
 
 def test_the_layers_of_int8_are_measured(exported):
