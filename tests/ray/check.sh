@@ -11,5 +11,5 @@ disk="0.3 GB"
 . ./extra_environment.sh
 
 set_up on_top
-"$python" -m pytest tests/launch/runtimes/test_ray.py tests/launch/runtimes/test_ray_reaper.py \
-    tests/launch/sweeps/test_ray_runs.py tests/launch/fire/test_ray_kills.py "$@"
+"$python" -m pytest tests/launch/runtimes/test_ray.py tests/launch/runtimes/test_ray_graphs.py \
+    tests/launch/runtimes/test_ray_reaper.py tests/launch/sweeps/test_ray_runs.py tests/launch/fire/test_ray_kills.py "$@"

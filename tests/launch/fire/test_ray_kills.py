@@ -8,7 +8,6 @@ import os
 import pathlib
 import random
 import stat
-import tempfile
 import time
 
 import pytest
@@ -28,8 +27,8 @@ RUNS = {
 }
 
 
-def start(folder, algo, **environment):
-    return Life(folder, [f"--algo={algo}", *COMMON, *RUNS[algo]], **environment)
+def start(folder, algo):
+    return Life(folder, [f"--algo={algo}", *COMMON, *RUNS[algo]])
 
 
 def wait_for_share(life, rng):
@@ -43,13 +42,6 @@ def wait_for_share(life, rng):
     raise AssertionError(f"the run is over: {life.output.read_text()}")
 
 
-@pytest.fixture
-def temporary():
-    """A temporary folder with a path that is short enough for Ray's sockets."""
-    with tempfile.TemporaryDirectory(prefix="t", dir="/tmp") as folder:
-        yield pathlib.Path(folder)
-
-
 @pytest.fixture(scope="module", params=RUNS)
 def straight(request, tmp_path_factory):
     """(algorithm, folder) of a run that was left alone."""
@@ -58,19 +50,21 @@ def straight(request, tmp_path_factory):
     return request.param, folder
 
 
-def test_a_run_that_is_killed_in_mid_round_ends_with_the_same_bytes(tmp_path, temporary, straight):
+def test_a_run_that_is_killed_in_mid_round_ends_with_the_same_bytes(tmp_path, straight):
     algo, expected = straight
     rng = random.Random(f"ray {algo}")
     for _ in range(KILLS):
-        life = start(tmp_path, algo, TMPDIR=str(temporary))
+        life = start(tmp_path, algo)
         wait_for_share(life, rng)
-        [folder] = temporary.glob("*/fed_ray_*")
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        # Where Ray's folder lies depends on how long the path of the temporary folder is. Who removes it was told.
+        [reaper] = life.find_processes("ray_reaper.py")
+        folder = pathlib.Path(reaper.cmdline()[-1])
+        assert folder.name.startswith("fed_ray_") and stat.S_IMODE(folder.stat().st_mode) == 0o700
         time.sleep(rng.uniform(0, 0.1))
         life.process.kill()
         life.end((-9,))
-    start(tmp_path, algo, TMPDIR=str(temporary)).end()
-    assert list(temporary.glob("*/fed_ray_*")) == []
+        assert not folder.exists()
+    start(tmp_path, algo).end()
     assert_same_run(tmp_path, expected)
 
 
