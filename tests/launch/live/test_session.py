@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from memory_transport import MemoryTransport, ScriptedClient
-from phones import open_phone
+from memory_transport import MemoryTransport
+from training_client import TrainingClient
 
 from launch.live.record import read_record
 from launch.live.session import Session
@@ -15,6 +15,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.round_table import read_round_table
 from launch.runs.tables import format_cell
 from launch.serve import parse_request
+from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.serving import ServeFlags, choose_resumed_flags, is_live_run
 from launch.training.training_run import run_training
@@ -26,70 +27,6 @@ FLAGS = (
     *("--batch_size=64", "--learning_rate=0.01", "--run_page=false"),
 )
 pytestmark = pytest.mark.usefixtures("no_plots")
-
-
-class TrainingClient(ScriptedClient):
-    """A client that does what it is asked at once, and answers a second of the transport's time later."""
-
-    def __init__(self, transport, key):
-        super().__init__(transport, key * 32)
-        self.phones, self.examples, self.tasks = {}, None, []
-
-    def _hear(self, content):
-        super()._hear(content)
-        message = self.heard[-1]
-        match message.type:
-            case "welcome":
-                self.say({"type": "fetch", "what": "part"})
-                self.say({"type": "fetch", "what": "file"})
-            case "part":
-                self.examples = message.arrays
-            case "file":
-                self.phones[message.header["sha256"]] = open_phone(message.arrays["content"].tobytes())
-            case "train" | "evaluate" | "fine_tune":
-                self.tasks.append(message)
-        if self.examples is not None:
-            able = [task for task in self.tasks if task.header["file"] in self.phones]
-            self.tasks = [task for task in self.tasks if task.header["file"] not in self.phones]
-            for task in able:
-                self.do(task)
-
-    def do(self, task):
-        phone = self.phones[task.header["file"]]
-        start = {name: array for name, array in task.arrays.items() if name != "order"}
-        if task.type == "train":
-            loss_sum = self.train(phone, task, start)
-            trained = phone.get_weights()
-            deltas = {name: trained[name] - start[name] for name in start}
-            self.answer(task, arrays=deltas, after_s=1.0, loss_sum=loss_sum, seconds=0.5)
-            return
-        named = {name: task.header[name] for name in ("run", "client", "file", "task")}
-        phone.run["set_weights"](**start)
-        before = self.measure(phone)
-        if task.type == "evaluate":
-            self.say({"type": "measured", **named, **before}, after_s=1.0)
-            return
-        self.train(phone, task, start)
-        self.say({"type": "tuned", **named, "before": before, "after": self.measure(phone)}, after_s=1.0)
-
-    def train(self, phone, task, start):
-        """Takes the task's steps; returns the sum of the losses."""
-        x, y, size = self.examples["train_x"], self.examples["train_y"], task.header["batch_size"]
-        order = task.arrays["order"]
-        per_epoch, loss_sum = -(-len(y) // size), 0.0
-        phone.run["set_weights"](**start)
-        for step in range(task.header["steps"]):
-            first = step % per_epoch * size
-            rows = order[step // per_epoch][np.arange(first, first + size) % len(y)]
-            labels = np.where(np.arange(first, first + size) < len(y), y[rows], -1).astype(np.int32)
-            loss_sum += phone.train(x[rows], labels, task.header["learning_rate"])[0] * min(size, len(y) - first)
-        return loss_sum
-
-    def measure(self, phone):
-        """Sums over the test examples, of whose losses nothing is looked at here."""
-        x, y = self.examples["test_x"], self.examples["test_y"]
-        answers = [phone.run["infer"](x=each[np.newaxis])["logits"][0].argmax() for each in x]
-        return {"num": len(y), "correct": int(np.sum(answers == y)), "loss_sum": 1.5 * len(y)}
 
 
 class Watched(Session):
@@ -224,3 +161,43 @@ def test_flags_that_cannot_be_meant(values, field):
     with pytest.raises(ConfigError) as refused:
         ServeFlags(**values)
     assert refused.value.field == field
+
+
+def test_a_private_run_spends_its_budget_and_has_no_twin(tmp_path, monkeypatch, capsys):
+    """The budget lasts for three rounds; one that goes on has none left."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run_dir = tmp_path / "run"
+    serve(*FLAGS, "--dp_epsilon=8", "--client_weighting=equal", "--cohort_size=1", f"--run_dir={run_dir}")
+    said = capsys.readouterr().out
+    assert "since who takes part is seen" in said
+    assert "clip norms to their sum; from the operating system" in said and "--replay" not in said
+    assert said.count("twin     none: the noise of a private run") == 1
+    names, rows = read_round_table(run_dir / columns.METRICS_FILE)
+    spent = [float(row[names.index(columns.EPSILON_SPENT)]) for row in rows]
+    assert len(spent) == 3 and spent == sorted(spent) and spent[-1] == pytest.approx(8)
+    with pytest.raises(FlagError, match=r"^--replay=.*: a private run, whose noise came from the operating system"):
+        parse_config([f"--replay={run_dir}"])
+    serve("--resume", f"--run_dir={run_dir}", "--rounds=9")
+    assert read_round_table(run_dir / columns.METRICS_FILE) == (names, rows)
+    assert "spent    after round 3: a further one would exceed the budget" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (["--evaluate_on=clients"], "evaluate_on=clients: expected server with --dp_epsilon"),
+        (["--dp_noise_multiplier=0.3"], r"dp_noise_multiplier=0\.3: expected more noise"),
+        (["--dp_delta=0.6"], r"dp_delta=0\.6: expected below 1 / clients"),
+    ],
+)
+def test_what_a_private_run_cannot_have_is_refused_before_anybody_is_waited_for(tmp_path, monkeypatch, given, line):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    private = "--dp_epsilon=8", "--client_weighting=equal", f"--run_dir={tmp_path / 'run'}"
+    config, flags, names = parse_request([*FLAGS, *private, *given])
+    with pytest.raises(ConfigError, match=line), Session(flags, names, forbid_opening) as session:
+        run_training(config, session)
+    assert not (tmp_path / "run").exists()
+
+
+def forbid_opening(*_):
+    raise AssertionError("nobody may be waited for")
