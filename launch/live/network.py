@@ -20,7 +20,7 @@ from launch.live.messages import Message, MessageError, pack, unpack
 from launch.live.offers import Offer, describe_work
 from launch.live.referee import EXPELLED, LENIENT, Asked, Conduct, Limits, Referee, Rejection, Sums
 from launch.live.roster import Refusal, Roster, read_join
-from launch.live.status import AWAY, HERE, TRAINING, Seat, Status
+from launch.live.status import Status, describe_seat
 from launch.live.traffic import Traffic
 from launch.live.transport import Received, Transport
 from tff_algos.client.local_training import LocalResult, count_examples_trained
@@ -118,7 +118,7 @@ class LiveNetwork:
         self._referee: Referee | None = None
         self._conduct = Conduct(limits)
         self.round_num = 0
-        self._see_all()
+        self._see(*range(len(self._clients)))
 
     # --- Before the rounds ---
 
@@ -571,30 +571,19 @@ class LiveNetwork:
         for line in lines if self._status is not None else ():
             self._status.note(line)
 
-    # --- Who watches ---
-
-    def _see(self, index: int) -> None:
-        """Tells who watches how it is with a client."""
-        if self._status is None:
-            return
-        seat, client = self._roster.seats[index], self._clients[index]
-        if seat is None:
-            self._status.see(index, Seat(examples=self._roster.count_examples(index)[0]))
-            return
-        state = AWAY if client.connection is None else TRAINING if client.work else HERE
-        counts = client.num_answered, client.num_rejected, client.num_late
-        num_examples = self._roster.count_examples(index)[0]
-        self._status.see(index, Seat(seat.name, seat.kind, state, num_examples, *counts, client.work))
-
-    def _see_all(self) -> None:
-        if self._status is not None:
-            self._status.forget_seats()
-            for index in range(len(self._clients)):
-                self._see(index)
+    def _see(self, *clients: int) -> None:
+        """Tells who watches how it is with clients."""
+        for each in clients if self._status is not None else ():
+            client = self._clients[each]
+            counts = client.num_answered, client.num_rejected, client.num_late
+            seat = describe_seat(self._roster, each, client.connection is not None, client.work, counts)
+            self._status.see(each, seat)
 
     def _fix(self) -> None:
         """Fixes the seats; the clients go on with theirs."""
         kept = self._roster.fix()
         self._clients = [self._clients[client] for client in kept]
         self._client_of = {each.connection: i for i, each in enumerate(self._clients) if each.connection is not None}
-        self._see_all()
+        if self._status is not None:
+            self._status.forget_seats()
+        self._see(*range(len(self._clients)))

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 from launch.console.shown_text import format_count
 from launch.live.record import TICKS_A_SECOND
+from launch.live.roster import Roster
 from launch.live.traffic import Traffic
 from launch.runs import columns
 from launch.runs.round_table import read_round_table
@@ -64,6 +65,15 @@ class Seat(NamedTuple):
     rejected: int = 0
     late: int = 0
     task: str = ""
+
+
+def describe_seat(roster: Roster, client: int, is_connected: bool, task: str, counts: tuple[int, int, int]) -> Seat:
+    """How it is with a client's seat; the counts are of answers that counted, that must not, and that came too late."""
+    num_examples, seat = roster.count_examples(client)[0], roster.seats[client]
+    if seat is None:
+        return Seat(examples=num_examples)
+    state = (TRAINING if task else HERE) if is_connected else AWAY
+    return Seat(seat.name, seat.kind, state, num_examples, *counts, task)
 
 
 class Round(NamedTuple):

@@ -1,4 +1,4 @@
-"""Watches a live run by the organiser's page in $BROWSER: `.venv/bin/python tests/live/watch.py [<folder of pictures>]`.
+"""Watches a live run by the organiser's page in $BROWSER: `.venv/bin/python tests/live/watch.py [<pictures>]`.
 
 Three clients of this process answer without training: one at once, one of whose answers takes seconds, one with numbers
 that are not finite; the last two are named as scripts. `watch.mjs` opens the page, says a line when it has seen

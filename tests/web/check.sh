@@ -2,9 +2,9 @@
 # Exports runs with `--web_page` and drives the pages in headless Chromium and Firefox: what they answer must be what
 # the report says, training files must train as in TensorFlow's interpreter, nothing may leave the pages, and their
 # console must stay empty. Likewise the pages of `launch.compare`: that of kept runs, whose intervals must be those of
-# the reports, and that of the run; and `report.html`. The readers of files of the page of live rounds are compared with
-# Python's. `make test-web` calls it after `make web`; what it drives the
-# browsers with is installed into .web-test. The argument is a finished run; without it eight are trained: one for each
+# the reports, and that of the run; `report.html`; and the organiser's page of a live run, whose server is killed
+# meanwhile. The readers of files of the page of live rounds are compared with Python's. `make test-web` calls it after
+# `make web`; what it drives the browsers with is installed into .web-test. The argument is a finished run; without it eight are trained: one for each
 # kind of model, on digits (Adam), HAR, CIFAR-10, the building, a table, a rhyme and reviews, and one with momentum.
 # Without FL_DATA_DIR, HAR and CIFAR-10 are drawn at random. CHROMIUM=<path> and FIREFOX=<path> name the browsers,
 # SHOTS=<folder> keeps screenshots, TEXT=<text> is what the page of a text model completes.
@@ -76,6 +76,10 @@ drive_comparison() {
     shift
     node tests/web/drive_compare.mjs "$folder/$name.html" "$folder/answers.json" "$(shots_of "$name")" &&
         .venv/bin/python tests/web/check_compare.py "$folder/answers.json" "$@"
+}
+
+watch_run() {
+    .venv/bin/python tests/live/watch.py "$(shots_of organiser)"
 }
 
 # Exports the run $1 with the flags that follow, and checks its page.
@@ -155,6 +159,7 @@ else
     train --algo=fedavg --data="$folder/reviews.csv" --text_column=review --rounds=8 --run_dir="$folder/reviews"
     check_words "$folder/reviews" "My lamp is wonderful"
     for run in digits cifar10 building rhyme; do in_browsers drive_report "$folder/$run"; done
+    in_browsers watch_run
 fi
 [ -z "$failed" ] || fail "a page differs from its report, or misbehaves"
 echo "all pages answer as their reports"
