@@ -1,4 +1,4 @@
-"""Takes part in live rounds: `python join.py http://127.0.0.1:8700 --data=mine.csv`.
+"""Takes part in live rounds: `python join.py "http://127.0.0.1:8700/#<token>" --data=mine.csv`.
 
 One file, whose only packages are ai-edge-litert, NumPy and aiohttp; it needs nothing else of the suite. Examples stay
 on this machine: what leaves it are their number, and what training has changed of the model.
@@ -43,7 +43,7 @@ with contextlib.suppress(ImportError):
 
 # --- Messages (docs/live.md) ---
 
-VERSION = 1
+VERSION = 2
 DTYPES = ("<f4", "<i4", "<u2", "<u4", "|u1")
 MOST_HEADER_BYTES, MOST_BYTES = 2**20, 2**29  # of a header, and of a message or a file
 
@@ -581,6 +581,7 @@ class Client:
 
     def __init__(self, options: argparse.Namespace, home: Home, interpreter_class: Callable[..., Any]):
         self._options, self._home, self._interpreter_class = options, home, interpreter_class
+        self._caller = {"key": home.key, "token": options.token or None}
         self._welcome: dict[str, Any] = {}
         self._examples: Examples | None = None
         self._whose: tuple[str, int] = ("", 0)  # the run and seat that a part was dealt by
@@ -637,7 +638,7 @@ class Client:
         closing = asyncio.create_task(self._leave(ws, "outside its hours", seconds)) if seconds else None
         try:
             if self._options.data and self._columns is None:  # who joins says how many examples it has
-                await ws.send_bytes(pack({"type": "fetch", "what": "description"}))
+                await ws.send_bytes(pack({"type": "fetch", "what": "description", **self._caller}))
             else:
                 await self._join(ws)
             async for each in ws:
@@ -666,9 +667,9 @@ class Client:
 
     async def _join(self, ws: Any) -> None:
         counts = [len(self._examples.train_y), len(self._examples.test_y)] if self._columns else [0, 0]
-        header = {"type": "join", "protocol": VERSION, "key": self._home.key, "name": self._options.name}
-        header |= {"kind": "python", "num_train": counts[0], "num_test": counts[1], "columns": self._columns}
-        await ws.send_bytes(pack({**header, "round_most_examples": None}))
+        header = {"protocol": VERSION, "name": self._options.name, "kind": "python", "columns": self._columns}
+        header |= {"num_train": counts[0], "num_test": counts[1], "round_most_examples": None, **self._caller}
+        await ws.send_bytes(pack({"type": "join", **header}))
         text = "connected; the organiser's run begins when enough are there"
         asyncio.get_running_loop().call_later(1.0, lambda: self._welcome or ws.closed or say(text))
 
@@ -721,12 +722,10 @@ class Client:
             raise JoinError("this run deals no examples; bring yours by --data=<file>")
         if not 0 < header["file_bytes"] <= MOST_BYTES:
             raise JoinError(f"a training file of {header['file_bytes']} bytes, at most {MOST_BYTES} are taken")
-        if self._welcome:  # another file for a last task
-            self._welcome = header
-            return
-        self._welcome = header
         rounds = f"; round {header['round']} of {header['rounds']}" if header["round"] else ""
-        say(f"joined {header['name']} as client {header['client']}{rounds}")
+        if not self._welcome:  # else it is another file for a last task
+            say(f"joined {header['name']} as client {header['client']}{rounds}")
+        self._welcome = header
 
     def _use_file(self, content: bytes) -> None:
         sha256 = hashlib.sha256(content).hexdigest()
@@ -848,17 +847,18 @@ _FLAGS = (
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options, with `url`, that of the socket."""
+    """The options, with `url`, that of the socket, and `token`, that of the link, which `address` has no more."""
     parser = argparse.ArgumentParser(prog="join.py", description="Takes part in live rounds.", allow_abbrev=False)
-    parser.add_argument("address", help="of the server, such as http://127.0.0.1:8700")
+    parser.add_argument("address", help="your link, such as http://127.0.0.1:8700/#<token>")
     for name, default, text in _FLAGS:
         parser.add_argument(f"--{name}", type=type(default), default=default, help=text)
     options = parser.parse_args(argv)
+    options.address, _, options.token = options.address.partition("#")
     place = r"(?:(http|ws)(s?)://)?((?:[^/\s?#@:]+|\[[\da-f:.]+])(?::(\d{1,9}))?)/?"
     found = re.fullmatch(place, options.address)
-    is_place = found and (found[1] or found[4]) and int(found[4] or 1) < 2**16
+    is_place = found and (found[1] or found[4]) and int(found[4] or 1) < 2**16 and len(options.token) <= 200
     for is_wrong, text in (
-        (not is_place, f"{options.address}: expected the address that the server prints, as http://127.0.0.1:8700"),
+        (not is_place, f"{options.address}: expected a link that the server prints, as http://127.0.0.1:8700/#<token>"),
         (options.most_examples < 0, "--most_examples: expected 1 or more, or 0 for all"),
         (options.most_examples and not options.data, "--most_examples: expected --data beside it"),
         (options.data and not os.path.isfile(options.data), f"--data={options.data}: no such file (.csv or .npz)"),
@@ -872,7 +872,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     except ValueError as error:
         raise JoinError(f"--hours={options.hours}: {error}") from None
     if not options.home:  # with other data it is another client
-        whose = "\n".join([options.url, options.data and os.path.abspath(options.data)])
+        whose = "\n".join([options.url, options.token, options.data and os.path.abspath(options.data)])
         name = hashlib.sha256(whose.encode()).hexdigest()[:16]
         options.home = os.path.join(os.path.expanduser("~"), ".federated_suite", name)
     options.name = options.name[:60] or f"python on {platform.system() or 'a machine'}"

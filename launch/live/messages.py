@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-VERSION = 1  # of the protocol; a client of another one is refused
+VERSION = 2  # of the protocol; a client of another one is refused
 DTYPES = ("<f4", "<i4", "<u2", "<u4", "|u1")
 MOST_HEADER_BYTES = 2**20
 

@@ -10,20 +10,21 @@ import collections
 import math
 import secrets
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from launch.live.client_state import ClientState, Pending, Queued
 from launch.live.fields import read_duration, read_text
 from launch.live.measured import Answer
 from launch.live.messages import Message, MessageError, pack, unpack
 from launch.live.offers import Offer, describe_work
 from launch.live.referee import EXPELLED, LENIENT, Asked, Conduct, Limits, Referee, Rejection, Sums
-from launch.live.roster import Refusal, Roster, read_join
+from launch.live.roster import Refusal, Roster, read_caller, read_join
 from launch.live.status import Status, describe_seat
 from launch.live.traffic import Traffic
 from launch.live.transport import Received, Transport
-from tff_algos.client.local_training import LocalResult, count_examples_trained
+from tff_algos.client.local_training import count_examples_trained
 from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, REJECTED, TICK_S, Happening, Task
 
 MOST_NOTICES = 200  # lines that are kept for who runs the server
@@ -33,44 +34,6 @@ MOST_FETCHED = 16  # files and parts by a connection; a client needs three
 EVALUATE, FINE_TUNE = "evaluate", "fine_tune"
 _ANSWERS = (ANSWERED, REJECTED)
 _REPLIES = {"measured": EVALUATE, "tuned": FINE_TUNE}
-
-
-class _Pending:
-    """What a client was asked and has not answered."""
-
-    def __init__(self, kind: str, asked: Asked, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]):
-        self.kind, self.asked = kind, asked
-        self.header, self.arrays = {"type": kind, **header, "task": asked.task}, arrays
-        self.sent_ticks, self.sent_bytes = 0, 0
-
-
-class _Client:
-    """What is known of a seat's client at the moment."""
-
-    def __init__(self):
-        self.connection: int | None = None
-        self.lost_ticks: int | None = None  # when its connection was lost, while the grace lasts
-        self.is_here = False  # connected, or in the grace
-        self.is_present = False  # the same as far as the algorithm has taken it
-        self.task: _Pending | None = None
-        self.request: _Pending | None = None
-        self.has_been_lost = False
-        self.num_fetched = 0  # by this connection
-        self.num_answered, self.num_rejected, self.num_late = 0, 0, 0  # since the server began
-
-    @property
-    def work(self) -> str:
-        """The id of what it was asked and has not answered; "" without."""
-        pending = self.task or self.request
-        return pending.asked.task if pending is not None else ""
-
-
-class _Queued(NamedTuple):
-    ticks: int  # of the transport
-    client: int
-    what: str
-    number: int = 0
-    result: LocalResult | None = None
 
 
 class LiveNetwork:
@@ -102,10 +65,10 @@ class LiveNetwork:
         self._transport, self._roster, self._status = transport, roster, status
         self._grace = math.ceil(away_after_s / TICK_S)
         self._load_part, self._description = load_part, description
-        self._clients = [_Client() for _ in roster.seats]
+        self._clients = [ClientState() for _ in roster.seats]
         self._client_of = dict[int, int]()  # by connection
         self._closed = set[int]()  # connections of which something may still wait in the transport
-        self._happened = collections.deque[_Queued]()
+        self._happened = collections.deque[Queued]()
         self._held: Received | None = None
         self._start: tuple[int, int] | None = None  # ticks of the transport and of the run when the clock started
         self._floor = 0  # ticks of the run before which nothing more happens
@@ -190,7 +153,7 @@ class LiveNetwork:
         most_norm = self._conduct.find_most_norm(task.version, task.start)
         asked = Asked(secrets.token_hex(8), task.client, task.number, num_trained, most_norm)
         header |= self._name(task.client) | {"number": task.number, "round": self.round_num}
-        client.task = _Pending("train", asked, header, arrays)
+        client.task = Pending("train", asked, header, arrays)
         self._counts["num_asked"] += 1
         self._send_pending(client, client.task)
         self._see(task.client)
@@ -243,7 +206,7 @@ class LiveNetwork:
             client = self._clients[index]
             if client.is_here:
                 asked = Asked(secrets.token_hex(8), index)
-                client.request = _Pending(kind, asked, self._name(index) | dict(header), arrays)
+                client.request = Pending(kind, asked, self._name(index) | dict(header), arrays)
                 self._send_pending(client, client.request)
                 self._see(index)
         until = self._transport.now_ticks() + math.ceil(timeout_s / TICK_S)
@@ -329,7 +292,7 @@ class LiveNetwork:
     def _let_go(self, index: int, ticks: int) -> None:
         client = self._clients[index]
         client.lost_ticks, client.is_here, client.task, client.request = None, False, None, None
-        self._happened.append(_Queued(ticks, index, LEFT))
+        self._happened.append(Queued(ticks, index, LEFT))
         self._see(index)
 
     def _lose(self, received: Received) -> None:
@@ -371,10 +334,11 @@ class LiveNetwork:
             self._lose(Received(connection, self._transport.now_ticks(), None))
 
     def _greet(self, received: Received, message: Message) -> None:
-        """Hears one that has not joined: it may look first at what its examples must be."""
+        """Hears one that has not joined: if it may, it looks first at what its examples must be."""
         if message.type == "leave":
             self._close(received.connection)
         elif message.type == "fetch" and message.header.get("what") == "description":
+            self._roster.find_seat(read_caller(message.header))
             if self._description is None:
                 raise Refusal("this run deals out its examples: leave out --data")
             content = self._pack({"type": "description", "description": self._description})
@@ -400,7 +364,7 @@ class LiveNetwork:
         client.has_been_lost = False
         if self._start is not None and not client.is_here:
             client.is_here = True
-            self._happened.append(_Queued(received.ticks, index, JOINED))
+            self._happened.append(Queued(received.ticks, index, JOINED))
         self._welcome(index)
         for pending in (client.task, client.request):
             if pending is not None:
@@ -437,7 +401,7 @@ class LiveNetwork:
             raise MessageError(f"there is no {what[:20]!r} to fetch")
         self._counts["bytes_of_files"] += self._send(client, {"type": what, **header}, arrays)
 
-    def _serve_weights(self, client: _Client, task: str) -> None:
+    def _serve_weights(self, client: ClientState, task: str) -> None:
         """Sends a request again, whole, to a client that has not the weights of its digest."""
         if (
             client.request is not None
@@ -456,7 +420,7 @@ class LiveNetwork:
         try:
             result = self._referee.judge(message, pending.asked)
         except Rejection as rejection:
-            self._happened.append(_Queued(received.ticks, index, REJECTED, number))
+            self._happened.append(Queued(received.ticks, index, REJECTED, number))
             client.num_rejected += 1
             self._note(*self._conduct.reject(index, self._roster.name_client(index), rejection))
             if index in self._conduct.expelled:
@@ -470,7 +434,7 @@ class LiveNetwork:
         training_s = min(read_duration(message.header, "seconds"), elapsed_s)
         sizes = pending.sent_bytes, len(received.content)
         self._timings.append(Answer(index, pending.asked.num_trained, training_s, elapsed_s, *sizes))
-        self._happened.append(_Queued(received.ticks, index, ANSWERED, number, result))
+        self._happened.append(Queued(received.ticks, index, ANSWERED, number, result))
         self._see(index)
 
     def _take_reply(self, index: int, message: Message) -> None:
@@ -518,7 +482,7 @@ class LiveNetwork:
         }
         self._send(self._clients[index], header)
 
-    def _send_pending(self, client: _Client, pending: _Pending) -> None:
+    def _send_pending(self, client: ClientState, pending: Pending) -> None:
         pending.sent_ticks = self._transport.now_ticks()
         is_whole = "digest" not in pending.header
         arrays = {name: each for name, each in pending.arrays.items() if is_whole or not name.startswith("weight_")}
@@ -527,7 +491,7 @@ class LiveNetwork:
             if "order" in arrays:
                 self._counts["bytes_of_orders"] += arrays["order"].nbytes
 
-    def _withdraw(self, index: int, pending: _Pending) -> None:
+    def _withdraw(self, index: int, pending: Pending) -> None:
         self._send(self._clients[index], {"type": "withdrawn", "task": pending.asked.task})
 
     def _forget(self, client: int) -> None:
@@ -543,7 +507,9 @@ class LiveNetwork:
         self._count_late(client, len(self._happened) - len(kept))
         self._happened = collections.deque(kept)
 
-    def _send(self, client: _Client, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None) -> int:
+    def _send(
+        self, client: ClientState, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None
+    ) -> int:
         """Sends a message to a client that is connected; returns its bytes, 0 if it is not."""
         if client.connection is None:
             return 0

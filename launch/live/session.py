@@ -10,7 +10,6 @@ import logging
 import math
 import os
 import pathlib
-import secrets
 import shlex
 import sys
 import time
@@ -23,6 +22,7 @@ from datasets.federated_data import FederatedData
 from files.writing import write_whole
 from launch.console.progress import StatusLine, say, say_while_waiting
 from launch.console.shown_text import format_count
+from launch.live.links import Links
 from launch.live.measured import Answer, read_devices, write_devices
 from launch.live.messages import VERSION
 from launch.live.ports import HOST, listen
@@ -44,7 +44,7 @@ from launch.runs.run_records import RunRecordError
 from launch.runs.task_columns import TaskColumns
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.run_titles import name_dataset
-from launch.settings.serving import LIVE, ON_CLIENTS, OWN_DATA, PROTOCOL, SEATS, ServeFlags, write_serve_flags
+from launch.settings.serving import LIVE, ON_CLIENTS, OWN_DATA, PROTOCOL, SEATS, SHARED, ServeFlags, write_serve_flags
 from tff_algos.protocol import FederatedProcess, State
 from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import ConfigError
@@ -127,10 +127,11 @@ class Session:
         self._roster: Roster | None = None
         self._network: LiveNetwork | None = None
         self._transport: Any = None
-        self._watch_token = ""  # of who looks at the organiser's page
         self._status: Status | None = None
         self._tested: tuple[float | None, float | None] = (None, None)  # the model of the round that is to be noted
         self._noted_s = 0.0  # when the last round was
+        self._links: Links | None = None
+        self._can_go_on = False  # by another server
         self._offer: Offer | None = None
         self._folder: RunFolder | None = None
         self._traffic: RoundTable | None = None
@@ -144,6 +145,8 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._links is not None and not self._can_go_on:
+            self._links.remove()
         if self._transport is not None:
             self._transport.stop()
             self._transport = None
@@ -206,8 +209,9 @@ class Session:
             check_private_training(config, spec, len(data.clients))
         with _hush_converter():
             file = make_training_file(spec, weights, training, examples)
-        self._config, self._folder = config, folder
+        self._config, self._folder, self._can_go_on = config, folder, not folder.is_new
         self._roster = self._open_roster(folder, data)
+        self._links = Links(self._roster, folder.path / columns.LINKS_FILE)
         name = f"{find_algorithm(config.algo).title} on {name_dataset(flag_values(config), data.dataset)}"
         self._offer = Offer(
             *(name, file, training, weights, tuple(spec.model_input_shape)),
@@ -266,6 +270,8 @@ class Session:
 
     def begin(self, folder: RunFolder, last_round: int) -> None:
         self._roster.keep()
+        self._links.keep()
+        self._can_go_on = True
         write_whole(folder.path / columns.TRAINING_FILE, self._offer.file.content)
         write_serve_flags(folder.path, dataclasses.replace(self._flags, port=self._transport.port))
         self._traffic = RoundTable(folder.path / columns.TRAFFIC_FILE, last_round)
@@ -330,6 +336,7 @@ class Session:
             present = self._rounds_present.tolist()
             write_devices(path / columns.MEASURED_DEVICES_FILE, self._timings, present, self._num_rounds)
         self._status.end(*self._list_results())
+        self._links.remove()
         # Stopped by it, too.
         self._network.finish(f"the run is over after {format_count(self._traffic.num_rounds, 'round')}; thank you")
         self._transport = None
@@ -379,15 +386,15 @@ class Session:
         return [(seat.name, seat.num_train, seat.num_test) for seat in roster.seats if seat]
 
     def _open_roster(self, folder: RunFolder, data: FederatedData) -> Roster:
-        path = folder.path / columns.ROSTER_FILE
+        path, is_shared = folder.path / columns.ROSTER_FILE, self._flags.link == SHARED
         if self._flags.own_data:
             from launch.live.description import digest
             from launch.live.orders import count_most_examples
 
             most, training = self._flags.most_seats, self._config.algorithm.training
-            roster = Roster(path, None, most, digest(self._description), count_most_examples(training))
+            roster = Roster(path, None, most, digest(self._description), count_most_examples(training), is_shared)
         else:
-            roster = Roster(path, [(client.num_train, client.num_test) for client in data.clients])
+            roster = Roster(path, [(each.num_train, each.num_test) for each in data.clients], is_shared=is_shared)
         if not folder.is_new:
             _read(roster)
         return roster
@@ -402,8 +409,7 @@ class Session:
 
         open_transport = self._open_transport or WebSocketTransport
         files = {**page, **pack_organiser_page(), "/join.py": ServedFile(JOIN.read_bytes(), "text/x-python")}
-        self._watch_token = secrets.token_urlsafe(16)
-        arguments = most_bytes, len(self._roster.seats) + SPARE_CONNECTIONS, files, self._watch_token
+        arguments = most_bytes, len(self._roster.seats) + SPARE_CONNECTIONS, files, self._links.watch_token
         self._transport = open_transport(self._flags.port, *arguments)
         try:
             self._transport.start()
@@ -423,20 +429,21 @@ class Session:
             *(self._transport, self._roster, self._flags.away_after_s, load_part, self._description),
             *(self._status, choose_limits(self._config, self._flags)),
         )
-        self._say_link(f"http://{HOST}:{self._transport.port}")
+        self._say_links(f"http://{HOST}:{self._transport.port}")
         say("page     a browser takes part by the link" if has_page() else f"note     {say_missing()}")
 
     def _find_link(self) -> str | None:
         """The link of the next free seat."""
-        return f"http://{HOST}:{self._transport.port}" if None in self._roster.seats else None
+        return next(iter(self._links.find_free()), None)
 
-    def _say_link(self, link: str) -> None:
+    def _say_links(self, base: str) -> None:
+        self._links.open(base)
         place = os.path.relpath(JOIN)
         data = " --data=<your file>" if self._flags.own_data else ""
-        say(f"link     {link}")
-        say(f"join     python {place if not place.startswith('..') else JOIN} {link}{data}")
-        say(f"         join.py is one file, also at {link}/join.py; it needs ai-edge-litert, numpy and aiohttp")
-        say(f"watch    {link}/organiser#{self._watch_token}")
+        link = self._links.show()
+        say(f'join     python {place if not place.startswith("..") else JOIN} "{link}"{data}')
+        say(f"         join.py is one file, also at {base}/join.py; it needs ai-edge-litert, numpy and aiohttp")
+        say(f"watch    {self._links.organiser}")
         if self._flags.qr and sys.stdout.isatty():
             import segno
 

@@ -15,9 +15,9 @@ FINE_TUNING_FILE = "fine_tuning.csv"
 CLIENTS_BY_ROUND_FILE = "clients_by_round.csv.gz"
 # Of live runs: the events by which they are repeated, the devices as they were measured, what went over the wire.
 RECORD_FILE, MEASURED_DEVICES_FILE, TRAFFIC_FILE = run_config.RECORD_FILE, "devices.csv", "traffic.csv"
-# Who has a seat, how clients are asked, what they train by, and what fine-tuning on them gave.
-ROSTER_FILE, SERVE_FILE, TRAINING_FILE, FINE_TUNED_FILE = (
-    *("roster.json", serving.SERVE_FILE, "training.tflite", "fine_tuned.csv"),
+# Who has a seat, the links to hand out, how clients are asked, what they train by, and what fine-tuning on them gave.
+ROSTER_FILE, LINKS_FILE, SERVE_FILE, TRAINING_FILE, FINE_TUNED_FILE = (
+    *("roster.json", "links.txt", serving.SERVE_FILE, "training.tflite", "fine_tuned.csv"),
 )
 SUMMARY_FILE = "summary.json"
 CHECKSUMS_FILE = "checksums.sha256"

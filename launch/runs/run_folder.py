@@ -27,6 +27,7 @@ from launch.runs.columns import (
     FINE_TUNED_FILE,
     FINE_TUNING_FILE,
     KEPT,
+    LINKS_FILE,
     MEASURED_DEVICES_FILE,
     METRICS_FILE,
     MODELS,
@@ -55,7 +56,7 @@ LOCK_FILE = ".lock"
 WORKER_LOGS = WORKER_LOG.replace(".", "*.")  # that of each worker
 REPLACED_CONFIG = f".replaced.{CONFIG_FILE}"  # see `RunFolder.clear`
 # What a run leaves that ends before it has a config; ".[0-9]*.*" are files that were being written.
-OF_LIVE_RUNS = (ROSTER_FILE, SERVE_FILE, TRAINING_FILE)  # which are written before `config.json`
+OF_LIVE_RUNS = (ROSTER_FILE, LINKS_FILE, SERVE_FILE, TRAINING_FILE)  # which are written before `config.json`
 START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*", *OF_LIVE_RUNS)
 TABLES = (
     *(METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_BY_ROUND_FILE),

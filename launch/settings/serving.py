@@ -21,12 +21,13 @@ SERVE_FILE = "serve.json"
 LIVE = "live"  # in config.json: that clients answered over the network
 PROTOCOL, SEATS, OWN_DATA = "protocol", "seats", "own_data"  # what it has
 ON_SERVER, ON_CLIENTS = "server", "clients"
+EACH, SHARED = "each", "shared"
 MOST_SEATS = 10_000
 MOST_S = 1e7  # four months
 # What says how a round that waits ends; asynchronous algorithms have none.
 OF_WAITING_ROUNDS = ("round_deadline_s", "least_answers", "more_asked")
 # What a live run that goes on cannot have otherwise: its seats are fixed.
-FIXED = ("own_data", "seats", "schema")
+FIXED = ("own_data", "seats", "schema", "link")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +66,7 @@ class ServeFlags:
         "Rejected answers in a row, while those of others count, after which a client is asked no more; 0: any number.",
         minimum=0,
     )
+    link: str = setting(EACH, "Links to hand out: one for each client, or one for all.", choices=(EACH, SHARED))
     qr: bool = setting(True, "Shows the link as a QR code, on a terminal.")
 
     def __post_init__(self):

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 import numpy as np
 
@@ -66,23 +65,22 @@ def run_live(flags, python, folder, delays=()):
 
     command = [sys.executable, "-m", "launch.serve", *flags, "--port=0", f"--run_dir={run_dir}", "--away_after_s=0.5"]
     server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, bufsize=1)
-    lines, link = [], ""
-    while not link:
+    lines = [""]
+    while "join.py is one file" not in lines[-1]:
         lines.append(server.stdout.readline())
         assert lines[-1], "".join(lines)
-        link = lines[-1].split()[-1] if lines[-1].startswith("link") else ""
+    from launch.live.links import read_links
+
+    links = read_links(run_dir / "links.txt")
     num_clients = next((int(flag.split("=")[1]) for flag in flags if flag.startswith("--num_clients=")), 5)
-    clients = []
 
     def start(index):
         program = SLOWED.format(delay_s=delays[index] if delays else 0.0)
-        command = [python, "-c", program, link, "--home", str(folder / f"home_{index}")]
+        command = [python, "-c", program, links[f"seat {index}"], "--home", str(folder / f"home_{index}")]
         with open(folder / f"client_{index}.log", "a", encoding="utf-8") as log:
             return subprocess.Popen(command, cwd=ROOT / "launch/live", stdout=log, stderr=log)
 
-    for index in range(num_clients):
-        clients.append(start(index))
-        time.sleep(0.3)  # so that seats are those of the order
+    clients = [start(index) for index in range(num_clients)]
     watcher = threading.Thread(target=copy)
     watcher.start()
     for line in server.stdout:

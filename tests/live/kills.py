@@ -66,7 +66,7 @@ class Federation:
     def __init__(self, folder, python, flags, delays_s):
         self._delays_s = delays_s
         self.folder, self.run_dir, self._python, self._flags = folder, folder / "run", python, flags
-        self.log, self.server, self.clients, self._link = folder / "server.log", None, {}, ""
+        self.log, self.server, self.clients, self._links = folder / "server.log", None, {}, {}
         self.log.touch()
 
     def start_server(self):
@@ -80,7 +80,14 @@ class Federation:
 
     def start_client(self, index):
         program = (UNRULY if index == NUM_CLIENTS - 1 else "") + SLOWED.format(delay_s=self._delays_s[index])
-        command = [self._python, "-c", program, self._link, "--home", str(self.folder / f"home_{index}")]
+        command = [
+            self._python,
+            "-c",
+            program,
+            self._links[f"seat {index}"],
+            "--home",
+            str(self.folder / f"home_{index}"),
+        ]
         with open(self.folder / f"client_{index}.log", "a", encoding="utf-8") as log:
             self.clients[index] = subprocess.Popen(command, cwd=ROOT / "launch/live", stdout=log, stderr=log)
 
@@ -97,7 +104,10 @@ class Federation:
 
     def open(self):
         self.start_server()
-        self._link = self.wait_for(r"link +(\S+)")[0]
+        self.wait_for(r"join.py is one file")
+        from launch.live.links import read_links
+
+        self._links = read_links(self.run_dir / "links.txt")
         for index in range(NUM_CLIENTS):
             self.start_client(index)
         self.wait_for("round 1/")

@@ -157,7 +157,7 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def start(port, home, *arguments, path="/"):
+async def start(port, home, *arguments, path="/#a_token-1"):
     """The client, which is ended when the test is."""
     command = [PYTHON, ROOT / "launch/live/join.py", f"http://127.0.0.1:{port}{path}", f"--home={home}", *arguments]
     pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
@@ -206,8 +206,9 @@ async def test_it_joins_trains_measures_tunes_and_is_done(tmp_path):
         joined = await one.enrol()
         assert joined == {
             "type": "join",
-            "protocol": 1,
+            "protocol": 2,
             "key": (tmp_path / "key").read_text(),
+            "token": "a_token-1",
             "name": "Ada",
             "kind": "python",
             "columns": None,

@@ -12,6 +12,7 @@ import urllib.request
 
 import pytest
 
+from launch.live.links import read_links
 from launch.runs.round_table import read_round_table
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -50,24 +51,32 @@ def processes():
 def test_a_run_goes_on_after_its_server_was_killed_and_its_clients_come_back(tmp_path, live_python, processes):
     serve = sys.executable, "-m", "launch.serve"
     processes.append(start(tmp_path / "first.log", *serve, *FLAGS, "--port=0", "--run_dir=run"))
-    link = wait_for(tmp_path / "first.log", r"link +(\S+)")[1]
+    base = wait_for(tmp_path / "first.log", r"also at (\S+)/join.py")[1]
+    links = read_links(tmp_path / "run/links.txt")
     join = ROOT / "launch/live/join.py"
-    with urllib.request.urlopen(f"{link}/join.py") as answer:
+    with urllib.request.urlopen(f"{base}/join.py") as answer:
         assert answer.read() == join.read_bytes()
+    for link, said in ((base, "the link has no token: take it whole"), (f"{base}/#guessed", "none of this run's")):
+        refused = subprocess.run([live_python, str(join), link, f"--home={tmp_path / 'c'}"], capture_output=True)
+        assert refused.returncode == 2 and said in refused.stdout.decode().splitlines()[-1]
     clients = [
         start(
             *(tmp_path / f"{name}.log", live_python, str(join), link),
             *(f"--home={tmp_path / name}", "--give_up_after_s=60"),
         )
-        for name in ("a", "b")
+        for name, link in (("a", links["seat 0"]), ("b", links["seat 1"]))
     ]
     processes += clients
     wait_for(tmp_path / "first.log", r"round 3/12: .*2 of 2 clients answered")
     processes[0].send_signal(signal.SIGKILL)
     processes[0].wait()
+    assert read_links(tmp_path / "run/links.txt") == links
     processes.append(start(tmp_path / "second.log", *serve, "--resume", "--run_dir=run"))
     assert processes[-1].wait(LIMIT_S) == 0, (tmp_path / "second.log").read_text()
-    assert wait_for(tmp_path / "second.log", r"link +(\S+)")[1] == link
+    assert wait_for(tmp_path / "second.log", r"link +(\S+)")[1] == links["seat 0"]
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
+    assert not (tmp_path / "run/links.txt").exists()
+    assert not [link for link in links.values() if link.partition("#")[2].encode() in kept]
     assert [client.wait(LIMIT_S) for client in clients] == [0, 0]
     names, rows = read_round_table(tmp_path / "run" / "metrics.csv", 12)
     assert float(rows[-1][names.index("test_accuracy")]) > 0.8

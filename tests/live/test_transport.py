@@ -248,9 +248,10 @@ FILE = types.SimpleNamespace(
 OFFER = Offer("FedAvg, digits", FILE, LocalTrainingConfig(epochs=1, batch_size=4), WEIGHTS, (8, 8, 1), 2, ["a", "b"], 3)
 
 
-async def take_part(port, index, losses=()):
+async def take_part(port, index, token, losses=()):
     """A client that answers by its index; it loses its connection before the tasks with these numbers, once each."""
-    join = {"type": "join", "protocol": 1, "key": f"{index:032x}", "name": f"c{index}", "kind": "python"}
+    join = {"type": "join", "protocol": 2, "key": f"{index:032x}", "name": f"c{index}", "kind": "python"}
+    join["token"] = token
     losses, heard = set(losses), []
     while True:
         async with connect(port) as ws:
@@ -282,17 +283,19 @@ def ask_all(network, clients, number):
 
 
 def serve(folder, transport, num, away_after_s=PATIENCE_S):
+    """(the network, a token for each of its clients)"""
     transport.start()
-    return LiveNetwork(transport, Roster(folder / "roster.json", [(5, 1)] * num), away_after_s)
+    roster = Roster(folder / "roster.json", [(5, 1)] * num)
+    return LiveNetwork(transport, roster, away_after_s), list(roster.draw_tokens().values())
 
 
 def test_fifty_clients_take_part_and_connections_that_are_lost_lose_nothing(tmp_path):
     num = 50
     transport = WebSocketTransport(0, count_most_bytes(WEIGHTS), num + 4)
-    network = serve(tmp_path, transport, num)
+    network, tokens = serve(tmp_path, transport, num)
 
     async def take_all_parts():
-        parts = [take_part(transport.port, i, losses=[2] if i % 5 == 0 else []) for i in range(num)]
+        parts = [take_part(transport.port, i, tokens[i], losses=[2] if i % 5 == 0 else []) for i in range(num)]
         return await asyncio.gather(*parts)
 
     clients = run_client(take_all_parts())
@@ -315,14 +318,14 @@ def test_fifty_clients_take_part_and_connections_that_are_lost_lose_nothing(tmp_
 
 def test_a_client_that_stays_away_leaves_and_may_come_back(tmp_path):
     transport = WebSocketTransport(0, count_most_bytes(WEIGHTS), 4)
-    network = serve(tmp_path, transport, 1, away_after_s=0.1)
+    network, tokens = serve(tmp_path, transport, 1, away_after_s=0.1)
 
     async def join_and_go(port):
         async with connect(port) as ws:
             await ws.send_bytes(
                 pack(
-                    {"type": "join", "protocol": 1, "key": f"{0:032x}", "name": "", "kind": "python"}
-                    | {"num_train": 0, "num_test": 0}
+                    {"type": "join", "protocol": 2, "key": f"{0:032x}", "name": "", "kind": "python"}
+                    | {"num_train": 0, "num_test": 0, "token": tokens[0]}
                 )
             )
             return unpack(await ws.receive_bytes()).type
@@ -333,7 +336,7 @@ def test_a_client_that_stays_away_leaves_and_may_come_back(tmp_path):
     network.start_clock(0.0)
     assert first.result(PATIENCE_S) == "welcome"
     assert network.take(None).what == LEFT
-    second = run_client(take_part(transport.port, 0))
+    second = run_client(take_part(transport.port, 0, None))
     assert network.take(None).what == JOINED
     ask_all(network, [0], 1)
     assert network.take(None).what == ANSWERED
@@ -343,13 +346,13 @@ def test_a_client_that_stays_away_leaves_and_may_come_back(tmp_path):
 
 def test_a_server_that_is_started_again_is_given_its_clients_by_themselves(tmp_path):
     transport = WebSocketTransport(0, count_most_bytes(WEIGHTS), 4)
-    network = serve(tmp_path, transport, 1)
+    network, tokens = serve(tmp_path, transport, 1)
 
     async def insist(port):
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             with contextlib.suppress(aiohttp.ClientError):
-                return await take_part(port, 0)
+                return await take_part(port, 0, tokens[0])
             await asyncio.sleep(0.02)
         return []
 

@@ -8,7 +8,8 @@ import itertools
 
 import numpy as np
 
-from launch.live.messages import pack, unpack
+from launch.live.messages import VERSION, pack, unpack
+from launch.live.roster import Roster
 from launch.live.transport import Received
 from tff_algos.rounds.network import TICK_S
 
@@ -25,7 +26,7 @@ class MemoryTransport:
     def __init__(self, ticks=1000):
         self.ticks = ticks
         self.is_open = False
-        self.shown = []
+        self.shown, self.token = [], None
         self._received, self._numbers, self._clients = [], itertools.count(), {}
 
     def start(self):
@@ -82,6 +83,13 @@ class MemoryTransport:
         bisect.insort(self._received, received, key=lambda each: each.ticks)  # behind those of the same time
 
 
+def open_roster(transport, *arguments, **options):
+    """A roster whose seats are taken in order: its one token is that of the transport's clients from now on."""
+    roster = Roster(*arguments, is_shared=True, **options)
+    transport.token = next(iter(roster.draw_tokens().values()))
+    return roster
+
+
 class ScriptedClient:
     """A client that does what a test says, and keeps what it was told."""
 
@@ -89,8 +97,9 @@ class ScriptedClient:
         self.server, self.react = transport, lambda message: None
         self.join_header = {
             "type": "join",
-            "protocol": 1,
+            "protocol": VERSION,
             "key": key,
+            "token": transport.token,
             "name": f"client {key[:2]}",
             "kind": "python",
             "num_train": 0,

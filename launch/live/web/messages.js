@@ -3,7 +3,7 @@
 
 import { JoinError } from "./errors.js";
 
-export const VERSION = 1;
+export const VERSION = 2;
 export const MOST_BYTES = 2 ** 29; // of a message or a file
 const MOST_HEADER_BYTES = 2 ** 20;
 const DTYPES = new Map([

@@ -192,7 +192,7 @@ def make_client(tmp_path):
 
     def build(spec=PLAIN, kind="train", **options):
         weights, training, file, trainer = make(spec, **options)
-        client = Client(argparse.Namespace(), Home(tmp_path), tf.lite.Interpreter)
+        client = Client(argparse.Namespace(token=""), Home(tmp_path), tf.lite.Interpreter)
         client._trainers[file.sha256], client._examples = trainer, examples_of(*draw(), 4)
         task = ask(weights, training, file, NUM - 4, kind, is_last=True)
         return (
@@ -398,15 +398,15 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, arrays, line):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["127.0.0.1"], "expected the address that the server prints"),
-        (["ftp://host"], "expected the address that the server prints"),
+        (["127.0.0.1"], "expected a link that the server prints"),
+        (["ftp://host"], "expected a link that the server prints"),
         (["http://host", "--data=nowhere.csv"], "--data=nowhere.csv: no such file"),
         (["http://host", "--most_examples=5"], "--most_examples: expected --data beside it"),
         (
             ["http://host", "--data=nowhere.csv", "--most_examples=-1"],
             "--most_examples: expected 1 or more, or 0 for all",
         ),
-        (["http://host:70000"], "http://host:70000: expected the address that the server prints"),
+        (["http://host:70000/#a_secret"], "error: http://host:70000/: expected a link that the server prints"),
         (["http://host", "--data=/"], "--data=/: no such file (.csv or .npz)"),
         (["http://host", "--hours=9"], "--hours=9: expected two times of the day"),
         (["http://host", "--seat_key=x"], "--seat_key: expected at least 32 hex digits"),
@@ -432,6 +432,12 @@ def test_what_is_missing_is_said_with_what_to_install(system, machine, line, mon
     monkeypatch.setattr(join.platform, "machine", lambda: machine)
     assert join.main(["http://127.0.0.1:1"]) == 2
     assert line in capsys.readouterr().out
+
+
+def test_a_link_has_a_token_and_makes_a_client_of_its_own():
+    first, second, none = (join.parse([f"http://127.0.0.1:8700/{token}"]) for token in ("#a-1_", "#b", ""))
+    assert (first.url, first.token, first.address) == ("ws://127.0.0.1:8700/ws", "a-1_", "http://127.0.0.1:8700/")
+    assert none.token == "" and len({first.home, second.home, none.home}) == 3
 
 
 def test_the_file_stands_alone():

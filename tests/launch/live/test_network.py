@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_transport import MemoryTransport, ScriptedClient, Silence
+from memory_transport import MemoryTransport, ScriptedClient, Silence, open_roster
 
 from launch.live.messages import pack
 from launch.live.network import EVALUATE, FINE_TUNE, MOST_FETCHED, LiveNetwork
@@ -45,7 +45,7 @@ class Run:
 
     def __init__(self, folder, num_clients=2, dealt=DEALT, time_s=0.0, **options):
         self.transport = MemoryTransport()
-        self.roster = Roster(folder / "roster.json", dealt)
+        self.roster = open_roster(self.transport, folder / "roster.json", dealt)
         self.parts = {"load_part": self.load_part}
         self.network = LiveNetwork(self.transport, self.roster, GRACE_S, **self.parts, **options)
         self.clients = [ScriptedClient(self.transport, make_key(index)).join() for index in range(num_clients)]
@@ -130,7 +130,7 @@ def test_an_answer_that_came_and_was_not_taken_is_late_and_nothing_else(run):
 
 def test_enrolment_waits_and_a_seat_is_free_again_until_the_run_begins(tmp_path):
     transport, shown = MemoryTransport(), []
-    roster = Roster(tmp_path / "roster.json", most=4, columns="")
+    roster = open_roster(transport, tmp_path / "roster.json", most=4, columns="")
     network = LiveNetwork(transport, roster, description={"kind": "table"})
     examples = [{"num_train": 5 + index, "num_test": 1, "columns": ""} for index in range(4)]
     ann, bob, cid = (ScriptedClient(transport, make_key(i), **examples[i]).join() for i in range(3))
@@ -155,7 +155,7 @@ def test_enrolment_waits_and_a_seat_is_free_again_until_the_run_begins(tmp_path)
 
 def test_seats_left_free_lose_their_gaps_where_people_bring_their_own(tmp_path):
     transport = MemoryTransport()
-    network = LiveNetwork(transport, Roster(tmp_path / "roster.json", most=4))
+    network = LiveNetwork(transport, open_roster(transport, tmp_path / "roster.json", most=4))
     own = {"num_train": 5, "columns": ""}
     ann, bob = (ScriptedClient(transport, make_key(i), **own).join() for i in range(2))
     ann.hang_up(after_s=0)
@@ -183,8 +183,8 @@ def test_a_full_run_refuses_in_a_line(run):
     [
         (b"garbage", "cannot be read"),
         (pack({"type": "answer"}), "the first one must be to join"),
-        (pack({"type": "join", "protocol": 3}), "version 1"),
-        (pack({"type": "join", "protocol": 1, "key": "short"}), "key: expected 32"),
+        (pack({"type": "join", "protocol": 3}), "version 2"),
+        (pack({"type": "join", "protocol": 2, "key": "short"}), "key: expected 32"),
     ],
 )
 def test_who_does_not_join_as_it_should_is_refused(run, content, reason):
@@ -522,20 +522,27 @@ def test_a_former_file_can_be_fetched(run):
 
 def test_a_description_is_there_for_whom_has_not_joined(tmp_path, run):
     stranger = ScriptedClient(run.transport, make_key(8))
-    stranger.say({"type": "fetch", "what": "description"})
+    stranger.say({"type": "fetch", "what": "description", "key": make_key(8), "token": run.transport.token})
     run.take(1.0)
     assert "leave out --data" in stranger.heard[-1].header["reason"]
     transport = MemoryTransport()
-    network = LiveNetwork(transport, Roster(tmp_path / "own" / "roster.json", most=1), description={"kind": "table"})
+    roster = open_roster(transport, tmp_path / "own" / "roster.json", most=1)
+    network = LiveNetwork(transport, roster, description={"kind": "table"})
+    fetch = {"type": "fetch", "what": "description"}
     ann = ScriptedClient(transport, make_key(0), num_train=3, columns="")
-    ann.say({"type": "fetch", "what": "description"})
+    ann.say({**fetch, "key": make_key(0), "token": transport.token})
     ann.join()
-    bob = ScriptedClient(transport, make_key(1))
+    bob, cid, dan = (ScriptedClient(transport, make_key(i)) for i in (1, 2, 3))
     bob.say({"type": "leave", "reason": ""})
+    cid.say({**fetch, "key": make_key(2), "token": "guessed"})
+    dan.say(fetch)
     network.enrol(1)
     network.publish(OFFER)
     assert [each.type for each in ann.heard] == ["description", "welcome"]
     assert bob.is_closed and not bob.heard
+    assert [each.heard[0].header["reason"][:30] for each in (cid, dan)] == [
+        *("the link is none of this run's", "a message cannot be read: key:"),
+    ]
 
 
 def test_the_end_is_told_to_all(run):

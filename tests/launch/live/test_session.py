@@ -66,9 +66,17 @@ def serve(*arguments, simulates=False):
     """(session, its clients) of a run by two clients in memory."""
     transport = MemoryTransport()
     transport.port = 8700
-    clients = [TrainingClient(transport, key).join() for key in "ab"]
+    clients = []
+
+    def open_transport(*_):
+        tokens = [link.partition("#")[2] for link in session._links.find_free()]
+        clients.extend(
+            TrainingClient(transport, key).join(token=token) for key, token in zip("ab", tokens, strict=True)
+        )
+        return transport
+
     config, flags, given = parse_request(arguments)
-    with Watched(flags, given, lambda *_: transport) as session:
+    with Watched(flags, given, open_transport) as session:
         session.simulates = simulates
         run_training(config, session)
     return session, clients
@@ -102,7 +110,7 @@ def test_it_has_the_weights_of_the_simulation_and_so_has_its_twin(live):
 def test_its_folder_tells_of_it_and_clients_are_told_the_end(live):
     folder, _, clients = live
     config = json.loads((folder / columns.CONFIG_FILE).read_text())
-    assert config[columns.LIVE] == {"protocol": 1, "seats": 2, "own_data": False} and is_live_run(folder)
+    assert config[columns.LIVE] == {"protocol": 2, "seats": 2, "own_data": False} and is_live_run(folder)
     names, rows = read_round_table(folder / columns.TRAFFIC_FILE)
     traffic = [dict(zip(names, row, strict=True)) for row in rows]
     assert [(row["num_asked"], row["num_answered"], row["num_missing"]) for row in traffic] == [("2", "2", "0")] * 3
