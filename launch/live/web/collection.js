@@ -7,17 +7,25 @@ import { preprocess } from "./maths.js";
 const MOST_SHOWN = 60; // the newest
 
 export class Collection {
-  // `least` is the number of pictures below which there is too little to train on. `onChange` gets {numTrain, problem}
-  // whenever there are others.
-  constructor({ image, classes, scale, offset }, least, onChange) {
-    Object.assign(this, { image, classes, scale, offset, least, onChange });
+  // `least` is the number of pictures below which there is too little to train on. `onShow` is called when there are
+  // others.
+  constructor({ image, classes, scale, offset }, least, onShow) {
+    Object.assign(this, { image, classes, scale, offset, least, onShow });
+    this.onChange = () => {};
     this.items = []; // {stored, label}
     this.isTurned = false; // light for dark, for all of them
+    this.isBusy = false; // more are being read
     this.history = []; // what undoes each change, the last at the end
     this.counts = make("div");
     this.grid = make("ul", { className: "pictures", role: "list", "aria-label": "Your pictures; press one to delete it" });
     this.more = make("p", { className: "note" });
     this.element = make("div", {}, this.counts, this.grid, this.more);
+  }
+
+  // From now on `onChange` gets {numTrain, problem} whenever there are other pictures.
+  tell(onChange) {
+    this.onChange = onChange;
+    this.show();
   }
 
   add(items, undo = () => {}) {
@@ -77,6 +85,7 @@ export class Collection {
     this.grid.replaceChildren(...shown.map((item) => make("li", {}, this.makeButton(item))));
     const hidden = this.items.length - shown.length;
     this.more.textContent = shown.length ? `Press a picture to delete it${hidden ? `. ${hidden} more are not shown` : ""}.` : "";
+    this.onShow();
     this.onChange(this.measure());
   }
 
@@ -92,6 +101,7 @@ export class Collection {
   }
 
   measure() {
+    if (this.isBusy) return { numTrain: 0, problem: "Reading…" };
     const [number, lacking] = [this.items.length, this.least - this.items.length];
     const problem = lacking > 0 ? `${lacking} more ${lacking === 1 ? "is" : "are"} needed, of at least ${this.least}.` : "";
     return { numTrain: number - countHeldOut(number), problem };

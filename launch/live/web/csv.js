@@ -4,7 +4,7 @@ import { readFile } from "./csv_rows.js";
 import { label, make, makeCounts } from "./elements.js";
 import { JoinError } from "./errors.js";
 import { countHeldOut, holdOut } from "./hold_out.js";
-import { countRows, listNames, makePrintable } from "./python_text.js";
+import { countRows, formatCount, listNames, makePrintable } from "./python_text.js";
 import { readTable } from "./read_table.js";
 
 const UNUSABLE = "the server describes the examples of its run in a way that cannot be used here";
@@ -29,6 +29,7 @@ class TableFile {
     const turn = ++this.newest;
     this.table = null;
     this.found.replaceChildren();
+    this.found.className = "found";
     this.onChange({ numTrain: 0, problem: "Reading…" });
     const notes = [];
     try {
@@ -39,6 +40,7 @@ class TableFile {
       if (turn !== this.newest) return;
       const line = error instanceof JoinError ? error.message : error instanceof TypeError ? UNUSABLE : `${file.name}: ${error.message}`;
       this.show(notes);
+      this.found.className = "found refused";
       this.onChange({ numTrain: 0, problem: makePrintable(line) });
       return;
     }
@@ -54,7 +56,7 @@ class TableFile {
       const { y, preview } = this.table;
       const number = y.length;
       const held = countHeldOut(number);
-      const split = held ? `${countRows(held)} of them are held out for tests` : "too few to hold some out for tests";
+      const split = held ? `${formatCount(held)} of them ${held === 1 ? "is" : "are"} held out for tests` : "too few to hold some out for tests";
       parts.unshift(make("p", {}, `${countRows(number)} read; ${split}.`), makeCounts(this.description.label.classes, y));
       parts.push(showPreview(preview));
     }
@@ -63,7 +65,7 @@ class TableFile {
 }
 
 function listColumns(columns, wanted) {
-  const describe = ({ values, classes }) => (values || classes ? `one of ${listNames(values ?? classes)}` : "a number");
+  const describe = ({ values, classes }) => (values || classes ? `one of ${listNames(values ?? classes)}` : "a number, or yes and no");
   const rows = [...columns, wanted].flatMap((column) => [
     make("dt", {}, column === wanted ? `${column.name} (what is predicted)` : column.name),
     make("dd", {}, describe(column)),

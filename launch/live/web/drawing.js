@@ -11,18 +11,13 @@ const HELP =
   "Draw with a finger, a mouse, or the keyboard: arrow keys move the pen, Space lowers and lifts it, Delete clears, Enter keeps.";
 
 class Drawing {
-  constructor(place, description, onChange) {
-    this.collection = new Collection(description, LEAST, (measured) => {
-      onChange(measured);
-      this.showAsked();
-    });
+  constructor(description) {
+    this.collection = new Collection(description, LEAST, () => this.showAsked());
     this.classes = description.classes;
     this.build(description.image);
-    place.append(...this.parts);
     this.board = new Board(this.canvas, this.seen, description.image, () => this.enable());
     if (description.image.channels > 1) this.readInk(description.image);
     this.board.clear();
-    this.collection.show();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.board.draw());
   }
 
@@ -52,13 +47,16 @@ class Drawing {
     });
     this.choice = make("select", {}, new Option("the one you have fewest of", IN_TURN), ...this.classes.map((name, i) => new Option(name, i)));
     this.choice.addEventListener("change", () => this.showAsked());
-    this.parts = [
-      ...[this.asked, make("div", { className: "boards" }, this.canvas, tools)],
+    this.element = make(
+      "div",
+      {},
+      this.asked,
+      make("div", { className: "boards" }, this.canvas, tools),
       make("div", { className: "buttons" }, keep, undo, clear),
       make("p", { className: "note" }, HELP),
       make("p", {}, ...label("Ask for", this.choice)),
       this.collection.element,
-    ];
+    );
   }
 
   // The chosen colour as stored values of the three channels.
@@ -119,8 +117,12 @@ let drawing = null;
 export const DRAWING = {
   title: "Draw them",
   fits: ({ kind, image }) => kind === "arrays" && Boolean(image),
+  // Whoever looks at another way meanwhile finds the drawings as they were.
   show(place, description, onChange) {
-    drawing = new Drawing(place, description, onChange);
+    drawing ??= new Drawing(description);
+    place.append(drawing.element);
+    drawing.collection.tell(onChange);
+    drawing.board.draw(); // whose colours are those of the page that it is in
   },
   read: async (key) => drawing.collection.read(key),
 };

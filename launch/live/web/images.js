@@ -11,16 +11,10 @@ const HIDDEN_FILE = /^(\.|thumbs\.db$|desktop\.ini$)/i;
 const AT_ONCE = 20; // pictures, after which it is said how far it is
 
 class Images {
-  constructor(place, description, onChange) {
+  constructor(description) {
     Object.assign(this, { image: description.image, classes: description.classes });
-    this.isReading = false;
+    this.collection = new Collection(description, 1, () => this.enable());
     this.build();
-    this.collection = new Collection(description, 1, (measured) => {
-      onChange(this.isReading ? { numTrain: 0, problem: "Reading…" } : measured);
-      this.enable();
-    });
-    place.append(...this.parts, this.collection.element, make("p", { className: "buttons" }, this.undo, this.clear));
-    this.collection.show();
   }
 
   build() {
@@ -39,19 +33,25 @@ class Images {
     this.clear.addEventListener("click", () => this.collection.clear());
     const byFolder = make("p", { hidden: !("webkitdirectory" in this.folder) });
     byFolder.append(...label("A folder that has a folder for each class", this.folder));
-    this.parts = [
+    this.element = make(
+      "div",
+      {},
       make("p", { className: "note" }, `Each becomes ${form}, as shown below. The classes are ${listNames(classes)}.`),
-      ...[byFolder, make("p", {}, ...label("Or files, all of the class", this.choice), " ", this.some)],
+      byFolder,
+      make("p", {}, ...label("Or files, all of the class", this.choice), " ", this.some),
       make("p", { className: "choice", hidden: image.channels > 1 }, ...label("Turn light and dark over", this.turned).reverse()),
       this.notes,
-    ];
+      this.collection.element,
+      make("p", { className: "buttons" }, this.undo, this.clear),
+    );
     this.some.setAttribute("aria-label", "Pictures of the chosen class");
   }
 
   enable() {
-    for (const control of [this.folder, this.some]) control.disabled = this.isReading;
-    this.undo.disabled = this.isReading || !this.collection.history.length;
-    this.clear.disabled = this.isReading || !this.collection.items.length;
+    const { isBusy, history, items } = this.collection;
+    this.folder.disabled = this.some.disabled = isBusy;
+    this.undo.disabled = isBusy || !history.length;
+    this.clear.disabled = isBusy || !items.length;
   }
 
   // Reads the files that an input has; `find` gives the place of a file's class, or a line on why it has none.
@@ -60,10 +60,10 @@ class Images {
     input.value = ""; // so that the same can be chosen again
     const fitting = found.filter(([, place]) => typeof place === "number");
     const lines = countAlike(found.filter(([, place]) => typeof place !== "number").map(([, line]) => line));
-    this.isReading = true;
+    this.collection.isBusy = true;
     this.collection.show();
     const [read, unreadable, numLeft] = await this.read(fitting);
-    this.isReading = false;
+    this.collection.isBusy = false;
     if (unreadable.length) lines.push(`${countPictures(unreadable.length)} left out, since this browser reads none there: ${listNames(unreadable)}`);
     if (numLeft) lines.push(`${countPictures(numLeft)} left out, since no more are taken`);
     if (!read.length) lines.unshift("No picture was read.");
@@ -136,7 +136,9 @@ export const IMAGES = {
   title: "Pictures in files",
   fits: ({ kind, image }) => kind === "arrays" && Boolean(image),
   show(place, description, onChange) {
-    images = new Images(place, description, onChange);
+    images ??= new Images(description);
+    place.append(images.element);
+    images.collection.tell(onChange);
   },
   read: async (key) => images.collection.read(key),
 };
