@@ -14,11 +14,26 @@ class Drawing {
   constructor(description) {
     this.collection = new Collection(description, LEAST, () => this.showAsked());
     this.classes = description.classes;
+    this.board = null;
     this.build(description.image);
-    this.board = new Board(this.canvas, this.seen, description.image, () => this.enable());
-    if (description.image.channels > 1) this.readInk(description.image);
+  }
+
+  // Whoever looks at another way meanwhile finds the drawings as they were.
+  show(place, image, onChange) {
+    place.append(this.element);
+    if (!this.board) this.makeBoard(image);
+    this.board.draw();
+    this.collection.tell(onChange);
+  }
+
+  // Its colours are those of the page that it is in by now.
+  makeBoard(image) {
+    this.board = new Board(this.canvas, this.seen, image, () => this.enable());
+    if (image.channels > 1) this.readInk(image);
     this.board.clear();
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.board.draw());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      if (this.canvas.isConnected) this.board.draw();
+    });
   }
 
   build(image) {
@@ -117,12 +132,9 @@ let drawing = null;
 export const DRAWING = {
   title: "Draw them",
   fits: ({ kind, image }) => kind === "arrays" && Boolean(image),
-  // Whoever looks at another way meanwhile finds the drawings as they were.
   show(place, description, onChange) {
     drawing ??= new Drawing(description);
-    place.append(drawing.element);
-    drawing.collection.tell(onChange);
-    drawing.board.draw(); // whose colours are those of the page that it is in
+    drawing.show(place, description.image, onChange);
   },
   read: async (key) => drawing.collection.read(key),
 };
