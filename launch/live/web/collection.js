@@ -103,7 +103,7 @@ export class Collection {
   measure() {
     if (this.isBusy) return { numTrain: 0, problem: "Reading…" };
     const [number, lacking] = [this.items.length, this.least - this.items.length];
-    const problem = lacking > 0 ? `${lacking} more ${lacking === 1 ? "is" : "are"} needed, of at least ${this.least}.` : "";
+    const problem = lacking > 0 && this.least > 1 ? `${lacking} more ${lacking === 1 ? "is" : "are"} needed, of at least ${this.least}.` : "";
     return { numTrain: number - countHeldOut(number), problem };
   }
 
