@@ -4,6 +4,7 @@ The settings of the run alone are checked in `training_file`.
 """
 
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from launch.settings.run_config import RunConfig
@@ -21,8 +22,12 @@ def is_private_run(config: RunConfig) -> bool:
     return privacy is not None and privacy.is_active
 
 
-def check_private(config: RunConfig, flags: ServeFlags) -> None:
-    """Raises ConfigError for what a private run cannot have; before anybody is waited for."""
+def check_private(config: RunConfig, flags: ServeFlags, given: Collection[str] = ()) -> None:
+    """Raises ConfigError for what a private run cannot have, of flags that were given; before anybody is waited for."""
+    for name in ("most_norm", "most_rejected"):
+        if name in given and getattr(flags, name):
+            expected = "0 with --dp_epsilon: updates are clipped, and whose are rejected must change nothing else"
+            raise ConfigError(name, getattr(flags, name), expected)
     if flags.evaluate_on == ON_CLIENTS:
         raise ConfigError(
             "evaluate_on",

@@ -190,7 +190,7 @@ class Session:
         if not len(data.test_y) and flags.evaluate_on != ON_CLIENTS:
             raise ConfigError("evaluate_on", flags.evaluate_on, f"{ON_CLIENTS}, since the server has no test examples")
         if is_private_run(config):
-            check_private(config, flags)
+            check_private(config, flags, self._given)
 
     def describe(self) -> Iterator[tuple[str, str]]:
         yield from ()

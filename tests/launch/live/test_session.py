@@ -195,6 +195,7 @@ def test_a_private_run_spends_its_budget_and_has_no_twin(tmp_path, monkeypatch, 
     [
         (["--evaluate_on=clients"], "evaluate_on=clients: expected server with --dp_epsilon"),
         (["--dp_noise_multiplier=0.3"], r"dp_noise_multiplier=0\.3: expected more noise"),
+        (["--most_norm=3"], "most_norm=3.0: expected 0 with --dp_epsilon"),
         (["--dp_delta=0.6"], r"dp_delta=0\.6: expected below 1 / clients"),
     ],
 )
