@@ -82,6 +82,10 @@ watch_run() {
     .venv/bin/python tests/live/watch.py "$(shots_of organiser)"
 }
 
+bring_own() {
+    .venv/bin/python tests/live/own_examples.py "$(shots_of own_examples)"
+}
+
 # Exports the run $1 with the flags that follow, and checks its page.
 check_run() {
     run=$1
@@ -160,6 +164,7 @@ else
     check_words "$folder/reviews" "My lamp is wonderful"
     for run in digits cifar10 building rhyme; do in_browsers drive_report "$folder/$run"; done
     in_browsers watch_run
+    in_browsers bring_own
 fi
 [ -z "$failed" ] || fail "a page differs from its report, or misbehaves"
 echo "all pages answer as their reports"
