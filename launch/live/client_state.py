@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from launch.live.messages import NOTHING, Packed
 from launch.live.referee import Asked
 from tff_algos.client.local_training import LocalResult
 
@@ -12,8 +13,15 @@ from tff_algos.client.local_training import LocalResult
 class Pending:
     """What a client was asked and has not answered."""
 
-    def __init__(self, kind: str, asked: Asked, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]):
-        self.kind, self.asked = kind, asked
+    def __init__(
+        self,
+        kind: str,
+        asked: Asked,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+        weights: Packed = NOTHING,
+    ):
+        self.kind, self.asked, self.weights = kind, asked, weights
         self.header, self.arrays = {"type": kind, **header, "task": asked.task}, arrays
         self.sent_ticks, self.sent_bytes = 0, 0
 
@@ -23,7 +31,6 @@ class ClientState:
 
     def __init__(self):
         self.connection: int | None = None
-        self.lost_ticks: int | None = None  # when its connection was lost, while the grace lasts
         self.is_here = False  # connected, or in the grace
         self.is_present = False  # the same as far as the algorithm has taken it
         self.task: Pending | None = None

@@ -8,7 +8,7 @@ of that type has (docs/live.md), and `arrays`: [name, dtype, shape] of each. Imp
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,13 +33,30 @@ class Message(NamedTuple):
         return self.header["type"]
 
 
-def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] = {}) -> bytes:
-    """The bytes of a message. Arrays must have one of DTYPES."""
+class Packed(NamedTuple):
+    """Arrays as a message has them: the rows of its header, and their bytes. Many messages can have the same ones."""
+
+    rows: Sequence[list] = ()
+    content: bytes = b""
+
+
+NOTHING = Packed()
+
+
+def pack_arrays(arrays: Mapping[str, np.ndarray]) -> Packed:
+    """Arrays for messages; they must have one of DTYPES."""
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
-    listed = [[name, array.dtype.newbyteorder("<").str, list(array.shape)] for name, array in arrays.items()]
-    text = _pad(json.dumps({**header, "arrays": listed}, separators=(",", ":")).encode(), b" ")
+    rows = [[name, array.dtype.newbyteorder("<").str, list(array.shape)] for name, array in arrays.items()]
     parts = [_pad(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()) for array in arrays.values()]
-    return b"".join([struct.pack("<I", len(text)), text, *parts])
+    return Packed(rows, b"".join(parts))
+
+
+def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] = {}, before: Packed = NOTHING) -> bytes:
+    """The bytes of a message; of its arrays those come first that are packed already."""
+    packed = pack_arrays(arrays)
+    listed = {"arrays": [*before.rows, *packed.rows]}
+    text = _pad(json.dumps({**header, **listed}, separators=(",", ":")).encode(), b" ")
+    return b"".join([struct.pack("<I", len(text)), text, before.content, packed.content])
 
 
 def unpack(content: bytes) -> Message:

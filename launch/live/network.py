@@ -17,8 +17,9 @@ import numpy as np
 from launch.live.client_state import ClientState, Pending, Queued
 from launch.live.fields import read_duration, read_text
 from launch.live.measured import Answer
-from launch.live.messages import Message, MessageError, pack, unpack
-from launch.live.offers import Offer, describe_work
+from launch.live.messages import NOTHING, Message, MessageError, Packed, pack, pack_arrays, unpack
+from launch.live.offers import Offer, describe_work, pick_weights
+from launch.live.orders import order_all
 from launch.live.referee import EXPELLED, LENIENT, Asked, Conduct, Limits, Referee, Rejection, Sums
 from launch.live.roster import Refusal, Roster, read_caller, read_join
 from launch.live.status import Status, describe_seat
@@ -66,6 +67,8 @@ class LiveNetwork:
         self._grace = math.ceil(away_after_s / TICK_S)
         self._load_part, self._description = load_part, description
         self._clients = [ClientState() for _ in roster.seats]
+        self._lost = dict[int, int]()  # by client: when its connection was lost, while the grace lasts
+        self._present: np.ndarray | None = None  # see `find_present`; None: anew
         self._client_of = dict[int, int]()  # by connection
         self._closed = set[int]()  # connections of which something may still wait in the transport
         self._happened = collections.deque[Queued]()
@@ -127,36 +130,46 @@ class LiveNetwork:
         if self._start is not None:
             return
         now, self._floor = self._transport.now_ticks(), math.ceil(time_s / TICK_S)
-        self._start = now, self._floor
-        for seat, client in zip(self._roster.seats, self._clients, strict=True):
+        self._start, self._present = (now, self._floor), None
+        for index, (seat, client) in enumerate(zip(self._roster.seats, self._clients, strict=True)):
             if seat is not None:
                 client.is_here = client.is_present = True
-                if client.connection is None and client.lost_ticks is None:
-                    client.lost_ticks = now
+                if client.connection is None:
+                    self._lost.setdefault(index, now)
 
     def now_s(self) -> float:
         self._floor = max(self._floor, self._to_run(self._transport.now_ticks()))
         return self._floor * TICK_S
 
     def find_present(self) -> np.ndarray:
-        return np.flatnonzero([client.is_present for client in self._clients]).astype(np.int64)
+        if self._present is None:
+            self._present = np.flatnonzero([client.is_present for client in self._clients]).astype(np.int64)
+        return self._present.copy()
 
-    def ask(self, task: Task) -> None:
+    def ask(self, *tasks: Task) -> None:
+        new = [task for task in tasks if not self._has(task)]
+        offer, sizes = self._offer, [self._roster.count_examples(task.client)[0] for task in new]
+        starts = {id(task.start): task.start for task in new}
+        packed = {each: pack_arrays(pick_weights(offer.file, start)) for each, start in starts.items()}
+        orders = order_all(offer.training, sizes, [task.seed for task in new])
+        for task, size, (steps, order) in zip(new, sizes, orders, strict=True):
+            client = self._clients[task.client]
+            self._drop_answers(task.client)
+            num_trained = count_examples_trained(offer.training, size)
+            most_norm = self._conduct.find_most_norm(task.version, task.start)
+            asked = Asked(secrets.token_hex(8), task.client, task.number, num_trained, most_norm)
+            header = describe_work(offer, steps, task.learning_rate) | self._name(task.client)
+            header |= {"number": task.number, "round": self.round_num}
+            client.task = Pending("train", asked, header, {"order": order}, packed[id(task.start)])
+            self._counts["num_asked"] += 1
+            self._send_pending(client, client.task)
+            self._see(task.client)
+
+    def _has(self, task: Task) -> bool:
+        """Whether its client has this task, or has answered it."""
         client = self._clients[task.client]
         numbers = [each.number for each in self._happened if each.client == task.client and each.what in _ANSWERS]
-        if task.number in numbers or (client.task and client.task.asked.number == task.number):
-            return
-        self._drop_answers(task.client)
-        num_examples = self._roster.count_examples(task.client)[0]
-        header, arrays = describe_work(self._offer, num_examples, task.start, task.seed, task.learning_rate)
-        num_trained = count_examples_trained(self._offer.training, num_examples)
-        most_norm = self._conduct.find_most_norm(task.version, task.start)
-        asked = Asked(secrets.token_hex(8), task.client, task.number, num_trained, most_norm)
-        header |= self._name(task.client) | {"number": task.number, "round": self.round_num}
-        client.task = Pending("train", asked, header, arrays)
-        self._counts["num_asked"] += 1
-        self._send_pending(client, client.task)
-        self._see(task.client)
+        return task.number in numbers or bool(client.task and client.task.asked.number == task.number)
 
     def withdraw(self, client: int) -> None:
         self._counts["num_missing"] += self._clients[client].task is not None
@@ -177,7 +190,7 @@ class LiveNetwork:
         self._counts["num_rejected"] += each.what == REJECTED
         self._clients[each.client].num_answered += each.what == ANSWERED
         if each.what in (JOINED, LEFT):
-            self._clients[each.client].is_present = each.what == JOINED
+            self._clients[each.client].is_present, self._present = each.what == JOINED, None
         if each.what == LEFT:  # what it was asked since it went is counted out, too
             self._forget(each.client)
         self._see(each.client)
@@ -284,14 +297,15 @@ class LiveNetwork:
 
     def _find_expiry(self) -> tuple[int | None, int]:
         """When the next grace is over, and whose; None while the clock stands."""
-        lost = [
-            (each.lost_ticks + self._grace, i) for i, each in enumerate(self._clients) if each.lost_ticks is not None
-        ]
-        return min(lost) if lost and self._start is not None else (None, -1)
+        if not self._lost or self._start is None:
+            return None, -1
+        ticks, index = min((ticks, index) for index, ticks in self._lost.items())
+        return ticks + self._grace, index
 
     def _let_go(self, index: int, ticks: int) -> None:
         client = self._clients[index]
-        client.lost_ticks, client.is_here, client.task, client.request = None, False, None, None
+        client.is_here, client.task, client.request = False, None, None
+        self._lost.pop(index, None)
         self._happened.append(Queued(ticks, index, LEFT))
         self._see(index)
 
@@ -303,7 +317,7 @@ class LiveNetwork:
         if not self._roster.is_fixed:
             self._roster.release(index)
         elif client.is_here or self._start is None:
-            client.lost_ticks, client.has_been_lost = received.ticks, True
+            self._lost[index], client.has_been_lost = received.ticks, True
         self._see(index)
 
     def _hear(self, received: Received) -> None:
@@ -359,7 +373,8 @@ class LiveNetwork:
             reason = "the same key has joined again, and has the seat"
             self._close(client.connection, {"type": "refused", "reason": reason, "is_final": True})
         self._client_of[received.connection] = index
-        client.connection, client.lost_ticks, client.num_fetched = received.connection, None, 0
+        client.connection, client.num_fetched = received.connection, 0
+        self._lost.pop(index, None)
         self._counts["num_returns"] += client.has_been_lost
         client.has_been_lost = False
         if self._start is not None and not client.is_here:
@@ -486,7 +501,7 @@ class LiveNetwork:
         pending.sent_ticks = self._transport.now_ticks()
         is_whole = "digest" not in pending.header
         arrays = {name: each for name, each in pending.arrays.items() if is_whole or not name.startswith("weight_")}
-        if sent := self._send(client, pending.header, arrays):
+        if sent := self._send(client, pending.header, arrays, pending.weights):
             pending.sent_bytes = sent
             if "order" in arrays:
                 self._counts["bytes_of_orders"] += arrays["order"].nbytes
@@ -503,17 +518,23 @@ class LiveNetwork:
 
     def _drop_answers(self, client: int) -> None:
         """Answers that came and were not taken are late."""
+        if not self._happened:
+            return
         kept = [each for each in self._happened if each.client != client or each.what not in _ANSWERS]
         self._count_late(client, len(self._happened) - len(kept))
         self._happened = collections.deque(kept)
 
     def _send(
-        self, client: ClientState, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None
+        self,
+        client: ClientState,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray] | None = None,
+        before: Packed = NOTHING,
     ) -> int:
         """Sends a message to a client that is connected; returns its bytes, 0 if it is not."""
         if client.connection is None:
             return 0
-        content = self._pack(header, arrays)
+        content = self._pack(header, arrays, before)
         self._transport.send(client.connection, content)
         return len(content)
 
@@ -522,8 +543,10 @@ class LiveNetwork:
         self._closed.add(connection)
         self._transport.close(connection, header and self._pack(header))
 
-    def _pack(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None) -> bytes:
-        content = pack(header, arrays or {})
+    def _pack(
+        self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None, before: Packed = NOTHING
+    ) -> bytes:
+        content = pack(header, arrays or {}, before)
         self._counts["bytes_down"] += len(content)
         return content
 

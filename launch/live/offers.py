@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from launch.live.orders import order_examples
 from launch.live.referee import TrainingFile
 from tff_algos.protocol import Weights
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -45,21 +44,9 @@ def pick_weights(file: TrainingFile, weights: Weights) -> dict[str, np.ndarray]:
     }
 
 
-def describe_work(
-    offer: Offer, num_examples: int, start: Weights, seed: np.ndarray, learning_rate: np.float32
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What `train` and `fine_tune` say of the training itself: of the header, and the arrays.
-
-    Args:
-      offer: of the run, or of its last task.
-      num_examples: that the client has.
-      start: the weights to start from, in the order of `keras_model.weights`.
-      seed: int32, shape (2,), from which the orders are derived.
-      learning_rate: float32.
-    """
-    steps, order = order_examples(offer.training, num_examples, seed)
-    header = {"learning_rate": float(learning_rate), "steps": steps, "batch_size": offer.training.batch_size}
-    return header, pick_weights(offer.file, start) | {"order": order}
+def describe_work(offer: Offer, steps: int, learning_rate: np.float32) -> dict[str, Any]:
+    """What the headers of `train` and `fine_tune` say of the training itself; the offer is the run's or last task's."""
+    return {"learning_rate": float(learning_rate), "steps": steps, "batch_size": offer.training.batch_size}
 
 
 def count_most_bytes(weights: Weights) -> int:

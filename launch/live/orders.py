@@ -1,5 +1,8 @@
 """The order of a client's examples in a task, as it travels: the very shuffles of local training."""
 
+import itertools
+import operator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +12,7 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 
 MOST_OF_UINT16 = 2**16  # examples whose indices have two bytes
 MOST_BYTES = 2**27  # of an order
+_MADE_AT_ONCE = 2**20  # entries, and those of one client more
 
 
 class Order(NamedTuple):
@@ -34,11 +38,53 @@ def count_most_examples(training: LocalTrainingConfig) -> int:
 
 def order_examples(training: LocalTrainingConfig, num_examples: int, seed: np.ndarray) -> Order:
     """The order that local training takes with this seed, int32, shape (2,); not while a graph is traced."""
+    [order] = order_all(training, [num_examples], [seed])
+    return order
+
+
+def order_all(training: LocalTrainingConfig, numbers: Sequence[int], seeds: Sequence[np.ndarray]) -> Iterator[Order]:
+    """The same of several clients with so many examples each, in their order; many are made at once."""
+    shapes = [_find_shape(training, number) for number in numbers]
+    # By the entries before each client, so that what is made at once has a bound.
+    before = np.cumsum([0, *(epochs * number for _, epochs, number in shapes)]) // _MADE_AT_ONCE
+    pairs = zip(shapes, seeds, before[:-1].tolist(), strict=True)
+    for _, group in itertools.groupby(pairs, operator.itemgetter(2)):
+        yield from _order_few([(*shape, seed) for shape, seed, _ in group])
+
+
+def _find_shape(training: LocalTrainingConfig, num_examples: int) -> tuple[int, int, int]:
+    """The steps of a client, the epochs that these begin, and its examples."""
     per_epoch = -(-num_examples // training.batch_size)
     steps = (training.steps or training.epochs * per_epoch) if num_examples else 0
-    dtype = np.uint16 if num_examples <= MOST_OF_UINT16 else np.uint32
-    order = np.empty((-(-steps // max(per_epoch, 1)), num_examples), dtype)
-    for epoch in range(len(order)):
-        epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
-        order[epoch] = tf.random.experimental.stateless_shuffle(tf.range(num_examples), epoch_seed).numpy()
-    return Order(steps, order)
+    return steps, -(-steps // max(per_epoch, 1)), num_examples
+
+
+def _order_few(clients: Sequence[tuple[int, int, int, np.ndarray]]) -> Iterator[Order]:
+    """Of steps, epochs, examples and seed of each."""
+    rows = [(seed, epoch, number) for _, epochs, number, seed in clients for epoch in range(epochs)]
+    entries = np.zeros(0, np.int32)
+    if rows:
+        entries = _shuffle(*(np.array(each, np.int32) for each in zip(*rows, strict=True))).numpy()
+    for steps, epochs, number, _ in clients:
+        own, entries = np.split(entries, [epochs * number])
+        dtype = np.uint16 if number <= MOST_OF_UINT16 else np.uint32
+        yield Order(steps, own.reshape(epochs, number).astype(dtype))
+
+
+@tf.function(
+    input_signature=[tf.TensorSpec(shape, tf.int32) for shape in ((None, 2), (None,), (None,))], autograph=False
+)
+def _shuffle(seeds: tf.Tensor, epochs: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+    """The orders of these epochs, one behind the other. As a graph, since a call of an operation takes long."""
+
+    def shuffle(index: tf.Tensor) -> tf.Tensor:
+        seed = tf.random.experimental.stateless_fold_in(seeds[index], epochs[index])
+        return tf.random.experimental.stateless_shuffle(tf.range(numbers[index]), seed)
+
+    rows = tf.TensorArray(tf.int32, tf.size(epochs), infer_shape=False, element_shape=(None,))
+    _, rows = tf.while_loop(
+        lambda index, _: index < tf.size(epochs),
+        lambda index, rows: (index + 1, rows.write(index, shuffle(index))),
+        (0, rows),
+    )
+    return rows.concat()

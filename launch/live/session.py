@@ -85,8 +85,8 @@ class PatientNetwork:
     def find_present(self) -> np.ndarray:
         return self._network.find_present()
 
-    def ask(self, task: "Task") -> None:
-        self._network.ask(task)
+    def ask(self, *tasks: "Task") -> None:
+        self._network.ask(*tasks)
 
     def withdraw(self, client: int) -> None:
         self._network.withdraw(client)

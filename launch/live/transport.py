@@ -5,14 +5,15 @@ came. It listens on 127.0.0.1 only.
 """
 
 import asyncio
+import collections
 import contextlib
 import itertools
 import queue
 import socket
 import threading
 import time
-from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
@@ -103,6 +104,7 @@ class WebSocketTransport:
         self._asked_port, self._most_bytes, self._most_connections = port, most_bytes, most_connections
         self._files, self._watching = dict(files or {}), Watching(watch_token)
         self._received: queue.SimpleQueue[Received | None] = queue.SimpleQueue()
+        self._told, self._is_woken = collections.deque[tuple[Callable[..., None], tuple]](), False
         self._numbers, self._connections = itertools.count(), dict[int, _Connection]()
         self._closed = set[int]()  # by this side; of the loop's thread
         self._failure: BaseException | None = None
@@ -131,18 +133,15 @@ class WebSocketTransport:
         return time.monotonic_ns() * _TICKS // 10**9
 
     def send(self, connection: int, content: bytes) -> None:
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._put, connection, content)
+        self._tell(self._put, connection, content)
 
     def close(self, connection: int, content: bytes | None = None) -> None:
         if content is not None:
             self.send(connection, content)
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._put, connection, None)
+        self._tell(self._put, connection, None)
 
     def show(self, content: bytes) -> None:
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._watching.show, content.decode())
+        self._tell(self._watching.show, content.decode())
 
     def receive(self, until_ticks: int | None) -> Received | None:
         while True:
@@ -155,15 +154,28 @@ class WebSocketTransport:
                     return None
                 continue
             if received is not None:
-                with contextlib.suppress(RuntimeError):
-                    self._loop.call_soon_threadsafe(self._make_room, received.connection)
+                self._tell(self._make_room, received.connection)
                 return received
+
+    def _tell(self, act: Callable[..., None], *arguments: Any) -> None:
+        """Has the loop's thread do this soon, in order. It is woken once for all that it has not begun with."""
+        self._told.append((act, arguments))
+        if not self._is_woken:
+            self._is_woken = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed already
+                self._loop.call_soon_threadsafe(self._act)
 
     def _check(self) -> None:
         if self._failure is not None:
             raise RuntimeError("the connections of the run have failed") from self._failure
 
     # --- In the loop's thread ---
+
+    def _act(self) -> None:
+        self._is_woken = False  # first, so that what is told meanwhile is done now or wakes it again
+        while self._told:
+            act, arguments = self._told.popleft()
+            act(*arguments)
 
     def _run(self, listening: socket.socket, ready: threading.Event) -> None:
         try:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from launch.live.network import FINE_TUNE, LiveNetwork
-from launch.live.offers import Offer, describe_work
+from launch.live.offers import Offer, describe_work, pick_weights
+from launch.live.orders import order_all
 from launch.live.referee import Sums
 from launch.live.roster import Roster
 from launch.runs.columns import CLIENT, NUM_TEST
@@ -47,12 +48,13 @@ def tune_clients(
       Those that answered, by client, ascending.
     """
     network.publish(offer)
-    requests, training = {}, offer.training
-    for client in map(int, network.find_present()):
-        examples = roster.count_examples(client)[0]
-        rate, seed_of_order = np.float32(training.learning_rate), derive_seed(seed, "fine-tuning", 0, client)
-        header, arrays = describe_work(offer, examples, weights, seed_of_order, rate)
-        requests[client] = {"number": 0, "round": offer.rounds, **header, "is_last": True}, arrays
+    clients = network.find_present().tolist()
+    numbers = [roster.count_examples(client)[0] for client in clients]
+    orders = order_all(offer.training, numbers, [derive_seed(seed, "fine-tuning", 0, client) for client in clients])
+    requests, rate, sent = {}, np.float32(offer.training.learning_rate), pick_weights(offer.file, weights)
+    for client, (steps, order) in zip(clients, orders, strict=True):
+        header = {"number": 0, "round": offer.rounds, **describe_work(offer, steps, rate), "is_last": True}
+        requests[client] = header, {**sent, "order": order}
     replies = network.gather(FINE_TUNE, requests, timeout_s)
     return [Tuned(client, *replies[client]) for client in sorted(replies)]
 

@@ -34,11 +34,12 @@ class ScriptedNetwork:
     def find_present(self):
         return np.array(sorted(self.present), np.int64)
 
-    def ask(self, task):
-        assert task.client in self.present and self.pending.get(task.client) is not task
-        self.tasks.append(task)
-        self.pending[task.client] = task
-        self._send(task, self.time_s)
+    def ask(self, *tasks):
+        for task in tasks:
+            assert task.client in self.present and self.pending.get(task.client) is not task
+            self.tasks.append(task)
+            self.pending[task.client] = task
+            self._send(task, self.time_s)
 
     def withdraw(self, client):
         self.pending.pop(client, None)

@@ -164,7 +164,7 @@ class AskedDevices:
 
     def _ask(self, clock: ClockState) -> None:
         """Asks whoever is there, trains by the state, and was not asked for that by this object."""
-        starts = self._starts
+        starts, tasks = self._starts, []
         for client in np.flatnonzero(_find_training(clock) & self._is_present()).tolist():
             number, version = int(starts.num_starts[client]), int(starts.versions[client])
             if self._asked.get(client) == number or (model := self._get_model(version)) is None:
@@ -172,7 +172,8 @@ class AskedDevices:
             self._asked[client] = number
             rate = np.float32(self._training.round_learning_rate(version + 1 - self._first_version))
             seed = derive_start_seed(self.seed, client, number)
-            self._network.ask(Task(client, number, version, model, seed, rate))
+            tasks.append(Task(client, number, version, model, seed, rate))
+        self._network.ask(*tasks)
 
     def _find_moved(self, clock: ClockState) -> tuple[int, int] | None:
         """A client that trains and is not there, or is away and is there, and its next event."""

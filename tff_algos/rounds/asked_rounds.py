@@ -21,7 +21,7 @@ import numpy as np
 
 from tff_algos.client.cohort import draw_cohort
 from tff_algos.client.local_training import LocalResult
-from tff_algos.protocol import NUM_ASKED, NUM_MISSING, FederatedProcess, RoundOutput, State
+from tff_algos.protocol import NUM_ASKED, NUM_MISSING, FederatedProcess, RoundOutput, State, Weights
 from tff_algos.rounds.forwarding import ForwardingProcess
 from tff_algos.rounds.network import ANSWERED, LEFT, REJECTED, Task
 from tff_algos.rounds.partners import AskedBy, RepeatedFrom
@@ -122,9 +122,12 @@ class AskedProcess(ForwardingProcess):
         enough = config.cohort_size if is_more else len(cohort)
         start_s, models = network.now_s(), process.distribute(state)
         rows = [LogRow(start_s, client, "start", round_num) for client in cohort.tolist()]
+        tasks, starts = [], dict[int, Weights]()  # by group: the same object, which travels to many
         for client, told, _ in process.invite(state, cohort):
-            start = tuple(np.asarray(stacked)[told.group] for stacked in models)
-            network.ask(Task(client, round_num, round_num, start, told.seed, told.learning_rate))
+            if (group := int(told.group)) not in starts:
+                starts[group] = tuple(np.asarray(stacked)[group] for stacked in models)
+            tasks.append(Task(client, round_num, round_num, starts[group], told.seed, told.learning_rate))
+        network.ask(*tasks)
         results: dict[int, LocalResult] = {}
         open_clients, end_s = set(cohort.tolist()), start_s
         num_zeros = 0  # answers that were rejected where that must not tell

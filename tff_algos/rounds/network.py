@@ -68,8 +68,8 @@ class Network(Protocol):
     def find_present(self) -> np.ndarray:
         """Indices of the clients that are there: JOINED was taken, and LEFT was not since; ascending, int64."""
 
-    def ask(self, task: Task) -> None:
-        """Sends a task, in place of another one that the client may have. Of one that it has already, nothing."""
+    def ask(self, *tasks: Task) -> None:
+        """Sends tasks, each in place of another one that its client may have. Of one that it has already, nothing."""
 
     def withdraw(self, client: int) -> None:
         """Forgets a client's task, if it has one: its answer is late from now on, counted and dropped."""

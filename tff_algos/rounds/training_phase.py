@@ -180,7 +180,7 @@ class TrainingPhase:
         told, sent = self.aggregator.tell(state), []
         for result, each in zip(results, inputs, strict=True):
             encoded = self._encode(ClientUpdate(result, each.client.group, each.client.weight), each.client.seed, told)
-            sent.append(Sent(tf.nest.map_structure(np.asarray, encoded[0]), counts=encoded[1]))
+            sent.append(Sent(_take_to_host(encoded[0]), counts=encoded[1]))
         return self._conclude(sent, [], inputs, sizes, state, round_num)
 
     def _conclude(
@@ -308,8 +308,17 @@ class TrainingPhase:
                     raise ContractError(f"{name}[{index}] of the work is {what}", self.work)
 
 
+def _take_to_host(update: ClientUpdate) -> ClientUpdate:
+    """The same in NumPy's arrays."""
+    # Not by TensorFlow's `nest`: for a thousand clients it took longer than their sum.
+    result = LocalResult(tuple(map(np.asarray, update.result.weights_delta)), *map(np.asarray, update.result[1:]))
+    return ClientUpdate(result, np.asarray(update.group), np.asarray(update.weight))
+
+
 def _add_up(values: Sequence[Any]) -> Any:
     """The sum of nested arrays, at least one, one after another as a federated sum adds them."""
+    if not tf.nest.flatten(values[0]):
+        return values[0]
     # Not NumPy's sum, which adds pairwise and so rounds otherwise than the graph does.
     return functools.reduce(functools.partial(tf.nest.map_structure, np.add), values)
 

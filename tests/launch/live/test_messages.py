@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as of_numpy
 
-from launch.live.messages import DTYPES, MessageError, pack, unpack
+from launch.live.messages import DTYPES, MessageError, pack, pack_arrays, unpack
 
 VALUES = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=8)
 HEADERS = st.dictionaries(st.text(max_size=6).filter(lambda name: name != "arrays"), VALUES, max_size=4)
@@ -73,3 +73,9 @@ def test_a_damaged_message_raises_nothing_else(header, arrays, data):
         unpack(bytes(content))
     except MessageError as error:
         assert "\n" not in str(error)
+
+
+@given(HEADERS, ARRAYS, ARRAYS)
+def test_arrays_packed_before_are_those_of_the_message(header, before, after):
+    header, after = header | {"type": "train"}, {f"other {name}": array for name, array in after.items()}
+    assert pack(header, after, pack_arrays(before)) == pack(header, {**before, **after})

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from launch.live.orders import MOST_BYTES, count_most_examples, order_examples
+from launch.live import orders
+from launch.live.orders import MOST_BYTES, count_most_examples, order_all, order_examples
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -50,3 +51,17 @@ def test_an_order_has_its_bound_in_bytes():
         per_epoch = -(-number // 32)
         rows = -(-(training.steps or training.epochs * per_epoch) // per_epoch)
         assert MOST_BYTES / 2 <= 4 * rows * number <= MOST_BYTES
+
+
+def test_many_are_ordered_at_once_as_each_alone(monkeypatch):
+    """Of different sizes, some without examples, in groups of at most 30 entries and a client's own."""
+    monkeypatch.setattr(orders, "_MADE_AT_ONCE", 30)
+    training, numbers = LocalTrainingConfig(epochs=2, batch_size=4), [10, 0, 3, 40, 0, 1, 7, 7, 7, 2]
+    seeds = [derive_seed(0, "training", 3, client) for client in range(len(numbers))]
+    found = list(order_all(training, numbers, seeds))
+    assert [each.order.shape for each in found] == [(2 if number else 0, number) for number in numbers]
+    for (steps, order), number, seed in zip(found, numbers, seeds, strict=True):
+        alone = order_examples(training, number, seed)
+        assert steps == alone.steps
+        np.testing.assert_array_equal(order, alone.order)
+    assert list(order_all(training, [], [])) == []

@@ -1,0 +1,287 @@
+"""How much one server holds: `.venv/bin/python tests/live/load.py [--clients=1000] [--rounds=20] [--turns=3]`.
+
+A `launch.serve` of the digits, a model of 17,194 weights, has many light clients: they are connected, fetch what they
+are dealt, and answer each task at once by an update of the right form; they train nothing. In turns with it the same
+bytes go both ways over as many bare sockets, and what comes is added: what two cores need at least. Clients run on the
+same machine, so their time is in both. It prints a line of JSON a turn, and then the ratio with its range.
+
+`--connections=10000` opens so many more at the end of enrolment, and says what becomes of them. Not a test of time:
+`test_load.py` looks at the outcome of a small one.
+"""
+
+import argparse
+import asyncio
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import re
+import secrets
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from launch.live.messages import VERSION, pack, unpack  # noqa: E402
+
+FLAGS = (
+    *("--algo=fedavg", "--dataset=digits", "--model=image_student", "--partition=iid", "--epochs=1"),
+    *("--run_page=false", "--noqr", "--noresume", "--round_deadline_s=120"),
+)
+STAGES = (0.1, 0.5, 1.0)  # shares of the clients at which memory is read
+SETTLED_S = 1.0
+
+
+class LightClient:
+    """Speaks the protocol, and answers at once; `counts` is shared by all of a process."""
+
+    def __init__(self, counts):
+        self._counts, self._missing, self._task = counts, {"file", "part"}, None
+
+    async def run(self, session, url, has_joined):
+        async with session.ws_connect(url, max_msg_size=2**24) as ws:
+            header = {"type": "join", "protocol": VERSION, "key": secrets.token_hex(16), "name": "", "kind": "load"}
+            header |= {"num_train": 0, "num_test": 0, "columns": None, "round_most_examples": None}
+            await ws.send_bytes(pack(header))
+            has_joined()
+            async for each in ws:
+                message = unpack(each.data)
+                self._counts[message.type] += 1
+                if message.type == "welcome":
+                    for what in sorted(self._missing):
+                        await ws.send_bytes(pack({"type": "fetch", "what": what}))
+                elif message.type in self._missing:
+                    self._missing.discard(message.type)
+                elif message.type == "train":
+                    self._task = message
+                elif message.type in ("done", "refused"):
+                    return
+                if self._task is not None and not self._missing:
+                    await ws.send_bytes(self._answer(*self._task))
+                    self._task = None
+
+    def _answer(self, header, arrays):
+        names = ("run", "number", "client", "file", "task")
+        told = {name: header[name] for name in names} | {"num_trained": arrays["order"].size}
+        deltas = {name: each * np.float32(1e-3) for name, each in arrays.items() if name != "order"}
+        return pack({"type": "answer", **told, "loss_sum": 1.0, "seconds": 0.01}, deltas)
+
+
+async def be_clients(link, number):
+    """So many clients in this process, until the run is over; prints when all have joined, and what they heard."""
+    import aiohttp
+
+    counts, waiting = collections.Counter(), [number]
+
+    def has_joined():
+        waiting[0] -= 1
+        if not waiting[0]:
+            print("joined", flush=True)
+
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        await asyncio.gather(*(LightClient(counts).run(session, f"{link}/ws", has_joined) for _ in range(number)))
+    print(json.dumps(counts), flush=True)
+
+
+def start_clients(link, number, processes):
+    """Starts them, spread over processes; returns these when all have joined."""
+    shares = [number // processes + (index < number % processes) for index in range(processes)]
+    started = [start_own("be_clients", link, str(share)) for share in shares if share]
+    for each in started:
+        assert each.stdout.readline() == "joined\n"
+    return started
+
+
+def start_own(*arguments):
+    return subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True, bufsize=1)
+
+
+def read_memory(pid, name):
+    """Of the process, in MB: VmRSS now, VmHWM at most."""
+    text = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(re.search(rf"{name}:\s+(\d+) kB", text)[1]) / 1000
+
+
+def read_cpu(pid):
+    """Seconds that the process has computed, with its threads."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run_live(asked):
+    """A run; what was measured of it."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="load_"))
+    flags = [*FLAGS, f"--num_clients={asked.clients}", f"--rounds={asked.rounds}", f"--run_dir={folder / 'run'}"]
+    command = [sys.executable, "-u", "-m", "launch.serve", *flags, "--port=0", *asked.flags]
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, bufsize=1)
+    lines, times, computed, found, clients = [], [], [], {"clients": asked.clients}, []
+    try:
+        for line in server.stdout:
+            lines.append(line)
+            if line.startswith("link"):
+                link = line.split()[-1]
+                before = read_memory(server.pid, "VmRSS")
+                found |= enrol(asked, server.pid, link, clients)
+                if asked.connections:
+                    found["connections"] = asyncio.run(knock(link, asked.connections, server.pid))
+                times.append(time.perf_counter())
+                clients += start_clients(link, 1, 1)  # for whom the run has waited
+            elif line.startswith("round"):
+                times.append(time.perf_counter())
+                computed.append(read_cpu(server.pid))
+                found["most_mb"] = round(read_memory(server.pid, "VmHWM") - before, 1)
+        found["exit_code"] = server.wait()
+        heard = collections.Counter()
+        for each in clients:
+            heard.update(json.loads(each.stdout.readline()))
+        names, *rows = [line.split(",") for line in (folder / "run/traffic.csv").read_text().splitlines()]
+        totals = {name: sum(int(row[index]) for row in rows) for index, name in enumerate(names)}
+    finally:
+        for each in (server, *clients):
+            each.kill()
+            each.wait()
+    seconds = np.diff(times)
+    found |= {"first_round_s": round(seconds[0], 2), "round_s": round(statistics.median(seconds[1:]), 3)}
+    found["server_cpu_s"] = round(statistics.median(np.diff(computed)), 3)
+    found |= {"heard": heard} | {name: totals[f"num_{name}"] for name in ("answered", "late", "rejected", "missing")}
+    return found | {"bytes_down": int(rows[-1][names.index("bytes_down")])}, lines
+
+
+def enrol(asked, pid, link, clients):
+    """Has all but one join; seconds of that, and what of memory and files the server has taken by stages."""
+    memory, there, seconds, files = [(0, read_memory(pid, "VmRSS"))], 0, 0.0, []
+    for share in STAGES:
+        more = round(share * asked.clients) - 1 - there
+        start = time.perf_counter()
+        clients += start_clients(link, more, asked.processes)
+        seconds, there = seconds + time.perf_counter() - start, there + more
+        time.sleep(SETTLED_S)
+        memory.append((there, read_memory(pid, "VmRSS")))
+        files.append(len(os.listdir(f"/proc/{pid}/fd")))
+    (few, first), (many, last) = memory[1], memory[-1]
+    kilobytes = round(1000 * (last - first) / (many - few))
+    shown = {number: round(each, 1) for number, each in memory}
+    return {"joining_s": round(seconds, 2), "mb": shown, "kb_per_connection": kilobytes, "open_files": files}
+
+
+async def knock(link, number, pid):
+    """Opens so many connections beside the clients', which say nothing; what became of them."""
+    import aiohttp
+
+    counts, sockets = collections.Counter(), []
+
+    async def connect(session):
+        try:
+            sockets.append(await session.ws_connect(f"{link}/ws"))
+            counts["open"] += 1
+        except aiohttp.WSServerHandshakeError as error:
+            counts[f"HTTP {error.status}"] += 1
+        except (aiohttp.ClientError, OSError) as error:
+            counts[type(error).__name__] += 1
+
+    start = time.perf_counter()
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        for _ in range(0, number, 500):
+            await asyncio.gather(*(connect(session) for _ in range(500)))
+        found = {"number": number, **counts, "seconds": round(time.perf_counter() - start, 1)}
+        found |= {"mb": round(read_memory(pid, "VmRSS"), 1), "open_files": len(os.listdir(f"/proc/{pid}/fd"))}
+        for each in sockets:
+            await each.close()
+    return found
+
+
+# --- The same bytes without a server ---
+
+
+def receive(connection, buffer):
+    """Fills the buffer; False when the other side is gone."""
+    view, place = memoryview(buffer), 0
+    while place < len(view):
+        if not (size := connection.recv_into(view[place:])):
+            return False
+        place += size
+    return True
+
+
+def be_peers(port, number, size):
+    """So many bare sockets, each of which sends as many bytes as have come."""
+    import selectors
+
+    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
+        for _ in range(number):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            selector.register(connection, selectors.EVENT_READ)
+        buffer = bytearray(size)
+        while True:
+            for key, _ in selector.select():
+                if not receive(key.fileobj, buffer):
+                    return
+                key.fileobj.sendall(buffer)
+
+
+def run_bare(asked, size):
+    """Seconds of each round of bare sockets: one thread sends, another one receives and adds."""
+    import selectors
+
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listening, contextlib.ExitStack() as stack:
+        port, share = str(listening.getsockname()[1]), -(-asked.clients // asked.processes)
+        peers = [start_own("be_peers", port, str(share), str(size)) for _ in range(asked.processes)]
+        connections = [stack.enter_context(listening.accept()[0]) for _ in range(share * asked.processes)]
+        selector = stack.enter_context(selectors.DefaultSelector())
+        for each in connections:
+            selector.register(each, selectors.EVENT_READ)
+        weights, buffer, seconds = bytes(size), bytearray(size), []
+        update = np.frombuffer(buffer, np.float32, size // 4)
+        for _ in range(asked.rounds):
+            start, total, missing = time.perf_counter(), np.zeros(size // 4, np.float32), len(connections)
+            sender = threading.Thread(target=lambda: [each.sendall(weights) for each in connections])
+            sender.start()
+            while missing:
+                for key, _ in selector.select():
+                    receive(key.fileobj, buffer)
+                    total += np.float32(0.5) * update
+                    missing -= 1
+            sender.join()
+            seconds.append(time.perf_counter() - start)
+    for each in peers:
+        each.wait()
+    return seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--connections", type=int, default=0, help="that are opened beside the clients'")
+    parser.add_argument("--show", action="store_true", help="what the server prints")
+    asked, asked.flags = parser.parse_known_args()
+    ratios = []
+    for _ in range(asked.turns):
+        found, lines = run_live(asked)
+        if asked.show:
+            print("".join(lines), end="")
+        bare = statistics.median(run_bare(asked, found["bytes_down"] // asked.clients))
+        ratios.append(found["round_s"] / bare)
+        print(json.dumps(found | {"bare_s": round(bare, 3), "ratio": round(ratios[-1], 2)}), flush=True)
+    shown = {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
+    print(json.dumps({"ratio": {name: round(each, 2) for name, each in shown.items()}}))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["be_clients"]:
+        asyncio.run(be_clients(sys.argv[2], int(sys.argv[3])))
+    elif sys.argv[1:2] == ["be_peers"]:
+        be_peers(*map(int, sys.argv[2:]))
+    else:
+        main()
