@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import collections
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -31,6 +32,7 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from launch.live.links import read_links  # noqa: E402
 from launch.live.messages import VERSION, pack, unpack  # noqa: E402
 
 FLAGS = (
@@ -44,13 +46,15 @@ SETTLED_S = 1.0
 class LightClient:
     """Speaks the protocol, and answers at once; `counts` is shared by all of a process."""
 
-    def __init__(self, counts):
+    def __init__(self, link, counts):
+        self._base, _, self._token = link.partition("/#")
         self._counts, self._missing, self._task = counts, {"file", "part"}, None
 
-    async def run(self, session, url, has_joined):
-        async with session.ws_connect(url, max_msg_size=2**24) as ws:
-            header = {"type": "join", "protocol": VERSION, "key": secrets.token_hex(16), "name": "", "kind": "load"}
-            header |= {"num_train": 0, "num_test": 0, "columns": None, "round_most_examples": None}
+    async def run(self, session, has_joined):
+        async with session.ws_connect(f"{self._base}/ws", max_msg_size=2**24) as ws:
+            header = {"type": "join", "protocol": VERSION, "key": secrets.token_hex(16), "token": self._token}
+            header |= {"name": "", "kind": "load", "num_train": 0, "num_test": 0}
+            header |= {"columns": None, "round_most_examples": None}
             await ws.send_bytes(pack(header))
             has_joined()
             async for each in ws:
@@ -76,10 +80,11 @@ class LightClient:
         return pack({"type": "answer", **told, "loss_sum": 1.0, "seconds": 0.01}, deltas)
 
 
-async def be_clients(link, number):
-    """So many clients in this process, until the run is over; prints when all have joined, and what they heard."""
+async def be_clients(path, first, number):
+    """The clients of these links of a file, until the run is over; prints when all have joined, and what they heard."""
     import aiohttp
 
+    links = [link for whose, link in read_links(pathlib.Path(path)).items() if whose.startswith("seat")]
     counts, waiting = collections.Counter(), [number]
 
     def has_joined():
@@ -88,14 +93,15 @@ async def be_clients(link, number):
             print("joined", flush=True)
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        await asyncio.gather(*(LightClient(counts).run(session, f"{link}/ws", has_joined) for _ in range(number)))
+        await asyncio.gather(*(LightClient(link, counts).run(session, has_joined) for link in links[first:][:number]))
     print(json.dumps(counts), flush=True)
 
 
-def start_clients(link, number, processes):
-    """Starts them, spread over processes; returns these when all have joined."""
-    shares = [number // processes + (index < number % processes) for index in range(processes)]
-    started = [start_own("be_clients", link, str(share)) for share in shares if share]
+def start_clients(links, first, number, processes):
+    """Starts the clients of these links of a file, spread over processes; returns these when all have joined."""
+    ends = [first + number * index // processes for index in range(processes + 1)]
+    spans = [(start, end - start) for start, end in itertools.pairwise(ends) if end > start]
+    started = [start_own("be_clients", str(links), *map(str, span)) for span in spans]
     for each in started:
         assert each.stdout.readline() == "joined\n"
     return started
@@ -127,14 +133,14 @@ def run_live(asked):
     try:
         for line in server.stdout:
             lines.append(line)
-            if line.startswith("link"):
-                link = line.split()[-1]
-                before = read_memory(server.pid, "VmRSS")
-                found |= enrol(asked, server.pid, link, clients)
+            if line.startswith("watch"):
+                before, links = read_memory(server.pid, "VmRSS"), folder / "run/links.txt"
+                found |= enrol(asked, server.pid, links, clients)
                 if asked.connections:
-                    found["connections"] = asyncio.run(knock(link, asked.connections, server.pid))
+                    base = line.split()[-1].rpartition("/")[0]
+                    found["connections"] = asyncio.run(knock(base, asked.connections, server.pid))
                 times.append(time.perf_counter())
-                clients += start_clients(link, 1, 1)  # for whom the run has waited
+                clients += start_clients(links, asked.clients - 1, 1, 1)  # for whom the run has waited
             elif line.startswith("round"):
                 times.append(time.perf_counter())
                 computed.append(read_cpu(server.pid))
@@ -156,13 +162,13 @@ def run_live(asked):
     return found | {"bytes_down": int(rows[-1][names.index("bytes_down")])}, lines
 
 
-def enrol(asked, pid, link, clients):
+def enrol(asked, pid, links, clients):
     """Has all but one join; seconds of that, and what of memory and files the server has taken by stages."""
     memory, there, seconds, files = [(0, read_memory(pid, "VmRSS"))], 0, 0.0, []
     for share in STAGES:
         more = round(share * asked.clients) - 1 - there
         start = time.perf_counter()
-        clients += start_clients(link, more, asked.processes)
+        clients += start_clients(links, there, more, asked.processes)
         seconds, there = seconds + time.perf_counter() - start, there + more
         time.sleep(SETTLED_S)
         memory.append((there, read_memory(pid, "VmRSS")))
@@ -173,7 +179,7 @@ def enrol(asked, pid, link, clients):
     return {"joining_s": round(seconds, 2), "mb": shown, "kb_per_connection": kilobytes, "open_files": files}
 
 
-async def knock(link, number, pid):
+async def knock(base, number, pid):
     """Opens so many connections beside the clients', which say nothing; what became of them."""
     import aiohttp
 
@@ -181,7 +187,7 @@ async def knock(link, number, pid):
 
     async def connect(session):
         try:
-            sockets.append(await session.ws_connect(f"{link}/ws"))
+            sockets.append(await session.ws_connect(f"{base}/ws"))
             counts["open"] += 1
         except aiohttp.WSServerHandshakeError as error:
             counts[f"HTTP {error.status}"] += 1
@@ -280,7 +286,7 @@ def main():
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["be_clients"]:
-        asyncio.run(be_clients(sys.argv[2], int(sys.argv[3])))
+        asyncio.run(be_clients(sys.argv[2], *map(int, sys.argv[3:])))
     elif sys.argv[1:2] == ["be_peers"]:
         be_peers(*map(int, sys.argv[2:]))
     else:
