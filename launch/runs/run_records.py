@@ -19,6 +19,7 @@ from datasets.errors import DatasetError
 from launch.runs.checksums import check_inside, check_sums
 from launch.runs.columns import (
     ARRAYS_DIGEST,
+    BUDGET_SPENT,
     CLASS_WEIGHTS_DIGEST,
     CONFIG_FILE,
     DEVICES,
@@ -27,8 +28,11 @@ from launch.runs.columns import (
     MAX_JSON,
     OWN_ALGORITHM,
     OWN_MODULES,
+    PATIENCE,
+    REACHED_LIMITS,
     ROUND,
     SOURCE_DIGEST,
+    STOPPED_EARLY,
     SUMMARY_FILE,
 )
 from launch.runs.errors import RunFolderError
@@ -280,3 +284,18 @@ def read_summary(run: RunRecord) -> dict[str, Any]:
     """What a run's summary says; nothing if it has not ended."""
     path = run.path / SUMMARY_FILE
     return read_json(path) if path.is_file() else {}
+
+
+def find_longer(flags: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, str]:
+    """{flag: value} by which a finished run would go on: twice what ended it, each; {} if no further round may come.
+
+    The numbers come from a run's files, which may be those of anybody.
+    """
+    if summary.get(BUDGET_SPENT):
+        return {}
+    limits = summary.get(REACHED_LIMITS)
+    if not (limits and isinstance(limits, Mapping)):
+        name = PATIENCE if STOPPED_EARLY in summary else "rounds"
+        limits = {name: flags.get(name)}
+    numbers = {name: value for name, value in limits.items() if type(value) in (int, float) and math.isfinite(value)}
+    return {name: f"{2 * value:{'d' if type(value) is int else 'g'}}" for name, value in numbers.items() if value}

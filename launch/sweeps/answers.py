@@ -19,7 +19,7 @@ from launch.pages.comparison.seed_statistics import (
 )
 from launch.runs.columns import SUMMARY_FILE
 from launch.runs.run_records import RunRecordError
-from launch.runs.task_columns import format_value
+from launch.runs.task_columns import TaskColumns, format_value
 from launch.sweeps.tasks import Task
 
 MOST_ROWS = 12
@@ -54,12 +54,25 @@ def describe_difference(first: Mapping, second: Mapping, sign: int) -> str:
 
 
 def say_results(tasks: Sequence[Task]) -> None:
-    """Prints the main metric of finished runs by what they were made from, the best first, and what to do next."""
-    runs = {name: found for name, found in _read_runs(tasks).items() if found}
-    if not runs:
+    """Prints the main metric of finished runs by what they were made from, the best first, and what to do next.
+
+    Runs of several tasks have a list for each, since what measures one says nothing of another.
+    """
+    by_task: dict[TaskColumns, dict[str, list[ComparedRun]]] = {}
+    for name, found in _read_runs(tasks).items():
+        if found:
+            by_task.setdefault(found[0].task, {})[name] = found
+    best = [runs[name][0] for runs in by_task.values() if (name := _say_task(runs))]
+    if not best:
         return
-    everything = [run for found in runs.values() for run in found]
-    metric = describe_metric(everything, "")
+    commands = [f"python -m launch.compare --runs={shlex.quote(str(tasks[0].run_dir.parents[1]))}"]
+    commands += [f"python -m launch.export --run_dir={shlex.quote(str(run.path))}" for run in best if is_on_disk(run)]
+    say(f"next     {f'{chr(10)}{INDENT}'.join(commands)}")
+
+
+def _say_task(runs: Mapping[str, Sequence[ComparedRun]]) -> str:
+    """Prints the results of the runs of one task, by what they were made from; returns the best, "" if none has any."""
+    metric = describe_metric([run for found in runs.values() for run in found], "")
     values: dict[str, dict[int, float]] = {}
     for name, found in runs.items():
         results = {int(run.flags[SEED]): read_result(run, metric.column, LAST, metric.is_low_better) for run in found}
@@ -68,7 +81,7 @@ def say_results(tasks: Sequence[Task]) -> None:
     sign = -1 if metric.is_low_better else 1
     names = sorted(rows, key=lambda name: -sign * rows[name].mean)
     if not names:
-        return
+        return ""
     say(f"results  {metric.title} after the last round, mean and 95 % interval over the seeds")
     width = max(map(len, names[:MOST_ROWS]))
     for name in names[:MOST_ROWS]:
@@ -78,10 +91,7 @@ def say_results(tasks: Sequence[Task]) -> None:
     if len(names) > 1 and are_of_one_data([*runs[names[0]], *runs[names[1]]]):
         lead = describe_difference(values[names[0]], values[names[1]], sign)
         say(f"{INDENT}{names[0]} against {names[1]}, by seed: {lead or 'no seed in common'}")
-    commands = [f"python -m launch.compare --runs={shlex.quote(str(tasks[0].run_dir.parents[1]))}"]
-    if is_on_disk(run := runs[names[0]][0]):
-        commands.append(f"python -m launch.export --run_dir={shlex.quote(str(run.path))}")
-    say(f"next     {f'{chr(10)}{INDENT}'.join(commands)}")
+    return names[0]
 
 
 def _read_runs(tasks: Sequence[Task]) -> dict[str, list[ComparedRun]]:

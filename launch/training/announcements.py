@@ -20,7 +20,6 @@ from launch.console.progress import format_duration, say
 from launch.console.shown_text import describe_filled, format_count
 from launch.runs.columns import (
     BEST,
-    BUDGET_SPENT,
     GAIN,
     JOULES,
     KEPT_BEST,
@@ -31,12 +30,10 @@ from launch.runs.columns import (
     NUM_REJECTED,
     OVERALL_MAJORITY_ACCURACY,
     OVERALL_MAJORITY_TEST_ACCURACY,
-    REACHED_LIMITS,
     RELATIVE_CHANGE,
     ROUND,
     RUN_PAGE,
     START,
-    STOPPED_EARLY,
     TEST_ACCURACY,
     TEST_LOSS,
     TOKEN_BASELINES,
@@ -45,7 +42,7 @@ from launch.runs.columns import (
 )
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
-from launch.runs.run_records import read_config
+from launch.runs.run_records import find_longer, read_config
 from launch.runs.stored_data import has_test_set
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.data_flags import BALANCED, NONE
@@ -419,11 +416,7 @@ def _find_next_commands(config: RunConfig, folder: RunFolder, summary: Mapping[s
         # Both test what they use.
         commands = ("launch.evaluate", "launch.export") if has_test_set(section) else ()
         found = [f"{spell_program(command, used)} --run_dir={path}{spell_trust(used)}" for command in commands]
-    if not summary.get(BUDGET_SPENT):
-        is_stopped = STOPPED_EARLY in summary
-        further = {"patience": f"{2 * config.patience}"} if is_stopped else {"rounds": f"{2 * config.rounds}"}
-        if limits := summary.get(REACHED_LIMITS):
-            further = {flag: f"{2 * limit:g}" for flag, limit in limits.items() if limit}
+    if further := find_longer(flags, summary):
         found.append(resume_command(folder, config, further))
     found.append(f"tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
     for topic, text in itertools.zip_longest(["next"], found, fillvalue=""):

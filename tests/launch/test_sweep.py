@@ -237,6 +237,30 @@ def test_the_end_has_means_by_what_was_trained_whether_they_differ_and_the_next_
     assert "the run is finished" in printed and "0.1200" in printed and "1 seed\n" in printed
 
 
+def test_runs_of_several_tasks_have_results_of_their_own(tmp_path, write_run, capsys):
+    """The run of a regression has an error where the other has an accuracy."""
+    kept, made_other = write_run(tmp_path, CELL, 0, 2, accuracy=0.3), write_run(tmp_path, RIVAL, 0, 2, accuracy=0.1)
+    for name, old, new in (
+        ("config.json", '"data": {}', '"data": {"task": {"kind": "regression"}}'),
+        ("metrics.csv", "accuracy", "rmse"),
+        ("summary.json", "accuracy", "rmse"),
+    ):
+        text = (made_other / name).read_text()
+        assert old in text
+        (made_other / name).write_text(text.replace(old, new))
+    assert sweep.main([f"--experiments={RIVAL},{CELL}", "--rounds=2", "--seeds=0", f"--runs_dir={tmp_path}"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-7:] == [
+        "results  Test RMSE after the last round, mean and 95 % interval over the seeds",
+        f"         {RIVAL}  0.1200                    1 seed",
+        "results  Test accuracy after the last round, mean and 95 % interval over the seeds",
+        f"         {CELL}  0.3200                    1 seed",
+        f"next     python -m launch.compare --runs={tmp_path}",
+        f"         python -m launch.export --run_dir={made_other}",
+        f"         python -m launch.export --run_dir={kept}",
+    ]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "sign", "said"),
     [

@@ -26,8 +26,17 @@ find_browser() {
 
 CHROMIUM=$(find_browser "${CHROMIUM:-}" chromium chromium-browser google-chrome) ||
     fail "no Chromium found; install it (Debian: apt install chromium) or name it: CHROMIUM=<path>"
+leave_out_firefox() {
+    echo "Firefox is left out: $1 or name it: FIREFOX=<path>"
+    FIREFOX=
+}
+
 FIREFOX=$(find_browser "${FIREFOX:-}" firefox-esr firefox) ||
-    echo "Firefox is left out: none found; install it (Debian: apt install firefox-esr) or name it: FIREFOX=<path>"
+    leave_out_firefox "none found; install it (Debian: apt install firefox-esr)"
+# Playwright asks for what responses hold (network.addDataCollector), which older ones do not know.
+version=$([ -z "$FIREFOX" ] || "$FIREFOX" --version 2>/dev/null | sed -n 's/.*Firefox \([0-9][0-9.]*\).*/\1/p')
+[ -z "$FIREFOX" ] || [ "${version%%.*}" -ge 143 ] 2>/dev/null ||
+    leave_out_firefox "Playwright drives 143 or newer, and this is ${version:-of no version}; install one"
 wait_for_others
 install_by_npm tests/web
 exec 9<&-

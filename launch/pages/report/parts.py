@@ -23,7 +23,6 @@ from launch.runs.column_titles import title_column
 from launch.runs.columns import (
     ATTACKER,
     AVAILABILITY,
-    BUDGET_SPENT,
     BYTES_DOWN,
     BYTES_UP,
     CLIENT,
@@ -35,8 +34,10 @@ from launch.runs.columns import (
     TOOK_PART,
     VIRTUAL_TIME_S,
 )
+from launch.runs.run_records import find_longer
 from launch.runs.task_columns import PERCENT
 from launch.settings.run_titles import are_live
+from launch.settings.serving import is_live_run
 from launch.settings.trusted_modules import list_objects, list_session_names, spell_trust
 
 MOST_ROWS = 1000  # of a table in the page
@@ -217,9 +218,10 @@ def list_commands(run: ComparedRun, summary: Mapping[str, Any], run_dir: pathlib
     folder, trust = shlex.quote(str(_shorten(run_dir))), spell_trust(run.asked)
     yield "Test the models again, or on other data", f"python -m launch.evaluate --run_dir={folder}{trust}"
     yield "Bring them onto phones", f"python -m launch.export --run_dir={folder}{trust}"
-    rounds = read_number(run.asked.get("rounds"))
-    if rounds and BUDGET_SPENT not in summary:
-        yield "Train on", f"python -m launch.train --resume --run_dir={folder} --rounds={2 * rounds:.0f}{trust}"
+    if longer := find_longer(run.asked, summary):
+        command = "launch.serve" if is_live_run(run_dir) else "launch.train"
+        given = "".join(f" {shlex.quote(f'--{name}={value}')}" for name, value in longer.items())
+        yield "Train on", f"python -m {command} --resume --run_dir={folder}{given}{trust}"
     others = shlex.quote(str(_shorten(run_dir).parent / "*"))
     yield "Compare with other runs, in charts that answer a pointer", f"python -m launch.compare --runs={others}"
 

@@ -12,6 +12,7 @@ from launch.pages.comparison.compared_run import read_compared_run
 from launch.pages.report.answer import find_answer
 from launch.pages.report.page import assemble_page, write_run_page
 from launch.pages.report.parts import (
+    list_commands,
     list_costs,
     list_spread,
     say_how_sure,
@@ -229,3 +230,24 @@ def test_the_page_is_in_the_run_folder_and_the_same_each_time(change_run, capsys
     assert launch.compare.main([f"--runs={run_dir}", f"--output={output}"]) == 0, capsys.readouterr()
     assert output.read_bytes() == first, "launch.compare writes it anew"
     assert b"metrics.csv</a>" in first and json.dumps(HOSTILE)[1:-1].encode() not in first
+
+
+@pytest.mark.parametrize(
+    ("summary", "flags", "given"),
+    [
+        ({}, {}, " --rounds=6"),
+        ({"stopped_early": {"patience": 4}}, {"patience": 4}, " --patience=8"),
+        ({"reached_limits": {"most_bytes": 1.5e6, "most_virtual_s": 0}}, {}, " --most_bytes=3e+06"),
+        ({"reached_limits": {"x; reboot": 1, "most_bytes": "many"}}, {}, " '--x; reboot=2'"),
+        ({"budget_spent": True}, {}, None),
+        ({}, {"rounds": None}, None),
+    ],
+)
+def test_the_command_that_goes_on_doubles_what_ended_the_run(change_run, summary, flags, given):
+    run_dir = change_run(summary=summary)
+    config = read_json(run_dir / "config.json")
+    write_json(run_dir / "config.json", {"flags": {**config["flags"], "rounds": 3, **flags}, "data": {}, "live": {}})
+    run = read_compared_run(run_dir, "x")
+    commands = dict(list_commands(run._replace(asked={**run.asked, "rounds": 3, **flags}), summary, run_dir))
+    expected = given and f"python -m launch.serve --resume --run_dir={run_dir.name}{given}"
+    assert commands.get("Train on") == expected
