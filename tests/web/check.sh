@@ -3,9 +3,10 @@
 # the report says, training files must train as in TensorFlow's interpreter, nothing may leave the pages, and their
 # console must stay empty. Likewise the pages of `launch.compare`: that of kept runs, whose intervals must be those of
 # the reports, and that of the run; `report.html`; and the organiser's page of a live run, whose server is killed
-# meanwhile. The readers of files of the page of live rounds are compared with Python's. `make test-web` calls it after
-# `make web`; what it drives the browsers with is installed into .web-test. The argument is a finished run; without it eight are trained: one for each
-# kind of model, on digits (Adam), HAR, CIFAR-10, the building, a table, a rhyme and reviews, and one with momentum.
+# meanwhile. In the page of live rounds people bring examples of their own; its readers of files are compared with
+# Python's. `make test-web` calls it after `make web`; what it drives the browsers with is installed into .web-test. The
+# argument is a finished run; without it eight are trained: one for each kind of model, on digits (Adam), HAR, CIFAR-10,
+# the building, a table, a rhyme and reviews, and one with momentum.
 # Without FL_DATA_DIR, HAR and CIFAR-10 are drawn at random. CHROMIUM=<path> and FIREFOX=<path> name the browsers,
 # SHOTS=<folder> keeps screenshots, TEXT=<text> is what the page of a text model completes.
 set -u

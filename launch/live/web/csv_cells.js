@@ -18,11 +18,12 @@ const [COMMA_NUMBER, POINT_NUMBER] = [",", "\\."].map((mark) => {
 
 // Of a text without blanks around it, yes and true as 1, no and false as 0; NaN for what is no plain number.
 export function readNumber(text, hasComma = false) {
-  const truth = TRUTHS.get(text.toLowerCase());
+  const truth = text[0] > "9" ? TRUTHS.get(text.toLowerCase()) : undefined;
   if (truth !== undefined) return truth;
   if (hasComma) text = text.includes(".") ? "" : text.replaceAll(",", ".");
   if (!PLAIN_NUMBER.test(text)) return NaN;
-  return /inf/i.test(text) ? (text[0] === "-" ? -Infinity : Infinity) : Number(text);
+  const number = Number(text);
+  return Number.isNaN(number) ? (text[0] === "-" ? -Infinity : Infinity) : number; // JavaScript knows no inf
 }
 
 // What tells whether a text stands for no value.
@@ -32,7 +33,8 @@ export function findMissing(words, hasComma) {
   return (text) => {
     if (!text) return true;
     const lowered = text.toLowerCase();
-    return written.has(lowered) || (!TRUTHS.has(lowered) && numbers.has(readNumber(text, hasComma)));
+    if (written.has(lowered)) return true;
+    return numbers.size > 0 && !TRUTHS.has(lowered) && numbers.has(readNumber(text, hasComma));
   };
 }
 

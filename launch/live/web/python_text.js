@@ -9,7 +9,13 @@ const CUTOFF = 0.6; // of likeness, below which nothing is suggested
 const MOST_NAMES = 12;
 
 export function strip(text) {
+  // Few texts have any, and looking at both ends is quicker.
+  if (isPlain(text.charCodeAt(0)) && isPlain(text.charCodeAt(text.length - 1))) return text;
   return text.replace(AROUND, "");
+}
+
+function isPlain(code) {
+  return code > 0x20 && code < 0x80;
 }
 
 // Python's repr of a text.

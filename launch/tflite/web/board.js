@@ -109,11 +109,12 @@ export class Board {
   draw() {
     const { canvas, base, picture } = this;
     const context = canvas.getContext("2d");
-    const { paper, ink } = this.findColors();
-    context.fillStyle = paper;
+    const { paper, ink } = this.findColors(); // of the lowest value, and of the highest
+    const isWhite = picture.channels === 1 && picture.paper > picture.ink[0];
+    context.fillStyle = isWhite ? ink : paper;
     context.fillRect(0, 0, canvas.width, canvas.height);
     if (base) paintValues(canvas, base, picture, paper, ink);
-    context.strokeStyle = picture.channels === 1 ? ink : toColor(this.ink);
+    context.strokeStyle = picture.channels > 1 ? toColor(this.ink) : isWhite ? paper : ink;
     context.lineWidth = canvas.width / 13;
     context.lineCap = context.lineJoin = "round";
     this.strokes.forEach((stroke) => this.drawStroke(context, stroke));
