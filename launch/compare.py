@@ -194,9 +194,9 @@ def _run(arguments: Sequence[str]) -> None:
     from launch.pages.comparison.references import find_missing
     from launch.pages.report.page import is_run_page, write_run_page
 
-    if request.output:
-        check_plotly()
     collected = collect_runs(request.flags.runs, request.flags.archive)
+    if request.output and not is_run_page(collected, request.output):
+        check_plotly()
     for reason in collected.left_out:
         print(f"not compared: {reason}", file=sys.stderr)
     for changed in (*describe_versions(collected.runs), *describe_twins(collected.runs)):

@@ -35,7 +35,7 @@ from launch.settings.setting_names import (
     read_name,
     rename_arguments,
 )
-from launch.settings.suggestions import OTHER_NAMES, suggest_flags
+from launch.settings.suggestions import OTHER_NAMES, OUTPUTS, suggest_flags
 from launch.settings.trusted_modules import LOSS, TRUST_FLAG, check_trusted, read_trusted
 from launch.settings.typed_places import check_places
 from tff_algos.settings.config_fields import ConfigError
@@ -56,6 +56,8 @@ def describe_unknown(name: str, known: Collection[str], of_a_run: str = "") -> s
     """
     if gone := _describe_earlier(name):
         return gone
+    if "run_dir" in known and name in OUTPUTS - set(known):
+        return f"--{name}: unknown flag; what comes of a run is written into its own folder, --run_dir"
     hint = suggest_flags(name, known)
     if not hint and name.removeprefix("no") in list_names_of_runs():
         return f"--{name}: is a flag of launch.train{of_a_run and f'; {of_a_run}'}"

@@ -5,6 +5,8 @@ import math
 import re
 from collections.abc import Collection, Iterable
 
+# Where other tools write to. Our commands that read a finished run write into its folder.
+OUTPUTS = frozenset({"output", "output_dir", "out", "out_dir", "save_dir"})
 # What a flag is called elsewhere, and here.
 OTHER_NAMES = {
     "learning_rate": ("lr", "eta", "local_lr", "client_lr", "client_learning_rate", "local_learning_rate", "lr_local"),

@@ -53,6 +53,17 @@ def test_what_is_not_compared_is_named(runs_dir, capsys):
     assert printed.err == "not compared: runs/fedsikd_mnist_alpha0.1/seed_1: not finished\n"
 
 
+def test_only_a_comparison_needs_plotly(runs_dir, monkeypatch, capsys):
+    """The page of the one run in whose folder it lies has no script."""
+    monkeypatch.setattr(page, "find_plotly", lambda: None)
+    run_dir = runs_dir / "fedsikd_mnist_alpha0.1" / "seed_0"
+    assert main([f"--runs={run_dir}", f"--output={run_dir / 'report.html'}"]) == 0
+    assert "<script" not in (run_dir / "report.html").read_text()
+    capsys.readouterr()
+    assert main([f"--runs={run_dir}", f"--output={run_dir / 'other.html'}"]) == 2
+    assert "Plotly" in capsys.readouterr().err and not (run_dir / "other.html").exists()
+
+
 def test_a_folder_with_an_experiments_name_runs_nothing_of_its_paper(runs_dir, monkeypatch):
     """Papers are code, which only a name that somebody types may run."""
     for asks in (
