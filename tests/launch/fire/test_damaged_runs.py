@@ -12,12 +12,13 @@ import pytest
 from launch import evaluate, export, report, train
 from launch.runs.checkpoints import find_checkpoints
 from launch.runs.checksums import RECORDS, check_sums, write_checksums
-from launch.runs.columns import FINE_TUNING_FILE
+from launch.runs.columns import FINE_TUNING_FILE, RECORD_FILE, TRAFFIC_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 
 MODEL = "models/global/model.keras"
-OF_FEDCD = [name for name in RECORDS if name != FINE_TUNING_FILE]  # the records of a run that does not fine-tune
+# The records of a simulation that does not fine-tune.
+OF_FEDCD = [name for name in RECORDS if name not in (FINE_TUNING_FILE, RECORD_FILE, TRAFFIC_FILE)]
 
 
 def cut(path, other):
@@ -114,7 +115,8 @@ def trained(tmp_path_factory):
     """A folder with two FedCD runs, `run` and `other`, that differ in their seed."""
     root = tmp_path_factory.mktemp("trained")
     for name, seed in (("run", 0), ("other", 1)):
-        arguments = ["--algo=fedcd", "--smoke", f"--seed={seed}", f"--client_dir={root / 'shards'}"]
+        arguments = ["--algo=fedcd", "--smoke", "--clients_by_round", f"--seed={seed}"]
+        arguments.append(f"--client_dir={root / 'shards'}")
         assert train.main([*arguments, f"--run_dir={root / name}"]) == 0
     return root
 
@@ -128,13 +130,13 @@ def test_a_damaged_run_that_is_resumed_is_one_line_or_ends_with_the_same_bytes(t
     exit_code = train.main(["--resume", f"--run_dir={run_dir}"])
     out, err = capfd.readouterr()
     if exit_code:
-        refused = {"config.json", "metrics.csv", "timing.csv", "events.csv"}
+        refused = {"config.json", "metrics.csv", "timing.csv", "events.csv", "clients_by_round.csv.gz"}
         if damage is take_another_runs:
             refused.add("checkpoints/round_2.npz")  # its settings are not those of config.json
         assert exit_code == 2 and name in refused
         assert err.startswith("error: ") and err.count("\n") == 1
         return
-    assert err == "" and name not in ("metrics.csv", "events.csv")
+    assert err == "" and name not in ("metrics.csv", "events.csv", "clients_by_round.csv.gz")
     for table in ("metrics.csv", "events.csv", "clients.csv"):
         assert (run_dir / table).read_bytes() == (trained / "run" / table).read_bytes()
     assert "going on from round 1" in out or "checkpoint" not in name or damage is take_another_runs
