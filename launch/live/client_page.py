@@ -34,7 +34,7 @@ SOURCES = pathlib.Path(__file__).with_name("web")
 FOLDERS = (SOURCES, PACKAGES.parent)  # of equal names the first one's
 PATH = "/page/"
 PAGE, ABOUT, LITERT = "client.html", "about.json", "litert.js"
-BEGINNINGS = ("main.js", "worker.js", "ways.js")  # which import the others; the last one later
+BEGINNINGS = ("main.js", "worker.js")  # which import the others
 STYLES = ("page.css", "client.css", "ways.css")
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -66,20 +66,21 @@ def has_page() -> bool:
     return is_there(RUNTIME)
 
 
-def describe_run(offer: Offer, data: FederatedData, is_dealt: bool, deadline_s: float) -> dict[str, Any]:
+def describe_run(offer: Offer, data: FederatedData, columns: str | None, deadline_s: float) -> dict[str, Any]:
     """What the page says of a run before anybody joins, JSON.
 
     Args:
       offer: what clients are told who join.
       data: the federation, or a stand-in of as many clients where people bring their own examples.
-      is_dealt: whether the server deals the examples.
+      columns: the digest of the description of people's own examples; None: the server deals them.
       deadline_s: of a round.
     """
     counts = [client.num_train for client in data.clients]
     return {
         "name": offer.name,
         "rounds": offer.rounds,
-        "deals": is_dealt,
+        "deals": columns is None,
+        "columns": columns,
         "examples": [min(counts), max(counts)],
         "fileBytes": len(offer.file.content),
         "modelBytes": sum(4 * math.prod(shape) for shape in offer.file.shapes),

@@ -199,6 +199,7 @@ class Session:
         self, config: RunConfig, folder: RunFolder, data: FederatedData, dealt: FederatedData, spec: "ModelSpec"
     ) -> FederatedData:
         from launch.live.client_page import describe_run, pack_page
+        from launch.live.description import digest
         from launch.live.offers import Offer, count_most_bytes
         from tff_algos.weights import initialize_weights
 
@@ -217,7 +218,8 @@ class Session:
             *(name, file, training, weights, tuple(spec.model_input_shape)),
             *(data.format.num_classes, tuple(data.format.class_names), config.rounds),
         )
-        page = describe_run(self._offer, data, not self._flags.own_data, self._flags.round_deadline_s)
+        columns_digest = digest(self._description) if self._flags.own_data else None
+        page = describe_run(self._offer, data, columns_digest, self._flags.round_deadline_s)
         load_part = None if self._flags.own_data else _PartLoader(dealt, spec)
         self._open_network(count_most_bytes(weights), load_part, pack_page(page))
         if not self._flags.own_data:

@@ -72,8 +72,8 @@ class Federation:
     def start_server(self):
         flags = ["--resume", f"--run_dir={self.run_dir}"]
         if self.server is None:
-            flags = [*self._flags, "--noresume", "--noqr", "--port=0", "--rounds_per_checkpoint=1", *flags[1:]]
-            flags += [f"--num_clients={NUM_CLIENTS}", f"--away_after_s={AWAY_AFTER_S}"]
+            flags = ["--noresume", "--noqr", "--port=0", "--rounds_per_checkpoint=1", *flags[1:]]
+            flags += [f"--num_clients={NUM_CLIENTS}", f"--away_after_s={AWAY_AFTER_S}", *self._flags]
         with open(self.log, "a", encoding="utf-8") as log:
             command = [sys.executable, "-m", "launch.serve", *flags]
             self.server = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)

@@ -29,7 +29,7 @@ export class Client {
     this.bytes = { down: 0, up: 0 };
   }
 
-  // What examples of one's own must be: {description, digest}; null of a run that deals them.
+  // What examples of one's own must be.
   async describe() {
     const socket = await this.connect();
     const opening = new Promise((resolve, reject) => {
@@ -41,7 +41,7 @@ export class Client {
     socket.onclose = null;
     socket.close();
     if (header.type !== "description") throw new JoinError(header.reason ?? "the server does not say what examples it wants");
-    return header;
+    return header.description;
   }
 
   // Takes part until the run is over, or `stop` is called: "done" or "stopped". Throws a JoinError if it cannot go on.

@@ -6,6 +6,7 @@ import { preprocess } from "./maths.js";
 import { describeAsked, describeLeaving, describeStaying, isOpenNetwork, nameBrowser } from "./consent.js";
 import { Progress } from "./progress.js";
 import { keepAwake } from "./waking.js";
+import { WAYS } from "./ways.js";
 
 const page = Object.fromEntries(Array.from(document.querySelectorAll("[id]"), (element) => [element.id, element]));
 const SECTIONS = ["asking", "working", "paused", "over"];
@@ -97,8 +98,7 @@ function fill(list, lines) {
 
 // The ways to bring examples that fit the run.
 async function showWays() {
-  const { WAYS } = await import("./ways.js");
-  const { description } = state.description;
+  const { description } = state;
   const fitting = WAYS.filter((way) => way.fits(description));
   if (!fitting.length) throw new Error("this page has no way to bring the examples that this run wants; take join.py");
   page.own.hidden = false;
@@ -122,7 +122,7 @@ async function agree() {
   try {
     const agreed = { at: new Date().toISOString(), name: page.name.value.trim() || nameBrowser(navigator.userAgent), own: null };
     if (state.way) {
-      const own = { examples: await state.way.read(state.key), columns: state.description.digest };
+      const own = { examples: await state.way.read(state.key), columns: state.about.columns };
       await ask("agree", { agreed: page.keep.checked ? { ...agreed, own } : null });
       await takePart({ ...agreed, own });
     } else {
@@ -177,7 +177,7 @@ async function showEnd() {
     page.tested.textContent =
       `The last model that came here is right on ${sums.correct} of ${sums.num} examples that this device was given and did not train on.`;
   }
-  const image = state.about.image ?? state.description?.description.image;
+  const image = state.about.image ?? state.description?.image;
   if (sums && image?.channels === 1) showTrial(image);
 }
 

@@ -4,6 +4,7 @@ import { showRows } from "./answer.js";
 import { formatSeconds } from "./consent.js";
 import { formatBytes, formatNumber } from "./maths.js";
 
+const WAITING = "waiting for the others";
 const MOST_TIMES = 10; // rounds by whose mean the time left is told
 
 export class Progress {
@@ -15,7 +16,6 @@ export class Progress {
     this.times = []; // between the beginnings of rounds, seconds
     this.begun = null;
     this.bytes = { down: 0, up: 0 };
-    this.task = null;
   }
 
   begin({ rounds }) {
@@ -34,7 +34,7 @@ export class Progress {
 
   welcome({ class_names: names, num_classes: numClasses, round }) {
     this.classNames = names.length ? names : Array.from({ length: numClasses }, (_, i) => String(i));
-    this.show(round, this.task ? "" : "waiting");
+    this.show(round, WAITING);
   }
 
   lost() {
@@ -71,7 +71,7 @@ export class Progress {
     } else {
       this.test = `${after.correct} of ${after.num} right, ${before.correct} before it was tuned here`;
     }
-    this.show(this.round, "waiting for the others");
+    this.show(this.round, WAITING);
   }
 
   show(round, doing) {

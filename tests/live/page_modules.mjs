@@ -1,0 +1,103 @@
+// The page's modules in Node, for test_page_modules.py: one line of JSON in, one out. {do, ...} says what.
+
+import { createInterface } from "node:readline";
+
+import { chooseBatch } from "../../launch/live/web/batches.js";
+import { Client } from "../../launch/live/web/client.js";
+import { isOpenNetwork } from "../../launch/live/web/consent.js";
+import { pack, unpack, VERSION } from "../../launch/live/web/messages.js";
+import { sha256 } from "../../launch/live/web/sha256.js";
+import { Store } from "../../launch/live/web/store.js";
+
+const decode = (text) => Uint8Array.from(Buffer.from(text, "base64"));
+const encode = (buffer) => Buffer.from(buffer).toString("base64");
+
+const DOES = {
+  version: () => VERSION,
+  sha256: ({ parts }) => sha256(...parts.map(decode)),
+  repack({ content }) {
+    try {
+      const { header, arrays } = unpack(decode(content).buffer);
+      return encode(pack(header, arrays));
+    } catch (error) {
+      return `refused: ${error.message}`;
+    }
+  },
+  batches: ({ order, numExamples, labels, size, steps }) =>
+    Array.from({ length: steps }, (_, step) => {
+      const { count, rows, labels: chosen } = chooseBatch(order, numExamples, labels, size, step);
+      return { count, rows, labels: [...chosen] };
+    }),
+  isOpenNetwork: ({ addresses }) => addresses.map((address) => isOpenNetwork(new URL(address))),
+  client: ({ script }) => play(script),
+};
+
+// A client whose sockets are played by a script: a list of connections, each a list of messages from the server, base64,
+// or null for one that is refused. What it sends and tells comes back; training is pretended: each weight gets 1 more.
+async function play(script) {
+  const sent = [];
+  const told = [];
+  let number = 0;
+  const openSocket = () => {
+    const messages = script[number++] ?? null;
+    const connection = number;
+    const socket = {
+      readyState: 0,
+      send: (content) => sent.push([connection, encode(content)]),
+      close() {
+        if (socket.readyState === 3) return;
+        socket.readyState = 3;
+        setTimeout(() => socket.onclose?.());
+      },
+    };
+    setTimeout(async () => {
+      if (messages === null) {
+        socket.onerror?.();
+        return;
+      }
+      socket.readyState = 1;
+      socket.onopen();
+      for (const message of messages) {
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        if (socket.readyState === 1) socket.onmessage({ data: decode(message).buffer });
+      }
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      socket.close();
+    });
+    return socket;
+  };
+  const store = new Store("test", null);
+  const load = async () => TRAINER;
+  const client = new Client({ url: "", token: "token", store, load, tell: (what) => told.push(what), openSocket });
+  client.sleep = async () => {
+    if (number >= script.length) client.isStopped = true;
+  };
+  let ending;
+  try {
+    ending = await client.run("a page", null);
+  } catch (error) {
+    ending = error.message;
+  }
+  await client.busy;
+  return { sent, told, ending };
+}
+
+const TRAINER = {
+  shapes: new Map([["weight_0", [2]]]),
+  inputShape: [1],
+  size: 1,
+  check() {},
+  async train({ arrays }) {
+    TRAINER.numTrained = (TRAINER.numTrained ?? 0) + 1;
+    const deltas = new Map([["weight_0", { data: arrays.get("weight_0").data.map(() => 1), shape: [2] }]]);
+    return { header: { num_trained: 2, loss_sum: 1, seconds: TRAINER.numTrained }, arrays: deltas };
+  },
+  async measure(weights, x, y) {
+    return { num: y.length, correct: 1, loss_sum: 0.5 };
+  },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { do: what, ...given } = JSON.parse(line);
+  console.log(JSON.stringify((await DOES[what](given)) ?? null));
+}
